@@ -1,0 +1,35 @@
+# Every target makes the virtual environment .venv that it needs: Debian and Ubuntu refuse pip outside of one.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Scripts that make a table or figure; make_*.py build shipped data from downloaded files and are run by hand.
+EXPERIMENTS := $(filter-out experiments/make_%,$(wildcard experiments/*.py))
+
+.PHONY: demo test lint audit bench experiments
+
+demo: $(VENV)/.plot
+	$(BIN)/python -m onlineic demo
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.dev
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m mypy
+
+audit: $(VENV)/.test
+	$(BIN)/python -m pytest -m audit
+
+# addopts is emptied because it skips benchmarks.
+bench: $(VENV)/.test
+	$(BIN)/python -m pytest -o addopts= --import-mode=importlib --benchmark-only benchmarks
+
+experiments: $(VENV)/.plot
+	@set -e; for script in $(EXPERIMENTS); do echo "$$script"; $(BIN)/python "$$script"; done
+
+$(VENV)/.%: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("onlineic needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo 'no venv module: install the package python3-venv'; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@touch $@

@@ -1,0 +1,205 @@
+"""Every exception of the package, and the checks of plain parameters that raise them.
+
+::
+
+    OnlineICError
+      InvalidInputError (ValueError)
+        InvalidParameterError   an argument is outside its range
+        InvalidDomainError      a domain cannot be built
+        InvalidDataError        records do not fit the domain (loading only)
+        InvalidQueryError       a query cannot be asked
+        DomainMismatchError     an object was made for another domain
+        TooLargeError           a representation would exceed its size limit
+        InfeasibleAccuracyError the wish cannot be met; the message names the nearest that can
+      BudgetError
+        BudgetExceededError     a release costs more than is left
+        SessionExhaustedError   all paid hard answers are used
+      SessionStateError
+        SessionSealedError      an earlier answer was interrupted after the data were read
+        ForkedSessionError      the process was forked after the session was opened
+      LedgerError
+        LedgerLockedError, LedgerCorruptError, LedgerMismatchError,
+        LedgerRollbackError, LedgerWriteError
+      MissingExtraError (ImportError)
+      InternalError             our bug, please report
+
+An exception is an output: no message, and no choice of message, depends on private data.
+`InvalidDataError` alone may quote a record, and exists at loading time only.
+Messages read "name must be X, got name=value; remedy."
+"""
+
+import math
+from numbers import Integral, Real
+
+__all__ = [
+    "BudgetError",
+    "BudgetExceededError",
+    "DomainMismatchError",
+    "ForkedSessionError",
+    "InfeasibleAccuracyError",
+    "InternalError",
+    "InvalidDataError",
+    "InvalidDomainError",
+    "InvalidInputError",
+    "InvalidParameterError",
+    "InvalidQueryError",
+    "LedgerCorruptError",
+    "LedgerError",
+    "LedgerLockedError",
+    "LedgerMismatchError",
+    "LedgerRollbackError",
+    "LedgerWriteError",
+    "MissingExtraError",
+    "OnlineICError",
+    "SessionExhaustedError",
+    "SessionSealedError",
+    "SessionStateError",
+    "TooLargeError",
+    "UpdateFailedWarning",
+    "checked_integer",
+    "checked_real",
+]
+
+
+class OnlineICError(Exception):
+    """Base of every exception that the package raises on purpose."""
+
+
+class InvalidInputError(OnlineICError, ValueError):
+    """The caller's input cannot be used; nothing has changed and nothing was spent."""
+
+
+class InvalidParameterError(InvalidInputError):
+    """A parameter is outside its range."""
+
+
+class InvalidDomainError(InvalidInputError):
+    """A domain cannot be built as described."""
+
+
+class InvalidDataError(InvalidInputError):
+    """Records do not fit the domain. Raised while loading only; may quote a record."""
+
+
+class InvalidQueryError(InvalidInputError):
+    """A query is malformed or does not fit the domain."""
+
+
+class DomainMismatchError(InvalidInputError):
+    """An object was built for another domain."""
+
+
+class TooLargeError(InvalidInputError):
+    """A representation would need more cells than its limit."""
+
+
+class InfeasibleAccuracyError(InvalidInputError):
+    """The accuracy asked for cannot be promised; the message names the nearest that can."""
+
+
+class BudgetError(OnlineICError):
+    """The release cannot be paid for."""
+
+
+class BudgetExceededError(BudgetError):
+    """A charge is larger than what is left of the budget."""
+
+
+class SessionExhaustedError(BudgetError):
+    """All paid hard answers are used, and the session was told to raise."""
+
+
+class SessionStateError(OnlineICError):
+    """The session can no longer answer."""
+
+
+class SessionSealedError(SessionStateError):
+    """An answer was interrupted after the data were read; its charge stays spent."""
+
+
+class ForkedSessionError(SessionStateError):
+    """The process was forked: two copies of one noise source must not both be used."""
+
+
+class LedgerError(OnlineICError):
+    """The record of charges cannot be read, trusted or written."""
+
+
+class LedgerLockedError(LedgerError):
+    """Another session has the ledger open."""
+
+
+class LedgerCorruptError(LedgerError):
+    """The ledger's chain of records is broken."""
+
+
+class LedgerMismatchError(LedgerError):
+    """The ledger was written under other parameters."""
+
+
+class LedgerRollbackError(LedgerError):
+    """The ledger is older than its receipt."""
+
+
+class LedgerWriteError(LedgerError):
+    """A record could not be made durable."""
+
+
+class MissingExtraError(OnlineICError, ImportError):
+    """An optional dependency is not installed; the message names the extra."""
+
+
+class InternalError(OnlineICError):
+    """A bug of onlineic itself: please report it."""
+
+
+class UpdateFailedWarning(UserWarning):
+    """An update rule failed; the paid answer stands and the old hypothesis is kept."""
+
+
+def checked_real(
+    name: str,
+    value: object,
+    *,
+    above: float = -math.inf,
+    at_least: float = -math.inf,
+    below: float = math.inf,
+    at_most: float = math.inf,
+    remedy: str = "",
+) -> float:
+    """Return `value` as a finite float inside its range, or raise `InvalidParameterError`."""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if number and above < value < below and at_least <= value <= at_most:  # type: ignore[operator]
+        return float(value)  # type: ignore[arg-type]
+    low, opening = (above, "(") if above > -math.inf or at_least == -math.inf else (at_least, "[")
+    high, closing = (below, ")") if below < math.inf or at_most == math.inf else (at_most, "]")
+    raise InvalidParameterError(
+        f"{name} must be a number in {opening}{low:g}, {high:g}{closing}, "
+        f"got {name}={_shown(value)}{'; ' + remedy if remedy else ''}."
+    )
+
+
+def checked_integer(
+    name: str,
+    value: object,
+    *,
+    at_least: int | None = None,
+    at_most: int | None = None,
+    remedy: str = "",
+) -> int:
+    """Return `value` as an int inside its range, or raise `InvalidParameterError`."""
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        number = int(value)
+        if (at_least is None or number >= at_least) and (at_most is None or number <= at_most):
+            return number
+    bounds = [f">= {at_least}"] * (at_least is not None) + [f"<= {at_most}"] * (at_most is not None)
+    raise InvalidParameterError(
+        f"{name} must be an integer {' and '.join(bounds)}".rstrip()
+        + f", got {name}={_shown(value)}{'; ' + remedy if remedy else ''}."
+    )
+
+
+def _shown(value: object) -> str:
+    """Short repr of the caller's own argument."""
+    text = repr(value) if isinstance(value, (Real, str, bytes, type(None))) else f"a {type(value).__name__}"
+    return text if len(text) <= 60 else text[:57] + "..."
