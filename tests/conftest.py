@@ -1,0 +1,24 @@
+"""Settings and fixtures of the whole suite."""
+
+import os
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+# A change is judged on fixed examples; `pytest --hypothesis-profile=nightly` looks for new ones.
+hypothesis.settings.register_profile(
+    "change", max_examples=50, deadline=None, derandomize=True, database=None
+)
+hypothesis.settings.register_profile("nightly", max_examples=1000, deadline=None, print_blob=True)
+hypothesis.settings.load_profile("change")
+
+
+@pytest.fixture(scope="session")
+def data_folder():
+    """Folder of external data (adult/, nltcs/, ..); without one, the tests that ask for it are skipped."""
+    named = os.environ.get("ONLINEIC_DATA")
+    folder = Path(named) if named else Path(__file__).resolve().parents[2] / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"ONLINEIC_DATA={named} is not a folder" if named else "external data: set ONLINEIC_DATA")
+    return folder
