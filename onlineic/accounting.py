@@ -1,29 +1,66 @@
-"""Privacy budgets, charges and composition; every result is rounded to the private side.
+"""Budgets, charges and filters; every result is rounded to the private side.
 
 Prices go up, capacities and affordable parameters go down, sums are exact `Fraction`s.
-Neighbours replace one record.
+Neighbours replace one record. Renyi prices and capacities are whole ticks of 2^-40.
 """
 
 import math
+from collections.abc import Iterable
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Rational
 from typing import final
 
 import attrs
 
-from onlineic.errors import BudgetExceededError, InvalidParameterError, checked_real
+from onlineic._composition import advanced_composition as advanced_composition
+from onlineic._composition import advanced_share as advanced_share
+from onlineic._composition import conversion, decimal, float_up
+from onlineic._composition import exact_delta as exact_delta
+from onlineic._composition import exact_share as exact_share
+from onlineic._composition import gaussian_delta as gaussian_delta
+from onlineic._composition import gaussian_mu as gaussian_mu
+from onlineic._composition import zcdp_delta as zcdp_delta
+from onlineic._composition import zcdp_epsilon as zcdp_epsilon
+from onlineic._composition import zcdp_rho as zcdp_rho
+from onlineic.errors import BudgetExceededError, InvalidParameterError, checked_integer, checked_real
 
-__all__ = ["Budget", "Charge", "Filter"]
+__all__ = [
+    "TICK",
+    "Budget",
+    "Charge",
+    "Filter",
+    "advanced_composition",
+    "advanced_share",
+    "basic_composition",
+    "exact_delta",
+    "exact_share",
+    "gaussian_charge",
+    "gaussian_delta",
+    "gaussian_mu",
+    "gumbel_charge",
+    "loss_bound",
+    "renyi_capacity",
+    "renyi_epsilon",
+    "zcdp_delta",
+    "zcdp_epsilon",
+    "zcdp_rho",
+]
 
+TICK = Fraction(1, 2**40)
 LARGEST_EPSILON = 20.0
 
 
 def _exact(name: str, value: object) -> Fraction:
     """Exact Fraction of a non-negative int or Fraction; a float is refused, it hides a rounding."""
-    if isinstance(value, Rational) and not isinstance(value, bool) and value >= 0:
-        return Fraction(int(value.numerator), int(value.denominator))
+    if isinstance(value, Rational) and not isinstance(value, bool):
+        exact = Fraction(int(value.numerator), int(value.denominator))
+        if exact >= 0:
+            return exact
     raise InvalidParameterError(
-        f"{name} must be an int or Fraction >= 0, got {name}={value!r:.60}; round it to the private side first."
+        f"{name} must be an int or Fraction >= 0, got {name}={value!r:.60}; "
+        "round a float to the private side first."
     )
 
 
@@ -170,7 +207,180 @@ class Filter:
         """
         if not self.affords(charge):
             raise BudgetExceededError(
-                f"charge must be <= left={self.left} {self.unit}, got charge={charge.amount} for {charge.event}; "
-                "nothing was spent."
+                f"charge must be <= left={self.left} {self.unit}, got charge={charge.amount} "
+                f"for {charge.event}; nothing was spent."
             )
         return attrs.evolve(self, spent=self.spent + charge.amount)
+
+
+def basic_composition(budgets: Iterable[Budget]) -> tuple[Fraction, Fraction]:
+    """Return (sum of epsilon, sum of delta), exactly: what all of them promise together.
+
+    References
+    ----------
+    Dwork & Roth (2014), Theorem 3.16; adaptive if each budget is fixed before its mechanism starts.
+    """
+    budgets = tuple(budgets)
+    epsilon = sum((b.epsilon_exact for b in budgets), Fraction(0))
+    return epsilon, sum((b.delta_exact for b in budgets), Fraction(0))
+
+
+@lru_cache(maxsize=4096, typed=True)
+def gumbel_charge(
+    order: Fraction,
+    sensitivity: int,
+    scale: Fraction,
+    sigma: Fraction | None = None,
+    squared_sensitivity: int = 0,
+) -> int:
+    """Return ceil(2^40 [-eta - ln(1 - x)/(a - 1) + a L/(2 sigma^2)]), ticks of one hard answer.
+
+    eta = sensitivity/scale and x = (a - 1)(e^eta - 1) < 1. Easy answers are free.
+
+    Parameters
+    ----------
+    order : Fraction, > 1
+        a, the one Renyi order of the filter.
+    sensitivity : int, >= 0, grid units
+        Of the tested gap.
+    scale : Fraction, > 0, grid units
+        b of the Gumbel noise.
+    sigma : Fraction or int, > 0, grid units, optional
+        Of the fresh discrete Gaussian answer; None: no such answer.
+    squared_sensitivity : int, >= 1 if sigma is given
+        L, squared L2 sensitivity of that answer: Delta^2 for a number, 2 g^2 for a partition.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is outside its range, or x >= 1: no finite charge exists at this order.
+
+    References
+    ----------
+    Extends Algorithm 3 of Dwork & Roth (2014): no threshold noise, Gumbel test noise. Each slot of a
+    Poisson clock whose log-rate moves by at most eta has the Renyi moment bounded by this price.
+    """
+    order, scale = _order(order), _exact("scale", scale)
+    sensitivity = checked_integer("sensitivity", sensitivity, at_least=0)
+    if scale == 0:
+        raise InvalidParameterError("scale must be > 0, got scale=0.")
+    test, less = Fraction(0), order - 1
+    if sensitivity > 0:
+        with localcontext(Context(prec=60)):
+            eta = decimal(Fraction(sensitivity) / scale)
+            free = 1 - decimal(less) * (eta.exp() - 1) if eta < 1000 else Decimal(0)
+            # 60 digits leave no certain ones of ln(1 - x) beyond this point; the price is > 50/(a - 1).
+            if free < Decimal("1e-22"):
+                raise InvalidParameterError(
+                    f"scale must be > sensitivity/ln(1 + 1/(order - 1)), got scale={scale}, "
+                    f"sensitivity={sensitivity}, order={order}; raise the scale or lower the order."
+                )
+            exact = -eta - free.ln() / decimal(less)
+            test = max(Fraction(exact) * (1 + Fraction(1, 10**40)), TICK / 2)  # never free, however small eta
+    if (sigma is None) != (squared_sensitivity == 0):
+        raise InvalidParameterError(
+            "sigma and squared_sensitivity must be given together, "
+            f"got sigma={sigma}, squared_sensitivity={squared_sensitivity}."
+        )
+    answer = Fraction(0) if sigma is None else _gaussian_part(order, sigma, squared_sensitivity)
+    return math.ceil((test + answer) / TICK)
+
+
+def gaussian_charge(order: Fraction, sigma: Fraction, squared_sensitivity: int) -> int:
+    """Return ceil(2^40 a L/(2 sigma^2)), ticks of one discrete Gaussian answer without a test.
+
+    Parameters
+    ----------
+    order, sigma, squared_sensitivity
+        As in `gumbel_charge`.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is outside its range.
+
+    References
+    ----------
+    Canonne, Kamath & Steinke (2020), Proposition 5: the discrete Gaussian at integer shifts costs no
+    more than the continuous one; independent coordinates add.
+    """
+    return math.ceil(_gaussian_part(_order(order), sigma, squared_sensitivity) / TICK)
+
+
+def renyi_capacity(order: Fraction, epsilon: float, delta: float) -> int:
+    """Return floor(2^40 [epsilon - ln(1 - 1/a) + (ln delta + ln a)/(a - 1)]), at least 0, ticks.
+
+    A filter of this capacity at order a makes the whole interaction (epsilon, delta); 0 pays for nothing.
+
+    Raises
+    ------
+    InvalidParameterError
+        If order <= 1, epsilon is not positive or delta is outside (0, 1).
+
+    References
+    ----------
+    Canonne, Kamath & Steinke (2020), Proposition 12, for one order fixed before the first release.
+    """
+    order = _order(order)
+    epsilon = checked_real("epsilon", epsilon, above=0.0)
+    with localcontext(Context(prec=60)):
+        exact = Fraction(epsilon) + Fraction(conversion(order, delta))
+    return max(0, math.floor(exact * (1 - Fraction(1, 10**40)) / TICK))
+
+
+def renyi_epsilon(order: Fraction, spent_ticks: int, delta: float) -> float:
+    """Return the epsilon, rounded up and at least 0, of a filter of that capacity at order a.
+
+    It is a statement about a capacity fixed beforehand, not about what happens to be spent.
+
+    Raises
+    ------
+    InvalidParameterError
+        If order <= 1, spent_ticks is negative or delta is outside (0, 1).
+
+    References
+    ----------
+    Inverse of `renyi_capacity`.
+    """
+    order, spent = _order(order), checked_integer("spent_ticks", spent_ticks, at_least=0) * TICK
+    with localcontext(Context(prec=60)):
+        return float_up(max(Decimal(0), decimal(spent) - conversion(order, delta)))
+
+
+def loss_bound(order: Fraction, spent_ticks: int, delta: float) -> float:
+    """Return spent + ln(1/delta)/(a - 1), rounded up: the realised loss stays below it at all times.
+
+    It holds with probability >= 1 - delta for the loss so far; it is no smaller (epsilon, delta).
+
+    Raises
+    ------
+    InvalidParameterError
+        If order <= 1, spent_ticks is negative or delta is outside (0, 1).
+
+    References
+    ----------
+    Ville's inequality for the supermartingale of `Filter` at order a - 1 under the data's own law.
+    """
+    order, spent = _order(order), checked_integer("spent_ticks", spent_ticks, at_least=0) * TICK
+    delta = checked_real("delta", delta, above=0.0, below=1.0)
+    with localcontext(Context(prec=60)):
+        return float_up(decimal(spent) - Decimal(delta).ln() / decimal(order - 1))
+
+
+def _order(order: Fraction) -> Fraction:
+    """Renyi order as an exact Fraction > 1."""
+    exact = _exact("order", order)
+    if exact <= 1:
+        raise InvalidParameterError(f"order must be > 1, got order={exact}.")
+    return exact
+
+
+def _gaussian_part(order: Fraction, sigma: Fraction, squared_sensitivity: int) -> Fraction:
+    """Exact a L/(2 sigma^2)."""
+    sigma, squared = (
+        _exact("sigma", sigma),
+        checked_integer("squared_sensitivity", squared_sensitivity, at_least=1),
+    )
+    if sigma == 0:
+        raise InvalidParameterError("sigma must be > 0, got sigma=0.")
+    return order * squared / (2 * sigma**2)
