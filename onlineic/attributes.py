@@ -1,0 +1,331 @@
+"""What values an attribute takes: labels, a range of integers, or a number cut into bins.
+
+A kind knows its size, the code of each label, and how to encode a column of records. The cell for
+missing values, where there is one, is always the last.
+"""
+
+import difflib
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Ints
+from onlineic.errors import InvalidDataError, InvalidDomainError, InvalidQueryError
+
+__all__ = ["Attribute", "Binned", "Categorical", "IntegerRange", "Label", "binned", "column_array"]
+
+Column = np.ndarray[Any, Any]
+Label = str | int | bool | float | None
+SHOWN = 6  # labels quoted in a message
+
+
+@final
+@attrs.frozen
+class Categorical:
+    """Finitely many labels without an order; all str, all int or all bool.
+
+    Parameters
+    ----------
+    labels : tuple
+        The distinct labels; a label's code is its position.
+    missing : bool
+        Whether a last cell holds missing values (None, NaN, NA).
+    """
+
+    labels: tuple[str | int | bool, ...]
+    missing: bool = False
+    ordered = False
+
+    def __attrs_post_init__(self) -> None:
+        kinds = {type(label) for label in self.labels}
+        if len(kinds) != 1 or not kinds <= {str, int, bool}:
+            raise InvalidDomainError(
+                "labels must be one or more values of one type among str, int and bool, "
+                f"got types {sorted(kind.__name__ for kind in kinds)}; convert the labels."
+            )
+        if len(set(self.labels)) < len(self.labels):
+            twice = next(label for label in self.labels if self.labels.count(label) > 1)
+            raise InvalidDomainError(f"labels must be distinct, got {twice!r} twice; remove one.")
+
+    @property
+    def size(self) -> int:
+        return len(self.labels) + self.missing
+
+    def label(self, code: int) -> Label:
+        """Return the label of a code, None for the missing cell."""
+        return self.labels[code] if code < len(self.labels) else None
+
+    def code(self, name: str, label: Label) -> int:
+        """Return the code of a label; the lookup is strict about types: True is not 1."""
+        if label is None and self.missing:
+            return len(self.labels)
+        for code, known in enumerate(self.labels):
+            if type(known) is type(label) and known == label:
+                return code
+        near = difflib.get_close_matches(str(label), [str(known) for known in self.labels], 1)
+        shown = ", ".join(repr(known) for known in self.labels[:SHOWN])
+        raise InvalidQueryError(
+            f"{name} must be one of its {self.size} values ({shown}{', ...' * (self.size > SHOWN)}), "
+            f"got {name}={label!r}; {f'did you mean {near[0]!r}?' if near else 'see the domain'}"
+        )
+
+    def encode(self, name: str, column: Column) -> Ints:
+        """Return the codes of a column's values."""
+        kind = type(self.labels[0])
+        table = {label: code for code, label in enumerate(self.labels)}
+
+        def lookup(value: object) -> int:
+            if isinstance(value, np.generic):
+                value = value.item()
+            if kind is int and isinstance(value, float) and value.is_integer():
+                value = int(value)  # a column of ints with a missing value arrives as floats
+            return table.get(value, -1) if type(value) is kind else -1
+
+        return _encode_distinct(self, name, column, lookup)
+
+
+@final
+@attrs.frozen
+class IntegerRange:
+    """The integers start, ..., stop - 1, in order; the code of v is v - start."""
+
+    start: int = attrs.field()
+    stop: int = attrs.field()
+    missing: bool = False
+    ordered = True
+
+    def __attrs_post_init__(self) -> None:
+        if self.stop <= self.start:
+            raise InvalidDomainError(
+                f"range must hold at least one integer, got range({self.start}, {self.stop}); raise its end."
+            )
+
+    @property
+    def size(self) -> int:
+        return self.stop - self.start + self.missing
+
+    def label(self, code: int) -> Label:
+        """Return the integer of a code, None for the missing cell."""
+        return self.start + code if code < self.stop - self.start else None
+
+    def code(self, name: str, label: Label) -> int:
+        """Return the code of an integer of the range."""
+        if label is None and self.missing:
+            return self.stop - self.start
+        whole = _whole(label)
+        if whole is None or not self.start <= whole < self.stop:
+            raise InvalidQueryError(
+                f"{name} must be an integer in [{self.start}, {self.stop - 1}], got {name}={label!r}; "
+                "ask inside the domain."
+            )
+        return whole - self.start
+
+    def interval(self, name: str, low: float, high: float, closed: bool) -> tuple[int, int]:
+        """Return the half-open code range of [low, high] (closed) or [low, high) inside the range."""
+        first = self.start if low == -math.inf else math.ceil(low)
+        last = self.stop if high == math.inf else (math.floor(high) + 1 if closed else math.ceil(high))
+        if first < self.start or last > self.stop:
+            outside = low if first < self.start else high
+            raise InvalidQueryError(
+                f"{name} must be cut inside [{self.start}, {self.stop - 1}], got {outside!r}; "
+                "use at_least or below for one-sided conditions."
+            )
+        return first - self.start, max(last, first) - self.start
+
+    def encode(self, name: str, column: Column) -> Ints:
+        """Return the codes of a column of whole numbers."""
+        if column.dtype.kind in "iu" and not np.ma.isMaskedArray(column):
+            inside = (column >= self.start) & (column < self.stop)
+            _refuse(name, column, ~inside)
+            return column.astype(np.int64) - self.start
+
+        def lookup(value: object) -> int:
+            whole = _whole(value.item() if isinstance(value, np.generic) else value)
+            return -1 if whole is None or not self.start <= whole < self.stop else whole - self.start
+
+        return _encode_distinct(self, name, column, lookup)
+
+
+@final
+@attrs.frozen
+class Binned:
+    """A number cut at public edges into bins [e_0, e_1), [e_1, e_2), ...; the code is the bin.
+
+    Parameters
+    ----------
+    edges : tuple of float
+        At least two, strictly increasing; the first may be -inf and the last inf.
+    integer : bool
+        Whether the column holds whole numbers only; then every comparison with a number v has an exact
+        form at v or v + 1. Otherwise conditions must be cut with `span`, `at_least` and `below`.
+    """
+
+    edges: tuple[float, ...]
+    integer: bool = False
+    missing: bool = False
+    ordered = True
+
+    def __attrs_post_init__(self) -> None:
+        rising = all(low < high for low, high in zip(self.edges, self.edges[1:], strict=False))
+        if len(self.edges) < 2 or not rising:  # NaN compares false
+            raise InvalidDomainError(
+                f"edges must be two or more strictly increasing numbers, got {list(self.edges)[:SHOWN]}."
+            )
+
+    @property
+    def size(self) -> int:
+        return len(self.edges) - 1 + self.missing
+
+    def label(self, code: int) -> Label:
+        """Return the bin of a code as text, None for the missing cell."""
+        if code >= len(self.edges) - 1:
+            return None
+        return f"[{self.edges[code]:g}, {self.edges[code + 1]:g})"
+
+    def code(self, name: str, label: Label) -> int:
+        """Return the code of the missing cell (None), or of a bin written as by `label`."""
+        if label is None and self.missing:
+            return len(self.edges) - 1
+        for code in range(len(self.edges) - 1):
+            if label == self.label(code):
+                return code
+        raise InvalidQueryError(
+            f"{name} must be asked by a range on its bin edges, got {name}={label!r}; "
+            f"write e.g. span({self.edges[0]:g}, {self.edges[1]:g})."
+        )
+
+    def interval(self, name: str, low: float, high: float, closed: bool) -> tuple[int, int]:
+        """Return the half-open bin range of [low, high] (closed) or [low, high), exact or refused."""
+        if self.integer:
+            low = low if math.isinf(low) else math.ceil(low)
+            high = high if math.isinf(high) else (math.floor(high) + 1 if closed else math.ceil(high))
+        elif closed and high != math.inf:
+            raise InvalidQueryError(
+                f"{name} must be cut half-open, its bins are [a, b), got a closed end at {high:g}; "
+                f"write span({low:g}, {high:g}), or declare integer=True if it holds whole numbers."
+            )
+        first, last = self._cut(name, low), self._cut(name, high)
+        return first, max(first, last)
+
+    def _cut(self, name: str, value: float) -> int:
+        if value == -math.inf:
+            return 0
+        if value == math.inf:
+            return len(self.edges) - 1
+        if value in self.edges:
+            return self.edges.index(value)
+        nearest = sorted(self.edges, key=lambda edge: abs(edge - value))[:2]
+        raise InvalidQueryError(
+            f"{name} must be cut at a bin edge, got {value:g}; the nearest edges are "
+            f"{' and '.join(f'{edge:g}' for edge in sorted(nearest))}."
+        )
+
+    def encode(self, name: str, column: Column) -> Ints:
+        """Return the bins of a numeric column."""
+        absent = _absent(column)
+        try:
+            values = np.where(absent, np.nan, column).astype(np.float64)
+        except (TypeError, ValueError):
+            raise InvalidDataError(f"{name} must be a column of numbers, got other values.") from None
+        edges = np.asarray(self.edges)
+        codes = np.searchsorted(edges, values, side="right").astype(np.int64) - 1
+        codes[values == math.inf] = len(edges) - 2 if self.edges[-1] == math.inf else len(edges) - 1
+        outside = ~absent & ((codes < 0) | (codes > len(edges) - 2))
+        if self.integer:
+            outside |= ~absent & np.isfinite(values) & (values != np.rint(values))
+        return _finish(self, name, column, codes, absent, outside)
+
+
+Attribute = Categorical | IntegerRange | Binned
+
+
+def binned(edges: Iterable[float], *, integer: bool = False) -> Binned:
+    """Return the kind of a numeric attribute cut into bins [edge, next edge)."""
+    return Binned(tuple(map(float, edges)), integer)
+
+
+def column_array(name: str, values: Any) -> Column:
+    """Return a one-dimensional array that keeps each value's own type."""
+    if isinstance(values, np.ma.MaskedArray):
+        array = np.ma.filled(values.astype(object), None)
+    elif isinstance(values, np.ndarray):
+        array = values
+    else:
+        kinds = {type(value) for value in values}
+        # numpy would turn [1, "a"] into strings and [1, None] into objects: keep objects when mixed
+        array = np.array(
+            list(values), dtype=None if len(kinds) == 1 and kinds <= {str, int, float, bool} else object
+        )
+    if array.ndim != 1:
+        raise InvalidDataError(f"{name} must be a column of shape (n,), got shape {array.shape}.")
+    return array
+
+
+def _whole(value: object) -> int | None:
+    """Return a whole number as int; None for anything else (bools and text are no numbers)."""
+    if isinstance(value, (bool, np.bool_)):
+        return None
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        return int(value)
+    return None
+
+
+def _absent(column: Column) -> Column:
+    """Mask of missing values: None, NaN, NaT and NA."""
+    if column.dtype.kind == "f":
+        return np.asarray(np.isnan(column))
+    if column.dtype.kind != "O":
+        return np.zeros(len(column), dtype=bool)
+    return np.fromiter((_is_missing(value) for value in column), bool, len(column))
+
+
+def _is_missing(value: object) -> bool:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, (float, np.floating)) and math.isnan(value)
+
+
+def _encode_distinct(kind: Attribute, name: str, column: Column, lookup: Callable[[object], int]) -> Ints:
+    """Encode through the distinct values, so that Python code runs once a value, not once a record."""
+    absent = _absent(column)
+    if column.dtype.kind == "O":
+        table: dict[tuple[type, object], int] = {}
+        for value in column:
+            key = (type(value), value)
+            if key not in table:
+                table[key] = lookup(value)
+        codes = np.fromiter((table[type(value), value] for value in column), np.int64, len(column))
+    else:
+        distinct, inverse = np.unique(column, return_inverse=True)
+        codes = np.array([lookup(value) for value in distinct], dtype=np.int64)[inverse]
+    return _finish(kind, name, column, codes, absent, ~absent & (codes < 0))
+
+
+def _finish(
+    kind: Attribute,
+    name: str,
+    column: Column,
+    codes: Ints,
+    absent: Column,
+    outside: Column,
+) -> Ints:
+    if kind.missing:
+        codes[absent] = kind.size - 1
+    else:
+        _refuse(name, column, absent, "declare it optional(...)")
+    _refuse(name, column, outside)
+    return codes
+
+
+def _refuse(name: str, column: Column, bad: Column, remedy: str = "") -> None:
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InvalidDataError(
+            f"{name} must lie in the domain, got {int(bad.sum())} rows outside, the first at row {row} "
+            f"with {column[row]!r}; {remedy or 'extend the domain or clean the table'}."
+        )

@@ -1,0 +1,387 @@
+"""What an analyst writes: queries as data, before they meet a domain.
+
+An expression is symbolic, immutable, hashable and printable; `bind` checks it against a domain and returns
+the canonical `Query`. Data are never involved, and a Python function is never accepted: run on records it
+could leak through state, time or exceptions.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from typing import Any, Literal, NoReturn, final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Floats
+from onlineic.attributes import Attribute, Categorical, Label
+from onlineic.domain import Domain
+from onlineic.errors import InvalidQueryError, TooLargeError
+from onlineic.queries import GRID_BITS, Query, canonical, spread
+
+__all__ = [
+    "Condition",
+    "Expression",
+    "at_least",
+    "below",
+    "between",
+    "dense",
+    "one_of",
+    "span",
+    "weights",
+    "where",
+]
+
+JOINT_CELLS = 2**22  # largest joint factor that the algebra may need
+Joint = dict[tuple[int, ...], Floats]  # axes -> weights in [0, 1], shape of those axes
+
+
+@final
+@attrs.frozen
+class Condition:
+    """What one attribute must satisfy; combine conditions on one attribute with ``&``, ``|`` and ``~``."""
+
+    form: Literal["interval", "one_of", "weights", "not", "or", "and"]
+    parts: tuple[Any, ...] = attrs.field(eq=repr)  # repr tells True from 1
+
+    def __invert__(self) -> "Condition":
+        return self.parts[0] if self.form == "not" else Condition("not", (self,))
+
+    def __or__(self, other: Any) -> "Condition":
+        return Condition("or", (self, _condition(other)))
+
+    def __and__(self, other: Any) -> "Condition":
+        return Condition("and", (self, _condition(other)))
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(
+            "a condition has no truth value: combine conditions with & | ~, not with and, or, not."
+        )
+
+    def __repr__(self) -> str:
+        if self.form == "interval":
+            low, high, closed = self.parts
+            if closed:
+                return f"between({low!r}, {high!r})"
+            if high == math.inf:
+                return f"at_least({low!r})"
+            return f"below({high!r})" if low == -math.inf else f"span({low!r}, {high!r})"
+        if self.form == "not":
+            return f"~{self.parts[0]!r}"
+        if self.form in ("or", "and"):
+            return f"({(' | ' if self.form == 'or' else ' & ').join(map(repr, self.parts))})"
+        if len(self.parts) == 1 and self.form == "one_of":
+            return f"one_of({self.parts[0]!r})"
+        return f"{self.form}({', '.join(map(repr, self.parts))})"
+
+    def codes(self, name: str, attribute: Attribute) -> tuple[int, int] | Floats:
+        """Return the satisfied codes as a half-open range, or as weights in [0, 1] per code."""
+        if self.form == "interval":
+            if isinstance(attribute, Categorical):
+                raise InvalidQueryError(
+                    f"{name} must be ordered for a range, it is categorical; use one_of(...) or a label."
+                )
+            return attribute.interval(name, *self.parts)
+        if self.form == "one_of":
+            if len(self.parts) == 1:
+                code = attribute.code(name, self.parts[0])
+                return code, code + 1
+            values = np.zeros(attribute.size)
+            values[[attribute.code(name, label) for label in self.parts]] = 1.0
+            return values
+        if self.form == "weights":
+            if len(self.parts) != attribute.size:
+                raise InvalidQueryError(
+                    f"weights of {name} must have shape ({attribute.size},), got ({len(self.parts)},)."
+                )
+            return np.array(self.parts)
+        arrays = [_as_array(part.codes(name, attribute), attribute.size) for part in self.parts]
+        if self.form == "not":
+            return 1.0 - arrays[0]
+        if self.form == "and":
+            return reduce(np.multiply, arrays)
+        return 1.0 - reduce(np.multiply, [1.0 - array for array in arrays])
+
+
+def between(low: float, high: float) -> Condition:
+    """Return the condition low <= value <= high: closed at both ends, like SQL BETWEEN."""
+    return _interval("between", low, high, closed=True)
+
+
+def span(low: float, high: float) -> Condition:
+    """Return the condition low <= value < high."""
+    return _interval("span", low, high, closed=False)
+
+
+def at_least(low: float) -> Condition:
+    """Return the condition value >= low."""
+    return _interval("at_least", low, math.inf, closed=False)
+
+
+def below(high: float) -> Condition:
+    """Return the condition value < high."""
+    return _interval("below", -math.inf, high, closed=False)
+
+
+def one_of(*labels: Label) -> Condition:
+    """Return the condition that the value is one of the labels (None: the missing cell)."""
+    if not labels:
+        raise InvalidQueryError("one_of must list one or more labels, got none.")
+    return Condition("one_of", tuple(_plain(label) for label in labels))
+
+
+def weights(values: Iterable[float]) -> Condition:
+    """Return a weight in [0, 1] for every code of the attribute, in code order."""
+    array = _checked_weights(values)
+    if array.ndim != 1:
+        raise InvalidQueryError(f"weights must have shape (size of the attribute,), got {array.shape}.")
+    return Condition("weights", tuple(array.tolist()))
+
+
+@final
+@attrs.frozen
+class Expression:
+    """A query as written, before it meets a domain; combine with ``&``, ``|`` and ``~``."""
+
+    form: Literal["where", "dense", "not", "and", "or"]
+    parts: tuple[Any, ...] = attrs.field(eq=repr)
+    shape: tuple[int, ...] = ()  # of a dense array
+
+    def __invert__(self) -> "Expression":
+        return self.parts[0] if self.form == "not" else Expression("not", (self,))
+
+    def __and__(self, other: Any) -> "Expression":
+        return Expression("and", (self, _expression(other)))
+
+    def __or__(self, other: Any) -> "Expression":
+        return Expression("or", (self, _expression(other)))
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("a query has no truth value: combine queries with & | ~, not with and, or, not.")
+
+    def __repr__(self) -> str:
+        if self.form == "where":
+            if all(name.isidentifier() for name, _ in self.parts):
+                return f"where({', '.join(f'{name}={_shown(c)}' for name, c in self.parts)})"
+            return f"where({{{', '.join(f'{name!r}: {_shown(c)}' for name, c in self.parts)}}})"
+        if self.form == "dense":
+            return f"dense(<{' x '.join(map(str, self.shape))} weights, {hash(self.parts) & 0xFFFFFFFF:08x}>)"
+        if self.form == "not":
+            return f"~{self.parts[0]!r}"
+        return f"({(' | ' if self.form == 'or' else ' & ').join(map(repr, self.parts))})"
+
+    def bind(self, domain: Domain, grid_bits: int = GRID_BITS) -> "Query":
+        """Return the canonical query over a domain, its weights rounded to 2^-grid_bits.
+
+        Parameters
+        ----------
+        domain : Domain
+            Public; data are never looked at.
+        grid_bits : int, in [0, 20]
+            Finest grid allowed; 0/1 queries use 0 bits whatever it is.
+
+        Raises
+        ------
+        InvalidQueryError
+            If the expression does not fit the domain.
+        TooLargeError
+            If a condition ties more than 2^22 joint cells.
+        """
+        if self.form == "where":  # the common case: no algebra
+            return canonical(domain, False, _where_factors(domain, self.parts), grid_bits)
+        complement, joint = _form(self, domain)
+        return canonical(domain, complement, joint, grid_bits)
+
+
+def where(conditions: Mapping[str, Any] | None = None, /, **more: Any) -> Expression:
+    """Return the query "the fraction of records that satisfy every condition".
+
+    Parameters
+    ----------
+    conditions, **more
+        Attribute -> a label (None: the missing cell) or a condition made by `between`, `span`, `at_least`,
+        `below`, `one_of`, `weights`. Names that are no identifiers go into the mapping.
+
+    Examples
+    --------
+    >>> where(age=between(30, 50), sex="F")
+    where(age=between(30, 50), sex='F')
+    """
+    if conditions is not None and not isinstance(conditions, Mapping):
+        raise InvalidQueryError(
+            f"query must be data (conditions by attribute), got a {type(conditions).__name__}; "
+            "write where(attribute=condition)."
+        )
+    given = conditions or {}
+    twice = [name for name in given if name in more]
+    if twice:
+        raise InvalidQueryError(f"an attribute must have one condition, got two for {twice[0]!r}.")
+    return Expression(
+        "where", tuple((name, _condition(condition)) for name, condition in {**given, **more}.items())
+    )
+
+
+def dense(values: Any) -> Expression:
+    """Return the query with one weight in [0, 1] per cell, shape (|X|,) or the domain's shape."""
+    array = _checked_weights(values)
+    return Expression("dense", (array.tobytes(),), array.shape)
+
+
+def _where_factors(domain: Domain, parts: Sequence[tuple[str, Condition]]) -> dict[tuple[int, ...], Any]:
+    result: dict[tuple[int, ...], Any] = {}
+    for name, condition in parts:
+        axis = domain.axis(name)
+        result[(axis,)] = condition.codes(name, domain.attributes[axis])
+    return result
+
+
+def _form(expression: Expression, domain: Domain) -> tuple[bool, Joint]:
+    """Return (complement, factors over disjoint axes) of an expression tree."""
+    if expression.form == "where":
+        parts = _where_factors(domain, expression.parts)
+        return False, {axes: _as_array(part, domain.shape[axes[0]]) for axes, part in parts.items()}
+    if expression.form == "dense":
+        return False, _dense_factors(domain, expression)
+    if expression.form == "not":
+        complement, joint = _form(expression.parts[0], domain)
+        return not complement, joint
+    left, right = (_form(part, domain) for part in expression.parts)
+    if expression.form == "and":
+        return _intersection(domain, left, right)
+    complement, joint = _intersection(domain, (not left[0], left[1]), (not right[0], right[1]))
+    return not complement, joint
+
+
+def _intersection(domain: Domain, left: tuple[bool, Joint], right: tuple[bool, Joint]) -> tuple[bool, Joint]:
+    """Return the product of two forms; a complement of several factors needs one joint factor."""
+    result: Joint = {}
+    for complement, joint in (left, right):
+        if complement:  # 1 - product: one factor over all its axes
+            joint = _split(_merge(domain, joint, complement=True))
+        for axes, part in joint.items():
+            touching = {known: result.pop(known) for known in list(result) if set(known) & set(axes)}
+            if not touching:
+                result[axes] = part
+            elif list(touching) == [axes]:
+                result[axes] = touching[axes] * part
+            else:
+                merged = _merge(domain, touching)
+                pair = (*merged.items(), (axes, part))
+                result.update(_split(_outer(domain, pair)))
+    return False, result
+
+
+def _merge(domain: Domain, joint: Joint, complement: bool = False) -> Joint:
+    """Return all factors as one."""
+    if not joint:  # the constant 1
+        return {(0,): np.full(domain.shape[0], 0.0 if complement else 1.0)}
+    merged = _outer(domain, tuple(joint.items()))
+    return {axes: 1.0 - part if complement else part for axes, part in merged.items()}
+
+
+def _outer(domain: Domain, parts: Sequence[tuple[tuple[int, ...], Floats]]) -> Joint:
+    """Return the product of parts over the union of their axes, if it is not too large."""
+    axes = tuple(sorted({axis for part_axes, _ in parts for axis in part_axes}))
+    cells = math.prod(domain.shape[axis] for axis in axes)
+    if cells > JOINT_CELLS:
+        raise TooLargeError(
+            f"a condition must tie at most {JOINT_CELLS:,} joint cells, got {cells:,} over "
+            f"{', '.join(domain.names[axis] for axis in axes)}; ask the parts: a + b - (a & b)."
+        )
+    place = {axis: position for position, axis in enumerate(axes)}
+    arrays = [spread(part, tuple(place[axis] for axis in held), len(axes)) for held, part in parts]
+    shape = [domain.shape[axis] for axis in axes]
+    return {axes: np.array(np.broadcast_to(reduce(np.multiply, arrays), shape))}
+
+
+def _split(joint: Joint) -> Joint:
+    """Split a joint 0/1 factor of rank one back into vectors, one an axis."""
+    ((axes, part),) = joint.items()
+    if part.ndim == 1 or not ((part == 0.0) | (part == 1.0)).all():
+        return joint
+    others = range(part.ndim)
+    vectors = [part.max(axis=tuple(axis for axis in others if axis != kept)) for kept in others]
+    outer = reduce(np.multiply, [spread(v, (axis,), part.ndim) for axis, v in enumerate(vectors)])
+    if not np.array_equal(np.broadcast_to(outer, part.shape), part):
+        return joint
+    return {(axis,): vector for axis, vector in zip(axes, vectors, strict=True)}
+
+
+def _dense_factors(domain: Domain, expression: Expression) -> Joint:
+    if expression.shape not in ((domain.size,), domain.shape):
+        raise InvalidQueryError(
+            f"weights must have shape ({domain.size},) or {domain.shape}, got {expression.shape}."
+        )
+    if domain.size > JOINT_CELLS:
+        raise TooLargeError(f"a dense query must have at most {JOINT_CELLS:,} cells, got {domain.size:,}.")
+    array = np.frombuffer(expression.parts[0]).reshape(domain.shape)
+    return _split({tuple(range(len(domain.shape))): array})
+
+
+def _as_array(codes: tuple[int, int] | Floats, size: int) -> Floats:
+    if not isinstance(codes, tuple):
+        return codes
+    result = np.zeros(size)
+    result[codes[0] : codes[1]] = 1.0
+    return result
+
+
+def _condition(value: Any) -> Condition:
+    if isinstance(value, Condition):
+        return value
+    if isinstance(value, (list, tuple, set, dict, np.ndarray)) or callable(value):
+        raise InvalidQueryError(
+            f"a condition must be a label, None, between(..) or one_of(..), got a {type(value).__name__}; "
+            "for several labels write one_of(...)."
+        )
+    return Condition("one_of", (_plain(value),))
+
+
+def _expression(value: Any) -> Expression:
+    if not isinstance(value, Expression):
+        raise InvalidQueryError(
+            f"a query must be combined with a query, got a {type(value).__name__}; write where(...)."
+        )
+    return value
+
+
+def _interval(name: str, low: Any, high: Any, *, closed: bool) -> Condition:
+    low, high = _plain(low), _plain(high)
+    for end in (low, high):
+        if isinstance(end, bool) or not isinstance(end, (int, float)) or math.isnan(end):
+            raise InvalidQueryError(f"{name} must have numbers as ends, got {end!r}.")
+    if low > high:
+        raise InvalidQueryError(f"{name} must have low <= high, got {low!r} > {high!r}; swap the ends.")
+    return Condition("interval", (low, high, closed))
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _shown(condition: Condition) -> str:
+    if condition.form == "one_of" and len(condition.parts) == 1:
+        return repr(condition.parts[0])
+    return repr(condition)
+
+
+def _checked_weights(values: Any) -> Floats:
+    """Return a private copy of weights in [0, 1]; nothing else passes."""
+    if isinstance(values, np.ma.MaskedArray) or callable(values):
+        raise InvalidQueryError(
+            f"query must be data (a plain array of weights), got a {type(values).__name__}."
+        )
+    try:
+        array = np.array(values)  # a copy first, then the checks: the caller may change his array later
+    except ValueError:
+        raise InvalidQueryError("weights must be an array of numbers, got a ragged sequence.") from None
+    if array.dtype.kind not in "fiub" or array.size == 0:
+        raise InvalidQueryError(f"weights must be a non-empty array of numbers, got dtype {array.dtype}.")
+    array = np.ascontiguousarray(array, dtype=np.float64)
+    bad = ~((array >= 0.0) & (array <= 1.0))  # NaN is bad
+    if bad.any():
+        index = int(np.argmax(bad))
+        raise InvalidQueryError(
+            f"weights must lie in [0, 1], got weights[{index}]={array.ravel()[index]:g}; rescale the query."
+        )
+    return array

@@ -1,0 +1,355 @@
+"""Linear queries in canonical form, on the integer grid.
+
+A `Query` is a product of weight vectors over disjoint sets of attributes, or one minus such a product,
+with INTEGER weights on the dyadic grid 2^-grid_bits. The rounded query is the query: hypothesis, private
+counts and error bounds all use it, and its sensitivity is an exact integer.
+"""
+
+import math
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from onlineic._arrays import Tables
+from onlineic._typing import Floats, Ints
+from onlineic.domain import Domain
+from onlineic.errors import DomainMismatchError, InvalidQueryError
+
+__all__ = ["GRID_BITS", "Factor", "Measurement", "Partition", "Query", "canonical", "spread"]
+
+GRID_BITS = 20  # finest grid of fractional weights
+
+
+@final
+@attrs.frozen(eq=False)
+class Factor:
+    """Integer weights over a few attributes: an interval of codes (0/1), or a table.
+
+    Parameters
+    ----------
+    axes : tuple of int
+        Axes of the domain, increasing.
+    low, high : int
+        The half-open interval of codes with weight 1; only where `table` is None.
+    table : int64 array over the axes, or None
+        Weights in [0, 2^bits], read-only.
+    bits : int
+        Grid exponent of this factor.
+    """
+
+    axes: tuple[int, ...]
+    low: int = 0
+    high: int = 0
+    table: Ints | None = None
+    bits: int = 0
+
+    @cached_property
+    def floats(self) -> Floats:
+        """The weights of a table as float64 integers, for exact products below 2^53."""
+        return self.table.astype(np.float64)  # type: ignore[union-attr]
+
+    def weights(self, domain: Domain) -> Ints:
+        """Return the integer weights over the axes."""
+        if self.table is not None:
+            return self.table
+        result = np.zeros(domain.shape[self.axes[0]], np.int64)
+        result[self.low : self.high] = 1
+        return result
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        if self.table is None:
+            return (self.axes[0], self.low, self.high)
+        return (*self.axes, self.bits, self.table.tobytes())
+
+
+@final
+@attrs.frozen(eq=False, repr=False)
+class Query:
+    """A canonical linear query: f(x) = product of factors, or one minus it, on the grid 2^-grid_bits.
+
+    Attributes
+    ----------
+    domain : Domain
+    factors : tuple of Factor
+        Over disjoint axes, ordered by first axis; none for a constant.
+    complement : bool
+        Whether the query is one minus the product.
+    axes : tuple of int
+        All axes of the factors, increasing.
+    grid_bits : int
+        k: integer weights lie in [0, 2^k].
+    sensitivity : int
+        max - min of the integer weights over the domain: what n 2^k f can change by when one record is
+        replaced, exactly. 0 for a constant query.
+    rounding : float
+        Largest difference of the rounded query from the one written, in fractions.
+    """
+
+    domain: Domain
+    factors: tuple[Factor, ...]
+    complement: bool
+    grid_bits: int
+    sensitivity: int
+    rounding: float
+    axes: tuple[int, ...]
+    box: tuple[tuple[int, ...], tuple[int, ...]] | None  # (low, high) along `axes`, if all are intervals
+    key: tuple[Any, ...]  # equal for a query and its complement
+    constant: int | None  # integer value of a constant query
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Query):
+            return NotImplemented
+        return (self.key, self.complement, self.domain) == (other.key, other.complement, other.domain)
+
+    def __hash__(self) -> int:
+        return hash((self.key, self.complement))
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.domain.names[axis] for axis in self.axes)
+        return f"Query({'1 - ' * self.complement}product over ({names}), grid_bits={self.grid_bits})"
+
+    def bind(self, domain: Domain, grid_bits: int = GRID_BITS) -> "Query":
+        """Return the query itself if it was bound to this domain."""
+        if domain != self.domain:
+            raise DomainMismatchError(
+                f"query must be bound to domain {domain.digest()}, got one bound to {self.domain.digest()}; "
+                "bind the expression again."
+            )
+        if self.grid_bits > grid_bits:
+            raise InvalidQueryError(
+                f"query must have grid_bits <= {grid_bits}, got {self.grid_bits}; bind it with {grid_bits}."
+            )
+        return self
+
+    def total(self, tables: Tables, mass: float) -> float:
+        """Return the sum over all cells of cell * integer weight; `mass` is the sum of the cells."""
+        if self.constant is not None:
+            return mass * self.constant
+        if self.box is not None:
+            result = tables.box(self.axes, *self.box)
+        else:
+            parts = [
+                (factor.axes, (factor.low, factor.high) if factor.table is None else factor.floats)
+                for factor in self.factors
+            ]
+            result = tables.weighted(self.axes, parts)
+        return mass * (1 << self.grid_bits) - result if self.complement else result
+
+    def weights(self) -> Ints:
+        """Return the integer weights of all cells, shape of the domain: for small domains and tests."""
+        result: Ints = np.ones(self.domain.shape, np.int64) if not self.factors else np.ones((), np.int64)
+        for factor in self.factors:
+            result = result * spread(factor.weights(self.domain), factor.axes, len(self.domain.shape))
+        if self.constant is not None:
+            result = np.full(self.domain.shape, self.constant, np.int64)
+        elif self.complement:
+            result = (1 << self.grid_bits) - result
+        return np.broadcast_to(result, self.domain.shape)
+
+
+@final
+@attrs.frozen(eq=False, repr=False)
+class Partition:
+    """A public cover of the domain by disjoint blocks: the product of a partition of each of a few axes.
+
+    Replacing one record moves it between two blocks: their counts change by 1 each, so the vector of
+    block counts has L1 sensitivity 2 and squared L2 sensitivity 2, however many blocks there are.
+
+    Parameters
+    ----------
+    domain : Domain
+    axes : tuple of int
+        The axes that are cut, increasing; all others are summed over.
+    classes : tuple of int64 arrays
+        For each of `axes`, the block index of every code: 0, 1, ... without gaps.
+    """
+
+    domain: Domain
+    axes: tuple[int, ...]
+    classes: tuple[Ints, ...]
+    grid_bits = 0
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """Number of blocks along each axis."""
+        return tuple(int(labels.max()) + 1 for labels in self.classes)
+
+    @cached_property
+    def blocks(self) -> int:
+        """Number of blocks."""
+        return math.prod(self.shape)
+
+    @cached_property
+    def key(self) -> tuple[Any, ...]:
+        return ("partition", *self.axes, *(labels.tobytes() for labels in self.classes))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Partition):
+            return NotImplemented
+        return self.key == other.key and self.domain == other.domain
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.domain.names[axis] for axis in self.axes)
+        return f"Partition(({names}) into {' x '.join(map(str, self.shape))} blocks)"
+
+    def measure(self, table: Floats) -> Floats:
+        """Return the block sums, shape (blocks,), of a table over `axes`."""
+        for position, labels in enumerate(self.classes):
+            count = self.shape[position]
+            moved = np.moveaxis(table, position, 0)
+            sums = np.zeros((count, *moved.shape[1:]))
+            np.add.at(sums, labels, moved)
+            table = np.moveaxis(sums, 0, position)
+        return table.ravel()
+
+    def block(self, index: int, grid_bits: int = GRID_BITS) -> Query:
+        """Return the query "the fraction of records in this block"."""
+        position = np.unravel_index(index, self.shape)
+        joint: dict[tuple[int, ...], Floats] = {
+            (axis,): (labels == label).astype(np.float64)
+            for axis, labels, label in zip(self.axes, self.classes, position, strict=True)
+        }
+        return canonical(self.domain, False, joint, grid_bits)
+
+
+@final
+@attrs.frozen(eq=False)
+class Measurement:
+    """All that an update rule ever learns about the data: one released answer with its noise.
+
+    Attributes
+    ----------
+    target : Query or Partition
+        What was measured.
+    values : float64 array, (m,)
+        Noisy fractions of records, not clipped; m = 1 for a query, one value a block for a partition.
+    scale : float
+        Standard deviation of the noise in each value, fraction of records.
+    """
+
+    target: Query | Partition
+    values: Floats
+    scale: float
+
+    def query_value(self, values: Floats) -> tuple[Query, float]:
+        """Return (query, noisy value): of the block farthest from the guesses `values` for a partition."""
+        if isinstance(self.target, Query):
+            return self.target, float(self.values[0])
+        index = int(np.argmax(np.abs(self.values - values)))  # lowest index on ties
+        return self.target.block(index), float(self.values[index])
+
+
+def spread(array: Any, axes: tuple[int, ...], dimensions: int) -> Any:
+    """View an array over `axes` as one over all axes, of length 1 elsewhere."""
+    shape = [1] * dimensions
+    for axis, length in zip(axes, array.shape, strict=True):
+        shape[axis] = length
+    return array.reshape(shape)
+
+
+def canonical(
+    domain: Domain,
+    complement: bool,
+    joint: Mapping[tuple[int, ...], tuple[int, int] | Floats],
+    grid_bits: int,
+) -> Query:
+    """Drop full factors, find intervals, round the rest to the grid, choose between q and 1 - q."""
+    factors: list[Factor] = []
+    fractional: list[tuple[tuple[int, ...], Floats]] = []
+    for axes, part in joint.items():
+        if isinstance(part, tuple):
+            if part[0] >= part[1]:
+                return _constant(domain, complement, 0)
+            if part[1] - part[0] < domain.shape[axes[0]]:
+                factors.append(Factor(axes, *part))
+            continue
+        if not part.any():
+            return _constant(domain, complement, 0)
+        if (part == 1.0).all():
+            continue
+        if ((part == 0.0) | (part == 1.0)).all():
+            factors.append(_tabled(axes, part.astype(np.int64), 0))
+        else:
+            fractional.append((axes, part))
+    rounding = 0.0
+    if fractional:
+        bits = grid_bits // len(fractional)
+        if bits < 1:
+            raise InvalidQueryError(
+                f"query must have at most {grid_bits} attributes with fractional weights on a grid of "
+                f"{grid_bits} bits, got {len(fractional)}; use 0/1 conditions."
+            )
+        for axes, part in fractional:
+            table = np.rint(np.ldexp(part, bits)).astype(np.int64)
+            rounding += float(np.abs(np.ldexp(table.astype(float), -bits) - part).max())
+            if not table.any():
+                return _constant(domain, complement, 0)
+            factors.append(_tabled(axes, table, bits))
+    if not factors:
+        return _constant(domain, complement, 1)
+    factors.sort(key=lambda factor: factor.axes)
+    if len(factors) == 1:
+        complement ^= _turn(domain, factors)
+    return _query(domain, tuple(factors), complement, rounding)
+
+
+def _query(domain: Domain, factors: tuple[Factor, ...], complement: bool, rounding: float) -> Query:
+    grid_bits = sum(factor.bits for factor in factors)
+    highest = lowest = 1
+    for factor in factors:
+        if factor.table is None:
+            lowest = 0
+        else:
+            highest *= int(factor.table.max())
+            lowest *= int(factor.table.min())
+    if highest == lowest:
+        return _constant(domain, complement, highest, grid_bits, rounding)
+    box = None
+    if all(factor.table is None for factor in factors):
+        box = tuple(factor.low for factor in factors), tuple(factor.high for factor in factors)
+    axes = tuple(sorted(axis for factor in factors for axis in factor.axes))
+    key = tuple(factor.key for factor in factors)
+    return Query(domain, factors, complement, grid_bits, highest - lowest, rounding, axes, box, key, None)
+
+
+def _constant(
+    domain: Domain, complement: bool, value: int, grid_bits: int = 0, rounding: float = 0.0
+) -> Query:
+    value = (1 << grid_bits) - value if complement else value
+    return Query(domain, (), False, grid_bits, 0, rounding, (), None, ("constant", grid_bits, value), value)
+
+
+def _tabled(axes: tuple[int, ...], table: Ints, bits: int) -> Factor:
+    """Return a factor; 0/1 weights of consecutive codes become an interval."""
+    if table.ndim == 1 and bits == 0:
+        codes = np.flatnonzero(table)
+        if codes[-1] - codes[0] + 1 == len(codes):
+            return Factor(axes, int(codes[0]), int(codes[-1]) + 1)
+    table = np.array(table, order="C")
+    table.flags.writeable = False
+    return Factor(axes, 0, 0, table, bits)
+
+
+def _turn(domain: Domain, factors: list[Factor]) -> bool:
+    """Replace the only factor w by 1 - w if that comes first in order, so that q and ~q share a key."""
+    factor = factors[0]
+    if factor.table is None:
+        if factor.low > 0:
+            return False
+        factors[0] = Factor(factor.axes, factor.high, domain.shape[factor.axes[0]])
+        return True
+    turned = (1 << factor.bits) - factor.table
+    differs = np.flatnonzero(turned.ravel() != factor.table.ravel())
+    if len(differs) == 0 or turned.ravel()[differs[0]] > factor.table.ravel()[differs[0]]:
+        return False
+    if not turned.any():
+        return False
+    factors[0] = _tabled(factor.axes, turned, factor.bits)
+    return True
