@@ -196,7 +196,8 @@ class ClassDomain:
             elif ratio.shape[axis] < index.size:
                 ratio = ratio.take(index, axis=axis)
         cells: Floats = prior * ratio
-        return cells / cells.sum()
+        cells /= cells.sum()
+        return cells
 
     def split(self, values: Floats) -> tuple[Floats, ...]:
         """Cut one long vector into the shapes of the tables."""
@@ -350,8 +351,7 @@ def fit(
     ----------
     prior : float array
         Positive masses over the domain, one axis per attribute; the total need not be 1.
-    tables : sequence of NoisyTable
-        At least one.
+    tables : sequence of NoisyTable, at least one
     start : sequence of float arrays, optional
         Potentials of an earlier fit to the first `len(start)` tables; the other potentials start at zero.
     evaluations : int, optional
