@@ -269,14 +269,16 @@ def gumbel_charge(
         with localcontext(Context(prec=60)):
             eta = decimal(Fraction(sensitivity) / scale)
             free = 1 - decimal(less) * (eta.exp() - 1) if eta < 1000 else Decimal(0)
-            # 60 digits leave no certain ones of ln(1 - x) beyond this point; the price is > 50/(a - 1).
-            if free < Decimal("1e-22"):
+            # Closer to the pole 60 digits are too few; a price there is above 41/(a - 1) anyway.
+            if free < Decimal("1e-18"):
                 raise InvalidParameterError(
                     f"scale must be > sensitivity/ln(1 + 1/(order - 1)), got scale={scale}, "
                     f"sensitivity={sensitivity}, order={order}; raise the scale or lower the order."
                 )
             exact = -eta - free.ln() / decimal(less)
-            test = max(Fraction(exact) * (1 + Fraction(1, 10**40)), TICK / 2)  # never free, however small eta
+            test = max(
+                Fraction(exact) * (1 + Fraction(1, 10**40)), TICK / 1000
+            )  # never free, however small eta
     if (sigma is None) != (squared_sensitivity == 0):
         raise InvalidParameterError(
             "sigma and squared_sensitivity must be given together, "
@@ -368,10 +370,10 @@ def loss_bound(order: Fraction, spent_ticks: int, delta: float) -> float:
 
 
 def _order(order: Fraction) -> Fraction:
-    """Renyi order as an exact Fraction > 1."""
+    """Renyi order as an exact Fraction; nearer to 1 the 60 digits of a price would not do."""
     exact = _exact("order", order)
-    if exact <= 1:
-        raise InvalidParameterError(f"order must be > 1, got order={exact}.")
+    if not Fraction(1, 2**20) <= exact - 1 <= 2**64:
+        raise InvalidParameterError(f"order must be in [1 + 2^-20, 2^64], got order={exact}.")
     return exact
 
 
