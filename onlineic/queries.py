@@ -8,12 +8,12 @@ counts and error bounds all use it, and its sensitivity is an exact integer.
 import math
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, final
+from typing import Any, Protocol, final
 
 import attrs
 import numpy as np
 
-from onlineic._arrays import Tables
+from onlineic._arrays import Tables, spread
 from onlineic._typing import Floats, Ints
 from onlineic.domain import Domain
 from onlineic.errors import DomainMismatchError, InvalidQueryError
@@ -238,20 +238,26 @@ class Measurement:
     values: Floats
     scale: float
 
-    def query_value(self, values: Floats) -> tuple[Query, float]:
-        """Return (query, noisy value): of the block farthest from the guesses `values` for a partition."""
+    def against(self, hypothesis: "Believed") -> tuple[Query, float, float]:
+        """Return (query, noisy value, guess); of a partition the block with the largest gap.
+
+        For rules that move along one query. Lowest block index on ties.
+        """
         if isinstance(self.target, Query):
-            return self.target, float(self.values[0])
-        index = int(np.argmax(np.abs(self.values - values)))  # lowest index on ties
-        return self.target.block(index), float(self.values[index])
+            return self.target, float(self.values[0]), hypothesis.evaluate(self.target)
+        guesses = hypothesis.blocks(self.target)
+        index = int(np.argmax(np.abs(self.values - guesses)))
+        return self.target.block(index), float(self.values[index]), float(guesses[index])
 
 
-def spread(array: Any, axes: tuple[int, ...], dimensions: int) -> Any:
-    """View an array over `axes` as one over all axes, of length 1 elsewhere."""
-    shape = [1] * dimensions
-    for axis, length in zip(axes, array.shape, strict=True):
-        shape[axis] = length
-    return array.reshape(shape)
+class Believed(Protocol):
+    """What `Measurement.against` asks of a hypothesis."""
+
+    def evaluate(self, query: Query) -> float:
+        """Return the guess of a query."""
+
+    def blocks(self, partition: Partition) -> Floats:
+        """Return the guess of every block."""
 
 
 def canonical(

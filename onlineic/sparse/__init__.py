@@ -1,0 +1,8 @@
+"""Sparse-vector mechanisms: which queries are hard, and a number for those that are."""
+
+from onlineic.sparse.base import Hit as Hit
+from onlineic.sparse.base import NumericSparse as NumericSparse
+from onlineic.sparse.base import SparseState as SparseState
+from onlineic.sparse.laplace import AboveThreshold as AboveThreshold
+from onlineic.sparse.laplace import LaplaceSparse as LaplaceSparse
+from onlineic.sparse.laplace import Sparse as Sparse

@@ -1,0 +1,138 @@
+"""`NumericSparse`: the test that tells hard queries from easy ones, and the number for a hard one.
+
+All arithmetic is on integers. A mechanism compares gaps in units of 1/(n 2^grid_bits), the session's grid;
+a query on a coarser grid has its gap multiplied up. The number of a hard answer is on the query's own grid.
+"""
+
+import abc
+from typing import final
+
+import attrs
+
+from onlineic._typing import Ints
+from onlineic.accounting import Charge, Filter
+from onlineic.noise import Noise
+from onlineic.queries import Measurement, Partition, Query
+
+__all__ = ["Hit", "NumericSparse", "SparseState"]
+
+
+@final
+@attrs.frozen
+class SparseState:
+    """What a mechanism remembers between tests.
+
+    Attributes
+    ----------
+    hits : int
+        Hard answers so far; released.
+    threshold_noise : int or None
+        Noise of the current threshold, drawn by the first test that it serves. SECRET: not shown.
+    """
+
+    hits: int = 0
+    threshold_noise: int | None = attrs.field(default=None, repr=False)
+
+
+@final
+@attrs.frozen
+class Hit:
+    """A fired test. Holds released numbers only.
+
+    Attributes
+    ----------
+    side : int
+        +1 or -1: which of a pair of tests fired; 0 for a test of the absolute gap.
+    excess : int or None
+        Noisy gap minus noisy threshold where the mechanism releases it for free (grid units).
+    """
+
+    side: int = 0
+    excess: int | None = None
+
+
+class NumericSparse(abc.ABC):
+    """Frozen settings of a sparse-vector mechanism with numeric answers; interface only."""
+
+    @property
+    @abc.abstractmethod
+    def n(self) -> int:
+        """Number of records, public."""
+
+    @property
+    @abc.abstractmethod
+    def grid_bits(self) -> int:
+        """K: gaps and sensitivities are passed in units of 1/(n 2^K)."""
+
+    @property
+    @abc.abstractmethod
+    def threshold(self) -> int:
+        """Noise-free threshold in units of 1/(n 2^K); ties are hits."""
+
+    @abc.abstractmethod
+    def account(self) -> Filter:
+        """Return the whole budget of the mechanism, nothing spent, in its own unit."""
+
+    @abc.abstractmethod
+    def opening(self) -> Charge | None:
+        """Return what the first test of a run costs besides `price`, or None."""
+
+    @abc.abstractmethod
+    def price(self, target: Query | Partition) -> Charge:
+        """Return the charge of one hard answer, its test included; public.
+
+        Raises
+        ------
+        InvalidQueryError
+            If the mechanism cannot release this target.
+        """
+
+    @abc.abstractmethod
+    def init(self) -> SparseState:
+        """Return the state before the first test. Draws nothing."""
+
+    @abc.abstractmethod
+    def step(
+        self, state: SparseState, gap: int, sensitivity: int, noise: Noise
+    ) -> tuple[SparseState, Hit | None]:
+        """Test one gap: (new state, None) if easy, (new state, hit) if hard.
+
+        Parameters
+        ----------
+        gap : int
+            Exact count minus guess, signed, units 1/(n 2^K). PRIVATE.
+        sensitivity : int
+            How far the gap can move when one record is replaced, same units.
+        """
+
+    @abc.abstractmethod
+    def step_many(
+        self, state: SparseState, gaps: Ints, sensitivities: Ints, noise: Noise
+    ) -> tuple[SparseState, int, Hit | None]:
+        """Test gaps in order until one is hard: (state, number of leading easy ones, hit or None).
+
+        The law, the state and the noise used are those of `step` one at a time; noise drawn for gaps
+        behind the first hit was never looked at and is given back.
+        """
+
+    @abc.abstractmethod
+    def measure(
+        self, hit: Hit, target: Query | Partition, guess: int, counts: int | Ints, noise: Noise
+    ) -> Measurement:
+        """Return the released answer of a hit.
+
+        Parameters
+        ----------
+        guess : int
+            The public integer that was tested, units 1/(n 2^k).
+        counts : int or int64 array
+            Exact n 2^k f(D) of a query, or block counts of a partition. PRIVATE.
+        """
+
+    @abc.abstractmethod
+    def easy_radius(self, beta: float, tests: int = 1) -> float:
+        """Return r: every easy answer among `tests` has |f(D) - guess| <= r, but with probability beta."""
+
+    @abc.abstractmethod
+    def hard_radius(self, target: Query | Partition, beta: float, answers: int = 1) -> float:
+        """Return r: each value of `answers` hard answers is within r, but with probability beta in all."""

@@ -1,0 +1,276 @@
+"""Sparse vector with Laplace noise: AboveThreshold, Sparse and NumericSparse of the book, repaired.
+
+Scales are exact rationals rounded up to what the sampler can draw. Units: one grid unit is 1/(n 2^grid_bits)
+of a fraction, and a query has sensitivity at most 2^grid_bits of them.
+"""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Literal, final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Ints
+from onlineic.accounting import Budget, Charge, Filter, advanced_composition
+from onlineic.bounds import discrete_laplace_radius, numeric_sparse_scales, sparse_margin
+from onlineic.errors import InternalError, InvalidParameterError, SessionExhaustedError, checked_integer
+from onlineic.noise import Noise, scale_at_least
+from onlineic.queries import Measurement, Partition, Query
+from onlineic.sparse.base import Hit, NumericSparse, SparseState
+
+__all__ = ["AboveThreshold", "LaplaceSparse", "Sparse"]
+
+SCALAR = 4  # up to so many values plain integers are faster than arrays
+
+
+@final
+@attrs.frozen
+class AboveThreshold:
+    """The first query whose noisy value reaches a noisy threshold, (epsilon, 0)-private for any number.
+
+    rho ~ Lap(2/epsilon) once, nu ~ Lap(4/epsilon) for each query; above iff value + nu >= threshold + rho.
+
+    Parameters
+    ----------
+    epsilon : float
+    threshold : int
+        In units in which every query has sensitivity 1 (counts).
+
+    References
+    ----------
+    Dwork & Roth (2014), Algorithm 1 and Theorem 3.23. The query noise is Lap(4/epsilon): with the
+    Lap(4/(3 epsilon)) of some texts the cost is 2 epsilon.
+    """
+
+    epsilon: float
+    threshold: int
+
+    def __attrs_post_init__(self) -> None:
+        Budget(self.epsilon)
+        checked_integer("threshold", self.threshold)
+
+    def init(self) -> SparseState:
+        """Return the state before the first query."""
+        return SparseState()
+
+    def step(self, state: SparseState, value: int, noise: Noise) -> tuple[SparseState, bool]:
+        """Test one exact value (PRIVATE): (state, whether it is above); ends with the first above."""
+        if state.hits:
+            raise SessionExhaustedError("AboveThreshold must not be asked after its hit; start a new one.")
+        scale = 2 / Fraction(self.epsilon)
+        state, index = _compare(state, [value], self.threshold, scale, 2 * scale, noise)
+        return state, index == 0
+
+    def first(self, values: Ints, noise: Noise) -> int | None:
+        """Return the index of the first value above, or None, the fail signal: never -1."""
+        scale = 2 / Fraction(self.epsilon)
+        index = _compare(self.init(), values, self.threshold, scale, 2 * scale, noise)[1]
+        return index if index < len(values) else None
+
+
+@final
+@attrs.frozen
+class Sparse:
+    """Which queries reach the threshold, up to `cutoff` of them: restarts of AboveThreshold.
+
+    Threshold noise Lap(sigma), drawn again after every hit, query noise Lap(2 sigma), sigma = 2c/epsilon
+    for delta = 0 and sqrt(32 c ln(1/delta))/epsilon otherwise. The cutoff-th hit is reported.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+    threshold : int
+        In counts.
+    cutoff : int, >= 1
+        c, the number of hits after which it halts.
+
+    References
+    ----------
+    Dwork & Roth (2014), Algorithm 2 and Theorem 3.25.
+    """
+
+    epsilon: float
+    threshold: int
+    cutoff: int
+    delta: float = 0.0
+    scale: Fraction = attrs.field(init=False)  # sigma, counts
+
+    def __attrs_post_init__(self) -> None:
+        Budget(self.epsilon, self.delta)
+        checked_integer("threshold", self.threshold)
+        checked_integer("cutoff", self.cutoff, at_least=1)
+        scale = 2 * self.cutoff / Fraction(self.epsilon)
+        if self.delta > 0.0:
+            root = math.sqrt(32.0 * self.cutoff * -math.log(self.delta)) * (1.0 + 1e-12)  # rounded up
+            scale = Fraction(root) / Fraction(self.epsilon)
+            cost = advanced_composition(2.0 / float(scale), self.delta, self.cutoff)
+            if cost > self.epsilon:  # Corollary 3.21 holds for small epsilon only
+                raise InvalidParameterError(
+                    f"epsilon must be small enough for advanced composition, got epsilon={self.epsilon}, "
+                    f"whose noise costs {cost:.3g}; use delta=0."
+                )
+        object.__setattr__(self, "scale", scale)
+
+    def init(self) -> SparseState:
+        """Return the state before the first query."""
+        return SparseState()
+
+    def step(self, state: SparseState, value: int, noise: Noise) -> tuple[SparseState, bool]:
+        """Test one exact value (PRIVATE): (state, whether it is above)."""
+        if state.hits >= self.cutoff:
+            raise SessionExhaustedError(f"Sparse must not be asked after its {self.cutoff} hits.")
+        state, index = _compare(state, [value], self.threshold, self.scale, 2 * self.scale, noise)
+        return state, index == 0
+
+
+@final
+@attrs.frozen
+class LaplaceSparse(NumericSparse):
+    """NumericSparse of the book: c epochs of AboveThreshold, each ended by a fresh Laplace number.
+
+    Threshold noise Lap(s) drawn again after every hit, test noise Lap(2s), number Lap(s_num), with
+    eps_svt : eps_num = 8 : 1 in both branches: s = 2c/eps_svt, s_num = c/eps_num (pure) or
+    s = sqrt(32 c ln(2/delta))/eps_svt, s_num = sqrt(8 c ln(2/delta))/eps_num. The whole session is
+    (epsilon, delta)-private for any number of adaptive queries. For teaching and comparison.
+
+    Parameters
+    ----------
+    n : int
+        Number of records, public.
+    epsilon, delta : float
+    threshold : int
+        T, units 1/(n 2^grid_bits).
+    cutoff : int, >= 1
+        c, the number of hard answers.
+    grid_bits : int
+        K, the session's grid; 0 if only 0/1 queries are asked.
+    pair : bool
+        Test gap, and only if that does not fire, -gap (the book); otherwise |gap| once.
+    branch : "pure" or "repaired"
+        Which noise; "pure" is valid for every delta.
+
+    References
+    ----------
+    Dwork & Roth (2014), Algorithm 3 and Theorems 3.27, 3.28, with the split 8:1 in both branches: the
+    printed eps2 = 2/(sqrt 512 + 1) lacks the factor epsilon, and its theorem 3.28 is false.
+    """
+
+    n: int
+    epsilon: float
+    threshold: int
+    cutoff: int
+    delta: float = 0.0
+    grid_bits: int = 0
+    pair: bool = False
+    branch: Literal["pure", "repaired"] = "pure"
+    threshold_scale: Fraction = attrs.field(init=False)
+    query_scale: Fraction = attrs.field(init=False)
+    number_scale: Fraction = attrs.field(init=False)  # counts times the query's own 2^k
+
+    def __attrs_post_init__(self) -> None:
+        Budget(self.epsilon, self.delta)
+        checked_integer("n", self.n, at_least=1)
+        checked_integer("threshold", self.threshold, at_least=1)
+        checked_integer("cutoff", self.cutoff, at_least=1)
+        checked_integer("grid_bits", self.grid_bits, at_least=0)
+        counts = numeric_sparse_scales(self.cutoff, self.epsilon, self.delta, self.branch)
+        unit = 1 << self.grid_bits
+        object.__setattr__(self, "threshold_scale", scale_at_least(counts.threshold * unit))
+        object.__setattr__(self, "query_scale", scale_at_least(counts.query * unit))
+        object.__setattr__(self, "number_scale", counts.number)
+
+    def account(self) -> Filter:
+        return Filter(Fraction(self.epsilon), "epsilon (nominal, shared equally by the hard answers)")
+
+    def opening(self) -> Charge | None:
+        return None
+
+    def price(self, target: Query | Partition) -> Charge:
+        return Charge(Fraction(self.epsilon) / self.cutoff, "one epoch of AboveThreshold and its number")
+
+    def init(self) -> SparseState:
+        return SparseState()
+
+    def step(
+        self, state: SparseState, gap: int, sensitivity: int, noise: Noise
+    ) -> tuple[SparseState, Hit | None]:
+        state, _, hit = self._test(state, [gap], sensitivity, noise)
+        return state, hit
+
+    def step_many(
+        self, state: SparseState, gaps: Ints, sensitivities: Ints, noise: Noise
+    ) -> tuple[SparseState, int, Hit | None]:
+        return self._test(state, gaps, int(sensitivities.max(initial=0)), noise)
+
+    def _test(
+        self, state: SparseState, gaps: Sequence[int] | Ints, sensitivity: int, noise: Noise
+    ) -> tuple[SparseState, int, Hit | None]:
+        if state.hits >= self.cutoff:
+            raise SessionExhaustedError(f"LaplaceSparse must not be asked after its {self.cutoff} hits.")
+        if sensitivity > 1 << self.grid_bits:
+            raise InternalError("the sensitivity of a query must be at most 2^grid_bits.")
+        # the book's pair f(x) - f(D), f(D) - f(x), in this order; the second only if the first is below
+        values = [sign * gap for gap in gaps for sign in (1, -1)] if self.pair else [abs(gap) for gap in gaps]
+        state, index = _compare(state, values, self.threshold, self.threshold_scale, self.query_scale, noise)
+        if index == len(values):
+            return state, len(gaps), None
+        if self.pair:
+            return state, index // 2, Hit(side=-1 if index % 2 else 1)
+        return state, index, Hit()
+
+    def measure(
+        self, hit: Hit, target: Query | Partition, guess: int, counts: int | Ints, noise: Noise
+    ) -> Measurement:
+        scale = self._number_scale(target)
+        exact = np.atleast_1d(np.asarray(counts, dtype=np.int64))
+        noisy = exact + noise.discrete_laplace(scale, len(exact))  # fresh noise, never the test's
+        records = self.n << target.grid_bits
+        return Measurement(target, noisy / records, math.sqrt(2.0) * float(scale) / records)
+
+    def _number_scale(self, target: Query | Partition) -> Fraction:
+        # replacing one record moves a query by 2^k in all, a partition by 2^k in each of two blocks
+        sensitivity = (2 if isinstance(target, Partition) else 1) << target.grid_bits
+        return scale_at_least(self.number_scale * sensitivity)
+
+    def easy_radius(self, beta: float, tests: int = 1) -> float:
+        margin = sparse_margin(self.cutoff, tests * (1 + self.pair), float(self.threshold_scale), beta)
+        return (self.threshold + margin + 1) / (self.n << self.grid_bits)
+
+    def hard_radius(self, target: Query | Partition, beta: float, answers: int = 1) -> float:
+        radius = discrete_laplace_radius(float(self._number_scale(target)), beta / answers)
+        return radius / (self.n << target.grid_bits)
+
+
+def _compare(
+    state: SparseState,
+    values: Sequence[int] | Ints,
+    threshold: int,
+    threshold_scale: Fraction,
+    query_scale: Fraction,
+    noise: Noise,
+) -> tuple[SparseState, int]:
+    """Return (state, index of the first value with value + nu >= threshold + rho, or their number).
+
+    Dwork & Roth, Algorithm 2, lines 4-8: a hit counts, and a new rho is drawn by the next test.
+    """
+    rho = state.threshold_noise
+    if rho is None:
+        rho = int(noise.discrete_laplace(scale_at_least(threshold_scale), 1)[0])
+    scale = scale_at_least(query_scale)
+    index = len(values)
+    if index <= SCALAR:
+        for place, value in enumerate(values):
+            if value + int(noise.discrete_laplace(scale, 1)[0]) >= threshold + rho:
+                index = place
+                break
+    else:
+        nu = noise.discrete_laplace(scale, index)
+        above = np.flatnonzero(np.asarray(values, np.int64) + nu >= threshold + rho)
+        if len(above):
+            noise.unread(index - 1 - int(above[0]))  # behind the first hit: never looked at
+            index = int(above[0])
+    if index == len(values):
+        return attrs.evolve(state, threshold_noise=rho), index
+    return SparseState(hits=state.hits + 1), index

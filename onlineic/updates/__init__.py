@@ -1,0 +1,8 @@
+"""Database-update algorithms: how a hard answer improves the hypothesis."""
+
+from onlineic.updates.base import ExactBound as ExactBound
+from onlineic.updates.base import NeedsAccuracy as NeedsAccuracy
+from onlineic.updates.base import UpdateRule as UpdateRule
+from onlineic.updates.median import Median as Median
+from onlineic.updates.multiplicative_weights import MultiplicativeWeights as MultiplicativeWeights
+from onlineic.updates.perceptron import Perceptron as Perceptron

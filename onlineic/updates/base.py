@@ -1,0 +1,62 @@
+"""The interface of database-update algorithms."""
+
+import abc
+from typing import Generic, Protocol, TypeVar, runtime_checkable
+
+from onlineic.domain import Domain
+from onlineic.hypothesis import Hypothesis
+from onlineic.queries import Measurement
+
+__all__ = ["ExactBound", "NeedsAccuracy", "UpdateRule"]
+
+H = TypeVar("H", bound=Hypothesis)
+
+
+class UpdateRule(abc.ABC, Generic[H]):
+    """A database-update algorithm: frozen settings, pure and deterministic; sees no data and no noise.
+
+    Check one of your own with `onlineic.testing.check_update_rule`.
+
+    References
+    ----------
+    Dwork & Roth (2014), Definition 5.3, with a strict gap: in a sequence of updates every query has
+    |f(x) - f(D^t)| > alpha and its noisy answer |f(x) - v| < alpha. T(alpha) bounds the length of any such
+    sequence.
+    """
+
+    @abc.abstractmethod
+    def init(self, domain: Domain, prior: Hypothesis | None = None) -> H:
+        """Return D^1, from a public prior or the rule's own start."""
+
+    @abc.abstractmethod
+    def update(self, hypothesis: H, measurements: tuple[Measurement, ...], alpha: float) -> H:
+        """Return D^(t+1) from D^t and all measurements so far, oldest first, never empty.
+
+        Parameters
+        ----------
+        alpha : float
+            Gap that an update may rely on, fraction of records.
+        """
+
+    @abc.abstractmethod
+    def update_bound(self, domain: Domain, alpha: float) -> int | None:
+        """Return floor T(alpha), or None if no bound is proven."""
+
+
+@runtime_checkable
+class ExactBound(Protocol):
+    """A rule that tells T(alpha) before it is rounded down; the theorems' alpha is solved with it."""
+
+    def exact_update_bound(self, domain: Domain, alpha: float) -> float | None:
+        """Return T(alpha), or None if no bound is proven."""
+
+
+@runtime_checkable
+class NeedsAccuracy(Protocol):
+    """A rule whose start depends on alpha: the session fixes it once alpha is known."""
+
+    def for_stream(self, max_queries: int, n: int) -> UpdateRule[Hypothesis]:
+        """Return the rule that knows the length of the stream and n."""
+
+    def at(self, domain: Domain, alpha: float) -> UpdateRule[Hypothesis]:
+        """Return the rule fixed for this accuracy."""

@@ -1,0 +1,141 @@
+"""The median mechanism: all small databases vote, and each hard query sends at least half of them away."""
+
+import math
+from typing import Literal, final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Ints
+from onlineic.bounds import log_multisets
+from onlineic.domain import Domain
+from onlineic.errors import InvalidParameterError, TooLargeError, checked_integer, checked_real
+from onlineic.hypothesis import Hypothesis, VersionSpace
+from onlineic.queries import Measurement
+from onlineic.updates.base import UpdateRule
+
+__all__ = ["Median"]
+
+MAX_ROWS = 2**24
+MAX_BYTES = 2**29
+
+
+@final
+@attrs.frozen
+class Median(UpdateRule[VersionSpace]):
+    """f(N) = median of f over a set N of databases; each hard query keeps those strictly on its side.
+
+    N starts as an alpha-net: all multisets of m records over the domain. It can be enumerated for
+    |X| <= about 8 (16 at coarse alpha); beyond, the rule refuses and names the size it would need.
+
+    Parameters
+    ----------
+    variant : "smaller", "sampling", "dimension" or "book"
+        sampling: m = floor(ln(2Q) / (2 alpha^2)) + 1 (Hoeffding, for Q queries), or n if fewer.
+        dimension: m = ceil(|X| / (4 alpha)), for all [0, 1] queries at once.
+        book: m = ln Q / alpha^2. smaller: the smaller of sampling and dimension.
+    size : int, optional
+        m itself. The session fixes it from its alpha where absent; T(alpha) is then log2 of the number
+        of multisets of this size, for every alpha that the net covers.
+    max_queries : int, optional
+        Q of the sampling and book nets, for `update_bound` outside a session (which fixes its own).
+    n : int, optional
+        Number of records, public; caps the sampling net.
+
+    References
+    ----------
+    Dwork & Roth (2014), Algorithm 10 and Theorem 5.8, with a strict gap (the printed ">= alpha" can empty
+    N: an update that would is skipped), and Remark 5.2 counted as multisets.
+    """
+
+    variant: Literal["smaller", "sampling", "dimension", "book"] = "smaller"
+    size: int | None = None
+    max_queries: int | None = None
+    n: int | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if self.variant not in ("smaller", "sampling", "dimension", "book"):
+            raise InvalidParameterError(
+                f"variant must be 'smaller', 'sampling', 'dimension' or 'book', got variant={self.variant!r}."
+            )
+        for name in ("size", "max_queries", "n"):
+            if getattr(self, name) is not None:
+                checked_integer(name, getattr(self, name), at_least=1)
+
+    def for_stream(self, max_queries: int, n: int) -> "Median":
+        """Return the rule that knows the length of the stream and n, where it did not."""
+        return attrs.evolve(self, max_queries=self.max_queries or max_queries, n=self.n or n)
+
+    def at(self, domain: Domain, alpha: float) -> "Median":
+        """Return the rule with its net fixed for this accuracy, refused where it cannot be enumerated."""
+        fixed = self if self.size is not None else attrs.evolve(self, size=self._net_size(domain, alpha))
+        fixed._check(domain)
+        return fixed
+
+    def init(self, domain: Domain, prior: Hypothesis | None = None) -> VersionSpace:
+        if prior is not None:
+            raise InvalidParameterError(
+                "prior must be None for Median: it starts from all databases of its net."
+            )
+        size = self._check(domain)
+        return VersionSpace(domain, _multisets(domain.size, size), size)
+
+    def update(
+        self, hypothesis: VersionSpace, measurements: tuple[Measurement, ...], alpha: float
+    ) -> VersionSpace:
+        query, value, guess = measurements[-1].against(hypothesis)
+        return hypothesis.halved(query, above=value >= guess)
+
+    def update_bound(self, domain: Domain, alpha: float) -> int | None:
+        return math.floor(self.exact_update_bound(domain, alpha) + 1e-9)  # keeps exact powers of two
+
+    def exact_update_bound(self, domain: Domain, alpha: float) -> float:
+        """Return T(alpha) = log2 of the size of the net."""
+        size = self.size if self.size is not None else self._net_size(domain, alpha)
+        return log_multisets(domain.size, size) / math.log(2.0)
+
+    def _net_size(self, domain: Domain, alpha: float) -> int:
+        checked_real("alpha", alpha, above=0.0)
+        dimension = math.ceil(domain.size / (4.0 * alpha))
+        if self.variant == "dimension" or (self.variant == "smaller" and self.max_queries is None):
+            return dimension
+        if self.max_queries is None:
+            raise InvalidParameterError(
+                f"max_queries must be given for the {self.variant} net, got None; "
+                "write Median(max_queries=...)."
+            )
+        if self.variant == "book":
+            return max(1, math.ceil(math.log(self.max_queries) / alpha**2))
+        sampling = math.floor(math.log(2.0 * self.max_queries) / (2.0 * alpha**2)) + 1
+        sampling = min(sampling, self.n or sampling)  # all databases of n records hold the truth itself
+        return sampling if self.variant == "sampling" else min(sampling, dimension)
+
+    def _check(self, domain: Domain) -> int:
+        if self.size is None:
+            raise InvalidParameterError(
+                "size must be given to Median outside a session; or use Median.at(...)."
+            )
+        rows_log2 = log_multisets(domain.size, self.size) / math.log(2.0)
+        entry = 1 if self.size < 256 else 2
+        if rows_log2 > math.log2(MAX_ROWS) or 2.0**rows_log2 * domain.size * entry > MAX_BYTES:
+            raise TooLargeError(
+                f"Median must enumerate at most 2^{math.log2(MAX_ROWS):.0f} databases, got 2^{rows_log2:.1f} "
+                f"(all multisets of {self.size} records over {domain.size} cells); take a larger alpha, "
+                "fewer cells, or MultiplicativeWeights."
+            )
+        return self.size
+
+
+def _multisets(cells: int, size: int) -> Ints:
+    """Return all multisets of `size` records over the cells as counts, (cells, K), smallest dtype."""
+    kind = np.uint8 if size < 256 else np.uint16
+    left = np.array([size], kind)
+    columns: list[Ints] = []
+    for _ in range(cells - 1):
+        choices = left.astype(np.int64) + 1  # this cell takes 0, ..., left
+        starts = np.cumsum(choices) - choices
+        taken = np.arange(choices.sum()) - np.repeat(starts, choices)
+        columns = [np.repeat(column, choices) for column in columns]
+        columns.append(taken.astype(kind))
+        left = np.repeat(left, choices) - columns[-1]
+    return np.stack([*columns, left])

@@ -1,0 +1,75 @@
+"""The perceptron: signed cell weights, moved by a constant step along each hard query."""
+
+import math
+from typing import Literal, final
+
+import attrs
+import numpy as np
+
+from onlineic.bounds import perceptron_book_bound, perceptron_centred_bound
+from onlineic.domain import Domain
+from onlineic.errors import InvalidParameterError, checked_real
+from onlineic.hypothesis import Histogram, Hypothesis, SignedHistogram
+from onlineic.queries import Measurement
+from onlineic.updates.base import UpdateRule
+
+__all__ = ["Perceptron"]
+
+
+@final
+@attrs.frozen
+class Perceptron(UpdateRule[SignedHistogram]):
+    """p <- p - step * f if f(p) > v else p + step * f, on signed cell weights.
+
+    Parameters
+    ----------
+    variant : "centred" or "book"
+        book: from zero, step alpha/|X|, T = p2 |X| / alpha^2. centred: from uniform, along f minus its
+        mean with step 4 alpha/|X|, so the sum stays 1; T = (|X| p2 - 1) / (4 alpha^2).
+    p2 : float in (0, 1]
+        PUBLIC bound on the squared length of the private histogram, in fractions: 1 always holds; 1/n
+        where every cell holds at most one record. The length itself is private and must not be used.
+
+    Notes
+    -----
+    The potential is the squared distance ||x - p||^2; entries may be negative, and `evaluate` clips the
+    answer, never the state.
+
+    References
+    ----------
+    Dwork & Roth (2014), Algorithm 12 and Theorem 5.11 (with p2 for the private ||x||_2^2).
+    """
+
+    variant: Literal["centred", "book"] = "centred"
+    p2: float = 1.0
+
+    def __attrs_post_init__(self) -> None:
+        if self.variant not in ("centred", "book"):
+            raise InvalidParameterError(f"variant must be 'centred' or 'book', got variant={self.variant!r}.")
+        checked_real("p2", self.p2, above=0.0, at_most=1.0)
+
+    def init(self, domain: Domain, prior: Hypothesis | None = None) -> SignedHistogram:
+        if isinstance(prior, Histogram) and prior.domain == domain:
+            return SignedHistogram(domain, prior.probabilities())
+        if prior is not None:
+            raise InvalidParameterError(
+                f"prior must be a Histogram over the session's domain, got a {type(prior).__name__}."
+            )
+        start = 0.0 if self.variant == "book" else 1.0 / domain.size
+        return SignedHistogram(domain, np.full(domain.shape, start))
+
+    def update(
+        self, hypothesis: SignedHistogram, measurements: tuple[Measurement, ...], alpha: float
+    ) -> SignedHistogram:
+        query, value, guess = measurements[-1].against(hypothesis)
+        centred = self.variant == "centred"
+        step = (4.0 if centred else 1.0) * alpha / hypothesis.domain.size
+        return hypothesis.shifted(query, -step if guess > value else step, centre=centred)
+
+    def update_bound(self, domain: Domain, alpha: float) -> int | None:
+        return math.floor(self.exact_update_bound(domain, alpha))
+
+    def exact_update_bound(self, domain: Domain, alpha: float) -> float:
+        """Return T(alpha), before rounding down."""
+        bound = perceptron_centred_bound if self.variant == "centred" else perceptron_book_bound
+        return bound(domain.size, alpha, max(self.p2, 1.0 / domain.size))
