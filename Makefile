@@ -30,6 +30,7 @@ experiments: $(VENV)/.plot
 
 $(VENV)/.%: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("onlineic needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo 'no venv module: install the package python3-venv'; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
+	  { rm -rf $(VENV); echo 'no virtual environment: on Debian and Ubuntu install the package python3-venv'; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
 	@touch $@
