@@ -22,6 +22,7 @@ ROWS = (
     {"expressions"},
     {"data", "hypothesis", "ledger", "mechanisms", "sparse"},
     {"updates"},
+    {"planning"},
     {"offline", "session"},
     {"baselines", "testing"},
     {"audit", "evaluate"},
