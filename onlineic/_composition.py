@@ -4,6 +4,7 @@ Losses that are computed go up, parameters that may be used go down.
 """
 
 import math
+import sys
 from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
@@ -11,6 +12,7 @@ from fractions import Fraction
 from onlineic.errors import InvalidParameterError, checked_integer, checked_real
 
 LARGEST_COUNT = 10**6
+LARGEST_FLOAT = Fraction(sys.float_info.max)
 SLACK = 2.0**-40  # relative; far above the rounding of the float formulas it covers
 
 
@@ -178,7 +180,7 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
     with localcontext(Context(prec=60)):
         less, exact = Decimal(order) - 1, Decimal(order)
         exponent = less * (exact * Decimal(rho) - Decimal(epsilon) + (less / exact).ln()) - exact.ln()
-        return float_up(min(exponent, Decimal(0)).exp())
+        return min(1.0, max(math.ulp(0.0), float_up(min(exponent, Decimal(0)).exp())))
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
@@ -237,9 +239,11 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     epsilon = checked_real("epsilon", epsilon, at_least=0.0, at_most=600.0)
     upper, lower = epsilon / mu - mu / 2, epsilon / mu + mu / 2
     first = math.erfc(upper / math.sqrt(2)) / 2
-    second = math.exp(epsilon) * math.erfc(lower / math.sqrt(2)) / 2
-    # An argument's relative error u moves its tail by up to (1 + x^2) u.
-    rounding = 2.0**-50 * (first * (4 + upper**2) + second * (4 + lower**2 + epsilon))
+    tail = math.erfc(lower / math.sqrt(2)) / 2
+    second = math.exp(epsilon) * tail if tail > 1e-300 else 0.0  # a subnormal tail has lost its digits
+    # An argument's relative error u moves its tail by up to (1 + x^2) u; a tail is 0 beyond x = 100.
+    moved = first * (4 + min(upper * upper, 1e4)) + second * (4 + min(lower * lower, 1e4) + epsilon)
+    rounding = 2.0**-50 * moved + 2.0**-1070
     return min(1.0, max(first - second, 0.0) + rounding)
 
 
@@ -305,14 +309,14 @@ def decimal(value: Fraction) -> Decimal:
 
 
 def float_up(value: Fraction | Decimal) -> float:
-    """Least float >= value; a Decimal is first raised by 1e-40 of itself, for its own rounding."""
+    """Least float >= value, maybe inf; a Decimal is first raised by 1e-40 of itself, for its own rounding."""
     exact = Fraction(value) if isinstance(value, Fraction) else Fraction(value) * (1 + Fraction(1, 10**40))
-    number = float(exact)
-    return number if Fraction(number) >= exact else math.nextafter(number, math.inf)
+    number = float(exact) if exact <= LARGEST_FLOAT else math.inf
+    return number if number == math.inf or Fraction(number) >= exact else math.nextafter(number, math.inf)
 
 
 def float_down(value: Fraction | Decimal) -> float:
     """Largest float <= value; a Decimal is first lowered by 1e-40 of itself, for its own rounding."""
     exact = Fraction(value) if isinstance(value, Fraction) else Fraction(value) * (1 - Fraction(1, 10**40))
-    number = float(exact)
+    number = float(min(exact, LARGEST_FLOAT))
     return number if Fraction(number) <= exact else math.nextafter(number, -math.inf)

@@ -9,13 +9,12 @@ fails, n >= 1 records, cutoff c >= 1 hits, queries k >= 1 comparisons. Any other
 import math
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from statistics import NormalDist
 from typing import Literal, final
 
 import attrs
 
 from onlineic._composition import advanced_composition, float_up
-from onlineic.errors import InvalidParameterError, checked_integer, checked_real
+from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError, checked_integer, checked_real
 
 Branch = Literal["pure", "repaired"]
 
@@ -126,7 +125,7 @@ def laplace_n(error: float, epsilon: float, beta: float, count: int = 1) -> int:
     Dwork & Roth (2014), Theorem 3.8 with a union bound over the answers.
     """
     error = checked_real("error", error, above=0.0)
-    return math.ceil(laplace_bound(epsilon, beta, 1.0, count) / error)
+    return records_for(laplace_bound(epsilon, beta, 1.0, count) / error)
 
 
 def gaussian_n(error: float, rho: float, beta: float, count: int = 1) -> int:
@@ -138,9 +137,12 @@ def gaussian_n(error: float, rho: float, beta: float, count: int = 1) -> int:
     ----------
     Bun & Steinke (2016), Proposition 1.6, with a union bound over the answers.
     """
+    from statistics import NormalDist  # 5 ms to import
+
     error, rho = checked_real("error", error, above=0.0), checked_real("rho", rho, above=0.0)
     count = checked_integer("count", count, at_least=1)
-    return math.ceil(math.sqrt(count / (2 * rho)) * -NormalDist().inv_cdf(_beta(beta) / (2 * count)) / error)
+    quantile = -NormalDist().inv_cdf(_beta(beta) / (2 * count))
+    return records_for(math.sqrt(count / (2 * rho)) * quantile / error)
 
 
 def above_threshold_alpha(queries: int, epsilon: float, beta: float) -> float:
@@ -279,8 +281,7 @@ def sparse_margin(cutoff: int, queries: int, threshold_scale: float, beta: float
     """Return 2s ln(k sqrt(pi (c + 1/2))/(2 beta)): how far any test of a stream is off, adaptively.
 
     For threshold noise Lap(s) redrawn per hit and query noise Lap(2s): with probability >= 1 - beta no
-    hit has value below threshold - a and no easy answer one above threshold + a. Never below 0; in
-    the unit of s.
+    hit has value below threshold - a and no easy answer one above threshold + a. In the unit of s.
 
     References
     ----------
@@ -292,7 +293,16 @@ def sparse_margin(cutoff: int, queries: int, threshold_scale: float, beta: float
         checked_integer("queries", queries, at_least=1),
     )
     scale = checked_real("threshold_scale", threshold_scale, above=0.0)
-    return max(0.0, 2 * scale * math.log(queries * math.sqrt(math.pi * (cutoff + 0.5)) / (2 * _beta(beta))))
+    return 2 * scale * math.log(queries * math.sqrt(math.pi * (cutoff + 0.5)) / (2 * _beta(beta)))
+
+
+def records_for(number: float) -> int:
+    """Least whole number of records >= number, refused beyond 2^63."""
+    if not number <= 2.0**63:
+        raise InfeasibleAccuracyError(
+            f"n must be <= 2^63, got n={number:.3g}; ask for a larger error or epsilon."
+        )
+    return max(1, math.ceil(number))
 
 
 def _ratio(distance: float, scale: float) -> float:

@@ -34,6 +34,7 @@ from onlineic._noise_bounds import laplace_tail as laplace_tail
 from onlineic._noise_bounds import numeric_sparse_alpha as numeric_sparse_alpha
 from onlineic._noise_bounds import numeric_sparse_branch as numeric_sparse_branch
 from onlineic._noise_bounds import numeric_sparse_scales as numeric_sparse_scales
+from onlineic._noise_bounds import records_for
 from onlineic._noise_bounds import sparse_alpha as sparse_alpha
 from onlineic._noise_bounds import sparse_margin as sparse_margin
 from onlineic._update_bounds import log_multisets as log_multisets
@@ -226,6 +227,8 @@ def least_n(
 
     Raises
     ------
+    InfeasibleAccuracyError
+        If that n exceeds 2^63.
     InvalidParameterError
         If a parameter is outside its range.
 
@@ -235,7 +238,9 @@ def least_n(
     """
     alpha, queries = checked_real("alpha", alpha, above=0.0), _comparisons(max_queries, pair)
     cutoff = max(1.0, update_bound(alpha))
-    n = max(1, math.floor(numeric_sparse_alpha(cutoff, queries, epsilon, delta, beta, 1, branch) / alpha))
+    n = max(
+        1, records_for(numeric_sparse_alpha(cutoff, queries, epsilon, delta, beta, 1, branch) / alpha) - 1
+    )
     while alpha < numeric_sparse_alpha(cutoff, queries, epsilon, delta, beta, n, branch):
         n += 1 + (n >> 52)
     return n
