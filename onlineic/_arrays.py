@@ -1,12 +1,14 @@
 """Contractions and summed-area tables, shared by the private counts and the public histogram."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from onlineic._typing import Floats, Ints
 
 CACHE_BYTES = 2**28
+CORNER_AXES = 6  # a box has 2^axes corners: above, slices are cheaper and lose fewer bits
 
 
 def contract(cells: Floats, keep: tuple[int, ...]) -> Floats:
@@ -48,6 +50,14 @@ def _sum_run(array: Floats, axis: int) -> Floats:
     return result.reshape(before + after)
 
 
+def spread(array: Any, axes: tuple[int, ...], dimensions: int) -> Any:
+    """View an array over `axes` as one over all axes, of length 1 elsewhere."""
+    shape = [1] * dimensions
+    for axis, length in zip(axes, array.shape, strict=True):
+        shape[axis] = length
+    return array.reshape(shape)
+
+
 def summed_area(table: Floats) -> Floats:
     """Return the table of prefix sums with a zero border: entry (i, j, ..) sums all indices below."""
     result = np.zeros([length + 1 for length in table.shape])
@@ -71,7 +81,8 @@ class Tables:
         Not copied; must not change while the tables are used. Where all cells are integers with a sum
         below 2^53, every result is an exact integer.
     prefix_cells : int
-        Largest table for which a summed-area table is made; above, boxes are sliced.
+        Largest table for which a summed-area table is made; above, and for more than 6 axes, boxes are
+        sliced.
     """
 
     __slots__ = ("_cells", "_entries", "_prefix_cells", "_spent_bytes")
@@ -141,7 +152,7 @@ class Tables:
         table = contract(self._cells, axes) if len(axes) < self._cells.ndim else self._cells
         prefix: Floats | None = None
         steps: tuple[int, ...] = ()
-        if axes and table.size <= self._prefix_cells:
+        if 0 < len(axes) <= CORNER_AXES and table.size <= self._prefix_cells:
             area = summed_area(table)
             prefix = area.ravel()
             steps = tuple(stride // area.itemsize for stride in area.strides)

@@ -6,7 +6,9 @@ missing values, where there is one, is always the last.
 
 import difflib
 import math
-from collections.abc import Callable, Iterable
+import reprlib
+from collections.abc import Callable, Iterable, Mapping, Set
+from functools import cached_property
 from typing import Any, final
 
 import attrs
@@ -20,6 +22,7 @@ __all__ = ["Attribute", "Binned", "Categorical", "IntegerRange", "Label", "binne
 Column = np.ndarray[Any, Any]
 Label = str | int | bool | float | None
 SHOWN = 6  # labels quoted in a message
+LARGEST = 2**62  # ends of integer ranges: differences of codes stay inside int64
 
 
 @final
@@ -35,7 +38,7 @@ class Categorical:
         Whether a last cell holds missing values (None, NaN, NA).
     """
 
-    labels: tuple[str | int | bool, ...]
+    labels: tuple[str | int | bool, ...] = attrs.field(eq=lambda labels: (*map(type, labels[:1]), labels))
     missing: bool = False
     ordered = False
 
@@ -54,6 +57,10 @@ class Categorical:
     def size(self) -> int:
         return len(self.labels) + self.missing
 
+    @cached_property
+    def _codes(self) -> dict[Label, int]:
+        return {label: code for code, label in enumerate(self.labels)}
+
     def label(self, code: int) -> Label:
         """Return the label of a code, None for the missing cell."""
         return self.labels[code] if code < len(self.labels) else None
@@ -62,20 +69,19 @@ class Categorical:
         """Return the code of a label; the lookup is strict about types: True is not 1."""
         if label is None and self.missing:
             return len(self.labels)
-        for code, known in enumerate(self.labels):
-            if type(known) is type(label) and known == label:
-                return code
-        near = difflib.get_close_matches(str(label), [str(known) for known in self.labels], 1)
+        code = self._codes.get(label) if type(label) is type(self.labels[0]) else None
+        if code is not None:
+            return code
+        near = difflib.get_close_matches(str(label)[:99], [str(known) for known in self.labels], 1)
         shown = ", ".join(repr(known) for known in self.labels[:SHOWN])
         raise InvalidQueryError(
             f"{name} must be one of its {self.size} values ({shown}{', ...' * (self.size > SHOWN)}), "
-            f"got {name}={label!r}; {f'did you mean {near[0]!r}?' if near else 'see the domain'}"
+            f"got {name}={reprlib.repr(label)}; {f'did you mean {near[0]!r}?' if near else 'see the domain.'}"
         )
 
     def encode(self, name: str, column: Column) -> Ints:
         """Return the codes of a column's values."""
-        kind = type(self.labels[0])
-        table = {label: code for code, label in enumerate(self.labels)}
+        kind, table = type(self.labels[0]), self._codes
 
         def lookup(value: object) -> int:
             if isinstance(value, np.generic):
@@ -92,12 +98,17 @@ class Categorical:
 class IntegerRange:
     """The integers start, ..., stop - 1, in order; the code of v is v - start."""
 
-    start: int = attrs.field()
-    stop: int = attrs.field()
+    start: int
+    stop: int
     missing: bool = False
     ordered = True
 
     def __attrs_post_init__(self) -> None:
+        if not all(type(end) is int and abs(end) <= LARGEST for end in (self.start, self.stop)):
+            raise InvalidDomainError(
+                f"range must have integers of at most 2^62 as ends, got range({reprlib.repr(self.start)}, "
+                f"{reprlib.repr(self.stop)}); shift the values."
+            )
         if self.stop <= self.start:
             raise InvalidDomainError(
                 f"range must hold at least one integer, got range({self.start}, {self.stop}); raise its end."
@@ -118,8 +129,8 @@ class IntegerRange:
         whole = _whole(label)
         if whole is None or not self.start <= whole < self.stop:
             raise InvalidQueryError(
-                f"{name} must be an integer in [{self.start}, {self.stop - 1}], got {name}={label!r}; "
-                "ask inside the domain."
+                f"{name} must be an integer in [{self.start}, {self.stop - 1}], got "
+                f"{name}={reprlib.repr(label)}; ask inside the domain."
             )
         return whole - self.start
 
@@ -127,11 +138,11 @@ class IntegerRange:
         """Return the half-open code range of [low, high] (closed) or [low, high) inside the range."""
         first = self.start if low == -math.inf else math.ceil(low)
         last = self.stop if high == math.inf else (math.floor(high) + 1 if closed else math.ceil(high))
-        if first < self.start or last > self.stop:
-            outside = low if first < self.start else high
+        outside = [end for end, cut in ((low, first), (high, last)) if cut < self.start or cut > self.stop]
+        if outside:
             raise InvalidQueryError(
-                f"{name} must be cut inside [{self.start}, {self.stop - 1}], got {outside!r}; "
-                "use at_least or below for one-sided conditions."
+                f"{name} must be cut inside [{self.start}, {self.stop - 1}], got {outside[0]!r}; "
+                "for a one-sided condition write at_least or below with an end inside."
             )
         return first - self.start, max(last, first) - self.start
 
@@ -159,8 +170,8 @@ class Binned:
     edges : tuple of float
         At least two, strictly increasing; the first may be -inf and the last inf.
     integer : bool
-        Whether the column holds whole numbers only; then every comparison with a number v has an exact
-        form at v or v + 1. Otherwise conditions must be cut with `span`, `at_least` and `below`.
+        Whether the column and the finite edges are whole numbers only; then every comparison with a number
+        v has an exact form at v or v + 1. Otherwise conditions must be cut with `span`, `at_least`, `below`.
     """
 
     edges: tuple[float, ...]
@@ -169,10 +180,17 @@ class Binned:
     ordered = True
 
     def __attrs_post_init__(self) -> None:
-        rising = all(low < high for low, high in zip(self.edges, self.edges[1:], strict=False))
+        rising = all(map(_is_number, self.edges)) and all(
+            low < high for low, high in zip(self.edges, self.edges[1:], strict=False)
+        )
         if len(self.edges) < 2 or not rising:  # NaN compares false
             raise InvalidDomainError(
-                f"edges must be two or more strictly increasing numbers, got {list(self.edges)[:SHOWN]}."
+                "edges must be two or more strictly increasing numbers, got "
+                f"{reprlib.repr(list(self.edges))}; sort them and remove repeats."
+            )
+        if self.integer and not all(math.isinf(edge) or float(edge).is_integer() for edge in self.edges):
+            raise InvalidDomainError(
+                "edges must be whole numbers where integer=True, got a fraction; round up."
             )
 
     @property
@@ -183,7 +201,7 @@ class Binned:
         """Return the bin of a code as text, None for the missing cell."""
         if code >= len(self.edges) - 1:
             return None
-        return f"[{self.edges[code]:g}, {self.edges[code + 1]:g})"
+        return f"[{_short(self.edges[code])}, {_short(self.edges[code + 1])})"
 
     def code(self, name: str, label: Label) -> int:
         """Return the code of the missing cell (None), or of a bin written as by `label`."""
@@ -193,8 +211,8 @@ class Binned:
             if label == self.label(code):
                 return code
         raise InvalidQueryError(
-            f"{name} must be asked by a range on its bin edges, got {name}={label!r}; "
-            f"write e.g. span({self.edges[0]:g}, {self.edges[1]:g})."
+            f"{name} must be asked by a range on its bin edges, got {name}={reprlib.repr(label)}; "
+            f"write e.g. span({_short(self.edges[0])}, {_short(self.edges[1])})."
         )
 
     def interval(self, name: str, low: float, high: float, closed: bool) -> tuple[int, int]:
@@ -204,8 +222,8 @@ class Binned:
             high = high if math.isinf(high) else (math.floor(high) + 1 if closed else math.ceil(high))
         elif closed and high != math.inf:
             raise InvalidQueryError(
-                f"{name} must be cut half-open, its bins are [a, b), got a closed end at {high:g}; "
-                f"write span({low:g}, {high:g}), or declare integer=True if it holds whole numbers."
+                f"{name} must be cut half-open, its bins are [a, b), got a closed end at {_short(high)}; "
+                f"write span({_short(low)}, {_short(high)}), or declare integer=True for whole numbers."
             )
         first, last = self._cut(name, low), self._cut(name, high)
         return first, max(first, last)
@@ -219,16 +237,18 @@ class Binned:
             return self.edges.index(value)
         nearest = sorted(self.edges, key=lambda edge: abs(edge - value))[:2]
         raise InvalidQueryError(
-            f"{name} must be cut at a bin edge, got {value:g}; the nearest edges are "
-            f"{' and '.join(f'{edge:g}' for edge in sorted(nearest))}."
+            f"{name} must be cut at a bin edge, got {_short(value)}; the nearest edges are "
+            f"{' and '.join(map(_short, sorted(nearest)))}."
         )
 
     def encode(self, name: str, column: Column) -> Ints:
         """Return the bins of a numeric column."""
-        absent = _absent(column)
-        try:
+        absent, kind = _absent(column), column.dtype.kind
+        try:  # numpy would read the text "1", True and 1 + 0j as numbers
+            if kind not in "iuf" and not (kind == "O" and all(map(_is_number, column[~absent]))):
+                raise TypeError
             values = np.where(absent, np.nan, column).astype(np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InvalidDataError(f"{name} must be a column of numbers, got other values.") from None
         edges = np.asarray(self.edges)
         codes = np.searchsorted(edges, values, side="right").astype(np.int64) - 1
@@ -244,7 +264,13 @@ Attribute = Categorical | IntegerRange | Binned
 
 def binned(edges: Iterable[float], *, integer: bool = False) -> Binned:
     """Return the kind of a numeric attribute cut into bins [edge, next edge)."""
-    return Binned(tuple(map(float, edges)), integer)
+    try:
+        given = list(edges)
+    except TypeError:
+        given = []
+    if not given or not all(map(_is_number, given)):
+        raise InvalidDomainError(f"edges must be a list of numbers, got {reprlib.repr(edges)}.")
+    return Binned(tuple(float(edge) + 0.0 for edge in given), integer)  # -0.0 becomes 0.0
 
 
 def column_array(name: str, values: Any) -> Column:
@@ -253,12 +279,13 @@ def column_array(name: str, values: Any) -> Column:
         array = np.ma.filled(values.astype(object), None)
     elif isinstance(values, np.ndarray):
         array = values
+    elif isinstance(values, (str, bytes, Mapping, Set)) or not isinstance(values, Iterable):
+        raise InvalidDataError(f"{name} must be a column (array or list), got a {type(values).__name__}.")
     else:
-        kinds = {type(value) for value in values}
-        # numpy would turn [1, "a"] into strings and [1, None] into objects: keep objects when mixed
-        array = np.array(
-            list(values), dtype=None if len(kinds) == 1 and kinds <= {str, int, float, bool} else object
-        )
+        listed = list(values)  # once: it may be a generator
+        kinds = set(map(type, listed))
+        # numpy would turn [1, "a"] into strings, and a list of texts into fields as wide as the longest
+        array = np.array(listed, dtype=None if len(kinds) == 1 and kinds <= {int, float, bool} else object)
     if array.ndim != 1:
         raise InvalidDataError(f"{name} must be a column of shape (n,), got shape {array.shape}.")
     return array
@@ -279,6 +306,8 @@ def _absent(column: Column) -> Column:
     """Mask of missing values: None, NaN, NaT and NA."""
     if column.dtype.kind == "f":
         return np.asarray(np.isnan(column))
+    if column.dtype.kind in "mM":
+        return np.asarray(np.isnat(column))
     if column.dtype.kind != "O":
         return np.zeros(len(column), dtype=bool)
     return np.fromiter((_is_missing(value) for value in column), bool, len(column))
@@ -287,19 +316,33 @@ def _absent(column: Column) -> Column:
 def _is_missing(value: object) -> bool:
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        return bool(np.isnat(value))
     return isinstance(value, (float, np.floating)) and math.isnan(value)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+def _short(value: float) -> str:
+    """Return a number as short text that tells it from every other."""
+    text = f"{value:g}"
+    return text if float(text) == value else repr(value)
 
 
 def _encode_distinct(kind: Attribute, name: str, column: Column, lookup: Callable[[object], int]) -> Ints:
     """Encode through the distinct values, so that Python code runs once a value, not once a record."""
     absent = _absent(column)
     if column.dtype.kind == "O":
-        table: dict[tuple[type, object], int] = {}
-        for value in column:
-            key = (type(value), value)
-            if key not in table:
-                table[key] = lookup(value)
-        codes = np.fromiter((table[type(value), value] for value in column), np.int64, len(column))
+        try:  # {1: 0}.get(True) is 0: the type is part of the key
+            distinct_keys = set(zip(map(type, column), column, strict=True))
+        except TypeError:
+            raise InvalidDataError(f"{name} must be a column of plain values, got lists or others.") from None
+        table = {key: lookup(key[1]) for key in distinct_keys}
+        codes = np.fromiter(
+            map(table.__getitem__, zip(map(type, column), column, strict=True)), np.int64, len(column)
+        )
     else:
         distinct, inverse = np.unique(column, return_inverse=True)
         codes = np.array([lookup(value) for value in distinct], dtype=np.int64)[inverse]
@@ -325,7 +368,8 @@ def _finish(
 def _refuse(name: str, column: Column, bad: Column, remedy: str = "") -> None:
     if bad.any():
         row = int(np.argmax(bad))
+        value = column[row].item() if isinstance(column[row], np.generic) else column[row]
         raise InvalidDataError(
             f"{name} must lie in the domain, got {int(bad.sum())} rows outside, the first at row {row} "
-            f"with {column[row]!r}; {remedy or 'extend the domain or clean the table'}."
+            f"with {reprlib.repr(value)}; {remedy or 'extend the domain or clean the table'}."
         )

@@ -8,7 +8,8 @@ import difflib
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import reprlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, final
 
 import attrs
@@ -16,7 +17,7 @@ import numpy as np
 
 from onlineic._typing import Ints
 from onlineic.attributes import Attribute, Binned, Categorical, IntegerRange, binned, column_array
-from onlineic.errors import InvalidDataError, InvalidDomainError, InvalidQueryError, checked_integer
+from onlineic.errors import InvalidDataError, InvalidDomainError, InvalidQueryError
 
 __all__ = ["Domain", "optional"]
 
@@ -65,6 +66,8 @@ class Domain:
             raise InvalidDomainError(
                 f"attribute names must be distinct non-empty strings, got {list(self.names)}."
             )
+        if not all(isinstance(attribute, Attribute) for attribute in self.attributes):
+            raise InvalidDomainError("attributes must be kinds, got other objects; use Domain.of.")
         shape = tuple(attribute.size for attribute in self.attributes)
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "size", math.prod(shape))  # Python ints: never wraps
@@ -86,7 +89,13 @@ class Domain:
         InvalidDomainError
             If a kind cannot be read, or names or labels are not distinct.
         """
+        if kinds is not None and not isinstance(kinds, Mapping):
+            raise InvalidDomainError(
+                f"kinds must be a mapping of name to kind, got a {type(kinds).__name__}; use keywords."
+            )
         given = {**(kinds or {}), **more}
+        if len(given) < len(kinds or {}) + len(more):
+            raise InvalidDomainError("attribute names must be distinct, got one twice; remove one.")
         return cls(tuple(given), tuple(_attribute(name, kind) for name, kind in given.items()))
 
     @classmethod
@@ -94,10 +103,11 @@ class Domain:
         """Return the domain written as JSON: an object of attribute -> kind.
 
         A kind is a size, a list of labels, `{"range": [first, last]}`, `{"labels": [..]}` or
-        `{"edges": [..]}`; an object may add `"missing": true`, and `"integer": true` beside edges.
+        `{"edges": [..]}`, where "-inf" and "inf" may end the edges; an object may add `"missing": true`,
+        and `"integer": true` beside edges.
         """
         try:
-            written = json.loads(text)
+            written = json.loads(text, object_pairs_hook=_distinct)
         except json.JSONDecodeError as error:
             raise InvalidDomainError(f"a domain file must be valid JSON, got an error: {error}.") from None
         if not isinstance(written, dict):
@@ -116,9 +126,11 @@ class Domain:
         try:
             return self._axes[name]
         except (KeyError, TypeError):
-            near = difflib.get_close_matches(str(name), self.names, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(self.names)}."
-            raise InvalidQueryError(f"attribute must be one of the domain's, got {name!r}; {hint}") from None
+            near = difflib.get_close_matches(str(name)[:99], self.names, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it has {reprlib.repr(list(self.names))}."
+            raise InvalidQueryError(
+                f"attribute must be one of the domain's, got {reprlib.repr(name)}; {hint}"
+            ) from None
 
     def attribute(self, name: str) -> Attribute:
         """Return the kind of an attribute."""
@@ -126,12 +138,16 @@ class Domain:
 
     def project(self, *names: str) -> "Domain":
         """Return the domain of these attributes, in domain order."""
-        axes = sorted({self.axis(name) for name in names})
+        axes = self.project_axes(*names)
         return Domain(tuple(self.names[axis] for axis in axes), tuple(self.attributes[axis] for axis in axes))
+
+    def project_axes(self, *names: str) -> tuple[int, ...]:
+        """Return the axes of these attributes, increasing."""
+        return tuple(sorted({self.axis(name) for name in names}))
 
     def digest(self) -> str:
         """Return a short public fingerprint of names, kinds and labels."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
+        return hashlib.sha256(self.to_json().encode(errors="surrogatepass")).hexdigest()[:16]
 
     def encode(self, columns: Mapping[str, Any] | np.ndarray[Any, Any]) -> Ints:
         """Return the codes of records, shape (n, attributes), int64.
@@ -152,6 +168,8 @@ class Domain:
                     "records must be a mapping of columns or a structured array, got a plain array."
                 )
             columns = {name: columns[name] for name in columns.dtype.names}
+        if not hasattr(columns, "keys"):  # data frames have them too
+            raise InvalidDataError(f"records must be a mapping of columns, got a {type(columns).__name__}.")
         absent = [name for name in self.names if name not in columns]
         if absent:
             raise InvalidDataError(
@@ -175,10 +193,13 @@ def _attribute(name: str, kind: Kind) -> Attribute:
             )
         return IntegerRange(kind.start, kind.stop)
     if isinstance(kind, (int, np.integer)) and not isinstance(kind, bool):
-        return IntegerRange(0, checked_integer(f"size of {name}", int(kind), at_least=1))
-    if isinstance(kind, (str, bytes)) or not isinstance(kind, Iterable):
+        if kind < 1:
+            raise InvalidDomainError(f"{name} must have a size >= 1, got {kind}; give it a value.")
+        return IntegerRange(0, int(kind))
+    # a set has no order of its own: codes would change from run to run
+    if isinstance(kind, (str, bytes, Mapping, Set)) or not isinstance(kind, Iterable):
         raise InvalidDomainError(
-            f"{name} must be a size, a range, a list of labels or binned(...), got {kind!r}."
+            f"{name} must be a size, a range, a list of labels or binned(...), got {reprlib.repr(kind)}."
         )
     labels = [label.item() if isinstance(label, np.generic) else label for label in kind]
     return Categorical(tuple(labels))
@@ -189,10 +210,13 @@ def _from_json(name: str, kind: Any) -> Attribute:
         return _attribute(name, kind)
     known = {"range", "labels", "edges", "integer", "missing"}
     forms = [form for form in ("range", "labels", "edges") if form in kind]
-    if len(forms) != 1 or not set(kind) <= known:
+    if len(forms) != 1 or not set(kind) <= known or ("integer" in kind and forms != ["edges"]):
         raise InvalidDomainError(
-            f"{name} must have exactly one of 'range', 'labels' and 'edges', got {sorted(kind)}."
+            f"{name} must have exactly one of 'range', 'labels' and 'edges', got {sorted(kind)}; "
+            "'missing' may stand beside each, 'integer' beside 'edges'."
         )
+    if not all(isinstance(kind.get(flag, False), bool) for flag in ("integer", "missing")):
+        raise InvalidDomainError(f"{name} must give true or false for 'integer' and 'missing'.")
     value = kind[forms[0]]
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise InvalidDomainError(f"{name} must give a list for {forms[0]!r}, got {value!r}.")
@@ -202,17 +226,18 @@ def _from_json(name: str, kind: Any) -> Attribute:
             raise InvalidDomainError(f"{name} must give 'range' as [first, last], got {value!r}.")
         attribute = IntegerRange(value[0], value[1] + 1)
     elif forms[0] == "edges":
-        attribute = binned(_numbers(name, value), integer=bool(kind.get("integer", False)))
+        edges = [float(edge) if edge in ("inf", "-inf") else edge for edge in value]
+        attribute = binned(edges, integer=kind.get("integer", False))
     else:
         attribute = Categorical(tuple(value))
-    return attrs.evolve(attribute, missing=bool(kind.get("missing", False)))
+    return attrs.evolve(attribute, missing=kind.get("missing", False))
 
 
-def _numbers(name: str, values: Sequence[Any]) -> list[float]:
-    try:
-        return [float(value) for value in values]
-    except (TypeError, ValueError):
-        raise InvalidDomainError(f"{name} must give numbers for 'edges', got {values!r}.") from None
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object whose keys are distinct: `json` would keep the last of equal keys."""
+    if len(dict(pairs)) < len(pairs):
+        raise InvalidDomainError("the names in a domain file must be distinct, got one twice; remove one.")
+    return dict(pairs)
 
 
 def _to_json(kind: Attribute) -> dict[str, Any]:
@@ -220,5 +245,6 @@ def _to_json(kind: Attribute) -> dict[str, Any]:
     if isinstance(kind, IntegerRange):
         return {"range": [kind.start, kind.stop - 1], **missing}
     if isinstance(kind, Binned):
-        return {"edges": list(kind.edges), **({"integer": True} if kind.integer else {}), **missing}
+        edges = [float(edge) if math.isfinite(edge) else str(edge) for edge in kind.edges]  # JSON has no inf
+        return {"edges": edges, **({"integer": True} if kind.integer else {}), **missing}
     return {"labels": list(kind.labels), **missing}

@@ -5,19 +5,23 @@ the canonical `Query`. Data are never involved, and a Python function is never a
 could leak through state, time or exceptions.
 """
 
+import hashlib
+import keyword
 import math
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, Literal, NoReturn, final
 
 import attrs
 import numpy as np
 
+from onlineic._algebra import JOINT_CELLS, Joint, intersection, peeled, settled
 from onlineic._typing import Floats
-from onlineic.attributes import Attribute, Categorical, Label
+from onlineic.attributes import LARGEST, Attribute, Categorical, Label
 from onlineic.domain import Domain
-from onlineic.errors import InvalidQueryError, TooLargeError
-from onlineic.queries import GRID_BITS, Query, canonical, spread
+from onlineic.errors import InvalidQueryError, TooLargeError, checked_integer
+from onlineic.queries import GRID_BITS, Query, canonical
 
 __all__ = [
     "Condition",
@@ -32,9 +36,6 @@ __all__ = [
     "where",
 ]
 
-JOINT_CELLS = 2**22  # largest joint factor that the algebra may need
-Joint = dict[tuple[int, ...], Floats]  # axes -> weights in [0, 1], shape of those axes
-
 
 @final
 @attrs.frozen
@@ -48,10 +49,10 @@ class Condition:
         return self.parts[0] if self.form == "not" else Condition("not", (self,))
 
     def __or__(self, other: Any) -> "Condition":
-        return Condition("or", (self, _condition(other)))
+        return Condition("or", _chain("or", self, _condition(other)))
 
     def __and__(self, other: Any) -> "Condition":
-        return Condition("and", (self, _condition(other)))
+        return Condition("and", _chain("and", self, _condition(other)))
 
     def __bool__(self) -> NoReturn:
         raise TypeError(
@@ -60,19 +61,18 @@ class Condition:
 
     def __repr__(self) -> str:
         if self.form == "interval":
-            low, high, closed = self.parts
-            if closed:
-                return f"between({low!r}, {high!r})"
-            if high == math.inf:
-                return f"at_least({low!r})"
-            return f"below({high!r})" if low == -math.inf else f"span({low!r}, {high!r})"
+            low, high = (repr(end) if math.isfinite(end) else f"float('{end}')" for end in self.parts[:2])
+            if self.parts[2]:
+                return f"between({low}, {high})"
+            if self.parts[1] == math.inf:
+                return f"at_least({low})"
+            return f"below({high})" if self.parts[0] == -math.inf else f"span({low}, {high})"
         if self.form == "not":
             return f"~{self.parts[0]!r}"
         if self.form in ("or", "and"):
             return f"({(' | ' if self.form == 'or' else ' & ').join(map(repr, self.parts))})"
-        if len(self.parts) == 1 and self.form == "one_of":
-            return f"one_of({self.parts[0]!r})"
-        return f"{self.form}({', '.join(map(repr, self.parts))})"
+        shown = ", ".join(map(repr, self.parts))
+        return f"weights([{shown}])" if self.form == "weights" else f"one_of({shown})"
 
     def codes(self, name: str, attribute: Attribute) -> tuple[int, int] | Floats:
         """Return the satisfied codes as a half-open range, or as weights in [0, 1] per code."""
@@ -127,7 +127,7 @@ def one_of(*labels: Label) -> Condition:
     """Return the condition that the value is one of the labels (None: the missing cell)."""
     if not labels:
         raise InvalidQueryError("one_of must list one or more labels, got none.")
-    return Condition("one_of", tuple(_plain(label) for label in labels))
+    return Condition("one_of", tuple(map(_label, labels)))
 
 
 def weights(values: Iterable[float]) -> Condition:
@@ -151,21 +151,22 @@ class Expression:
         return self.parts[0] if self.form == "not" else Expression("not", (self,))
 
     def __and__(self, other: Any) -> "Expression":
-        return Expression("and", (self, _expression(other)))
+        return Expression("and", _chain("and", self, _expression(other)))
 
     def __or__(self, other: Any) -> "Expression":
-        return Expression("or", (self, _expression(other)))
+        return Expression("or", _chain("or", self, _expression(other)))
 
     def __bool__(self) -> NoReturn:
         raise TypeError("a query has no truth value: combine queries with & | ~, not with and, or, not.")
 
     def __repr__(self) -> str:
         if self.form == "where":
-            if all(name.isidentifier() for name, _ in self.parts):
+            if all(name.isidentifier() and not keyword.iskeyword(name) for name, _ in self.parts):
                 return f"where({', '.join(f'{name}={_shown(c)}' for name, c in self.parts)})"
             return f"where({{{', '.join(f'{name!r}: {_shown(c)}' for name, c in self.parts)}}})"
         if self.form == "dense":
-            return f"dense(<{' x '.join(map(str, self.shape))} weights, {hash(self.parts) & 0xFFFFFFFF:08x}>)"
+            digest = hashlib.sha256(self.parts[0]).hexdigest()[:8]
+            return f"dense(<{' x '.join(map(str, self.shape))} weights, {digest}>)"
         if self.form == "not":
             return f"~{self.parts[0]!r}"
         return f"({(' | ' if self.form == 'or' else ' & ').join(map(repr, self.parts))})"
@@ -187,9 +188,16 @@ class Expression:
         TooLargeError
             If a condition ties more than 2^22 joint cells.
         """
-        if self.form == "where":  # the common case: no algebra
-            return canonical(domain, False, _where_factors(domain, self.parts), grid_bits)
-        complement, joint = _form(self, domain)
+        if type(grid_bits) is not int or not 0 <= grid_bits <= GRID_BITS:
+            grid_bits = checked_integer("grid_bits", grid_bits, at_least=0, at_most=GRID_BITS)
+        try:
+            if self.form == "where":  # the common case: no algebra
+                return canonical(domain, False, _where_factors(domain, self.parts), grid_bits)
+            complement, joint = settled(*_form(self, domain))
+        except RecursionError:
+            raise TooLargeError(
+                "a query must nest a few hundred operators at most, got more; combine flat with one operator."
+            ) from None
         return canonical(domain, complement, joint, grid_bits)
 
 
@@ -213,12 +221,14 @@ def where(conditions: Mapping[str, Any] | None = None, /, **more: Any) -> Expres
             "write where(attribute=condition)."
         )
     given = conditions or {}
-    twice = [name for name in given if name in more]
-    if twice:
-        raise InvalidQueryError(f"an attribute must have one condition, got two for {twice[0]!r}.")
-    return Expression(
-        "where", tuple((name, _condition(condition)) for name, condition in {**given, **more}.items())
-    )
+    for name in given:
+        if name in more:
+            raise InvalidQueryError(
+                f"an attribute must have one condition, got two for {name!r}; join them by &."
+            )
+        if not isinstance(name, str):
+            raise InvalidQueryError(f"attribute must be a name, got a {type(name).__name__}; write its name.")
+    return Expression("where", tuple((name, _condition(part)) for name, part in {**given, **more}.items()))
 
 
 def dense(values: Any) -> Expression:
@@ -245,66 +255,12 @@ def _form(expression: Expression, domain: Domain) -> tuple[bool, Joint]:
     if expression.form == "not":
         complement, joint = _form(expression.parts[0], domain)
         return not complement, joint
-    left, right = (_form(part, domain) for part in expression.parts)
-    if expression.form == "and":
-        return _intersection(domain, left, right)
-    complement, joint = _intersection(domain, (not left[0], left[1]), (not right[0], right[1]))
-    return not complement, joint
-
-
-def _intersection(domain: Domain, left: tuple[bool, Joint], right: tuple[bool, Joint]) -> tuple[bool, Joint]:
-    """Return the product of two forms; a complement of several factors needs one joint factor."""
-    result: Joint = {}
-    for complement, joint in (left, right):
-        if complement:  # 1 - product: one factor over all its axes
-            joint = _split(_merge(domain, joint, complement=True))
-        for axes, part in joint.items():
-            touching = {known: result.pop(known) for known in list(result) if set(known) & set(axes)}
-            if not touching:
-                result[axes] = part
-            elif list(touching) == [axes]:
-                result[axes] = touching[axes] * part
-            else:
-                merged = _merge(domain, touching)
-                pair = (*merged.items(), (axes, part))
-                result.update(_split(_outer(domain, pair)))
-    return False, result
-
-
-def _merge(domain: Domain, joint: Joint, complement: bool = False) -> Joint:
-    """Return all factors as one."""
-    if not joint:  # the constant 1
-        return {(0,): np.full(domain.shape[0], 0.0 if complement else 1.0)}
-    merged = _outer(domain, tuple(joint.items()))
-    return {axes: 1.0 - part if complement else part for axes, part in merged.items()}
-
-
-def _outer(domain: Domain, parts: Sequence[tuple[tuple[int, ...], Floats]]) -> Joint:
-    """Return the product of parts over the union of their axes, if it is not too large."""
-    axes = tuple(sorted({axis for part_axes, _ in parts for axis in part_axes}))
-    cells = math.prod(domain.shape[axis] for axis in axes)
-    if cells > JOINT_CELLS:
-        raise TooLargeError(
-            f"a condition must tie at most {JOINT_CELLS:,} joint cells, got {cells:,} over "
-            f"{', '.join(domain.names[axis] for axis in axes)}; ask the parts: a + b - (a & b)."
-        )
-    place = {axis: position for position, axis in enumerate(axes)}
-    arrays = [spread(part, tuple(place[axis] for axis in held), len(axes)) for held, part in parts]
-    shape = [domain.shape[axis] for axis in axes]
-    return {axes: np.array(np.broadcast_to(reduce(np.multiply, arrays), shape))}
-
-
-def _split(joint: Joint) -> Joint:
-    """Split a joint 0/1 factor of rank one back into vectors, one an axis."""
-    ((axes, part),) = joint.items()
-    if part.ndim == 1 or not ((part == 0.0) | (part == 1.0)).all():
-        return joint
-    others = range(part.ndim)
-    vectors = [part.max(axis=tuple(axis for axis in others if axis != kept)) for kept in others]
-    outer = reduce(np.multiply, [spread(v, (axis,), part.ndim) for axis, v in enumerate(vectors)])
-    if not np.array_equal(np.broadcast_to(outer, part.shape), part):
-        return joint
-    return {(axis,): vector for axis, vector in zip(axes, vectors, strict=True)}
+    either = expression.form == "or"  # a | b = ~(~a & ~b)
+    forms = (
+        (complement ^ either, joint) for complement, joint in (_form(p, domain) for p in expression.parts)
+    )
+    complement, joint = reduce(partial(intersection, domain), forms)
+    return complement ^ either, joint
 
 
 def _dense_factors(domain: Domain, expression: Expression) -> Joint:
@@ -315,7 +271,7 @@ def _dense_factors(domain: Domain, expression: Expression) -> Joint:
     if domain.size > JOINT_CELLS:
         raise TooLargeError(f"a dense query must have at most {JOINT_CELLS:,} cells, got {domain.size:,}.")
     array = np.frombuffer(expression.parts[0]).reshape(domain.shape)
-    return _split({tuple(range(len(domain.shape))): array})
+    return peeled(tuple(range(len(domain.shape))), array)
 
 
 def _as_array(codes: tuple[int, int] | Floats, size: int) -> Floats:
@@ -327,14 +283,27 @@ def _as_array(codes: tuple[int, int] | Floats, size: int) -> Floats:
 
 
 def _condition(value: Any) -> Condition:
-    if isinstance(value, Condition):
-        return value
-    if isinstance(value, (list, tuple, set, dict, np.ndarray)) or callable(value):
-        raise InvalidQueryError(
-            f"a condition must be a label, None, between(..) or one_of(..), got a {type(value).__name__}; "
-            "for several labels write one_of(...)."
-        )
-    return Condition("one_of", (_plain(value),))
+    return value if isinstance(value, Condition) else Condition("one_of", (_label(value),))
+
+
+def _label(value: Any) -> Label:
+    """Return a label as a plain value of a type that attributes can have; nothing else passes."""
+    value = _plain(value)
+    kind = type(value)
+    if kind is str or kind is bool or value is None:
+        return value  # type: ignore[no-any-return]
+    if (kind is int and abs(value) <= 2 * LARGEST) or (kind is float and math.isfinite(value)):
+        return value  # type: ignore[no-any-return]
+    raise InvalidQueryError(
+        "a condition must be a label, None, between(..) or one_of(..), got "
+        f"{reprlib.repr(value) if kind in (int, float) else f'a {kind.__name__}'}; "
+        "for several labels write one_of(...), for missing values None."
+    )
+
+
+def _chain(form: str, left: Any, right: Any) -> tuple[Any, ...]:
+    """Return the parts of a chain of one operator, flat: long chains need no deep recursion."""
+    return tuple(part for side in (left, right) for part in (side.parts if side.form == form else (side,)))
 
 
 def _expression(value: Any) -> Expression:
@@ -348,10 +317,14 @@ def _expression(value: Any) -> Expression:
 def _interval(name: str, low: Any, high: Any, *, closed: bool) -> Condition:
     low, high = _plain(low), _plain(high)
     for end in (low, high):
-        if isinstance(end, bool) or not isinstance(end, (int, float)) or math.isnan(end):
-            raise InvalidQueryError(f"{name} must have numbers as ends, got {end!r}.")
+        if not (type(end) is float and end == end) and not (type(end) is int and abs(end) <= 2 * LARGEST):
+            raise InvalidQueryError(
+                f"{name} must have numbers as ends, got {reprlib.repr(end)}; write numbers."
+            )
     if low > high:
         raise InvalidQueryError(f"{name} must have low <= high, got {low!r} > {high!r}; swap the ends.")
+    if low == math.inf or high == -math.inf:
+        raise InvalidQueryError(f"{name} must have a finite end, got {low!r} and {high!r}; write a number.")
     return Condition("interval", (low, high, closed))
 
 
@@ -373,15 +346,19 @@ def _checked_weights(values: Any) -> Floats:
         )
     try:
         array = np.array(values)  # a copy first, then the checks: the caller may change his array later
-    except ValueError:
-        raise InvalidQueryError("weights must be an array of numbers, got a ragged sequence.") from None
-    if array.dtype.kind not in "fiub" or array.size == 0:
-        raise InvalidQueryError(f"weights must be a non-empty array of numbers, got dtype {array.dtype}.")
+    except (TypeError, ValueError):
+        raise InvalidQueryError(
+            "weights must be an array of numbers, got a ragged or other sequence."
+        ) from None
+    if array.dtype.kind not in "fiub" or array.size == 0 or array.ndim == 0:
+        raise InvalidQueryError(
+            f"weights must be a non-empty array of numbers, got dtype {array.dtype} and shape {array.shape}."
+        )
     array = np.ascontiguousarray(array, dtype=np.float64)
     bad = ~((array >= 0.0) & (array <= 1.0))  # NaN is bad
     if bad.any():
         index = int(np.argmax(bad))
         raise InvalidQueryError(
-            f"weights must lie in [0, 1], got weights[{index}]={array.ravel()[index]:g}; rescale the query."
+            f"weights must lie in [0, 1], got weights[{index}]={array.item(index)!r}; rescale the query."
         )
     return array
