@@ -6,18 +6,19 @@ its read method `exact_counts` has a name that nothing else uses: a test holds b
 
 import csv
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, final
+from typing import Any, NoReturn, final, overload
 
 import numpy as np
 
 from onlineic._arrays import Tables
 from onlineic._typing import Ints
+from onlineic.accounting import Budget
 from onlineic.attributes import Attribute, Binned, Categorical
 from onlineic.domain import Domain
 from onlineic.errors import DomainMismatchError, InternalError, InvalidDataError, TooLargeError
-from onlineic.queries import Partition, Query
+from onlineic.queries import Partition, Query, totals
 
 __all__ = ["MAX_CELLS", "PrivateData"]
 
@@ -44,25 +45,18 @@ class PrivateData:
     __slots__ = ("_counts", "_lock", "_reads", "_tables", "domain", "n", "opened")
 
     def __init__(self, counts: Ints, domain: Domain) -> None:
-        if domain.size > MAX_CELLS:
-            raise TooLargeError(
-                f"domain must have at most {MAX_CELLS:,} cells for dense counts, got {domain.size:,}; "
-                "project it to fewer attributes."
-            )
-        array = np.asarray(counts)
-        if array.dtype.kind not in "iu" or array.size != domain.size:
+        _check_size(domain)
+        array = _checked_counts(counts)
+        if array.shape not in ((domain.size,), domain.shape):
             raise InvalidDataError(
-                f"counts must be {domain.size} integers, one a cell, got dtype {array.dtype} and "
-                f"shape {array.shape}."
+                f"counts must have shape ({domain.size},) or {domain.shape}, got {array.shape}; "
+                "order the cells as the domain does."
             )
-        if array.min() < 0:
-            raise InvalidDataError("counts must be >= 0, got a negative count.")
-        total = int(array.sum(dtype=object) if array.dtype == np.uint64 else array.sum(dtype=np.int64))
-        if not 1 <= total <= 2**53:
-            raise InvalidDataError(f"records must number between 1 and 2^53, got {total}.")
         self.domain = domain
-        self.n = total
-        self.opened: list[tuple[float, float]] = []
+        self.n = int(array.sum())
+        if self.n < 1:
+            raise InvalidDataError("records must be one or more, got none; load some.")
+        self.opened: list[Budget] = []
         self._reads = 0
         self._lock = threading.Lock()
         # float64 holds these integers exactly, and so is every partial sum below 2^53: any order of
@@ -86,18 +80,21 @@ class PrivateData:
         InvalidDataError
             If a value lies outside the domain: nothing is ever dropped silently, since n is public.
         """
+        _check_size(domain)
         return cls._tabulated(domain.encode(columns), None, domain)
 
     @classmethod
     def from_counts(cls, columns: Mapping[str, Any], counts: Any, domain: Domain) -> "PrivateData":
         """Return an aggregated table: `counts[i]` records have the values of row i; rows may repeat."""
-        weights = np.asarray(counts)
-        if weights.ndim != 1 or weights.dtype.kind not in "iu" or (weights.size and weights.min() < 0):
-            raise InvalidDataError("counts must be a column of integers >= 0, got other values.")
+        _check_size(domain)
+        weights = _checked_counts(counts)
         codes = domain.encode(columns)
-        if len(codes) != len(weights):
-            raise InvalidDataError(f"counts must have one entry a row, got {len(weights)} for {len(codes)}.")
-        return cls._tabulated(codes, weights.astype(np.int64), domain)
+        if weights.shape != (len(codes),):
+            raise InvalidDataError(
+                f"counts must have one entry a row, got shape {weights.shape} for {len(codes)} rows; "
+                "give every row its count."
+            )
+        return cls._tabulated(codes, weights, domain)
 
     @classmethod
     def from_csv(cls, path: str | Path, domain: Domain, *, count: str | None = None) -> "PrivateData":
@@ -111,16 +108,21 @@ class PrivateData:
         count : str, optional
             Column that says how many records a line stands for.
         """
-        with open(path, newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file, skipinitialspace=True)
-            header = next(reader, [])
-            rows = [row for row in reader if row]
-        wanted = [*domain.names, *([count] if count else [])]
-        absent = [name for name in wanted if name not in header]
-        if absent:
+        try:
+            with open(path, newline="", encoding="utf-8-sig") as file:
+                reader = csv.reader(file, skipinitialspace=True)
+                header = next(reader, [])
+                rows = [row for row in reader if row]
+        except (UnicodeDecodeError, csv.Error) as error:
             raise InvalidDataError(
-                f"the file must have a column for {', '.join(absent)}; see its header line."
-            )
+                f"the file must be a CSV table in UTF-8, got {error}; convert it."
+            ) from None
+        wanted = [*domain.names, *([] if count is None else [count])]
+        for name in wanted:
+            if header.count(name) != 1:
+                raise InvalidDataError(
+                    f"the file must have one column for {name}, got {header.count(name)}; see its header."
+                )
         ragged = [number for number, row in enumerate(rows) if len(row) != len(header)]
         if ragged:
             raise InvalidDataError(
@@ -131,17 +133,15 @@ class PrivateData:
         if count is None:
             return cls.from_records(columns, domain)
         try:
-            numbers = np.array([int(row[place[count]]) for row in rows], np.int64)
-        except ValueError:
-            raise InvalidDataError(f"{count} must hold whole numbers, got another value.") from None
+            numbers = np.array([_integer(row[place[count]]) for row in rows], np.int64)
+        except (ValueError, OverflowError):
+            raise InvalidDataError(
+                f"{count} must hold whole numbers, got another value; correct the column."
+            ) from None
         return cls.from_counts(columns, numbers, domain)
 
     @classmethod
     def _tabulated(cls, codes: Ints, counts: Ints | None, domain: Domain) -> "PrivateData":
-        if domain.size > MAX_CELLS:
-            return cls(np.zeros(0, np.int64), domain)  # refused with its size
-        if len(codes) == 0:
-            raise InvalidDataError("records must be one or more, got none.")
         flat = np.ravel_multi_index(tuple(codes.T), domain.shape)  # refuses codes outside: never wraps
         table = np.zeros(domain.size, np.int64)
         if counts is None:
@@ -150,6 +150,10 @@ class PrivateData:
             np.add.at(table, flat, counts)
         return cls(table, domain)
 
+    @overload
+    def exact_counts(self, target: Query) -> int: ...
+    @overload
+    def exact_counts(self, target: Partition) -> Ints: ...
     def exact_counts(self, target: Query | Partition) -> int | Ints:
         """Return n 2^k f(D) as an exact integer, or the (blocks,) exact counts of a partition. PRIVATE.
 
@@ -158,17 +162,28 @@ class PrivateData:
         target : Query or Partition
             Bound to this domain, with n 2^grid_bits <= 2^53.
         """
+        self._check(target)
+        with self._lock:
+            self._reads += 1
+            if isinstance(target, Partition):
+                return np.rint(target.measure(self._tables.table(target.axes))).astype(np.int64)
+            return int(target.total(self._tables, self.n))
+
+    def exact_counts_many(self, queries: Sequence[Query]) -> Ints:
+        """Return n 2^k f(D) of every query, shape (m,), exact: one read each. PRIVATE."""
+        for query in queries:
+            self._check(query)
+        with self._lock:
+            self._reads += len(queries)
+            return np.rint(totals(queries, self._tables, self.n)).astype(np.int64)
+
+    def _check(self, target: Query | Partition) -> None:
         if target.domain is not self.domain and target.domain != self.domain:
             raise DomainMismatchError(
                 f"target must be bound to domain {self.domain.digest()}, got {target.domain.digest()}."
             )
         if self.n << target.grid_bits > 2**53:
             raise InternalError("n 2^grid_bits must be at most 2^53.")
-        with self._lock:
-            self._reads += 1
-            if isinstance(target, Partition):
-                return np.rint(target.measure(self._tables.table(target.axes))).astype(np.int64)
-            return int(target.total(self._tables, self.n))
 
     @property
     def reads(self) -> int:
@@ -187,16 +202,47 @@ class PrivateData:
         raise TypeError("PrivateData cannot be copied: pass the object itself.")
 
 
+def _check_size(domain: Domain) -> None:
+    """Refuse a domain too large for dense counts, before anything is allocated."""
+    if domain.size > MAX_CELLS:
+        raise TooLargeError(
+            f"domain must have at most {MAX_CELLS:,} cells for dense counts, got {domain.size:,}; "
+            "project it to fewer attributes."
+        )
+
+
+def _checked_counts(counts: Any) -> Ints:
+    """Return counts as int64, if they are integers >= 0 whose sum is at most 2^53."""
+    array = np.asarray(counts)
+    if array.dtype.kind not in "iu" or isinstance(counts, np.ma.MaskedArray):
+        raise InvalidDataError(f"counts must be integers, got dtype {array.dtype}; round them first.")
+    if array.size and array.min() < 0:
+        raise InvalidDataError("counts must be >= 0, got a negative count; correct it.")
+    # int64 sums wrap around: ask the float sum first, which is right to a factor of two
+    if array.sum(dtype=np.float64) > 2.0**54 or array.sum(dtype=np.int64) > 2**53:
+        raise InvalidDataError("counts must sum to at most 2^53, got more; count coarser records.")
+    return array.astype(np.int64)
+
+
+def _integer(text: str) -> int:
+    """Return an integer written in plain digits: int() would take 1_000 too."""
+    if "_" in text:
+        raise ValueError
+    return int(text)
+
+
 def _parse(kind: Attribute, text: str) -> Any:
     """Read one CSV field as the attribute's type; unreadable text is left for `encode` to refuse."""
-    if text == "":
-        return None if kind.missing else text
+    if text == "" and (kind.missing or not isinstance(kind, Categorical) or "" not in kind.labels):
+        return None
     if isinstance(kind, Categorical):
         if isinstance(kind.labels[0], bool):
             return {"true": True, "false": False, "1": True, "0": False}.get(text.lower(), text)
         if isinstance(kind.labels[0], str):
             return text
     try:
-        return float(text) if isinstance(kind, Binned) else int(text)
+        if isinstance(kind, Binned) or "." in text:  # 17.0: an integer column with gaps, exported
+            return text if "_" in text else float(text)
+        return _integer(text)
     except ValueError:
         return text

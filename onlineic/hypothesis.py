@@ -17,7 +17,7 @@ from onlineic._typing import Floats, Ints
 from onlineic.domain import Domain
 from onlineic.errors import InvalidParameterError, TooLargeError
 from onlineic.noise import public_generator
-from onlineic.queries import Partition, Query, spread
+from onlineic.queries import Partition, Query, spread, totals
 
 __all__ = ["MAX_CELLS", "Histogram", "Hypothesis", "SignedHistogram", "VersionSpace"]
 
@@ -96,7 +96,7 @@ class Histogram:
     def evaluate_many(self, queries: Sequence[Query]) -> Floats:
         tables = self._held()
         mass = tables.total()
-        return np.clip(fractions(queries, tables, mass) / mass, 0.0, 1.0)
+        return np.clip(_fractions(queries, tables, mass) / mass, 0.0, 1.0)
 
     def tilted(self, query: Query, step: float) -> "Histogram":
         """Return the histogram with every weight multiplied by exp(step * f(x)), normalised."""
@@ -221,7 +221,7 @@ class SignedHistogram:
         return min(max(value, 0.0), 1.0)
 
     def evaluate_many(self, queries: Sequence[Query]) -> Floats:
-        return np.clip(fractions(queries, self._tables, self._tables.total()), 0.0, 1.0)
+        return np.clip(_fractions(queries, self._tables, self._tables.total()), 0.0, 1.0)
 
     def shifted(self, query: Query, step: float, *, centre: bool) -> "SignedHistogram":
         """Return the cells plus step * f, or step * (f - mean of f) with `centre`."""
@@ -333,23 +333,10 @@ def _lower_median(values: Ints) -> int:
     return int(np.partition(values, middle)[middle])
 
 
-def fractions(queries: Sequence[Query], tables: Tables, mass: float) -> Floats:
-    """Return total(query) / 2^k of every query: boxes by attribute set in one gather each."""
-    result = np.empty(len(queries))
-    groups: dict[tuple[int, ...], list[int]] = {}
-    for index, query in enumerate(queries):
-        if query.box is None:
-            result[index] = query.total(tables, mass) / (1 << query.grid_bits)
-        else:
-            groups.setdefault(query.axes, []).append(index)
-    for axes, members in groups.items():
-        boxes = [queries[index].box for index in members]
-        low = np.array([box[0] for box in boxes if box], np.int64)
-        high = np.array([box[1] for box in boxes if box], np.int64)
-        turned = np.array([queries[index].complement for index in members])
-        sums = tables.boxes(axes, low, high)
-        result[members] = np.where(turned, mass - sums, sums)
-    return result
+def _fractions(queries: Sequence[Query], tables: Tables, mass: float) -> Floats:
+    """Return total(query) / 2^k of every query."""
+    grids = np.array([query.grid_bits for query in queries], np.int64)
+    return np.ldexp(totals(queries, tables, mass), -grids)
 
 
 def box_slices(query: Query, dimensions: int) -> tuple[slice, ...]:

@@ -6,7 +6,7 @@ counts and error bounds all use it, and its sensitivity is an exact integer.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol, final
 
@@ -18,7 +18,7 @@ from onlineic._typing import Floats, Ints
 from onlineic.domain import Domain
 from onlineic.errors import DomainMismatchError, InvalidQueryError
 
-__all__ = ["GRID_BITS", "Factor", "Measurement", "Partition", "Query", "canonical", "spread"]
+__all__ = ["GRID_BITS", "Factor", "Measurement", "Partition", "Query", "canonical", "spread", "totals"]
 
 GRID_BITS = 20  # finest grid of fractional weights
 
@@ -173,6 +173,22 @@ class Partition:
     classes: tuple[Ints, ...]
     grid_bits = 0
 
+    def __attrs_post_init__(self) -> None:
+        shape = self.domain.shape
+        sound = len(self.axes) == len(self.classes) and sorted({*self.axes} & {*range(len(shape))}) == [
+            *self.axes
+        ]
+        if not sound or not all(
+            labels.shape == (shape[axis],) and np.array_equal(np.unique(labels), np.arange(labels.max() + 1))
+            for axis, labels in zip(self.axes, self.classes, strict=True)
+        ):
+            raise InvalidQueryError(
+                "classes must number the blocks 0, 1, .. without gaps, one number a code of each of `axes`, "
+                "which increase, got other arrays; number them again."
+            )
+        copies = tuple(labels.astype(np.int64) for labels in self.classes)  # the caller may change his arrays
+        object.__setattr__(self, "classes", copies)
+
     @cached_property
     def shape(self) -> tuple[int, ...]:
         """Number of blocks along each axis."""
@@ -260,6 +276,23 @@ class Believed(Protocol):
         """Return the guess of every block."""
 
 
+def totals(queries: Sequence[Query], tables: Tables, mass: float) -> Floats:
+    """Return `total` of every query, shape (m,), to the same bits: boxes by attribute set in one gather."""
+    result = np.empty(len(queries))
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for index, query in enumerate(queries):
+        if query.box is None:
+            result[index] = query.total(tables, mass)
+        else:
+            groups.setdefault(query.axes, []).append(index)
+    for axes, members in groups.items():
+        ends = np.array([queries[index].box for index in members], np.int64)  # (m, 2, axes)
+        turned = np.array([queries[index].complement for index in members])
+        sums = tables.boxes(axes, ends[:, 0], ends[:, 1])
+        result[members] = np.where(turned, mass - sums, sums)
+    return result
+
+
 def canonical(
     domain: Domain,
     complement: bool,
@@ -294,12 +327,16 @@ def canonical(
             )
         for axes, part in fractional:
             table = np.rint(np.ldexp(part, bits)).astype(np.int64)
-            rounding += float(np.abs(np.ldexp(table.astype(float), -bits) - part).max())
+            error = float(np.abs(np.ldexp(table.astype(float), -bits) - part).max())
             if not table.any():
-                return _constant(domain, complement, 0)
-            factors.append(_tabled(axes, table, bits))
+                return _constant(domain, complement, 0, 0, error)
+            rounding += error
+            common = int(np.bitwise_or.reduce(table, axis=None))
+            spare = min(bits, (common & -common).bit_length() - 1)  # the coarsest grid that holds the table
+            if spare < bits or (table < common).any():
+                factors.append(_tabled(axes, table >> spare, bits - spare))
     if not factors:
-        return _constant(domain, complement, 1)
+        return _constant(domain, complement, 1, 0, rounding)
     factors.sort(key=lambda factor: factor.axes)
     if len(factors) == 1:
         complement ^= _turn(domain, factors)

@@ -20,7 +20,7 @@ ROWS = (
     {"accounting", "bounds", "domain", "noise", "tables"},
     {"_algebra", "queries"},
     {"expressions"},
-    {"data", "hypothesis", "ledger", "mechanisms", "sparse"},
+    {"answers", "data", "hypothesis", "ledger", "mechanisms", "sparse"},
     {"updates"},
     {"planning"},
     {"offline", "session"},
