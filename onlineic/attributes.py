@@ -276,7 +276,8 @@ def binned(edges: Iterable[float], *, integer: bool = False) -> Binned:
 def column_array(name: str, values: Any) -> Column:
     """Return a one-dimensional array that keeps each value's own type."""
     if isinstance(values, np.ma.MaskedArray):
-        array = np.ma.filled(values.astype(object), None)
+        array = np.array(values.data, dtype=object)
+        array[np.ma.getmaskarray(values)] = None  # ma.filled(.., None) would write "?"
     elif isinstance(values, np.ndarray):
         array = values
     elif isinstance(values, (str, bytes, Mapping, Set)) or not isinstance(values, Iterable):
