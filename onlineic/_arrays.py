@@ -140,6 +140,8 @@ class Tables:
             places = [left.index(axis) for axis in held]
             if isinstance(part, tuple):
                 table = table[(slice(None),) * places[0] + (slice(*part),)].sum(axis=places[0])
+            elif places == [table.ndim - 1]:
+                table = table.dot(part)
             else:
                 table = np.tensordot(table, part, axes=(places, range(part.ndim)))
             left = [axis for axis in left if axis not in held]

@@ -8,6 +8,7 @@ counts and error bounds all use it, and its sensitivity is an exact integer.
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, Protocol, final
 
 import attrs
@@ -175,12 +176,10 @@ class Partition:
 
     def __attrs_post_init__(self) -> None:
         shape = self.domain.shape
-        sound = len(self.axes) == len(self.classes) and sorted({*self.axes} & {*range(len(shape))}) == [
-            *self.axes
-        ]
-        if not sound or not all(
-            labels.shape == (shape[axis],) and np.array_equal(np.unique(labels), np.arange(labels.max() + 1))
-            for axis, labels in zip(self.axes, self.classes, strict=True)
+        rising = list(self.axes) == sorted({*self.axes} & {*range(len(shape))})
+        lengths = [(shape[axis],) for axis in self.axes] if rising else None
+        if [labels.shape for labels in self.classes] != lengths or not all(
+            np.array_equal(np.unique(labels), np.arange(labels.max() + 1)) for labels in self.classes
         ):
             raise InvalidQueryError(
                 "classes must number the blocks 0, 1, .. without gaps, one number a code of each of `axes`, "
@@ -337,28 +336,30 @@ def canonical(
                 factors.append(_tabled(axes, table >> spare, bits - spare))
     if not factors:
         return _constant(domain, complement, 1, 0, rounding)
-    factors.sort(key=lambda factor: factor.axes)
     if len(factors) == 1:
         complement ^= _turn(domain, factors)
+    factors.sort(key=attrgetter("axes"))
     return _query(domain, tuple(factors), complement, rounding)
 
 
 def _query(domain: Domain, factors: tuple[Factor, ...], complement: bool, rounding: float) -> Query:
-    grid_bits = sum(factor.bits for factor in factors)
-    highest = lowest = 1
-    for factor in factors:
+    grid_bits, highest, lowest = 0, 1, 1
+    low, high, held, keys = list[int](), list[int](), list[int](), list[tuple[Any, ...]]()
+    for factor in factors:  # one plain loop: this runs for every query of a stream
+        held += factor.axes
+        keys.append(factor.key)
         if factor.table is None:
             lowest = 0
+            low.append(factor.low)
+            high.append(factor.high)
         else:
+            grid_bits += factor.bits
             highest *= int(factor.table.max())
             lowest *= int(factor.table.min())
     if highest == lowest:
         return _constant(domain, complement, highest, grid_bits, rounding)
-    box = None
-    if all(factor.table is None for factor in factors):
-        box = tuple(factor.low for factor in factors), tuple(factor.high for factor in factors)
-    axes = tuple(sorted(axis for factor in factors for axis in factor.axes))
-    key = tuple(factor.key for factor in factors)
+    box = (tuple(low), tuple(high)) if len(low) == len(factors) else None
+    axes, key = tuple(sorted(held)), tuple(keys)
     return Query(domain, factors, complement, grid_bits, highest - lowest, rounding, axes, box, key, None)
 
 
