@@ -13,6 +13,7 @@ import os
 import threading
 import warnings
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import Any, Literal, NoReturn, final
 
 import attrs
@@ -211,6 +212,11 @@ class OnlineIC:
         self._exhausted = exhausted
         self._state = _State(plan.update.init(data.domain, prior), self._sparse.init())
         self._memory = AnswerMemory(lasting=not plan.textbook)
+        self._account = self._sparse.account()
+        opening = self._sparse.opening()
+        self._opening = opening.amount if opening is not None else Fraction(0)
+        self._covered = Fraction(0)  # dearest hit that the standing reservation pays
+        self._prices: dict[tuple[int, int], Fraction] = {}
         self._radii: dict[tuple[Status, int, int], float] = {}
         self._counts: dict[Status, int] = {"easy": 0, "hard": 0, "repeat": 0, "untested": 0}
         self._sealed = False
@@ -290,7 +296,7 @@ class OnlineIC:
             if not known and self._memory.recall(query, self._state.version) is None:
                 seen.add(query.key)
                 tested.append(query)
-        payable = self._payable(tested)
+        payable = self._payable(tested) if tested else []
         guesses = self._guesses(payable)
         version = self._state.version  # of the hypothesis that is tested, not of the one after a hard answer
         easy, hard = self._test(payable, guesses) if payable else (0, None)
@@ -308,25 +314,28 @@ class OnlineIC:
 
     def _payable(self, tested: list[Query]) -> list[Query]:
         """Reserve the dearest hit among the queries that can be paid, before any data are read."""
-        if not tested:
-            return []
-        opening = None if self._state.opened else self._sparse.opening()
-        extra = opening.amount if opening is not None else 0
+        prices = [self._price(query) for query in tested]
+        if self._ledger.reserved is not None and all(price <= self._covered for price in set(prices)):
+            return tested  # the standing reservation serves every test until a hit uses it up
         standing = self._ledger.reserved
-        account = self._sparse.account()
-        left = account.capacity - self._ledger.spent + (standing.amount if standing is not None else 0)
-        prices = [self._sparse.price(query) for query in tested]
-        payable = [query for query, price in zip(tested, prices, strict=True) if price.amount + extra <= left]
+        extra = self._opening if not self._state.opened else Fraction(0)
+        left = self._account.capacity - self._ledger.spent + (standing.amount if standing else 0) - extra
+        payable = [query for query, price in zip(tested, prices, strict=True) if price <= left]
         if payable:
-            dearest = max((price for price in prices if price.amount + extra <= left), key=lambda p: p.amount)
-            if standing is None or standing.amount < dearest.amount + extra:
-                self._ledger.reserve(Charge(dearest.amount + extra, dearest.event))
+            self._covered = max(price for price in prices if price <= left)
+            self._ledger.reserve(Charge(self._covered + extra, "one hard answer with its tests"))
         if len(payable) < len(tested) and self._exhausted == "raise":
             raise SessionExhaustedError(
-                f"hard answers must be left, got {account.capacity - left} of {account.capacity} "
-                f"{account.unit} spent; open a session with a larger budget, or exhausted='untested'."
+                f"hard answers must be left, got none: {self._ledger.spent} of {self._account.capacity} "
+                f"{self._account.unit} are spent; open a session with a larger budget, or exhausted='untested'."
             )
         return payable
+
+    def _price(self, query: Query) -> Fraction:
+        key = (query.sensitivity, query.grid_bits)
+        if key not in self._prices:
+            self._prices[key] = self._sparse.price(query).amount
+        return self._prices[key]
 
     def _guesses(self, queries: Sequence[Query]) -> list[int]:
         """Return n 2^k f(hypothesis), rounded once: this very integer is tested and, if easy, released."""
@@ -469,7 +478,6 @@ class OnlineIC:
         """Return a snapshot of public facts."""
         with self._lock:
             plan, counts = self._plan, self._counts
-            account = self._sparse.account()
             asked = sum(counts.values())
             return SessionStatistics(
                 asked=asked,
@@ -478,7 +486,7 @@ class OnlineIC:
                 repeat=counts["repeat"],
                 untested=counts["untested"],
                 hard_left=self._hard_left(),
-                spent=float(self._ledger.spent / account.capacity),
+                spent=float(self._ledger.spent / self._account.capacity),
                 budget=self._budget,
                 threshold=self._sparse.threshold / (self._data.n << self._sparse.grid_bits),
                 alpha=plan.alpha,

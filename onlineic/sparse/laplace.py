@@ -59,15 +59,17 @@ class AboveThreshold:
         """Test one exact value (PRIVATE): (state, whether it is above); ends with the first above."""
         if state.hits:
             raise SessionExhaustedError("AboveThreshold must not be asked after its hit; start a new one.")
-        scale = 2 / Fraction(self.epsilon)
-        state, index = _compare(state, [value], self.threshold, scale, 2 * scale, noise)
+        state, index = _compare(state, [value], self.threshold, *self._scales(), noise)
         return state, index == 0
 
     def first(self, values: Ints, noise: Noise) -> int | None:
         """Return the index of the first value above, or None, the fail signal: never -1."""
-        scale = 2 / Fraction(self.epsilon)
-        index = _compare(self.init(), values, self.threshold, scale, 2 * scale, noise)[1]
+        index = _compare(self.init(), values, self.threshold, *self._scales(), noise)[1]
         return index if index < len(values) else None
+
+    def _scales(self) -> tuple[Fraction, Fraction]:
+        exact = Fraction(self.epsilon)
+        return scale_at_least(2 / exact), scale_at_least(4 / exact)
 
 
 @final
@@ -111,7 +113,7 @@ class Sparse:
                     f"epsilon must be small enough for advanced composition, got epsilon={self.epsilon}, "
                     f"whose noise costs {cost:.3g}; use delta=0."
                 )
-        object.__setattr__(self, "scale", scale)
+        object.__setattr__(self, "scale", scale_at_least(scale))
 
     def init(self) -> SparseState:
         """Return the state before the first query."""
@@ -168,6 +170,7 @@ class LaplaceSparse(NumericSparse):
     threshold_scale: Fraction = attrs.field(init=False)
     query_scale: Fraction = attrs.field(init=False)
     number_scale: Fraction = attrs.field(init=False)  # counts times the query's own 2^k
+    _price: Charge = attrs.field(init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
         Budget(self.epsilon, self.delta)
@@ -180,6 +183,8 @@ class LaplaceSparse(NumericSparse):
         object.__setattr__(self, "threshold_scale", scale_at_least(counts.threshold * unit))
         object.__setattr__(self, "query_scale", scale_at_least(counts.query * unit))
         object.__setattr__(self, "number_scale", counts.number)
+        share = Fraction(self.epsilon) / self.cutoff
+        object.__setattr__(self, "_price", Charge(share, "one epoch of AboveThreshold and its number"))
 
     def account(self) -> Filter:
         return Filter(Fraction(self.epsilon), "epsilon (nominal, shared equally by the hard answers)")
@@ -188,7 +193,7 @@ class LaplaceSparse(NumericSparse):
         return None
 
     def price(self, target: Query | Partition) -> Charge:
-        return Charge(Fraction(self.epsilon) / self.cutoff, "one epoch of AboveThreshold and its number")
+        return self._price
 
     def init(self) -> SparseState:
         return SparseState()
@@ -257,16 +262,15 @@ def _compare(
     """
     rho = state.threshold_noise
     if rho is None:
-        rho = int(noise.discrete_laplace(scale_at_least(threshold_scale), 1)[0])
-    scale = scale_at_least(query_scale)
+        rho = int(noise.discrete_laplace(threshold_scale, 1)[0])
     index = len(values)
     if index <= SCALAR:
         for place, value in enumerate(values):
-            if value + int(noise.discrete_laplace(scale, 1)[0]) >= threshold + rho:
+            if value + int(noise.discrete_laplace(query_scale, 1)[0]) >= threshold + rho:
                 index = place
                 break
     else:
-        nu = noise.discrete_laplace(scale, index)
+        nu = noise.discrete_laplace(query_scale, index)
         above = np.flatnonzero(np.asarray(values, np.int64) + nu >= threshold + rho)
         if len(above):
             noise.unread(index - 1 - int(above[0]))  # behind the first hit: never looked at
