@@ -17,7 +17,7 @@ import numpy as np
 from onlineic._typing import Ints
 from onlineic.errors import InvalidDataError, InvalidDomainError, InvalidQueryError
 
-__all__ = ["Attribute", "Binned", "Categorical", "IntegerRange", "Label", "binned", "column_array"]
+__all__ = ["Attribute", "Binned", "Categorical", "IntegerRange", "Label", "binned", "column_array", "shown"]
 
 Column = np.ndarray[Any, Any]
 Label = str | int | bool | float | None
@@ -73,10 +73,10 @@ class Categorical:
         if code is not None:
             return code
         near = difflib.get_close_matches(str(label)[:99], [str(known) for known in self.labels], 1)
-        shown = ", ".join(repr(known) for known in self.labels[:SHOWN])
+        some = ", ".join(repr(known) for known in self.labels[:SHOWN])
         raise InvalidQueryError(
-            f"{name} must be one of its {self.size} values ({shown}{', ...' * (self.size > SHOWN)}), "
-            f"got {name}={reprlib.repr(label)}; {f'did you mean {near[0]!r}?' if near else 'see the domain.'}"
+            f"{name} must be one of its {self.size} values ({some}{', ...' * (self.size > SHOWN)}), "
+            f"got {name}={shown(label)}; {f'did you mean {near[0]!r}?' if near else 'see the domain.'}"
         )
 
     def encode(self, name: str, column: Column) -> Ints:
@@ -106,8 +106,8 @@ class IntegerRange:
     def __attrs_post_init__(self) -> None:
         if not all(type(end) is int and abs(end) <= LARGEST for end in (self.start, self.stop)):
             raise InvalidDomainError(
-                f"range must have integers of at most 2^62 as ends, got range({reprlib.repr(self.start)}, "
-                f"{reprlib.repr(self.stop)}); shift the values."
+                f"range must have integers of at most 2^62 as ends, got range({shown(self.start)}, "
+                f"{shown(self.stop)}); shift the values."
             )
         if self.stop <= self.start:
             raise InvalidDomainError(
@@ -130,7 +130,7 @@ class IntegerRange:
         if whole is None or not self.start <= whole < self.stop:
             raise InvalidQueryError(
                 f"{name} must be an integer in [{self.start}, {self.stop - 1}], got "
-                f"{name}={reprlib.repr(label)}; ask inside the domain."
+                f"{name}={shown(label)}; ask inside the domain."
             )
         return whole - self.start
 
@@ -186,7 +186,7 @@ class Binned:
         if len(self.edges) < 2 or not rising:  # NaN compares false
             raise InvalidDomainError(
                 "edges must be two or more strictly increasing numbers, got "
-                f"{reprlib.repr(list(self.edges))}; sort them and remove repeats."
+                f"{shown(list(self.edges))}; sort them and remove repeats."
             )
         if self.integer and not all(math.isinf(edge) or float(edge).is_integer() for edge in self.edges):
             raise InvalidDomainError(
@@ -211,7 +211,7 @@ class Binned:
             if label == self.label(code):
                 return code
         raise InvalidQueryError(
-            f"{name} must be asked by a range on its bin edges, got {name}={reprlib.repr(label)}; "
+            f"{name} must be asked by a range on its bin edges, got {name}={shown(label)}; "
             f"write e.g. span({_short(self.edges[0])}, {_short(self.edges[1])})."
         )
 
@@ -269,7 +269,7 @@ def binned(edges: Iterable[float], *, integer: bool = False) -> Binned:
     except TypeError:
         given = []
     if not given or not all(map(_is_number, given)):
-        raise InvalidDomainError(f"edges must be a list of numbers, got {reprlib.repr(edges)}.")
+        raise InvalidDomainError(f"edges must be a list of numbers, got {shown(edges)}.")
     return Binned(tuple(float(edge) + 0.0 for edge in given), integer)  # -0.0 becomes 0.0
 
 
@@ -326,6 +326,14 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
+def shown(value: object) -> str:
+    """Return short text of a caller's value."""
+    try:
+        return reprlib.repr(value)
+    except ValueError:  # an int of thousands of digits has no text
+        return f"a {type(value).__name__} beyond all bounds"
+
+
 def _short(value: float) -> str:
     """Return a number as short text that tells it from every other."""
     text = f"{value:g}"
@@ -372,5 +380,5 @@ def _refuse(name: str, column: Column, bad: Column, remedy: str = "") -> None:
         value = column[row].item() if isinstance(column[row], np.generic) else column[row]
         raise InvalidDataError(
             f"{name} must lie in the domain, got {int(bad.sum())} rows outside, the first at row {row} "
-            f"with {reprlib.repr(value)}; {remedy or 'extend the domain or clean the table'}."
+            f"with {shown(value)}; {remedy or 'extend the domain or clean the table'}."
         )

@@ -8,7 +8,6 @@ import difflib
 import hashlib
 import json
 import math
-import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, final
 
@@ -16,7 +15,7 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Ints
-from onlineic.attributes import Attribute, Binned, Categorical, IntegerRange, binned, column_array
+from onlineic.attributes import Attribute, Binned, Categorical, IntegerRange, binned, column_array, shown
 from onlineic.errors import InvalidDataError, InvalidDomainError, InvalidQueryError
 
 __all__ = ["Domain", "optional"]
@@ -127,9 +126,9 @@ class Domain:
             return self._axes[name]
         except (KeyError, TypeError):
             near = difflib.get_close_matches(str(name)[:99], self.names, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"it has {reprlib.repr(list(self.names))}."
+            hint = f"did you mean {near[0]!r}?" if near else f"it has {shown(list(self.names))}."
             raise InvalidQueryError(
-                f"attribute must be one of the domain's, got {reprlib.repr(name)}; {hint}"
+                f"attribute must be one of the domain's, got {shown(name)}; {hint}"
             ) from None
 
     def attribute(self, name: str) -> Attribute:
@@ -199,7 +198,7 @@ def _attribute(name: str, kind: Kind) -> Attribute:
     # a set has no order of its own: codes would change from run to run
     if isinstance(kind, (str, bytes, Mapping, Set)) or not isinstance(kind, Iterable):
         raise InvalidDomainError(
-            f"{name} must be a size, a range, a list of labels or binned(...), got {reprlib.repr(kind)}."
+            f"{name} must be a size, a range, a list of labels or binned(...), got {shown(kind)}."
         )
     labels = [label.item() if isinstance(label, np.generic) else label for label in kind]
     return Categorical(tuple(labels))

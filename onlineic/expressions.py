@@ -8,7 +8,6 @@ could leak through state, time or exceptions.
 import hashlib
 import keyword
 import math
-import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial, reduce
 from typing import Any, Literal, NoReturn, final
@@ -18,7 +17,7 @@ import numpy as np
 
 from onlineic._algebra import JOINT_CELLS, Joint, intersection, peeled, settled
 from onlineic._typing import Floats
-from onlineic.attributes import LARGEST, Attribute, Categorical, Label
+from onlineic.attributes import LARGEST, Attribute, Categorical, Label, shown
 from onlineic.domain import Domain
 from onlineic.errors import InvalidQueryError, TooLargeError, checked_integer
 from onlineic.queries import GRID_BITS, Query, canonical
@@ -296,7 +295,7 @@ def _label(value: Any) -> Label:
         return value  # type: ignore[no-any-return]
     raise InvalidQueryError(
         "a condition must be a label, None, between(..) or one_of(..), got "
-        f"{reprlib.repr(value) if kind in (int, float) else f'a {kind.__name__}'}; "
+        f"{shown(value) if kind in (int, float) else f'a {kind.__name__}'}; "
         "for several labels write one_of(...), for missing values None."
     )
 
@@ -318,9 +317,7 @@ def _interval(name: str, low: Any, high: Any, *, closed: bool) -> Condition:
     low, high = _plain(low), _plain(high)
     for end in (low, high):
         if not (type(end) is float and end == end) and not (type(end) is int and abs(end) <= 2 * LARGEST):
-            raise InvalidQueryError(
-                f"{name} must have numbers as ends, got {reprlib.repr(end)}; write numbers."
-            )
+            raise InvalidQueryError(f"{name} must have numbers as ends, got {shown(end)}; write numbers.")
     if low > high:
         raise InvalidQueryError(f"{name} must have low <= high, got {low!r} > {high!r}; swap the ends.")
     if low == math.inf or high == -math.inf:

@@ -137,6 +137,7 @@ def test_edges_may_end_in_infinity():
         lambda: Domain(("a",), ()),
         lambda: Domain(("a",), (5,)),
         lambda: IntegerRange(0, 2.5),
+        lambda: Domain.of(a=10**5000),
         lambda: IntegerRange(False, True),
         lambda: Categorical(()),
     ],
@@ -438,6 +439,7 @@ def test_large_integers_do_not_lose_digits():
     assert [0, 7] == codes(range(top - 8, top), np.array([top - 8, top - 1]))
     refusal(range(top - 8, top), [top])
     refusal(range(5), [10**400])
+    refusal(range(5), [10**5000])
     refusal(binned([0, 1]), [10**400, None])
 
 
