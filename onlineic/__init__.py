@@ -18,7 +18,7 @@ from onlineic.expressions import where as where
 from onlineic.hypothesis import Histogram as Histogram
 from onlineic.queries import Measurement as Measurement
 from onlineic.session import OnlineIC as OnlineIC
-from onlineic.session import replay as replay
+from onlineic.transcript import replay as replay
 from onlineic.updates import Median as Median
 from onlineic.updates import MultiplicativeWeights as MultiplicativeWeights
 from onlineic.updates import Perceptron as Perceptron

@@ -28,7 +28,7 @@ __all__ = ["Noise", "SimulatedNoise", "SystemNoise", "public_generator", "scale_
 
 _WORDS, _GEOMETRIC, _LAPLACE, _GAUSSIAN = range(4)
 _PUBLIC: Final = 4  # names the stream of `public_generator` among those of one seed
-_BLOCK: Final = (4096, 4096, 4096, 256)  # values of one refill, by method; part of what a seed means
+_BLOCK: Final = (4096, 4096, 4096, 1024)  # values of one refill, by method; part of what a seed means
 _KINDS_HELD: Final = 256  # (method, scale) pairs whose blocks are held: 8 MB
 _RATIO_LIMIT: Final = 1 << 48
 _SIGMA_LIMIT: Final = 1 << 26

@@ -1,51 +1,41 @@
 """The session: OnlineIC itself, the imperative shell around pure steps.
 
-The order of one answer is the guarantee, and is the same for one query and for many: bind, guess, reserve,
-read, draw, commit, update, one assignment. Before the reservation a failure changes nothing; from the read to
-the commit any exception seals the session and burns the reservation, because falling back to the old state
-would tell, unpaid, whether the hard path was taken.
+One answer goes bind, guess, cover, test, update, release; what is private about it happens in
+`onlineic.curator` alone. Everything here is a function of released numbers and public facts.
 """
 
 import contextlib
-import logging
 import math
-import os
 import threading
 import warnings
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 from typing import Any, Literal, NoReturn, final
 
 import attrs
 import numpy as np
 
-from onlineic._typing import Ints
-from onlineic.accounting import Budget, Charge
+from onlineic.accounting import Budget
 from onlineic.answers import Answer, AnswerMemory, SessionStatistics, Status
+from onlineic.curator import Curator, Verdict, grid_guesses
 from onlineic.data import PrivateData
-from onlineic.domain import Domain
 from onlineic.errors import (
-    ForkedSessionError,
-    InternalError,
     InvalidParameterError,
     InvalidQueryError,
     SessionExhaustedError,
-    SessionSealedError,
     UpdateFailedWarning,
 )
 from onlineic.expressions import Expression, dense
 from onlineic.hypothesis import Hypothesis
-from onlineic.ledger import Easy, Hard, Ledger, MemoryLedger, Record, UpdateFailed
+from onlineic.ledger import Ledger, MemoryLedger, Record, UpdateFailed
 from onlineic.noise import Noise, SystemNoise
 from onlineic.planning import Plan, practical_plan, textbook_plan
 from onlineic.queries import Measurement, Query
-from onlineic.sparse import NumericSparse, SparseState
+from onlineic.sparse import NumericSparse
 from onlineic.updates import MultiplicativeWeights, UpdateRule
 
-__all__ = ["OnlineIC", "replay"]
+__all__ = ["OnlineIC"]
 
 CHUNK, LARGEST_CHUNK = 64, 4096
-_log = logging.getLogger("onlineic")
 
 
 @final
@@ -54,8 +44,6 @@ class _State:
     """Everything that an answer may change, replaced by one assignment."""
 
     hypothesis: Hypothesis
-    sparse: SparseState = attrs.field(repr=False)  # holds the secret threshold noise
-    opened: bool = False  # a test was made
     measurements: tuple[Measurement, ...] = ()
     version: int = 0  # updates so far
     update_failures: int = 0
@@ -202,30 +190,22 @@ class OnlineIC:
         self._budget = budget
         self._plan = plan
         self._sparse: NumericSparse = plan.sparse
-        self._noise = noise if noise is not None else SystemNoise()
-        self._private = not self._noise.simulated
+        noise = noise if noise is not None else SystemNoise()
+        self._private = not noise.simulated
         if not self._private and ledger is not None and not isinstance(ledger, MemoryLedger):
             raise InvalidParameterError(
                 "ledger must be None with simulated noise: such answers are not private."
             )
         self._ledger = ledger if ledger is not None else MemoryLedger()
+        self._curator = Curator(data, plan.sparse, noise, self._ledger)
         self._exhausted = exhausted
-        self._state = _State(plan.update.init(data.domain, prior), self._sparse.init())
+        self._state = _State(plan.update.init(data.domain, prior))
         self._memory = AnswerMemory(lasting=not plan.textbook)
-        self._account = self._sparse.account()
-        opening = self._sparse.opening()
-        self._opening = opening.amount if opening is not None else Fraction(0)
-        self._covered = Fraction(0)  # dearest hit that the standing reservation pays
-        self._prices: dict[tuple[int, int], Fraction] = {}
         self._radii: dict[tuple[Status, int, int], float] = {}
         self._counts: dict[Status, int] = {"easy": 0, "hard": 0, "repeat": 0, "untested": 0}
-        self._sealed = False
-        self._process = os.getpid()
         self._lock = threading.RLock()
         if self._private:
             data.opened.append(budget)
-
-    # -- asking ------------------------------------------------------------------------------------
 
     def answer(self, query: Expression | Query | Any) -> Answer:
         """Answer one query.
@@ -248,7 +228,7 @@ class OnlineIC:
             If the session can no longer answer.
         """
         with self._lock:
-            self._check_usable()
+            self._curator.check_usable()
             return self._stream([self._bound(query)])[0]
 
     def answer_many(self, queries: Iterable[Expression | Query | Any]) -> list[Answer]:
@@ -257,7 +237,7 @@ class OnlineIC:
         All queries are checked before the first is answered.
         """
         with self._lock:
-            self._check_usable()
+            self._curator.check_usable()
             return self._stream([self._bound(query) for query in queries])
 
     def _bound(self, query: Any) -> Query:
@@ -273,8 +253,6 @@ class OnlineIC:
         if not self._state.hypothesis.supports(bound):
             raise InvalidQueryError("query must be supported by the hypothesis, got one that is not.")
         return bound
-
-    # -- the order of an answer ----------------------------------------------------------------------
 
     def _stream(self, queries: Sequence[Query]) -> list[Answer]:
         """Answer bound queries in order, testing in chunks between two hits."""
@@ -297,14 +275,17 @@ class OnlineIC:
                 seen.add(query.key)
                 tested.append(query)
         payable = self._payable(tested) if tested else []
-        guesses = self._guesses(payable)
+        guesses = grid_guesses(self._state.hypothesis, payable, self._data.n)
         version = self._state.version  # of the hypothesis that is tested, not of the one after a hard answer
-        easy, hard = self._test(payable, guesses) if payable else (0, None)
+        verdict = self._curator.test(payable, guesses) if payable else Verdict(0, None)
+        if verdict.measurement is not None:
+            self._state = self._updated(verdict.measurement)
         lane = 0
         for query in queries:
             if lane < len(payable) and query is payable[lane]:
-                if lane == easy and hard is not None:
-                    answers.append(self._release(query, "hard", float(hard.values[0]), version))
+                if lane == verdict.easy and verdict.measurement is not None:
+                    value = float(verdict.measurement.values[0])
+                    answers.append(self._release(query, "hard", value, version))
                     return
                 value = guesses[lane] / (self._data.n << query.grid_bits)
                 answers.append(self._release(query, "easy", value, version))
@@ -313,97 +294,24 @@ class OnlineIC:
                 answers.append(self._without_test(query))
 
     def _payable(self, tested: list[Query]) -> list[Query]:
-        """Reserve the dearest hit among the queries that can be paid, before any data are read."""
-        prices = [self._price(query) for query in tested]
-        if self._ledger.reserved is not None and all(price <= self._covered for price in set(prices)):
-            return tested  # the standing reservation serves every test until a hit uses it up
-        standing = self._ledger.reserved
-        extra = self._opening if not self._state.opened else Fraction(0)
-        left = self._account.capacity - self._ledger.spent + (standing.amount if standing else 0) - extra
-        payable = [query for query, price in zip(tested, prices, strict=True) if price <= left]
-        if payable:
-            self._covered = max(price for price in prices if price <= left)
-            self._ledger.reserve(Charge(self._covered + extra, "one hard answer with its tests"))
-        if len(payable) < len(tested) and self._exhausted == "raise":
+        """Return the queries whose tests are paid for."""
+        covered = self._curator.cover(tested)
+        if all(covered):
+            return tested
+        if self._exhausted == "raise":
             raise SessionExhaustedError(
-                f"hard answers must be left, got none: {self._ledger.spent} of {self._account.capacity} "
-                f"{self._account.unit} are spent; open a session with a larger budget, or exhausted='untested'."
+                f"hard answers must be left, got {self._counts['hard']} of {self._plan.hard_answers} used; "
+                "open a session with a larger budget, or exhausted='untested'."
             )
-        return payable
+        return [query for query, paid in zip(tested, covered, strict=True) if paid]
 
-    def _price(self, query: Query) -> Fraction:
-        key = (query.sensitivity, query.grid_bits)
-        if key not in self._prices:
-            self._prices[key] = self._sparse.price(query).amount
-        return self._prices[key]
-
-    def _guesses(self, queries: Sequence[Query]) -> list[int]:
-        """Return n 2^k f(hypothesis), rounded once: this very integer is tested and, if easy, released."""
-        hypothesis = self._state.hypothesis
-        if len(queries) == 1:
-            values = [hypothesis.evaluate(queries[0])]
-        else:
-            values = hypothesis.evaluate_many(queries).tolist()
-        guesses = []
-        for query, value in zip(queries, values, strict=True):
-            if not math.isfinite(value):
-                raise InvalidParameterError(
-                    "hypothesis must evaluate to a finite number, got another one; mend the update rule."
-                )
-            most = self._data.n << query.grid_bits
-            guesses.append(min(max(round(most * value), 0), most))
-        return guesses
-
-    def _test(self, queries: Sequence[Query], guesses: list[int]) -> tuple[int, Measurement | None]:
-        """Test until the first hit: (number of easy queries before it, its measurement or None).
-
-        The only place where private numbers exist, as locals. Charges are reserved already.
-        """
-        state, grid = self._state, self._sparse.grid_bits
-        measurement: Measurement | None = None
+    def _updated(self, measurement: Measurement) -> _State:
+        """Return the state after the update rule has seen a new measurement: post-processing."""
+        state, rule = self._state, self._plan.update
+        measurements = (*state.measurements, measurement)
         try:
-            if len(queries) == 1:
-                query = queries[0]
-                counts: Sequence[int] | Ints = [self._data.exact_counts(query)]
-                gap = (int(counts[0]) - guesses[0]) << (grid - query.grid_bits)
-                sensitivity = query.sensitivity << (grid - query.grid_bits)
-                sparse, hit = self._sparse.step(state.sparse, gap, sensitivity, self._noise)
-                easy = 1 if hit is None else 0
-            else:
-                counts = self._data.exact_counts_many(queries)
-                shifts = np.array([grid - query.grid_bits for query in queries])
-                gaps = (np.asarray(counts) - np.array(guesses, np.int64)) << shifts
-                sensitivities = np.array([query.sensitivity for query in queries], np.int64) << shifts
-                sparse, easy, hit = self._sparse.step_many(state.sparse, gaps, sensitivities, self._noise)
-            for query, guess in zip(queries[:easy], guesses, strict=False):
-                self._ledger.note(Easy(query, guess))
-            if hit is not None:
-                query = queries[easy]
-                measurement = self._sparse.measure(hit, query, guesses[easy], int(counts[easy]), self._noise)
-                charge = self._ledger.reserved
-                if charge is None:
-                    raise InternalError("a hit must be reserved before the data are read.")
-                self._ledger.commit(Hard(query, guesses[easy], measurement, charge))
-        except BaseException as error:
-            self._seal(error)
-            if not isinstance(error, Exception):
-                raise  # Ctrl-C passes on bare
-        if (
-            self._sealed
-        ):  # outside the handler, so that the cause is not chained: it could hold a private number
-            raise SessionSealedError(_SEALED)
-        state = attrs.evolve(state, sparse=sparse, opened=True)
-        if measurement is not None:
-            state = self._updated(attrs.evolve(state, measurements=(*state.measurements, measurement)))
-        self._state = state
-        return easy, measurement
-
-    def _updated(self, state: "_State") -> "_State":
-        """Return the state after the update rule has seen the newest measurement; post-processing."""
-        rule, latest = self._plan.update, state.measurements[-1]
-        try:
-            hypothesis = rule.update(state.hypothesis, state.measurements, self._plan.alpha)
-            target = latest.target
+            hypothesis = rule.update(state.hypothesis, measurements, self._plan.alpha)
+            target = measurement.target
             if isinstance(target, Query) and not math.isfinite(hypothesis.evaluate(target)):
                 raise ArithmeticError
         except Exception as error:
@@ -415,13 +323,13 @@ class OnlineIC:
                     UpdateFailedWarning,
                     stacklevel=2,
                 )
-            return attrs.evolve(state, update_failures=state.update_failures + 1)
+            return attrs.evolve(state, measurements=measurements, update_failures=state.update_failures + 1)
         except BaseException as error:
-            self._seal(error)
+            self._curator.seal(error)  # nothing is burned: the answer is in the ledger
             raise
-        return attrs.evolve(state, hypothesis=hypothesis, version=state.version + 1)
-
-    # -- releasing -----------------------------------------------------------------------------------
+        return attrs.evolve(
+            state, hypothesis=hypothesis, measurements=measurements, version=state.version + 1
+        )
 
     def _release(self, query: Query, status: Status, value: float, version: int) -> Answer:
         """Remember and return a tested answer."""
@@ -436,7 +344,7 @@ class OnlineIC:
         known = self._memory.recall(query, self._state.version)
         if known is not None:
             return self._answer(known[0], "repeat", known[1])
-        (guess,) = self._guesses([query])
+        (guess,) = grid_guesses(self._state.hypothesis, [query], self._data.n)
         return self._answer(guess / (self._data.n << query.grid_bits), "untested", math.inf)
 
     def _bounds(self, query: Query, status: Status) -> float:
@@ -456,8 +364,6 @@ class OnlineIC:
     def _answer(self, value: float, status: Status, bound: float) -> Answer:
         self._counts[status] += 1
         return Answer(value, self._data.n * value, status, bound, self._private)
-
-    # -- public facts --------------------------------------------------------------------------------
 
     @property
     def hypothesis(self) -> Hypothesis:
@@ -485,8 +391,8 @@ class OnlineIC:
                 hard=counts["hard"],
                 repeat=counts["repeat"],
                 untested=counts["untested"],
-                hard_left=self._hard_left(),
-                spent=float(self._ledger.spent / self._account.capacity),
+                hard_left=0 if self._curator.sealed else plan.hard_answers - counts["hard"],
+                spent=float(self._ledger.spent / self._sparse.account().capacity),
                 budget=self._budget,
                 threshold=self._sparse.threshold / (self._data.n << self._sparse.grid_bits),
                 alpha=plan.alpha,
@@ -494,14 +400,9 @@ class OnlineIC:
                 error_bound=plan.error_bound if asked <= plan.max_queries else math.inf,
                 certified=plan.certified,
                 update_failures=self._state.update_failures,
-                sealed=self._sealed,
+                sealed=self._curator.sealed,
                 private=self._private,
             )
-
-    def _hard_left(self) -> int:
-        if self._sealed:
-            return 0
-        return self._plan.hard_answers - self._counts["hard"]
 
     def __repr__(self) -> str:
         stats = self.statistics()
@@ -513,26 +414,6 @@ class OnlineIC:
             f"{stats.hard_left} hard left{', sealed' * stats.sealed}{stamp})"
         )
 
-    # -- sealing -------------------------------------------------------------------------------------
-
-    def _check_usable(self) -> None:
-        if os.getpid() != self._process:
-            raise ForkedSessionError(
-                "session must be used in the process that opened it, got a forked one; open a new session."
-            )
-        if self._sealed:
-            raise SessionSealedError(_SEALED)
-
-    def _seal(self, error: BaseException) -> None:
-        """Burn the reservation and stop; the curator's log tells where, never what."""
-        self._sealed = True
-        self._ledger.burn()
-        trace = error.__traceback__
-        while trace is not None and trace.tb_next is not None:
-            trace = trace.tb_next
-        place = f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else "?"
-        _log.error("session sealed: %s at %s", type(error).__name__, place)
-
     def __reduce__(self) -> NoReturn:
         raise TypeError("OnlineIC cannot be pickled: its budget would be copied too.")
 
@@ -541,40 +422,6 @@ class OnlineIC:
 
     def __deepcopy__(self, memo: object) -> NoReturn:
         raise TypeError("OnlineIC cannot be copied: its budget would be copied too.")
-
-
-_SEALED = (
-    "session must not have been interrupted between reading the data and its record, but was: the charge "
-    "stays spent; open a new session (budgets add)."
-)
-
-
-def replay(
-    records: Iterable[Record],
-    domain: Domain,
-    update: UpdateRule[Any],
-    alpha: float,
-    prior: Hypothesis | None = None,
-) -> Hypothesis:
-    """Return the hypothesis of a session, rebuilt bit for bit from its public transcript alone.
-
-    Parameters
-    ----------
-    records : iterable of Record
-        `session.transcript`, or a beginning of it.
-    update, alpha
-        `session.plan.update` and `session.plan.alpha`.
-    """
-    hypothesis: Hypothesis = update.init(domain, prior)
-    measurements: tuple[Measurement, ...] = ()
-    records = list(records)
-    for place, record in enumerate(records):
-        if not isinstance(record, Hard):
-            continue
-        measurements = (*measurements, record.measurement)
-        if not isinstance(records[place + 1] if place + 1 < len(records) else None, UpdateFailed):
-            hypothesis = update.update(hypothesis, measurements, alpha)
-    return hypothesis
 
 
 def _check_types(data: object, budget: object, update: object) -> None:

@@ -22,7 +22,7 @@ ROWS = (
     {"expressions"},
     {"answers", "data", "hypothesis", "ledger", "mechanisms", "sparse"},
     {"updates"},
-    {"planning"},
+    {"curator", "planning", "transcript"},
     {"offline", "session"},
     {"baselines", "testing"},
     {"audit", "evaluate"},
@@ -32,8 +32,8 @@ ROWS = (
 )
 ROW = {module: row for row, modules in enumerate(ROWS) for module in modules}
 
-READERS = {"session", "offline", "baselines", "evaluate", "audit"}  # may read private counts
-IMPORTERS = READERS | {"cli", "__init__"}  # may build a PrivateData, or hand the name on
+READERS = {"curator", "offline", "baselines", "evaluate", "audit"}  # may read private counts
+IMPORTERS = READERS | {"session", "cli", "__init__"}  # may build a PrivateData, or hand the name on
 RANDOM_MODULES = {"noise", "_samplers"}
 RANDOMNESS = ("random", "secrets", "numpy.random", "os.urandom", "os.getrandom", "scipy.stats")
 DETOURS = ("__import__", "builtins.__import__", "importlib", "runpy", "sys.modules", "eval", "exec")
@@ -225,7 +225,7 @@ def test_planted_violation_is_found(module, source, message):
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("session", "from onlineic.data import PrivateData\nPrivateData.exact_counts"),
+        ("curator", "from onlineic.data import PrivateData\nPrivateData.exact_counts"),
         ("data", "def exact_counts(): ..."),
         ("cli", "from onlineic.data import PrivateData"),
         ("__init__", "from onlineic.data import PrivateData as PrivateData"),

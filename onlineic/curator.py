@@ -1,0 +1,210 @@
+"""The private half of a session: the only code that reads counts to answer a query.
+
+The order is the guarantee: reserve, read, draw, commit. Before the reservation a failure changes nothing.
+From the read to the commit any exception seals the session and burns the reservation, because falling back to
+the old state would tell, unpaid, whether the hard path was taken.
+"""
+
+import logging
+import math
+import os
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Ints
+from onlineic.accounting import Charge
+from onlineic.data import PrivateData
+from onlineic.errors import ForkedSessionError, InternalError, InvalidParameterError, SessionSealedError
+from onlineic.hypothesis import Hypothesis
+from onlineic.ledger import Easy, Hard, Ledger
+from onlineic.noise import Noise
+from onlineic.queries import Measurement, Query
+from onlineic.sparse import NumericSparse, SparseState
+
+__all__ = ["Curator", "Verdict", "grid_guesses"]
+
+SEALED = (
+    "session must not have been interrupted between reading the data and its record, but was: the charge "
+    "stays spent; open a new session (budgets add)."
+)
+_log = logging.getLogger("onlineic")
+
+
+@final
+@attrs.frozen
+class Verdict:
+    """What the tests of one fixed hypothesis released.
+
+    Attributes
+    ----------
+    easy : int
+        Leading queries whose test did not fire.
+    measurement : Measurement or None
+        The answer of the query behind them, if its test fired.
+    """
+
+    easy: int
+    measurement: Measurement | None
+
+
+@final
+class Curator:
+    """Tests queries against the private table and measures the hard ones, each paid before it is read.
+
+    Parameters
+    ----------
+    data : PrivateData
+    sparse : NumericSparse
+    noise : Noise
+    ledger : Ledger
+    """
+
+    __slots__ = (
+        "_capacity", "_covered", "_data", "_ledger", "_noise", "_opening", "_prices", "_process", "_sealed",
+        "_sparse", "_state",
+    )  # fmt: skip
+
+    def __init__(self, data: PrivateData, sparse: NumericSparse, noise: Noise, ledger: Ledger) -> None:
+        self._data = data
+        self._sparse = sparse
+        self._noise = noise
+        self._ledger = ledger
+        self._state: SparseState = sparse.init()  # holds the secret threshold noise: never shown
+        self._capacity = sparse.account().capacity
+        opening = sparse.opening()
+        self._opening = opening.amount if opening is not None else Fraction(0)  # due with the first test
+        self._covered = Fraction(0)  # dearest hit that the standing reservation pays
+        self._prices: dict[tuple[int, int], Fraction] = {}
+        self._sealed = False
+        self._process = os.getpid()
+
+    @property
+    def sealed(self) -> bool:
+        """Whether an answer was interrupted after the data were read."""
+        return self._sealed
+
+    def check_usable(self) -> None:
+        """Raise `SessionSealedError` or `ForkedSessionError` if nothing may be answered any more."""
+        if os.getpid() != self._process:
+            raise ForkedSessionError(
+                "session must be used in the process that opened it, got a forked one; open a new session."
+            )
+        if self._sealed:
+            raise SessionSealedError(SEALED)
+
+    def cover(self, queries: Sequence[Query]) -> list[bool]:
+        """Reserve the dearest payable hit, and return which queries may be tested. Public; reads nothing.
+
+        A standing reservation serves every test until a hit uses it up, and is topped up for a dearer one.
+        """
+        prices = [self._price(query) for query in queries]
+        standing = self._ledger.reserved
+        if standing is not None and all(price <= self._covered for price in set(prices)):
+            return [True] * len(queries)
+        used = self._ledger.spent - (standing.amount if standing is not None else 0)
+        left = self._capacity - used - self._opening
+        payable = [price <= left for price in prices]
+        if any(payable):
+            dearest = max(price for price in prices if price <= left)
+            self._ledger.reserve(Charge(dearest + self._opening, "one hard answer with its tests"))
+            self._covered = dearest
+        return payable
+
+    def test(self, queries: Sequence[Query], guesses: Sequence[int]) -> Verdict:
+        """Test covered queries in order up to the first hit, which is measured and committed.
+
+        Parameters
+        ----------
+        queries : sequence of Query
+            All covered by the standing reservation.
+        guesses : sequence of int
+            The public integers n 2^k f(hypothesis) that are tested and, if easy, released.
+
+        Raises
+        ------
+        SessionSealedError
+            If anything failed after the data were read. Its cause is not chained: a traceback could hold
+            a private number. The curator's log says where, never what.
+        """
+        if self._ledger.reserved is None:
+            raise InternalError("a test must be reserved before the data are read.")
+        grid = self._sparse.grid_bits
+        try:
+            counts: Sequence[int] | Ints
+            if len(queries) == 1:
+                query, shift = queries[0], grid - queries[0].grid_bits
+                counts = (self._data.exact_counts(query),)
+                gap = (counts[0] - guesses[0]) << shift
+                state, hit = self._sparse.step(self._state, gap, query.sensitivity << shift, self._noise)
+                easy = 1 if hit is None else 0
+            else:
+                counts = self._data.exact_counts_many(queries)
+                shifts = np.array([grid - query.grid_bits for query in queries])
+                gaps = (counts - np.array(guesses, np.int64)) << shifts
+                sensitivities = np.array([query.sensitivity for query in queries], np.int64) << shifts
+                state, easy, hit = self._sparse.step_many(self._state, gaps, sensitivities, self._noise)
+            for query, guess in zip(queries[:easy], guesses, strict=False):
+                self._ledger.note(Easy(query, guess))
+            measurement = None
+            if hit is not None:
+                query, guess = queries[easy], guesses[easy]
+                measurement = self._sparse.measure(hit, query, guess, int(counts[easy]), self._noise)
+                self._ledger.commit(Hard(query, guess, measurement, self._ledger.reserved))
+                self._opening = Fraction(0)
+            self._state = state
+        except BaseException as error:
+            self.seal(error)
+            if not isinstance(error, Exception):
+                raise  # Ctrl-C passes on bare
+        if self._sealed:  # here, outside the handler, so that the cause is not chained
+            raise SessionSealedError(SEALED)
+        return Verdict(easy, measurement)
+
+    def seal(self, error: BaseException) -> None:
+        """Burn the reservation, if one stands, and stop for good."""
+        self._sealed = True
+        self._ledger.burn()
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        place = f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else "?"
+        _log.error("session sealed: %s at %s", type(error).__name__, place)
+
+    def _price(self, query: Query) -> Fraction:
+        key = (query.sensitivity, query.grid_bits)
+        if key not in self._prices:
+            self._prices[key] = self._sparse.price(query).amount
+        return self._prices[key]
+
+    def __repr__(self) -> str:
+        return f"Curator({self._data!r}, {self._ledger!r})"
+
+
+def grid_guesses(hypothesis: Hypothesis, queries: Sequence[Query], n: int) -> list[int]:
+    """Return n 2^k f(hypothesis) of each query, evaluated and rounded once, in [0, n 2^k]. Public.
+
+    This very integer is tested and, if easy, released, so an easy answer's error bound needs nothing
+    from the hypothesis.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the hypothesis does not give a finite number.
+    """
+    if len(queries) == 1:
+        values = [hypothesis.evaluate(queries[0])]
+    else:
+        values = hypothesis.evaluate_many(queries).tolist()
+    guesses = []
+    for query, value in zip(queries, values, strict=True):
+        if not math.isfinite(value):
+            raise InvalidParameterError(
+                "hypothesis must evaluate to a finite number, got another one; mend the update rule."
+            )
+        most = n << query.grid_bits
+        guesses.append(min(max(round(most * value), 0), most))
+    return guesses
