@@ -19,7 +19,7 @@ ROWS = (
     {"_certificates"},
     {"accounting", "bounds", "domain", "noise", "tables"},
     {"_algebra", "queries"},
-    {"expressions"},
+    {"expressions", "partitions"},
     {"answers", "data", "hypothesis", "ledger", "mechanisms", "sparse"},
     {"updates"},
     {"curator", "planning", "transcript"},

@@ -36,7 +36,7 @@ class Median(UpdateRule[VersionSpace]):
         book: m = ln Q / alpha^2. smaller: the smaller of sampling and dimension.
     size : int, optional
         m itself. The session fixes it from its alpha where absent; T(alpha) is then log2 of the number
-        of multisets of this size, for every alpha that the net covers.
+        of multisets of this size for every alpha that the net covers, and None below.
     max_queries : int, optional
         Q of the sampling and book nets, for `update_bound` outside a session (which fixes its own).
     n : int, optional
@@ -63,8 +63,8 @@ class Median(UpdateRule[VersionSpace]):
                 checked_integer(name, getattr(self, name), at_least=1)
 
     def for_stream(self, max_queries: int, n: int) -> "Median":
-        """Return the rule that knows the length of the stream and n, where it did not."""
-        return attrs.evolve(self, max_queries=self.max_queries or max_queries, n=self.n or n)
+        """Return the rule for a stream of this length and n; its own would make T(alpha) false here."""
+        return attrs.evolve(self, max_queries=max_queries, n=n)
 
     def at(self, domain: Domain, alpha: float) -> "Median":
         """Return the rule with its net fixed for this accuracy, refused where it cannot be enumerated."""
@@ -87,16 +87,26 @@ class Median(UpdateRule[VersionSpace]):
         return hypothesis.halved(query, above=value >= guess)
 
     def update_bound(self, domain: Domain, alpha: float) -> int | None:
-        return math.floor(self.exact_update_bound(domain, alpha) + 1e-9)  # keeps exact powers of two
+        bound = self.exact_update_bound(domain, alpha)
+        return None if bound is None else math.floor(bound + 1e-9)  # keeps exact powers of two
 
-    def exact_update_bound(self, domain: Domain, alpha: float) -> float:
-        """Return T(alpha) = log2 of the size of the net."""
+    def exact_update_bound(self, domain: Domain, alpha: float) -> float | None:
+        """Return T(alpha) = log2 of the size of the net; None where a given `size` is no alpha-net."""
         size = self.size if self.size is not None else self._net_size(domain, alpha)
-        return log_multisets(domain.size, size) / math.log(2.0)
+        return log_multisets(domain.size, size) / math.log(2.0) if self._covers(domain, alpha, size) else None
+
+    def _covers(self, domain: Domain, alpha: float, size: int) -> bool:
+        """Whether some database of `size` records is within alpha of the truth on every query."""
+        if size >= _dimension_size(domain, alpha) or (self.n is not None and size % self.n == 0):
+            return True
+        if self.max_queries is None:
+            return False
+        if self.variant == "book" and size >= _book_size(self.max_queries, alpha):
+            return True
+        return size >= _sampling_size(self.max_queries, alpha)
 
     def _net_size(self, domain: Domain, alpha: float) -> int:
-        checked_real("alpha", alpha, above=0.0)
-        dimension = math.ceil(domain.size / (4.0 * alpha))
+        dimension = _dimension_size(domain, alpha)
         if self.variant == "dimension" or (self.variant == "smaller" and self.max_queries is None):
             return dimension
         if self.max_queries is None:
@@ -105,8 +115,8 @@ class Median(UpdateRule[VersionSpace]):
                 "write Median(max_queries=...)."
             )
         if self.variant == "book":
-            return max(1, math.ceil(math.log(self.max_queries) / alpha**2))
-        sampling = math.floor(math.log(2.0 * self.max_queries) / (2.0 * alpha**2)) + 1
+            return _book_size(self.max_queries, alpha)
+        sampling = _sampling_size(self.max_queries, alpha)
         sampling = min(sampling, self.n or sampling)  # all databases of n records hold the truth itself
         return sampling if self.variant == "sampling" else min(sampling, dimension)
 
@@ -124,6 +134,19 @@ class Median(UpdateRule[VersionSpace]):
                 "fewer cells, or MultiplicativeWeights."
             )
         return self.size
+
+
+def _dimension_size(domain: Domain, alpha: float) -> int:
+    return math.ceil(domain.size / (4.0 * checked_real("alpha", alpha, above=0.0)))
+
+
+def _sampling_size(max_queries: int, alpha: float) -> int:
+    return math.floor(math.log(2.0 * max_queries) / (2.0 * alpha**2)) + 1
+
+
+def _book_size(max_queries: int, alpha: float) -> int:
+    """Return ln Q / alpha^2; one query needs the net of two (ln 1 = 0 records are no net)."""
+    return math.ceil(math.log(max(2, max_queries)) / alpha**2)
 
 
 def _multisets(cells: int, size: int) -> Ints:

@@ -1,0 +1,146 @@
+"""Which partition a hard query releases: a public function of the query and of what was released before.
+
+Releasing all block counts of a product partition costs as much as about one number, whatever the number of
+blocks: so a hard answer brings a whole cross table, over the query's attributes and over further ones as long
+as the blocks stay few.
+"""
+
+import math
+from typing import final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Floats, Ints
+from onlineic.attributes import Attribute, Categorical
+from onlineic.domain import Domain
+from onlineic.errors import checked_integer
+from onlineic.queries import Partition, Query
+
+__all__ = ["PartitionRule", "block_weights", "one_way", "pairs_of"]
+
+Pairs = frozenset[tuple[int, int]]
+
+
+@final
+@attrs.frozen
+class PartitionRule:
+    """Cut the query's attributes, then add attributes that bring new pairs while the blocks stay few.
+
+    An attribute with at most `fine` codes, or without an order, is cut at every code; a longer one at
+    `parts` public cut points of equal width and wherever the query's weight changes.
+
+    Parameters
+    ----------
+    parts : int
+        Equal parts of a long ordered attribute.
+    fine : int
+        Longest ordered attribute that is cut at every code.
+    blocks : int
+        Up to how many blocks attributes are added to the query's own.
+    most_blocks : int
+        Above, no partition is released, and the hard query gets its number alone.
+    """
+
+    parts: int = 8
+    fine: int = 16
+    blocks: int = 128
+    most_blocks: int = 2**14
+
+    def __attrs_post_init__(self) -> None:
+        for name in ("parts", "fine", "blocks", "most_blocks"):
+            checked_integer(name, getattr(self, name), at_least=1)
+
+    def partition(self, query: Query, measured: Pairs = frozenset()) -> Partition | None:
+        """Return the partition that a hard `query` releases, or None where it would be too fine.
+
+        Parameters
+        ----------
+        query : Query
+            Not constant.
+        measured : frozenset of pairs of axes
+            Pairs that stand together in an earlier partition: a function of the transcript, fixed before
+            the query is tested.
+        """
+        domain = query.domain
+        classes: dict[int, Ints] = {}
+        for factor in query.factors:
+            changes = _changes(factor.weights(domain))
+            for axis, steps in zip(factor.axes, changes, strict=True):
+                classes[axis] = self._classes(domain.attributes[axis], steps)
+        blocks = math.prod(int(labels[-1]) + 1 for labels in classes.values())
+        if blocks > self.most_blocks:
+            return None
+        while True:
+            added = self._best_addition(domain, classes, blocks, measured)
+            if added is None:
+                break
+            classes[added] = self._classes(domain.attributes[added], None)
+            blocks *= int(classes[added][-1]) + 1
+        axes = tuple(sorted(classes))
+        return Partition(domain, axes, tuple(classes[axis] for axis in axes))
+
+    def _best_addition(
+        self, domain: Domain, classes: dict[int, Ints], blocks: int, measured: Pairs
+    ) -> int | None:
+        """Return the axis that brings most unmeasured pairs per doubling of the blocks, lowest on ties."""
+        best: tuple[float, int, int] | None = None
+        for axis, attribute in enumerate(domain.attributes):
+            if axis in classes:
+                continue
+            parts = self._parts(attribute)
+            pairs = sum((min(axis, held), max(axis, held)) not in measured for held in classes)
+            if pairs and parts > 1 and blocks * parts <= self.blocks:
+                key = (pairs / math.log2(parts), -parts, -axis)
+                best = key if best is None else max(best, key)
+        return None if best is None else -best[2]
+
+    def _parts(self, attribute: Attribute) -> int:
+        fine = isinstance(attribute, Categorical) or attribute.size <= self.fine
+        return attribute.size if fine else self.parts
+
+    def _classes(self, attribute: Attribute, changes: Ints | None) -> Ints:
+        """Return the block index of every code; `changes` are the codes at which the weight changes."""
+        size = attribute.size
+        if isinstance(attribute, Categorical) or size <= self.fine:
+            return np.arange(size)
+        cuts = np.zeros(size, np.int64)
+        cuts[[round(size * part / self.parts) for part in range(1, self.parts)]] = 1
+        if changes is not None:
+            cuts[changes] = 1
+        cuts[0] = 0
+        return np.cumsum(cuts)
+
+
+def pairs_of(partition: Partition) -> Pairs:
+    """Return the pairs of axes that stand together in a partition."""
+    return frozenset((low, high) for low in partition.axes for high in partition.axes if low < high)
+
+
+def one_way(domain: Domain, axis: int) -> Partition:
+    """Return the finest partition of one attribute: its one-way marginal."""
+    return Partition(domain, (axis,), (np.arange(domain.shape[axis]),))
+
+
+def block_weights(query: Query, partition: Partition) -> Floats:
+    """Return the weight in [0, 1] of every block, (blocks,), for a partition cut by the query."""
+    weights = np.ones(partition.shape)
+    for factor in query.factors:
+        table = np.ldexp(factor.weights(query.domain), -factor.bits)
+        places = [partition.axes.index(axis) for axis in factor.axes]
+        # the first code of every class stands for all of it: the partition is cut where the weight changes
+        first = [np.unique(partition.classes[place], return_index=True)[1] for place in places]
+        shape = [1] * weights.ndim
+        for place in places:
+            shape[place] = partition.shape[place]
+        weights = weights * table[np.ix_(*first)].reshape(shape)
+    return np.asarray(1.0 - weights if query.complement else weights).ravel()
+
+
+def _changes(table: Ints) -> list[Ints]:
+    """Return, for each axis of a weight table, the codes at which some slice differs from the one before."""
+    result = []
+    for axis in range(table.ndim):
+        moved = np.moveaxis(table, axis, 0).reshape(table.shape[axis], -1)
+        result.append(np.flatnonzero((np.diff(moved, axis=0) != 0).any(axis=1)) + 1)
+    return result

@@ -1,0 +1,159 @@
+"""Maximum entropy: after each hard answer the hypothesis is fitted again to all that was released."""
+
+from collections.abc import Sequence
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from onlineic._fitting import NoisyTable, fit
+from onlineic._typing import Floats
+from onlineic.domain import Domain
+from onlineic.errors import InvalidParameterError, checked_integer, checked_real
+from onlineic.hypothesis import Histogram, Hypothesis
+from onlineic.queries import Measurement, Partition, Query
+from onlineic.updates.base import UpdateRule
+
+__all__ = ["FittedHistogram", "MaximumEntropy"]
+
+FIRST_EVALUATIONS = 100  # a fit without earlier potentials wants more
+SMALLEST = 1e-90  # of the mass of a cell: keeps every logarithm finite
+
+
+@final
+@attrs.frozen(eq=False, repr=False)
+class FittedHistogram:
+    """A histogram with the potentials of its fit, from which the next fit starts.
+
+    Attributes
+    ----------
+    histogram : Histogram
+    prior : float64 array, shape of the domain
+        Cell masses that the entropy is relative to.
+    potentials : tuple of float64 arrays
+        One for every measurement that was fitted.
+    """
+
+    histogram: Histogram
+    prior: Floats
+    potentials: tuple[Floats, ...] = ()
+
+    @property
+    def domain(self) -> Domain:
+        return self.histogram.domain
+
+    def supports(self, query: Query) -> bool:
+        return self.histogram.supports(query)
+
+    def evaluate(self, query: Query) -> float:
+        return self.histogram.evaluate(query)
+
+    def evaluate_many(self, queries: Sequence[Query]) -> Floats:
+        return self.histogram.evaluate_many(queries)
+
+    def blocks(self, partition: Partition) -> Floats:
+        """Return the fraction of records in every block, shape (blocks,)."""
+        return self.histogram.blocks(partition)
+
+    def probabilities(self) -> Floats:
+        """Return the cell probabilities, shape of the domain; a copy."""
+        return self.histogram.probabilities()
+
+    def marginal(self, *names: str) -> Floats:
+        """Return the marginal table over these attributes, in domain order. Public, no guarantee."""
+        return self.histogram.marginal(*names)
+
+    def sample(self, size: int, seed: int) -> dict[str, list[Any]]:
+        """Return synthetic records as columns of labels; the seed is public."""
+        return self.histogram.sample(size, seed)
+
+    def __repr__(self) -> str:
+        return f"FittedHistogram({self.histogram!r}, fitted to {len(self.potentials)} measurements)"
+
+
+@final
+@attrs.frozen
+class MaximumEntropy(UpdateRule[FittedHistogram]):
+    """h ~ prior * exp(sum_i theta_i): near the largest entropy relative to the prior among all that fit.
+
+    Every refit reads all measurements, weighted by their noise, and starts from the last potentials.
+    Deterministic post-processing of released tables: free of charge, whatever it does.
+
+    Parameters
+    ----------
+    evaluations : int
+        Evaluations of a refit. 30 is a regulariser: fitting on fits the noise.
+    kl_weight : float
+        Weight of KL(h || prior); positive values make the optimum unique.
+
+    Notes
+    -----
+    No T(alpha) is proven: `update_bound` is None. A measurement of a single query is used if its weights
+    are 0/1; others are answered, and ignored here. The fit is measured, not proven, to be good.
+    """
+
+    evaluations: int = 30
+    kl_weight: float = 0.0
+
+    def __attrs_post_init__(self) -> None:
+        checked_integer("evaluations", self.evaluations, at_least=1)
+        checked_real("kl_weight", self.kl_weight, at_least=0.0)
+
+    def init(self, domain: Domain, prior: Hypothesis | None = None) -> FittedHistogram:
+        if prior is None:
+            return FittedHistogram(Histogram(domain), np.full(domain.shape, 1.0 / domain.size))
+        if isinstance(prior, FittedHistogram):
+            prior = prior.histogram
+        if not isinstance(prior, Histogram) or prior.domain != domain:
+            raise InvalidParameterError(
+                f"prior must be a Histogram over the session's domain, got a {type(prior).__name__}."
+            )
+        return FittedHistogram(prior, prior.probabilities())
+
+    def update(
+        self, hypothesis: FittedHistogram, measurements: tuple[Measurement, ...], alpha: float
+    ) -> FittedHistogram:
+        tables = [table for table in map(_noisy_table, measurements) if table is not None]
+        if len(tables) <= len(hypothesis.potentials):
+            return hypothesis  # nothing new that can be fitted
+        known = hypothesis.potentials
+        fitted = fit(
+            hypothesis.prior,
+            tables,
+            known,
+            evaluations=self.evaluations if known else max(self.evaluations, FIRST_EVALUATIONS),
+            kl_weight=self.kl_weight,
+        )
+        histogram = Histogram(hypothesis.domain, np.maximum(fitted.cells, SMALLEST))
+        return FittedHistogram(histogram, hypothesis.prior, fitted.potentials)
+
+    def update_bound(self, domain: Domain, alpha: float) -> int | None:
+        return None
+
+
+def _noisy_table(measurement: Measurement) -> NoisyTable | None:
+    """Return a measurement as the fitter reads it, or None if its weights are not 0/1."""
+    target = measurement.target
+    if isinstance(target, Partition):
+        classes = dict(zip(target.axes, target.classes, strict=True))
+        return NoisyTable(classes, measurement.values.reshape(target.shape), measurement.scale)
+    if target.grid_bits > 0:
+        return None
+    classes = {}
+    inside = np.ones((), np.int64)
+    for factor in target.factors:
+        table = factor.weights(target.domain)
+        if len(factor.axes) == 1:
+            classes[factor.axes[0]] = table if table.any() and not table.all() else np.arange(len(table))
+            part = np.array([0, 1])
+        else:
+            for axis, length in zip(factor.axes, table.shape, strict=True):
+                classes[axis] = np.arange(length)
+            part = table
+        inside = np.multiply.outer(inside, part)
+    order = np.argsort([axis for factor in target.factors for axis in factor.axes])
+    inside = np.transpose(inside, order)
+    value = float(measurement.values[0])
+    value = 1.0 - value if target.complement else value
+    # both sides tell the same number: each with half its weight
+    return NoisyTable(classes, np.array([1.0 - value, value]), measurement.scale * 2.0**0.5, inside)
