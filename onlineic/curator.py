@@ -5,6 +5,7 @@ From the read to the commit any exception seals the session and burns the reserv
 the old state would tell, unpaid, whether the hard path was taken.
 """
 
+import contextlib
 import logging
 import math
 import os
@@ -132,47 +133,60 @@ class Curator:
         """
         if self._ledger.reserved is None:
             raise InternalError("a test must be reserved before the data are read.")
-        grid = self._sparse.grid_bits
+        self._sealed = True  # until all is recorded: a second Ctrl-C, or a nested call, finds it closed
+        interrupt: BaseException | None = None
         try:
-            counts: Sequence[int] | Ints
-            if len(queries) == 1:
-                query, shift = queries[0], grid - queries[0].grid_bits
-                counts = (self._data.exact_counts(query),)
-                gap = (counts[0] - guesses[0]) << shift
-                state, hit = self._sparse.step(self._state, gap, query.sensitivity << shift, self._noise)
-                easy = 1 if hit is None else 0
-            else:
-                counts = self._data.exact_counts_many(queries)
-                shifts = np.array([grid - query.grid_bits for query in queries])
-                gaps = (counts - np.array(guesses, np.int64)) << shifts
-                sensitivities = np.array([query.sensitivity for query in queries], np.int64) << shifts
-                state, easy, hit = self._sparse.step_many(self._state, gaps, sensitivities, self._noise)
-            for query, guess in zip(queries[:easy], guesses, strict=False):
-                self._ledger.note(Easy(query, guess))
-            measurement = None
-            if hit is not None:
-                query, guess = queries[easy], guesses[easy]
-                measurement = self._sparse.measure(hit, query, guess, int(counts[easy]), self._noise)
-                self._ledger.commit(Hard(query, guess, measurement, self._ledger.reserved))
-                self._opening = Fraction(0)
-            self._state = state
+            verdict = self._tested(queries, guesses)
+            self._sealed = False
+            return verdict
         except BaseException as error:
-            self.seal(error)
+            self._sealed = True
+            name, place = type(error).__name__, _place(error)
             if not isinstance(error, Exception):
-                raise  # Ctrl-C passes on bare
-        if self._sealed:  # here, outside the handler, so that the cause is not chained
-            raise SessionSealedError(SEALED)
+                interrupt = error.with_traceback(None)  # Ctrl-C passes on, without the frames it came from
+                interrupt.__context__ = interrupt.__cause__ = None
+        # here, outside the handler and the private frame, so that nothing private is chained to what leaves
+        self._close(name, place)
+        raise interrupt if interrupt is not None else SessionSealedError(SEALED)
+
+    def _tested(self, queries: Sequence[Query], guesses: Sequence[int]) -> Verdict:
+        """Read, draw, record: the only frame that holds private numbers."""
+        grid = self._sparse.grid_bits
+        counts: Sequence[int] | Ints
+        if len(queries) == 1:
+            query, shift = queries[0], grid - queries[0].grid_bits
+            counts = (self._data.exact_counts(query),)
+            gap = (counts[0] - guesses[0]) << shift
+            state, hit = self._sparse.step(self._state, gap, query.sensitivity << shift, self._noise)
+            easy = 1 if hit is None else 0
+        else:
+            counts = self._data.exact_counts_many(queries)
+            shifts = np.array([grid - query.grid_bits for query in queries])
+            gaps = (counts - np.array(guesses, np.int64)) << shifts
+            sensitivities = np.array([query.sensitivity for query in queries], np.int64) << shifts
+            state, easy, hit = self._sparse.step_many(self._state, gaps, sensitivities, self._noise)
+        for query, guess in zip(queries[:easy], guesses, strict=False):
+            self._ledger.note(Easy(query, guess))
+        measurement = None
+        if hit is not None:
+            query, guess, charge = queries[easy], guesses[easy], self._ledger.reserved
+            if charge is None:
+                raise InternalError("a hit must be reserved before the data are read.")
+            measurement = self._sparse.measure(hit, query, guess, int(counts[easy]), self._noise)
+            self._ledger.commit(Hard(query, guess, measurement, charge))
+            self._opening = Fraction(0)
+        self._state = state
         return Verdict(easy, measurement)
 
     def seal(self, error: BaseException) -> None:
         """Burn the reservation, if one stands, and stop for good."""
         self._sealed = True
-        self._ledger.burn()
-        trace = error.__traceback__
-        while trace is not None and trace.tb_next is not None:
-            trace = trace.tb_next
-        place = f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else "?"
-        _log.error("session sealed: %s at %s", type(error).__name__, place)
+        self._close(type(error).__name__, _place(error))
+
+    def _close(self, name: str, place: str) -> None:
+        with contextlib.suppress(Exception):  # a reservation that cannot be burned still counts as spent
+            self._ledger.burn()
+        _log.error("session sealed: %s at %s", name, place)
 
     def _price(self, query: Query) -> Fraction:
         key = (query.sensitivity, query.grid_bits)
@@ -182,6 +196,14 @@ class Curator:
 
     def __repr__(self) -> str:
         return f"Curator({self._data!r}, {self._ledger!r})"
+
+
+def _place(error: BaseException) -> str:
+    """Return file and line where an exception was raised: never its text, which could hold a count."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else "?"
 
 
 def grid_guesses(hypothesis: Hypothesis, queries: Sequence[Query], n: int) -> list[int]:
