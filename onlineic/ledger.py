@@ -12,7 +12,7 @@ from typing import Literal, final
 import attrs
 
 from onlineic.accounting import Charge
-from onlineic.errors import InternalError
+from onlineic.errors import InternalError, LedgerLockedError
 from onlineic.queries import Measurement, Query
 
 __all__ = ["Burned", "Easy", "Hard", "Ledger", "MemoryLedger", "Record", "Reserved", "UpdateFailed"]
@@ -70,6 +70,16 @@ class Ledger(abc.ABC):
     """Where a session records what it spends and releases; interface only."""
 
     @abc.abstractmethod
+    def claim(self) -> None:
+        """Take the ledger for one session.
+
+        Raises
+        ------
+        LedgerLockedError
+            If another one has it: both would test against thresholds of their own under one reservation.
+        """
+
+    @abc.abstractmethod
     def reserve(self, charge: Charge) -> None:
         """Set a charge aside, durably, before the data are read; replaces a smaller reservation."""
 
@@ -104,12 +114,18 @@ class Ledger(abc.ABC):
 class MemoryLedger(Ledger):
     """A ledger that lives as long as its process."""
 
-    __slots__ = ("_records", "_reserved", "_spent")
+    __slots__ = ("_claimed", "_records", "_reserved", "_spent")
 
     def __init__(self) -> None:
+        self._claimed = False
         self._records: list[Record] = []
         self._reserved: Charge | None = None
         self._spent = Fraction(0)
+
+    def claim(self) -> None:
+        if self._claimed:
+            raise LedgerLockedError("ledger must be new, got one of another session; leave it out.")
+        self._claimed = True
 
     def reserve(self, charge: Charge) -> None:
         self._records.append(Reserved(charge))

@@ -182,24 +182,22 @@ class OnlineIC:
         ledger: Ledger | None,
         noise: Noise | None,
     ) -> None:
-        if exhausted not in ("untested", "raise"):
-            raise InvalidParameterError(
-                f"exhausted must be 'untested' or 'raise', got exhausted={exhausted!r}."
-            )
+        _check_choices(exhausted, ledger, noise)
         self._data = data
         self._budget = budget
         self._plan = plan
         self._sparse: NumericSparse = plan.sparse
         noise = noise if noise is not None else SystemNoise()
-        self._private = not noise.simulated
+        self._private = type(noise) is SystemNoise  # of any other source nothing is known
         if not self._private and ledger is not None and not isinstance(ledger, MemoryLedger):
             raise InvalidParameterError(
                 "ledger must be None with simulated noise: such answers are not private."
             )
+        self._state = _State(plan.update.init(data.domain, prior))
         self._ledger = ledger if ledger is not None else MemoryLedger()
+        self._ledger.claim()
         self._curator = Curator(data, plan.sparse, noise, self._ledger)
         self._exhausted = exhausted
-        self._state = _State(plan.update.init(data.domain, prior))
         self._memory = AnswerMemory(lasting=not plan.textbook)
         self._radii: dict[tuple[Status, int, int], float] = {}
         self._counts: dict[Status, int] = {"easy": 0, "hard": 0, "repeat": 0, "untested": 0}
@@ -227,22 +225,24 @@ class OnlineIC:
         SessionSealedError, ForkedSessionError
             If the session can no longer answer.
         """
-        with self._lock:
-            self._curator.check_usable()
-            return self._stream([self._bound(query)])[0]
+        return self.answer_many([query])[0]
 
     def answer_many(self, queries: Iterable[Expression | Query | Any]) -> list[Answer]:
         """Answer queries in order: the same answers as one at a time, at array speed.
 
         All queries are checked before the first is answered.
         """
+        if not isinstance(queries, Iterable):
+            raise InvalidQueryError(f"queries must be a sequence of queries, got a {type(queries).__name__}.")
+        self._curator.check_usable()  # before the lock: in a forked process nobody may ever release it
         with self._lock:
+            bound = [self._bound(query) for query in queries]
             self._curator.check_usable()
-            return self._stream([self._bound(query) for query in queries])
+            return self._stream(bound)
 
     def _bound(self, query: Any) -> Query:
-        if isinstance(query, (Expression, Query)):
-            bound = query.bind(self._data.domain, self._sparse.grid_bits)
+        if type(query) in (Expression, Query):  # a subclass could bring a `total` that looks at the counts
+            bound: Query = query.bind(self._data.domain, self._sparse.grid_bits)
         elif isinstance(query, np.ndarray):
             bound = dense(query).bind(self._data.domain, self._sparse.grid_bits)
         else:
@@ -279,7 +279,11 @@ class OnlineIC:
         version = self._state.version  # of the hypothesis that is tested, not of the one after a hard answer
         verdict = self._curator.test(payable, guesses) if payable else Verdict(0, None)
         if verdict.measurement is not None:
-            self._state = self._updated(verdict.measurement)
+            try:
+                self._state = self._updated(verdict.measurement)
+            except BaseException as error:
+                self._curator.seal(error)  # nothing is burned: the answer is in the ledger
+                raise
         lane = 0
         for query in queries:
             if lane < len(payable) and query is payable[lane]:
@@ -324,9 +328,6 @@ class OnlineIC:
                     stacklevel=2,
                 )
             return attrs.evolve(state, measurements=measurements, update_failures=state.update_failures + 1)
-        except BaseException as error:
-            self._curator.seal(error)  # nothing is burned: the answer is in the ledger
-            raise
         return attrs.evolve(
             state, hypothesis=hypothesis, measurements=measurements, version=state.version + 1
         )
@@ -348,7 +349,7 @@ class OnlineIC:
         return self._answer(guess / (self._data.n << query.grid_bits), "untested", math.inf)
 
     def _bounds(self, query: Query, status: Status) -> float:
-        if self._plan.textbook:
+        if self._plan.textbook and sum(self._counts.values()) < self._plan.max_queries:
             return self._plan.error_bound + query.rounding
         key = (status, query.grid_bits, query.sensitivity)
         radius = self._radii.get(key)
@@ -391,7 +392,7 @@ class OnlineIC:
                 hard=counts["hard"],
                 repeat=counts["repeat"],
                 untested=counts["untested"],
-                hard_left=0 if self._curator.sealed else plan.hard_answers - counts["hard"],
+                hard_left=0 if self._curator.sealed else plan.hard_answers - len(self._state.measurements),
                 spent=float(self._ledger.spent / self._sparse.account().capacity),
                 budget=self._budget,
                 threshold=self._sparse.threshold / (self._data.n << self._sparse.grid_bits),
@@ -437,3 +438,14 @@ def _check_types(data: object, budget: object, update: object) -> None:
         raise InvalidParameterError(
             f"update must be an UpdateRule, got a {type(update).__name__}; write MultiplicativeWeights()."
         )
+
+
+def _check_choices(exhausted: object, ledger: object, noise: object) -> None:
+    if not isinstance(exhausted, str) or exhausted not in ("untested", "raise"):
+        raise InvalidParameterError(
+            f"exhausted must be 'untested' or 'raise', got exhausted={exhausted!r:.60}."
+        )
+    if ledger is not None and not isinstance(ledger, Ledger):
+        raise InvalidParameterError(f"ledger must be a Ledger or None, got a {type(ledger).__name__}.")
+    if noise is not None and not isinstance(noise, Noise):
+        raise InvalidParameterError(f"noise must be a Noise or None, got a {type(noise).__name__}.")
