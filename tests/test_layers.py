@@ -20,7 +20,7 @@ ROWS = (
     {"accounting", "bounds", "domain", "noise", "tables"},
     {"_algebra", "queries"},
     {"expressions", "partitions"},
-    {"answers", "data", "hypothesis", "ledger", "mechanisms", "sparse"},
+    {"_streams", "answers", "data", "hypothesis", "ledger", "mechanisms", "sparse"},
     {"updates"},
     {"curator", "planning", "transcript"},
     {"offline", "session"},
