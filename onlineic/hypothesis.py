@@ -25,7 +25,7 @@ MAX_CELLS = 2**26
 PREFIX_CELLS = 2**16  # above, a summed-area table costs more than the slices it saves between two updates
 COUNTED = 2**16
 MAX_NATS = 500.0  # linear weights underflow for ever after 745 nats
-MIN_PRIOR = 1e-100  # leaves room for 500 nats above the smallest double
+MIN_PRIOR = 1e-90  # leaves room for 500 nats above the smallest double that keeps all its bits
 
 
 @runtime_checkable
@@ -161,9 +161,16 @@ class Histogram:
         """Multiply the cells in the support of the product by exp(+-step * weight), in place."""
         if query.constant is not None:
             return
+        if not math.isfinite(step):
+            raise InvalidParameterError(f"step must be finite, got step={step}.")
         scaled = -step if query.complement else step  # the offset of 1 - product cancels in the mass
         if self._nats + abs(step) > MAX_NATS:
             self._rebase()
+        if self._logs is not None and abs(step) > MAX_NATS:  # exp(step) itself would overflow
+            self._logs += scaled * relative_weights(query)
+            self._logs -= self._logs.max()
+            np.exp(self._logs, out=self._cells)
+            return
         self._nats += abs(step)
         for array in (self._cells, self._gathered):
             if array is None:
@@ -225,6 +232,9 @@ class SignedHistogram:
 
     def shifted(self, query: Query, step: float, *, centre: bool) -> "SignedHistogram":
         """Return the cells plus step * f, or step * (f - mean of f) with `centre`."""
+        if query.constant is not None:
+            shift = 0.0 if centre else step * query.constant / (1 << query.grid_bits)
+            return SignedHistogram(self.domain, self._cells + shift)
         cells = self._cells.copy()
         scaled = -step if query.complement else step
         offset = step if query.complement else 0.0  # step (1 - product)
@@ -312,14 +322,13 @@ class VersionSpace:
         return VersionSpace(self.domain, self._databases[:, kept], self.size, self.stalled)
 
     def _values(self, query: Query) -> Ints:
-        """Integer values size * 2^k * f of every candidate."""
+        """Integer values size * 2^k * f of every candidate, cell by cell: no wide copy of the databases."""
         weights = query.weights().ravel()
-        return (
-            weights @ self._databases.astype(np.int64, copy=False) if query.grid_bits else self._sums(weights)
-        )
-
-    def _sums(self, weights: Ints) -> Ints:
-        return np.asarray(self._databases[np.flatnonzero(weights)].sum(axis=0, dtype=np.int64))
+        result = np.zeros(self.candidates, np.int64)
+        for cell in np.flatnonzero(weights):
+            row = self._databases[cell]
+            result += row if weights[cell] == 1 else row * weights[cell]
+        return result
 
     def __repr__(self) -> str:
         return f"VersionSpace({self.candidates} databases of {self.size} records, {self.domain.size} cells)"

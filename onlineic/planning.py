@@ -28,6 +28,7 @@ from onlineic.updates import ExactBound, NeedsAccuracy, UpdateRule
 __all__ = ["Plan", "practical_plan", "session_grid_bits", "textbook_plan"]
 
 FALSE_HITS = 0.2  # tolerated share of the hard answers that tests of equal numbers may use up
+NO_BOUND = 1e15  # hard answers that no budget can pay, where a rule has no T at this alpha
 SCALE_BITS = 47  # scales in grid units stay below 2^48, the samplers' limit
 Rule = UpdateRule[Any]
 
@@ -284,7 +285,7 @@ def _bound_of(update: Rule, domain: Domain) -> Callable[[float], float] | None:
 
     def bound(alpha: float) -> float:
         value = exact(domain, alpha)
-        return math.inf if value is None else float(value)
+        return NO_BOUND if value is None else float(value)
 
     return bound
 
