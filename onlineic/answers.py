@@ -110,6 +110,7 @@ class _Remembered:
     value: float
     complement: bool
     error_bound: float
+    rounding: float
     version: int
 
 
@@ -133,11 +134,15 @@ class AnswerMemory:
 
     def remember(self, query: Query, answer: Answer, version: int) -> None:
         """Keep an answer given by the hypothesis of this version, or measured against it."""
-        self._answers[query.key] = _Remembered(answer.value, query.complement, answer.error_bound, version)
+        self._answers[query.key] = _Remembered(
+            answer.value, query.complement, answer.error_bound, query.rounding, version
+        )
 
     def recall(self, query: Query, version: int) -> tuple[float, float] | None:
         """Return (value, error bound) of an earlier answer that still stands, or None."""
         known = self._answers.get(query.key)
         if known is None or not (self._lasting or known.version == version):
             return None
-        return known.value if known.complement == query.complement else 1.0 - known.value, known.error_bound
+        # another query may have been rounded to the same one, from farther away
+        bound = known.error_bound + max(0.0, query.rounding - known.rounding)
+        return known.value if known.complement == query.complement else 1.0 - known.value, bound

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, final
 
 import attrs
@@ -9,6 +10,7 @@ import attrs
 from onlineic.accounting import Budget
 from onlineic.bounds import (
     Branch,
+    SparseScales,
     numeric_sparse_branch,
     numeric_sparse_scales,
     online_ic_accuracy,
@@ -21,6 +23,7 @@ from onlineic.errors import (
     checked_integer,
     checked_real,
 )
+from onlineic.noise import scale_at_least
 from onlineic.queries import GRID_BITS
 from onlineic.sparse import LaplaceSparse, NumericSparse
 from onlineic.updates import ExactBound, NeedsAccuracy, UpdateRule
@@ -29,6 +32,7 @@ __all__ = ["Plan", "practical_plan", "session_grid_bits", "textbook_plan"]
 
 FALSE_HITS = 0.2  # tolerated share of the hard answers that tests of equal numbers may use up
 NO_BOUND = 1e15  # hard answers that no budget can pay, where a rule has no T at this alpha
+LEAST, MOST = 1e-100, 2**63 - 1
 SCALE_BITS = 47  # scales in grid units stay below 2^48, the samplers' limit
 Rule = UpdateRule[Any]
 
@@ -97,12 +101,14 @@ def textbook_plan(
     Dwork & Roth (2014), Algorithm 11, Theorems 5.13 to 5.15, with the constants of `onlineic.bounds`. The
     threshold is 2 alpha; the closed formula printed in Algorithm 11 agrees with it at the least alpha only.
     """
+    _check_common(n, budget, max_queries, beta)
     accuracy_of = _bound_of(update := _for_stream(update, max_queries, n), domain)
     if accuracy_of is None:
         raise InvalidParameterError(
             f"update must have a proven T(alpha) in textbook mode, got {update!r}; use OnlineIC(...)."
         )
-    accuracy = online_ic_accuracy(
+    solved = partial(
+        online_ic_accuracy,
         accuracy_of,
         n=n,
         max_queries=max_queries,
@@ -111,6 +117,10 @@ def textbook_plan(
         beta=beta,
         alpha=alpha,
     )
+    try:
+        accuracy = solved()
+    except InvalidParameterError:
+        accuracy = solved(branch="pure")  # Corollary 3.21 fails at a large epsilon: pure noise always holds
     update = _at(update, domain, accuracy.alpha)
     grid_bits = _grid_bits(n, accuracy.cutoff, budget, accuracy.branch)
     sparse = LaplaceSparse(
@@ -168,9 +178,7 @@ def practical_plan(
     InfeasibleAccuracyError
         If alpha cannot be kept; the message names the least feasible one.
     """
-    checked_integer("n", n, at_least=1)
-    checked_integer("max_queries", max_queries, at_least=1)
-    checked_real("beta", beta, above=0.0, below=1.0)
+    _check_common(n, budget, max_queries, beta)
     if (alpha is None) == (hard_answers is None):
         raise InvalidParameterError(
             f"exactly one of alpha and hard_answers must be given, got alpha={alpha} and "
@@ -190,11 +198,12 @@ def practical_plan(
             )
         cutoff = _certified_cutoff(bound_of, alpha, n, budget, beta)
     else:
-        cutoff = checked_integer("hard_answers", hard_answers, at_least=1)
-    branch = numeric_sparse_branch(cutoff, budget.delta)
+        cutoff = checked_integer("hard_answers", hard_answers, at_least=1, at_most=MOST)
+    branch = _branch(cutoff, budget)
     grid_bits = _grid_bits(n, cutoff, budget, branch)
     scales = numeric_sparse_scales(cutoff, budget.epsilon, budget.delta, branch)
-    margin = sparse_margin(cutoff, max_queries, float(scales.threshold), 0.9 * beta) / n
+    scale = float(scale_at_least(scales.threshold * (1 << grid_bits))) / (1 << grid_bits)  # as drawn
+    margin = sparse_margin(cutoff, max_queries, scale, 0.9 * beta) / n
     if alpha is not None:
         wanted = alpha + margin
     elif threshold is not None:
@@ -214,7 +223,7 @@ def practical_plan(
     )
     relied = alpha if alpha is not None else wanted / 2.0  # as the book: threshold 2 alpha
     update = _at(update, domain, relied)
-    number = float(scales.number) * math.log(cutoff / (0.1 * beta)) / n
+    number = _number_error(scales, cutoff, n, beta)
     easy = sparse.easy_radius(0.9 * beta, max_queries)
     return Plan(
         sparse=sparse,
@@ -261,9 +270,8 @@ def _certified_cutoff(
 
     def number_error(candidate: float) -> float:
         cutoff = max(1, math.floor(bound_of(candidate)))
-        branch = numeric_sparse_branch(cutoff, budget.delta)
-        scales = numeric_sparse_scales(cutoff, budget.epsilon, budget.delta, branch)
-        return (float(scales.number) * math.log(cutoff / (0.1 * beta)) + 1.0) / n
+        scales = numeric_sparse_scales(cutoff, budget.epsilon, budget.delta, _branch(cutoff, budget))
+        return _number_error(scales, cutoff, n, beta)
 
     if number_error(alpha) <= alpha:
         return max(1, math.floor(bound_of(alpha)))
@@ -271,10 +279,39 @@ def _certified_cutoff(
     while high / low > 1.0 + 1e-9:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if number_error(middle) <= middle else (middle, high)
+    least = float(f"{high * 1.0006:.4g}")  # four digits, and never below what is feasible
+    if least >= 1.0:
+        raise InfeasibleAccuracyError(
+            f"n must be larger for any alpha < 1 at epsilon={budget.epsilon}, delta={budget.delta}, got "
+            f"n={n}; raise n or epsilon, or give hard_answers."
+        )
     raise InfeasibleAccuracyError(
-        f"alpha must be >= {high:.3g} at n={n}, epsilon={budget.epsilon}, delta={budget.delta}, got "
+        f"alpha must be >= {least} at n={n}, epsilon={budget.epsilon}, delta={budget.delta}, got "
         f"alpha={alpha}; raise alpha, epsilon or n, or give hard_answers."
     )
+
+
+def _number_error(scales: SparseScales, cutoff: int, n: int, beta: float) -> float:
+    """Return what all c numbers stay within but with probability beta/10; a unit more for the grid."""
+    return (float(scales.number) * math.log(cutoff / (0.1 * beta)) + 1.0) / n
+
+
+def _branch(cutoff: int, budget: Budget) -> Branch:
+    """Return the calibration with the smaller noise among those that the budget allows."""
+    branch = numeric_sparse_branch(cutoff, budget.delta)
+    try:
+        numeric_sparse_scales(cutoff, budget.epsilon, budget.delta, branch)
+    except InvalidParameterError:  # Corollary 3.21 fails at a large epsilon: pure noise always holds
+        return "pure"
+    return branch
+
+
+def _check_common(n: int, budget: Budget, max_queries: int, beta: float) -> None:
+    """Check what both plans share; the outer limits keep every formula inside the floats."""
+    checked_integer("n", n, at_least=1)
+    checked_integer("max_queries", max_queries, at_least=1, at_most=MOST)
+    checked_real("beta", beta, at_least=LEAST, below=1.0)
+    checked_real("epsilon", budget.epsilon, at_least=LEAST)
 
 
 def _bound_of(update: Rule, domain: Domain) -> Callable[[float], float] | None:
