@@ -110,7 +110,9 @@ class Domain:
         except json.JSONDecodeError as error:
             raise InvalidDomainError(f"a domain file must be valid JSON, got an error: {error}.") from None
         if not isinstance(written, dict):
-            raise InvalidDomainError("a domain file must hold an object {attribute: kind}.")
+            raise InvalidDomainError(
+                "a domain file must hold an object {attribute: kind}, got another value."
+            )
         return cls.of({name: _from_json(name, kind) for name, kind in written.items()})
 
     def to_json(self) -> str:
@@ -215,7 +217,9 @@ def _from_json(name: str, kind: Any) -> Attribute:
             "'missing' may stand beside each, 'integer' beside 'edges'."
         )
     if not all(isinstance(kind.get(flag, False), bool) for flag in ("integer", "missing")):
-        raise InvalidDomainError(f"{name} must give true or false for 'integer' and 'missing'.")
+        raise InvalidDomainError(
+            f"{name} must give true or false for 'integer' and 'missing', got other values."
+        )
     value = kind[forms[0]]
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise InvalidDomainError(f"{name} must give a list for {forms[0]!r}, got {value!r}.")

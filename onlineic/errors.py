@@ -168,9 +168,12 @@ def checked_real(
     remedy: str = "",
 ) -> float:
     """Return `value` as a finite float inside its range, or raise `InvalidParameterError`."""
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if number and above < value < below and at_least <= value <= at_most:  # type: ignore[operator]
-        return float(value)  # type: ignore[arg-type]
+    try:  # the float itself is checked: 1/10^400 would become 0, and 10^400 has none
+        number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        number = math.nan
+    if above < number < below and at_least <= number <= at_most:
+        return number
     low, opening = (above, "(") if above > -math.inf or at_least == -math.inf else (at_least, "[")
     high, closing = (below, ")") if below < math.inf or at_most == math.inf else (at_most, "]")
     raise InvalidParameterError(
@@ -201,5 +204,10 @@ def checked_integer(
 
 def _shown(value: object) -> str:
     """Short repr of the caller's own argument."""
-    text = repr(value) if isinstance(value, (Real, str, bytes, type(None))) else f"a {type(value).__name__}"
+    try:
+        text = (
+            repr(value) if isinstance(value, (Real, str, bytes, type(None))) else f"a {type(value).__name__}"
+        )
+    except ValueError:  # an integer of thousands of digits has no text
+        text = f"a {type(value).__name__} of thousands of digits"
     return text if len(text) <= 60 else text[:57] + "..."

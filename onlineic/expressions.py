@@ -78,7 +78,7 @@ class Condition:
         if self.form == "interval":
             if isinstance(attribute, Categorical):
                 raise InvalidQueryError(
-                    f"{name} must be ordered for a range, it is categorical; use one_of(...) or a label."
+                    f"{name} must be ordered for a range, got labels without order; write one_of(...)."
                 )
             return attribute.interval(name, *self.parts)
         if self.form == "one_of":
@@ -343,7 +343,7 @@ def _checked_weights(values: Any) -> Floats:
         )
     try:
         array = np.array(values)  # a copy first, then the checks: the caller may change his array later
-    except (TypeError, ValueError):
+    except Exception:  # whatever the object raises: it is no data
         raise InvalidQueryError(
             "weights must be an array of numbers, got a ragged or other sequence."
         ) from None
