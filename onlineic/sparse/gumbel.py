@@ -11,18 +11,12 @@ import numpy as np
 from onlineic._gumbel import SCALE_LIMIT, fires_exactly, fires_one, screen
 from onlineic._typing import Ints
 from onlineic.accounting import Budget, Charge, Filter, gumbel_charge, loss_bound, renyi_capacity
-from onlineic.errors import (
-    InternalError,
-    InvalidParameterError,
-    InvalidQueryError,
-    checked_integer,
-    checked_real,
-)
+from onlineic.errors import InternalError, InvalidParameterError, InvalidQueryError, checked_integer
 from onlineic.noise import Noise
 from onlineic.queries import Measurement, Partition, Query
 from onlineic.sparse.base import Hit, NumericSparse, SparseState
 from onlineic.sparse.gumbel_plan import SIGMA_LIMIT, STEEPEST, calibrate, sigma_at_least
-from onlineic.sparse.scales import normal_quantile
+from onlineic.sparse.scales import checked_tail, normal_quantile
 
 __all__ = ["GumbelSparse"]
 
@@ -276,13 +270,13 @@ class GumbelSparse(NumericSparse):
 
     def easy_radius(self, beta: float, tests: int = 1) -> float:
         """Return (T + b ln ln(tests/beta)) / (n 2^K): P(easy and |gap| > T + t b) <= exp(-e^t)."""
-        beta, tests = _checked_tail(beta, tests)
+        beta, tests = checked_tail(beta, tests)
         radius = self.threshold + float(self.scale) * math.log(math.log(tests / beta))
         return max(0.0, radius) * (1.0 + 1e-12) / (self.n << self.grid_bits)
 
     def hard_radius(self, target: Query | Partition, beta: float, answers: int = 1) -> float:
         """Return sigma z / (n 2^k), rounded up: P(|N_Z| > m) <= P(|N| >= m) for integers m."""
-        beta, answers = _checked_tail(beta, answers)
+        beta, answers = checked_tail(beta, answers)
         values = target.blocks if isinstance(target, Partition) else 1
         quantile = normal_quantile(beta / (2 * answers * values))
         radius = math.ceil(max(0.0, self.sigma(target.grid_bits) * quantile * (1.0 + 1e-12)))
@@ -294,7 +288,7 @@ class GumbelSparse(NumericSparse):
         No hit has |gap| < T - a_hit, no easy answer |gap| > T + a_miss, no number of a query errs by more
         than a_num, over `max_queries` tests and `hard_answers` numbers. Shares of beta: .8, .1, .1.
         """
-        beta, tests = _checked_tail(beta, max_queries)
+        beta, tests = checked_tail(beta, max_queries)
         scale, unit = float(self.scale), self.n << self.grid_bits
         number = normal_quantile(0.1 * beta / (2 * checked_integer("hard_answers", hard_answers, at_least=1)))
         sigma = self.sigma(0) / self.n  # coarser grids round sigma up further
@@ -338,7 +332,3 @@ def _hit(state: SparseState) -> tuple[SparseState, Hit]:
 def _more(noise: Noise) -> Callable[[], int]:
     """Refinement bits of an undecided test."""
     return lambda: int(noise.words(1)[0])
-
-
-def _checked_tail(beta: float, count: int) -> tuple[float, int]:
-    return checked_real("beta", beta, above=0.0, below=1.0), checked_integer("count", count, at_least=1)

@@ -173,13 +173,13 @@ def gumbel_margins(
     Tails of one Gumbel variable per test, by a union over Q tests; Theorem 5.14 of Dwork & Roth (2014)
     with these margins in place of its alpha.
     """
-    n, max_queries, beta = _checked(n, max_queries, beta)
+    n, (beta, tests) = checked_integer("n", n, at_least=1), checked_tail(beta, max_queries)
 
     def margins(cutoff: int) -> tuple[float, float, float]:
         scale = gumbel_scale(cutoff, epsilon, delta, ratio=ratio).scale / n
         return (
-            scale * math.log(max_queries / (0.8 * beta)),
-            scale * math.log(math.log(max_queries / (0.1 * beta))),
+            scale * math.log(tests / (0.8 * beta)),
+            scale * math.log(math.log(tests / (0.1 * beta))),
             scale * ratio * normal_quantile(0.1 * beta / (2 * cutoff)),
         )
 
@@ -228,11 +228,11 @@ def exponential_margins(*, n: int, max_queries: int, epsilon: float, beta: float
     The test noise is fresh and the kept threshold noise one-sided, so both tails hold for every adaptive
     analyst: a hit needs nu >= a + rho, whatever is known of rho; an easy answer needs rho > a.
     """
-    n, max_queries, beta = _checked(n, max_queries, beta)
+    n, (beta, tests) = checked_integer("n", n, at_least=1), checked_tail(beta, max_queries)
 
     def margins(cutoff: int) -> tuple[float, float, float]:
         b1, b2 = exponential_scales(cutoff, epsilon)
-        hit = b2 * math.log(2.0 * max_queries * b2 / ((b1 + b2) * 0.95 * beta))
+        hit = b2 * math.log(2.0 * tests * b2 / ((b1 + b2) * 0.95 * beta))
         miss = b1 * math.log(1.0 / (0.05 * beta))
         centre = b2 - b1
         return hit / n, miss / n, max(hit - centre, miss + centre) / n
@@ -282,9 +282,6 @@ def normal_quantile(tail: float) -> float:
     return -NormalDist().inv_cdf(tail)
 
 
-def _checked(n: int, max_queries: int, beta: float) -> tuple[int, int, float]:
-    return (
-        checked_integer("n", n, at_least=1),
-        checked_integer("max_queries", max_queries, at_least=1),
-        checked_real("beta", beta, above=0.0, below=1.0),
-    )
+def checked_tail(beta: float, count: int) -> tuple[float, int]:
+    """Return (beta, count) inside their ranges."""
+    return checked_real("beta", beta, above=0.0, below=1.0), checked_integer("count", count, at_least=1)

@@ -1,0 +1,397 @@
+"""`ExponentialSparse`: pure differential privacy from one kept threshold and one-sided noises."""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Ints
+from onlineic.accounting import Budget, Charge, Filter
+from onlineic.bounds import discrete_laplace_radius
+from onlineic.errors import InternalError, InvalidParameterError, InvalidQueryError, checked_integer
+from onlineic.noise import Noise, scale_at_least
+from onlineic.queries import Measurement, Partition, Query
+from onlineic.sparse.base import Hit, NumericSparse, SparseState
+from onlineic.sparse.exponential_plan import calibrate
+from onlineic.sparse.scales import checked_tail
+
+__all__ = ["ExponentialSparse"]
+
+PRICES_HELD = 4096  # prices kept, so that asking for one costs no exact arithmetic
+SCALAR = 4  # up to so many values plain integers are faster than arrays
+
+
+@final
+@attrs.frozen
+class ExponentialSparse(NumericSparse):
+    """Hard iff v + nu >= T + rho, first for v = gap, then for v = -gap; rho >= 0 is kept for the whole run.
+
+    rho ~ Geo(b1) once, nu ~ Geo(b2) for each test, P(Geo(b) >= j) = e^(-j/b). A hit releases its side and
+    the free gap y = v + nu - T - rho >= 0, from which the answer is made; with `confirm`, and always for a
+    partition, a fresh discrete Laplace answer instead. Theorem: the loss is at most
+
+        D/b1 for each run + (D + Delta)/b2 for each hit + L1/lambda for each fresh answer,
+
+    D = 2^grid_bits, Delta the sensitivity of the query, L1 that of the fresh answer, for any number of
+    adaptive tests: pointwise, so charges simply add up to epsilon. Proof: shift rho by D; then every easy
+    test is at least as likely under the neighbour, and a hit needs nu larger by at most D + Delta. All
+    shifts go up, so noises on [0, inf) qualify.
+
+    Parameters
+    ----------
+    n : int
+        Number of records, public.
+    epsilon : float
+    threshold : int
+        T, units 1/(n 2^grid_bits); ties are hits.
+    threshold_scale, query_scale : Fraction
+        b1 and b2, same units.
+    max_queries : int, >= 1
+        k, planned tests: accuracy statements only, privacy does not depend on it.
+    grid_bits : int
+        K, the session's grid; 0 if only 0/1 queries are asked.
+    number_scale : Fraction, optional
+        lambda of a fresh answer of L1 sensitivity 1 count, counts; a partition's has twice that. None: no
+        share was planned for fresh answers, and partitions are refused.
+    confirm : bool
+        Give every number afresh. A free gap cannot unmask a false hit: nu has no memory.
+    restarts : int
+        Further runs planned for: each start of a run draws a new rho and costs D/b1.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is outside its range.
+
+    References
+    ----------
+    Dwork & Roth (2014), Algorithm 3 with delta = 0, one threshold for all hits as in Lyu, Su & Li (2017),
+    Algorithm 7, and one-sided instead of Laplace noise.
+    """
+
+    n: int
+    epsilon: float
+    threshold: int
+    threshold_scale: Fraction
+    query_scale: Fraction
+    max_queries: int
+    grid_bits: int = 0
+    number_scale: Fraction | None = None
+    confirm: bool = False
+    restarts: int = 0
+    _prices: dict[tuple[int, int], Charge] = attrs.field(init=False, repr=False, eq=False, factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        Budget(self.epsilon, allow_large_epsilon=True)
+        checked_integer("n", self.n, at_least=1)
+        checked_integer("threshold", self.threshold, at_least=1)
+        checked_integer("max_queries", self.max_queries, at_least=1)
+        checked_integer("grid_bits", self.grid_bits, at_least=0)
+        checked_integer("restarts", self.restarts, at_least=0)
+        if self.n << self.grid_bits > 2**53:
+            raise InvalidParameterError(
+                f"n 2^grid_bits must be <= 2^53, got n={self.n}, grid_bits={self.grid_bits}; lower grid_bits."
+            )
+        for name in ("threshold_scale", "query_scale"):
+            _check_scale(name, getattr(self, name))
+        if self.number_scale is not None:
+            _check_scale("number_scale", self.number_scale, 2 << self.grid_bits)
+        elif self.confirm:
+            raise InvalidParameterError(
+                "number_scale must be given with confirm=True, got number_scale=None."
+            )
+
+    @classmethod
+    def calibrated(
+        cls,
+        budget: Budget,
+        *,
+        n: int,
+        hard_answers: int,
+        max_queries: int,
+        grid_bits: int = 0,
+        alpha: float | None = None,
+        threshold: float | None = None,
+        beta: float = 0.05,
+        false_hits: float | None = None,
+        confirm: bool = False,
+        tables: bool = False,
+        restarts: int = 0,
+        answer_share: Fraction = Fraction(1, 3),
+        reserved: Fraction = Fraction(0),
+    ) -> "ExponentialSparse":
+        """Return the settings that pay for the planned hard answers and restarts.
+
+        Parameters
+        ----------
+        budget : Budget
+            Only epsilon is used.
+        hard_answers : int, >= 1
+            c, planned true hard answers; ceil(c (1 + false_hits)) full-range ones are payable.
+        max_queries : int, >= 1
+            k, planned queries, each tested on both sides.
+        grid_bits : int, >= 0
+            The session's grid.
+        alpha : float, optional
+            Gap, fraction of records, that every hit shall have with probability 1 - .95 beta over k
+            queries: T = alpha + a_hit.
+        threshold : float, optional
+            T as a fraction of records, instead. With neither, T = b2 ln(2 k b2/((b1 + b2) false_hits c)), at
+            which k queries with gap 0 cause false_hits c false hits on average.
+        false_hits : float, >= 0, optional
+            rho, false hits paid for each true one; by default .05, with alpha 0.
+        confirm, tables : bool
+            Plan fresh numbers for all hits, or fresh tables for partitions: they get `answer_share`.
+        restarts : int
+            Further runs paid for.
+        answer_share : Fraction, in (0, 1)
+            Share of epsilon for fresh answers: at 1/3 their 95 % quantile is about a quarter of what a
+            test resolves.
+        reserved : Fraction, in [0, 1)
+            Share of epsilon kept for other releases of the same filter, such as a noisy prior.
+
+        Raises
+        ------
+        InvalidParameterError
+            If a parameter is outside its range.
+        """
+        settings = calibrate(
+            budget,
+            n=n,
+            hard_answers=hard_answers,
+            max_queries=max_queries,
+            grid_bits=grid_bits,
+            alpha=alpha,
+            threshold=threshold,
+            beta=beta,
+            false_hits=false_hits,
+            restarts=restarts,
+            answer_share=Fraction(answer_share) if confirm or tables else Fraction(0),
+            reserved=reserved,
+        )
+        return cls(
+            n=n,
+            epsilon=budget.epsilon,
+            threshold=settings.threshold,
+            threshold_scale=settings.threshold_scale,
+            query_scale=settings.query_scale,
+            max_queries=max_queries,
+            grid_bits=grid_bits,
+            number_scale=settings.number_scale,
+            confirm=confirm,
+            restarts=restarts,
+        )
+
+    def account(self) -> Filter:
+        return Filter(Fraction(self.epsilon), "epsilon")
+
+    def opening(self) -> Charge | None:
+        return Charge((1 << self.grid_bits) / self.threshold_scale, "threshold noise of one run")
+
+    def price(self, target: Query | Partition) -> Charge:
+        kind = (-1 if isinstance(target, Partition) else target.sensitivity, target.grid_bits)
+        charge = self._prices.get(kind)
+        if charge is None:
+            if len(self._prices) >= PRICES_HELD:
+                self._prices.clear()
+            charge = self._prices[kind] = self._priced(target)
+        return charge
+
+    def _priced(self, target: Query | Partition) -> Charge:
+        most = 1 << self.grid_bits
+        if isinstance(target, Partition):
+            scale = self._fresh_scale(target)
+            table = Fraction(2 << target.grid_bits) / scale  # one record moves between two blocks
+            return Charge(2 * most / self.query_scale + table, "exponential test and Laplace partition")
+        if target.grid_bits > self.grid_bits or target.sensitivity < 1:
+            raise InvalidQueryError(
+                f"query must have grid_bits <= {self.grid_bits} and sensitivity >= 1, got "
+                f"grid_bits={target.grid_bits}, sensitivity={target.sensitivity}; "
+                "answer a constant query without a test."
+            )
+        test = (most + (target.sensitivity << self.grid_bits - target.grid_bits)) / self.query_scale
+        if not self.confirm:
+            return Charge(test, "exponential test with its free gap")
+        return Charge(
+            test + target.sensitivity / self._fresh_scale(target), "exponential test and Laplace number"
+        )
+
+    def init(self) -> SparseState:
+        return SparseState()
+
+    def step(
+        self, state: SparseState, gap: int, sensitivity: int, noise: Noise
+    ) -> tuple[SparseState, Hit | None]:
+        state, index, excess = self._first(state, (gap, -gap), sensitivity, noise)
+        if excess is None:
+            return state, None
+        return state, Hit(side=-1 if index else 1, excess=excess)
+
+    def step_many(
+        self, state: SparseState, gaps: Ints, sensitivities: Ints, noise: Noise
+    ) -> tuple[SparseState, int, Hit | None]:
+        if len(gaps) == 0:
+            return state, 0, None
+        values = np.stack([gaps, -gaps], axis=1).ravel()
+        state, index, excess = self._first(state, values, int(sensitivities.max()), noise)
+        if excess is None:
+            return state, len(gaps), None
+        return state, index // 2, Hit(side=-1 if index % 2 else 1, excess=excess)
+
+    def step_marginal(
+        self, state: SparseState, largest_gap: int, noise: Noise
+    ) -> tuple[SparseState, Hit | None]:
+        """Test v = max_i |gap_i| of a partition's blocks on one side; an easy answer certifies all blocks.
+
+        Parameters
+        ----------
+        largest_gap : int
+            Units 1/(n 2^grid_bits). PRIVATE. It moves by at most one count.
+        """
+        state, _, excess = self._first(state, (largest_gap,), 1 << self.grid_bits, noise)
+        return state, None if excess is None else Hit(excess=excess)
+
+    def measure(
+        self, hit: Hit, target: Query | Partition, guess: int, counts: int | Ints, noise: Noise
+    ) -> Measurement:
+        records = self.n << target.grid_bits
+        if self.confirm or isinstance(target, Partition):
+            scale = self._fresh_scale(target)
+            exact = np.atleast_1d(np.asarray(counts, dtype=np.int64))
+            noisy = exact + noise.discrete_laplace(scale, len(exact))
+            return Measurement(target, noisy / records, math.sqrt(2.0) * float(scale) / records)
+        if hit.excess is None or hit.side == 0:
+            raise InternalError("a number needs the side and the free gap of its hit.")
+        gap = self.threshold + hit.excess - self._centre()
+        unit = self.n << self.grid_bits
+        values = np.array([guess / records + hit.side * gap / unit])
+        deviation = math.hypot(_deviation(self.threshold_scale), _deviation(self.query_scale))
+        return Measurement(target, values, deviation / unit)
+
+    def easy_radius(self, beta: float, tests: int = 1) -> float:
+        """Return (T + b1 ln(1/beta')) / (n 2^K), 1/beta' = min(tests P(rho >= nu)/beta, runs/beta).
+
+        An easy answer with gap beyond T + x needs rho - nu > x, and rho > x for all answers of a run.
+        """
+        beta, tests = checked_tail(beta, tests)
+        odds = min(_weight(self.threshold_scale, self.query_scale) * tests, 1.0 + self.restarts) / beta
+        radius = self.threshold + float(self.threshold_scale) * max(0.0, math.log(odds))
+        return radius * (1.0 + 1e-12) / (self.n << self.grid_bits)
+
+    def hard_radius(self, target: Query | Partition, beta: float, answers: int = 1) -> float:
+        """Return r: P(hard and error > r) <= beta for one query; for several, over `max_queries` queries.
+
+        A fresh answer has the discrete Laplace tail, whether hard or not. The error of a free gap is
+        nu - rho less its mean, not conditional on being hard.
+        """
+        beta, answers = checked_tail(beta, answers)
+        if self.confirm or isinstance(target, Partition):
+            values = target.blocks if isinstance(target, Partition) else 1
+            radius = discrete_laplace_radius(float(self._fresh_scale(target)), beta / (answers * values))
+            return radius / (self.n << target.grid_bits)
+        tests = 1 if answers == 1 else self.max_queries
+        over, under = self._number_tails(beta / 2.0, beta / 2.0, tests)
+        return max(over, under) * (1.0 + 1e-12) / (self.n << self.grid_bits)
+
+    def margins(self, max_queries: int, beta: float, hard_answers: int) -> tuple[float, float, float]:
+        """Return (a_hit, a_miss, a_num), fractions, together failing with probability <= beta.
+
+        No hit has its gap below T - a_hit, no easy answer above T + a_miss, no number of a query errs by
+        more than a_num, over `max_queries` queries and `hard_answers` numbers. Free gaps err only where a
+        hit or an easy answer would; fresh numbers take .1 beta.
+        """
+        beta, tests = checked_tail(beta, max_queries)
+        cutoff = checked_integer("hard_answers", hard_answers, at_least=1)
+        unit = self.n << self.grid_bits
+        shared = 0.9 * beta if self.confirm else beta
+        b1, b2 = float(self.threshold_scale), float(self.query_scale)
+        hit = b2 * math.log(
+            max(1.0, 2.0 * tests * _weight(self.query_scale, self.threshold_scale) / (0.95 * shared))
+        )
+        miss = b1 * math.log((1.0 + self.restarts) / (0.05 * shared))
+        over, under = hit - self._centre(), miss + self._centre()
+        number = (max(over, under) + 1.0) / unit
+        if self.confirm:
+            radius = discrete_laplace_radius(float(self._number_scale(1)), 0.1 * beta / cutoff)
+            number = (radius + 1.0) / self.n
+        return (hit + 1.0) / unit, (miss + 1.0) / unit, number
+
+    def affordable(self, target: Query | Partition) -> int:
+        """Return how many such hard answers one run pays for, all planned restarts set aside."""
+        opening = (1 + self.restarts) * Fraction(1 << self.grid_bits) / self.threshold_scale
+        return int((Fraction(self.epsilon) - opening) // self.price(target).amount)
+
+    def loss_bound(self, account: Filter, delta: float = 0.0) -> float:
+        """Return what is spent, rounded up: the realised loss is never above it, for any delta."""
+        spent = float(account.spent)
+        return spent if Fraction(spent) >= account.spent else math.nextafter(spent, math.inf)
+
+    def _first(
+        self, state: SparseState, values: Sequence[int] | Ints, sensitivity: int, noise: Noise
+    ) -> tuple[SparseState, int, int | None]:
+        """Index and free gap of the first value with v + nu >= T + rho; the threshold noise is kept."""
+        if not 0 <= sensitivity <= 1 << self.grid_bits:
+            raise InternalError("the sensitivity of a query must be in [0, 2^grid_bits].")
+        rho = state.threshold_noise
+        if rho is None:
+            rho = int(noise.geometric(self.threshold_scale, 1)[0])
+        level = self.threshold + rho
+        if len(values) <= SCALAR:
+            for index, value in enumerate(values):
+                excess = int(value) + int(noise.geometric(self.query_scale, 1)[0]) - level
+                if excess >= 0:
+                    return SparseState(state.hits + 1, rho), index, excess
+        else:
+            excesses = np.asarray(values, np.int64) + noise.geometric(self.query_scale, len(values)) - level
+            above = np.flatnonzero(excesses >= 0)
+            if len(above):
+                index = int(above[0])
+                noise.unread(len(values) - 1 - index)  # behind the first hit: never looked at
+                return SparseState(state.hits + 1, rho), index, int(excesses[index])
+        return SparseState(state.hits, rho), len(values), None
+
+    def _number_scale(self, units: int) -> Fraction:
+        if self.number_scale is None:
+            raise InvalidQueryError(
+                "target must be a query, because no share was planned for fresh answers, got a partition; "
+                "calibrate with tables=True."
+            )
+        return scale_at_least(self.number_scale * units)
+
+    def _fresh_scale(self, target: Query | Partition) -> Fraction:
+        # replacing one record moves a query by 2^k in all, a partition by 2^k in each of two blocks
+        return self._number_scale((2 if isinstance(target, Partition) else 1) << target.grid_bits)
+
+    def _centre(self) -> float:
+        """E nu - E rho, E Geo(b) = 1/(e^(1/b) - 1)."""
+        return 1.0 / math.expm1(1.0 / self.query_scale) - 1.0 / math.expm1(1.0 / self.threshold_scale)
+
+    def _number_tails(self, over: float, under: float, tests: int) -> tuple[float, float]:
+        """Radii of nu - rho about its mean, upwards and downwards, over both sides of `tests` queries."""
+        up = float(self.query_scale) * math.log(
+            max(1.0, 2 * tests * _weight(self.query_scale, self.threshold_scale) / over)
+        )
+        odds = min(2 * tests * _weight(self.threshold_scale, self.query_scale), 1.0 + self.restarts) / under
+        down = float(self.threshold_scale) * math.log(max(1.0, odds))
+        return up - self._centre(), down + self._centre()
+
+
+def _check_scale(name: str, scale: object, factor: int = 1) -> None:
+    if not isinstance(scale, Fraction) or not 0 < scale * factor < 2**48:
+        raise InvalidParameterError(
+            f"{name} must be a Fraction in (0, 2^48) grid units, got a {type(scale).__name__}; "
+            "round it up with scale_at_least, or lower grid_bits."
+        )
+
+
+def _weight(own: Fraction, other: Fraction) -> float:
+    """A of P(Z - Z' >= j) = A e^(-j/own), j >= 0, for geometric Z of scale own and Z' of scale other."""
+    return math.expm1(-1.0 / other) / math.expm1(-1.0 / own - 1.0 / other)
+
+
+def _deviation(scale: Fraction) -> float:
+    """Standard deviation of Geo(b): sqrt(q)/(1 - q)."""
+    return math.exp(-0.5 / scale) / -math.expm1(-1.0 / scale)
