@@ -88,12 +88,15 @@ class Curator:
         """Whether an answer was interrupted after the data were read."""
         return self._sealed
 
-    def check_usable(self) -> None:
-        """Raise `SessionSealedError` or `ForkedSessionError` if nothing may be answered any more."""
+    def check_process(self) -> None:
+        """Raise `ForkedSessionError` in another process than the one that opened the session."""
         if os.getpid() != self._process:
             raise ForkedSessionError(
                 "session must be used in the process that opened it, got a forked one; open a new session."
             )
+
+    def check_unsealed(self) -> None:
+        """Raise `SessionSealedError` if nothing may be answered any more, or a test is in flight."""
         if self._sealed:
             raise SessionSealedError(SEALED)
 

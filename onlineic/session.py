@@ -234,10 +234,10 @@ class OnlineIC:
         """
         if not isinstance(queries, Iterable):
             raise InvalidQueryError(f"queries must be a sequence of queries, got a {type(queries).__name__}.")
-        self._curator.check_usable()  # before the lock: in a forked process nobody may ever release it
+        self._curator.check_process()  # before the lock: in a forked process nobody may ever release it
         with self._lock:
             bound = [self._bound(query) for query in queries]
-            self._curator.check_usable()
+            self._curator.check_unsealed()  # here, because a generator may have asked on its own
             return self._stream(bound)
 
     def _bound(self, query: Any) -> Query:
