@@ -275,8 +275,8 @@ class OnlineIC:
                 seen.add(query.key)
                 tested.append(query)
         payable = self._payable(tested) if tested else []
-        guesses = grid_guesses(self._state.hypothesis, payable, self._data.n)
-        version = self._state.version  # of the hypothesis that is tested, not of the one after a hard answer
+        state = self._state  # all but the hard answer are given under it, whatever follows
+        guesses = grid_guesses(state.hypothesis, payable, self._data.n)
         verdict = self._curator.test(payable, guesses) if payable else Verdict(0, None)
         if verdict.measurement is not None:
             try:
@@ -289,13 +289,13 @@ class OnlineIC:
             if lane < len(payable) and query is payable[lane]:
                 if lane == verdict.easy and verdict.measurement is not None:
                     value = float(verdict.measurement.values[0])
-                    answers.append(self._release(query, "hard", value, version))
+                    answers.append(self._release(query, "hard", value, state.version))
                     return
                 value = guesses[lane] / (self._data.n << query.grid_bits)
-                answers.append(self._release(query, "easy", value, version))
+                answers.append(self._release(query, "easy", value, state.version))
                 lane += 1
             else:
-                answers.append(self._without_test(query))
+                answers.append(self._without_test(query, state))
 
     def _payable(self, tested: list[Query]) -> list[Query]:
         """Return the queries whose tests are paid for."""
@@ -338,14 +338,14 @@ class OnlineIC:
         self._memory.remember(query, answer, version)
         return answer
 
-    def _without_test(self, query: Query) -> Answer:
+    def _without_test(self, query: Query, state: _State) -> Answer:
         """Return a constant, a repeat, or the hypothesis's answer with no bound."""
         if query.constant is not None:
             return self._answer(query.constant / (1 << query.grid_bits), "easy", query.rounding)
-        known = self._memory.recall(query, self._state.version)
+        known = self._memory.recall(query, state.version)
         if known is not None:
             return self._answer(known[0], "repeat", known[1])
-        (guess,) = grid_guesses(self._state.hypothesis, [query], self._data.n)
+        (guess,) = grid_guesses(state.hypothesis, [query], self._data.n)
         return self._answer(guess / (self._data.n << query.grid_bits), "untested", math.inf)
 
     def _bounds(self, query: Query, status: Status) -> float:
