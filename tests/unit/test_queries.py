@@ -181,6 +181,14 @@ def test_several_fractional_attributes_share_the_grid():
     assert round(0.2 * 1024) * round(1024 / 3) == table.max() - table.min() == query.sensitivity
 
 
+def test_rounding_of_several_fractional_attributes_adds_up():
+    query = where(race=weights([0.875, 0, 0, 0, 0]), sex=weights([0.875, 0])).bind(DOMAIN, 4)
+
+    assert bound(race="a", sex="F") == query
+    assert 0.125 + 0.125 == query.rounding
+    assert 1 - 0.875**2 <= query.rounding
+
+
 def test_a_grid_too_coarse_for_the_fractional_attributes_is_refused():
     with pytest.raises(InvalidQueryError, match="at most 1 attributes"):
         where(race=weights([1 / 3] * 5), sex=weights([0.1, 0.2])).bind(DOMAIN, 1)
