@@ -1,0 +1,241 @@
+"""Noise of the baselines: discrete laws calibrated at the full budget, and exact radii of their sums.
+
+Laws live on the grid of 2^-grid_bits counts. Everything here is a function of public facts.
+"""
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+from statistics import NormalDist
+from typing import Literal, final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Floats, Ints
+from onlineic.accounting import Budget, gaussian_mu
+from onlineic.domain import Domain
+from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError
+from onlineic.noise import Noise, scale_at_least
+from onlineic.planning import session_grid_bits
+from onlineic.queries import Query
+
+__all__ = ["Choice", "Law", "Name", "calibrated", "laplace_sum_quantile", "moments", "moved_to"]
+
+SIGMA_BITS, SCALE_BITS = 26, 47  # limits of the samplers
+LEAST_DELTA = 1e-200
+EXACT_SUPPORTS = 16
+Name = Literal["laplace", "gaussian"]
+Choice = Literal["laplace", "gaussian", "best"]
+
+
+@final
+@attrs.frozen
+class Law:
+    """One discrete law, drawn independently for every released number.
+
+    Attributes
+    ----------
+    name : "laplace" or "gaussian"
+    scale : Fraction
+        In grid units; an integer for the Gaussian law.
+    grid_bits : int
+        A grid unit is 2^-grid_bits counts.
+    """
+
+    name: Name
+    scale: Fraction
+    grid_bits: int
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation in counts of the continuous law, never below that of the discrete one."""
+        unit = math.ldexp(float(self.scale), -self.grid_bits)
+        return unit * math.sqrt(2.0) if self.name == "laplace" else unit
+
+    def draw(self, noise: Noise, size: int) -> Ints:
+        """Return `size` values in grid units."""
+        if self.name == "laplace":
+            return noise.discrete_laplace(self.scale, size)
+        return noise.discrete_gaussian(int(self.scale), size)
+
+    def radius(self, beta: float) -> float:
+        """Return r in counts with P(|Z| > r) <= beta for one value Z.
+
+        Laplace: Z is the difference of two geometrics, P(|Z| > t) = 2 q^(t+1)/(1+q) with q = e^(-1/s).
+        Gaussian: the lattice sum beyond t is at most the integral from t on.
+        """
+        scale = float(self.scale)
+        if self.name == "laplace":
+            steps = scale * (math.log(2.0 / beta) - math.log1p(math.exp(-1.0 / scale))) - 1.0
+        else:
+            steps = -scale * NormalDist().inv_cdf(beta / 2.0)
+        return math.ldexp(max(0, math.ceil(steps)), -self.grid_bits)
+
+    def sum_radius(self, beta: float, squares: float, support: int | None, cells: int) -> float:
+        """Return r in counts with P(|sum of w_i Z_i| > r) <= beta for centred weights of one query.
+
+        Parameters
+        ----------
+        squares : float
+            Sum of w_i^2.
+        support : int or None
+            s, if the query's weights are 1 on s cells and 0 elsewhere, so that w is 1 - s/C or -s/C.
+        cells : int
+            C, the number of values.
+
+        References
+        ----------
+        Gaussian: exact. Laplace on 0/1 queries: `laplace_sum_quantile`, at the worse of the two supports
+        around s that are solved for. Laplace otherwise: Bernstein's inequality for sub-gamma variables
+        (Boucheron, Lugosi & Massart 2013, section 2.4), since ln E e^(tZ) <= (t b)^2/(1 - t b).
+        Discrete values differ from continuous ones by less than a grid unit each: geometric is the floor
+        of exponential, so that the sum moves by at most sum |w_i| <= sqrt(C squares).
+        """
+        if squares <= 0.0:
+            return 0.0
+        spread = self.deviation * math.sqrt(squares)
+        if self.name == "gaussian":
+            wide = -NormalDist().inv_cdf(beta / 2.0)
+        elif support is None:
+            logs = math.log(2.0 / beta)
+            wide = math.sqrt(2.0 * logs) + logs / math.sqrt(2.0 * squares)
+        else:
+            low, high = _neighbours(min(support, cells - support), cells)
+            wide = max(laplace_sum_quantile(s, cells, beta) for s in (low, high))
+        return spread * wide + math.ldexp(math.sqrt(cells * squares), -self.grid_bits)
+
+
+@lru_cache(maxsize=256)
+def calibrated(n: int, budget: Budget, moved: int, name: str) -> Law:
+    """Return the law at which `moved` released counts, each off by at most one, use the whole budget.
+
+    Replacing one record changes every paid number by at most 1: k numbers have L1 sensitivity k and
+    squared L2 sensitivity k; m tables have 2m changed cells, L1 sensitivity 2m and squared L2 2m.
+
+    Parameters
+    ----------
+    n : int
+        Number of records, public.
+    moved : int, >= 1
+        k, or 2m.
+    name : "laplace", "gaussian" or "best"
+        Laplace of scale moved/epsilon: pure. Gaussian of sigma = sqrt(moved)/mu: (epsilon, delta). Best: the
+        smaller deviation, a choice made from public facts.
+
+    Raises
+    ------
+    InvalidParameterError
+        If another law is asked for, or the Gaussian one with delta < 1e-200.
+    InfeasibleAccuracyError
+        If the noise would leave the samplers' range.
+
+    References
+    ----------
+    Laplace: Dwork & Roth (2014), Theorem 3.6. Gaussian: Balle & Wang (2018), Theorem 8, and adaptive
+    composition of Gaussian trade-offs (Dong, Roth & Su 2022, Corollary 3.3). The discrete law is within
+    e^(+-200/sigma^2) of the rounded continuous one wherever |x| <= 40 sigma (else mass below 1e-340), since
+    the mean of e^(-(2xu + u^2)/(2 sigma^2)) over |u| <= 1/2 is. So is, by 201 moved/sigma^2 = eta, the law of
+    all numbers that a replaced record can change: mu is solved for epsilon - 2 eta, delta e^-eta.
+    """
+    if name == "best":
+        names = ("laplace", "gaussian") if budget.delta >= LEAST_DELTA else ("laplace",)
+        return min((calibrated(n, budget, moved, each) for each in names), key=lambda law: law.deviation)
+    if name == "laplace":
+        counts = Fraction(moved) / budget.epsilon_exact
+        bits = min(session_grid_bits(n), SCALE_BITS - math.ceil(math.log2(counts)))
+        _check_range(bits, budget, float(counts))
+        return Law("laplace", scale_at_least(counts * 2**bits), bits)
+    if name != "gaussian":
+        raise InvalidParameterError(
+            f"noise_law must be 'laplace', 'gaussian' or 'best', got noise_law={name!r:.60}."
+        )
+    if budget.delta < LEAST_DELTA:
+        raise InvalidParameterError(
+            f"delta must be >= {LEAST_DELTA:g} for Gaussian noise, got delta={budget.delta}; use Laplace."
+        )
+    widest = math.sqrt(moved) / gaussian_mu(budget.epsilon, budget.delta)
+    # a quarter of a bit is more than enough for what eta adds
+    bits = min(session_grid_bits(n), math.floor(SIGMA_BITS - 0.25 - math.log2(widest)))
+    _check_range(bits, budget, widest)
+    eta = 201.0 * moved / math.ldexp(widest, bits) ** 2
+    if 4.0 * eta > budget.epsilon:
+        raise InfeasibleAccuracyError(
+            f"epsilon must be larger for the grid of {n} records, got epsilon={budget.epsilon}."
+        )
+    mu = gaussian_mu(budget.epsilon - 2.0 * eta, budget.delta * math.exp(-eta) * (1.0 - 2.0**-40))
+    squared = Fraction(moved * 4**bits) / Fraction(mu) ** 2
+    return Law("gaussian", Fraction(math.isqrt(math.ceil(squared)) + 1), bits)
+
+
+def _check_range(bits: int, budget: Budget, counts: float) -> None:
+    if bits < 0:
+        raise InfeasibleAccuracyError(
+            f"epsilon must be larger for so many numbers, got epsilon={budget.epsilon}: the noise would have "
+            f"scale {counts:.3g} records."
+        )
+
+
+def _neighbours(support: int, cells: int) -> tuple[int, int]:
+    """Supports around s at which the quantile is solved for: it lies between theirs."""
+    if support <= EXACT_SUPPORTS:
+        return support, support
+    low = 1 << (support.bit_length() - 1)
+    return low, min(2 * low, cells // 2)
+
+
+@lru_cache(maxsize=4096)
+def laplace_sum_quantile(support: int, cells: int, beta: float) -> float:
+    """Return x with P(|X| > x sd) = beta, X = (1 - s/C) (sum of s Laplace) - (s/C) (sum of C - s Laplace).
+
+    Parameters
+    ----------
+    support, cells : int, 1 <= s < C
+    beta : float, in (0, 1)
+
+    References
+    ----------
+    Inversion of the characteristic function prod 1/(1 + (w_i t)^2) (Gil-Pelaez 1951) by the trapezoid
+    rule at steps of 0.05 sd, whose error is a mass beyond 100 sd.
+    """
+    inside, outside = 1.0 - support / cells, support / cells
+    deviation = math.sqrt(2.0 * support * inside)
+    points = 2**10
+    while True:
+        nodes = (np.arange(points) + 0.5) * 0.05
+        squares: Floats = np.square(nodes / deviation)
+        logs: Floats = -support * np.log1p(inside**2 * squares)
+        logs -= (cells - support) * np.log1p(outside**2 * squares)
+        if logs[-1] < -32.0 or points >= 2**20:
+            break
+        points *= 4
+    keep = logs > -40.0
+    nodes, density = nodes[keep], np.exp(logs[keep]) / nodes[keep]
+
+    def beyond(x: float) -> float:
+        return 1.0 - 0.1 / math.pi * float(np.sin(nodes * x) @ density)
+
+    low, high = 0.0, -math.log(beta) + 3.0
+    while high - low > 1e-7:
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if beyond(middle) > beta else (low, middle)
+    return high
+
+
+def moments(query: Query) -> tuple[float, float]:
+    """Return the means of f and f^2 over the cells, f the product of the factors (no complement)."""
+    mean = squares = 1.0
+    for factor in query.factors:
+        weights = np.ldexp(factor.weights(query.domain).astype(np.float64), -factor.bits)
+        mean *= float(weights.mean())
+        squares *= float((weights**2).mean())
+    return mean, squares
+
+
+def moved_to(query: Query, axes: tuple[int, ...], domain: Domain) -> Query:
+    """Return the query over a table's own domain."""
+    place = {axis: index for index, axis in enumerate(axes)}
+    factors = tuple(
+        attrs.evolve(factor, axes=tuple(place[axis] for axis in factor.axes)) for factor in query.factors
+    )
+    return attrs.evolve(query, domain=domain, factors=factors, axes=tuple(place[axis] for axis in query.axes))
