@@ -136,3 +136,11 @@ class NumericSparse(abc.ABC):
     @abc.abstractmethod
     def hard_radius(self, target: Query | Partition, beta: float, answers: int = 1) -> float:
         """Return r: each value of `answers` hard answers is within r, but with probability beta in all."""
+
+    @abc.abstractmethod
+    def margins(self, max_queries: int, beta: float, hard_answers: int) -> tuple[float, float, float]:
+        """Return (a_hit, a_miss, a_num), fractions, together failing with probability <= beta.
+
+        No hit has |gap| < T - a_hit, no easy answer |gap| > T + a_miss, no number of a query errs by more
+        than a_num, over `max_queries` tests and `hard_answers` numbers.
+        """

@@ -12,16 +12,31 @@ from typing import Literal, final
 import attrs
 import numpy as np
 
+from onlineic._composition import float_up
 from onlineic._typing import Ints
 from onlineic.accounting import Budget, Charge, Filter, advanced_composition
-from onlineic.bounds import discrete_laplace_radius, numeric_sparse_scales, sparse_margin
-from onlineic.errors import InternalError, InvalidParameterError, SessionExhaustedError, checked_integer
+from onlineic.bounds import (
+    discrete_laplace_radius,
+    numeric_sparse_branch,
+    numeric_sparse_scales,
+    sparse_margin,
+)
+from onlineic.errors import (
+    InfeasibleAccuracyError,
+    InternalError,
+    InvalidParameterError,
+    SessionExhaustedError,
+    checked_integer,
+    checked_real,
+)
 from onlineic.noise import Noise, scale_at_least
 from onlineic.queries import Measurement, Partition, Query
 from onlineic.sparse.base import Hit, NumericSparse, SparseState
 
 __all__ = ["AboveThreshold", "LaplaceSparse", "Sparse"]
 
+FALSE_HITS = 0.2  # tolerated share of the hard answers that tests of equal numbers may use up
+SCALE_BITS = 47  # scales in grid units stay below 2^48, the samplers' limit
 SCALAR = 4  # up to so many values plain integers are faster than arrays
 
 
@@ -102,12 +117,12 @@ class Sparse:
     def __attrs_post_init__(self) -> None:
         Budget(self.epsilon, self.delta)
         checked_integer("threshold", self.threshold)
-        checked_integer("cutoff", self.cutoff, at_least=1)
-        scale = 2 * self.cutoff / Fraction(self.epsilon)
+        cutoff = checked_integer("cutoff", self.cutoff, at_least=1)  # a numpy integer could overflow below
+        scale = 2 * cutoff / Fraction(self.epsilon)
         if self.delta > 0.0:
-            root = math.sqrt(32.0 * self.cutoff * -math.log(self.delta)) * (1.0 + 1e-12)  # rounded up
+            root = math.sqrt(32.0 * cutoff * -math.log(self.delta)) * (1.0 + 1e-12)  # rounded up
             scale = Fraction(root) / Fraction(self.epsilon)
-            cost = advanced_composition(2.0 / float(scale), self.delta, self.cutoff)
+            cost = advanced_composition(float_up(2 / scale), self.delta, cutoff)
             if cost > self.epsilon:  # Corollary 3.21 holds for small epsilon only
                 raise InvalidParameterError(
                     f"epsilon must be small enough for advanced composition, got epsilon={self.epsilon}, "
@@ -176,8 +191,10 @@ class LaplaceSparse(NumericSparse):
         Budget(self.epsilon, self.delta)
         checked_integer("n", self.n, at_least=1)
         checked_integer("threshold", self.threshold, at_least=1)
-        checked_integer("cutoff", self.cutoff, at_least=1)
-        checked_integer("grid_bits", self.grid_bits, at_least=0)
+        cutoff = checked_integer("cutoff", self.cutoff, at_least=1)
+        grid_bits = checked_integer("grid_bits", self.grid_bits, at_least=0)
+        object.__setattr__(self, "cutoff", cutoff)  # numpy integers would overflow
+        object.__setattr__(self, "grid_bits", grid_bits)
         counts = numeric_sparse_scales(self.cutoff, self.epsilon, self.delta, self.branch)
         unit = 1 << self.grid_bits
         object.__setattr__(self, "threshold_scale", scale_at_least(counts.threshold * unit))
@@ -185,6 +202,76 @@ class LaplaceSparse(NumericSparse):
         object.__setattr__(self, "number_scale", counts.number)
         share = Fraction(self.epsilon) / self.cutoff
         object.__setattr__(self, "_price", Charge(share, "one epoch of AboveThreshold and its number"))
+
+    @classmethod
+    def calibrated(
+        cls,
+        budget: Budget,
+        *,
+        n: int,
+        hard_answers: int,
+        max_queries: int,
+        grid_bits: int = 0,
+        alpha: float | None = None,
+        threshold: float | None = None,
+        beta: float = 0.05,
+        pair: bool = False,
+    ) -> "LaplaceSparse":
+        """Return the settings for a plan, with the better of the two branches.
+
+        Parameters
+        ----------
+        hard_answers : int, >= 1
+            c.
+        max_queries : int, >= 1
+            k, planned queries. Privacy does not depend on it.
+        grid_bits : int
+            Finest grid wanted; lowered where a scale would leave the sampler's range.
+        alpha : float, optional
+            Gap, fraction of records, that every hit shall have: T = alpha + a_hit.
+        threshold : float, optional
+            T as a fraction of records. With neither, T is such that k tests of equal numbers cause at most
+            0.2 c false hits on average: P(nu - rho >= T) <= (2/3) e^(-T/2s).
+
+        Raises
+        ------
+        InfeasibleAccuracyError
+            If the noise would leave the sampler's range.
+        """
+        branch = numeric_sparse_branch(hard_answers, budget.delta)
+        try:
+            scales = numeric_sparse_scales(hard_answers, budget.epsilon, budget.delta, branch)
+        except InvalidParameterError:  # Corollary 3.21 fails at a large epsilon: pure noise always holds
+            branch = "pure"
+            scales = numeric_sparse_scales(hard_answers, budget.epsilon, budget.delta, branch)
+        room = SCALE_BITS - math.ceil(math.log2(2 * float(scales.number)))  # a partition doubles it
+        if room < 0:
+            raise InfeasibleAccuracyError(
+                f"epsilon must be larger for {hard_answers} hard answers, got epsilon={budget.epsilon}: the "
+                f"noise would have scale {float(scales.number):.3g} records."
+            )
+        bits = min(grid_bits, room)
+        tests = max_queries * (1 + pair)
+        if alpha is not None:
+            drawn = scale_at_least(scales.threshold * (1 << bits)) / (1 << bits)
+            margin = sparse_margin(hard_answers, tests, float(drawn), 0.9 * beta)
+            wanted = checked_real("alpha", alpha, above=0.0) * n + margin + 1.0
+        elif threshold is not None:
+            wanted = checked_real("threshold", threshold, above=0.0) * n
+        else:
+            share = max(1.0, 2.0 * tests / (3.0 * FALSE_HITS * hard_answers))
+            wanted = 2.0 * float(scales.threshold) * math.log(share)
+        return cls(
+            n=n,
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            # one unit more, so that a hit in the good event has a gap STRICTLY above alpha on the grid
+            threshold=math.ceil(wanted * (1 << bits)) + 1,
+            cutoff=hard_answers,
+            grid_bits=bits,
+            pair=pair,
+            branch=branch,
+        )
 
     def account(self) -> Filter:
         return Filter(Fraction(self.epsilon), "epsilon (nominal, shared equally by the hard answers)")
@@ -246,6 +333,18 @@ class LaplaceSparse(NumericSparse):
     def hard_radius(self, target: Query | Partition, beta: float, answers: int = 1) -> float:
         radius = discrete_laplace_radius(float(self._number_scale(target)), beta / answers)
         return radius / (self.n << target.grid_bits)
+
+    def margins(self, max_queries: int, beta: float, hard_answers: int) -> tuple[float, float, float]:
+        """Return (a_hit, a_miss, a_num), fractions, together failing with probability <= beta.
+
+        No hit has a gap below T - a_hit, no easy answer one above T + a_miss, no number of a query errs by
+        more than a_num. Shares of beta: .9 for both tests (one event), .1.
+        """
+        unit = self.n << self.grid_bits
+        tests = max_queries * (1 + self.pair)
+        margin = sparse_margin(self.cutoff, tests, float(self.threshold_scale), 0.9 * beta)
+        number = float(self.number_scale) * math.log(hard_answers / (0.1 * beta))
+        return (margin + 1.0) / unit, (margin + 1.0) / unit, (number + 1.0) / self.n
 
 
 def _compare(
