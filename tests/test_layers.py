@@ -15,7 +15,7 @@ import onlineic
 ROWS = (
     {"errors", "_typing"},
     {"_arrays", "_blocks", "_composition", "_samplers", "attributes"},
-    {"_fitting", "_gumbel", "_noise_bounds", "_update_bounds"},
+    {"_fitting", "_gumbel", "_noise_bounds", "_threshold_laws", "_update_bounds"},
     {"_certificates"},
     {"accounting", "bounds", "domain", "noise", "tables"},
     {"_algebra", "queries"},
@@ -23,7 +23,7 @@ ROWS = (
     {"_streams", "answers", "data", "hypothesis", "ledger", "mechanisms", "sparse"},
     {"updates"},
     {"curator", "planning", "transcript"},
-    {"offline", "session"},
+    {"_baseline_noise", "offline", "session"},
     {"baselines", "testing"},
     {"audit", "evaluate"},
     {"report"},
