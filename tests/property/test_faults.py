@@ -1,0 +1,276 @@
+"""Exceptions at every call inside an answer: what is released is paid, the session sealed, nothing told."""
+
+import logging
+import traceback
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic.data import PrivateData
+from onlineic.errors import SessionSealedError, UpdateFailedWarning
+from onlineic.ledger import Burned, Hard, MemoryLedger, UpdateFailed
+from onlineic.noise import SimulatedNoise
+from onlineic.sparse import LaplaceSparse
+
+DOMAIN = ic.Domain.of(a=4, b=3)
+SECRET = 76_543_219
+COUNTS = np.array([[SECRET, 0, 0], [0, 5000, 100], [20_000_000, 7, 3], [0, 0, 4890]])
+QUERIES = [ic.where(b=2), ic.where(a=1), ic.where(a=0), ic.where(b=1), ic.where(a=2), ic.where(a=3, b=2)]
+
+
+class BrokenError(Exception):
+    """An ordinary failure whose text holds a private number."""
+
+
+class Stop(BaseException):
+    """Neither an Exception nor Ctrl-C."""
+
+
+PRIVATE = [  # (owner, method): all that runs between the read and the record
+    (PrivateData, "exact_counts"),
+    (PrivateData, "exact_counts_many"),
+    (LaplaceSparse, "step"),
+    (LaplaceSparse, "step_many"),
+    (LaplaceSparse, "measure"),
+    (SimulatedNoise, "discrete_laplace"),
+    (SimulatedNoise, "unread"),
+    (MemoryLedger, "note"),
+    (MemoryLedger, "commit"),
+]
+FAILURES = [BrokenError, MemoryError, KeyboardInterrupt, SystemExit, GeneratorExit, Stop]
+
+
+def opened():
+    return ic.OnlineIC(
+        PrivateData(COUNTS, DOMAIN),
+        ic.Budget(1.0),
+        hard_answers=5,
+        threshold=0.2,
+        noise=SimulatedNoise(1),
+    )
+
+
+def one_at_a_time(session):
+    return [session.answer(query) for query in QUERIES]
+
+
+def all_at_once(session):
+    return session.answer_many(QUERIES)
+
+
+def plant(monkeypatch, owner, name, occurrence, failure, *, after):
+    """Fail at the given call of a method, before it acts or after."""
+    method = getattr(owner, name)
+    calls = []
+
+    def failing(*arguments, **more):
+        calls.append(name)
+        if len(calls) == occurrence and not after:
+            raise failure(f"index {SECRET} is out of bounds")
+        result = method(*arguments, **more)
+        if len(calls) == occurrence:
+            raise failure(f"index {SECRET} is out of bounds")
+        return result
+
+    monkeypatch.setattr(owner, name, failing)
+    return calls
+
+
+def paid(session):
+    """Hard answers and burns, each at its charge."""
+    return sum(
+        (record.charge.amount for record in session.transcript if isinstance(record, Hard | Burned)),
+        Fraction(0),
+    )
+
+
+def frames(error):
+    """Functions of the package that a traceback still holds, and so their local variables."""
+    return {
+        frame.f_code.co_name
+        for frame, _ in traceback.walk_tb(error.__traceback__)
+        if frame.f_globals.get("__name__", "").startswith("onlineic.")
+    }
+
+
+@pytest.mark.parametrize("ask", [one_at_a_time, all_at_once])
+@pytest.mark.parametrize(("owner", "name"), PRIVATE)
+def test_a_failure_between_the_read_and_the_record_seals_burns_and_tells_nothing(
+    owner, name, ask, monkeypatch, caplog
+):
+    """Every failure class, first to third call, before and after: well over 200 injections in all."""
+    injected = 0
+    for failure in FAILURES:
+        for occurrence in (1, 2, 3):
+            for after in (False, True):
+                caplog.clear()
+                with monkeypatch.context() as patched:
+                    calls = plant(patched, owner, name, occurrence, failure, after=after)
+                    session = opened()
+                    reached = None
+                    try:
+                        ask(session)
+                    except BaseException as error:
+                        reached = error
+                if len(calls) < occurrence:
+                    assert reached is None
+                    continue
+                injected += 1
+                transcript = session.transcript
+                hards = [record for record in transcript if isinstance(record, Hard)]
+
+                ordinary = issubclass(failure, Exception)
+                assert type(reached) is (SessionSealedError if ordinary else failure)
+                assert (None, None) == (reached.__cause__, reached.__context__)
+                assert session.statistics().sealed
+                assert len(hards) * Fraction(1, 5) <= paid(session) <= session._ledger.spent <= 1
+                if name != "commit" or not after:
+                    assert isinstance(transcript[-1], Burned)
+                text = caplog.text + repr(session) + repr(session.statistics()) + repr(transcript)
+                if ordinary:
+                    text += "".join(traceback.format_exception(reached))
+                assert frames(reached) <= {"answer", "answer_many", "_stream", "_chunk", "test"}
+                assert str(SECRET) not in text
+                assert [f"session sealed: {failure.__name__} at test_faults.py"] == [
+                    record.getMessage().rpartition(":")[0] for record in caplog.records
+                ]
+                assert all(record.exc_info is None for record in caplog.records)
+                reads = session._data.reads
+                with pytest.raises(SessionSealedError):
+                    session.answer(ic.where(a=1, b=1))
+                assert (reads, transcript) == (session._data.reads, session.transcript)
+    assert injected >= {"unread": 0 if ask is one_at_a_time else 6}.get(name, 0)
+
+
+def test_the_injections_are_more_than_two_hundred(monkeypatch):
+    reached = 0
+    for ask in (one_at_a_time, all_at_once):
+        for owner, name in PRIVATE:
+            with monkeypatch.context() as patched:
+                calls = plant(patched, owner, name, 0, BrokenError, after=False)
+                ask(opened())
+            reached += min(3, len(calls)) * len(FAILURES) * 2
+
+    assert reached >= 200
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+@pytest.mark.parametrize("owner", [MemoryLedger, ic.Histogram])
+def test_a_failure_before_the_read_changes_nothing_but_a_reservation(owner, failure, monkeypatch):
+    session = opened()
+    name = "reserve" if owner is MemoryLedger else "evaluate"
+    with monkeypatch.context() as patched:
+        plant(patched, owner, name, 1, failure, after=False)
+        with pytest.raises(failure):
+            session.answer(QUERIES[0])
+    noise_after = session._curator._noise.discrete_laplace(session.plan.sparse.threshold_scale, 1).tolist()
+
+    assert not session.statistics().sealed
+    assert (0, 0) == (session._data.reads, session.statistics().asked)
+    assert SimulatedNoise(1).discrete_laplace(session.plan.sparse.threshold_scale, 1).tolist() == noise_after
+    assert session.answer(QUERIES[0]).status in ("easy", "hard")
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_a_failure_of_the_update_never_costs_the_paid_answer(failure, monkeypatch):
+    session = opened()
+    with monkeypatch.context() as patched:
+        plant(patched, ic.MultiplicativeWeights, "update", 1, failure, after=False)
+        reached = None
+        try:
+            answer = session.answer(ic.where(a=0))
+        except BaseException as error:
+            reached = error
+    hards = [record for record in session.transcript if isinstance(record, Hard)]
+
+    assert 1 == len(hards)
+    assert Fraction(1, 5) == paid(session) == session._ledger.spent
+    if issubclass(failure, Exception):
+        assert ("hard", None) == (answer.status, reached)
+        assert UpdateFailed(failure.__name__) == session.transcript[-1]
+        assert not session.statistics().sealed
+    else:
+        assert failure is type(reached)
+        assert session.statistics().sealed
+
+
+def test_a_ledger_that_cannot_note_a_failed_update_seals_the_session(monkeypatch):
+    session = opened()
+    with monkeypatch.context() as patched:
+        plant(patched, ic.MultiplicativeWeights, "update", 1, BrokenError, after=False)
+        plant(patched, MemoryLedger, "note", 1, OSError, after=False)
+        with pytest.raises(OSError, match="out of bounds"):
+            session.answer(ic.where(a=0))
+
+    assert session.statistics().sealed
+    assert Fraction(1, 5) == session._ledger.spent
+
+
+def test_a_warning_that_cannot_be_shown_seals_the_session(monkeypatch):
+    session = opened()
+    with monkeypatch.context() as patched:
+        plant(patched, ic.MultiplicativeWeights, "update", 1, BrokenError, after=False)
+        patched.setattr("warnings.warn", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            session.answer(ic.where(a=0))
+
+    assert session.statistics().sealed
+
+
+def test_a_ledger_that_cannot_burn_leaves_the_reservation_spent_and_tells_nothing(monkeypatch, caplog):
+    session = opened()
+    with monkeypatch.context() as patched:
+        plant(patched, PrivateData, "exact_counts", 1, BrokenError, after=True)
+        plant(patched, MemoryLedger, "burn", 1, OSError, after=False)
+        with pytest.raises(SessionSealedError) as sealed:
+            session.answer(ic.where(a=0))
+
+    assert (None, None) == (sealed.value.__cause__, sealed.value.__context__)
+    assert Fraction(1, 5) == session._ledger.spent
+    assert session.statistics().sealed
+    assert str(SECRET) not in caplog.text
+
+
+def test_a_logging_handler_that_fails_cannot_print_the_private_cause(monkeypatch, capsys):
+    class Failing(logging.Handler):
+        def emit(self, record):
+            try:
+                raise RuntimeError("no disk")
+            except RuntimeError:
+                self.handleError(record)  # prints the chain of exceptions being handled
+
+    handler = Failing()
+    logging.getLogger("onlineic").addHandler(handler)
+    try:
+        session = opened()
+        with monkeypatch.context() as patched:
+            plant(patched, PrivateData, "exact_counts", 1, BrokenError, after=True)
+            with pytest.raises(SessionSealedError):
+                session.answer(ic.where(a=0))
+    finally:
+        logging.getLogger("onlineic").removeHandler(handler)
+    printed = capsys.readouterr().err
+
+    assert "no disk" in printed
+    assert str(SECRET) not in printed
+
+
+def test_a_warning_in_private_arithmetic_seals_and_is_not_shown(monkeypatch):
+    import warnings
+
+    session = opened()
+    method = LaplaceSparse.step
+
+    def step(*arguments):
+        warnings.warn(f"overflow at {SECRET}", RuntimeWarning, stacklevel=2)
+        return method(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LaplaceSparse, "step", step)
+        with pytest.raises(SessionSealedError) as sealed:
+            session.answer(ic.where(a=0))
+
+    assert str(SECRET) not in "".join(traceback.format_exception(sealed.value))
+    assert not isinstance(sealed.value, UpdateFailedWarning)
