@@ -1,0 +1,287 @@
+"""`LaplaceSparse` and its parts: every privacy constant, asked of the code through scripted noise."""
+
+import math
+from fractions import Fraction
+
+import attrs
+import numpy as np
+import pytest
+
+from onlineic.accounting import advanced_composition
+from onlineic.domain import Domain
+from onlineic.errors import InternalError, InvalidParameterError, SessionExhaustedError
+from onlineic.expressions import where
+from onlineic.noise import SimulatedNoise
+from onlineic.queries import Partition
+from onlineic.sparse import AboveThreshold, Hit, LaplaceSparse, Sparse, SparseState
+from onlineic.testing import ScriptedNoise
+
+DOMAIN = Domain.of(sex=["F", "M"], age=range(4))
+QUERY = where(sex="F").bind(DOMAIN, 0)
+PARTITION = Partition(DOMAIN, (1,), (np.arange(4),))
+
+
+def laplace(**changes):
+    settings = {"n": 1000, "epsilon": 1.0, "threshold": 500, "cutoff": 10}
+    return LaplaceSparse(**{**settings, **changes})
+
+
+def one_at_a_time(sparse, state, gaps, noise):
+    """`step_many` by `step`: (state, leading easy tests, hit)."""
+    for easy, gap in enumerate(gaps):
+        state, hit = sparse.step(state, gap, 1, noise)
+        if hit:
+            return state, easy, hit
+    return state, len(gaps), None
+
+
+def test_sequence_of_scales_is_threshold_query_query_number_threshold():
+    """Oracle 1: one easy, one hard, then the threshold of the next test: 22.5, 45, 45, 90, 22.5."""
+    sparse, noise = laplace(), ScriptedNoise([0] * 6)
+    state, easy = sparse.step(sparse.init(), 499, 1, noise)
+    state, hit = sparse.step(state, 500, 1, noise)
+    sparse.measure(hit, QUERY, 0, 500, noise)
+    sparse.step(state, 0, 1, noise)
+
+    assert easy is None
+    assert Hit() == hit
+    assert [22.5, 45.0, 45.0, 90.0, 22.5, 45.0] == [float(scale) for _, scale, _ in noise.scales]
+    assert {"discrete_laplace"} == {method for method, _, _ in noise.scales}
+    assert noise.exhausted
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 3.0])
+@pytest.mark.parametrize("cutoff", [1, 7, 1000])
+def test_pure_scales_obey_the_budget_identity(epsilon, cutoff):
+    sparse = laplace(epsilon=epsilon, cutoff=cutoff)
+    cost = cutoff * (2 / sparse.threshold_scale + 1 / sparse.number_scale)
+
+    assert cost <= Fraction(epsilon)
+    assert float(cost) == pytest.approx(epsilon, rel=1e-4)
+    assert sparse.query_scale >= 2 * sparse.threshold_scale - Fraction(1, 2**15)
+    assert sparse.number_scale == 9 * cutoff / Fraction(epsilon)
+
+
+def test_repaired_scales_are_the_goldens_and_the_printed_ones_are_not():
+    sparse = laplace(delta=1e-6, branch="repaired")
+
+    assert float(sparse.threshold_scale) == pytest.approx(76.65511323, abs=2**-16 + 5e-9)
+    assert float(sparse.query_scale) == pytest.approx(153.3102265, abs=2**-16 + 5e-8)
+    assert float(sparse.number_scale) == pytest.approx(306.6204529, abs=2**-16 + 5e-8)
+
+
+@pytest.mark.parametrize(("epsilon", "cutoff"), [(0.01, 3), (0.7, 10), (1.0, 1000)])
+def test_repaired_scales_pass_advanced_composition_at_half_of_delta_each(epsilon, cutoff):
+    sparse = laplace(epsilon=epsilon, delta=1e-6, cutoff=cutoff, branch="repaired")
+    tests = advanced_composition(2 / float(sparse.threshold_scale), 5e-7, cutoff)
+    numbers = advanced_composition(1 / float(sparse.number_scale), 5e-7, cutoff)
+
+    assert tests + numbers <= epsilon
+    if epsilon == 0.7:  # the shares of Corollary 3.21
+        assert 8 / 9 * 0.7 == pytest.approx(
+            cutoff**0.5 * math.sqrt(8 * math.log(2e6)) * 2 / float(sparse.threshold_scale), rel=1e-6
+        )
+
+
+def test_repaired_branch_is_refused_where_the_corollary_fails():
+    with pytest.raises(InvalidParameterError, match="pure"):
+        laplace(epsilon=20.0, delta=0.5, cutoff=1, branch="repaired")
+    with pytest.raises(InvalidParameterError, match="delta"):
+        laplace(branch="repaired")
+
+
+@pytest.mark.parametrize("bits", [1, 10, 20])
+def test_scales_grow_with_the_grid_and_the_number_with_its_own(bits):
+    fine, noise = laplace(grid_bits=bits), ScriptedNoise([0] * 3)
+    _, hit = fine.step(fine.init(), fine.threshold, 1 << bits, noise)
+    fine.measure(hit, QUERY, 0, 500, noise)
+
+    assert [22.5 * 2**bits, 45.0 * 2**bits, 90.0] == [float(scale) for _, scale, _ in noise.scales]
+
+
+def test_numbers_of_a_partition_have_twice_the_scale():
+    sparse, noise = laplace(), ScriptedNoise([1, -2, 3, 4])
+    measured = sparse.measure(Hit(), PARTITION, 0, np.array([100, 200, 300, 400]), noise)
+
+    assert [("discrete_laplace", Fraction(180), 4)] == noise.scales
+    assert [0.101, 0.198, 0.303, 0.404] == measured.values.tolist()
+    assert measured.scale == pytest.approx(math.sqrt(2) * 0.18, rel=1e-12)
+
+
+def test_number_is_the_count_plus_fresh_noise_and_ignores_the_guess():
+    sparse = laplace()
+    first = sparse.measure(Hit(), QUERY, 7, 500, ScriptedNoise([-20]))
+    second = sparse.measure(Hit(), QUERY, 900, 500, ScriptedNoise([-20]))
+
+    assert [0.48] == first.values.tolist() == second.values.tolist()
+
+
+def test_pair_asks_the_other_side_only_if_the_first_did_not_fire():
+    """Oracle 9: short circuit: one query never uses two hits."""
+    sparse = laplace(pair=True)
+    plus, minus, neither = (ScriptedNoise([0] * 8) for _ in range(3))
+    state, hit = sparse.step(sparse.init(), 500, 1, plus)
+
+    assert (1, Hit(side=1)) == (state.hits, hit)
+    assert [22.5, 45.0] == [float(scale) for _, scale, _ in plus.scales]
+    assert (1, Hit(side=-1)) == (lambda after: (after[0].hits, after[1]))(
+        sparse.step(sparse.init(), -500, 1, minus)
+    )
+    assert [22.5, 45.0, 45.0] == [float(scale) for _, scale, _ in minus.scales]
+    assert sparse.step(sparse.init(), 499, 1, neither)[1] is None
+    assert [22.5, 45.0, 45.0] == [float(scale) for _, scale, _ in neither.scales]
+
+
+def test_absolute_test_fires_on_either_sign_with_one_draw():
+    noise = ScriptedNoise([0, 0])
+
+    assert laplace().step(SparseState(), -500, 1, noise)[1] == Hit()
+    assert noise.exhausted
+
+
+def test_last_hit_is_delivered_and_the_next_step_draws_nothing():
+    """Oracle 6: the c-th number is delivered, then halted; BELOW never changes the count."""
+    sparse, noise = laplace(cutoff=2), ScriptedNoise([0] * 12)
+    state = sparse.init()
+    for _ in range(3):
+        state, hit = sparse.step(state, 0, 1, noise)
+        assert (0, None) == (state.hits, hit)
+    for hits in (1, 2):
+        state, hit = sparse.step(state, 500, 1, noise)
+        assert (hits, Hit()) == (state.hits, hit)
+    asked = len(noise.scales)
+
+    assert [0.5] == sparse.measure(hit, QUERY, 0, 500, noise).values.tolist()
+    with pytest.raises(SessionExhaustedError):
+        sparse.step(state, 0, 1, noise)
+    with pytest.raises(SessionExhaustedError):
+        sparse.step_many(state, np.array([0]), np.array([1]), noise)
+    assert asked + 1 == len(noise.scales)
+
+
+def test_sensitivity_beyond_the_grid_is_refused_before_any_draw():
+    noise = ScriptedNoise([])
+
+    with pytest.raises(InternalError):
+        laplace().step(SparseState(), 5, 2, noise)
+    with pytest.raises(InternalError):
+        laplace().step_many(SparseState(), np.array([5, 5]), np.array([1, 2]), noise)
+
+
+@pytest.mark.parametrize("pair", [False, True])
+@pytest.mark.parametrize("length", [1, 2, 4, 5, 9, 40])
+def test_many_steps_are_the_single_ones_to_the_last_draw(pair, length):
+    """States, hits and the noise left over agree, chunk by chunk, over whole runs."""
+    sparse = laplace(epsilon=6.0, threshold=12, cutoff=6, pair=pair)
+    rng = np.random.default_rng(length)
+    hits = 0
+    for seed in range(20):
+        single, many = SimulatedNoise(seed), SimulatedNoise(seed)
+        here = there = sparse.init()
+        while here.hits < sparse.cutoff:
+            gaps = rng.integers(-12, 13, length)
+            expected = one_at_a_time(sparse, here, gaps.tolist(), single)
+            there, easy, hit = sparse.step_many(there, gaps, np.ones(length, np.int64), many)
+            here = expected[0]
+
+            assert expected == (there, easy, hit)
+            hits += hit is not None
+        scales = (sparse.threshold_scale, sparse.query_scale)
+        assert [single.discrete_laplace(scale, 5).tolist() for scale in scales] == [
+            many.discrete_laplace(scale, 5).tolist() for scale in scales
+        ]
+    assert 120 == hits
+
+
+def test_noise_behind_a_hit_is_given_back_and_no_other():
+    noise = ScriptedNoise([0, *range(6), 0, 0])
+    _, easy, hit = laplace(threshold=10).step_many(
+        SparseState(), np.array([5, 5, 8, 0, 0, 0]), np.ones(6, np.int64), noise
+    )
+
+    assert (2, Hit()) == (easy, hit)
+    assert [3, 4, 5] == noise.discrete_laplace(Fraction(45), 3).tolist()
+
+
+def test_hit_forgets_the_threshold_and_easy_keeps_it():
+    sparse = laplace()
+    easy, _ = sparse.step(sparse.init(), 0, 1, ScriptedNoise([17, 0]))
+    hard, _ = sparse.step(easy, 517, 1, ScriptedNoise([0]))
+
+    assert 17 == easy.threshold_noise
+    assert SparseState(hits=1) == hard
+    assert "17" not in repr(easy)
+
+
+def test_charges_of_all_hits_are_the_whole_budget_exactly():
+    sparse = laplace(epsilon=0.1, cutoff=7)
+    account = sparse.account()
+    for _ in range(7):
+        account = account.charge(sparse.price(QUERY))
+
+    assert Fraction(0) == account.left
+    assert not account.affords(sparse.price(PARTITION))
+    assert sparse.opening() is None
+
+
+def test_no_scale_depends_on_records_or_threshold():
+    one, other = laplace(), laplace(n=10**6, threshold=3)
+
+    assert attrs.astuple(one)[8:11] == attrs.astuple(other)[8:11]
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int16, np.int64])
+def test_numpy_integers_do_not_overflow_in_a_scale(kind):
+    assert laplace(cutoff=100, grid_bits=7) == laplace(cutoff=kind(100), grid_bits=kind(7))
+    assert Sparse(1.0, 5, 100).scale == Sparse(1.0, 5, kind(100)).scale
+
+
+def test_radii_are_the_exact_tails_and_the_adaptive_margin():
+    sparse = laplace(cutoff=10)
+    margin = 45 * math.log(200 * math.sqrt(math.pi * 10.5) / (2 * 0.05))
+
+    assert sparse.easy_radius(0.05, 200) == pytest.approx((500 + margin + 1) / 1000, rel=1e-12)
+    assert margin == pytest.approx(420.5, abs=0.5)  # printed: 1078 at k = 200
+    assert sparse.hard_radius(QUERY, 0.05) == pytest.approx(90 * math.log(20) / 1000, abs=1e-3)
+    assert sparse.hard_radius(PARTITION, 0.05) == pytest.approx(180 * math.log(20) / 1000, abs=1e-3)
+
+
+def test_above_threshold_draws_its_threshold_once_and_ends_with_its_hit():
+    mechanism, noise = AboveThreshold(0.5, 10), ScriptedNoise([1, 0, 0, 0])
+    state, first = mechanism.step(mechanism.init(), 10, noise)
+    state, second = mechanism.step(state, 11, noise)
+
+    assert (False, True) == (first, second)
+    assert [4, 8, 8] == [scale for _, scale, _ in noise.scales]
+    with pytest.raises(SessionExhaustedError):
+        mechanism.step(state, 11, noise)
+
+
+@pytest.mark.parametrize("length", [3, 30])
+def test_above_threshold_without_a_hit_is_none_and_index_zero_is_a_hit(length):
+    below, at_once = np.zeros(length, np.int64), np.full(length, 10)
+    script = [0] * (length + 1)
+
+    assert AboveThreshold(1.0, 10).first(below, ScriptedNoise(script)) is None
+    assert 0 == AboveThreshold(1.0, 10).first(at_once, ScriptedNoise(script))
+    assert AboveThreshold(1.0, 10).first(np.array([], np.int64), ScriptedNoise([0])) is None
+
+
+def test_sparse_redraws_after_every_hit_and_reports_the_last():
+    mechanism, noise = Sparse(1.0, 10, 2), ScriptedNoise([0] * 5)
+    state = mechanism.init()
+    fired = []
+    for value in (9, 10, 10):
+        state, hit = mechanism.step(state, value, noise)
+        fired.append(hit)
+
+    assert [False, True, True] == fired
+    assert [4, 8, 8, 4, 8] == [scale for _, scale, _ in noise.scales]
+    with pytest.raises(SessionExhaustedError):
+        mechanism.step(state, 10, noise)
+
+
+def test_sparse_scale_with_delta_is_the_book_s_and_is_refused_where_it_costs_more():
+    assert float(Sparse(1.0, 0, 10, 1e-6).scale) == pytest.approx(math.sqrt(320 * math.log(1e6)), abs=2**-16)
+    with pytest.raises(InvalidParameterError, match="delta=0"):
+        Sparse(10.0, 0, 1, 0.01)
