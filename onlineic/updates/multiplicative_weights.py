@@ -33,7 +33,8 @@ class MultiplicativeWeights(UpdateRule[Histogram]):
     -----
     The potential is KL(x || p). By Hoeffding's lemma a step of size `rate` against a gap > alpha lowers it
     by at least rate * gap - rate^2/8, which is 2 alpha^2 at rate 4 alpha and at least alpha^2/4 (the book's
-    count) at rate alpha/2.
+    count) at rate alpha/2. `update_bound` is for the uniform start: a prior that is wrong somewhere can need
+    more, see `exact_update_bound`.
 
     References
     ----------
@@ -68,9 +69,18 @@ class MultiplicativeWeights(UpdateRule[Histogram]):
         bound = self.exact_update_bound(domain, alpha)
         return None if bound is None else math.floor(bound)
 
-    def exact_update_bound(self, domain: Domain, alpha: float) -> float | None:
-        """Return T(alpha), before rounding down; None with a free rate."""
+    def exact_update_bound(
+        self, domain: Domain, alpha: float, prior: Histogram | None = None
+    ) -> float | None:
+        """Return T(alpha), before rounding down; None with a free rate.
+
+        From a prior the largest divergence is ln(1 / its least probability) in place of ln|X|.
+        """
         if self.rate is not None:
             return None
+        if prior is not None:
+            divergence = -math.log(float(prior.probabilities().min()))
+            steps = mw_tight_bound(domain.size, alpha, divergence)
+            return steps if self.variant == "tight" else 8.0 * steps
         bound = mw_tight_bound if self.variant == "tight" else mw_book_bound
         return bound(domain.size, alpha)

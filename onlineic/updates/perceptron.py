@@ -33,7 +33,7 @@ class Perceptron(UpdateRule[SignedHistogram]):
     Notes
     -----
     The potential is the squared distance ||x - p||^2; entries may be negative, and `evaluate` clips the
-    answer, never the state.
+    answer, never the state. `update_bound` is for the rule's own start, see `exact_update_bound`.
 
     References
     ----------
@@ -62,14 +62,24 @@ class Perceptron(UpdateRule[SignedHistogram]):
         self, hypothesis: SignedHistogram, measurements: tuple[Measurement, ...], alpha: float
     ) -> SignedHistogram:
         query, value, guess = measurements[-1].against(hypothesis)
-        centred = self.variant == "centred"
-        step = (4.0 if centred else 1.0) * alpha / hypothesis.domain.size
-        return hypothesis.shifted(query, -step if guess > value else step, centre=centred)
+        step = (4.0 if self._centred else 1.0) * alpha / hypothesis.domain.size
+        return hypothesis.shifted(query, -step if guess > value else step, centre=self._centred)
 
     def update_bound(self, domain: Domain, alpha: float) -> int | None:
         return math.floor(self.exact_update_bound(domain, alpha))
 
-    def exact_update_bound(self, domain: Domain, alpha: float) -> float:
-        """Return T(alpha), before rounding down."""
-        bound = perceptron_centred_bound if self.variant == "centred" else perceptron_book_bound
+    def exact_update_bound(self, domain: Domain, alpha: float, prior: Histogram | None = None) -> float:
+        """Return T(alpha), before rounding down.
+
+        From a prior q the largest squared distance is p2 - 2 min q + ||q||^2.
+        """
+        if prior is not None:
+            cells = prior.probabilities()
+            distance = max(0.0, self.p2 - 2.0 * float(cells.min()) + float((cells**2).sum()))
+            return distance * perceptron_book_bound(domain.size, alpha) / (4.0 if self._centred else 1.0)
+        bound = perceptron_centred_bound if self._centred else perceptron_book_bound
         return bound(domain.size, alpha, max(self.p2, 1.0 / domain.size))
+
+    @property
+    def _centred(self) -> bool:
+        return self.variant == "centred"

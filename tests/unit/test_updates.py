@@ -240,6 +240,32 @@ def test_a_prior_is_where_the_rules_start():
         Median(size=2).init(domain, prior)
 
 
+@pytest.mark.parametrize("rule", RULES[:4], ids=repr)
+def test_a_wrong_prior_can_need_more_updates_than_the_uniform_start_but_no_more_than_its_own_bound(rule):
+    """Prior nearly all on the wrong cell: the bound for the rule's own start is exceeded."""
+    domain, alpha, truth = line(8), 0.1, point_mass(8)
+    prior = Histogram(domain, [1e-6] * 7 + [1.0])
+    hypothesis, updates, generator = rule.init(domain, prior), 0, public_generator(7)
+    while updates < 5000:
+        cells = hypothesis.probabilities() if isinstance(hypothesis, Histogram) else hypothesis.cells()
+        halves = np.concatenate([np.full((1, 8), 1.0 - 2.0**-20), np.round(generator.random((31, 8)))])
+        rows, _ = lever_queries(8, alpha, cells, halves)
+        rows = rows[np.abs(rows[:, 0] - np.clip(rows @ cells, 0.0, 1.0)) > alpha + JUST / 2]
+        if not len(rows):
+            break
+        means = 0.0 if rule == Perceptron(variant="book") else rows.mean(axis=1, keepdims=True)
+        query = dense(rows[np.argmax(((rows - means) ** 2).sum(axis=1))]).bind(domain)
+        hypothesis = rule.update(hypothesis, measured(query, float(dense_values(query) @ truth)), alpha)
+        updates += 1
+    uniform = Histogram(domain)
+
+    assert rule.update_bound(domain, alpha) < updates <= rule.exact_update_bound(domain, alpha, prior)
+    if rule != Perceptron(variant="book"):  # which starts from zero instead
+        assert rule.exact_update_bound(domain, alpha, uniform) == pytest.approx(
+            rule.exact_update_bound(domain, alpha)
+        )
+
+
 # -- perceptron ------------------------------------------------------------------------------------
 
 
