@@ -17,9 +17,10 @@ from onlineic.accounting import Budget
 from onlineic.answers import Answer
 from onlineic.baselines import NoisyTables, PerQueryNoise, noisy_histogram
 from onlineic.data import PrivateData
+from onlineic.domain import Domain
 from onlineic.errors import InvalidParameterError
-from onlineic.expressions import dense
-from onlineic.noise import Noise, SimulatedNoise
+from onlineic.expressions import Expression, between, dense, where
+from onlineic.noise import Noise, SimulatedNoise, public_generator
 from onlineic.planning import session_grid_bits
 from onlineic.queries import Partition, Query
 from onlineic.session import OnlineIC
@@ -32,6 +33,7 @@ __all__ = [
     "exact_marginal",
     "exact_values",
     "known_baselines",
+    "random_stream",
     "simulate",
     "trace",
 ]
@@ -283,7 +285,7 @@ def known_baselines(
     )
     makers["one noisy histogram"] = lambda noise: noisy_histogram(data, budget, noise=noise)
     if sum(int(np.prod([shape[axis] for axis in axes])) for axes in sets) <= TABLE_CELLS:
-        makers[f"noisy tables ({len(tables)} known sets)"] = lambda noise: NoisyTables(
+        makers[f"noisy tables ({len(tables)} sets)"] = lambda noise: NoisyTables(
             data, budget, tables, noise=noise
         )
     return makers
@@ -314,6 +316,32 @@ def exact_marginal(data: PrivateData, name: str) -> Floats:
     axis = data.domain.axis(name)
     codes = np.arange(data.domain.shape[axis], dtype=np.int64)
     return data.exact_counts(Partition(data.domain, (axis,), (codes,))) / data.n
+
+
+def random_stream(domain: Domain, size: int, seed: int = 0) -> list[Expression]:
+    """Return random conjunctions over 1 to 3 attributes: a range of integers, or a label.
+
+    Parameters
+    ----------
+    domain : Domain
+    size : int
+    seed : int
+        Public.
+    """
+    generator = public_generator(seed)
+    stream = []
+    for _ in range(size):
+        conditions: dict[str, Any] = {}
+        count = int(generator.integers(1, min(3, len(domain.names)) + 1))
+        for axis in sorted(generator.permutation(len(domain.names))[:count].tolist()):
+            name, kind = domain.names[axis], domain.attributes[axis]
+            first, last = sorted(generator.integers(0, kind.size - kind.missing, 2).tolist())
+            if kind.ordered:
+                conditions[name] = between(kind.label(first), kind.label(last))
+            else:
+                conditions[name] = kind.label(first)
+        stream.append(where(conditions))
+    return stream
 
 
 def _bound(data: PrivateData, stream: Sequence[Any]) -> list[Query]:

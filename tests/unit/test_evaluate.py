@@ -97,7 +97,7 @@ def test_baselines_are_listed_after_the_rules_of_each_seed_and_know_the_stream()
         "per-query Gaussian",
         "per-query noise, cached",
         "one noisy histogram",
-        "noisy tables (2 known sets)",
+        "noisy tables (2 sets)",
     ] == [one.label for one in traces]
     by_label = {one.label: one for one in traces}
     assert (80, 0) == (by_label["per-query Gaussian"].hard, by_label["per-query Gaussian"].untested)

@@ -1,0 +1,354 @@
+"""The command line: what is printed, where, and with which exit status."""
+
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import onlineic
+from onlineic import cli
+from onlineic.cli import main
+from onlineic.domain import Domain
+from onlineic.errors import InvalidQueryError
+from onlineic.expressions import at_least, below, between, one_of, where
+from onlineic.query_json import parsed_query
+from onlineic.session import OnlineIC
+
+DOMAIN = Domain.of(
+    age=range(90), sex=["F", "M"], score=Domain.from_json('{"s": {"edges": [0, 1.5, 9]}}').attributes[0]
+)
+SECRET = 61  # the age of a person whom no message may mention
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Options of `ask` for a table of 2,000 people."""
+    with open(tmp_path / "people.csv", "w", encoding="utf-8") as file:
+        file.write("age,sex,score\n" + "".join(f"{i % 60},{'FM'[i % 2]},1\n" for i in range(1999)))
+        file.write(f"{SECRET},F,2\n")
+    (tmp_path / "domain.json").write_text(DOMAIN.to_json(), encoding="utf-8")
+    return ["ask", "--csv", str(tmp_path / "people.csv"), "--domain", str(tmp_path / "domain.json")]
+
+
+@pytest.fixture
+def queries(tmp_path):
+    def write(*lines):
+        (tmp_path / "queries.txt").write_text("\n".join(lines), encoding="utf-8")
+        return str(tmp_path / "queries.txt")
+
+    return write
+
+
+PAID = ["--epsilon", "1", "--delta", "1e-9", "--hard-answers", "4"]
+
+# -- ask -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "query"),
+    [
+        ('{"age": [30, 50], "sex": "F"}', where(age=between(30, 50), sex="F")),
+        ('{"score": [0, 1.5]}', where(score=between(0, 1.5))),
+        ('{"age": 17}', where(age=17)),
+        ('{"sex": null}', where(sex=None)),
+        ('{"sex": {"one_of": ["F", "M"]}}', where(sex=one_of("F", "M"))),
+        ('{"age": {"not": [30, 50]}}', where(age=~between(30, 50))),
+        ('{"age": {"not": {"one_of": [1, 2]}}}', where(age=~one_of(1, 2))),
+        ('{"sex": {"not": "F"}}', where(sex=~one_of("F"))),
+        ('{"age": {"at_least": 65}}', where(age=at_least(65))),
+        ('{"age": {"below": 18}}', where(age=below(18))),
+        ('{"not": {"age": 3, "sex": "F"}}', ~where(age=3, sex="F")),
+        ("{}", where()),
+    ],
+)
+def test_a_line_of_json_is_the_query_it_says(line, query):
+    assert query == parsed_query(line, DOMAIN)
+
+
+def test_an_attribute_named_not_hides_the_complement():
+    assert where({"not": 1}) == parsed_query('{"not": 1}', Domain.of({"not": 3}))
+    with pytest.raises(InvalidQueryError, match="one of 'one_of'"):
+        parsed_query('{"not": {"a": 1}}', Domain.of({"not": 3, "a": 2}))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("age = 3", "must be one line of JSON"),
+        ("[" * 100_000, "must be one line of JSON"),
+        ('{"age": ' + "9" * 5000 + "}", "must be one line of JSON"),
+        ("3", "must be a JSON object"),
+        ('{"agee": 3}', "did you mean 'age'"),
+        ('{"sex": ["F", "M"]}', "no range"),
+        ('{"age": [1, 2, 3]}', "two numbers"),
+        ('{"age": [true, 2]}', "two numbers"),
+        ('{"age": {"weights": [1]}}', "one of 'one_of'"),
+        ('{"age": {"not": {"not": {}}}}', "one of 'one_of'"),
+        ('{"age": [1, 2], "age": 3}', "got one twice"),
+        ('{"age": NaN}', "must be finite"),
+        ('{"age": [50, 30]}', "low <= high"),
+        ('{"sex": "X"}', "sex must be"),
+    ],
+)
+def test_a_bad_line_is_a_query_error(line, message):
+    with pytest.raises(InvalidQueryError, match=re.escape(message)):
+        parsed_query(line, DOMAIN).bind(DOMAIN)
+
+
+def test_answers_go_to_stdout_and_bad_lines_to_stderr_with_their_number(table, queries, capsys):
+    file = queries(
+        '{"sex": "F"}', "", "nonsense", '{"agee": 1}', '{"not": {"sex": "F"}}', '{"sex": "M"}', "{}"
+    )
+    status = main([*table, *PAID, "--format", "json", file])
+    out, err = capsys.readouterr()
+    answers = [json.loads(line) for line in out.splitlines()]
+
+    assert 1 == status
+    assert [1, 5, 6, 7] == [answer["line"] for answer in answers]
+    assert ["repeat", "repeat"] == [answer["status"] for answer in answers[1:3]]
+    assert (1.0, 2000.0, 0.0) == tuple(answers[3][key] for key in ("value", "count", "error_bound"))
+    assert ["line 3", "line 4"] == re.findall(r"line \d+", err)
+    assert "every run spends this budget anew" in err
+
+
+def test_json_writes_null_for_no_bound_and_csv_inf(table, queries, capsys):
+    lines = [json.dumps({"age": [low, low + 9]}) for low in range(80)]
+    paid = ["--epsilon", "20", "--hard-answers", "1", "--max-queries", "80"]
+    assert 0 == main([*table, *paid, "--format", "json", queries(*lines)])
+    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert 0 == main([*table, *paid, "--format", "csv", queries(*lines)])
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+
+    assert "untested" == answers[-1]["status"] == rows[-1]["status"]
+    assert (None, "inf") == (answers[-1]["error_bound"], rows[-1]["error_bound"])
+    assert ["value", "count", "status", "error_bound", "spent", "line"] == list(answers[0]) == list(rows[0])
+
+
+def test_text_format_shows_value_bound_count_status_and_budget(table, queries, capsys):
+    assert 0 == main([*table, *PAID, queries("{}")])
+    assert "1.000000 ± 0.000000         2,000.0 records  easy" in capsys.readouterr().out
+
+
+def test_queries_come_from_standard_input_without_a_file(table, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO('{}\n{"sex": "F"}\n'))
+
+    assert 0 == main([*table, *PAID, "--format", "json"])
+    assert 2 == len(capsys.readouterr().out.splitlines())
+
+
+def test_only_what_was_given_reaches_the_session(table, queries, monkeypatch):
+    seen = []
+
+    def opened(data, budget, **options):
+        seen.append((budget.epsilon, budget.delta, options))
+        return OnlineIC(data, budget, hard_answers=1)
+
+    monkeypatch.setattr(cli, "OnlineIC", opened)
+    main([*table, "--epsilon", "2", queries()])
+    main([*table, "--epsilon", "2", "--alpha", "0.3", "--max-queries", "9", queries()])
+
+    assert [(2.0, 0.0, {}), (2.0, 0.0, {"alpha": 0.3, "max_queries": 9})] == seen
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--eps", "1"],
+        ["--epsilon", "x"],
+        [],
+        ["--epsilon", "1", "--hard-answers", "0"],
+        ["--epsilon", "1", "--hard-answers", "3", "--alpha", "0.1"],
+        ["--epsilon", "1", "--format", "xml"],
+    ],
+)
+def test_arguments_that_cannot_be_parsed_exit_with_2(table, arguments, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main([*table, *arguments])
+
+    assert 2 == stop.value.code
+    assert "usage:" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--epsilon", "-1", "--hard-answers", "3"], "epsilon must be"),
+        (["--epsilon", "nan", "--hard-answers", "3"], "epsilon must be"),
+        (["--epsilon", "1", "--delta", "2", "--hard-answers", "3"], "delta must be"),
+        (["--epsilon", "1", "--alpha", "0.0001"], "alpha must be"),
+    ],
+)
+def test_parameters_that_cannot_be_met_exit_with_2(table, arguments, message, capsys):
+    assert 2 == main([*table, *arguments])
+    assert message in capsys.readouterr().err
+
+
+def test_a_missing_file_is_named(table, capsys):
+    table[2] = "nowhere.csv"
+
+    assert 1 == main([*table, *PAID])
+    assert "nowhere.csv: No such file" in capsys.readouterr().err
+
+
+def test_a_table_outside_its_domain_is_quoted_only_on_demand(table, tmp_path, capsys):
+    narrow = Domain.of(age=range(60), sex=["F", "M"], score=5)
+    (tmp_path / "domain.json").write_text(narrow.to_json(), encoding="utf-8")
+
+    assert 1 == main([*table, *PAID])
+    assert str(SECRET) not in capsys.readouterr().err
+    assert 1 == main([*table, *PAID, "--show-data-errors"])
+    assert str(SECRET) in capsys.readouterr().err
+
+
+def test_messages_are_the_same_on_neighbouring_tables(table, queries, tmp_path, capsys):
+    file = queries(
+        "nonsense", '{"agee": 1}', f'{{"age": [{SECRET}, 2]}}', '{"sex": 1}', '{"age": {"one_of": []}}'
+    )
+    seen = []
+    for record in (f"{SECRET},F,2\n", "3,M,0\n"):
+        text = (tmp_path / "people.csv").read_text(encoding="utf-8")
+        kept = "".join(line + "\n" for line in text.splitlines()[:2000])
+        (tmp_path / "people.csv").write_text(kept + record, encoding="utf-8")
+        assert 1 == main([*table, *PAID, file])
+        seen.append(capsys.readouterr())
+
+    assert seen[0] == seen[1]
+    assert 5 == len(re.findall(r"line \d", seen[0].err))
+
+
+def test_ctrl_c_exits_with_130(table, queries, capsys, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_answer_lines", interrupted)
+
+    assert 130 == main([*table, *PAID, queries("{}")])
+    assert "interrupted" in capsys.readouterr().err
+
+
+def run(arguments, **options):
+    environment = {**os.environ, "PYTHONPATH": str(Path(onlineic.__file__).parents[1])}
+    return subprocess.Popen(
+        [sys.executable, "-m", "onlineic", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        text=True,
+        **options,
+    )
+
+
+def test_a_closed_pipe_ends_quietly(table, queries):
+    with run([*table, *PAID, queries(*["{}"] * 20_000)]) as process:
+        first = process.stdout.readline()
+        process.stdout.close()
+        err = process.stderr.read()
+
+    assert "1.000000" in first
+    assert 141 == process.returncode
+    assert ["every run spends this budget anew"] == re.findall("every run.*anew", err)
+    assert 1 == len(err.splitlines())
+
+
+# -- demo ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """A short run with simulated noise: (output, path of the plot)."""
+    folder = tmp_path_factory.mktemp("demo")
+    with run(["demo", "--queries", "600", "--seed", "3", "--plot", "plot.png"], cwd=folder) as process:
+        out, err = process.communicate(timeout=60)
+
+    assert (0, "") == (process.returncode, err)
+    return out, folder / "plot.png"
+
+
+def test_demo_shows_the_session_beside_every_baseline(demo):
+    out, _ = demo
+    table = out[out.index("engine") :]
+
+    for label in (
+        "session",
+        "per-query Laplace",
+        "per-query Gaussian",
+        "cached",
+        "histogram",
+        "noisy tables",
+    ):
+        assert re.search(
+            rf"^.*{label}.* \d\.\d{{5}}\*? +\d\.\d{{5}}\*? +\d\.\d{{5}}\*?$", table, re.MULTILINE
+        )
+    assert "48,842 records" in out
+    assert "NOT PRIVATE" in out
+    assert "600 random range and point queries" in out
+    assert re.search("Where baselines win|No baseline has a smaller", out)
+    assert re.search(r"Textbook mode: alpha = 0\.\d+", out)
+
+
+def test_demo_numbers_agree_with_each_other(demo):
+    out, _ = demo
+    session = next(line for line in out.splitlines() if line.startswith("session"))
+    hard, easy, repeat, untested = map(int, session.replace(",", "").split()[2:6])
+    rms = {
+        line[:24].strip(): float(line.replace("*", " ").split()[-2])
+        for line in out[out.index("session ") :].splitlines()[:6]
+    }
+    better = sum(value < rms["session"] for value in rms.values())
+
+    assert 600 == hard + easy + repeat + untested
+    assert (f"{better} of 5 have" if better else "No baseline") in " ".join(out.split())
+
+
+def test_demo_writes_its_plot_or_says_how_to_get_it(demo):
+    pytest.importorskip("matplotlib")
+    out, plot = demo
+
+    assert b"\x89PNG" == plot.read_bytes()[:4]
+    assert "Plot: plot.png" in out
+
+
+def test_demo_without_matplotlib_says_how_to_get_the_plot(monkeypatch, capsys, tmp_path):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.chdir(tmp_path)
+
+    assert 0 == main(["demo", "--queries", "60", "--seed", "0"])
+    assert "pip install 'onlineic[plot]'" in capsys.readouterr().out
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_seeded_demo_repeats_and_its_progress_stays_off_a_pipe(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    seen = []
+    for _ in range(2):
+        main(["demo", "--queries", "60", "--seed", "5"])
+        out, err = capsys.readouterr()
+        seen.append([line.split()[:1] + line.split()[-3:] for line in out.splitlines()])
+        assert "" == err
+
+    assert seen[0] == seen[1]
+
+
+def test_progress_is_one_line_on_a_terminal_after_two_seconds(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    now = [100.0]
+    monkeypatch.setattr(cli.time, "monotonic", lambda: now[0])
+    out = Terminal()
+    progress = cli._Progress(out, 1000, began=100.0)
+    session = type("Statistics", (), {"asked": 500, "hard": 3, "hard_left": 2, "spent": 0.6})
+    for moment in (101.0, 102.5, 102.6, 102.75):
+        now[0] = moment
+        progress.show(session)
+    progress.clear()
+
+    assert 2 == out.getvalue().count("500 of 1,000 asked, 3 hard, 2 left, 60% spent")
+    assert "\n" not in out.getvalue()
