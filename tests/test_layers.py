@@ -20,7 +20,7 @@ ROWS = (
     {"accounting", "bounds", "domain", "noise", "tables"},
     {"_algebra", "queries"},
     {"expressions", "partitions"},
-    {"_streams", "answers", "data", "hypothesis", "ledger", "mechanisms", "sparse"},
+    {"_streams", "answers", "data", "hypothesis", "ledger", "mechanisms", "query_json", "sparse"},
     {"updates"},
     {"curator", "planning", "transcript"},
     {"_baseline_noise", "offline", "session"},
