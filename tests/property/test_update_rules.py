@@ -46,7 +46,7 @@ def test_no_legal_stream_is_longer_than_the_bound(rule, problem):
     generator, domain = public_generator(seed), Domain.of(x=len(truth))
     rule = rule.at(domain, alpha) if isinstance(rule, Median) else rule
     hypothesis, updates = rule.init(domain), 0
-    for _ in range(60):
+    for _ in range(30):
         best, smallest = None, math.inf
         for row in (*np.round(generator.random((3, len(truth)))), *generator.random((3, len(truth)))):
             query = dense(row).bind(domain)

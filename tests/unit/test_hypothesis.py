@@ -257,7 +257,7 @@ def test_long_streams_of_large_steps_keep_to_the_closed_form(per_step):
     generator = public_generator(5)
     domain = Domain.of(a=10, b=10, c=10)
     histogram, logs = Histogram(domain), np.zeros(domain.shape)
-    for _ in range(4000):
+    for _ in range(2000):
         query = random_query(domain, generator)
         step = per_step * float(generator.choice([-1, 1]))
         histogram = histogram.tilted(query, step)
