@@ -189,6 +189,9 @@ class NoisyTables:
     that of a cell. Nothing is clipped. A query takes the smallest table that holds its attributes; one
     that no table holds is untested: it gets its share of the domain.
 
+    Privacy holds for every analyst. `error_bound` holds for queries chosen without knowledge of the noise: an
+    analyst who asks for the cells that look too large can be off by far more.
+
     Parameters
     ----------
     data : PrivateData

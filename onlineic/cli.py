@@ -176,7 +176,7 @@ def _ask(arguments: argparse.Namespace) -> int:
         if arguments.show_data_errors:
             raise
         raise InvalidDataError(
-            "the table must fit its domain, got another; --show-data-errors says where and may quote a record."
+            "the table must fit its domain, got another; --show-data-errors says more, maybe a record."
         ) from None
     session = OnlineIC(data, budget, **options)
     print(f"onlineic: {session!r}; every run spends this budget anew", file=sys.stderr)
@@ -244,11 +244,10 @@ def _demo(arguments: argparse.Namespace) -> int:
     if arguments.seed is not None:
         source = f"simulated with seed {arguments.seed}, NOT PRIVATE"
     _say(
-        f"{data.n:,} records of the Adult census table, {len(domain.names)} attributes, "
-        f"{domain.size:,} cells. "
-        f"{len(stream):,} random range and point queries, answered in order under one budget of epsilon "
-        f"{budget.epsilon:g}, delta {budget.delta:g}. Noise: {source}. The table is public: hence the exact "
-        "counts and errors below, which nobody could show of a private one."
+        f"{data.n:,} records of the Adult census table, {len(domain.names)} attributes, {domain.size:,} "
+        f"cells. {len(stream):,} random range and point queries, answered in order under one budget of "
+        f"epsilon {budget.epsilon:g}, delta {budget.delta:g}. Noise: {source}. The table is public: hence "
+        "the exact counts and errors below, which nobody could show of a private one."
     )
 
     def noise() -> Noise | None:
@@ -277,9 +276,8 @@ def _demo(arguments: argparse.Namespace) -> int:
     kept, bounded = coverage([main_trace])
     _say(
         f"Stated bounds of the session: {kept:,} of {bounded:,} answers that had one lie within it "
-        f"({kept / max(bounded, 1):.1%}). Each is stated at 95 %; tests share the noise of a "
-        f"threshold, so a single "
-        "run may lie above or below."
+        f"({kept / max(bounded, 1):.1%}). Each is stated at 95%; tests share the noise of a threshold, so "
+        "a single run may lie above or below."
     )
     _say(_textbook(data, budget, stream, truths, noise()))
     return _plot(arguments.plot, traces, session, data)
@@ -303,12 +301,12 @@ def _verdict(traces: Sequence[Trace], domain: Domain) -> str:
         return f"No baseline has a smaller rms error than the session's {session.rms:.4f} on this stream."
     named = "; ".join(f"{row.label} {row.rms:.4f}" for row in sorted(better, key=lambda row: row.rms))
     return (
-        f"Where baselines win: {len(better)} of {len(others)} have a smaller rms error on this "
-        f"stream than the "
-        f"session's {session.rms:.4f}: {named}. Per-query noise and tables were told the number of "
-        f"queries, of "
-        "distinct ones, or the attribute sets in advance. The histogram was told nothing, but holds every "
-        f"cell, and its error grows with their number: {domain.size:,} are few for it."
+        f"Where baselines win: {len(better)} of {len(others)} have a smaller rms error on this stream "
+        f"than the session's {session.rms:.4f}: {named}. Per-query noise and tables were told the number "
+        "of queries, of distinct ones, or the attribute sets in advance. The histogram was told nothing, "
+        "but holds every cell, and its error grows with their number: "
+        f"{domain.size:,} are few for it. It and the tables are "
+        "accurate for queries chosen without knowledge of their noise, as these were."
     )
 
 
@@ -339,11 +337,10 @@ def _textbook(
     )
     return (
         f"Textbook mode: alpha = {alpha:.3f}, every error at most 3 alpha = {bound:.3f}"
-        f"{', no promise at all' * (bound >= 1.0)}; here rms {done.rms_error:.4f} with {done.hard} "
-        f"hard. Loose at "
-        f"this n because the theorem pays for {session.plan.hard_answers} worst-case updates (T(alpha) = "
-        f"4 ln|X| / alpha^2) and keeps all tests within alpha at once; an error of 0.05 would need "
-        f"n = {needed:.2g}."
+        f"{', no promise at all' * (bound >= 1.0)}; here rms {done.rms_error:.4f} with {done.hard} hard. "
+        f"Loose at this n because the theorem pays for {session.plan.hard_answers} worst-case updates "
+        "(T(alpha) = 4 ln|X| / alpha^2) and keeps all tests within alpha at once; an error of 0.05 would "
+        f"need n = {needed:.2g}."
     )
 
 
