@@ -12,12 +12,12 @@ from typing import Literal, final
 import attrs
 import numpy as np
 
+from onlineic._calibration import session_grid_bits
 from onlineic._typing import Floats, Ints
 from onlineic.accounting import Budget, gaussian_mu
 from onlineic.domain import Domain
 from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError
 from onlineic.noise import Noise, scale_at_least
-from onlineic.planning import session_grid_bits
 from onlineic.queries import Query
 
 __all__ = ["Choice", "Law", "Name", "calibrated", "laplace_sum_quantile", "moments", "moved_to"]

@@ -9,9 +9,9 @@ import contextlib
 import logging
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import final
+from typing import TypeVar, final
 
 import attrs
 import numpy as np
@@ -21,9 +21,10 @@ from onlineic.accounting import Charge
 from onlineic.data import PrivateData
 from onlineic.errors import ForkedSessionError, InternalError, InvalidParameterError, SessionSealedError
 from onlineic.hypothesis import Hypothesis
-from onlineic.ledger import Easy, Hard, Ledger
+from onlineic.ledger import Easy, Hard, Ledger, Opened
 from onlineic.noise import Noise
-from onlineic.queries import Measurement, Query
+from onlineic.partitions import Pairs, PartitionRule, one_way, pairs_of
+from onlineic.queries import Measurement, Partition, Query
 from onlineic.sparse import NumericSparse, SparseState
 
 __all__ = ["Curator", "Verdict", "grid_guesses"]
@@ -32,6 +33,7 @@ SEALED = (
     "session must not have been interrupted between reading the data and its record, but was: the charge "
     "stays spent; open a new session (budgets add)."
 )
+T = TypeVar("T")
 _log = logging.getLogger("onlineic")
 
 
@@ -62,14 +64,23 @@ class Curator:
     sparse : NumericSparse
     noise : Noise
     ledger : Ledger
+    partitions : PartitionRule, optional
+        Which partition a hard query releases; None: its number alone.
     """
 
     __slots__ = (
-        "_capacity", "_covered", "_data", "_ledger", "_noise", "_opening", "_prices", "_process", "_sealed",
-        "_sparse", "_state",
+        "_capacity", "_covered", "_data", "_ledger", "_noise", "_opening", "_pairs", "_partitions", "_prices",
+        "_process", "_sealed", "_sparse", "_state", "_table_price",
     )  # fmt: skip
 
-    def __init__(self, data: PrivateData, sparse: NumericSparse, noise: Noise, ledger: Ledger) -> None:
+    def __init__(
+        self,
+        data: PrivateData,
+        sparse: NumericSparse,
+        noise: Noise,
+        ledger: Ledger,
+        partitions: PartitionRule | None = None,
+    ) -> None:
         self._data = data
         self._sparse = sparse
         self._noise = noise
@@ -80,6 +91,10 @@ class Curator:
         self._opening = opening.amount if opening is not None else Fraction(0)  # due with the first test
         self._covered = Fraction(0)  # dearest hit that the standing reservation pays
         self._prices: dict[tuple[int, int], Fraction] = {}
+        self._partitions = partitions
+        self._pairs: Pairs = frozenset()  # of axes that stand together in a released partition
+        # a hit of a partition session costs what a partition does, also where a number is released instead
+        self._table_price = sparse.price(one_way(data.domain, 0)).amount if partitions is not None else None
         self._sealed = False
         self._process = os.getpid()
 
@@ -136,12 +151,47 @@ class Curator:
         """
         if self._ledger.reserved is None:
             raise InternalError("a test must be reserved before the data are read.")
+        return self._guarded(lambda: self._tested(queries, guesses))
+
+    def measure_tables(
+        self, targets: Sequence[Partition], sigma: int, charge: Charge
+    ) -> tuple[Measurement, ...]:
+        """Release partitions with discrete Gaussian noise before the first query, in one charge.
+
+        Parameters
+        ----------
+        sigma : int
+            Scale of the noise, records.
+        charge : Charge
+            Of all of them together: replacing one record moves it between two blocks of each.
+
+        Raises
+        ------
+        SessionSealedError
+            As in `test`.
+        """
+        self._ledger.reserve(charge)
+        return self._guarded(lambda: self._measured_tables(targets, sigma, charge))
+
+    def _measured_tables(
+        self, targets: Sequence[Partition], sigma: int, charge: Charge
+    ) -> tuple[Measurement, ...]:
+        n = self._data.n
+        released = []
+        for target in targets:
+            noisy = self._data.exact_counts(target) + self._noise.discrete_gaussian(sigma, target.blocks)
+            released.append(Measurement(target, noisy / n, sigma / n))
+        self._ledger.commit(Opened(tuple(released), charge))
+        return tuple(released)
+
+    def _guarded(self, private: Callable[[], T]) -> T:
+        """Run what reads the data: sealed while it runs, and for good if it does not end."""
         self._sealed = True  # until all is recorded: a second Ctrl-C, or a nested call, finds it closed
         interrupt: BaseException | None = None
         try:
-            verdict = self._tested(queries, guesses)
+            released = private()
             self._sealed = False
-            return verdict
+            return released
         except BaseException as error:
             self._sealed = True
             name, place = type(error).__name__, _place(error)
@@ -175,7 +225,14 @@ class Curator:
             query, guess, charge = queries[easy], guesses[easy], self._ledger.reserved
             if charge is None:
                 raise InternalError("a hit must be reserved before the data are read.")
-            measurement = self._sparse.measure(hit, query, guess, int(counts[easy]), self._noise)
+            # a function of the query and the transcript before its test: the test cannot make it dearer
+            target = self._partitions.partition(query, self._pairs) if self._partitions is not None else None
+            if target is None:
+                measurement = self._sparse.measure(hit, query, guess, int(counts[easy]), self._noise)
+            else:
+                blocks = self._data.exact_counts(target)
+                measurement = self._sparse.measure(hit, target, guess, blocks, self._noise)
+                self._pairs |= pairs_of(target)
             self._ledger.commit(Hard(query, guess, measurement, charge))
             self._opening = Fraction(0)
         self._state = state
@@ -191,7 +248,26 @@ class Curator:
             self._ledger.burn()
         _log.error("session sealed: %s at %s", name, place)
 
+    def hard_left(self) -> int:
+        """Return how many hits of the largest price can still be paid."""
+        if self._sealed:
+            return 0
+        standing = self._ledger.reserved
+        used = self._ledger.spent - (standing.amount if standing is not None else 0)
+        return int((self._capacity - used - self._opening) // self._dearest())
+
+    def _dearest(self) -> Fraction:
+        if self._table_price is not None:
+            return self._table_price
+        shape = self._data.domain.shape
+        axis = max(range(len(shape)), key=shape.__getitem__)
+        if shape[axis] == 1:  # every query is constant: none is ever tested
+            return self._capacity + 1
+        return self._price(one_way(self._data.domain, axis).block(0))
+
     def _price(self, query: Query) -> Fraction:
+        if self._table_price is not None:
+            return self._table_price
         key = (query.sensitivity, query.grid_bits)
         if key not in self._prices:
             self._prices[key] = self._sparse.price(query).amount

@@ -15,7 +15,7 @@ from onlineic.accounting import Charge
 from onlineic.errors import InternalError, LedgerLockedError
 from onlineic.queries import Measurement, Query
 
-__all__ = ["Burned", "Easy", "Hard", "Ledger", "MemoryLedger", "Record", "Reserved", "UpdateFailed"]
+__all__ = ["Burned", "Easy", "Hard", "Ledger", "MemoryLedger", "Opened", "Record", "Reserved", "UpdateFailed"]
 
 
 @final
@@ -48,6 +48,15 @@ class Hard:
 
 @final
 @attrs.frozen
+class Opened:
+    """Tables that the session bought before its first query, and what they cost together."""
+
+    measurements: tuple[Measurement, ...]
+    charge: Charge
+
+
+@final
+@attrs.frozen
 class UpdateFailed:
     """The update after the latest hard answer failed; the hypothesis stayed as it was."""
 
@@ -63,7 +72,7 @@ class Burned:
     reason: Literal["interrupted"]
 
 
-Record = Reserved | Easy | Hard | UpdateFailed | Burned
+Record = Reserved | Opened | Easy | Hard | UpdateFailed | Burned
 
 
 class Ledger(abc.ABC):
@@ -84,8 +93,8 @@ class Ledger(abc.ABC):
         """Set a charge aside, durably, before the data are read; replaces a smaller reservation."""
 
     @abc.abstractmethod
-    def commit(self, hard: Hard) -> None:
-        """Record a hard answer, durably, and use up the reservation."""
+    def commit(self, release: Hard | Opened) -> None:
+        """Record a release, durably, and use up the reservation."""
 
     @abc.abstractmethod
     def note(self, record: Easy | UpdateFailed) -> None:
@@ -131,10 +140,10 @@ class MemoryLedger(Ledger):
         self._records.append(Reserved(charge))
         self._reserved = charge
 
-    def commit(self, hard: Hard) -> None:
-        if self._reserved is None or hard.charge.amount > self._reserved.amount:
-            raise InternalError("a hard answer must be reserved before it is committed.")
-        self._records.append(hard)
+    def commit(self, release: Hard | Opened) -> None:
+        if self._reserved is None or release.charge.amount > self._reserved.amount:
+            raise InternalError("a release must be reserved before it is committed.")
+        self._records.append(release)
         # the whole reservation goes: a hit costs what was set aside for it
         self._spent += self._reserved.amount
         self._reserved = None

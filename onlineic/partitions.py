@@ -15,9 +15,9 @@ from onlineic._typing import Floats, Ints
 from onlineic.attributes import Attribute, Categorical
 from onlineic.domain import Domain
 from onlineic.errors import checked_integer
-from onlineic.queries import Partition, Query
+from onlineic.queries import Measurement, Partition, Query
 
-__all__ = ["PartitionRule", "block_weights", "one_way", "pairs_of"]
+__all__ = ["PartitionRule", "block_weights", "derived", "one_way", "pairs_of"]
 
 Pairs = frozenset[tuple[int, int]]
 
@@ -135,6 +135,20 @@ def block_weights(query: Query, partition: Partition) -> Floats:
             shape[place] = partition.shape[place]
         weights = weights * table[np.ix_(*first)].reshape(shape)
     return np.asarray(1.0 - weights if query.complement else weights).ravel()
+
+
+def derived(query: Query, measurement: Measurement) -> tuple[float, float]:
+    """Return (value, norm): a query's value from the released blocks that it is cut into.
+
+    With block weights w of mean m, and n public: value = sum w_b y_b + m (1 - sum y_b), the linear estimate
+    of least variance; its error is sum (w_b - m) z_b, of standard deviation `measurement.scale` times `norm`.
+    """
+    if isinstance(measurement.target, Query):
+        return float(measurement.values[0]), 1.0
+    weights = block_weights(query, measurement.target)
+    mean = float(weights.mean())
+    value = float(weights @ measurement.values) + mean * (1.0 - float(measurement.values.sum()))
+    return value, float(np.linalg.norm(weights - mean))
 
 
 def _changes(table: Ints) -> list[Ints]:

@@ -1,21 +1,29 @@
-"""The public parameters of a session, settled from public facts alone before the data are touched."""
+"""The public parameters of a session, settled from public facts alone before the data are touched.
+
+With neither an accuracy nor a number of hard answers given, `default_hard_answers` and the choice of the
+mechanism are rules found by experiment (`experiments/README.md`): they depend on n, the domain, the budget
+and the length of the stream, never on the data.
+"""
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from functools import partial
-from typing import Any, final
+from typing import Any, Literal, final
 
 import attrs
 
-from onlineic.accounting import Budget
-from onlineic.bounds import (
-    Branch,
-    SparseScales,
-    numeric_sparse_branch,
-    numeric_sparse_scales,
-    online_ic_accuracy,
-    sparse_margin,
+from onlineic._calibration import (
+    OneWayTables,
+    SparseName,
+    calibrated,
+    chosen,
+    default_hard_answers,
+    one_way_tables,
+    session_grid_bits,
 )
+from onlineic.accounting import Budget
+from onlineic.bounds import online_ic_accuracy
 from onlineic.domain import Domain
 from onlineic.errors import (
     InfeasibleAccuracyError,
@@ -23,18 +31,19 @@ from onlineic.errors import (
     checked_integer,
     checked_real,
 )
-from onlineic.noise import scale_at_least
-from onlineic.queries import GRID_BITS
-from onlineic.sparse import LaplaceSparse, NumericSparse
-from onlineic.updates import ExactBound, NeedsAccuracy, UpdateRule
+from onlineic.partitions import PartitionRule
+from onlineic.sparse import GumbelSparse, LaplaceSparse, NumericSparse
+from onlineic.updates import ExactBound, MaximumEntropy, MultiplicativeWeights, NeedsAccuracy, UpdateRule
 
-__all__ = ["Plan", "practical_plan", "session_grid_bits", "textbook_plan"]
+__all__ = ["Plan", "SparseName", "session_plan", "textbook_plan"]
 
-FALSE_HITS = 0.2  # tolerated share of the hard answers that tests of equal numbers may use up
+Rule = UpdateRule[Any]
+Release = Literal["answer", "partition"]
+MOST_HARD = 10**9
+MOST_ALPHA = 1.0 - 1e-9
 NO_BOUND = 1e15  # hard answers that no budget can pay, where a rule has no T at this alpha
 LEAST, MOST = 1e-100, 2**63 - 1
-SCALE_BITS = 47  # scales in grid units stay below 2^48, the samplers' limit
-Rule = UpdateRule[Any]
+ONE_WAY_SHARE = Fraction(1, 10)  # of the budget, for the one-way marginals that a session opens with
 
 
 @final
@@ -52,15 +61,17 @@ class Plan:
         Failure probability of the accuracy statements.
     max_queries : int
         Q, the length of the stream that `error_bound` speaks of. Privacy does not depend on it.
-    hard_answers : int
-        c, hard answers paid for.
     error_bound : float
-        Bound on every answer of the first Q at once that was tested, with probability 1 - beta.
+        Bound on every easy answer of the first Q queries at once, and with a certificate on every answer,
+        with probability 1 - beta.
     certified : bool
-        Whether c is at least T(alpha), so that the hard answers cannot run out in the good event and
-        `error_bound` covers every answer.
+        Whether T(alpha) proves that the hard answers cannot run out in that event.
     textbook : bool
         Whether answers carry the theorem's own bound, 3 alpha.
+    partitions : PartitionRule or None
+        Which partition a hard query releases; None: its number alone.
+    one_way : OneWayTables or None
+        One-way marginals released at the start; None: none are.
     """
 
     sparse: NumericSparse
@@ -68,10 +79,11 @@ class Plan:
     alpha: float
     beta: float
     max_queries: int
-    hard_answers: int
     error_bound: float
     certified: bool
     textbook: bool = False
+    partitions: PartitionRule | None = None
+    one_way: OneWayTables | None = None
 
 
 def textbook_plan(
@@ -122,17 +134,15 @@ def textbook_plan(
     except InvalidParameterError:
         accuracy = solved(branch="pure")  # Corollary 3.21 fails at a large epsilon: pure noise always holds
     update = _at(update, domain, accuracy.alpha)
-    grid_bits = _grid_bits(n, accuracy.cutoff, budget, accuracy.branch)
-    sparse = LaplaceSparse(
+    sparse = LaplaceSparse.calibrated(
+        budget,
         n=n,
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        # one unit more, so that a hit in the good event has a gap STRICTLY above alpha on the grid
-        threshold=math.ceil(2.0 * accuracy.alpha * (n << grid_bits)) + 1,
-        cutoff=accuracy.cutoff,
-        grid_bits=grid_bits,
+        hard_answers=accuracy.cutoff,
+        max_queries=max_queries,
+        grid_bits=session_grid_bits(n),
+        threshold=accuracy.threshold,
+        beta=beta,
         pair=True,
-        branch=accuracy.branch,
     )
     return Plan(
         sparse=sparse,
@@ -140,170 +150,171 @@ def textbook_plan(
         alpha=accuracy.alpha,
         beta=beta,
         max_queries=max_queries,
-        hard_answers=accuracy.cutoff,
         error_bound=accuracy.error_bound,
         certified=True,
         textbook=True,
     )
 
 
-def practical_plan(
+def session_plan(
     domain: Domain,
     n: int,
     budget: Budget,
-    update: Rule,
     *,
+    update: Rule | None = None,
+    sparse: SparseName | NumericSparse | None = None,
+    release: Release | None = None,
+    prior: bool = False,
     beta: float = 0.05,
     max_queries: int = 10_000,
     alpha: float | None = None,
     hard_answers: int | None = None,
     threshold: float | None = None,
 ) -> Plan:
-    """Return a session that tests |gap| once, with `LaplaceSparse`.
-
-    With `alpha`, c = max(1, floor T(alpha)) and the threshold is alpha + a_hit, so that the certificate
-    holds for all answers. With `hard_answers`, the threshold is the one at which max_queries tests of
-    equal numbers cause at most 0.2 c false hits on average: nothing promises that c is enough, but every
-    answer given before they are used up keeps its bound.
+    """Return the parameters of a session that tests every query once.
 
     Parameters
     ----------
-    alpha, hard_answers : float, int
-        Exactly one of the two.
+    update : UpdateRule, optional
+        None: `MaximumEntropy`, or `MultiplicativeWeights` with `alpha` or without partitions.
+    sparse : "gumbel", "exponential", "laplace" or NumericSparse, optional
+        None: for partitions and delta > 0 `GumbelSparse`, else the one of `GumbelSparse` (delta > 0) and
+        `ExponentialSparse` that resolves smaller gaps.
+    release : "answer" or "partition", optional
+        None: partitions where `MaximumEntropy` can read them and delta > 0.
+    prior : bool
+        Whether a public start is given; otherwise partition sessions buy the one-way marginals.
+    alpha : float, optional
+        With it, c = max(1, floor T(alpha)) and the threshold is alpha + a_hit: a certificate for all answers.
+    hard_answers : int, optional
+        c. The threshold is such that max_queries tests of equal numbers waste few hard answers; nothing
+        promises that c is enough, but every answer given before they are used up keeps its bound.
     threshold : float, optional
-        Fraction of records; overrides the rule above (with `hard_answers` only).
+        Fraction of records; overrides that rule.
 
     Raises
     ------
-    InfeasibleAccuracyError
-        If alpha cannot be kept; the message names the least feasible one.
+    InvalidParameterError, InfeasibleAccuracyError
+        If a parameter is outside its range, or alpha cannot be kept: the message names the least that can.
     """
     _check_common(n, budget, max_queries, beta)
-    if (alpha is None) == (hard_answers is None):
+    if alpha is not None and (hard_answers is not None or threshold is not None):
         raise InvalidParameterError(
-            f"exactly one of alpha and hard_answers must be given, got alpha={alpha} and "
-            f"hard_answers={hard_answers}; give the accuracy or the number of measured answers."
+            f"alpha must be None with hard_answers or threshold, got alpha={alpha}; it settles both."
         )
+    if release is None:
+        fits = update is None or isinstance(update, MaximumEntropy)
+        gumbel = sparse is None or sparse == "gumbel" or isinstance(sparse, GumbelSparse)
+        release = "partition" if fits and gumbel and budget.delta > 0.0 and alpha is None else "answer"
+    if release not in ("answer", "partition"):
+        raise InvalidParameterError(f"release must be 'answer' or 'partition', got release={release!r}.")
+    if update is None:
+        update = MaximumEntropy() if release == "partition" else MultiplicativeWeights()
     update = _for_stream(update, max_queries, n)
     if alpha is not None:
-        alpha = checked_real("alpha", alpha, above=0.0, below=1.0)
-        if threshold is not None:
-            raise InvalidParameterError(
-                f"threshold must be None with alpha, which settles it, got threshold={threshold}."
-            )
-        bound_of = _bound_of(update, domain)
-        if bound_of is None:
-            raise InvalidParameterError(
-                f"hard_answers must be given for {update!r}, which has no proven T(alpha)."
-            )
-        cutoff = _certified_cutoff(bound_of, alpha, n, budget, beta)
+        return _certified_plan(domain, n, budget, update, sparse, beta, max_queries, alpha)
+    partition = release == "partition"
+    if partition and budget.delta == 0.0:
+        raise InvalidParameterError("delta must be > 0 for release='partition', got delta=0; use 'answer'.")
+    if hard_answers is None:
+        hard_answers = default_hard_answers(domain, n, budget, max_queries, partition=partition)
+    cutoff = checked_integer("hard_answers", hard_answers, at_least=1, at_most=MOST_HARD)
+    share = ONE_WAY_SHARE if partition and not prior and isinstance(update, MaximumEntropy) else Fraction(0)
+    if isinstance(sparse, NumericSparse):
+        mechanism, share = sparse, Fraction(0)
     else:
-        cutoff = checked_integer("hard_answers", hard_answers, at_least=1, at_most=MOST)
-    branch = _branch(cutoff, budget)
-    grid_bits = _grid_bits(n, cutoff, budget, branch)
-    scales = numeric_sparse_scales(cutoff, budget.epsilon, budget.delta, branch)
-    scale = float(scale_at_least(scales.threshold * (1 << grid_bits))) / (1 << grid_bits)  # as drawn
-    margin = sparse_margin(cutoff, max_queries, scale, 0.9 * beta) / n
-    if alpha is not None:
-        wanted = alpha + margin
-    elif threshold is not None:
-        wanted = checked_real("threshold", threshold, above=0.0, below=1.0)
-    else:
-        # P(nu - rho >= T) <= (2/3) e^(-T/2s) for nu ~ Lap(2s), rho ~ Lap(s)
-        share = max(1.0, 2.0 * max_queries / (3.0 * FALSE_HITS * cutoff))
-        wanted = 2.0 * float(scales.threshold) * math.log(share) / n
-    sparse = LaplaceSparse(
-        n=n,
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        threshold=math.ceil(wanted * (n << grid_bits)) + 1,
-        cutoff=cutoff,
-        grid_bits=grid_bits,
-        branch=branch,
-    )
-    relied = alpha if alpha is not None else wanted / 2.0  # as the book: threshold 2 alpha
-    update = _at(update, domain, relied)
-    number = _number_error(scales, cutoff, n, beta)
-    easy = sparse.easy_radius(0.9 * beta, max_queries)
+        name = chosen(sparse, cutoff, max_queries, budget, partition)
+        mechanism = calibrated(
+            name,
+            budget,
+            n,
+            cutoff,
+            max_queries,
+            beta,
+            threshold=threshold,
+            partition=partition,
+            reserved=share,
+        )
+    if partition and not isinstance(mechanism, GumbelSparse):
+        raise InvalidParameterError(
+            "sparse must be 'gumbel' for release='partition', got another; use release='answer'."
+        )
+    one_way = None
+    if isinstance(mechanism, GumbelSparse) and share > 0:
+        one_way = one_way_tables(mechanism, domain, share)
+    relied = mechanism.threshold / (n << mechanism.grid_bits) / 2.0  # as the book: threshold 2 alpha
     return Plan(
-        sparse=sparse,
-        update=update,
+        sparse=mechanism,
+        update=_at(update, domain, relied),
         alpha=relied,
         beta=beta,
         max_queries=max_queries,
-        hard_answers=cutoff,
-        error_bound=max(easy, number),
-        certified=alpha is not None,
+        error_bound=mechanism.easy_radius(0.9 * beta, max_queries),
+        certified=False,
+        partitions=PartitionRule() if partition else None,
+        one_way=one_way,
     )
 
 
-def session_grid_bits(n: int) -> int:
-    """Return the finest grid on which n 2^k fits a float64 integer with a bit to spare, at most 20.
-
-    Raises
-    ------
-    InvalidParameterError
-        If fewer than 8 bits are left for weights between 0 and 1.
-    """
-    bits = min(GRID_BITS, 52 - math.ceil(math.log2(n)))
-    if bits < 8:
-        raise InvalidParameterError(f"n must be at most 2^44 for a grid of 8 bits, got n={n}; take a sample.")
-    return bits
-
-
-def _grid_bits(n: int, cutoff: int, budget: Budget, branch: Branch) -> int:
-    """Return the session's grid, coarser where the largest scale would leave the samplers' range."""
-    scales = numeric_sparse_scales(cutoff, budget.epsilon, budget.delta, branch)
-    room = SCALE_BITS - math.ceil(math.log2(2 * float(scales.number)))  # a partition doubles it
-    if room < 0:
-        raise InfeasibleAccuracyError(
-            f"epsilon must be larger for {cutoff} hard answers, got epsilon={budget.epsilon}: the "
-            f"noise would have scale {float(scales.number):.3g} records."
+def _certified_plan(
+    domain: Domain,
+    n: int,
+    budget: Budget,
+    update: Rule,
+    sparse: SparseName | NumericSparse | None,
+    beta: float,
+    max_queries: int,
+    alpha: float,
+) -> Plan:
+    """Return the certificate of a known T(alpha): every error <= alpha + a_hit + a_miss."""
+    alpha = checked_real("alpha", alpha, above=0.0, below=1.0)
+    bound_of = _bound_of(update, domain)
+    if bound_of is None:
+        raise InvalidParameterError(
+            f"hard_answers must be given for {update!r}, which has no proven T(alpha)."
         )
-    return min(session_grid_bits(n), room)
+    if isinstance(sparse, NumericSparse):
+        raise InvalidParameterError("sparse must be a name with alpha, which settles its scales.")
 
+    def candidate(wanted: float) -> tuple[NumericSparse, tuple[float, float, float]]:
+        cutoff = max(1, math.floor(bound_of(wanted)))
+        name = chosen(sparse, cutoff, max_queries, budget, partition=False)
+        mechanism = calibrated(name, budget, n, cutoff, max_queries, beta, alpha=wanted)
+        return mechanism, mechanism.margins(max_queries, beta, cutoff)
 
-def _certified_cutoff(
-    bound_of: Callable[[float], float], alpha: float, n: int, budget: Budget, beta: float
-) -> int:
-    """Return c = max(1, floor T(alpha)) if its numbers are within alpha, as the certificate demands."""
+    def feasible(wanted: float) -> bool:
+        if bound_of(wanted) > MOST_HARD:
+            return False
+        try:
+            return candidate(wanted)[1][2] <= wanted
+        except (InvalidParameterError, InfeasibleAccuracyError):
+            return False
 
-    def number_error(candidate: float) -> float:
-        cutoff = max(1, math.floor(bound_of(candidate)))
-        scales = numeric_sparse_scales(cutoff, budget.epsilon, budget.delta, _branch(cutoff, budget))
-        return _number_error(scales, cutoff, n, beta)
-
-    if number_error(alpha) <= alpha:
-        return max(1, math.floor(bound_of(alpha)))
-    low, high = alpha, 1e6
-    while high / low > 1.0 + 1e-9:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if number_error(middle) <= middle else (middle, high)
-    least = float(f"{high * 1.0006:.4g}")  # four digits, and never below what is feasible
-    if least >= 1.0:
+    if not feasible(alpha):
+        low, high = alpha, MOST_ALPHA
+        if not feasible(high):
+            raise InfeasibleAccuracyError(
+                f"n must be larger for any alpha < 1 at epsilon={budget.epsilon}, delta={budget.delta}, got "
+                f"n={n}; raise n or epsilon, or give hard_answers."
+            )
+        while high / low > 1.0002:
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if feasible(middle) else (middle, high)
+        least = next(alpha for digits in (4, 5, 6, 17) if feasible(alpha := _rounded_up(high, digits)))
         raise InfeasibleAccuracyError(
-            f"n must be larger for any alpha < 1 at epsilon={budget.epsilon}, delta={budget.delta}, got "
-            f"n={n}; raise n or epsilon, or give hard_answers."
+            f"alpha must be >= {least} at n={n}, epsilon={budget.epsilon}, delta={budget.delta}, got "
+            f"alpha={alpha}; raise alpha, epsilon or n, or give hard_answers."
         )
-    raise InfeasibleAccuracyError(
-        f"alpha must be >= {least} at n={n}, epsilon={budget.epsilon}, delta={budget.delta}, got "
-        f"alpha={alpha}; raise alpha, epsilon or n, or give hard_answers."
+    mechanism, (hit, miss, _) = candidate(alpha)
+    return Plan(
+        sparse=mechanism,
+        update=_at(update, domain, alpha),
+        alpha=alpha,
+        beta=beta,
+        max_queries=max_queries,
+        error_bound=alpha + hit + miss,
+        certified=True,
     )
-
-
-def _number_error(scales: SparseScales, cutoff: int, n: int, beta: float) -> float:
-    """Return what all c numbers stay within but with probability beta/10; a unit more for the grid."""
-    return (float(scales.number) * math.log(cutoff / (0.1 * beta)) + 1.0) / n
-
-
-def _branch(cutoff: int, budget: Budget) -> Branch:
-    """Return the calibration with the smaller noise among those that the budget allows."""
-    branch = numeric_sparse_branch(cutoff, budget.delta)
-    try:
-        numeric_sparse_scales(cutoff, budget.epsilon, budget.delta, branch)
-    except InvalidParameterError:  # Corollary 3.21 fails at a large epsilon: pure noise always holds
-        return "pure"
-    return branch
 
 
 def _check_common(n: int, budget: Budget, max_queries: int, beta: float) -> None:
@@ -312,6 +323,12 @@ def _check_common(n: int, budget: Budget, max_queries: int, beta: float) -> None
     checked_integer("max_queries", max_queries, at_least=1, at_most=MOST)
     checked_real("beta", beta, at_least=LEAST, below=1.0)
     checked_real("epsilon", budget.epsilon, at_least=LEAST)
+
+
+def _rounded_up(value: float, digits: int) -> float:
+    """Return `value` to so many digits, not below it."""
+    near = float(f"{value:.{digits}g}")
+    return near if near >= value else float(f"{value * (1.0 + 10.0 ** (1 - digits)):.{digits}g}")
 
 
 def _bound_of(update: Rule, domain: Domain) -> Callable[[float], float] | None:

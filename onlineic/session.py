@@ -28,7 +28,8 @@ from onlineic.expressions import Expression, dense
 from onlineic.hypothesis import Hypothesis
 from onlineic.ledger import Ledger, MemoryLedger, Record, UpdateFailed
 from onlineic.noise import Noise, SystemNoise
-from onlineic.planning import Plan, practical_plan, textbook_plan
+from onlineic.partitions import derived, one_way
+from onlineic.planning import Plan, SparseName, session_plan, textbook_plan
 from onlineic.queries import Measurement, Query
 from onlineic.sparse import NumericSparse
 from onlineic.updates import MultiplicativeWeights, UpdateRule
@@ -105,6 +106,8 @@ class OnlineIC:
         max_queries: int = 10_000,
         beta: float = 0.05,
         update: UpdateRule[Any] | None = None,
+        sparse: SparseName | NumericSparse | None = None,
+        release: Literal["answer", "partition"] | None = None,
         threshold: float | None = None,
         prior: Hypothesis | None = None,
         exhausted: Literal["untested", "raise"] = "untested",
@@ -112,11 +115,14 @@ class OnlineIC:
         noise: Noise | None = None,
     ) -> None:
         _check_types(data, budget, update)
-        plan = practical_plan(
+        plan = session_plan(
             data.domain,
             data.n,
             budget,
-            update or MultiplicativeWeights(),
+            update=update,
+            sparse=sparse,
+            release=release,
+            prior=prior is not None,
             beta=beta,
             max_queries=max_queries,
             alpha=alpha,
@@ -196,14 +202,19 @@ class OnlineIC:
         self._state = _State(plan.update.init(data.domain, prior))
         self._ledger = ledger if ledger is not None else MemoryLedger()
         self._ledger.claim()
-        self._curator = Curator(data, plan.sparse, noise, self._ledger)
+        self._curator = Curator(data, plan.sparse, noise, self._ledger, plan.partitions)
         self._exhausted = exhausted
         self._memory = AnswerMemory(lasting=not plan.textbook)
-        self._radii: dict[tuple[Status, int, int], float] = {}
+        self._radii: dict[tuple[int, int], float] = {}
         self._counts: dict[Status, int] = {"easy": 0, "hard": 0, "repeat": 0, "untested": 0}
         self._lock = threading.RLock()
+        self._paid = self._curator.hard_left()
+        self._worst_number = 0.0  # largest bound of a hard answer, all of them at once
         if self._private:
             data.opened.append(budget)
+        if plan.one_way is not None:
+            tables = [one_way(data.domain, axis) for axis in range(len(data.domain.names))]
+            self._learn(self._curator.measure_tables(tables, plan.one_way.sigma, plan.one_way.charge))
 
     def answer(self, query: Expression | Query | Any) -> Answer:
         """Answer one query.
@@ -279,20 +290,14 @@ class OnlineIC:
         guesses = grid_guesses(state.hypothesis, payable, self._data.n)
         verdict = self._curator.test(payable, guesses) if payable else Verdict(0, None)
         if verdict.measurement is not None:
-            try:
-                self._state = self._updated(verdict.measurement)
-            except BaseException as error:
-                self._curator.seal(error)  # nothing is burned: the answer is in the ledger
-                raise
+            self._learn((verdict.measurement,))
         lane = 0
         for query in queries:
             if lane < len(payable) and query is payable[lane]:
                 if lane == verdict.easy and verdict.measurement is not None:
-                    value = float(verdict.measurement.values[0])
-                    answers.append(self._release(query, "hard", value, state.version))
+                    answers.append(self._hard(query, verdict.measurement, state.version))
                     return
-                value = guesses[lane] / (self._data.n << query.grid_bits)
-                answers.append(self._release(query, "easy", value, state.version))
+                answers.append(self._easy(query, guesses[lane], state.version))
                 lane += 1
             else:
                 answers.append(self._without_test(query, state))
@@ -304,18 +309,25 @@ class OnlineIC:
             return tested
         if self._exhausted == "raise":
             raise SessionExhaustedError(
-                f"hard answers must be left, got {self._counts['hard']} of {self._plan.hard_answers} used; "
+                f"hard answers must be left, got {self._counts['hard']} of {self._paid} used; "
                 "open a session with a larger budget, or exhausted='untested'."
             )
         return [query for query, paid in zip(tested, covered, strict=True) if paid]
 
-    def _updated(self, measurement: Measurement) -> _State:
-        """Return the state after the update rule has seen a new measurement: post-processing."""
+    def _learn(self, released: tuple[Measurement, ...]) -> None:
+        """Show new measurements to the update rule: post-processing, one assignment."""
+        try:
+            self._state = self._updated(released)
+        except BaseException as error:
+            self._curator.seal(error)  # nothing is burned: the release is in the ledger
+            raise
+
+    def _updated(self, released: tuple[Measurement, ...]) -> _State:
         state, rule = self._state, self._plan.update
-        measurements = (*state.measurements, measurement)
+        measurements = (*state.measurements, *released)
         try:
             hypothesis = rule.update(state.hypothesis, measurements, self._plan.alpha)
-            target = measurement.target
+            target = released[-1].target
             if isinstance(target, Query) and not math.isfinite(hypothesis.evaluate(target)):
                 raise ArithmeticError
         except Exception as error:
@@ -332,9 +344,35 @@ class OnlineIC:
             state, hypothesis=hypothesis, measurements=measurements, version=state.version + 1
         )
 
-    def _release(self, query: Query, status: Status, value: float, version: int) -> Answer:
-        """Remember and return a tested answer."""
-        answer = self._answer(value, status, self._bounds(query, status))
+    def _easy(self, query: Query, guess: int, version: int) -> Answer:
+        """Remember and return the guess that was tested."""
+        key = (query.grid_bits, query.sensitivity)
+        if key not in self._radii:
+            self._radii[key] = self._sparse.easy_radius(self._plan.beta)
+        bound = self._plan.error_bound if self._in_theorem() else self._radii[key]
+        value = guess / (self._data.n << query.grid_bits)
+        return self._remember(query, "easy", value, bound, version)
+
+    def _hard(self, query: Query, measurement: Measurement, version: int) -> Answer:
+        """Remember and return a measured number, or the sum of the measured blocks."""
+        value, norm = derived(query, measurement)
+
+        def radius(beta: float, answers: int) -> float:
+            if isinstance(measurement.target, Query):
+                return self._sparse.hard_radius(measurement.target, beta, answers)
+            # a discrete Gaussian is sub-Gaussian with its own scale, and so is a sum of independent ones
+            return measurement.scale * norm * math.sqrt(2.0 * math.log(2.0 * answers / beta))
+
+        self._worst_number = max(self._worst_number, radius(0.1 * self._plan.beta, self._paid))
+        bound = self._plan.error_bound if self._in_theorem() else radius(self._plan.beta, 1)
+        return self._remember(query, "hard", value, bound, version)
+
+    def _in_theorem(self) -> bool:
+        """Whether the textbook's bound, for all answers at once, covers the next one."""
+        return self._plan.textbook and sum(self._counts.values()) < self._plan.max_queries
+
+    def _remember(self, query: Query, status: Status, value: float, bound: float, version: int) -> Answer:
+        answer = self._answer(value, status, bound + query.rounding)
         self._memory.remember(query, answer, version)
         return answer
 
@@ -347,20 +385,6 @@ class OnlineIC:
             return self._answer(known[0], "repeat", known[1])
         (guess,) = grid_guesses(state.hypothesis, [query], self._data.n)
         return self._answer(guess / (self._data.n << query.grid_bits), "untested", math.inf)
-
-    def _bounds(self, query: Query, status: Status) -> float:
-        if self._plan.textbook and sum(self._counts.values()) < self._plan.max_queries:
-            return self._plan.error_bound + query.rounding
-        key = (status, query.grid_bits, query.sensitivity)
-        radius = self._radii.get(key)
-        if radius is None:
-            beta = self._plan.beta
-            if status == "easy":
-                radius = self._sparse.easy_radius(beta)
-            else:
-                radius = self._sparse.hard_radius(query, beta)
-            self._radii[key] = radius
-        return radius + query.rounding
 
     def _answer(self, value: float, status: Status, bound: float) -> Answer:
         self._counts[status] += 1
@@ -392,18 +416,23 @@ class OnlineIC:
                 hard=counts["hard"],
                 repeat=counts["repeat"],
                 untested=counts["untested"],
-                hard_left=0 if self._curator.sealed else plan.hard_answers - len(self._state.measurements),
+                hard_left=self._curator.hard_left(),
                 spent=float(self._ledger.spent / self._sparse.account().capacity),
                 budget=self._budget,
                 threshold=self._sparse.threshold / (self._data.n << self._sparse.grid_bits),
                 alpha=plan.alpha,
                 beta=plan.beta,
-                error_bound=plan.error_bound if asked <= plan.max_queries else math.inf,
+                error_bound=self._error_bound() if asked <= plan.max_queries else math.inf,
                 certified=plan.certified,
                 update_failures=self._state.update_failures,
                 sealed=self._curator.sealed,
                 private=self._private,
             )
+
+    def _error_bound(self) -> float:
+        """Return the bound on all tested answers at once: of the easy ones, and of the numbers so far."""
+        certified = self._plan.certified
+        return self._plan.error_bound if certified else max(self._plan.error_bound, self._worst_number)
 
     def __repr__(self) -> str:
         stats = self.statistics()

@@ -5,7 +5,7 @@ from typing import Any
 
 from onlineic.domain import Domain
 from onlineic.hypothesis import Hypothesis
-from onlineic.ledger import Hard, Record, UpdateFailed
+from onlineic.ledger import Hard, Opened, Record, UpdateFailed
 from onlineic.queries import Measurement
 from onlineic.updates import UpdateRule
 
@@ -32,9 +32,12 @@ def replay(
     measurements: tuple[Measurement, ...] = ()
     records = list(records)
     for place, record in enumerate(records):
-        if not isinstance(record, Hard):
+        if isinstance(record, Opened):
+            measurements = record.measurements
+        elif isinstance(record, Hard):
+            measurements = (*measurements, record.measurement)
+        else:
             continue
-        measurements = (*measurements, record.measurement)
         if not isinstance(records[place + 1] if place + 1 < len(records) else None, UpdateFailed):
             hypothesis = update.update(hypothesis, measurements, alpha)
     return hypothesis
