@@ -16,9 +16,11 @@ from onlineic.expressions import span as span
 from onlineic.expressions import weights as weights
 from onlineic.expressions import where as where
 from onlineic.hypothesis import Histogram as Histogram
+from onlineic.marginals import marginal as marginal
 from onlineic.queries import Measurement as Measurement
 from onlineic.session import OnlineIC as OnlineIC
 from onlineic.transcript import replay as replay
+from onlineic.updates import MaximumEntropy as MaximumEntropy
 from onlineic.updates import Median as Median
 from onlineic.updates import MultiplicativeWeights as MultiplicativeWeights
 from onlineic.updates import Perceptron as Perceptron

@@ -4,6 +4,7 @@ import math
 from typing import Any, Literal, NoReturn, final
 
 import attrs
+import numpy as np
 
 from onlineic.accounting import Budget
 from onlineic.queries import Query
@@ -21,21 +22,22 @@ class Answer:
     Attributes
     ----------
     value : float
-        Fraction of records. A hard answer is as measured, not clipped.
+        Fraction of records; an array for a cross table. A hard answer is as measured, not clipped.
     count : float
         n times value.
     status : "easy", "hard", "repeat" or "untested"
         From the hypothesis after a test, measured, released before, or from the hypothesis without a
         test because the budget is used up.
     error_bound : float
-        Half-width around `value` that holds the exact fraction with probability 1 - beta, for this one
-        answer (textbook mode: 3 alpha, for all answers at once); inf for an untested answer.
+        Half-width around `value` that holds the exact fraction (of a table: all of them) with probability
+        1 - beta, for this one answer (textbook mode: 3 alpha, for all answers at once); inf for an
+        untested answer.
     private : bool
         False: simulated noise was used, the answer is NOT PRIVATE.
     """
 
-    value: float
-    count: float
+    value: Any = attrs.field(eq=attrs.cmp_using(eq=np.array_equal))
+    count: Any = attrs.field(eq=attrs.cmp_using(eq=np.array_equal))
     status: Status
     error_bound: float
     private: bool = True
@@ -46,7 +48,7 @@ class Answer:
         return self.status == "hard"
 
     def __float__(self) -> float:
-        return self.value
+        return float(self.value)
 
     def __bool__(self) -> NoReturn:
         raise TypeError("an Answer has no truth value: compare answer.value instead.")
@@ -54,6 +56,9 @@ class Answer:
     def __repr__(self) -> str:
         stamp = "" if self.private else ", NOT PRIVATE"
         bound = f"± {self.error_bound:.3g}" if math.isfinite(self.error_bound) else "no bound"
+        if isinstance(self.value, np.ndarray):
+            shape = " x ".join(map(str, self.value.shape))
+            return f"Answer(table of {shape} cells {bound}, {self.status}{stamp})"
         return f"Answer({self.value:.6g} {bound}, {self.count:.1f} records, {self.status}{stamp})"
 
 
@@ -126,10 +131,11 @@ class AnswerMemory:
         Whether an answer is remembered under every later hypothesis (the book asks again).
     """
 
-    __slots__ = ("_answers", "_lasting")
+    __slots__ = ("_answers", "_lasting", "_tables")
 
     def __init__(self, *, lasting: bool) -> None:
         self._answers: dict[tuple[Any, ...], _Remembered] = {}
+        self._tables: dict[tuple[Any, ...], tuple[Answer, int]] = {}
         self._lasting = lasting
 
     def remember(self, query: Query, answer: Answer, version: int) -> None:
@@ -137,6 +143,15 @@ class AnswerMemory:
         self._answers[query.key] = _Remembered(
             answer.value, query.complement, answer.error_bound, query.rounding, version
         )
+
+    def remember_table(self, key: tuple[Any, ...], answer: Answer, version: int) -> None:
+        """Keep the answer of a cross table."""
+        self._tables[key] = answer, version
+
+    def recall_table(self, key: tuple[Any, ...], version: int) -> Answer | None:
+        """Return the earlier answer of a cross table that still stands, or None."""
+        answer, known = self._tables.get(key, (None, version))
+        return answer if self._lasting or known == version else None
 
     def recall(self, query: Query, version: int) -> tuple[float, float] | None:
         """Return (value, error bound) of an earlier answer that still stands, or None."""

@@ -22,6 +22,7 @@ from onlineic.data import PrivateData
 from onlineic.errors import ForkedSessionError, InternalError, InvalidParameterError, SessionSealedError
 from onlineic.hypothesis import Hypothesis
 from onlineic.ledger import Easy, Hard, Ledger, Opened
+from onlineic.marginals import BoundMarginal
 from onlineic.noise import Noise
 from onlineic.partitions import Pairs, PartitionRule, one_way, pairs_of
 from onlineic.queries import Measurement, Partition, Query
@@ -120,10 +121,16 @@ class Curator:
 
         A standing reservation serves every test until a hit uses it up, and is topped up for a dearer one.
         """
-        prices = [self._price(query) for query in queries]
+        return self._cover([self._price(query) for query in queries])
+
+    def cover_table(self, target: Partition) -> bool:
+        """Reserve a hit that releases a partition: whether it can be paid. Public; reads nothing."""
+        return self._cover([self._sparse.price(target).amount])[0]
+
+    def _cover(self, prices: list[Fraction]) -> list[bool]:
         standing = self._ledger.reserved
         if standing is not None and all(price <= self._covered for price in set(prices)):
-            return [True] * len(queries)
+            return [True] * len(prices)
         used = self._ledger.spent - (standing.amount if standing is not None else 0)
         left = self._capacity - used - self._opening
         payable = [price <= left for price in prices]
@@ -152,6 +159,38 @@ class Curator:
         if self._ledger.reserved is None:
             raise InternalError("a test must be reserved before the data are read.")
         return self._guarded(lambda: self._tested(queries, guesses))
+
+    def test_table(self, table: BoundMarginal, guesses: tuple[int, ...]) -> Measurement | None:
+        """Test a covered cross table by its largest cell gap; None if easy, else all its blocks.
+
+        Parameters
+        ----------
+        guesses : tuple of int
+            The public integers n f(hypothesis) of all blocks of the table's partition.
+        """
+        if self._ledger.reserved is None:
+            raise InternalError("a test must be reserved before the data are read.")
+        return self._guarded(lambda: self._tested_table(table, guesses))
+
+    def _tested_table(self, table: BoundMarginal, guesses: tuple[int, ...]) -> Measurement | None:
+        counts = self._data.exact_counts(table.partition)
+        cells = np.unique(table.cells[table.cells >= 0])
+        largest = int(np.abs(counts - np.array(guesses, np.int64))[cells].max())
+        largest <<= self._sparse.grid_bits
+        state, hit = self._sparse.step_table(self._state, largest, self._noise)
+        measurement = None
+        if hit is None:
+            self._ledger.note(Easy(table, guesses))
+        else:
+            charge = self._ledger.reserved
+            if charge is None:
+                raise InternalError("a hit must be reserved before the data are read.")
+            measurement = self._sparse.measure(hit, table.partition, 0, counts, self._noise)
+            self._ledger.commit(Hard(table, guesses, measurement, charge))
+            self._opening = Fraction(0)
+            self._pairs |= pairs_of(table.partition)
+        self._state = state
+        return measurement
 
     def measure_tables(
         self, targets: Sequence[Partition], sigma: int, charge: Charge

@@ -12,6 +12,7 @@ from typing import Any, Protocol, final
 import attrs
 import numpy as np
 
+from onlineic._calibration import session_grid_bits
 from onlineic._typing import Bools, Floats
 from onlineic.accounting import Budget
 from onlineic.answers import Answer
@@ -21,7 +22,6 @@ from onlineic.domain import Domain
 from onlineic.errors import InvalidParameterError
 from onlineic.expressions import Expression, between, dense, where
 from onlineic.noise import Noise, SimulatedNoise, public_generator
-from onlineic.planning import session_grid_bits
 from onlineic.queries import Partition, Query
 from onlineic.session import OnlineIC
 from onlineic.updates import UpdateRule

@@ -13,6 +13,7 @@ import attrs
 
 from onlineic.accounting import Charge
 from onlineic.errors import InternalError, LedgerLockedError
+from onlineic.marginals import BoundMarginal
 from onlineic.queries import Measurement, Query
 
 __all__ = ["Burned", "Easy", "Hard", "Ledger", "MemoryLedger", "Opened", "Record", "Reserved", "UpdateFailed"]
@@ -29,10 +30,10 @@ class Reserved:
 @final
 @attrs.frozen
 class Easy:
-    """A query answered by the hypothesis after its test: `guess` is the released integer."""
+    """A query answered by the hypothesis after its test: `guess` is the released integer, one a cell."""
 
-    query: Query
-    guess: int
+    query: Query | BoundMarginal
+    guess: int | tuple[int, ...]
 
 
 @final
@@ -40,8 +41,8 @@ class Easy:
 class Hard:
     """A query whose test fired: the guess that was tested, the noisy answer, the charge it used up."""
 
-    query: Query
-    guess: int
+    query: Query | BoundMarginal
+    guess: int | tuple[int, ...]
     measurement: Measurement
     charge: Charge
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, Protocol, final
+from typing import Any, Protocol, final, runtime_checkable
 
 import attrs
 import numpy as np
@@ -19,7 +19,17 @@ from onlineic._typing import Floats, Ints
 from onlineic.domain import Domain
 from onlineic.errors import DomainMismatchError, InvalidQueryError
 
-__all__ = ["GRID_BITS", "Factor", "Measurement", "Partition", "Query", "canonical", "spread", "totals"]
+__all__ = [
+    "GRID_BITS",
+    "Believed",
+    "Factor",
+    "Measurement",
+    "Partition",
+    "Query",
+    "canonical",
+    "spread",
+    "totals",
+]
 
 GRID_BITS = 20  # finest grid of fractional weights
 
@@ -265,6 +275,7 @@ class Measurement:
         return self.target.block(index), float(self.values[index]), float(guesses[index])
 
 
+@runtime_checkable
 class Believed(Protocol):
     """What `Measurement.against` asks of a hypothesis."""
 

@@ -5,6 +5,7 @@ One answer goes bind, guess, cover, test, update, release; what is private about
 """
 
 import contextlib
+import itertools
 import math
 import threading
 import warnings
@@ -14,6 +15,7 @@ from typing import Any, Literal, NoReturn, final
 import attrs
 import numpy as np
 
+from onlineic._opening import check_choices, check_types
 from onlineic.accounting import Budget
 from onlineic.answers import Answer, AnswerMemory, SessionStatistics, Status
 from onlineic.curator import Curator, Verdict, grid_guesses
@@ -27,10 +29,11 @@ from onlineic.errors import (
 from onlineic.expressions import Expression, dense
 from onlineic.hypothesis import Hypothesis
 from onlineic.ledger import Ledger, MemoryLedger, Record, UpdateFailed
+from onlineic.marginals import BoundMarginal, Marginal
 from onlineic.noise import Noise, SystemNoise
 from onlineic.partitions import derived, one_way
 from onlineic.planning import Plan, SparseName, session_plan, textbook_plan
-from onlineic.queries import Measurement, Query
+from onlineic.queries import Believed, Measurement, Query
 from onlineic.sparse import NumericSparse
 from onlineic.updates import MultiplicativeWeights, UpdateRule
 
@@ -114,7 +117,7 @@ class OnlineIC:
         ledger: Ledger | None = None,
         noise: Noise | None = None,
     ) -> None:
-        _check_types(data, budget, update)
+        check_types(data, budget, update)
         plan = session_plan(
             data.domain,
             data.n,
@@ -164,7 +167,7 @@ class OnlineIC:
             If alpha is infeasible; the message names the least feasible one.
         """
         budget = Budget(epsilon, delta)
-        _check_types(data, budget, update)
+        check_types(data, budget, update)
         plan = textbook_plan(
             data.domain,
             data.n,
@@ -188,7 +191,7 @@ class OnlineIC:
         ledger: Ledger | None,
         noise: Noise | None,
     ) -> None:
-        _check_choices(exhausted, ledger, noise)
+        check_choices(exhausted, ledger, noise)
         self._data = data
         self._budget = budget
         self._plan = plan
@@ -251,7 +254,9 @@ class OnlineIC:
             self._curator.check_unsealed()  # here, because a generator may have asked on its own
             return self._stream(bound)
 
-    def _bound(self, query: Any) -> Query:
+    def _bound(self, query: Any) -> Query | BoundMarginal:
+        if type(query) is Marginal:
+            return query.bind(self._data.domain)
         if type(query) in (Expression, Query):  # a subclass could bring a `total` that looks at the counts
             bound: Query = query.bind(self._data.domain, self._sparse.grid_bits)
         elif isinstance(query, np.ndarray):
@@ -265,13 +270,18 @@ class OnlineIC:
             raise InvalidQueryError("query must be supported by the hypothesis, got one that is not.")
         return bound
 
-    def _stream(self, queries: Sequence[Query]) -> list[Answer]:
-        """Answer bound queries in order, testing in chunks between two hits."""
+    def _stream(self, questions: Sequence[Query | BoundMarginal]) -> list[Answer]:
+        """Answer bound queries in order, testing in chunks between two hits; cross tables one by one."""
         answers: list[Answer] = []
         chunk = CHUNK
-        while len(answers) < len(queries):
+        while len(answers) < len(questions):
             start = len(answers)
-            self._chunk(queries[start : start + chunk], answers)
+            question = questions[start]
+            if isinstance(question, BoundMarginal):
+                answers.append(self._cross_table(question))
+                continue
+            run = itertools.takewhile(lambda one: isinstance(one, Query), questions[start : start + chunk])
+            self._chunk([query for query in run if isinstance(query, Query)], answers)
             taken = len(answers) - start
             chunk = min(2 * chunk, LARGEST_CHUNK) if taken >= chunk else max(CHUNK, 2 * taken)
         return answers
@@ -302,16 +312,51 @@ class OnlineIC:
             else:
                 answers.append(self._without_test(query, state))
 
+    def _cross_table(self, table: BoundMarginal) -> Answer:
+        """Answer a cross table: tested by its largest cell gap, measured as a whole."""
+        state, n = self._state, self._data.n
+        known = self._memory.recall_table(table.key, state.version)
+        if known is not None:
+            return self._answer(known.value.copy(), "repeat", known.error_bound)
+        believed = state.hypothesis
+        if not isinstance(believed, Believed):
+            raise InvalidQueryError("a marginal must be asked of a hypothesis with blocks, got one without.")
+        blocks = np.clip(believed.blocks(table.partition), 0.0, 1.0)
+        if not np.isfinite(blocks).all():
+            raise InvalidParameterError(
+                "hypothesis must evaluate to finite numbers, got another one; mend the update rule."
+            )
+        guesses = tuple(np.rint(n * blocks).astype(np.int64).tolist())
+        guess = table.table(np.array(guesses) / n)
+        if not self._curator.cover_table(table.partition):
+            if self._exhausted == "raise":
+                raise SessionExhaustedError(self._used_up())
+            return self._answer(guess, "untested", math.inf)
+        measurement = self._curator.test_table(table, guesses)
+        if measurement is None:
+            answer = self._answer(guess, "easy", self._sparse.easy_radius(self._plan.beta))
+        else:
+            self._learn((measurement,))
+            radius = self._sparse.hard_radius(table.partition, self._plan.beta)
+            worst = self._sparse.hard_radius(table.partition, 0.1 * self._plan.beta, self._paid)
+            self._worst_number = max(self._worst_number, worst)
+            answer = self._answer(table.table(measurement.values), "hard", radius)
+        self._memory.remember_table(table.key, answer, state.version)
+        return answer
+
+    def _used_up(self) -> str:
+        return (
+            f"hard answers must be left, got none after {self._counts['hard']}; "
+            "open a session with a larger budget, or exhausted='untested'."
+        )
+
     def _payable(self, tested: list[Query]) -> list[Query]:
         """Return the queries whose tests are paid for."""
         covered = self._curator.cover(tested)
         if all(covered):
             return tested
         if self._exhausted == "raise":
-            raise SessionExhaustedError(
-                f"hard answers must be left, got {self._counts['hard']} of {self._paid} used; "
-                "open a session with a larger budget, or exhausted='untested'."
-            )
+            raise SessionExhaustedError(self._used_up())
         return [query for query, paid in zip(tested, covered, strict=True) if paid]
 
     def _learn(self, released: tuple[Measurement, ...]) -> None:
@@ -386,7 +431,7 @@ class OnlineIC:
         (guess,) = grid_guesses(state.hypothesis, [query], self._data.n)
         return self._answer(guess / (self._data.n << query.grid_bits), "untested", math.inf)
 
-    def _answer(self, value: float, status: Status, bound: float) -> Answer:
+    def _answer(self, value: Any, status: Status, bound: float) -> Answer:
         self._counts[status] += 1
         return Answer(value, self._data.n * value, status, bound, self._private)
 
@@ -452,29 +497,3 @@ class OnlineIC:
 
     def __deepcopy__(self, memo: object) -> NoReturn:
         raise TypeError("OnlineIC cannot be copied: its budget would be copied too.")
-
-
-def _check_types(data: object, budget: object, update: object) -> None:
-    if not isinstance(data, PrivateData):
-        raise InvalidParameterError(
-            f"data must be a PrivateData, got a {type(data).__name__}; write PrivateData.from_records(...)."
-        )
-    if not isinstance(budget, Budget):
-        raise InvalidParameterError(
-            f"budget must be a Budget, got a {type(budget).__name__}; write Budget(epsilon=1.0, delta=1e-9)."
-        )
-    if update is not None and not isinstance(update, UpdateRule):
-        raise InvalidParameterError(
-            f"update must be an UpdateRule, got a {type(update).__name__}; write MultiplicativeWeights()."
-        )
-
-
-def _check_choices(exhausted: object, ledger: object, noise: object) -> None:
-    if not isinstance(exhausted, str) or exhausted not in ("untested", "raise"):
-        raise InvalidParameterError(
-            f"exhausted must be 'untested' or 'raise', got exhausted={exhausted!r:.60}."
-        )
-    if ledger is not None and not isinstance(ledger, Ledger):
-        raise InvalidParameterError(f"ledger must be a Ledger or None, got a {type(ledger).__name__}.")
-    if noise is not None and not isinstance(noise, Noise):
-        raise InvalidParameterError(f"noise must be a Noise or None, got a {type(noise).__name__}.")

@@ -116,6 +116,18 @@ class NumericSparse(abc.ABC):
         """
 
     @abc.abstractmethod
+    def step_table(
+        self, state: SparseState, largest_gap: int, noise: Noise
+    ) -> tuple[SparseState, Hit | None]:
+        """Test a cross table by max_i |gap_i| over its cells: an easy answer certifies all of them.
+
+        Parameters
+        ----------
+        largest_gap : int
+            Units 1/(n 2^K); replacing one record moves it by at most one count. PRIVATE.
+        """
+
+    @abc.abstractmethod
     def measure(
         self, hit: Hit, target: Query | Partition, guess: int, counts: int | Ints, noise: Noise
     ) -> Measurement:

@@ -241,16 +241,9 @@ class ExponentialSparse(NumericSparse):
             return state, len(gaps), None
         return state, index // 2, Hit(side=-1 if index % 2 else 1, excess=excess)
 
-    def step_marginal(
+    def step_table(
         self, state: SparseState, largest_gap: int, noise: Noise
     ) -> tuple[SparseState, Hit | None]:
-        """Test v = max_i |gap_i| of a partition's blocks on one side; an easy answer certifies all blocks.
-
-        Parameters
-        ----------
-        largest_gap : int
-            Units 1/(n 2^grid_bits). PRIVATE. It moves by at most one count.
-        """
         state, _, excess = self._first(state, (largest_gap,), 1 << self.grid_bits, noise)
         return state, None if excess is None else Hit(excess=excess)
 

@@ -259,6 +259,11 @@ class GumbelSparse(NumericSparse):
             start += 1
         return state, len(excesses), None
 
+    def step_table(
+        self, state: SparseState, largest_gap: int, noise: Noise
+    ) -> tuple[SparseState, Hit | None]:
+        return self.step(state, largest_gap, 1 << self.grid_bits, noise)
+
     def measure(
         self, hit: Hit, target: Query | Partition, guess: int, counts: int | Ints, noise: Noise
     ) -> Measurement:

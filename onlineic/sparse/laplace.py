@@ -312,6 +312,16 @@ class LaplaceSparse(NumericSparse):
             return state, index // 2, Hit(side=-1 if index % 2 else 1)
         return state, index, Hit()
 
+    def step_table(
+        self, state: SparseState, largest_gap: int, noise: Noise
+    ) -> tuple[SparseState, Hit | None]:
+        if state.hits >= self.cutoff:
+            raise SessionExhaustedError(f"LaplaceSparse must not be asked after its {self.cutoff} hits.")
+        state, index = _compare(
+            state, [largest_gap], self.threshold, self.threshold_scale, self.query_scale, noise
+        )
+        return state, None if index else Hit()
+
     def measure(
         self, hit: Hit, target: Query | Partition, guess: int, counts: int | Ints, noise: Noise
     ) -> Measurement:
