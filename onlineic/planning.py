@@ -61,6 +61,8 @@ class Plan:
         Failure probability of the accuracy statements.
     max_queries : int
         Q, the length of the stream that `error_bound` speaks of. Privacy does not depend on it.
+    hard_answers : int
+        c, hard answers planned for; false hits may use up more than that, and are paid for too.
     error_bound : float
         Bound on every easy answer of the first Q queries at once, and with a certificate on every answer,
         with probability 1 - beta.
@@ -79,6 +81,7 @@ class Plan:
     alpha: float
     beta: float
     max_queries: int
+    hard_answers: int
     error_bound: float
     certified: bool
     textbook: bool = False
@@ -150,6 +153,7 @@ def textbook_plan(
         alpha=accuracy.alpha,
         beta=beta,
         max_queries=max_queries,
+        hard_answers=accuracy.cutoff,
         error_bound=accuracy.error_bound,
         certified=True,
         textbook=True,
@@ -202,6 +206,8 @@ def session_plan(
         raise InvalidParameterError(
             f"alpha must be None with hard_answers or threshold, got alpha={alpha}; it settles both."
         )
+    if threshold is not None:
+        threshold = checked_real("threshold", threshold, above=0.0, below=1.0)
     if release is None:
         fits = update is None or isinstance(update, MaximumEntropy)
         gumbel = sparse is None or sparse == "gumbel" or isinstance(sparse, GumbelSparse)
@@ -242,6 +248,9 @@ def session_plan(
     one_way = None
     if isinstance(mechanism, GumbelSparse) and share > 0:
         one_way = one_way_tables(mechanism, domain, share)
+    easy = mechanism.easy_radius(0.9 * beta, max_queries)
+    # numbers all have one scale, known now; the bound of a block sum is known when it is released
+    number = 0.0 if partition else mechanism.margins(max_queries, beta, cutoff)[2]
     relied = mechanism.threshold / (n << mechanism.grid_bits) / 2.0  # as the book: threshold 2 alpha
     return Plan(
         sparse=mechanism,
@@ -249,7 +258,8 @@ def session_plan(
         alpha=relied,
         beta=beta,
         max_queries=max_queries,
-        error_bound=mechanism.easy_radius(0.9 * beta, max_queries),
+        hard_answers=cutoff,
+        error_bound=max(easy, number),
         certified=False,
         partitions=PartitionRule() if partition else None,
         one_way=one_way,
@@ -312,6 +322,7 @@ def _certified_plan(
         alpha=alpha,
         beta=beta,
         max_queries=max_queries,
+        hard_answers=max(1, math.floor(bound_of(alpha))),
         error_bound=alpha + hit + miss,
         certified=True,
     )

@@ -346,7 +346,7 @@ class OnlineIC:
 
     def _used_up(self) -> str:
         return (
-            f"hard answers must be left, got none after {self._counts['hard']}; "
+            f"hard answers must be left, got {self._counts['hard']} of {self._paid} used; "
             "open a session with a larger budget, or exhausted='untested'."
         )
 

@@ -35,7 +35,12 @@ ROWS = (
 ROW = {module: row for row, modules in enumerate(ROWS) for module in modules}
 
 READERS = {"curator", "offline", "baselines", "evaluate", "audit"}  # may read private counts
-IMPORTERS = READERS | {"session", "cli", "__init__"}  # may build a PrivateData, or hand the name on
+IMPORTERS = READERS | {
+    "_opening",
+    "session",
+    "cli",
+    "__init__",
+}  # may build a PrivateData, or hand the name on
 RANDOM_MODULES = {"noise", "_samplers"}
 RANDOMNESS = ("random", "secrets", "numpy.random", "os.urandom", "os.getrandom", "scipy.stats")
 DETOURS = ("__import__", "builtins.__import__", "importlib", "runpy", "sys.modules", "eval", "exec")

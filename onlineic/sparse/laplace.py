@@ -255,7 +255,7 @@ class LaplaceSparse(NumericSparse):
         if alpha is not None:
             drawn = scale_at_least(scales.threshold * (1 << bits)) / (1 << bits)
             margin = sparse_margin(hard_answers, tests, float(drawn), 0.9 * beta)
-            wanted = checked_real("alpha", alpha, above=0.0) * n + margin + 1.0
+            wanted = checked_real("alpha", alpha, above=0.0) * n + margin
         elif threshold is not None:
             wanted = checked_real("threshold", threshold, above=0.0) * n
         else:

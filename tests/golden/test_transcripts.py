@@ -43,7 +43,7 @@ def opened(golden):
     if golden["mode"] == "textbook":
         return ic.OnlineIC.textbook(data, noise=noise, **settings), noise
     budget = ic.Budget(settings.pop("epsilon"), settings.pop("delta", 0.0))
-    return ic.OnlineIC(data, budget, noise=noise, **settings), noise
+    return ic.OnlineIC(data, budget, noise=noise, sparse="laplace", **settings), noise
 
 
 def played(golden):
@@ -138,6 +138,7 @@ def test_the_scales_of_one_easy_one_hard_and_one_more_test_are_those_of_the_book
         ic.Budget(1.0),
         hard_answers=10,
         threshold=0.2,
+        sparse="laplace",
         noise=(noise := ScriptedNoise([0] * 6)),
     )
     statuses = [session.answer(QUERIES[name]).status for name in ("a=0", "a=3", "a=1,b=0")]

@@ -31,7 +31,12 @@ def neighbours():
     sessions = []
     for table in (counts, other):
         session = ic.OnlineIC(
-            PrivateData(table, DOMAIN), ic.Budget(1.0), hard_answers=3, threshold=0.1, noise=SimulatedNoise(4)
+            PrivateData(table, DOMAIN),
+            ic.Budget(1.0),
+            hard_answers=3,
+            threshold=0.1,
+            sparse="laplace",
+            noise=SimulatedNoise(4),
         )
         session.answer_many([ic.where(a=0), ic.where(a=1, b="y")])
         sessions.append(session)

@@ -35,7 +35,13 @@ tables = st.lists(st.integers(0, 50_000), min_size=6, max_size=6).filter(any)
 def opened(counts, rule, seed):
     data = PrivateData(np.array(counts), DOMAIN)
     return ic.OnlineIC(
-        data, ic.Budget(5.0), hard_answers=15, threshold=0.05, update=rule, noise=SimulatedNoise(seed)
+        data,
+        ic.Budget(5.0),
+        hard_answers=15,
+        threshold=0.05,
+        update=rule,
+        sparse="laplace",
+        noise=SimulatedNoise(seed),
     )
 
 
@@ -163,7 +169,13 @@ def test_replay_from_a_prior_starts_there():
     prior = ic.Histogram(DOMAIN, [1, 2, 3, 4, 5, 6])
     data = PrivateData(np.array([50_000, 0, 0, 0, 0, 9]), DOMAIN)
     session = ic.OnlineIC(
-        data, ic.Budget(5.0), hard_answers=5, threshold=0.05, prior=prior, noise=SimulatedNoise(0)
+        data,
+        ic.Budget(5.0),
+        hard_answers=5,
+        threshold=0.05,
+        prior=prior,
+        sparse="laplace",
+        noise=SimulatedNoise(0),
     )
     session.answer_many([ic.where(a=a) for a in range(3)])
     again = replay(session.transcript, DOMAIN, session.plan.update, session.plan.alpha, prior)

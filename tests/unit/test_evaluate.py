@@ -77,7 +77,9 @@ def test_noise_is_paired_by_seed_and_a_rule_never_sees_what_stands_beside_it():
     rules = {"mw": MultiplicativeWeights(), "twin": MultiplicativeWeights(), "perceptron": Perceptron()}
     traces = compare(table(), BUDGET, STREAM, rules, seeds=[0, 5], **options)
     mw, twin, _ = traces[:3]
-    alone = compare(table(), BUDGET, STREAM, {"mw": None}, seeds=[5], baselines=False, **options)
+    alone = compare(
+        table(), BUDGET, STREAM, {"mw": MultiplicativeWeights()}, seeds=[5], baselines=False, **options
+    )
     later = next(one for one in traces if one.seed == 5 and one.label == "mw")
 
     assert np.array_equal(mw.errors, twin.errors)

@@ -235,10 +235,10 @@ class TestStep:
     def test_a_marginal_is_tested_on_one_side(self):
         sparse = small(number_scale=Fraction(8))
         noise = ScriptedNoise([2, 3, 4])
-        state, hit = sparse.step_marginal(sparse.init(), 100, noise)
+        state, hit = sparse.step_table(sparse.init(), 100, noise)
 
         assert hit is None
-        assert sparse.step_marginal(state, 100, noise)[1] == Hit(side=0, excess=0)
+        assert sparse.step_table(state, 100, noise)[1] == Hit(side=0, excess=0)
 
     def test_no_query_no_noise(self):
         sparse, none = small(), np.array([], np.int64)

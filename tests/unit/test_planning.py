@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import onlineic as ic
+from onlineic._calibration import session_grid_bits
 from onlineic.bounds import numeric_sparse_alpha, numeric_sparse_scales, sparse_margin
 from onlineic.errors import InfeasibleAccuracyError, InvalidDataError, InvalidParameterError
 from onlineic.noise import Noise, SimulatedNoise
-from onlineic.planning import practical_plan, session_grid_bits, textbook_plan
+from onlineic.planning import session_plan, textbook_plan
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "oracle.csv"
 DOMAIN = ic.Domain.of(x=1024)
@@ -49,8 +50,9 @@ def textbook(domain=DOMAIN, n=10**6, epsilon=1.0, delta=0.0, update=None, **sett
 
 
 def practical(domain=DOMAIN, n=10**6, epsilon=1.0, delta=0.0, update=None, **settings):
-    return practical_plan(
-        domain, n, ic.Budget(epsilon, delta), update or ic.MultiplicativeWeights(), **settings
+    update = update or ic.MultiplicativeWeights()
+    return session_plan(
+        domain, n, ic.Budget(epsilon, delta), update=update, **({"sparse": "laplace"} | settings)
     )
 
 
@@ -232,7 +234,6 @@ def test_an_infeasible_alpha_names_the_nearest_feasible_one(make, n, epsilon, de
 @pytest.mark.parametrize(
     "wrong",
     [
-        {},
         {"alpha": 0.1, "hard_answers": 3},
         {"alpha": 0.1, "threshold": 0.2},
         {"alpha": 1.0},
