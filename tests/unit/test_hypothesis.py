@@ -295,9 +295,9 @@ def test_steps_beyond_the_range_of_exp_stay_finite_and_can_be_undone(step):
 def test_a_faint_prior_cell_survives_a_trip_to_the_bottom():
     """Log-weights are first taken from linear cells: none of them may be subnormal by then."""
     domain = Domain.of(x=2)
-    query = where(x=0).bind(domain)
+    query = where(x=1).bind(domain)  # kept as written: the steps fall on the faint cell itself
     faint = 2 * module.MIN_PRIOR
-    histogram = Histogram(domain, [faint, 1.0])
+    histogram = Histogram(domain, [1.0, faint])
     for step in (-499.9, -499.9, 499.9, 499.9, -math.log(faint)):
         histogram = histogram.tilted(query, step)
 
