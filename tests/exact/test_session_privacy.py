@@ -17,7 +17,7 @@ import onlineic as ic
 from onlineic.data import PrivateData
 from onlineic.ledger import Easy, Hard
 from onlineic.noise import Noise, scale_at_least
-from onlineic.planning import practical_plan
+from onlineic.planning import session_plan
 from onlineic.queries import Measurement
 from onlineic.sparse import LaplaceSparse
 
@@ -92,7 +92,9 @@ def play(setting, counts, director):
     domain, n = ic.Domain.of(x=size), int(sum(counts))
     budget = ic.Budget(setting.epsilon)
     rule = ic.MultiplicativeWeights(rate=0.7)
-    plan = practical_plan(domain, n, budget, rule, hard_answers=setting.cutoff, threshold=0.5)
+    plan = session_plan(
+        domain, n, budget, update=rule, sparse="laplace", hard_answers=setting.cutoff, threshold=0.5
+    )
     sparse = LaplaceSparse(
         n=n,
         epsilon=setting.epsilon,
