@@ -33,6 +33,7 @@ def test_the_numbers_have_laplace_noise_of_the_stated_scale():
         hard_answers=cutoff,
         threshold=1e-9,
         update=ic.MultiplicativeWeights(rate=1e-9),
+        sparse="laplace",
         noise=SimulatedNoise(11),
     )
     intervals = [(low, high) for low in range(1, size - 20) for high in range(low + 20, size - 1)]
@@ -72,6 +73,7 @@ def first_answers(gap_scales, sessions, seed):
             ic.Budget(epsilon),
             hard_answers=cutoff,
             threshold=threshold,
+            sparse="laplace",
             noise=noise,
         )
         answer = session.answer(ic.where(x=0))
@@ -171,6 +173,7 @@ def test_certified_sessions_fail_no_more_often_than_beta_and_are_not_far_from_th
             alpha=0.12,
             beta=beta,
             max_queries=28,
+            sparse="laplace",
             noise=noise,
         )
         asked = [ic.where(x=ic.between(low, high)) for low in range(size) for high in range(low, size)][:28]
