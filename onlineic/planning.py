@@ -43,6 +43,7 @@ MOST_HARD = 10**9
 MOST_ALPHA = 1.0 - 1e-9
 NO_BOUND = 1e15  # hard answers that no budget can pay, where a rule has no T at this alpha
 LEAST, MOST = 1e-100, 2**63 - 1
+MOST_WISH = 1e6  # the solvers look no further
 ONE_WAY_SHARE = Fraction(1, 10)  # of the budget, for the one-way marginals that a session opens with
 
 
@@ -117,6 +118,8 @@ def textbook_plan(
     threshold is 2 alpha; the closed formula printed in Algorithm 11 agrees with it at the least alpha only.
     """
     _check_common(n, budget, max_queries, beta)
+    if alpha is not None:
+        alpha = checked_real("alpha", alpha, above=0.0, at_most=MOST_WISH)
     accuracy_of = _bound_of(update := _for_stream(update, max_queries, n), domain)
     if accuracy_of is None:
         raise InvalidParameterError(
@@ -310,7 +313,7 @@ def _certified_plan(
         while high / low > 1.0002:
             middle = math.sqrt(low * high)
             low, high = (low, middle) if feasible(middle) else (middle, high)
-        least = next(alpha for digits in (4, 5, 6, 17) if feasible(alpha := _rounded_up(high, digits)))
+        least = next(shown for digits in (4, 5, 6, 17) if feasible(shown := _rounded_up(high, digits)))
         raise InfeasibleAccuracyError(
             f"alpha must be >= {least} at n={n}, epsilon={budget.epsilon}, delta={budget.delta}, got "
             f"alpha={alpha}; raise alpha, epsilon or n, or give hard_answers."

@@ -226,6 +226,7 @@ def test_an_infeasible_alpha_names_the_nearest_feasible_one(make, n, epsilon, de
         return
     least = float(named[1])
 
+    assert "got alpha=0.0001;" in str(refused.value)
     assert least == make(alpha=least, **settings).alpha
     with pytest.raises(InfeasibleAccuracyError):
         make(alpha=least * 0.9, **settings)  # floor T may take a little less than the real T
