@@ -6,7 +6,7 @@ from typing import Any, Literal, final
 
 import attrs
 
-from onlineic.accounting import Budget, Charge, gaussian_charge
+from onlineic.accounting import Budget
 from onlineic.domain import Domain
 from onlineic.errors import InvalidParameterError
 from onlineic.queries import GRID_BITS
@@ -20,38 +20,74 @@ from onlineic.sparse import (
 )
 
 __all__ = [
-    "OneWayTables",
+    "Shares",
     "SparseName",
     "calibrated",
     "chosen",
-    "default_hard_answers",
-    "one_way_tables",
+    "default_numbers",
+    "default_shares",
     "session_grid_bits",
 ]
 
 SparseName = Literal["gumbel", "exponential", "laplace"]
+LEAST_PAIR_SHARE = 0.2  # below, noisier pair tables than tests can use
+PARTITION_FALSE_HITS = 0.5  # a false hit still brings a table
 PARTITION_RATIO = Fraction(1)  # sigma / b of a table: tests and tables of about equal noise
 
 
 @final
 @attrs.frozen
-class OneWayTables:
-    """The one-way marginals that a session opens with: their noise in records, and their charge."""
+class Shares:
+    """How a default partition session divides its capacity, and how finely it cuts.
 
-    sigma: int
-    charge: Charge
-
-
-def default_hard_answers(domain: Domain, n: int, budget: Budget, max_queries: int, *, partition: bool) -> int:
-    """Return c for a session that names neither an accuracy nor a number of hard answers.
-
-    More attributes hold more to learn, more records and a larger budget allow finer answers; too few hard
-    answers leave the rest untested, a few too many cost ten or twenty per cent of noise. Numbers teach less
-    than tables, so more are planned. Found by experiment, not proven to be best.
+    Attributes
+    ----------
+    hard_answers : int
+        c, planned true hard answers.
+    one_way, pairs : Fraction
+        Shares of the opening tables; the rest pays hard answers.
+    parts : int
+        Equal parts into which a long ordered attribute is cut.
+    misfit : float
+        At what 2 loss / blocks the fit of the opening tables stops: below, it fits their noise.
     """
-    tables: float = 17.0 * (n * budget.epsilon / 5e4) ** 0.45 * math.sqrt(len(domain.names) / 6.0)
-    planned = math.ceil(tables if partition else 5.0 * tables)
-    return min(max_queries, max(4, planned))
+
+    hard_answers: int
+    one_way: Fraction
+    pairs: Fraction
+    parts: int
+    misfit: float
+
+
+def default_shares(n: int, budget: Budget, max_queries: int, hard_answers: int | None) -> Shares:
+    """Return the shares for a budget, from n epsilon alone; found by experiment, not proven to be best.
+
+    Large n epsilon resolves more than two-way tables hold, so more goes to hard answers and finer cuts. A
+    wish for more hard answers takes their price from the tables.
+    """
+    size = n * budget.epsilon / 5e4
+    planned = min(max_queries, max(2, round(10.0 / 3.0 * size**0.8)))
+    tests = min(0.4, max(0.1, 0.25 * size**0.45))
+    if hard_answers is not None:
+        tests = min(0.9, max(0.1, tests * hard_answers / planned))
+    one_way = min(0.1, 1.0 - tests)
+    pairs = 1.0 - one_way - tests
+    return Shares(
+        hard_answers=planned if hard_answers is None else hard_answers,
+        one_way=Fraction(round(one_way * 1000), 1000),
+        pairs=Fraction(round(pairs * 1000), 1000) if pairs >= LEAST_PAIR_SHARE else Fraction(0),
+        parts=int(min(32.0, max(4.0, round(24.0 * math.sqrt(size))))),
+        misfit=min(0.7, max(0.55, 0.55 + 0.1 * math.log2(0.4 / size))),
+    )
+
+
+def default_numbers(n: int, budget: Budget, domain: Domain, max_queries: int) -> int:
+    """Return c for a session that releases numbers and names neither an accuracy nor c.
+
+    One number teaches little: many are planned. Found by experiment, not proven to be best.
+    """
+    planned: float = 85.0 * (n * budget.epsilon / 5e4) ** 0.45 * math.sqrt(len(domain.names) / 6.0)
+    return min(max_queries, max(4, math.ceil(planned)))
 
 
 def chosen(
@@ -102,18 +138,10 @@ def calibrated(
     if name == "exponential":
         return ExponentialSparse.calibrated(budget, **common)
     ratio = PARTITION_RATIO if partition else Fraction(2)
-    return GumbelSparse.calibrated(budget, **common, ratio=ratio, partition=partition, reserved=reserved)
-
-
-def one_way_tables(mechanism: GumbelSparse, domain: Domain, share: Fraction) -> OneWayTables:
-    """Return the least noise with which all one-way marginals cost at most their share."""
-    most = math.floor(share * mechanism.capacity)
-    squared = 2 * len(domain.names)  # one record moves between two cells of every marginal
-    sigma = max(1, math.floor(math.sqrt(float(mechanism.order) * squared * 2**40 / (2.0 * most))))
-    while gaussian_charge(mechanism.order, Fraction(sigma), squared) > most:
-        sigma += 1
-    ticks = gaussian_charge(mechanism.order, Fraction(sigma), squared)
-    return OneWayTables(sigma, Charge(Fraction(ticks), "one-way marginals"))
+    false_hits = PARTITION_FALSE_HITS if partition else None
+    return GumbelSparse.calibrated(
+        budget, **common, ratio=ratio, partition=partition, reserved=reserved, false_hits=false_hits
+    )
 
 
 def session_grid_bits(n: int) -> int:

@@ -274,6 +274,7 @@ def descend(
     evaluations: int = 30,
     kl_weight: float = 0.0,
     tolerance: float = 1e-4,
+    enough: float = 0.0,
 ) -> tuple[Floats, Floats, int]:
     """Minimise ``sum (m - observed)^2 / (2 variance) + kl_weight KL(h || prior)`` over potentials of h.
 
@@ -288,7 +289,7 @@ def descend(
         First potentials, noisy masses, variances of their noise.
     step : float
         First step, in units of variance; it grows by 3 % an iteration.
-    evaluations, kl_weight, tolerance
+    evaluations, kl_weight, tolerance, enough
         As in `fit`; four evaluations in a row that lower the loss by less than the share `tolerance` end it.
 
     Returns
@@ -320,7 +321,7 @@ def descend(
                 step, t = step / 2, 1.0
                 _, y, masses = best
                 x = y
-        if flat >= 4:
+        if flat >= 4 or 2 * best[0] <= enough * len(observed):
             break
         gradient = (masses - observed) / variance
         if kl_weight:
@@ -344,6 +345,7 @@ def fit(
     evaluations: int = 30,
     kl_weight: float = 0.0,
     tolerance: float = 1e-4,
+    enough: float = 0.0,
 ) -> Fit:
     """The distribution near the entropy maximiser, relative to `prior`, among those that fit `tables`.
 
@@ -360,6 +362,8 @@ def fit(
         Weight >= 0 of ``KL(h || prior)``; a positive one makes the optimum unique, whatever the path.
     tolerance : float, optional
         Share of `descend`; 0 goes on for as long as the loss falls.
+    enough : float, optional
+        Stop once twice the loss is this share of the number of blocks; 1 is what the truth expects.
 
     Raises
     ------
@@ -389,6 +393,7 @@ def fit(
         evaluations=evaluations,
         kl_weight=kl_weight,
         tolerance=tolerance,
+        enough=enough,
     )
     ratio, _ = domain.weigh(theta)
     return Fit(

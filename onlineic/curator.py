@@ -24,6 +24,7 @@ from onlineic.hypothesis import Hypothesis
 from onlineic.ledger import Easy, Hard, Ledger, Opened
 from onlineic.marginals import BoundMarginal
 from onlineic.noise import Noise
+from onlineic.opening import Opening
 from onlineic.partitions import Pairs, PartitionRule, one_way, pairs_of
 from onlineic.queries import Measurement, Partition, Query
 from onlineic.sparse import NumericSparse, SparseState
@@ -192,35 +193,25 @@ class Curator:
         self._state = state
         return measurement
 
-    def measure_tables(
-        self, targets: Sequence[Partition], sigma: int, charge: Charge
-    ) -> tuple[Measurement, ...]:
+    def measure_tables(self, opening: Opening) -> tuple[Measurement, ...]:
         """Release partitions with discrete Gaussian noise before the first query, in one charge.
-
-        Parameters
-        ----------
-        sigma : int
-            Scale of the noise, records.
-        charge : Charge
-            Of all of them together: replacing one record moves it between two blocks of each.
 
         Raises
         ------
         SessionSealedError
             As in `test`.
         """
-        self._ledger.reserve(charge)
-        return self._guarded(lambda: self._measured_tables(targets, sigma, charge))
+        self._ledger.reserve(opening.charge)
+        return self._guarded(lambda: self._measured_tables(opening))
 
-    def _measured_tables(
-        self, targets: Sequence[Partition], sigma: int, charge: Charge
-    ) -> tuple[Measurement, ...]:
+    def _measured_tables(self, opening: Opening) -> tuple[Measurement, ...]:
         n = self._data.n
         released = []
-        for target in targets:
+        for target, sigma in zip(opening.targets, opening.sigmas, strict=True):
             noisy = self._data.exact_counts(target) + self._noise.discrete_gaussian(sigma, target.blocks)
             released.append(Measurement(target, noisy / n, sigma / n))
-        self._ledger.commit(Opened(tuple(released), charge))
+            self._pairs |= pairs_of(target)
+        self._ledger.commit(Opened(tuple(released), opening.charge))
         return tuple(released)
 
     def _guarded(self, private: Callable[[], T]) -> T:

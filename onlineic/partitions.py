@@ -88,14 +88,19 @@ class PartitionRule:
         for axis, attribute in enumerate(domain.attributes):
             if axis in classes:
                 continue
-            parts = self._parts(attribute)
+            parts = self.parts_of(attribute)
             pairs = sum((min(axis, held), max(axis, held)) not in measured for held in classes)
             if pairs and parts > 1 and blocks * parts <= self.blocks:
                 key = (pairs / math.log2(parts), -parts, -axis)
                 best = key if best is None else max(best, key)
         return None if best is None else -best[2]
 
-    def _parts(self, attribute: Attribute) -> int:
+    def table(self, domain: Domain, axes: tuple[int, ...]) -> Partition:
+        """Return the coarse table of these attributes, as cut for no query in particular."""
+        return Partition(domain, axes, tuple(self._classes(domain.attributes[axis], None) for axis in axes))
+
+    def parts_of(self, attribute: Attribute) -> int:
+        """Return how many parts an attribute has where no query cuts it."""
         fine = isinstance(attribute, Categorical) or attribute.size <= self.fine
         return attribute.size if fine else self.parts
 

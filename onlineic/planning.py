@@ -1,6 +1,6 @@
 """The public parameters of a session, settled from public facts alone before the data are touched.
 
-With neither an accuracy nor a number of hard answers given, `default_hard_answers` and the choice of the
+With neither an accuracy nor a number of hard answers given, the shares and the choice of the
 mechanism are rules found by experiment (`experiments/README.md`): they depend on n, the domain, the budget
 and the length of the stream, never on the data.
 """
@@ -14,12 +14,11 @@ from typing import Any, Literal, final
 import attrs
 
 from onlineic._calibration import (
-    OneWayTables,
     SparseName,
     calibrated,
     chosen,
-    default_hard_answers,
-    one_way_tables,
+    default_numbers,
+    default_shares,
     session_grid_bits,
 )
 from onlineic.accounting import Budget
@@ -31,9 +30,18 @@ from onlineic.errors import (
     checked_integer,
     checked_real,
 )
+from onlineic.hypothesis import Histogram, Hypothesis
+from onlineic.opening import Opening, opening_tables
 from onlineic.partitions import PartitionRule
 from onlineic.sparse import GumbelSparse, LaplaceSparse, NumericSparse
-from onlineic.updates import ExactBound, MaximumEntropy, MultiplicativeWeights, NeedsAccuracy, UpdateRule
+from onlineic.updates import (
+    ExactBound,
+    MaximumEntropy,
+    MultiplicativeWeights,
+    NeedsAccuracy,
+    Perceptron,
+    UpdateRule,
+)
 
 __all__ = ["Plan", "SparseName", "session_plan", "textbook_plan"]
 
@@ -44,7 +52,6 @@ MOST_ALPHA = 1.0 - 1e-9
 NO_BOUND = 1e15  # hard answers that no budget can pay, where a rule has no T at this alpha
 LEAST, MOST = 1e-100, 2**63 - 1
 MOST_WISH = 1e6  # the solvers look no further
-ONE_WAY_SHARE = Fraction(1, 10)  # of the budget, for the one-way marginals that a session opens with
 
 
 @final
@@ -73,8 +80,8 @@ class Plan:
         Whether answers carry the theorem's own bound, 3 alpha.
     partitions : PartitionRule or None
         Which partition a hard query releases; None: its number alone.
-    one_way : OneWayTables or None
-        One-way marginals released at the start; None: none are.
+    opening : Opening or None
+        Tables released at the start; None: none are.
     """
 
     sparse: NumericSparse
@@ -87,7 +94,7 @@ class Plan:
     certified: bool
     textbook: bool = False
     partitions: PartitionRule | None = None
-    one_way: OneWayTables | None = None
+    opening: Opening | None = None
 
 
 def textbook_plan(
@@ -171,7 +178,7 @@ def session_plan(
     update: Rule | None = None,
     sparse: SparseName | NumericSparse | None = None,
     release: Release | None = None,
-    prior: bool = False,
+    prior: Hypothesis | None = None,
     beta: float = 0.05,
     max_queries: int = 10_000,
     alpha: float | None = None,
@@ -189,8 +196,8 @@ def session_plan(
         `ExponentialSparse` that resolves smaller gaps.
     release : "answer" or "partition", optional
         None: partitions where `MaximumEntropy` can read them and delta > 0.
-    prior : bool
-        Whether a public start is given; otherwise partition sessions buy the one-way marginals.
+    prior : Hypothesis, optional
+        A public start; without one, partition sessions buy opening tables.
     alpha : float, optional
         With it, c = max(1, floor T(alpha)) and the threshold is alpha + a_hit: a certificate for all answers.
     hard_answers : int, optional
@@ -217,20 +224,27 @@ def session_plan(
         release = "partition" if fits and gumbel and budget.delta > 0.0 and alpha is None else "answer"
     if release not in ("answer", "partition"):
         raise InvalidParameterError(f"release must be 'answer' or 'partition', got release={release!r}.")
+    given = update
     if update is None:
         update = MaximumEntropy() if release == "partition" else MultiplicativeWeights()
     update = _for_stream(update, max_queries, n)
     if alpha is not None:
-        return _certified_plan(domain, n, budget, update, sparse, beta, max_queries, alpha)
+        return _certified_plan(domain, n, budget, update, sparse, prior, beta, max_queries, alpha)
     partition = release == "partition"
     if partition and budget.delta == 0.0:
         raise InvalidParameterError("delta must be > 0 for release='partition', got delta=0; use 'answer'.")
-    if hard_answers is None:
-        hard_answers = default_hard_answers(domain, n, budget, max_queries, partition=partition)
-    cutoff = checked_integer("hard_answers", hard_answers, at_least=1, at_most=MOST_HARD)
-    share = ONE_WAY_SHARE if partition and not prior and isinstance(update, MaximumEntropy) else Fraction(0)
+    if hard_answers is not None:
+        hard_answers = checked_integer("hard_answers", hard_answers, at_least=1, at_most=MOST_HARD)
+    shares = default_shares(n, budget, max_queries, hard_answers)
+    # tables are bought where the rule reads them all and nobody brings a start or a mechanism of his own
+    opens = partition and isinstance(update, MaximumEntropy) and prior is None
+    opens = opens and not isinstance(sparse, NumericSparse)
+    if partition:
+        cutoff = shares.hard_answers
+    else:
+        cutoff = hard_answers or default_numbers(n, budget, domain, max_queries)
     if isinstance(sparse, NumericSparse):
-        mechanism, share = sparse, Fraction(0)
+        mechanism = sparse
     else:
         name = chosen(sparse, cutoff, max_queries, budget, partition)
         mechanism = calibrated(
@@ -242,15 +256,20 @@ def session_plan(
             beta,
             threshold=threshold,
             partition=partition,
-            reserved=share,
+            reserved=shares.one_way + shares.pairs if opens else Fraction(0),
         )
     if partition and not isinstance(mechanism, GumbelSparse):
         raise InvalidParameterError(
             "sparse must be 'gumbel' for release='partition', got another; use release='answer'."
         )
-    one_way = None
-    if isinstance(mechanism, GumbelSparse) and share > 0:
-        one_way = one_way_tables(mechanism, domain, share)
+    rule = PartitionRule(parts=shares.parts)
+    opening = None
+    if opens and isinstance(mechanism, GumbelSparse):
+        opening = opening_tables(
+            mechanism, domain, rule, one_way_share=shares.one_way, pair_share=shares.pairs
+        )
+    if given is None and partition:
+        update = MaximumEntropy(misfit=shares.misfit)
     easy = mechanism.easy_radius(0.9 * beta, max_queries)
     # numbers all have one scale, known now; the bound of a block sum is known when it is released
     number = 0.0 if partition else mechanism.margins(max_queries, beta, cutoff)[2]
@@ -264,8 +283,8 @@ def session_plan(
         hard_answers=cutoff,
         error_bound=max(easy, number),
         certified=False,
-        partitions=PartitionRule() if partition else None,
-        one_way=one_way,
+        partitions=rule if partition else None,
+        opening=opening,
     )
 
 
@@ -275,6 +294,7 @@ def _certified_plan(
     budget: Budget,
     update: Rule,
     sparse: SparseName | NumericSparse | None,
+    prior: Hypothesis | None,
     beta: float,
     max_queries: int,
     alpha: float,
@@ -345,9 +365,17 @@ def _rounded_up(value: float, digits: int) -> float:
     return near if near >= value else float(f"{value * (1.0 + 10.0 ** (1 - digits)):.{digits}g}")
 
 
-def _bound_of(update: Rule, domain: Domain) -> Callable[[float], float] | None:
+def _bound_of(
+    update: Rule, domain: Domain, prior: Hypothesis | None = None
+) -> Callable[[float], float] | None:
     """Return alpha -> T(alpha) of a rule, or None where none is proven."""
-    exact = update.exact_update_bound if isinstance(update, ExactBound) else update.update_bound
+    exact: Callable[[Domain, float], float | None]
+    if prior is not None:  # a wrong prior takes longer to repair than the rule's own start
+        if not isinstance(update, (MultiplicativeWeights, Perceptron)) or not isinstance(prior, Histogram):
+            return None
+        exact = partial(update.exact_update_bound, prior=prior)
+    else:
+        exact = update.exact_update_bound if isinstance(update, ExactBound) else update.update_bound
     if exact(domain, 0.5) is None:
         return None
 

@@ -31,7 +31,7 @@ from onlineic.hypothesis import Hypothesis
 from onlineic.ledger import Ledger, MemoryLedger, Record, UpdateFailed
 from onlineic.marginals import BoundMarginal, Marginal
 from onlineic.noise import Noise, SystemNoise
-from onlineic.partitions import derived, one_way
+from onlineic.partitions import derived
 from onlineic.planning import Plan, SparseName, session_plan, textbook_plan
 from onlineic.queries import Believed, Measurement, Query
 from onlineic.sparse import NumericSparse
@@ -125,7 +125,7 @@ class OnlineIC:
             update=update,
             sparse=sparse,
             release=release,
-            prior=prior is not None,
+            prior=prior,
             beta=beta,
             max_queries=max_queries,
             alpha=alpha,
@@ -215,9 +215,8 @@ class OnlineIC:
         self._worst_number = 0.0  # largest bound of a hard answer, all of them at once
         if self._private:
             data.opened.append(budget)
-        if plan.one_way is not None:
-            tables = [one_way(data.domain, axis) for axis in range(len(data.domain.names))]
-            self._learn(self._curator.measure_tables(tables, plan.one_way.sigma, plan.one_way.charge))
+        if plan.opening is not None:
+            self._learn(self._curator.measure_tables(plan.opening))
 
     def answer(self, query: Expression | Query | Any) -> Answer:
         """Answer one query.

@@ -16,6 +16,7 @@ from onlineic.updates.base import UpdateRule
 
 __all__ = ["FittedHistogram", "MaximumEntropy"]
 
+CONVERGED_EVALUATIONS = 200  # limit of a first fit that is stopped by its misfit
 FIRST_EVALUATIONS = 100  # a fit without earlier potentials wants more
 SMALLEST = 1e-90  # of the mass of a cell: keeps every logarithm finite
 
@@ -85,6 +86,9 @@ class MaximumEntropy(UpdateRule[FittedHistogram]):
         Evaluations of a refit. 30 is a regulariser: fitting on fits the noise.
     kl_weight : float
         Weight of KL(h || prior); positive values make the optimum unique.
+    misfit : float, in [0, 1)
+        A first fit stops once 2 loss / blocks is this small: far below 1 the noise is fitted. 0: it stops
+        by the number of evaluations alone.
 
     Notes
     -----
@@ -94,10 +98,12 @@ class MaximumEntropy(UpdateRule[FittedHistogram]):
 
     evaluations: int = 30
     kl_weight: float = 0.0
+    misfit: float = 0.0
 
     def __attrs_post_init__(self) -> None:
         checked_integer("evaluations", self.evaluations, at_least=1)
         checked_real("kl_weight", self.kl_weight, at_least=0.0)
+        checked_real("misfit", self.misfit, at_least=0.0, below=1.0)
 
     def init(self, domain: Domain, prior: Hypothesis | None = None) -> FittedHistogram:
         if prior is None:
@@ -117,11 +123,13 @@ class MaximumEntropy(UpdateRule[FittedHistogram]):
         if len(tables) <= len(hypothesis.potentials):
             return hypothesis  # nothing new that can be fitted
         known = hypothesis.potentials
+        first = CONVERGED_EVALUATIONS if self.misfit else FIRST_EVALUATIONS
         fitted = fit(
             hypothesis.prior,
             tables,
             known,
-            evaluations=self.evaluations if known else max(self.evaluations, FIRST_EVALUATIONS),
+            evaluations=self.evaluations if known else max(self.evaluations, first),
+            enough=0.0 if known else self.misfit,
             kl_weight=self.kl_weight,
         )
         histogram = Histogram(hypothesis.domain, np.maximum(fitted.cells, SMALLEST))

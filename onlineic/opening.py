@@ -1,0 +1,111 @@
+"""The tables that a partition session buys before its first query: every pair of attributes, coarsely.
+
+Which tables, with what noise and at what charge is a function of the domain, n and the budget. They teach the
+hypothesis all two-way interactions at once, so that few queries are hard afterwards; and like every release
+they are charged before they are drawn.
+"""
+
+import itertools
+import math
+from fractions import Fraction
+from typing import final
+
+import attrs
+
+from onlineic.accounting import Charge, gaussian_charge
+from onlineic.domain import Domain
+from onlineic.partitions import PartitionRule, one_way
+from onlineic.queries import Partition
+from onlineic.sparse import GumbelSparse
+
+__all__ = ["Opening", "opening_tables", "pair_cover"]
+
+LARGEST_SIGMA = 2**26  # of the discrete Gaussian sampler
+MERGED_BLOCKS = 16  # small attributes share a table up to so many blocks
+Pair = tuple[int, ...]
+
+
+@final
+@attrs.frozen
+class Opening:
+    """Tables to release together, and what they cost.
+
+    Attributes
+    ----------
+    targets : tuple of Partition
+    sigmas : tuple of int
+        Scale of each one's discrete Gaussian noise, records.
+    charge : Charge
+        Of all of them: a replaced record moves between two blocks of each, so their costs
+        order * 2 / (2 sigma^2) add.
+    """
+
+    targets: tuple[Partition, ...]
+    sigmas: tuple[int, ...]
+    charge: Charge
+
+
+def opening_tables(
+    mechanism: GumbelSparse,
+    domain: Domain,
+    rule: PartitionRule,
+    *,
+    one_way_share: Fraction,
+    pair_share: Fraction,
+) -> Opening | None:
+    """Return the one-way marginals and a cover of all pairs, at their shares of the capacity, or None.
+
+    An attribute's one-way share grows with its size: large ones are harder to learn.
+    """
+    ones = [one_way(domain, axis) for axis in range(len(domain.names)) if domain.shape[axis] > 1]
+    pairs = [rule.table(domain, axes) for axes in pair_cover(domain, rule)] if pair_share > 0 else []
+    cells = sum(target.blocks for target in ones)
+    shares = [one_way_share * Fraction(target.blocks, cells) for target in ones]
+    shares += [pair_share / len(pairs)] * len(pairs)
+    targets, sigmas, ticks = [], [], 0
+    for target, share in zip([*ones, *pairs], shares, strict=True):
+        sigma = _least_sigma(mechanism, share)
+        if sigma is not None:
+            targets.append(target)
+            sigmas.append(sigma)
+            ticks += gaussian_charge(mechanism.order, Fraction(sigma), 2)
+    if not targets:
+        return None
+    return Opening(tuple(targets), tuple(sigmas), Charge(Fraction(ticks), f"{len(targets)} opening tables"))
+
+
+def pair_cover(domain: Domain, rule: PartitionRule) -> list[tuple[int, ...]]:
+    """Return sets of axes that hold every pair, small attributes together in tables of few blocks."""
+    width = {axis: rule.parts_of(attribute) for axis, attribute in enumerate(domain.attributes)}
+    axes = [axis for axis in width if width[axis] > 1]
+    todo: set[Pair] = set(itertools.combinations(axes, 2))
+    cover = []
+    while todo:
+        held = set(max(todo, key=lambda pair: (math.prod(width[axis] for axis in pair), pair)))
+        while True:
+            blocks = math.prod(width[axis] for axis in held)
+            best = None
+            for axis in axes:
+                if axis in held or blocks * width[axis] > MERGED_BLOCKS:
+                    continue
+                gain = sum((min(axis, other), max(axis, other)) in todo for other in held)
+                if gain:
+                    key = (gain / math.log2(width[axis]), -width[axis], -axis)
+                    best = key if best is None else max(best, key)
+            if best is None:
+                break
+            held.add(-best[2])
+        todo -= set(itertools.combinations(sorted(held), 2))
+        cover.append(tuple(sorted(held)))
+    return cover
+
+
+def _least_sigma(mechanism: GumbelSparse, share: Fraction) -> int | None:
+    """Return the least sigma with which one table costs at most its share of the capacity."""
+    most = math.floor(share * mechanism.capacity)
+    if most < 1:
+        return None
+    sigma = max(1, math.floor(math.sqrt(float(mechanism.order) * 2**40 / most)) - 1)
+    while gaussian_charge(mechanism.order, Fraction(sigma), 2) > most:
+        sigma += 1
+    return sigma if sigma <= LARGEST_SIGMA else None
