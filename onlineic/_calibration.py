@@ -76,7 +76,7 @@ def default_shares(n: int, budget: Budget, max_queries: int, hard_answers: int |
         hard_answers=planned if hard_answers is None else hard_answers,
         one_way=Fraction(round(one_way * 1000), 1000),
         pairs=Fraction(round(pairs * 1000), 1000) if pairs >= LEAST_PAIR_SHARE else Fraction(0),
-        parts=int(min(32.0, max(4.0, round(24.0 * math.sqrt(size))))),
+        parts=int(min(32.0, max(4.0, round(24.0 * size**0.6)))),
         misfit=min(0.7, max(0.55, 0.55 + 0.1 * math.log2(0.4 / size))),
     )
 

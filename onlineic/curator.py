@@ -19,17 +19,23 @@ import numpy as np
 from onlineic._typing import Ints
 from onlineic.accounting import Charge
 from onlineic.data import PrivateData
-from onlineic.errors import ForkedSessionError, InternalError, InvalidParameterError, SessionSealedError
+from onlineic.errors import (
+    ForkedSessionError,
+    InternalError,
+    InvalidParameterError,
+    InvalidQueryError,
+    SessionSealedError,
+)
 from onlineic.hypothesis import Hypothesis
 from onlineic.ledger import Easy, Hard, Ledger, Opened
 from onlineic.marginals import BoundMarginal
 from onlineic.noise import Noise
 from onlineic.opening import Opening
 from onlineic.partitions import Pairs, PartitionRule, one_way, pairs_of
-from onlineic.queries import Measurement, Partition, Query
+from onlineic.queries import Believed, Measurement, Partition, Query
 from onlineic.sparse import NumericSparse, SparseState
 
-__all__ = ["Curator", "Verdict", "grid_guesses"]
+__all__ = ["Curator", "Verdict", "block_guesses", "grid_guesses"]
 
 SEALED = (
     "session must not have been interrupted between reading the data and its record, but was: the charge "
@@ -305,6 +311,26 @@ class Curator:
 
     def __repr__(self) -> str:
         return f"Curator({self._data!r}, {self._ledger!r})"
+
+
+def block_guesses(hypothesis: Hypothesis, partition: Partition, n: int) -> tuple[int, ...]:
+    """Return n f(hypothesis) of every block, rounded once, in [0, n]. Public.
+
+    Raises
+    ------
+    InvalidQueryError
+        If the hypothesis has no blocks.
+    InvalidParameterError
+        If it does not give finite numbers.
+    """
+    if not isinstance(hypothesis, Believed):
+        raise InvalidQueryError("a marginal must be asked of a hypothesis with blocks, got one without.")
+    blocks = np.clip(hypothesis.blocks(partition), 0.0, 1.0)
+    if not np.isfinite(blocks).all():
+        raise InvalidParameterError(
+            "hypothesis must evaluate to finite numbers, got another one; mend the update rule."
+        )
+    return tuple(np.rint(n * blocks).astype(np.int64).tolist())
 
 
 def _place(error: BaseException) -> str:

@@ -6,22 +6,19 @@ One answer goes bind, guess, cover, test, update, release; what is private about
 
 import contextlib
 import itertools
-import math
 import threading
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NoReturn, final
 
-import attrs
 import numpy as np
 
 from onlineic._opening import check_choices, check_types
 from onlineic.accounting import Budget
-from onlineic.answers import Answer, AnswerMemory, SessionStatistics, Status
-from onlineic.curator import Curator, Verdict, grid_guesses
+from onlineic.answers import Answer, SessionStatistics
+from onlineic.curator import Curator, Verdict, block_guesses, grid_guesses
 from onlineic.data import PrivateData
 from onlineic.errors import (
-    InvalidParameterError,
     InvalidQueryError,
     SessionExhaustedError,
     UpdateFailedWarning,
@@ -31,26 +28,16 @@ from onlineic.hypothesis import Hypothesis
 from onlineic.ledger import Ledger, MemoryLedger, Record, UpdateFailed
 from onlineic.marginals import BoundMarginal, Marginal
 from onlineic.noise import Noise, SystemNoise
-from onlineic.partitions import derived
 from onlineic.planning import Plan, SparseName, session_plan, textbook_plan
-from onlineic.queries import Believed, Measurement, Query
+from onlineic.queries import Measurement, Query
+from onlineic.releases import Releases
 from onlineic.sparse import NumericSparse
+from onlineic.transcript import Belief
 from onlineic.updates import MultiplicativeWeights, UpdateRule
 
 __all__ = ["OnlineIC"]
 
 CHUNK, LARGEST_CHUNK = 64, 4096
-
-
-@final
-@attrs.frozen(eq=False)
-class _State:
-    """Everything that an answer may change, replaced by one assignment."""
-
-    hypothesis: Hypothesis
-    measurements: tuple[Measurement, ...] = ()
-    version: int = 0  # updates so far
-    update_failures: int = 0
 
 
 @final
@@ -198,21 +185,13 @@ class OnlineIC:
         self._sparse: NumericSparse = plan.sparse
         noise = noise if noise is not None else SystemNoise()
         self._private = type(noise) is SystemNoise  # of any other source nothing is known
-        if not self._private and ledger is not None and not isinstance(ledger, MemoryLedger):
-            raise InvalidParameterError(
-                "ledger must be None with simulated noise: such answers are not private."
-            )
-        self._state = _State(plan.update.init(data.domain, prior))
+        self._belief = Belief(plan.update.init(data.domain, prior))
         self._ledger = ledger if ledger is not None else MemoryLedger()
         self._ledger.claim()
         self._curator = Curator(data, plan.sparse, noise, self._ledger, plan.partitions)
         self._exhausted = exhausted
-        self._memory = AnswerMemory(lasting=not plan.textbook)
-        self._radii: dict[tuple[int, int], float] = {}
-        self._counts: dict[Status, int] = {"easy": 0, "hard": 0, "repeat": 0, "untested": 0}
         self._lock = threading.RLock()
-        self._paid = self._curator.hard_left()
-        self._worst_number = 0.0  # largest bound of a hard answer, all of them at once
+        self._releases = Releases(plan, data.n, self._curator.hard_left(), self._private)
         if self._private:
             data.opened.append(budget)
         if plan.opening is not None:
@@ -265,7 +244,7 @@ class OnlineIC:
                 "query must be data (where(...), a Query or an array of weights), "
                 f"got a {type(query).__name__}; write where(attribute=condition)."
             )
-        if not self._state.hypothesis.supports(bound):
+        if not self._belief.hypothesis.supports(bound):
             raise InvalidQueryError("query must be supported by the hypothesis, got one that is not.")
         return bound
 
@@ -290,13 +269,12 @@ class OnlineIC:
         seen: set[tuple[Any, ...]] = set()
         tested: list[Query] = []
         for query in queries:  # a repeat, also of a query earlier in the chunk, needs no test
-            known = query.constant is not None or query.key in seen
-            if not known and self._memory.recall(query, self._state.version) is None:
+            if query.key not in seen and not self._releases.known(query, self._belief.version):
                 seen.add(query.key)
                 tested.append(query)
         payable = self._payable(tested) if tested else []
-        state = self._state  # all but the hard answer are given under it, whatever follows
-        guesses = grid_guesses(state.hypothesis, payable, self._data.n)
+        belief = self._belief  # all but the hard answer are given under it, whatever follows
+        guesses = grid_guesses(belief.hypothesis, payable, self._data.n)
         verdict = self._curator.test(payable, guesses) if payable else Verdict(0, None)
         if verdict.measurement is not None:
             self._learn((verdict.measurement,))
@@ -304,50 +282,28 @@ class OnlineIC:
         for query in queries:
             if lane < len(payable) and query is payable[lane]:
                 if lane == verdict.easy and verdict.measurement is not None:
-                    answers.append(self._hard(query, verdict.measurement, state.version))
+                    answers.append(self._releases.hard(query, verdict.measurement, belief.version))
                     return
-                answers.append(self._easy(query, guesses[lane], state.version))
+                answers.append(self._releases.easy(query, guesses[lane], belief.version))
                 lane += 1
             else:
-                answers.append(self._without_test(query, state))
+                answers.append(self._releases.without_test(query, belief.hypothesis, belief.version))
 
     def _cross_table(self, table: BoundMarginal) -> Answer:
         """Answer a cross table: tested by its largest cell gap, measured as a whole."""
-        state, n = self._state, self._data.n
-        known = self._memory.recall_table(table.key, state.version)
+        belief = self._belief
+        known = self._releases.known_table(table, belief.version)
         if known is not None:
-            return self._answer(known.value.copy(), "repeat", known.error_bound)
-        believed = state.hypothesis
-        if not isinstance(believed, Believed):
-            raise InvalidQueryError("a marginal must be asked of a hypothesis with blocks, got one without.")
-        blocks = np.clip(believed.blocks(table.partition), 0.0, 1.0)
-        if not np.isfinite(blocks).all():
-            raise InvalidParameterError(
-                "hypothesis must evaluate to finite numbers, got another one; mend the update rule."
-            )
-        guesses = tuple(np.rint(n * blocks).astype(np.int64).tolist())
-        guess = table.table(np.array(guesses) / n)
+            return known
+        guesses = block_guesses(belief.hypothesis, table.partition, self._data.n)
         if not self._curator.cover_table(table.partition):
             if self._exhausted == "raise":
-                raise SessionExhaustedError(self._used_up())
-            return self._answer(guess, "untested", math.inf)
+                raise SessionExhaustedError(self._releases.used_up())
+            return self._releases.untested_table(table, guesses)
         measurement = self._curator.test_table(table, guesses)
-        if measurement is None:
-            answer = self._answer(guess, "easy", self._sparse.easy_radius(self._plan.beta))
-        else:
+        if measurement is not None:
             self._learn((measurement,))
-            radius = self._sparse.hard_radius(table.partition, self._plan.beta)
-            worst = self._sparse.hard_radius(table.partition, 0.1 * self._plan.beta, self._paid)
-            self._worst_number = max(self._worst_number, worst)
-            answer = self._answer(table.table(measurement.values), "hard", radius)
-        self._memory.remember_table(table.key, answer, state.version)
-        return answer
-
-    def _used_up(self) -> str:
-        return (
-            f"hard answers must be left, got {self._counts['hard']} of {self._paid} used; "
-            "open a session with a larger budget, or exhausted='untested'."
-        )
+        return self._releases.table(table, guesses, measurement, belief.version)
 
     def _payable(self, tested: list[Query]) -> list[Query]:
         """Return the queries whose tests are paid for."""
@@ -355,25 +311,21 @@ class OnlineIC:
         if all(covered):
             return tested
         if self._exhausted == "raise":
-            raise SessionExhaustedError(self._used_up())
+            raise SessionExhaustedError(self._releases.used_up())
         return [query for query, paid in zip(tested, covered, strict=True) if paid]
 
     def _learn(self, released: tuple[Measurement, ...]) -> None:
         """Show new measurements to the update rule: post-processing, one assignment."""
         try:
-            self._state = self._updated(released)
+            self._belief = self._updated(released)
         except BaseException as error:
             self._curator.seal(error)  # nothing is burned: the release is in the ledger
             raise
 
-    def _updated(self, released: tuple[Measurement, ...]) -> _State:
-        state, rule = self._state, self._plan.update
-        measurements = (*state.measurements, *released)
+    def _updated(self, released: tuple[Measurement, ...]) -> Belief:
+        rule = self._plan.update
         try:
-            hypothesis = rule.update(state.hypothesis, measurements, self._plan.alpha)
-            target = released[-1].target
-            if isinstance(target, Query) and not math.isfinite(hypothesis.evaluate(target)):
-                raise ArithmeticError
+            return self._belief.learned(released, rule, self._plan.alpha)
         except Exception as error:
             # paid and public already: the answer stands, the old hypothesis is kept
             self._ledger.note(UpdateFailed(type(error).__name__))
@@ -383,61 +335,12 @@ class OnlineIC:
                     UpdateFailedWarning,
                     stacklevel=2,
                 )
-            return attrs.evolve(state, measurements=measurements, update_failures=state.update_failures + 1)
-        return attrs.evolve(
-            state, hypothesis=hypothesis, measurements=measurements, version=state.version + 1
-        )
-
-    def _easy(self, query: Query, guess: int, version: int) -> Answer:
-        """Remember and return the guess that was tested."""
-        key = (query.grid_bits, query.sensitivity)
-        if key not in self._radii:
-            self._radii[key] = self._sparse.easy_radius(self._plan.beta)
-        bound = self._plan.error_bound if self._in_theorem() else self._radii[key]
-        value = guess / (self._data.n << query.grid_bits)
-        return self._remember(query, "easy", value, bound, version)
-
-    def _hard(self, query: Query, measurement: Measurement, version: int) -> Answer:
-        """Remember and return a measured number, or the sum of the measured blocks."""
-        value, norm = derived(query, measurement)
-
-        def radius(beta: float, answers: int) -> float:
-            if isinstance(measurement.target, Query):
-                return self._sparse.hard_radius(measurement.target, beta, answers)
-            # a discrete Gaussian is sub-Gaussian with its own scale, and so is a sum of independent ones
-            return measurement.scale * norm * math.sqrt(2.0 * math.log(2.0 * answers / beta))
-
-        self._worst_number = max(self._worst_number, radius(0.1 * self._plan.beta, self._paid))
-        bound = self._plan.error_bound if self._in_theorem() else radius(self._plan.beta, 1)
-        return self._remember(query, "hard", value, bound, version)
-
-    def _in_theorem(self) -> bool:
-        """Whether the textbook's bound, for all answers at once, covers the next one."""
-        return self._plan.textbook and sum(self._counts.values()) < self._plan.max_queries
-
-    def _remember(self, query: Query, status: Status, value: float, bound: float, version: int) -> Answer:
-        answer = self._answer(value, status, bound + query.rounding)
-        self._memory.remember(query, answer, version)
-        return answer
-
-    def _without_test(self, query: Query, state: _State) -> Answer:
-        """Return a constant, a repeat, or the hypothesis's answer with no bound."""
-        if query.constant is not None:
-            return self._answer(query.constant / (1 << query.grid_bits), "easy", query.rounding)
-        known = self._memory.recall(query, state.version)
-        if known is not None:
-            return self._answer(known[0], "repeat", known[1])
-        (guess,) = grid_guesses(state.hypothesis, [query], self._data.n)
-        return self._answer(guess / (self._data.n << query.grid_bits), "untested", math.inf)
-
-    def _answer(self, value: Any, status: Status, bound: float) -> Answer:
-        self._counts[status] += 1
-        return Answer(value, self._data.n * value, status, bound, self._private)
+            return self._belief.unmoved(released)
 
     @property
     def hypothesis(self) -> Hypothesis:
         """The current hypothesis: public, and without any guarantee for a query that was not tested."""
-        return self._state.hypothesis
+        return self._belief.hypothesis
 
     @property
     def plan(self) -> Plan:
@@ -452,10 +355,9 @@ class OnlineIC:
     def statistics(self) -> SessionStatistics:
         """Return a snapshot of public facts."""
         with self._lock:
-            plan, counts = self._plan, self._counts
-            asked = sum(counts.values())
+            plan, counts = self._plan, self._releases.counts
             return SessionStatistics(
-                asked=asked,
+                asked=sum(counts.values()),
                 easy=counts["easy"],
                 hard=counts["hard"],
                 repeat=counts["repeat"],
@@ -466,17 +368,12 @@ class OnlineIC:
                 threshold=self._sparse.threshold / (self._data.n << self._sparse.grid_bits),
                 alpha=plan.alpha,
                 beta=plan.beta,
-                error_bound=self._error_bound() if asked <= plan.max_queries else math.inf,
+                error_bound=self._releases.error_bound(),
                 certified=plan.certified,
-                update_failures=self._state.update_failures,
+                update_failures=self._belief.failures,
                 sealed=self._curator.sealed,
                 private=self._private,
             )
-
-    def _error_bound(self) -> float:
-        """Return the bound on all tested answers at once: of the easy ones, and of the numbers so far."""
-        certified = self._plan.certified
-        return self._plan.error_bound if certified else max(self._plan.error_bound, self._worst_number)
 
     def __repr__(self) -> str:
         stats = self.statistics()

@@ -1,15 +1,61 @@
-"""The public transcript of a session, put to use again."""
+"""What a session believes, as a function of its public transcript."""
 
+import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, final
+
+import attrs
 
 from onlineic.domain import Domain
 from onlineic.hypothesis import Hypothesis
 from onlineic.ledger import Hard, Opened, Record, UpdateFailed
-from onlineic.queries import Measurement
+from onlineic.queries import Measurement, Query
 from onlineic.updates import UpdateRule
 
-__all__ = ["replay"]
+__all__ = ["Belief", "replay"]
+
+
+@final
+@attrs.frozen(eq=False)
+class Belief:
+    """The hypothesis and the measurements it rests on; replaced as a whole by one assignment.
+
+    Attributes
+    ----------
+    hypothesis : Hypothesis
+    measurements : tuple of Measurement
+        Oldest first.
+    version : int
+        Updates so far.
+    failures : int
+        Updates that failed; the hypothesis stayed as it was.
+    """
+
+    hypothesis: Hypothesis
+    measurements: tuple[Measurement, ...] = ()
+    version: int = 0
+    failures: int = 0
+
+    def learned(self, released: tuple[Measurement, ...], update: UpdateRule[Any], alpha: float) -> "Belief":
+        """Return the belief after the rule has seen new measurements; raises what the rule raises.
+
+        Raises
+        ------
+        ArithmeticError
+            If the new hypothesis does not give a finite number for what was measured.
+        """
+        measurements = (*self.measurements, *released)
+        hypothesis = update.update(self.hypothesis, measurements, alpha)
+        target = released[-1].target
+        query = target if isinstance(target, Query) else target.block(0)
+        if not math.isfinite(hypothesis.evaluate(query)):
+            raise ArithmeticError("the updated hypothesis must be finite.")
+        return attrs.evolve(self, hypothesis=hypothesis, measurements=measurements, version=self.version + 1)
+
+    def unmoved(self, released: tuple[Measurement, ...]) -> "Belief":
+        """Return the belief after a failed update: the measurements stand, the hypothesis is kept."""
+        measurements = (*self.measurements, *released)
+        return attrs.evolve(self, measurements=measurements, failures=self.failures + 1)
 
 
 def replay(
@@ -28,16 +74,15 @@ def replay(
     update, alpha
         `session.plan.update` and `session.plan.alpha`.
     """
-    hypothesis: Hypothesis = update.init(domain, prior)
-    measurements: tuple[Measurement, ...] = ()
+    belief = Belief(update.init(domain, prior))
     records = list(records)
     for place, record in enumerate(records):
         if isinstance(record, Opened):
-            measurements = record.measurements
+            released = record.measurements
         elif isinstance(record, Hard):
-            measurements = (*measurements, record.measurement)
+            released = (record.measurement,)
         else:
             continue
-        if not isinstance(records[place + 1] if place + 1 < len(records) else None, UpdateFailed):
-            hypothesis = update.update(hypothesis, measurements, alpha)
-    return hypothesis
+        failed = isinstance(records[place + 1] if place + 1 < len(records) else None, UpdateFailed)
+        belief = belief.unmoved(released) if failed else belief.learned(released, update, alpha)
+    return belief.hypothesis

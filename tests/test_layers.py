@@ -26,6 +26,7 @@ ROWS = (
     {"_calibration", "_opening", "opening"},
     {"curator", "transcript"},
     {"_baseline_noise", "planning"},
+    {"releases"},
     {"offline", "session"},
     {"baselines", "testing"},
     {"audit", "evaluate"},

@@ -63,7 +63,7 @@ def digest(session):
         noise,
         session._data.reads,
         session.statistics(),
-        len(session._memory._answers),
+        len(session._releases._memory._answers),
         session._curator._state,
     )
     return hashlib.sha256(repr(state).encode()).hexdigest()
@@ -223,7 +223,8 @@ def test_a_session_opens_or_refuses_by_name(name, value, textbook):
                 budget = ic.Budget(given_settings.pop("epsilon"), given_settings.pop("delta"))
                 opened = ic.OnlineIC(data, budget, **given_settings)
             outcomes.add(("opened", repr(opened)))
-            paid_reads = len(DOMAIN.names) if opened.plan.one_way is not None else 0
+            opening = opened.plan.opening
+            paid_reads = len(opening.targets) if opening is not None else 0
             assert len(opened.transcript) == (2 if paid_reads else 0)  # reserved, then released
         except OnlineICError as error:
             outcomes.add((type(error).__name__, str(error)))
