@@ -26,13 +26,13 @@ from onlineic.errors import (
     InvalidQueryError,
     SessionSealedError,
 )
-from onlineic.hypothesis import Hypothesis
+from onlineic.hypothesis import Believed, Hypothesis
 from onlineic.ledger import Easy, Hard, Ledger, Opened
 from onlineic.marginals import BoundMarginal
 from onlineic.noise import Noise
 from onlineic.opening import Opening
 from onlineic.partitions import Pairs, PartitionRule, one_way, pairs_of
-from onlineic.queries import Believed, Measurement, Partition, Query
+from onlineic.queries import Measurement, Partition, Query
 from onlineic.sparse import NumericSparse, SparseState
 
 __all__ = ["Curator", "Verdict", "block_guesses", "grid_guesses"]

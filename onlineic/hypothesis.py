@@ -19,7 +19,7 @@ from onlineic.errors import InvalidParameterError, TooLargeError
 from onlineic.noise import public_generator
 from onlineic.queries import Partition, Query, spread, totals
 
-__all__ = ["MAX_CELLS", "Histogram", "Hypothesis", "SignedHistogram", "VersionSpace"]
+__all__ = ["MAX_CELLS", "Believed", "Histogram", "Hypothesis", "SignedHistogram", "VersionSpace"]
 
 MAX_CELLS = 2**26
 PREFIX_CELLS = 2**16  # above, a summed-area table costs more than the slices it saves between two updates
@@ -44,6 +44,14 @@ class Hypothesis(Protocol):
 
     def evaluate_many(self, queries: Sequence[Query]) -> Floats:
         """Return f(hypothesis) of every query, shape (m,): the same bits as one at a time."""
+
+
+@runtime_checkable
+class Believed(Protocol):
+    """A hypothesis that also knows partitions: what cross tables and partition releases ask of one."""
+
+    def blocks(self, partition: Partition) -> Floats:
+        """Return the guess of every block, shape (blocks,)."""
 
 
 @final
@@ -201,8 +209,7 @@ class Histogram:
 class SignedHistogram:
     """Signed cell weights that are only ever added to: the perceptron's hypothesis.
 
-    Entries may be negative and need not sum to 1; `evaluate` clips to [0, 1], the state is never clipped
-    (gaps only shrink and keep their sign, so the rule stays valid).
+    `evaluate` clips to [0, 1]; the state, which may be negative, is never clipped.
 
     Parameters
     ----------
@@ -276,10 +283,8 @@ class VersionSpace:
     domain : Domain
     databases : unsigned integer array, (|X|, K)
         Column z holds the cell counts of one candidate database; all of the same size.
-    size : int, >= 1
-        Records of each candidate.
-    stalled : int
-        Updates skipped because they would have left no candidate.
+    size, stalled : int
+        Records of each candidate; updates skipped because they would have left no candidate.
     """
 
     __slots__ = ("_databases", "domain", "size", "stalled")

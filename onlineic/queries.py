@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, Protocol, final, runtime_checkable
+from typing import Any, final
 
 import attrs
 import numpy as np
@@ -21,7 +21,6 @@ from onlineic.errors import DomainMismatchError, InvalidQueryError
 
 __all__ = [
     "GRID_BITS",
-    "Believed",
     "Factor",
     "Measurement",
     "Partition",
@@ -263,27 +262,16 @@ class Measurement:
     values: Floats
     scale: float
 
-    def against(self, hypothesis: "Believed") -> tuple[Query, float, float]:
-        """Return (query, noisy value, guess); of a partition the block with the largest gap.
+    def against(self, hypothesis: Any) -> tuple[Query, float, float]:
+        """Return (query, noisy value, guess); of a partition the block with the largest gap, lowest on ties.
 
-        For rules that move along one query. Lowest block index on ties.
+        For rules that move along one query; the hypothesis must be `Believed`.
         """
         if isinstance(self.target, Query):
             return self.target, float(self.values[0]), hypothesis.evaluate(self.target)
         guesses = hypothesis.blocks(self.target)
         index = int(np.argmax(np.abs(self.values - guesses)))
         return self.target.block(index), float(self.values[index]), float(guesses[index])
-
-
-@runtime_checkable
-class Believed(Protocol):
-    """What `Measurement.against` asks of a hypothesis."""
-
-    def evaluate(self, query: Query) -> float:
-        """Return the guess of a query."""
-
-    def blocks(self, partition: Partition) -> Floats:
-        """Return the guess of every block."""
 
 
 def totals(queries: Sequence[Query], tables: Tables, mass: float) -> Floats:
