@@ -145,8 +145,8 @@ class AnswerMemory:
         )
 
     def remember_table(self, key: tuple[Any, ...], answer: Answer, version: int) -> None:
-        """Keep the answer of a cross table."""
-        self._tables[key] = answer, version
+        """Keep the answer of a cross table: a copy, for the caller may write to his array."""
+        self._tables[key] = attrs.evolve(answer, value=answer.value.copy()), version
 
     def recall_table(self, key: tuple[Any, ...], version: int) -> Answer | None:
         """Return the earlier answer of a cross table that still stands, or None."""

@@ -102,8 +102,10 @@ def marginal(*names: str, where: Expression | None = None) -> Marginal:
     >>> marginal("sex", "income")
     marginal('sex', 'income')
     """
-    if not names or len(set(names)) < len(names):
-        raise InvalidQueryError(f"marginal must name one or more different attributes, got {list(names)}.")
+    if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise InvalidQueryError(
+            f"marginal must name one or more different attributes, got {list(names)!r:.60}."
+        )
     if where is not None and not isinstance(where, Expression):
         raise InvalidQueryError(f"where must be a query made by where(...), got a {type(where).__name__}.")
     return Marginal(names, where)

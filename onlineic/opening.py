@@ -61,7 +61,7 @@ def opening_tables(
     pairs = [rule.table(domain, axes) for axes in pair_cover(domain, rule)] if pair_share > 0 else []
     cells = sum(target.blocks for target in ones)
     shares = [one_way_share * Fraction(target.blocks, cells) for target in ones]
-    shares += [pair_share / len(pairs)] * len(pairs)
+    shares += [pair_share / len(pairs) for _ in pairs]
     targets, sigmas, ticks = [], [], 0
     for target, share in zip([*ones, *pairs], shares, strict=True):
         sigma = _least_sigma(mechanism, share)

@@ -341,7 +341,8 @@ class LaplaceSparse(NumericSparse):
         return (self.threshold + margin + 1) / (self.n << self.grid_bits)
 
     def hard_radius(self, target: Query | Partition, beta: float, answers: int = 1) -> float:
-        radius = discrete_laplace_radius(float(self._number_scale(target)), beta / answers)
+        values = target.blocks if isinstance(target, Partition) else 1
+        radius = discrete_laplace_radius(float(self._number_scale(target)), beta / (answers * values))
         return radius / (self.n << target.grid_bits)
 
     def margins(self, max_queries: int, beta: float, hard_answers: int) -> tuple[float, float, float]:
