@@ -20,6 +20,7 @@ from onlineic._typing import Ints
 from onlineic.accounting import Charge
 from onlineic.data import PrivateData
 from onlineic.errors import (
+    BudgetExceededError,
     ForkedSessionError,
     InternalError,
     InvalidParameterError,
@@ -101,7 +102,8 @@ class Curator:
         self._prices: dict[tuple[int, int], Fraction] = {}
         self._partitions = partitions
         self._pairs: Pairs = frozenset()  # of axes that stand together in a released partition
-        # a hit of a partition session costs what a partition does, also where a number is released instead
+        # a hit of a partition session costs what a partition does, or the number that is released instead:
+        # which of the two, no test can change
         self._table_price = sparse.price(one_way(data.domain, 0)).amount if partitions is not None else None
         self._sealed = False
         self._process = os.getpid()
@@ -124,11 +126,18 @@ class Curator:
             raise SessionSealedError(SEALED)
 
     def cover(self, queries: Sequence[Query]) -> list[bool]:
-        """Reserve the dearest payable hit, and return which queries may be tested. Public; reads nothing.
+        """Reserve a hit, and return which of the leading queries may be tested. Public; reads nothing.
 
-        A standing reservation serves every test until a hit uses it up, and is topped up for a dearer one.
+        A standing reservation serves every test until a hit uses it up, and is topped up for the first
+        payable query, if that is dearer. The list ends before the next one that is dearer still: so a
+        batch pays what its queries pay one at a time.
         """
         return self._cover([self._price(query) for query in queries])
+
+    def check_table(self, table: BoundMarginal, hypothesis: Hypothesis) -> None:
+        """Raise `InvalidQueryError` if the mechanism or the hypothesis knows no tables."""
+        self._sparse.price(table.partition)
+        _check_believed(hypothesis)
 
     def cover_table(self, target: Partition) -> bool:
         """Reserve a hit that releases a partition: whether it can be paid. Public; reads nothing."""
@@ -136,15 +145,21 @@ class Curator:
 
     def _cover(self, prices: list[Fraction]) -> list[bool]:
         standing = self._ledger.reserved
-        if standing is not None and all(price <= self._covered for price in set(prices)):
+        level = self._covered if standing is not None else Fraction(0)
+        if all(price <= level for price in set(prices)):
             return [True] * len(prices)
         used = self._ledger.spent - (standing.amount if standing is not None else 0)
         left = self._capacity - used - self._opening
-        payable = [price <= left for price in prices]
-        if any(payable):
-            dearest = max(price for price in prices if price <= left)
-            self._ledger.reserve(Charge(dearest + self._opening, "one hard answer with its tests"))
-            self._covered = dearest
+        payable: list[bool] = []
+        for price in prices:
+            if level < price <= left:
+                if any(payable):
+                    break
+                level = price
+            payable.append(price <= left)
+        if any(payable) and (standing is None or level > self._covered):
+            self._ledger.reserve(Charge(level + self._opening, "one hard answer with its tests"))
+            self._covered = level
         return payable
 
     def test(self, queries: Sequence[Query], guesses: Sequence[int]) -> Verdict:
@@ -163,8 +178,7 @@ class Curator:
             If anything failed after the data were read. Its cause is not chained: a traceback could hold
             a private number. The curator's log says where, never what.
         """
-        if self._ledger.reserved is None:
-            raise InternalError("a test must be reserved before the data are read.")
+        self._check_covered(max(self._price(query) for query in queries))
         return self._guarded(lambda: self._tested(queries, guesses))
 
     def test_table(self, table: BoundMarginal, guesses: tuple[int, ...]) -> Measurement | None:
@@ -175,9 +189,13 @@ class Curator:
         guesses : tuple of int
             The public integers n f(hypothesis) of all blocks of the table's partition.
         """
-        if self._ledger.reserved is None:
-            raise InternalError("a test must be reserved before the data are read.")
+        self._check_covered(self._sparse.price(table.partition).amount)
         return self._guarded(lambda: self._tested_table(table, guesses))
+
+    def _check_covered(self, price: Fraction) -> None:
+        """Raise unless a reservation of this price stands: a rule of its own may have asked meanwhile."""
+        if self._ledger.reserved is None or price > self._covered:
+            raise InternalError("a test must be reserved before the data are read.")
 
     def _tested_table(self, table: BoundMarginal, guesses: tuple[int, ...]) -> Measurement | None:
         counts = self._data.exact_counts(table.partition)
@@ -207,6 +225,10 @@ class Curator:
         SessionSealedError
             As in `test`.
         """
+        if self._ledger.spent + opening.charge.amount > self._capacity:
+            raise BudgetExceededError(
+                "the opening tables must fit the budget, and do not; nothing was spent."
+            )
         self._ledger.reserve(opening.charge)
         return self._guarded(lambda: self._measured_tables(opening))
 
@@ -302,11 +324,10 @@ class Curator:
         return self._price(one_way(self._data.domain, axis).block(0))
 
     def _price(self, query: Query) -> Fraction:
-        if self._table_price is not None:
-            return self._table_price
         key = (query.sensitivity, query.grid_bits)
         if key not in self._prices:
-            self._prices[key] = self._sparse.price(query).amount
+            number = self._sparse.price(query).amount
+            self._prices[key] = number if self._table_price is None else max(number, self._table_price)
         return self._prices[key]
 
     def __repr__(self) -> str:
@@ -323,14 +344,18 @@ def block_guesses(hypothesis: Hypothesis, partition: Partition, n: int) -> tuple
     InvalidParameterError
         If it does not give finite numbers.
     """
-    if not isinstance(hypothesis, Believed):
-        raise InvalidQueryError("a marginal must be asked of a hypothesis with blocks, got one without.")
-    blocks = np.clip(hypothesis.blocks(partition), 0.0, 1.0)
+    blocks = np.clip(_check_believed(hypothesis).blocks(partition), 0.0, 1.0)
     if not np.isfinite(blocks).all():
         raise InvalidParameterError(
             "hypothesis must evaluate to finite numbers, got another one; mend the update rule."
         )
     return tuple(np.rint(n * blocks).astype(np.int64).tolist())
+
+
+def _check_believed(hypothesis: Hypothesis) -> Believed:
+    if not isinstance(hypothesis, Believed):
+        raise InvalidQueryError("a marginal must be asked of a hypothesis with blocks, got one without.")
+    return hypothesis
 
 
 def _place(error: BaseException) -> str:

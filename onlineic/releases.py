@@ -11,7 +11,7 @@ from onlineic.hypothesis import Hypothesis
 from onlineic.marginals import BoundMarginal
 from onlineic.partitions import derived
 from onlineic.planning import Plan
-from onlineic.queries import Measurement, Query
+from onlineic.queries import Measurement, Partition, Query
 
 __all__ = ["Releases"]
 
@@ -25,12 +25,15 @@ class Releases:
     plan : Plan
     n : int
     paid : int
-        Hard answers that the budget pays for: over so many the session-wide statement spreads its beta.
+        Hard answers of the largest price that the budget pays for.
     private : bool
         Stamped on every answer.
     """
 
-    __slots__ = ("_memory", "_n", "_paid", "_plan", "_private", "_radii", "_worst_number", "counts")
+    __slots__ = (
+        "_memory", "_n", "_paid", "_payable", "_plan", "_private", "_radii", "_rounding", "_worst_number",
+        "counts",
+    )  # fmt: skip
 
     def __init__(self, plan: Plan, n: int, paid: int, private: bool) -> None:
         self.counts: dict[Status, int] = {"easy": 0, "hard": 0, "repeat": 0, "untested": 0}
@@ -40,7 +43,11 @@ class Releases:
         self._private = private
         self._memory = AnswerMemory(lasting=not plan.textbook)
         self._radii: dict[tuple[int, int], float] = {}
+        self._payable = plan.sparse.account().capacity  # what all hits together can cost
+        if plan.opening is not None:
+            self._payable -= plan.opening.charge.amount
         self._worst_number = 0.0  # largest bound of a hard answer, all of them at once
+        self._rounding = 0.0  # largest distance of an answered query from the one written
 
     def known(self, query: Query, version: int) -> bool:
         """Whether the query needs no test: a constant, or remembered."""
@@ -69,7 +76,8 @@ class Releases:
             # a discrete Gaussian is sub-Gaussian with its own scale, and so is a sum of independent ones
             return measurement.scale * norm * math.sqrt(2.0 * math.log(2.0 * answers / beta))
 
-        self._worst_number = max(self._worst_number, radius(0.1 * self._plan.beta, self._paid))
+        worst = radius(0.1 * self._plan.beta, self._sharing(measurement.target))
+        self._worst_number = max(self._worst_number, worst)
         bound = self._plan.error_bound if self._in_theorem() else radius(self._plan.beta, 1)
         return self._remember(query, "hard", value, bound, version)
 
@@ -79,6 +87,7 @@ class Releases:
             return self._answer(query.constant / (1 << query.grid_bits), "easy", query.rounding)
         known = self._memory.recall(query, version)
         if known is not None:
+            self._rounding = max(self._rounding, query.rounding)
             return self._answer(known[0], "repeat", known[1])
         (guess,) = grid_guesses(hypothesis, [query], self._n)
         return self._answer(guess / (self._n << query.grid_bits), "untested", math.inf)
@@ -92,7 +101,7 @@ class Releases:
             value = table.table(np.array(guesses) / self._n)
             answer = self._answer(value, "easy", sparse.easy_radius(beta))
         else:
-            worst = sparse.hard_radius(table.partition, 0.1 * beta, self._paid)
+            worst = sparse.hard_radius(table.partition, 0.1 * beta, self._sharing(table.partition))
             self._worst_number = max(self._worst_number, worst)
             bound = sparse.hard_radius(table.partition, beta)
             answer = self._answer(table.table(measurement.values), "hard", bound)
@@ -108,8 +117,8 @@ class Releases:
         if sum(self.counts.values()) > self._plan.max_queries:
             return math.inf
         if self._plan.certified:
-            return self._plan.error_bound
-        return max(self._plan.error_bound, self._worst_number)
+            return self._plan.error_bound + self._rounding
+        return max(self._plan.error_bound, self._worst_number) + self._rounding
 
     def used_up(self) -> str:
         """Say that no hard answer is left."""
@@ -118,6 +127,10 @@ class Releases:
             "open a session with a larger budget, or exhausted='untested'."
         )
 
+    def _sharing(self, target: Query | Partition) -> int:
+        """Return m: a hit may fail with 1/m of what all hits may; cheap ones can be many, so m has its price."""
+        return max(2, math.ceil(self._payable / self._plan.sparse.price(target).amount))
+
     def _in_theorem(self) -> bool:
         """Whether the textbook's bound, for all answers at once, covers the next one."""
         return self._plan.textbook and sum(self.counts.values()) < self._plan.max_queries
@@ -125,6 +138,7 @@ class Releases:
     def _remember(self, query: Query, status: Status, value: float, bound: float, version: int) -> Answer:
         answer = self._answer(value, status, bound + query.rounding)
         self._memory.remember(query, answer, version)
+        self._rounding = max(self._rounding, query.rounding)
         return answer
 
     def _answer(self, value: Any, status: Status, bound: float) -> Answer:

@@ -234,7 +234,9 @@ class OnlineIC:
 
     def _bound(self, query: Any) -> Query | BoundMarginal:
         if type(query) is Marginal:
-            return query.bind(self._data.domain)
+            table = query.bind(self._data.domain)
+            self._curator.check_table(table, self._belief.hypothesis)
+            return table
         if type(query) in (Expression, Query):  # a subclass could bring a `total` that looks at the counts
             bound: Query = query.bind(self._data.domain, self._sparse.grid_bits)
         elif isinstance(query, np.ndarray):
@@ -265,14 +267,14 @@ class OnlineIC:
         return answers
 
     def _chunk(self, queries: Sequence[Query], answers: list[Answer]) -> None:
-        """Append the answers of the queries up to the first hard one, which is included."""
+        """Append the answers of the queries up to the first hard one, which is included, or a dearer one."""
         seen: set[tuple[Any, ...]] = set()
         tested: list[Query] = []
         for query in queries:  # a repeat, also of a query earlier in the chunk, needs no test
             if query.key not in seen and not self._releases.known(query, self._belief.version):
                 seen.add(query.key)
                 tested.append(query)
-        payable = self._payable(tested) if tested else []
+        payable, later = self._payable(tested) if tested else ([], None)
         belief = self._belief  # all but the hard answer are given under it, whatever follows
         guesses = grid_guesses(belief.hypothesis, payable, self._data.n)
         verdict = self._curator.test(payable, guesses) if payable else Verdict(0, None)
@@ -280,6 +282,8 @@ class OnlineIC:
             self._learn((verdict.measurement,))
         lane = 0
         for query in queries:
+            if query is later:
+                return
             if lane < len(payable) and query is payable[lane]:
                 if lane == verdict.easy and verdict.measurement is not None:
                     answers.append(self._releases.hard(query, verdict.measurement, belief.version))
@@ -305,14 +309,13 @@ class OnlineIC:
             self._learn((measurement,))
         return self._releases.table(table, guesses, measurement, belief.version)
 
-    def _payable(self, tested: list[Query]) -> list[Query]:
-        """Return the queries whose tests are paid for."""
+    def _payable(self, tested: list[Query]) -> tuple[list[Query], Query | None]:
+        """Return the queries whose tests are paid for, and the first that is left for another chunk."""
         covered = self._curator.cover(tested)
-        if all(covered):
-            return tested
-        if self._exhausted == "raise":
+        later = tested[len(covered)] if len(covered) < len(tested) else None
+        if not all(covered) and self._exhausted == "raise":
             raise SessionExhaustedError(self._releases.used_up())
-        return [query for query, paid in zip(tested, covered, strict=True) if paid]
+        return [query for query, paid in zip(tested, covered, strict=False) if paid], later
 
     def _learn(self, released: tuple[Measurement, ...]) -> None:
         """Show new measurements to the update rule: post-processing, one assignment."""

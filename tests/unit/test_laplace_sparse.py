@@ -243,7 +243,8 @@ def test_radii_are_the_exact_tails_and_the_adaptive_margin():
     assert sparse.easy_radius(0.05, 200) == pytest.approx((500 + margin + 1) / 1000, rel=1e-12)
     assert margin == pytest.approx(420.5, abs=0.5)  # printed: 1078 at k = 200
     assert sparse.hard_radius(QUERY, 0.05) == pytest.approx(90 * math.log(20) / 1000, abs=1e-3)
-    assert sparse.hard_radius(PARTITION, 0.05) == pytest.approx(180 * math.log(20) / 1000, abs=1e-3)
+    cells = PARTITION.blocks
+    assert sparse.hard_radius(PARTITION, 0.05) == pytest.approx(180 * math.log(20 * cells) / 1000, abs=1e-3)
 
 
 def test_above_threshold_draws_its_threshold_once_and_ends_with_its_hit():
