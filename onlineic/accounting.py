@@ -49,6 +49,7 @@ __all__ = [
 ]
 
 TICK = Fraction(1, 2**40)
+SLACK = Fraction(1, 10**40)  # covers the rounding of 60 digits
 LARGEST_EPSILON = 20.0
 
 
@@ -276,9 +277,8 @@ def gumbel_charge(
                     f"sensitivity={sensitivity}, order={order}; raise the scale or lower the order."
                 )
             exact = -eta - free.ln() / decimal(less)
-            test = max(
-                Fraction(exact) * (1 + Fraction(1, 10**40)), TICK / 1000
-            )  # never free, however small eta
+            # 60 digits err by less than the slack, also near the pole; never free, however small eta
+            test = max(Fraction(exact) * (1 + SLACK) + SLACK, TICK / 1000)
     if (sigma is None) != (squared_sensitivity == 0):
         raise InvalidParameterError(
             "sigma and squared_sensitivity must be given together, "
@@ -327,7 +327,7 @@ def renyi_capacity(order: Fraction, epsilon: float, delta: float) -> int:
     epsilon = checked_real("epsilon", epsilon, above=0.0)
     with localcontext(Context(prec=60)):
         exact = Fraction(epsilon) + Fraction(conversion(order, delta))
-    return max(0, math.floor(exact * (1 - Fraction(1, 10**40)) / TICK))
+    return max(0, math.floor((exact - SLACK) / TICK))  # 60 digits err by less than the slack
 
 
 def renyi_epsilon(order: Fraction, spent_ticks: int, delta: float) -> float:

@@ -375,6 +375,19 @@ def test_prices_are_rounded_up_by_about_one_tick_against_a_hundred_digits():
         assert truth <= price < truth + Fraction(1002, 1000)
 
 
+def test_prices_next_to_the_pole_are_rounded_up_against_a_hundred_digits():
+    """Where 1 - x is small the logarithm loses digits: the slack must cover them."""
+    rng = np.random.default_rng(9)
+    for _ in range(60):
+        order = 1 + Fraction(1, 2 ** int(rng.integers(0, 21))) * int(rng.integers(1, 1000))
+        pole = 1 / math.log1p(1 / float(order - 1))
+        scale = Fraction(pole) * (1 + Fraction(1, 10 ** int(rng.integers(3, 14))))
+        price = accounting.gumbel_charge(order, 1, scale)
+        truth = true_charge(order, 1, scale, None, 0) / TICK
+
+        assert truth <= price < truth + Fraction(1002, 1000)
+
+
 def test_capacities_are_rounded_down_by_about_one_tick_against_a_hundred_digits():
     rng = np.random.default_rng(8)
     for _ in range(40):
