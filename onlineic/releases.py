@@ -128,7 +128,7 @@ class Releases:
         )
 
     def _sharing(self, target: Query | Partition) -> int:
-        """Return m: a hit may fail with 1/m of what all hits may; cheap ones can be many, so m has its price."""
+        """Return m: a hit may fail with 1/m of what all may; cheap ones can be many, so m has its price."""
         return max(2, math.ceil(self._payable / self._plan.sparse.price(target).amount))
 
     def _in_theorem(self) -> bool:
