@@ -110,7 +110,7 @@ class PartitionRule:
         if isinstance(attribute, Categorical) or size <= self.fine:
             return np.arange(size)
         cuts = np.zeros(size, np.int64)
-        cuts[[round(size * part / self.parts) for part in range(1, self.parts)]] = 1
+        cuts[[min(size - 1, round(size * part / self.parts)) for part in range(1, self.parts)]] = 1
         if changes is not None:
             cuts[changes] = 1
         cuts[0] = 0

@@ -1,0 +1,193 @@
+"""Maximum entropy: conformance, what it reads of each measurement, priors, determinism, never worse."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic.errors import InvalidParameterError
+from onlineic.queries import Measurement, Partition
+from onlineic.testing import check_update_rule
+from onlineic.updates import MaximumEntropy
+
+DOMAIN = ic.Domain.of(a=4, b=3, c=2)
+TRUTH = np.random.default_rng(5).dirichlet(np.full(24, 0.4)).reshape(4, 3, 2)
+
+
+def bound(expression):
+    return expression.bind(DOMAIN)
+
+
+def fraction(query):
+    return float((query.weights() * TRUTH).sum()) / (1 << query.grid_bits)
+
+
+def number(expression, scale=1e-3, off=0.0):
+    query = bound(expression)
+    return Measurement(query, np.array([fraction(query) + off]), scale)
+
+
+def table(*axes, scale=1e-3, noise=None):
+    target = Partition(DOMAIN, axes, tuple(np.arange(DOMAIN.shape[axis]) for axis in axes))
+    values = TRUTH.sum(axis=tuple({0, 1, 2} - {*axes})).ravel()
+    return Measurement(target, values if noise is None else values + noise, scale)
+
+
+def learned(measurements, rule=None, prior=None):
+    rule = rule or MaximumEntropy()
+    hypothesis = rule.init(DOMAIN, prior)
+    for count in range(1, len(measurements) + 1):
+        hypothesis = rule.update(hypothesis, tuple(measurements[:count]), 0.1)
+    return hypothesis
+
+
+def loss(hypothesis, measurements):
+    total = 0.0
+    for measurement in measurements:
+        target = measurement.target
+        guess = hypothesis.blocks(target) if isinstance(target, Partition) else hypothesis.evaluate(target)
+        total += float(np.sum((guess - measurement.values) ** 2)) / (2 * measurement.scale**2)
+    return total
+
+
+@pytest.mark.parametrize("rule", [MaximumEntropy(), MaximumEntropy(60, 0.1), MaximumEntropy(misfit=0.5)])
+def test_the_rule_keeps_every_promise_that_a_session_relies_on(rule):
+    check_update_rule(rule, steps=30)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        ic.where(a=1),
+        ~ic.where(a=1),
+        ic.where(a=ic.one_of(0, 3), c=1),
+        ~ic.where(a=ic.between(1, 2), b=2, c=0),
+        ic.dense(np.indices((4, 3, 2)).sum(axis=0) % 2),
+        ~ic.dense(np.indices((4, 3, 2)).sum(axis=0) % 2),
+    ],
+)
+@pytest.mark.parametrize("value", [0.9, 0.2])
+def test_a_number_pulls_its_own_query_to_itself_also_of_complements_and_joint_weights(query, value):
+    measured = Measurement(bound(query), np.array([value]), 1e-4)
+    hypothesis = learned([measured])
+
+    assert value == pytest.approx(hypothesis.evaluate(bound(query)), abs=1e-3)
+    assert 1 - value == pytest.approx(hypothesis.evaluate(bound(~query)), abs=1e-3)
+
+
+def test_of_all_that_fit_the_flattest_is_chosen():
+    """One number on a product leaves the cells inside, and those outside, equal."""
+    query = bound(ic.where(a=1, b=ic.one_of(0, 2)))
+    cells = learned([Measurement(query, np.array([0.5]), 1e-4)]).probabilities()
+    inside = query.weights().astype(bool)
+
+    assert np.ptp(cells[inside]) < 1e-12
+    assert np.ptp(cells[~inside]) < 1e-12
+
+
+def test_a_joint_table_over_axes_out_of_order_lands_on_its_own_cells():
+    """Factors (0, 2) and (1,): the merged blocks are transposed to the order of the axes."""
+    weights = np.zeros((4, 3, 2))
+    weights[0, 1, 0] = weights[3, 1, 1] = 1.0
+    query = bound(ic.dense(weights))
+    measured = Measurement(query, np.array([0.8]), 1e-4)
+    cells = learned([measured]).probabilities()
+
+    assert 0.8 == pytest.approx(cells[0, 1, 0] + cells[3, 1, 1], abs=1e-3)
+    assert cells[0, 1, 1] < 0.02
+
+
+def test_fractional_numbers_are_answered_by_the_session_and_ignored_here():
+    rule = MaximumEntropy()
+    start = rule.init(DOMAIN)
+    half = number(ic.dense(np.arange(24).reshape(4, 3, 2) / 32))
+
+    assert start is rule.update(start, (half,), 0.1)
+    one = learned([half, table(0)])
+    other = learned([table(0)])
+    assert np.array_equal(one.probabilities(), other.probabilities())
+    assert 1 == len(one.potentials)
+
+
+def test_a_measurement_after_an_ignored_one_is_read():
+    both = learned([table(0), number(ic.dense(np.full((4, 3, 2), 0.25) * np.eye(4)[:, :1, None])), table(1)])
+
+    assert 2 == len(both.potentials)
+    assert both.blocks(table(1).target) == pytest.approx(table(1).values, abs=2e-3)
+
+
+def test_after_a_failed_update_the_next_one_reads_everything():
+    rule = MaximumEntropy()
+    start = rule.init(DOMAIN)
+    caught_up = rule.update(start, (table(0), table(1), table(2)), 0.1)
+
+    assert 3 == len(caught_up.potentials)
+    for one in (table(0), table(1), table(2)):
+        assert caught_up.blocks(one.target) == pytest.approx(one.values, abs=2e-3)
+
+
+def test_full_exact_tables_give_the_truth_back():
+    hypothesis = learned([table(0, 1, 2, scale=1e-6)], MaximumEntropy(evaluations=2000))
+
+    assert hypothesis.probabilities() == pytest.approx(TRUTH, abs=1e-4)
+
+
+def test_a_refit_is_never_worse_than_the_start_on_all_that_was_measured():
+    generator = np.random.default_rng(3)
+    rule = MaximumEntropy(evaluations=10)
+    hypothesis, past = rule.init(DOMAIN), ()
+    for axes in [(0,), (1,), (0, 1), (2,), (1, 2), (0, 2), (0, 1, 2)]:
+        size = int(np.prod([DOMAIN.shape[axis] for axis in axes]))
+        past = (*past, table(*axes, scale=0.01, noise=0.01 * generator.standard_normal(size)))
+        fitted = rule.update(hypothesis, past, 0.1)
+
+        assert loss(fitted, past) <= loss(hypothesis, past) * (1 + 1e-9)
+        hypothesis = fitted
+
+
+def test_a_prior_is_the_start_and_what_entropy_is_relative_to():
+    weights = np.arange(1.0, 25.0).reshape(4, 3, 2)
+    prior = ic.Histogram(DOMAIN, weights)
+    measured = Measurement(bound(ic.where(a=0)), np.array([0.5]), 1e-5)
+    cells = learned([measured], prior=prior).probabilities()
+
+    assert MaximumEntropy().init(DOMAIN, prior).probabilities() == pytest.approx(weights / weights.sum())
+    assert cells[0] == pytest.approx(0.5 * weights[0] / weights[0].sum(), abs=1e-4)
+    assert cells[1:] == pytest.approx(0.5 * weights[1:] / weights[1:].sum(), abs=1e-4)
+    again = learned([measured], prior=MaximumEntropy().init(DOMAIN, prior)).probabilities()
+    assert np.array_equal(cells, again)
+
+
+@pytest.mark.parametrize("prior", [ic.Histogram(ic.Domain.of(a=4)), object(), np.ones((4, 3, 2))])
+def test_another_prior_is_refused(prior):
+    with pytest.raises(InvalidParameterError, match=r"^prior must be a Histogram over"):
+        MaximumEntropy().init(DOMAIN, prior)
+
+
+def test_the_same_measurements_give_the_same_bits_also_in_a_copy():
+    past = [table(0, scale=0.01), number(ic.where(b=1, c=0)), table(1, 2, scale=0.02)]
+    one, other = learned(past), learned(past, pickle.loads(pickle.dumps(MaximumEntropy())))
+
+    assert one.probabilities().tobytes() == other.probabilities().tobytes()
+
+
+def test_negative_and_huge_noisy_values_leave_a_distribution():
+    wild = table(0, noise=np.array([5.0, -7.0, 3.0, -9.0]), scale=2.0)
+    cells = learned([wild, table(1, scale=1e-9)]).probabilities()
+
+    assert (cells > 0).all()
+    assert 1.0 == pytest.approx(cells.sum())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("evaluations", 0), ("evaluations", 1.5), ("kl_weight", -1.0), ("kl_weight", np.nan), ("misfit", 1.0)],
+)
+def test_settings_outside_their_range_are_refused_by_name(name, value):
+    with pytest.raises(InvalidParameterError, match=f"^{name} must be"):
+        MaximumEntropy(**{name: value})
+
+
+def test_no_number_of_updates_is_proven():
+    assert MaximumEntropy().update_bound(DOMAIN, 0.1) is None

@@ -1,0 +1,150 @@
+"""Partitions of hard queries: which blocks, derived values and their norm, refusals."""
+
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic.errors import InvalidParameterError, InvalidQueryError
+from onlineic.partitions import PartitionRule, block_weights, derived, one_way, pairs_of
+from onlineic.queries import Measurement, Partition
+
+SMALL = ic.Domain.of(a=4, b=3)
+
+
+def long_domain(size=40):
+    return ic.Domain.of(age=size, sex=2)
+
+
+def cuts(labels):
+    """Codes at which a new block begins."""
+    return (np.flatnonzero(np.diff(labels)) + 1).tolist()
+
+
+def test_a_short_attribute_is_cut_at_every_code():
+    domain = ic.Domain.of(a=16, b=2)
+    partition = PartitionRule(blocks=1).partition(ic.where(a=3).bind(domain))
+
+    assert ((0,), list(range(16))) == (partition.axes, partition.classes[0].tolist())
+
+
+def test_a_long_ordered_attribute_is_cut_in_equal_parts_and_where_the_query_changes():
+    domain = long_domain()
+    rule = PartitionRule(parts=4, blocks=1)
+    partition = rule.partition(ic.where(age=ic.between(7, 22)).bind(domain))
+
+    assert [7, 10, 20, 23, 30] == cuts(partition.classes[0])
+
+
+def test_fractional_weights_cut_wherever_they_change():
+    weights = np.zeros((40, 2))
+    weights[5:9] = 0.25
+    weights[9:] = 0.75
+    partition = PartitionRule(parts=2, blocks=1).partition(ic.dense(weights).bind(long_domain()))
+
+    assert [5, 9, 20] == cuts(partition.classes[partition.axes.index(0)])
+
+
+def test_a_joint_factor_cuts_both_axes_where_any_slice_changes():
+    domain = ic.Domain.of(a=20, b=20)
+    weights = np.zeros((20, 20))
+    weights[3:11, 4:6] = weights[15:, 17:] = 1.0
+    partition = PartitionRule(parts=1, blocks=1).partition(ic.dense(weights).bind(domain))
+
+    assert [[3, 11, 15], [4, 6, 17]] == [cuts(labels) for labels in partition.classes]
+
+
+def test_attributes_that_bring_new_pairs_are_added_while_the_blocks_stay_few():
+    domain = ic.Domain.of(a=4, b=3, c=2, d=50)
+    rule = PartitionRule(parts=8, blocks=24)
+    query = ic.where(a=1).bind(domain)
+
+    assert (0, 1, 2) == rule.partition(query).axes
+    assert (0, 2) == rule.partition(query, frozenset({(0, 1), (1, 2)})).axes
+    every = frozenset((i, j) for i in range(4) for j in range(i + 1, 4))
+    assert (0,) == rule.partition(query, every).axes
+
+
+@pytest.mark.parametrize("parts", [1, 2, 7, 8, 31, 32])
+@pytest.mark.parametrize("size", [17, 18, 25, 32, 33, 1000])
+def test_every_number_of_parts_a_session_can_choose_numbers_its_blocks_without_gaps(size, parts):
+    partition = PartitionRule(parts=parts, blocks=1).partition(ic.where(age=0).bind(long_domain(size)))
+    labels = partition.classes[0]
+
+    assert [True] * (size - 1) == [step in (0, 1) for step in np.diff(labels)]
+    assert 2 <= labels[-1] + 1 <= parts + 1
+
+
+def test_a_query_too_fine_has_no_partition():
+    domain = ic.Domain.of(a=16, b=16)
+    query = ic.dense(np.eye(16)).bind(domain)
+
+    assert PartitionRule(most_blocks=255).partition(query) is None
+    assert 256 == PartitionRule(most_blocks=256).partition(query).blocks
+
+
+@pytest.mark.parametrize("name", ["parts", "fine", "blocks", "most_blocks"])
+@pytest.mark.parametrize("value", [0, -1, 1.5, None, True])
+def test_settings_outside_their_range_are_refused_by_name(name, value):
+    with pytest.raises(InvalidParameterError, match=f"^{name} must be an integer"):
+        PartitionRule(**{name: value})
+
+
+def test_the_weight_of_a_block_is_that_of_all_its_cells():
+    weights = np.repeat(np.repeat([[0.25, 1.0], [0.5, 0.0]], 10, axis=0), 10, axis=1)
+    domain = ic.Domain.of(a=20, b=20)
+    query = ic.dense(weights).bind(domain)
+    partition = PartitionRule(parts=2, blocks=1).partition(query)
+
+    assert [0.25, 1.0, 0.5, 0.0] == block_weights(query, partition).tolist()
+    other = (~ic.dense(weights)).bind(domain)
+    assert [0.75, 0.0, 0.5, 1.0] == block_weights(other, partition).tolist()
+
+
+def test_a_number_is_its_own_derived_value():
+    query = ic.where(a=1).bind(SMALL)
+
+    assert (0.3, 1.0) == derived(query, Measurement(query, np.array([0.3]), 0.1))
+
+
+def test_a_derived_value_uses_that_all_blocks_together_are_everybody():
+    """w = (1, 0, 0), y = (.5, .3, .3): .5 + (1 - 1.1)/3."""
+    domain = ic.Domain.of(a=3)
+    value, norm = derived(
+        ic.where(a=0).bind(domain), Measurement(one_way(domain, 0), np.array([0.5, 0.3, 0.3]), 0.01)
+    )
+
+    assert value == pytest.approx(0.5 - 0.1 / 3, abs=1e-15)
+    assert norm == pytest.approx((2 / 3) ** 0.5, abs=1e-15)
+
+
+def test_pairs_and_one_way_partitions():
+    partition = Partition(ic.Domain.of(a=2, b=2, c=2), (0, 1, 2), (np.arange(2),) * 3)
+
+    assert frozenset({(0, 1), (0, 2), (1, 2)}) == pairs_of(partition)
+    assert frozenset() == pairs_of(one_way(SMALL, 1))
+    assert ((1,), [0, 1, 2]) == (one_way(SMALL, 1).axes, one_way(SMALL, 1).classes[0].tolist())
+
+
+@pytest.mark.parametrize(
+    ("axes", "classes"),
+    [
+        ((0,), ([0, 1, 1, 3],)),  # a gap
+        ((0,), ([0, 1, 1],)),  # too short
+        ((0, 0), ([0, 1, 1, 2],) * 2),  # an axis twice: a record in two blocks
+        ((1, 0), ([0, 1, 2], [0, 1, 1, 2])),
+        ((2,), ([0, 1],)),
+        ((0,), ([-1, 0, 1, 2],)),  # a record in no block
+        ((0,), ([0.5, 1, 2, 3],)),
+    ],
+)
+def test_what_is_no_partition_is_refused(axes, classes):
+    with pytest.raises((InvalidQueryError, TypeError)):
+        Partition(SMALL, axes, tuple(np.array(labels) for labels in classes))
+
+
+def test_a_partition_keeps_its_own_copy_of_the_classes():
+    labels = np.array([0, 1, 1, 2])
+    partition = Partition(SMALL, (0,), (labels,))
+    labels[:] = 0
+
+    assert [0, 1, 1, 2] == partition.classes[0].tolist()
