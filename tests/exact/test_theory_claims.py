@@ -1,0 +1,148 @@
+"""Claims of `docs/theory.md` that no other file checks: tables, block sums and what they cost."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic.accounting import TICK
+from onlineic.curator import Curator
+from onlineic.domain import Domain
+from onlineic.ledger import MemoryLedger
+from onlineic.noise import SimulatedNoise
+from onlineic.opening import opening_tables
+from onlineic.partitions import PartitionRule, block_weights, derived, one_way, pairs_of
+from onlineic.queries import Measurement
+from onlineic.sparse import GumbelSparse
+
+DOMAIN = Domain.of(a=["x", "y", "z"], b=range(5), c=[False, True])
+
+
+def gumbel(**changes):
+    settings = {
+        "n": 60,
+        "epsilon": 8.0,
+        "delta": 1e-3,
+        "order": Fraction(3),
+        "scale": Fraction(40),
+        "threshold": 90,
+    }
+    return GumbelSparse(**(settings | changes))
+
+
+def table(codes, domain=DOMAIN):
+    names = domain.names
+    labels = [list(kind.labels) if hasattr(kind, "labels") else range(kind.size) for _, kind in domain]
+    return ic.PrivateData.from_records(
+        {name: [labels[i][code] for code in codes[:, i]] for i, name in enumerate(names)}, domain
+    )
+
+
+def curator(data, sparse, rule):
+    ledger = MemoryLedger()
+    ledger.claim()
+    return Curator(data, sparse, SimulatedNoise(1), ledger, rule), ledger
+
+
+def test_the_largest_gap_of_a_table_moves_by_at_most_one_count(monkeypatch):
+    """Theory 1.6, through the curator: neighbours, any guesses, with and without a condition."""
+    seen = []
+    step = GumbelSparse.step_table
+
+    def spied(self, state, largest_gap, noise):
+        seen.append(largest_gap)
+        return step(self, state, 0, noise)
+
+    monkeypatch.setattr(GumbelSparse, "step_table", spied)
+    generator = np.random.default_rng(5)
+    moves = set()
+    for _ in range(60):
+        codes = np.stack([generator.integers(0, size, 60) for size in DOMAIN.shape], axis=1)
+        other = codes.copy()
+        other[0] = [generator.integers(0, size) for size in DOMAIN.shape]
+        asked = (
+            ic.marginal("a", "b") if generator.random() < 0.5 else ic.marginal("b", where=ic.where(c=True))
+        )
+        bound = asked.bind(DOMAIN)
+        guesses = tuple(int(guess) for guess in generator.integers(0, 12, bound.partition.blocks))
+        for records in (codes, other):
+            judge, _ = curator(table(records), gumbel(grid_bits=3, scale=Fraction(320), threshold=720), None)
+            assert judge.cover_table(bound.partition)
+            judge.test_table(bound, guesses)
+        moves.add(abs(seen[-1] - seen[-2]))
+
+    assert {0, 8} == moves  # one count is 8 units of this grid
+
+
+def test_a_number_released_in_a_partition_session_is_paid_as_such():
+    """Theory 4.1: sigma is rounded up least on the finest grid, where a number can cost more than a table."""
+    sparse = gumbel(
+        grid_bits=10, scale=Fraction(20 * 2**10), threshold=50 * 2**10, ratio=Fraction(1, 40), epsilon=15.0
+    )
+    data = table(np.zeros((60, 3), int))
+    judge, ledger = curator(data, sparse, PartitionRule(most_blocks=1))
+    fine = ic.where(b=ic.weights([0.0, 0.1, 0.2, 0.3, 1.0])).bind(DOMAIN, 10)
+    number, partition = sparse.price(fine).amount, sparse.price(one_way(DOMAIN, 0)).amount
+
+    assert PartitionRule(most_blocks=1).partition(fine) is None
+    assert number > 1.2 * partition
+    assert judge.cover([fine]) == [True]
+    assert ledger.reserved.amount >= number
+
+
+@pytest.mark.parametrize("sizes", [(3, 5, 2), (40, 3, 7, 2)])
+def test_opening_tables_are_charged_for_two_moved_blocks_each_and_fit_their_share(sizes):
+    """Theory 4.2: the charge is the sum of order * 2 / (2 sigma^2), no less, and within both shares."""
+    domain = Domain.of({f"a{i}": size for i, size in enumerate(sizes)})
+    sparse = gumbel(n=1000)
+    shares = Fraction(1, 10), Fraction(3, 5)
+    opening = opening_tables(sparse, domain, PartitionRule(), one_way_share=shares[0], pair_share=shares[1])
+    exact = sum(sparse.order * 2 / (2 * Fraction(sigma) ** 2) for sigma in opening.sigmas)
+
+    assert exact <= opening.charge.amount * TICK <= exact + len(opening.sigmas) * TICK
+    assert opening.charge.amount <= sum(shares) * sparse.capacity
+    assert {pair for target in opening.targets for pair in pairs_of(target)} == set(
+        itertools.combinations(range(len(sizes)), 2)
+    )
+
+
+@pytest.mark.parametrize("sigma", [1, 2, 7])
+def test_the_discrete_gaussian_is_sub_gaussian_with_its_own_scale(sigma):
+    """Theory 3.4 (i), with equality where t sigma^2 is an integer."""
+    z = np.arange(-60 * sigma, 60 * sigma + 1)
+    mass = np.exp(-(z**2) / (2.0 * sigma**2))
+    mass /= mass.sum()
+    shifts = np.linspace(-8 * sigma, 8 * sigma, 321)  # t sigma^2
+    ratios = [(np.exp(c * z / sigma**2 - c * c / (2.0 * sigma**2)) * mass).sum() for c in shifts]
+
+    assert max(ratios) <= 1 + 1e-12
+    assert ratios[160] == pytest.approx(1.0)
+    assert ratios[0] == pytest.approx(1.0)
+    assert sigma > 1 or min(ratios) < 1 - 1e-8
+
+
+def test_a_block_sum_is_the_query_and_errs_by_centred_weights():
+    """Theory 6.2: exact blocks give the query exactly, noise enters by w - mean(w)."""
+    generator = np.random.default_rng(8)
+    domain = Domain.of(a=["x", "y", "z"], b=range(40), c=[False, True])
+    codes = np.stack([generator.integers(0, size, 500) for size in domain.shape], axis=1)
+    data = table(codes, domain)
+    for asked in (
+        ic.where(b=ic.between(3, 21), c=True),
+        ~ic.where(a="y", b=ic.at_least(11)),
+        ic.where(a=ic.one_of("x", "z")),
+        ic.where(b=ic.weights(np.repeat([0.0, 0.25, 1.0, 0.5], 10))),
+    ):
+        query = asked.bind(domain, 8)
+        target = PartitionRule().partition(query)
+        exact = data.exact_counts(target) / data.n
+        noise = generator.normal(0, 0.05, target.blocks)
+        weights = block_weights(query, target)
+        value, norm = derived(query, Measurement(target, exact, 0.05))
+        noisy, _ = derived(query, Measurement(target, exact + noise, 0.05))
+
+        assert value == pytest.approx(data.exact_counts(query) / (data.n << query.grid_bits), abs=1e-12)
+        assert noisy - value == pytest.approx((weights - weights.mean()) @ noise, abs=1e-12)
+        assert norm == pytest.approx(np.linalg.norm(weights - weights.mean()))
