@@ -1,0 +1,682 @@
+"""The default session: opening tables, partition releases, prices before reads, exhaustion, faults."""
+
+import copy
+import logging
+import math
+import traceback
+from fractions import Fraction
+
+import attrs
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import onlineic as ic
+from onlineic.accounting import Charge, gaussian_charge
+from onlineic.data import PrivateData
+from onlineic.errors import (
+    InternalError,
+    InvalidQueryError,
+    SessionSealedError,
+    UpdateFailedWarning,
+)
+from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Opened, Reserved, UpdateFailed
+from onlineic.marginals import BoundMarginal, marginal
+from onlineic.noise import SimulatedNoise
+from onlineic.queries import Measurement, Partition, Query
+from onlineic.sparse import ExponentialSparse, GumbelSparse
+from onlineic.transcript import replay
+from onlineic.updates import MaximumEntropy
+
+DOMAIN = ic.Domain.of(a=4, b=3, c=20)
+SECRET = 76_543_219
+COUNTS = np.random.default_rng(2).multinomial(300_000, np.random.default_rng(1).dirichlet(np.full(240, 0.1)))
+COUNTS = COUNTS.reshape(4, 3, 20)
+N = 300_000
+
+
+def table(counts=COUNTS):
+    return PrivateData(counts, DOMAIN)
+
+
+def opened(data=None, *, epsilon=1.0, delta=1e-6, seed=1, **settings):
+    settings = {"noise": SimulatedNoise(seed)} | settings
+    return ic.OnlineIC(data or table(), ic.Budget(epsilon, delta), **settings)
+
+
+def probing(**settings):
+    """A session in which nearly every query is hard."""
+    return opened(**({"threshold": 1e-5, "hard_answers": 5} | settings))
+
+
+def stream(size, seed, tables=True):
+    """Boxes, fractional and joint weights, complements, repeats, constants and cross tables."""
+    generator = np.random.default_rng(seed)
+    queries = []
+    for _ in range(size):
+        kind = generator.integers(0, 9)
+        low, high = sorted(generator.integers(0, 20, 2).tolist())
+        if kind == 0 and queries:
+            queries.append(queries[generator.integers(len(queries))])
+        elif kind == 1 and queries and not isinstance(queries[-1], ic.marginals.Marginal):
+            queries.append(~queries[-1])
+        elif kind == 2:
+            queries.append(ic.dense(generator.integers(0, 5, DOMAIN.shape) / (4 << generator.integers(0, 4))))
+        elif kind == 3 and tables:
+            names = generator.permutation(["a", "b", "c"])[: generator.integers(1, 3)]
+            where = ic.where(b=int(generator.integers(0, 3))) if generator.random() < 0.5 else None
+            queries.append(marginal(*map(str, names), where=where))
+        elif kind == 4:
+            queries.append(ic.where(a=ic.between(0, 3)))
+        else:
+            queries.append(ic.where(c=ic.between(low, high), a=int(generator.integers(0, 4))))
+    return queries
+
+
+def measured(measurement):
+    return (measurement.target, measurement.values.tobytes(), measurement.scale)
+
+
+def plain(record):
+    """A record as values that can be compared."""
+    query = getattr(record, "query", None)
+    query = query.key if isinstance(query, BoundMarginal) else query
+    if isinstance(record, Hard):
+        return ("hard", query, record.guess, measured(record.measurement), record.charge)
+    if isinstance(record, Easy):
+        return ("easy", query, record.guess)
+    if isinstance(record, Opened):
+        return ("opened", tuple(map(measured, record.measurements)), record.charge)
+    return record
+
+
+def hits(session):
+    return [record for record in session.transcript if isinstance(record, Hard)]
+
+
+def watched(method, events):
+    def watching(*arguments, **more):
+        events.append(method.__name__)
+        return method(*arguments, **more)
+
+    return watching
+
+
+def first_hit(session):
+    """Ask until one query is hard: (query, answer)."""
+    for low in range(20):
+        query = ic.where(c=ic.between(low, 19), a=low % 4)
+        answer = session.answer(query)
+        if answer.hard:
+            return query, answer
+    raise AssertionError("twenty tests of a threshold near zero cannot all be easy.")
+
+
+# -- opening ---------------------------------------------------------------------------------------------
+
+
+def test_opening_tables_are_reserved_then_read_then_recorded_once_at_their_price(monkeypatch):
+    events = []
+    for owner, name in (
+        (MemoryLedger, "reserve"),
+        (MemoryLedger, "commit"),
+        (PrivateData, "exact_counts"),
+        (SimulatedNoise, "discrete_gaussian"),
+        (MaximumEntropy, "update"),
+    ):
+        monkeypatch.setattr(owner, name, watched(getattr(owner, name), events))
+    session = opened()
+    opening = session.plan.opening
+    count = len(opening.targets)
+    reserved, record = session.transcript
+
+    assert ["reserve", *["exact_counts", "discrete_gaussian"] * count, "commit", "update"] == events
+    assert (Reserved(opening.charge), Opened) == (reserved, type(record))
+    assert opening.targets == tuple(one.target for one in record.measurements)
+    assert opening.charge == record.charge
+    assert opening.charge.amount == session._ledger.spent
+    order = session.plan.sparse.order
+    for target, sigma, one in zip(opening.targets, opening.sigmas, record.measurements, strict=True):
+        assert (sigma / N, (target.blocks,)) == (one.scale, one.values.shape)
+    assert opening.charge.amount >= sum(
+        gaussian_charge(order, Fraction(sigma), 2) for sigma in opening.sigmas
+    )
+    assert opening.charge.amount < session.plan.sparse.capacity
+
+
+def test_the_exact_cost_of_the_opening_is_not_above_its_charge():
+    """order * 2 / (2 sigma^2) a table, in exact fractions."""
+    session = opened()
+    exact = sum(session.plan.sparse.order / Fraction(sigma) ** 2 for sigma in session.plan.opening.sigmas)
+
+    assert exact * 2**40 <= session.plan.opening.charge.amount < exact * 2**40 + 100
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"prior": ic.Histogram(DOMAIN)},
+        {"delta": 0.0},
+        {"release": "answer"},
+        {"update": ic.MultiplicativeWeights()},
+        {"sparse": GumbelSparse.calibrated(ic.Budget(1.0, 1e-6), n=N, hard_answers=5, max_queries=100)},
+    ],
+)
+def test_no_other_session_opens_with_tables_or_touches_the_data(settings):
+    session = opened(**settings)
+
+    assert (None, (), 0) == (session.plan.opening, session.transcript, session._data.reads)
+
+
+@pytest.mark.parametrize("shape", [{"a": 3}, {"a": 1}, {"a": 40}, {"a": 1, "b": 5}, {"a": 2, "b": 2}])
+@pytest.mark.parametrize("n", [1, 7, 10**6])
+def test_small_domains_and_few_records_open_too(shape, n):
+    domain = ic.Domain.of(**shape)
+    counts = np.zeros(domain.size, int)
+    counts[0] = n
+    session = ic.OnlineIC(PrivateData(counts, domain), ic.Budget(1.0, 1e-6), noise=SimulatedNoise(1))
+
+    assert 0 <= session.statistics().spent < 1
+    assert session.statistics().hard_left >= 1
+    assert session.answer(ic.where(a=0)).status in ("easy", "hard")
+
+
+def test_opening_tables_that_a_used_ledger_cannot_pay_are_not_drawn():
+    ledger = MemoryLedger()
+    plan = opened().plan
+    ledger.reserve(Charge(Fraction(plan.sparse.capacity) - plan.opening.charge.amount + 1, "before"))
+    ledger.burn()
+    data = table()
+    with pytest.raises(ic.errors.BudgetExceededError):
+        opened(data, ledger=ledger)
+
+    assert 0 == data.reads
+
+
+@pytest.mark.parametrize("owner", [PrivateData, SimulatedNoise, MemoryLedger])
+@pytest.mark.parametrize("after", [False, True])
+def test_a_failure_while_opening_burns_the_charge_and_tells_nothing(owner, after, monkeypatch, caplog):
+    names = {
+        PrivateData: "exact_counts",
+        SimulatedNoise: "discrete_gaussian",
+        MemoryLedger: "commit",
+    }
+    method, calls = getattr(owner, names[owner]), []
+
+    def failing(*arguments, **more):
+        calls.append(None)
+        if len(calls) == (1 if owner is MemoryLedger else 2):
+            if after:
+                method(*arguments, **more)
+            raise ValueError(f"index {SECRET} is out of bounds")
+        return method(*arguments, **more)
+
+    monkeypatch.setattr(owner, names[owner], failing)
+    ledger = MemoryLedger()
+    with caplog.at_level(logging.ERROR), pytest.raises(SessionSealedError) as sealed:
+        opened(ledger=ledger)
+    text = "".join(traceback.format_exception(sealed.value)) + caplog.text + repr(ledger.records())
+
+    assert (None, None) == (sealed.value.__cause__, sealed.value.__context__)
+    assert str(SECRET) not in text
+    assert ledger.spent == ledger.records()[0].charge.amount > 0
+    assert type(ledger.records()[-1]) is (Opened if owner is MemoryLedger and after else Burned)
+
+
+def test_a_rule_that_fails_on_the_opening_keeps_the_paid_tables(monkeypatch):
+    calls = []
+    method = MaximumEntropy.update
+
+    def update(*arguments):
+        calls.append(None)
+        if len(calls) == 1:
+            raise ValueError
+        return method(*arguments)
+
+    monkeypatch.setattr(MaximumEntropy, "update", update)
+    with pytest.warns(UpdateFailedWarning):
+        session = probing()
+    assert [Reserved, Opened, UpdateFailed] == [type(record) for record in session.transcript]
+    assert session.plan.opening.charge.amount == session._ledger.spent
+    assert session.answer(ic.where(a=0, b=0)).hard
+    assert len(session.plan.opening.targets) + 1 == len(session.hypothesis.potentials)  # it caught up
+    monkeypatch.setattr(MaximumEntropy, "update", method)
+    again = replay(session.transcript, DOMAIN, session.plan.update, session.plan.alpha)
+    assert again.probabilities().tobytes() == session.hypothesis.probabilities().tobytes()
+
+
+# -- prices ----------------------------------------------------------------------------------------------
+
+
+def test_every_hit_is_reserved_before_its_read_at_the_price_of_a_partition():
+    session = probing()
+    price = session.plan.sparse.price(Partition(DOMAIN, (0,), (np.arange(4),))).amount
+    left = session.plan.sparse.capacity - session._ledger.spent
+    number = int(left // price)
+    assert number == session.statistics().hard_left
+    reads = []
+    method = session._curator._data.exact_counts
+    assert method is not None
+    for query in stream(60, 5, tables=False):
+        session.answer(query)
+        reads.append(session._data.reads)
+    charges = {record.charge.amount for record in hits(session)}
+    reserved = None
+    for record in session.transcript[2:]:
+        if isinstance(record, Reserved):
+            reserved = record.charge
+        if isinstance(record, Easy | Hard):
+            assert reserved is not None
+        if isinstance(record, Hard):
+            assert record.charge == reserved
+            reserved = None
+
+    assert {price} == charges
+    assert number == len(hits(session))
+    assert session._ledger.spent <= session.plan.sparse.capacity
+    assert left - number * price < price
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"release": "answer", "sparse": "gumbel"},
+        {"release": "answer", "sparse": "gumbel", "update": MaximumEntropy()},
+        {"delta": 0.0},
+        {"delta": 0.0, "sparse": "laplace"},
+    ],
+)
+def test_spent_never_exceeds_the_capacity_and_is_what_was_recorded(settings, seed):
+    session = probing(seed=seed, epsilon=0.5, **settings)
+    last = Fraction(0)
+    for query in stream(80, seed, tables="delta" not in settings):
+        session.answer(query)
+        spent = session._ledger.spent
+        assert last <= spent <= session.plan.sparse.account().capacity
+        last = spent
+    ledger, capacity = session._ledger, session.plan.sparse.account().capacity
+    paid = sum(
+        (record.charge.amount for record in ledger.records() if isinstance(record, Hard | Opened)),
+        Fraction(0),
+    )
+    standing = ledger.reserved.amount if ledger.reserved is not None else 0
+
+    assert paid + standing == ledger.spent <= capacity
+    for record in hits(session):
+        target = record.measurement.target
+        tested = record.query.partition if isinstance(record.query, BoundMarginal) else record.query
+        assert record.charge.amount >= session.plan.sparse.price(target).amount
+        assert record.charge.amount >= (
+            session.plan.sparse.price(tested).amount if isinstance(target, Query) else 0
+        )
+
+
+def test_a_number_that_costs_more_than_a_partition_is_paid_as_a_number():
+    """At little noise sigma is rounded up to whole records, but less on a finer grid."""
+    domain = ic.Domain.of(a=130, b=130)
+    data = PrivateData(np.random.default_rng(0).integers(0, 3, (130, 130)), domain)
+    session = ic.OnlineIC(
+        data,
+        ic.Budget(20.0, 0.01),
+        sparse=GumbelSparse(
+            n=data.n,
+            epsilon=20.0,
+            delta=0.01,
+            order=Fraction(3, 2),
+            scale=Fraction(6, 5) * 2**20,
+            threshold=1,
+            grid_bits=20,
+            ratio=Fraction(1),
+        ),
+        release="partition",
+        prior=ic.Histogram(domain),
+        noise=SimulatedNoise(1),
+    )
+    sparse = session.plan.sparse
+    weights = np.random.default_rng(1).integers(0, 2**20 + 1, (130, 130)) / 2**20
+    query = ic.dense(weights).bind(domain, 20)
+    whole = sparse.price(Partition(domain, (0,), (np.arange(130),))).amount
+
+    assert session.plan.partitions.partition(query) is None
+    assert sparse.price(query).amount > whole
+    while not session.answer(query).hard:
+        weights = np.roll(weights, 1)
+        query = ic.dense(weights).bind(domain, 20)
+    assert hits(session)[0].charge.amount == sparse.price(query).amount
+
+
+def test_exhaustion_is_decided_before_the_data_are_touched(monkeypatch):
+    session = probing(hard_answers=2)
+    session.answer_many(stream(60, 1))
+    assert 0 == session.statistics().hard_left
+    for name in ("exact_counts", "exact_counts_many"):
+        monkeypatch.setattr(PrivateData, name, lambda *_: 1 / 0)
+    monkeypatch.setattr(SimulatedNoise, "words", lambda *_: 1 / 0)
+    records = session.transcript
+    statuses = {answer.status for answer in session.answer_many(stream(200, 2))}
+
+    assert {"untested", "repeat", "easy"} >= statuses >= {"untested"}
+    assert records == session.transcript
+    assert not session.statistics().sealed
+
+
+def test_easy_answers_leave_what_is_spent_bit_for_bit():
+    session = opened(threshold=0.9)
+    session.answer(ic.where(a=0))
+    spent = session._ledger.spent
+    for query in stream(60, 4):
+        assert not session.answer(query).hard
+        assert spent == session._ledger.spent
+
+
+def test_a_hypothesis_that_asks_the_session_itself_cannot_lower_a_reservation():
+    """Nested questions use up the dear reservation and leave a cheap one: the outer test must not use it."""
+    session = probing(release="answer", sparse="gumbel", hard_answers=50)
+    inner = session.hypothesis
+    dear = ic.where(a=0)
+    cheap = [ic.dense(np.arange(240).reshape(DOMAIN.shape) // 120 / 2**power) for power in range(8, 16)]
+
+    class Nested:
+        domain, supports, evaluate_many = inner.domain, inner.supports, inner.evaluate_many
+        asked = False
+
+        def evaluate(self, query):
+            if not self.asked:
+                self.asked = True
+                session.answer(ic.where(b=0))
+                while session._curator._ledger.reserved is not None:
+                    session.answer(ic.where(c=len(hits(session)) % 20, b=session.statistics().asked % 3))
+                session.answer(cheap[-1])
+            return inner.evaluate(query)
+
+    session._belief = attrs.evolve(session._belief, hypothesis=Nested())
+    before = session._ledger.spent
+    try:
+        answer = session.answer(dear)
+    except InternalError:
+        answer = None
+    for record in hits(session):
+        assert record.charge.amount >= session.plan.sparse.price(record.query).amount
+
+    assert answer is None or session._ledger.spent > before
+
+
+# -- answers ---------------------------------------------------------------------------------------------
+
+
+def test_a_hard_answer_is_the_sum_of_its_released_blocks_and_its_bound_their_spread():
+    session = probing()
+    query, answer = first_hit(session)
+    record = hits(session)[0]
+    value, spread = ic.partitions.derived(record.query, record.measurement)
+
+    assert isinstance(record.measurement.target, Partition)
+    assert (value, "hard") == (answer.value, answer.status)
+    assert answer.error_bound == pytest.approx(
+        record.measurement.scale * spread * math.sqrt(2 * math.log(2 / 0.05)), rel=1e-12
+    )
+    again = session.answer(~query)
+    assert ("repeat", 1 - value, answer.error_bound) == (again.status, again.value, again.error_bound)
+
+
+def test_the_measurement_owns_its_numbers():
+    """Writing to a released array changes neither the data nor what is released later."""
+    session = probing()
+    first_hit(session)
+    exact = session._data.exact_counts(hits(session)[0].measurement.target).copy()
+    hits(session)[0].measurement.values[:] = -1.0
+    session.transcript[1].measurements[0].values[:] = -1.0
+
+    assert np.array_equal(exact, session._data.exact_counts(hits(session)[0].measurement.target))
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"threshold": 0.02},
+        {"threshold": 1e-5, "hard_answers": 6},
+        {"release": "answer", "sparse": "gumbel", "threshold": 0.002, "hard_answers": 6},
+        {"release": "answer", "sparse": "gumbel", "update": MaximumEntropy(), "threshold": 2e-3},
+        {"delta": 0.0, "threshold": 0.001},
+        {"delta": 0.0, "sparse": "exponential", "threshold": 1e-5, "hard_answers": 4},
+        {"release": "partition", "update": ic.MultiplicativeWeights(), "threshold": 0.01},
+        {"sparse": "laplace", "threshold": 0.01, "hard_answers": 9},
+    ],
+)
+def test_many_at_once_are_the_answers_transcript_and_charges_of_one_at_a_time(settings, seed):
+    queries = stream(100, seed, tables="delta" not in settings)
+    one, many = opened(seed=seed, **settings), opened(seed=seed, **settings)
+    expected, actual = [one.answer(query) for query in queries], many.answer_many(queries)
+
+    assert expected == actual
+    assert list(map(plain, one.transcript)) == list(map(plain, many.transcript))
+    assert one.statistics() == many.statistics()
+    assert one.hypothesis.probabilities().tobytes() == many.hypothesis.probabilities().tobytes()
+    assert np.array_equal(one._curator._noise.words(64), many._curator._noise.words(64))
+
+
+def test_a_batch_with_a_dear_query_far_behind_pays_the_cheap_hit_cheaply():
+    cheap = ic.dense(np.indices(DOMAIN.shape)[2] / 19 / 16)
+    session = probing(release="answer", sparse="gumbel", hard_answers=4)
+    answers = session.answer_many([cheap, ic.where(a=0)])
+    first = hits(session)[0]
+
+    assert answers[0].hard
+    assert first.charge.amount == session.plan.sparse.price(first.query).amount
+    assert first.charge.amount < session.plan.sparse.price(ic.where(a=0).bind(DOMAIN)).amount
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"threshold": 1e-5, "hard_answers": 5},
+        {"release": "answer", "sparse": "gumbel", "threshold": 1e-4, "update": MaximumEntropy()},
+        {"release": "partition", "update": ic.MultiplicativeWeights(), "threshold": 1e-4},
+        {"delta": 0.0, "threshold": 1e-4},
+        {"prior": ic.Histogram(DOMAIN, np.arange(1.0, 241.0)), "threshold": 1e-4},
+    ],
+)
+def test_the_hypothesis_is_rebuilt_bit_for_bit_from_the_transcript(settings):
+    session = opened(**settings)
+    session.answer_many(stream(60, 3, tables="delta" not in settings))
+    again = replay(session.transcript, DOMAIN, session.plan.update, session.plan.alpha, settings.get("prior"))
+
+    assert again.probabilities().tobytes() == session.hypothesis.probabilities().tobytes()
+
+
+def test_a_beginning_of_the_transcript_gives_every_easy_answer():
+    session = opened(threshold=0.003)
+    session.answer_many(stream(80, 3))
+    records = session.transcript
+    easy = [(place, r) for place, r in enumerate(records) if isinstance(r, Easy)]
+    for place, record in easy[:: max(1, len(easy) // 6)]:
+        past = replay(records[:place], DOMAIN, session.plan.update, session.plan.alpha)
+        if isinstance(record.query, BoundMarginal):
+            guess = np.rint(N * np.clip(past.blocks(record.query.partition), 0, 1)).astype(int).tolist()
+            assert list(record.guess) == guess
+        else:
+            assert record.guess == round((N << record.query.grid_bits) * past.evaluate(record.query))
+
+
+def test_all_answers_together_have_one_bound_however_many_cheap_hits_there_are():
+    """Queries of small range cost less, so more of them are paid for: each takes a smaller share of beta."""
+    session = probing(release="answer", sparse="gumbel", hard_answers=3)
+    dear = session.statistics().hard_left
+    generator = np.random.default_rng(1)
+    session.answer_many([ic.dense(generator.integers(0, 2, DOMAIN.shape) / 4) for _ in range(200)])
+    stats = session.statistics()
+    scale = session.plan.sparse.sigma(2) / 4 / N
+
+    assert stats.hard > 3 * dear
+    assert stats.hard * 2 * norm.sf(stats.error_bound / scale) <= 0.1 * 0.05
+
+
+def test_the_bound_of_all_answers_covers_how_far_a_query_was_rounded():
+    session = opened(epsilon=1e-6, delta=1e-2)
+    bits = session.plan.sparse.grid_bits
+    query = ic.dense((0.5 + 0.3 * 2.0**-bits) * (np.indices(DOMAIN.shape)[0] > 1))
+    before = session.statistics().error_bound
+    session.answer(query)
+    rounding = query.bind(DOMAIN, bits).rounding
+
+    assert rounding > 0
+    assert session.statistics().error_bound >= before + rounding * (1 - 1e-9)
+
+
+def test_a_textbook_session_answers_tables_within_bounds_of_their_own():
+    """3 alpha is the theorem's, about numbers: a table has its own bound over all its cells."""
+    errors = []
+    for seed in range(40):
+        session = ic.OnlineIC.textbook(
+            table(COUNTS * 1000), epsilon=10.0, max_queries=50, noise=SimulatedNoise(seed)
+        )
+        answer = session.answer(marginal("a", "c"))
+        if answer.hard:
+            worst = np.abs(answer.value - COUNTS.sum(axis=1) / N).max()
+            errors.append(worst <= answer.error_bound)
+
+    assert len(errors) >= 30
+    assert errors.count(False) <= 12  # at most 1 in 20 each: 12 of 40 has probability below 1e-6
+
+
+# -- faults ----------------------------------------------------------------------------------------------
+
+
+class Stop(BaseException):
+    """Neither an Exception nor Ctrl-C."""
+
+
+PRIVATE = [
+    (PrivateData, "exact_counts"),
+    (PrivateData, "exact_counts_many"),
+    (GumbelSparse, "step"),
+    (GumbelSparse, "step_many"),
+    (GumbelSparse, "step_table"),
+    (GumbelSparse, "measure"),
+    (SimulatedNoise, "words"),
+    (SimulatedNoise, "discrete_gaussian"),
+    (ic.partitions.PartitionRule, "partition"),
+    (MemoryLedger, "commit"),
+    (MemoryLedger, "note"),
+]
+ASKED = [ic.where(a=0), marginal("a", "b"), ic.where(c=ic.between(2, 9)), marginal("c"), ic.where(b=1)]
+
+
+@pytest.mark.parametrize("batch", [False, True])
+@pytest.mark.parametrize("failure", [ValueError, Stop])
+@pytest.mark.parametrize(("owner", "name"), PRIVATE)
+def test_a_failure_between_read_and_record_of_the_new_paths_burns_seals_and_tells_nothing(
+    owner, name, failure, batch, monkeypatch, caplog
+):
+    injected = 0
+    for occurrence in (1, 2):
+        for after in (False, True):
+            session = probing(hard_answers=6)
+            opening = session._ledger.spent
+            calls = []
+            with monkeypatch.context() as patched:
+                method = getattr(owner, name)
+
+                def failing(*arguments, m=method, o=occurrence, a=after, c=calls, **more):
+                    c.append(None)
+                    if len(c) == o:
+                        if a:
+                            m(*arguments, **more)
+                        raise failure(f"index {SECRET} is out of bounds")
+                    return m(*arguments, **more)
+
+                patched.setattr(owner, name, failing)
+                reached = None
+                try:
+                    session.answer_many(ASKED) if batch else [session.answer(query) for query in ASKED]
+                except BaseException as error:
+                    reached = error
+            if len(calls) < occurrence:
+                assert reached is None
+                continue
+            injected += 1
+            price = session.plan.sparse.price(Partition(DOMAIN, (0,), (np.arange(4),))).amount
+            burned = sum(isinstance(record, Burned) for record in session.transcript)
+            text = caplog.text + repr(session) + repr(session.transcript)
+            text += "".join(traceback.format_exception(reached)) if isinstance(reached, Exception) else ""
+
+            assert type(reached) is (SessionSealedError if issubclass(failure, Exception) else failure)
+            assert (None, None) == (reached.__cause__, reached.__context__)
+            assert session.statistics().sealed
+            assert session._ledger.spent == opening + (len(hits(session)) + burned) * price
+            assert str(SECRET) not in text
+            reads = session._data.reads
+            with pytest.raises(SessionSealedError):
+                session.answer(marginal("b"))
+            assert reads == session._data.reads
+    assert injected >= (0 if name in ("step_many", "exact_counts_many", "step", "note") else 1)
+
+
+@pytest.mark.filterwarnings("ignore::onlineic.errors.UpdateFailedWarning")
+def test_a_failed_update_keeps_the_charge_and_the_answer_of_a_table_too(monkeypatch):
+    session = probing()
+    spent = session._ledger.spent
+    with monkeypatch.context() as patched:
+        patched.setattr(MaximumEntropy, "update", lambda *_: 1 / 0)
+        answers = session.answer_many([marginal("a", "c"), ic.where(b=0, c=3)])
+    prices = [record.charge.amount for record in hits(session)]
+
+    standing = session._ledger.reserved.amount if session._ledger.reserved is not None else 0
+
+    assert spent + sum(prices) + standing == session._ledger.spent
+    assert len(prices) == session.statistics().update_failures == sum(answer.hard for answer in answers)
+    assert len(prices) >= 1
+    assert "repeat" == session.answer(marginal("a", "c")).status
+
+
+def test_nothing_shown_holds_a_private_number(caplog):
+    """Counts of a planted table appear in no text, record or attribute that a session hands out."""
+    counts = np.zeros(DOMAIN.shape, int)
+    counts[1, 2, 7], counts[3, 0, 11] = SECRET, 2 * SECRET
+    session = opened(table(counts), threshold=1e-4)
+    answers = session.answer_many(ASKED)
+    shown = repr(session) + repr(session.statistics()) + repr(session.transcript) + caplog.text
+    shown += repr(answers) + repr(session.plan) + repr(session._ledger) + repr(session._curator)
+    shown += " ".join(str(answer.count) for answer in answers)
+
+    assert session.statistics().hard >= 1
+    for number in (SECRET, 2 * SECRET):
+        assert str(number) not in shown
+    with pytest.raises(TypeError):
+        copy.copy(session)
+
+
+def test_a_bound_table_or_a_subclass_is_not_taken_for_a_question():
+    class Sub(ic.marginals.Marginal):
+        pass
+
+    session = opened()
+    for question in (marginal("a").bind(DOMAIN), Sub(("a",)), Partition(DOMAIN, (0,), (np.arange(4),)), "a"):
+        with pytest.raises(InvalidQueryError, match=r"^query must be data"):
+            session.answer(question)
+    assert 2 == len(session.transcript)
+
+
+# -- mechanisms brought by the user ------------------------------------------------------------------------
+
+
+def test_a_pure_mechanism_with_fresh_answers_answers_tables_and_numbers_within_epsilon():
+    sparse = ExponentialSparse.calibrated(
+        ic.Budget(1.0), n=N, hard_answers=4, max_queries=100, grid_bits=8, threshold=1e-5, tables=True
+    )
+    session = opened(delta=0.0, sparse=sparse)
+    answers = session.answer_many([marginal("a"), ic.where(a=0), marginal("b", "c"), *stream(30, 3)])
+    charges = [record.charge.amount for record in hits(session)]
+    run = Fraction(1 << 8) / sparse.threshold_scale
+
+    assert "hard" == answers[0].status
+    assert session._ledger.spent <= 1
+    assert charges[0] == run + sparse.price(marginal("a").bind(DOMAIN).partition).amount
+    for record in hits(session)[1:]:
+        assert record.charge.amount >= sparse.price(record.measurement.target).amount
+    assert isinstance(hits(session)[0].measurement, Measurement)
