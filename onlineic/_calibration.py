@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 SparseName = Literal["gumbel", "exponential", "laplace"]
+MOST_PLANNED = 100  # each refit takes a while
 LEAST_PAIR_SHARE = 0.2  # below, noisier pair tables than tests can use
 PARTITION_FALSE_HITS = 0.5  # a false hit still brings a table
 PARTITION_RATIO = Fraction(1)  # sigma / b of a table: tests and tables of about equal noise
@@ -66,7 +67,7 @@ def default_shares(n: int, budget: Budget, max_queries: int, hard_answers: int |
     wish for more hard answers takes their price from the tables.
     """
     size = n * budget.epsilon / 5e4
-    planned = min(max_queries, max(2, round(10.0 / 3.0 * size**0.8)))
+    planned = min(max_queries, MOST_PLANNED, max(2, round(10.0 / 3.0 * size**0.8)))
     tests = min(0.4, max(0.1, 0.25 * size**0.45))
     if hard_answers is not None:
         tests = min(0.9, max(0.1, tests * hard_answers / planned))

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import final
 
 import attrs
+import numpy as np
 
 from onlineic.accounting import Charge, gaussian_charge
 from onlineic.domain import Domain
@@ -20,6 +21,7 @@ from onlineic.sparse import GumbelSparse
 
 __all__ = ["Opening", "opening_tables", "pair_cover"]
 
+BRANCH = 8  # from one level of a single ordered attribute to the next
 LARGEST_SIGMA = 2**26  # of the discrete Gaussian sampler
 MERGED_BLOCKS = 16  # small attributes share a table up to so many blocks
 Pair = tuple[int, ...]
@@ -55,15 +57,23 @@ def opening_tables(
 ) -> Opening | None:
     """Return the one-way marginals and a cover of all pairs, at their shares of the capacity, or None.
 
-    An attribute's one-way share grows with its size: large ones are harder to learn.
+    An attribute's one-way share grows with its size: large ones are harder to learn. A domain of one ordered
+    attribute has no pairs: there the marginal is released on several levels of coarseness instead, so that
+    long ranges need not be summed from many noisy cells.
     """
-    ones = [one_way(domain, axis) for axis in range(len(domain.names)) if domain.shape[axis] > 1]
-    pairs = [rule.table(domain, axes) for axes in pair_cover(domain, rule)] if pair_share > 0 else []
-    cells = sum(target.blocks for target in ones)
-    shares = [one_way_share * Fraction(target.blocks, cells) for target in ones]
-    shares += [pair_share / len(pairs) for _ in pairs]
+    axes = [axis for axis, size in enumerate(domain.shape) if size > 1]
+    if len(axes) == 1:
+        wanted = _levels(domain, axes[0])
+        shares = [(one_way_share + pair_share) / len(wanted) for _ in wanted]
+    else:
+        ones = [one_way(domain, axis) for axis in axes]
+        pairs = [rule.table(domain, held) for held in pair_cover(domain, rule)] if pair_share > 0 else []
+        cells = sum(target.blocks for target in ones)
+        wanted = [*ones, *pairs]
+        shares = [one_way_share * Fraction(target.blocks, cells) for target in ones]
+        shares += [pair_share / len(pairs) for _ in pairs]
     targets, sigmas, ticks = [], [], 0
-    for target, share in zip([*ones, *pairs], shares, strict=True):
+    for target, share in zip(wanted, shares, strict=True):
         sigma = _least_sigma(mechanism, share)
         if sigma is not None:
             targets.append(target)
@@ -98,6 +108,16 @@ def pair_cover(domain: Domain, rule: PartitionRule) -> list[tuple[int, ...]]:
         todo -= set(itertools.combinations(sorted(held), 2))
         cover.append(tuple(sorted(held)))
     return cover
+
+
+def _levels(domain: Domain, axis: int) -> list[Partition]:
+    """Return the marginal of an attribute, and of an ordered one also its coarser levels."""
+    size = domain.shape[axis]
+    levels, parts = [one_way(domain, axis)], math.ceil(size / BRANCH)
+    while domain.attributes[axis].ordered and parts > 1:
+        levels.append(Partition(domain, (axis,), (np.arange(size) * parts // size,)))
+        parts = math.ceil(parts / BRANCH)
+    return levels
 
 
 def _least_sigma(mechanism: GumbelSparse, share: Fraction) -> int | None:
