@@ -109,6 +109,8 @@ class Query:
     box: tuple[tuple[int, ...], tuple[int, ...]] | None  # (low, high) along `axes`, if all are intervals
     key: tuple[Any, ...]  # equal for a query and its complement
     constant: int | None  # integer value of a constant query
+    # set by `canonical` alone and not copied by attrs.evolve: an altered query would lie about its price
+    _canonical: bool = attrs.field(default=False, init=False)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Query):
@@ -123,7 +125,11 @@ class Query:
         return f"Query({'1 - ' * self.complement}product over ({names}), grid_bits={self.grid_bits})"
 
     def bind(self, domain: Domain, grid_bits: int = GRID_BITS) -> "Query":
-        """Return the query itself if it was bound to this domain."""
+        """Return the query itself if it was bound to this domain, and is as it was bound."""
+        if not self._canonical:
+            raise InvalidQueryError(
+                "query must be as bind made it, got one put together by hand; bind an expression."
+            )
         if domain != self.domain:
             raise DomainMismatchError(
                 f"query must be bound to domain {domain.digest()}, got one bound to {self.domain.digest()}; "
@@ -359,14 +365,23 @@ def _query(domain: Domain, factors: tuple[Factor, ...], complement: bool, roundi
         return _constant(domain, complement, highest, grid_bits, rounding)
     box = (tuple(low), tuple(high)) if len(low) == len(factors) else None
     axes, key = tuple(sorted(held)), tuple(keys)
-    return Query(domain, factors, complement, grid_bits, highest - lowest, rounding, axes, box, key, None)
+    return _marked(
+        Query(domain, factors, complement, grid_bits, highest - lowest, rounding, axes, box, key, None)
+    )
 
 
 def _constant(
     domain: Domain, complement: bool, value: int, grid_bits: int = 0, rounding: float = 0.0
 ) -> Query:
     value = (1 << grid_bits) - value if complement else value
-    return Query(domain, (), False, grid_bits, 0, rounding, (), None, ("constant", grid_bits, value), value)
+    key = ("constant", grid_bits, value)
+    return _marked(Query(domain, (), False, grid_bits, 0, rounding, (), None, key, value))
+
+
+def _marked(query: Query) -> Query:
+    """Mark a query whose sensitivity, box and key were computed from its factors."""
+    object.__setattr__(query, "_canonical", True)
+    return query
 
 
 def _tabled(axes: tuple[int, ...], table: Ints, bits: int) -> Factor:

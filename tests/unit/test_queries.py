@@ -1,5 +1,9 @@
 """Canonical queries: factors, intervals, grids, constants, partitions, measurements."""
 
+import copy
+import pickle
+
+import attrs
 import numpy as np
 import pytest
 
@@ -214,6 +218,21 @@ def test_a_bound_query_binds_to_its_own_domain_only():
     assert query is query.bind(Domain.of(age=range(17, 91), sex=["F", "M"], race=list("abcde")))
     assert DOMAIN.digest() in str(caught.value)
     assert other.digest() in str(caught.value)
+
+
+@pytest.mark.parametrize("change", [{"sensitivity": 1}, {"grid_bits": 0}, {"box": None}, {}])
+def test_a_query_altered_by_hand_is_refused_because_its_price_would_be_wrong(change):
+    domain = Domain.of(a=4, b=3)
+    query = where(a=weights([0.0, 0.25, 0.7, 1.0])).bind(domain)
+    constant = where(a=between(0, 3)).bind(domain)
+
+    assert query is query.bind(domain)
+    assert constant is constant.bind(domain)
+    for one in (query, constant):
+        with pytest.raises(InvalidQueryError, match="by hand"):
+            attrs.evolve(one, **change).bind(domain)
+    for again in (pickle.loads(pickle.dumps(query)), copy.copy(query)):
+        assert query == again.bind(domain)
 
 
 def test_a_bound_query_does_not_go_on_a_coarser_grid():
