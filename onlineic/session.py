@@ -57,25 +57,20 @@ class OnlineIC:
     hard_answers : int, optional
         How many queries may be answered by measurement.
     alpha : float, optional
-        Accuracy to certify instead: the gap, as a fraction of records, above which queries are hard.
-        Exactly one of the two.
-    max_queries : int
-        Length of the stream that the session-wide accuracy statement covers.
-    beta : float
-        Failure probability of accuracy statements.
-    update : UpdateRule
-        By default `MultiplicativeWeights()`.
-    threshold : float, optional
-        Fraction of records; with `hard_answers`, overrides the rule of `planning.practical_plan`.
+        Accuracy to certify instead: the gap above which queries are hard, fraction of records. At most one
+        of the two; with neither, both are planned from n, the domain, the budget and `max_queries`.
+    max_queries, beta : int, float
+        Length of the stream that the session-wide accuracy statement covers, and its failure probability.
+    update, sparse, release, threshold
+        As in `planning.session_plan`; by default pay-per-hit tests, partition releases and maximum-entropy
+        refits for delta > 0, multiplicative weights with pure tests for delta = 0.
     prior : Hypothesis, optional
-        Public start, never made from the private rows.
+        Public start, never made from the private rows; without one, opening tables are bought.
     exhausted : "untested" or "raise"
         What to do when the hard answers are used up: answer from the hypothesis, with no bound and
         without touching the data, or raise `SessionExhaustedError`.
-    ledger : Ledger, optional
-        By default in memory.
-    noise : Noise, optional
-        By default the system's entropy. Simulated noise stamps everything NOT PRIVATE.
+    ledger, noise : Ledger, Noise, optional
+        By default in memory, and the system's entropy. Simulated noise stamps everything NOT PRIVATE.
 
     Notes
     -----
