@@ -1,0 +1,366 @@
+"""The exact law of whole default sessions on tiny tables, and the claims they make.
+
+Every pattern of hits is walked by noise that forces each outcome a hair from its boundary, so that the law of
+each test is the session's own. All else that depends on the data is discrete Gaussian noise, whose scales and
+fresh draws the same noise writes down: the law of the transcript is their product. The rule is kept from
+moving the hypothesis, which is post-processing, so that guesses are the same in all patterns.
+"""
+
+import itertools
+import math
+from fractions import Fraction
+
+import attrs
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic.accounting import TICK, Charge
+from onlineic.curator import Curator
+from onlineic.data import PrivateData
+from onlineic.ledger import Hard, MemoryLedger, Opened
+from onlineic.marginals import BoundMarginal, marginal
+from onlineic.noise import Noise
+from onlineic.queries import Measurement, Partition, Query
+from onlineic.sparse import GumbelSparse
+from onlineic.updates import MaximumEntropy
+
+DOMAIN = ic.Domain.of(a=2, b=2)
+CORNER = ic.where(a=0, b=0)
+HAIR = 2**30  # of 2^64: how near its boundary each outcome is forced
+
+
+class Director(Noise):
+    """Forces the outcome of each test by one word, and writes down what is asked and whether it was paid."""
+
+    def __init__(self, ledger, chances, pattern):
+        self.ledger, self.chances, self.pattern = ledger, chances, pattern
+        self.tests, self.gaussians, self.unpaid = 0, [], 0
+
+    @property
+    def simulated(self):
+        return True
+
+    def words(self, size):
+        self.unpaid += self.ledger.reserved is None
+        assert size == 1
+        boundary = math.floor(math.exp(-self.chances[self.tests]) * 2.0**64)
+        hit = self.pattern[self.tests]
+        self.tests += 1
+        return np.array([boundary + HAIR if hit else boundary - HAIR], np.uint64)
+
+    def discrete_gaussian(self, sigma, size):
+        self.unpaid += self.ledger.reserved is None
+        draw = 3 + np.arange(size) * 2
+        self.gaussians.append((sigma, draw))
+        return draw
+
+    geometric = discrete_laplace = unread = None
+
+
+Director.__abstractmethods__ = frozenset()
+
+
+@attrs.frozen
+class Setting:
+    """A stream of distinct questions to one session."""
+
+    counts: tuple
+    other: tuple
+    questions: tuple
+    budget: ic.Budget = attrs.field(factory=lambda: ic.Budget(2.0, 0.01))
+    sparse: GumbelSparse | None = None
+    settings: dict = attrs.field(factory=dict)
+
+
+def gap_of(question, counts, guesses):
+    """Largest gap of a question in records, from first principles."""
+    table = np.array(counts).reshape(2, 2)
+    if isinstance(question, ic.marginals.Marginal):
+        bound = question.bind(DOMAIN)
+        blocks = PrivateData(table, DOMAIN).exact_counts(bound.partition)
+        return max(abs(int(blocks[cell]) - guesses[cell]) for cell in bound.cells.ravel() if cell >= 0)
+    query = question.bind(DOMAIN)
+    return abs(int((query.weights() * table).sum()) - guesses) / (1 << query.grid_bits)
+
+
+def hazards(setting, counts, sparse):
+    """A of each test: e^((gap - T)/b), the hypothesis uniform for ever."""
+    n = sum(counts)
+    result = []
+    for question in setting.questions:
+        if isinstance(question, ic.marginals.Marginal):
+            target = question.bind(DOMAIN).partition
+            guesses = tuple(round(n / target.blocks) for _ in range(target.blocks))
+        else:
+            query = question.bind(DOMAIN)
+            guesses = round(n * int(query.weights().sum()) / 4)
+        units = Fraction(gap_of(question, counts, guesses)) * (1 << sparse.grid_bits)
+        result.append(math.exp((units - sparse.threshold) / sparse.scale))
+    return result
+
+
+def play(setting, counts, pattern):
+    """Run one session through a pattern: (session, director, answers)."""
+    ledger = MemoryLedger()
+    data = PrivateData(np.array(counts).reshape(2, 2), DOMAIN)
+    director = Director(ledger, None, pattern)
+    session = ic.OnlineIC(
+        data,
+        setting.budget,
+        sparse=setting.sparse,
+        release="partition",
+        ledger=ledger,
+        noise=director,
+        **({"hard_answers": 2, "max_queries": 4} | setting.settings),
+    )
+    director.chances = hazards(setting, counts, session.plan.sparse)
+    answers = [session.answer(question) for question in setting.questions]
+    return session, director, answers
+
+
+def checked(setting, counts, pattern):
+    """Play, and check that all that is released is a fresh draw on the exact counts, paid before."""
+    session, director, answers = play(setting, counts, pattern)
+    n, data = sum(counts), session._data
+    released = []
+    for record in session.transcript:
+        if isinstance(record, Opened):
+            released += record.measurements
+        if isinstance(record, Hard):
+            released.append(record.measurement)
+            tested = record.query.partition if isinstance(record.query, BoundMarginal) else record.query
+            for target in (record.measurement.target, tested):
+                if isinstance(target, Query) == isinstance(record.measurement.target, Query):
+                    assert record.charge.amount >= session.plan.sparse.price(target).amount
+    assert 0 == director.unpaid
+    assert len(released) == len(director.gaussians)
+    for measurement, (sigma, draw) in zip(released, director.gaussians, strict=True):
+        exact = np.atleast_1d(data.exact_counts(measurement.target))
+        assert np.array_equal(exact + draw, np.rint(measurement.values * n))
+        assert sigma / n == measurement.scale
+    statuses = [answer.status for answer in answers]
+    assert statuses == ["hard" if hit else "easy" for hit in pattern[: len(statuses)]] or (
+        "untested" in statuses
+    )
+    assert session._ledger.spent <= session.plan.sparse.capacity
+    return session, released, [s for s in statuses if s != "untested"]
+
+
+def shifts(released, counts, other):
+    """(sigma, shift) of every released number that a replaced record moves."""
+    n, result = sum(counts), []
+    for measurement in released:
+        left, right = (
+            np.atleast_1d(PrivateData(np.array(c).reshape(2, 2), DOMAIN).exact_counts(measurement.target))
+            for c in (counts, other)
+        )
+        result += [(round(measurement.scale * n), int(step)) for step in left - right if step]
+    return result
+
+
+def walk(setting):
+    """Every transcript up to the released numbers: [(log P, log Q, shifts)], and the session's plan."""
+    rows = {}
+    plan = None
+    for pattern in itertools.product((False, True), repeat=len(setting.questions)):
+        laws = []
+        for counts in (setting.counts, setting.other):
+            session, released, tested = checked(setting, counts, pattern)
+            log = 0.0
+            for hazard, status in zip(hazards(setting, counts, session.plan.sparse), tested, strict=False):
+                log += math.log(-math.expm1(-hazard)) if status == "hard" else -hazard
+            laws.append((log, released, tuple(tested), session.plan))
+        (left, released, tested, plan), (right, _, again, other_plan) = laws
+        assert (tested, plan.sparse, plan.opening) == (again, other_plan.sparse, other_plan.opening)
+        rows[tested] = (left, right, shifts(released, setting.counts, setting.other))
+    total = sum(math.exp(row[0]) for row in rows.values())
+    assert total == pytest.approx(1.0, abs=1e-9)
+    return list(rows.values()), plan
+
+
+def renyi(rows, order):
+    """ln sum P^a Q^(1-a) / (a - 1) of the whole transcript, discrete Gaussians in closed form at integers."""
+    logs = [
+        order * p
+        + (1 - order) * q
+        + sum(order * (order - 1) * step**2 / (2 * sigma**2) for sigma, step in moved)
+        for p, q, moved in rows
+    ]
+    top = max(logs)
+    return (top + math.log(sum(math.exp(log - top) for log in logs))) / (order - 1)
+
+
+def loss_law(moved, grid):
+    """Distribution of sum ln P/Q of shifted discrete Gaussians, each loss rounded up to the grid."""
+    start, mass = 0, np.ones(1)
+    for sigma, step in moved:
+        x = np.arange(-14 * sigma, 14 * sigma + 1)
+        law = np.exp(-(x.astype(float) ** 2) / (2 * sigma**2))
+        law /= law.sum()
+        cells = np.ceil((step**2 + 2 * step * x) / (2 * sigma**2) / grid).astype(int)
+        low = int(cells.min())
+        binned = np.bincount(cells - low, law)
+        start, mass = start + low, np.convolve(mass, binned)
+    return (start + np.arange(len(mass))) * grid, mass
+
+
+def hockey_stick(rows, epsilon, grid=2.0**-7):
+    """sum (P - e^epsilon Q)+, at most 1/128 a number too pessimistic in the loss."""
+    total = 0.0
+    for p, q, moved in rows:
+        losses, mass = loss_law(moved, grid)
+        total += math.exp(p) * float(mass @ np.maximum(0.0, -np.expm1(epsilon - losses - (p - q))))
+    return total
+
+
+@pytest.fixture(autouse=True)
+def _hypothesis_stays(monkeypatch):
+    monkeypatch.setattr(MaximumEntropy, "update", lambda self, hypothesis, measurements, alpha: hypothesis)
+
+
+XOR = ic.dense(np.array([[1.0, 0.0], [0.0, 1.0]]))
+SETTINGS = {
+    "opening, corner, side": Setting((20, 8, 6, 10), (19, 8, 6, 11), (CORNER, ic.where(a=0), XOR)),
+    "opening, table and number": Setting((12, 8, 12, 8), (11, 9, 12, 8), (marginal("a", "b"), ic.where(b=1))),
+    "fractional": Setting(
+        (30, 1, 1, 0), (29, 1, 1, 1), (ic.dense(np.array([[1.0, 0.5], [0.25, 0.0]])), CORNER)
+    ),
+    "near the threshold": Setting(
+        (24, 4, 4, 4), (23, 5, 4, 4), (CORNER, ic.where(a=0), marginal("a", "b")), ic.Budget(1.0, 0.05)
+    ),
+    "no opening": Setting(
+        (20, 8, 6, 10),
+        (19, 8, 6, 11),
+        (CORNER, ic.where(a=0), XOR),
+        ic.Budget(2.0, 0.01),
+        settings={"prior": ic.Histogram(DOMAIN)},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_whole_transcript_keeps_the_renyi_capacity_and_the_delta_of_the_claim(name):
+    setting = SETTINGS[name]
+    for counts, other in ((setting.counts, setting.other), (setting.other, setting.counts)):
+        rows, plan = walk(attrs.evolve(setting, counts=counts, other=other))
+        spent = renyi(rows, float(plan.sparse.order))
+
+        assert spent <= plan.sparse.capacity * float(TICK) * (1 + 1e-9)
+        assert spent >= 0.05 * plan.sparse.capacity * float(TICK)  # not vacuous
+        assert hockey_stick(rows, setting.budget.epsilon) <= setting.budget.delta
+
+
+def all_hard(count, other=(999, 0, 0, 1), **settings):
+    """Hits of `count` questions far above the threshold: (what they cost at the order, capacity)."""
+    questions = [CORNER, ic.where(a=0), ic.where(b=0), XOR, marginal("a", "b"), marginal("b", "a")]
+    questions += [ic.where(a=0, b=1), ic.where(a=1, b=0), ic.where(a=1, b=1), marginal("a"), marginal("b")]
+    questions += [ic.dense(np.array([[1.0, 0.0], [0.0, share / 64]])) for share in range(1, 60)]
+    setting = Setting((1000, 0, 0, 0), other, tuple(questions[:count]), **settings)
+    ledger = MemoryLedger()
+    session = ic.OnlineIC(
+        PrivateData(np.array(setting.counts).reshape(2, 2), DOMAIN),
+        setting.budget,
+        sparse=setting.sparse,
+        release="partition",
+        ledger=ledger,
+        noise=ic.noise.SimulatedNoise(1),
+        **({"hard_answers": 2, "max_queries": 4} | setting.settings),
+    )
+    session.answer_many(setting.questions)
+    released = []
+    for record in session.transcript:
+        released += record.measurements if isinstance(record, Opened) else []
+        released += [record.measurement] if isinstance(record, Hard) else []
+    order = session.plan.sparse.order
+    cost = sum(
+        float(order) * step**2 / (2 * sigma**2)
+        for sigma, step in shifts(released, setting.counts, setting.other)
+    )
+    return cost, session.plan.sparse.capacity * float(TICK)
+
+
+FINE = GumbelSparse(  # answers of half the tests' noise: nearly all of a hit's price is its table
+    n=1000,
+    epsilon=4.0,
+    delta=0.01,
+    order=Fraction(3),
+    scale=Fraction(8 << 6),
+    threshold=12 << 6,
+    grid_bits=6,
+    ratio=Fraction(1, 2),
+)
+
+
+def test_tables_of_all_paid_hits_together_stay_within_the_capacity():
+    for settings in ({}, {"sparse": FINE, "budget": ic.Budget(4.0, 0.01)}):
+        cost, capacity = all_hard(70, **settings)
+
+        assert 0.4 * capacity <= cost <= capacity
+
+
+class Cheap(GumbelSparse):
+    """Charges a partition as if one block moved, or as the number alone."""
+
+    def _priced(self, target):
+        if isinstance(target, Partition):
+            return Charge(Fraction(self._ticks(1 << self.grid_bits, 0, 1)), "too little")
+        return super()._priced(target)
+
+
+def test_a_partition_charged_with_the_sensitivity_of_one_block_is_found():
+    """L = g^2 instead of 2 g^2, which is also a hit charged as its number only."""
+    names = ("n", "epsilon", "delta", "order", "scale", "threshold", "grid_bits", "ratio")
+    broken = Cheap(**{name: getattr(FINE, name) for name in names})
+    cost, capacity = all_hard(70, sparse=broken, budget=ic.Budget(4.0, 0.01))
+
+    assert cost > 1.3 * capacity
+
+
+def test_opening_tables_that_are_not_charged_are_found(monkeypatch):
+    method = Curator.measure_tables
+
+    def unpaid(self, opening):
+        return method(self, attrs.evolve(opening, charge=Charge(Fraction(0), "nothing")))
+
+    monkeypatch.setattr(Curator, "measure_tables", unpaid)
+    cost, capacity = all_hard(70)
+
+    assert cost > 1.02 * capacity  # the released numbers alone; the tests come on top
+
+
+def test_the_noise_of_the_test_reused_in_the_answer_is_found(monkeypatch):
+    def reused(self, hit, target, guess, counts, noise):
+        return Measurement(target, (np.atleast_1d(counts) + 5) / self.n, 0.1)
+
+    monkeypatch.setattr(GumbelSparse, "measure", reused)
+    with pytest.raises(AssertionError):
+        walk(SETTINGS["opening, corner, side"])
+
+
+def test_a_charge_after_the_draw_is_found(monkeypatch):
+    monkeypatch.setattr(Curator, "_cover", lambda self, prices: [True] * len(prices))
+    monkeypatch.setattr(Curator, "_check_covered", lambda self, price: None)
+    setting = SETTINGS["opening, corner, side"]
+    session, director, _ = play(setting, setting.counts, (False, False, False))
+
+    assert 3 == director.unpaid
+    with pytest.raises(AssertionError):
+        checked(setting, setting.counts, (False, False, False))
+    assert session._ledger.reserved is None
+
+
+@pytest.mark.parametrize(("factor", "shift"), [(Fraction(9, 10), 0), (Fraction(11, 10), 0), (1, 1)])
+def test_another_scale_or_threshold_than_the_stated_one_is_found(factor, shift, monkeypatch):
+    """The law of the tests is the session's own: a hair from the stated boundary some outcome flips."""
+    method = GumbelSparse.step
+
+    def other(self, state, gap, sensitivity, noise):
+        moved = attrs.evolve(
+            self, scale=self.scale * factor, threshold=self.threshold + (shift << self.grid_bits)
+        )
+        return method(moved, state, gap, sensitivity, noise)
+
+    monkeypatch.setattr(GumbelSparse, "step", other)
+    with pytest.raises(AssertionError):
+        walk(SETTINGS["opening, corner, side"])
