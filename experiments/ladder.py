@@ -1,0 +1,118 @@
+"""The ladder on six Adult attributes: from per-query Laplace noise to the default session, at one budget.
+
+    python experiments/ladder.py [--quick] [--from-json]
+
+The stream of adult6.json (10,000 random conjunctions over one to three attributes, 190,400 cells) is
+asked to every engine with simulated noise: NOT PRIVATE. Some engines are told in advance what an online
+engine is not: the number of queries, or of distinct ones, or their attribute sets.
+Writes results/ladder.json; the markdown table and the figure are made from that file alone.
+"""
+
+import time
+from pathlib import Path
+
+import attrs
+from study.outcome import baselines, default_session, measured, script, seeds, stamped
+from study.sources import adult_workload
+
+import onlineic as ic
+
+NAME = "ladder"
+
+
+@attrs.frozen
+class Config:
+    """What is run; all seeds come from one SeedSequence."""
+
+    epsilon: float = 1.0
+    delta: float = 1e-9
+    queries: int = 10_000
+    runs: int = 5
+    seed: int = 20261121
+
+
+LABELS = {  # key: (label, what it must know in advance)
+    "per-query Laplace": ("per-query Laplace", "number of queries"),
+    "textbook": ("textbook, multiplicative weights", "-"),
+    "per-query Gaussian": ("per-query Gaussian", "number of queries"),
+    "per-query, cached": ("per-query Gaussian, cached", "number of distinct queries"),
+    "one noisy histogram": ("one noisy histogram", "-"),
+    "noisy tables": ("noisy tables, one a set", "all 41 attribute sets"),
+    "weights": ("multiplicative weights, numbers, Gumbel test", "-"),
+    "entropy": ("maximum entropy, numbers, Gumbel test", "-"),
+    "partitions": ("maximum entropy, partitions on demand", "-"),
+    "twenty": ("the same, 20 hard answers", "-"),
+    "default": ("default: partitions and opening tables", "-"),
+}
+
+
+def run(quick: bool) -> dict:
+    start = time.perf_counter()
+    config = Config(queries=800, runs=1) if quick else Config()
+    stream, budget = adult_workload("adult6", config.queries), ic.Budget(config.epsilon, config.delta)
+    drawn = seeds(config.seed, config.runs)
+    makers = baselines(stream, budget)
+    makers["textbook"] = lambda noise: ic.OnlineIC.textbook(
+        stream.data, epsilon=config.epsilon, delta=config.delta, max_queries=config.queries, noise=noise
+    )
+    makers["weights"] = default_session(
+        stream, budget, update=ic.MultiplicativeWeights(), sparse="gumbel", release="answer"
+    )
+    makers["entropy"] = default_session(
+        stream, budget, update=ic.MaximumEntropy(), sparse="gumbel", release="answer"
+    )
+    uniform = ic.Histogram(stream.data.domain)  # whoever brings a start buys no opening tables
+    makers["partitions"] = default_session(stream, budget, prior=uniform)
+    makers["twenty"] = default_session(stream, budget, prior=uniform, hard_answers=20)
+    makers["default"] = default_session(stream, budget)
+    rows = []
+    for key in LABELS:
+        rows.append(measured(key, makers[key], stream, drawn))
+        print(f"{key}: {rows[-1]['rms']:.5f}, {rows[-1]['seconds']:.1f} s", flush=True)
+    return stamped(config, start, sets=len(stream.sets), n=stream.data.n, rows=rows)
+
+
+def table(result: dict) -> str:
+    lines = [
+        "| engine | knows in advance | rms | max | hard | untested | within bound | seconds |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in result["rows"]:
+        label, known = LABELS[row["engine"]]
+        within = "-" if row["within_bound"] is None else f"{row['within_bound']:.4f}"
+        lines.append(
+            f"| {label} | {known} | {row['rms']:.5f} | {row['max']:.4f} | {row['hard']:,.1f} "
+            f"| {row['untested']:,.1f} | {within} | {row['seconds']:.2f} |"
+        )
+    return "\n".join(lines)
+
+
+def figure(result: dict, path: Path) -> None:
+    """Draw rms (bar, with every seed) and mean largest error of each engine; needs matplotlib."""
+    from matplotlib.figure import Figure
+
+    rows = result["rows"][::-1]
+    canvas = Figure(figsize=(9.0, 4.6), layout="constrained")
+    axes = canvas.add_subplot()
+    for place, row in enumerate(rows):
+        axes.barh(place, row["rms"], color="#0072B2" if row["engine"] == "default" else "#9CB8CC")
+        axes.plot(row["rms_by_seed"], [place] * len(row["rms_by_seed"]), "|", color="black", markersize=8)
+        axes.plot(row["max"], place, "D", color="#D55E00", markersize=5)
+        colour = "white" if row["engine"] == "default" else "black"
+        axes.text(2.2e-4, place, f"{row['rms']:.5f}", va="center", fontsize=8, color=colour)
+    axes.plot([], [], "|", color="black", markersize=8, label="rms of one seed")
+    axes.plot([], [], "D", color="#D55E00", markersize=5, label="largest error, mean over seeds")
+    axes.set_xscale("log")
+    axes.set_xlim(2e-4, 4.0)
+    axes.set_yticks(range(len(rows)), [LABELS[row["engine"]][0] for row in rows], fontsize=9)
+    config = result["config"]
+    axes.set_xlabel(
+        f"error, fraction of records (bars: rms; {config['queries']:,} queries, "
+        f"ε = {config['epsilon']:g}, δ = {config['delta']:g})"
+    )
+    axes.legend(loc="lower right", fontsize=8)
+    canvas.savefig(path, dpi=110)
+
+
+if __name__ == "__main__":
+    script(NAME, __doc__, run, table, figure)

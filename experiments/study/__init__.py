@@ -1,0 +1,1 @@
+"""What the accuracy experiments share: streams over external data, measured engines, results on disk."""

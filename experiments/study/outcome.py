@@ -1,0 +1,127 @@
+"""One engine measured on one stream, and what a script writes: JSON first, table and figure from it alone."""
+
+import argparse
+import json
+import math
+import platform
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+
+import onlineic as ic
+from onlineic.baselines import NoisyTables, PerQueryNoise, noisy_histogram
+from onlineic.evaluate import trace
+from onlineic.noise import Noise, SimulatedNoise
+from study.sources import MissingDataError, Stream
+
+RESULTS = Path(__file__).resolve().parents[1] / "results"
+Maker = Callable[[Noise], Any]
+
+
+def seeds(entropy: int, count: int) -> list[int]:
+    """Return seeds for `SimulatedNoise`, children of one SeedSequence."""
+    return [
+        int(child.generate_state(1, np.uint64)[0]) for child in np.random.SeedSequence(entropy).spawn(count)
+    ]
+
+
+def measured(label: str, make: Maker, stream: Stream, drawn: list[int]) -> dict[str, Any]:
+    """Return one row: the errors of an engine over all seeds. NOT PRIVATE.
+
+    rms joins the seeds (root of the mean square), max is the mean of the seeds' largest errors.
+    """
+    traces, opened = [], []
+    for seed in drawn:
+        began = time.perf_counter()
+        engine = make(SimulatedNoise(seed))
+        opened.append(time.perf_counter() - began)
+        traces.append(trace(label, engine, stream.data, stream.queries, truths=stream.truths, seed=seed))
+    rms = [one.rms_error for one in traces]
+    held = np.concatenate([np.abs(one.errors[one.bounded]) <= one.bounds[one.bounded] for one in traces])
+    return {
+        "engine": label,
+        "rms": math.sqrt(float(np.mean(np.square(rms)))),
+        "rms_by_seed": rms,
+        "max": float(np.mean([one.max_error for one in traces])),
+        "hard": float(np.mean([one.hard for one in traces])),
+        "untested": float(np.mean([one.untested for one in traces])),
+        "within_bound": float(held.mean()) if held.size else None,
+        "seconds": float(np.mean([one.seconds for one in traces])) + float(np.mean(opened)),
+        "seeds": drawn,
+    }
+
+
+def default_session(stream: Stream, budget: ic.Budget, **options: Any) -> Maker:
+    """Return the maker of `OnlineIC` as it comes, for as many queries as the stream has."""
+    return lambda noise: ic.OnlineIC(
+        stream.data, budget, max_queries=len(stream.queries), noise=noise, **options
+    )
+
+
+def baselines(stream: Stream, budget: ic.Budget) -> dict[str, Maker]:
+    """Return the trivial baselines, which are told what an online engine is not: counts or attribute sets."""
+    data, paid = stream.data, len(stream.queries)
+    distinct, sets = len({query.key for query in stream.queries}), stream.sets
+    return {
+        "per-query Laplace": lambda noise: PerQueryNoise(
+            data, budget, answers=paid, noise_law="laplace", noise=noise
+        ),
+        "per-query Gaussian": lambda noise: PerQueryNoise(data, budget, answers=paid, noise=noise),
+        "per-query, cached": lambda noise: PerQueryNoise(
+            data, budget, answers=distinct, noise_law="best", cache=True, noise=noise
+        ),
+        "one noisy histogram": lambda noise: noisy_histogram(data, budget, noise=noise),
+        "noisy tables": lambda noise: NoisyTables(data, budget, sets, noise=noise),
+    }
+
+
+def stamped(config: Any, start: float, **content: Any) -> dict[str, Any]:
+    """Return a result with configuration, versions and wall time."""
+    return {
+        "config": attrs.asdict(config),
+        "versions": {
+            "onlineic": ic.__version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        },
+        "wall_seconds": round(time.perf_counter() - start, 2),
+        **content,
+    }
+
+
+def script(
+    name: str,
+    about: str,
+    run: Callable[[bool], dict[str, Any]],
+    table: Callable[[dict[str, Any]], str],
+    figure: Callable[[dict[str, Any], Path], None],
+) -> None:
+    """Run an experiment from the command line: --quick in a temporary folder, --from-json without running."""
+    parser = argparse.ArgumentParser(description=about.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a small version, under 20 seconds")
+    parser.add_argument("--from-json", action="store_true", help="only make the table and the figure")
+    arguments = parser.parse_args()
+    folder = Path(tempfile.mkdtemp()) if arguments.quick else RESULTS
+    path = folder / f"{name}.json"
+
+    if arguments.quick or not arguments.from_json:
+        folder.mkdir(exist_ok=True)
+        try:
+            result = run(arguments.quick)
+        except MissingDataError as missing:
+            print(f"{name}: skipped, {missing}")
+            return
+        path.write_text(json.dumps(result, indent=1) + "\n")
+    result = json.loads(path.read_text())
+    path.with_suffix(".md").write_text(table(result) + "\n")
+    print(table(result))
+    try:
+        figure(result, path.with_suffix(".png"))
+    except ImportError:
+        print("no figure: install onlineic[plot]")
+    print(f"{path}: {result['wall_seconds']} s")
