@@ -32,7 +32,7 @@ class Releases:
 
     __slots__ = (
         "_memory", "_n", "_paid", "_payable", "_plan", "_private", "_radii", "_rounding", "_worst_number",
-        "counts",
+        "certified", "counts",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, n: int, paid: int, private: bool) -> None:
@@ -46,6 +46,7 @@ class Releases:
         self._payable = plan.sparse.account().capacity  # what all hits together can cost
         if plan.opening is not None:
             self._payable -= plan.opening.charge.amount
+        self.certified = plan.certified  # no more once a table is measured: T(alpha) counts single queries
         self._worst_number = 0.0  # largest bound of a hard answer, all of them at once
         self._rounding = 0.0  # largest distance of an answered query from the one written
 
@@ -103,6 +104,7 @@ class Releases:
         else:
             worst = sparse.hard_radius(table.partition, 0.1 * beta, self._sharing(table.partition))
             self._worst_number = max(self._worst_number, worst)
+            self.certified = False
             bound = sparse.hard_radius(table.partition, beta)
             answer = self._answer(table.table(measurement.values), "hard", bound)
         self._memory.remember_table(table.key, answer, version)
@@ -113,10 +115,13 @@ class Releases:
         return self._answer(table.table(np.array(guesses) / self._n), "untested", math.inf)
 
     def error_bound(self) -> float:
-        """Return the bound on all tested answers at once; inf once more than max_queries were asked."""
-        if sum(self.counts.values()) > self._plan.max_queries:
+        """Return the bound on all tested answers at once, or inf where none is proven.
+
+        So it is once more than max_queries were asked, or a certified session has measured a table.
+        """
+        if sum(self.counts.values()) > self._plan.max_queries or self._plan.certified > self.certified:
             return math.inf
-        if self._plan.certified:
+        if self.certified:
             return self._plan.error_bound + self._rounding
         return max(self._plan.error_bound, self._worst_number) + self._rounding
 

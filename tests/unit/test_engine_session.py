@@ -544,6 +544,21 @@ def test_a_textbook_session_answers_tables_within_bounds_of_their_own():
     assert errors.count(False) <= 12  # at most 1 in 20 each: 12 of 40 has probability below 1e-6
 
 
+def test_a_certificate_ends_where_a_table_is_measured():
+    """The theorem counts numbers and gaps of single queries; an easy table changes nothing."""
+    hard = ic.OnlineIC.textbook(
+        table(COUNTS * 1000), epsilon=10.0, max_queries=50, noise=SimulatedNoise(1), alpha=0.04
+    )
+    easy = ic.OnlineIC.textbook(
+        table(np.full_like(COUNTS, 10**6)), epsilon=10.0, max_queries=50, noise=SimulatedNoise(1)
+    )
+    before = easy.statistics().error_bound
+
+    assert ["hard", "easy"] == [session.answer(marginal("a", "c")).status for session in (hard, easy)]
+    assert (math.inf, False) == (hard.statistics().error_bound, hard.statistics().certified)
+    assert (before, True) == (easy.statistics().error_bound, easy.statistics().certified)
+
+
 # -- faults ----------------------------------------------------------------------------------------------
 
 
@@ -680,3 +695,32 @@ def test_a_pure_mechanism_with_fresh_answers_answers_tables_and_numbers_within_e
     for record in hits(session)[1:]:
         assert record.charge.amount >= sparse.price(record.measurement.target).amount
     assert isinstance(hits(session)[0].measurement, Measurement)
+
+
+@pytest.mark.parametrize("claim", [{"epsilon": 10.0}, {"delta": 1e-2}, {"n": 5}])
+def test_a_mechanism_of_another_budget_or_table_is_refused(claim):
+    """The session would state the smaller budget and spend the larger."""
+    wanted = {"n": N, "epsilon": 1.0, "delta": 1e-6} | claim
+    sparse = GumbelSparse.calibrated(
+        ic.Budget(wanted["epsilon"], wanted["delta"]), n=wanted["n"], hard_answers=5, max_queries=100
+    )
+    with pytest.raises(ic.errors.InvalidParameterError):
+        opened(sparse=sparse)
+
+
+def test_a_mechanism_that_is_not_exactly_a_shipped_one_is_refused_or_stamped():
+    class Plugin(GumbelSparse):
+        """Adds no noise at all to its answers."""
+
+        def measure(self, hit, target, guess, counts, noise):
+            return Measurement(target, np.atleast_1d(counts) / self.n, 1e-9)
+
+    known = GumbelSparse.calibrated(ic.Budget(1.0, 1e-6), n=N, hard_answers=5, max_queries=100)
+    names = ("n", "epsilon", "delta", "order", "scale", "threshold", "grid_bits", "ratio")
+    plugin = Plugin(**{name: getattr(known, name) for name in names})
+    try:
+        private = opened(sparse=plugin, noise=None).statistics().private
+    except ic.errors.InvalidParameterError:
+        private = False
+
+    assert not private
