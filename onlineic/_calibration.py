@@ -22,6 +22,7 @@ from onlineic.sparse import (
 __all__ = [
     "Shares",
     "SparseName",
+    "brought",
     "calibrated",
     "chosen",
     "default_numbers",
@@ -143,6 +144,23 @@ def calibrated(
     return GumbelSparse.calibrated(
         budget, **common, ratio=ratio, partition=partition, reserved=reserved, false_hits=false_hits
     )
+
+
+def brought(sparse: NumericSparse, n: int, budget: Budget) -> NumericSparse:
+    """Return a mechanism brought by the caller, if it is ours and spends no more than the budget."""
+    if type(sparse) not in (GumbelSparse, ExponentialSparse, LaplaceSparse):
+        raise InvalidParameterError(
+            "sparse must be a GumbelSparse, ExponentialSparse or LaplaceSparse, got a "
+            f"{type(sparse).__name__}: nothing is proven of another."
+        )
+    epsilon = Fraction(sparse.epsilon)  # type: ignore[attr-defined]
+    delta = Fraction(getattr(sparse, "delta", 0.0))
+    if epsilon > budget.epsilon_exact or delta > budget.delta_exact or sparse.n != n:
+        raise InvalidParameterError(
+            f"sparse must be made for n={n} and at most {budget}, got n={sparse.n}, "
+            f"epsilon={float(epsilon):g}, delta={float(delta):g}; calibrate it for this table."
+        )
+    return sparse
 
 
 def session_grid_bits(n: int) -> int:

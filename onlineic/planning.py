@@ -15,6 +15,7 @@ import attrs
 
 from onlineic._calibration import (
     SparseName,
+    brought,
     calibrated,
     chosen,
     default_numbers,
@@ -244,7 +245,7 @@ def session_plan(
     else:
         cutoff = hard_answers or default_numbers(n, budget, domain, max_queries)
     if isinstance(sparse, NumericSparse):
-        mechanism = sparse
+        mechanism = brought(sparse, n, budget)
     else:
         name = chosen(sparse, cutoff, max_queries, budget, partition)
         mechanism = calibrated(
@@ -301,10 +302,11 @@ def _certified_plan(
 ) -> Plan:
     """Return the certificate of a known T(alpha): every error <= alpha + a_hit + a_miss."""
     alpha = checked_real("alpha", alpha, above=0.0, below=1.0)
-    bound_of = _bound_of(update, domain)
+    bound_of = _bound_of(update, domain, prior)
     if bound_of is None:
+        start = " from this prior" if prior is not None else ""
         raise InvalidParameterError(
-            f"hard_answers must be given for {update!r}, which has no proven T(alpha)."
+            f"hard_answers must be given for {update!r}, which has no proven T(alpha){start}."
         )
     if isinstance(sparse, NumericSparse):
         raise InvalidParameterError("sparse must be a name with alpha, which settles its scales.")
@@ -312,7 +314,8 @@ def _certified_plan(
     def candidate(wanted: float) -> tuple[NumericSparse, tuple[float, float, float]]:
         cutoff = max(1, math.floor(bound_of(wanted)))
         name = chosen(sparse, cutoff, max_queries, budget, partition=False)
-        mechanism = calibrated(name, budget, n, cutoff, max_queries, beta, alpha=wanted)
+        # half a record more: guesses are rounded on the query's own grid, and gaps must exceed alpha strictly
+        mechanism = calibrated(name, budget, n, cutoff, max_queries, beta, alpha=wanted + 0.5 / n)
         return mechanism, mechanism.margins(max_queries, beta, cutoff)
 
     def feasible(wanted: float) -> bool:
@@ -338,7 +341,7 @@ def _certified_plan(
             f"alpha must be >= {least} at n={n}, epsilon={budget.epsilon}, delta={budget.delta}, got "
             f"alpha={alpha}; raise alpha, epsilon or n, or give hard_answers."
         )
-    mechanism, (hit, miss, _) = candidate(alpha)
+    mechanism, (_, miss, _) = candidate(alpha)
     return Plan(
         sparse=mechanism,
         update=_at(update, domain, alpha),
@@ -346,7 +349,7 @@ def _certified_plan(
         beta=beta,
         max_queries=max_queries,
         hard_answers=max(1, math.floor(bound_of(alpha))),
-        error_bound=alpha + hit + miss,
+        error_bound=mechanism.threshold / (n << mechanism.grid_bits) + miss,
         certified=True,
     )
 

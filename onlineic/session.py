@@ -13,7 +13,7 @@ from typing import Any, Literal, NoReturn, final
 
 import numpy as np
 
-from onlineic._opening import check_choices, check_types
+from onlineic._checks import check_choices, check_types
 from onlineic.accounting import Budget
 from onlineic.answers import Answer, SessionStatistics
 from onlineic.curator import Curator, Verdict, block_guesses, grid_guesses
@@ -367,7 +367,7 @@ class OnlineIC:
                 alpha=plan.alpha,
                 beta=plan.beta,
                 error_bound=self._releases.error_bound(),
-                certified=plan.certified,
+                certified=self._releases.certified,
                 update_failures=self._belief.failures,
                 sealed=self._curator.sealed,
                 private=self._private,

@@ -23,7 +23,7 @@ ROWS = (
     {"marginals"},
     {"_streams", "answers", "data", "hypothesis", "ledger", "mechanisms", "query_json", "sparse"},
     {"updates"},
-    {"_calibration", "_opening", "opening"},
+    {"_calibration", "_checks", "opening"},
     {"curator", "transcript"},
     {"_baseline_noise", "planning"},
     {"releases"},
@@ -38,7 +38,7 @@ ROW = {module: row for row, modules in enumerate(ROWS) for module in modules}
 
 READERS = {"curator", "offline", "baselines", "evaluate", "audit"}  # may read private counts
 IMPORTERS = READERS | {
-    "_opening",
+    "_checks",
     "session",
     "cli",
     "__init__",

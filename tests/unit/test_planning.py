@@ -16,6 +16,7 @@ from onlineic.bounds import numeric_sparse_alpha, numeric_sparse_scales, sparse_
 from onlineic.errors import InfeasibleAccuracyError, InvalidDataError, InvalidParameterError
 from onlineic.noise import Noise, SimulatedNoise
 from onlineic.planning import session_plan, textbook_plan
+from onlineic.sparse import GumbelSparse, NumericSparse
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "oracle.csv"
 DOMAIN = ic.Domain.of(x=1024)
@@ -182,9 +183,56 @@ def test_a_certified_plan_puts_the_threshold_a_margin_above_alpha():
     margin = sparse_margin(cutoff, 500, scale, 0.9 * 0.02)
 
     assert (cutoff, 0.1, True, False) == (plan.hard_answers, plan.alpha, plan.certified, plan.sparse.pair)
-    assert (0.1 * 10**6 + margin) * 2**20 == pytest.approx(plan.sparse.threshold, abs=3)
-    assert (0.1 + 2 * margin / 10**6) == pytest.approx(plan.error_bound, abs=1e-9)
+    # half a record more: a guess is rounded on the query's own grid, and a gap must exceed alpha strictly
+    assert (0.1 * 10**6 + 0.5 + margin) * 2**20 == pytest.approx(plan.sparse.threshold, abs=3)
+    assert (0.1 + (0.5 + 2 * margin) / 10**6) == pytest.approx(plan.error_bound, abs=1e-9)
     assert 4 * scale * math.log(cutoff / 0.002) < 0.1 * 10**6  # its numbers lie within alpha
+
+
+def test_a_prior_that_may_be_wrong_is_certified_with_its_own_bound_or_not_at_all():
+    domain = ic.Domain.of(x=8)
+    skewed = ic.Histogram(domain, [1.0] + [1e-12] * 7)
+    own = practical(domain, alpha=0.2)
+    plan = practical(domain, alpha=0.2, prior=skewed)
+
+    assert math.floor(math.log(8) / (2 * 0.2**2)) == own.hard_answers
+    assert math.floor(12 * math.log(10) / (2 * 0.2**2)) == plan.hard_answers
+    with pytest.raises(InvalidParameterError, match="from this prior"):
+        practical(domain, alpha=0.2, prior=skewed, update=ic.Median(variant="dimension"))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "n"), [(2.0, 1e-9, 1000), (1.0, 1e-6, 1000), (1.0, 1e-9, 1001), (0.5, 1e-9, 999)]
+)
+def test_a_mechanism_of_ones_own_may_not_spend_more_than_the_budget_nor_be_made_for_another_table(
+    epsilon, delta, n
+):
+    own = GumbelSparse.calibrated(ic.Budget(epsilon, delta), n=n, hard_answers=5, max_queries=100)
+    fits = GumbelSparse.calibrated(ic.Budget(1.0, 1e-9), n=1000, hard_answers=5, max_queries=100)
+
+    assert fits == session_plan(ic.Domain.of(x=8), 1000, ic.Budget(1.0, 1e-9), sparse=fits).sparse
+    with pytest.raises(InvalidParameterError, match="sparse must be made for n=1000"):
+        session_plan(ic.Domain.of(x=8), 1000, ic.Budget(1.0, 1e-9), sparse=own)
+
+
+def test_a_mechanism_of_which_nothing_is_proven_is_refused():
+    class Mine(NumericSparse):
+        grid_bits = n = threshold = 1
+
+        def account(self): ...
+        def opening(self): ...
+        def price(self, target): ...
+        def init(self): ...
+        def step(self, *arguments): ...
+        def step_many(self, *arguments): ...
+        def step_table(self, *arguments): ...
+        def measure(self, *arguments): ...
+        def easy_radius(self, *arguments): ...
+        def hard_radius(self, *arguments): ...
+        def margins(self, *arguments): ...
+
+    with pytest.raises(InvalidParameterError, match="nothing is proven"):
+        session_plan(ic.Domain.of(x=8), 1000, ic.Budget(1.0), sparse=Mine())
 
 
 def test_a_given_number_of_hard_answers_tolerates_a_fifth_of_false_hits():
