@@ -229,8 +229,6 @@ class Curator:
             raise BudgetExceededError(
                 "the opening tables must fit the budget, and do not; nothing was spent."
             )
-        if self._ledger.spent + opening.charge.amount > self._capacity:
-            raise InternalError("opening tables must fit the budget.")
         self._ledger.reserve(opening.charge)
         return self._guarded(lambda: self._measured_tables(opening))
 
