@@ -30,10 +30,13 @@ def seeds(entropy: int, count: int) -> list[int]:
     ]
 
 
-def measured(label: str, make: Maker, stream: Stream, drawn: list[int]) -> dict[str, Any]:
+def measured(
+    label: str, make: Maker, stream: Stream, drawn: list[int], limit: float = math.inf
+) -> dict[str, Any]:
     """Return one row: the errors of an engine over all seeds. NOT PRIVATE.
 
-    rms joins the seeds (root of the mean square), max is the mean of the seeds' largest errors.
+    rms joins the seeds (root of the mean square), max is the mean of the seeds' largest errors, beyond the
+    share of answers whose error exceeds `limit`.
     """
     traces, opened = [], []
     for seed in drawn:
@@ -48,6 +51,7 @@ def measured(label: str, make: Maker, stream: Stream, drawn: list[int]) -> dict[
         "rms": math.sqrt(float(np.mean(np.square(rms)))),
         "rms_by_seed": rms,
         "max": float(np.mean([one.max_error for one in traces])),
+        "beyond": float(np.mean([(np.abs(one.errors) > limit).mean() for one in traces])),
         "hard": float(np.mean([one.hard for one in traces])),
         "untested": float(np.mean([one.untested for one in traces])),
         "within_bound": float(held.mean()) if held.size else None,
