@@ -100,10 +100,10 @@ def chosen(
         if name not in ("gumbel", "exponential", "laplace"):
             raise InvalidParameterError(f"sparse must be 'gumbel', 'exponential' or 'laplace', got {name!r}.")
         return name
-    if partition:
-        return "gumbel"
     if budget.delta == 0.0:
         return "exponential"
+    if partition:
+        return "gumbel"
     exponential = exponential_resolution(cutoff, max_queries, budget.epsilon)
     return (
         "gumbel"
@@ -138,7 +138,7 @@ def calibrated(
     if name == "laplace":
         return LaplaceSparse.calibrated(budget, **common)
     if name == "exponential":
-        return ExponentialSparse.calibrated(budget, **common)
+        return ExponentialSparse.calibrated(budget, **common, tables=partition, reserved=reserved)
     ratio = PARTITION_RATIO if partition else Fraction(2)
     false_hits = PARTITION_FALSE_HITS if partition else None
     return GumbelSparse.calibrated(

@@ -218,7 +218,7 @@ class Curator:
         return measurement
 
     def measure_tables(self, opening: Opening) -> tuple[Measurement, ...]:
-        """Release partitions with discrete Gaussian noise before the first query, in one charge.
+        """Release partitions with fresh noise before the first query, in one charge.
 
         Raises
         ------
@@ -235,9 +235,13 @@ class Curator:
     def _measured_tables(self, opening: Opening) -> tuple[Measurement, ...]:
         n = self._data.n
         released = []
-        for target, sigma in zip(opening.targets, opening.sigmas, strict=True):
-            noisy = self._data.exact_counts(target) + self._noise.discrete_gaussian(sigma, target.blocks)
-            released.append(Measurement(target, noisy / n, sigma / n))
+        for target, scale in zip(opening.targets, opening.scales, strict=True):
+            counts = self._data.exact_counts(target)
+            if opening.pure:
+                drawn, deviation = self._noise.discrete_laplace(scale, target.blocks), math.sqrt(2.0) * scale
+            else:
+                drawn, deviation = self._noise.discrete_gaussian(int(scale), target.blocks), float(scale)
+            released.append(Measurement(target, (counts + drawn) / n, deviation / n))
             self._pairs |= pairs_of(target)
         self._ledger.commit(Opened(tuple(released), opening.charge))
         return tuple(released)

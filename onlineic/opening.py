@@ -15,9 +15,10 @@ import numpy as np
 
 from onlineic.accounting import Charge, gaussian_charge
 from onlineic.domain import Domain
+from onlineic.noise import scale_at_least
 from onlineic.partitions import PartitionRule, one_way
 from onlineic.queries import Partition
-from onlineic.sparse import GumbelSparse
+from onlineic.sparse import ExponentialSparse, GumbelSparse
 
 __all__ = ["Opening", "opening_tables", "pair_cover"]
 
@@ -35,20 +36,23 @@ class Opening:
     Attributes
     ----------
     targets : tuple of Partition
-    sigmas : tuple of int
-        Scale of each one's discrete Gaussian noise, records.
+    scales : tuple of Fraction
+        Of each one's noise, records: sigma of a discrete Gaussian, or the scale of a discrete Laplace.
     charge : Charge
-        Of all of them: a replaced record moves between two blocks of each, so their costs
-        order * 2 / (2 sigma^2) add.
+        Of all of them: a replaced record moves between two blocks of each, so their costs add; each is
+        order * 2 / (2 sigma^2) in Renyi divergence, or 2 / scale in epsilon.
+    pure : bool
+        Whether the noise is Laplace.
     """
 
     targets: tuple[Partition, ...]
-    sigmas: tuple[int, ...]
+    scales: tuple[Fraction, ...]
     charge: Charge
+    pure: bool = False
 
 
 def opening_tables(
-    mechanism: GumbelSparse,
+    mechanism: GumbelSparse | ExponentialSparse,
     domain: Domain,
     rule: PartitionRule,
     *,
@@ -72,16 +76,19 @@ def opening_tables(
         wanted = [*ones, *pairs]
         shares = [one_way_share * Fraction(target.blocks, cells) for target in ones]
         shares += [pair_share / len(pairs) for _ in pairs]
-    targets, sigmas, ticks = [], [], 0
+    targets: list[Partition] = []
+    scales: list[Fraction] = []
+    amount = Fraction(0)
     for target, share in zip(wanted, shares, strict=True):
-        sigma = _least_sigma(mechanism, share)
-        if sigma is not None:
+        scale = _least_scale(mechanism, share)
+        if scale is not None:
             targets.append(target)
-            sigmas.append(sigma)
-            ticks += gaussian_charge(mechanism.order, Fraction(sigma), 2)
+            scales.append(scale)
+            amount += _price(mechanism, scale)
     if not targets:
         return None
-    return Opening(tuple(targets), tuple(sigmas), Charge(Fraction(ticks), f"{len(targets)} opening tables"))
+    charge = Charge(amount, f"{len(targets)} opening tables")
+    return Opening(tuple(targets), tuple(scales), charge, isinstance(mechanism, ExponentialSparse))
 
 
 def pair_cover(domain: Domain, rule: PartitionRule) -> list[tuple[int, ...]]:
@@ -120,12 +127,22 @@ def _levels(domain: Domain, axis: int) -> list[Partition]:
     return levels
 
 
-def _least_sigma(mechanism: GumbelSparse, share: Fraction) -> int | None:
-    """Return the least sigma with which one table costs at most its share of the capacity."""
-    most = math.floor(share * mechanism.capacity)
-    if most < 1:
+def _least_scale(mechanism: GumbelSparse | ExponentialSparse, share: Fraction) -> Fraction | None:
+    """Return the least scale with which one table costs at most its share, or None if none is drawable."""
+    most = share * mechanism.account().capacity
+    if isinstance(mechanism, ExponentialSparse):
+        scale = scale_at_least(2 / most) if most > 0 else Fraction(LARGEST_SIGMA + 1)
+    elif most < 1:
         return None
-    sigma = max(1, math.floor(math.sqrt(float(mechanism.order) * 2**40 / most)) - 1)
-    while gaussian_charge(mechanism.order, Fraction(sigma), 2) > most:
-        sigma += 1
-    return sigma if sigma <= LARGEST_SIGMA else None
+    else:
+        scale = Fraction(max(1, math.floor(math.sqrt(float(mechanism.order) * 2**40 / float(most))) - 1))
+        while _price(mechanism, scale) > most:
+            scale += 1
+    return scale if scale <= LARGEST_SIGMA else None
+
+
+def _price(mechanism: GumbelSparse | ExponentialSparse, scale: Fraction) -> Fraction:
+    """Return the cost of one table: L1 sensitivity 2, squared L2 sensitivity 2."""
+    if isinstance(mechanism, ExponentialSparse):
+        return 2 / scale
+    return Fraction(gaussian_charge(mechanism.order, scale, 2))

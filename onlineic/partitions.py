@@ -142,18 +142,18 @@ def block_weights(query: Query, partition: Partition) -> Floats:
     return np.asarray(1.0 - weights if query.complement else weights).ravel()
 
 
-def derived(query: Query, measurement: Measurement) -> tuple[float, float]:
-    """Return (value, norm): a query's value from the released blocks that it is cut into.
+def derived(query: Query, measurement: Measurement) -> tuple[float, Floats]:
+    """Return (value, weights): a query's value from the released blocks that it is cut into.
 
     With block weights w of mean m, and n public: value = sum w_b y_b + m (1 - sum y_b), the linear estimate
-    of least variance; its error is sum (w_b - m) z_b, of standard deviation `measurement.scale` times `norm`.
+    of least variance. Its error is the sum of the blocks' noises times the returned weights w_b - m.
     """
     if isinstance(measurement.target, Query):
-        return float(measurement.values[0]), 1.0
+        return float(measurement.values[0]), np.ones(1)
     weights = block_weights(query, measurement.target)
     mean = float(weights.mean())
     value = float(weights @ measurement.values) + mean * (1.0 - float(measurement.values.sum()))
-    return value, float(np.linalg.norm(weights - mean))
+    return value, weights - mean
 
 
 def _changes(table: Ints) -> list[Ints]:

@@ -34,7 +34,7 @@ from onlineic.errors import (
 from onlineic.hypothesis import Histogram, Hypothesis
 from onlineic.opening import Opening, opening_tables
 from onlineic.partitions import PartitionRule
-from onlineic.sparse import GumbelSparse, LaplaceSparse, NumericSparse
+from onlineic.sparse import ExponentialSparse, GumbelSparse, LaplaceSparse, NumericSparse
 from onlineic.updates import (
     ExactBound,
     MaximumEntropy,
@@ -49,7 +49,6 @@ __all__ = ["Plan", "SparseName", "session_plan", "textbook_plan"]
 Rule = UpdateRule[Any]
 Release = Literal["answer", "partition"]
 MOST_HARD = 10**9
-MOST_ALPHA = 1.0 - 1e-9
 NO_BOUND = 1e15  # hard answers that no budget can pay, where a rule has no T at this alpha
 LEAST, MOST = 1e-100, 2**63 - 1
 MOST_WISH = 1e6  # the solvers look no further
@@ -193,10 +192,10 @@ def session_plan(
     update : UpdateRule, optional
         None: `MaximumEntropy`, or `MultiplicativeWeights` with `alpha` or without partitions.
     sparse : "gumbel", "exponential", "laplace" or NumericSparse, optional
-        None: for partitions and delta > 0 `GumbelSparse`, else the one of `GumbelSparse` (delta > 0) and
-        `ExponentialSparse` that resolves smaller gaps.
+        None: `ExponentialSparse` for delta = 0; else `GumbelSparse` for partitions, and for numbers the one
+        of the two that resolves smaller gaps.
     release : "answer" or "partition", optional
-        None: partitions where `MaximumEntropy` can read them and delta > 0.
+        None: partitions where `MaximumEntropy` can read them.
     prior : Hypothesis, optional
         A public start; without one, partition sessions buy opening tables.
     alpha : float, optional
@@ -221,8 +220,8 @@ def session_plan(
         threshold = checked_real("threshold", threshold, above=0.0, below=1.0)
     if release is None:
         fits = update is None or isinstance(update, MaximumEntropy)
-        gumbel = sparse is None or sparse == "gumbel" or isinstance(sparse, GumbelSparse)
-        release = "partition" if fits and gumbel and budget.delta > 0.0 and alpha is None else "answer"
+        tables = sparse in (None, "gumbel", "exponential") or isinstance(sparse, GumbelSparse)
+        release = "partition" if fits and tables and alpha is None else "answer"
     if release not in ("answer", "partition"):
         raise InvalidParameterError(f"release must be 'answer' or 'partition', got release={release!r}.")
     given = update
@@ -232,8 +231,6 @@ def session_plan(
     if alpha is not None:
         return _certified_plan(domain, n, budget, update, sparse, prior, beta, max_queries, alpha)
     partition = release == "partition"
-    if partition and budget.delta == 0.0:
-        raise InvalidParameterError("delta must be > 0 for release='partition', got delta=0; use 'answer'.")
     if hard_answers is not None:
         hard_answers = checked_integer("hard_answers", hard_answers, at_least=1, at_most=MOST_HARD)
     shares = default_shares(n, budget, max_queries, hard_answers)
@@ -259,13 +256,9 @@ def session_plan(
             partition=partition,
             reserved=shares.one_way + shares.pairs if opens else Fraction(0),
         )
-    if partition and not isinstance(mechanism, GumbelSparse):
-        raise InvalidParameterError(
-            "sparse must be 'gumbel' for release='partition', got another; use release='answer'."
-        )
     rule = PartitionRule(parts=shares.parts)
     opening = None
-    if opens and isinstance(mechanism, GumbelSparse):
+    if opens and isinstance(mechanism, (GumbelSparse, ExponentialSparse)):
         opening = opening_tables(
             mechanism, domain, rule, one_way_share=shares.one_way, pair_share=shares.pairs
         )
@@ -327,8 +320,8 @@ def _certified_plan(
             return False
 
     if not feasible(alpha):
-        low, high = alpha, MOST_ALPHA
-        if not feasible(high):
+        low, high = alpha, 1.0 - 1.0 / n  # half a record is added, and a threshold stays below 1
+        if high <= alpha or not feasible(high):
             raise InfeasibleAccuracyError(
                 f"n must be larger for any alpha < 1 at epsilon={budget.epsilon}, delta={budget.delta}, got "
                 f"n={n}; raise n or epsilon, or give hard_answers."

@@ -69,13 +69,12 @@ class Releases:
 
     def hard(self, query: Query, measurement: Measurement, version: int) -> Answer:
         """Remember and return a measured number, or the sum of the measured blocks."""
-        value, norm = derived(query, measurement)
+        value, weights = derived(query, measurement)
 
         def radius(beta: float, answers: int) -> float:
             if isinstance(measurement.target, Query):
                 return self._plan.sparse.hard_radius(measurement.target, beta, answers)
-            # a discrete Gaussian is sub-Gaussian with its own scale, and so is a sum of independent ones
-            return measurement.scale * norm * math.sqrt(2.0 * math.log(2.0 * answers / beta))
+            return self._plan.sparse.sum_radius(measurement.target, weights, beta / answers)
 
         worst = radius(0.1 * self._plan.beta, self._sharing(measurement.target))
         self._worst_number = max(self._worst_number, worst)

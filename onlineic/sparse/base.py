@@ -9,7 +9,7 @@ from typing import final
 
 import attrs
 
-from onlineic._typing import Ints
+from onlineic._typing import Floats, Ints
 from onlineic.accounting import Charge, Filter
 from onlineic.noise import Noise
 from onlineic.queries import Measurement, Partition, Query
@@ -148,6 +148,15 @@ class NumericSparse(abc.ABC):
     @abc.abstractmethod
     def hard_radius(self, target: Query | Partition, beta: float, answers: int = 1) -> float:
         """Return r: each value of `answers` hard answers is within r, but with probability beta in all."""
+
+    @abc.abstractmethod
+    def sum_radius(self, target: Partition, weights: Floats, beta: float) -> float:
+        """Return r: the sum of weights times the noises of a measured partition is within r, but for beta.
+
+        Parameters
+        ----------
+        weights : float64 array, (blocks,)
+        """
 
     @abc.abstractmethod
     def margins(self, max_queries: int, beta: float, hard_answers: int) -> tuple[float, float, float]:

@@ -8,7 +8,7 @@ from typing import final
 import attrs
 import numpy as np
 
-from onlineic._typing import Ints
+from onlineic._typing import Floats, Ints
 from onlineic.accounting import Budget, Charge, Filter
 from onlineic.bounds import discrete_laplace_radius
 from onlineic.errors import InternalError, InvalidParameterError, InvalidQueryError, checked_integer
@@ -16,7 +16,7 @@ from onlineic.noise import Noise, scale_at_least
 from onlineic.queries import Measurement, Partition, Query
 from onlineic.sparse.base import Hit, NumericSparse, SparseState
 from onlineic.sparse.exponential_plan import calibrate
-from onlineic.sparse.scales import checked_tail
+from onlineic.sparse.scales import checked_tail, laplace_sum_radius
 
 __all__ = ["ExponentialSparse"]
 
@@ -288,6 +288,9 @@ class ExponentialSparse(NumericSparse):
         tests = 1 if answers == 1 else self.max_queries
         over, under = self._number_tails(beta / 2.0, beta / 2.0, tests)
         return max(over, under) * (1.0 + 1e-12) / (self.n << self.grid_bits)
+
+    def sum_radius(self, target: Partition, weights: Floats, beta: float) -> float:
+        return laplace_sum_radius(self._fresh_scale(target), weights, beta) / self.n
 
     def margins(self, max_queries: int, beta: float, hard_answers: int) -> tuple[float, float, float]:
         """Return (a_hit, a_miss, a_num), fractions, together failing with probability <= beta.

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from onlineic._gumbel import SCALE_LIMIT, fires_exactly, fires_one, screen
-from onlineic._typing import Ints
+from onlineic._typing import Floats, Ints
 from onlineic.accounting import Budget, Charge, Filter, gumbel_charge, loss_bound, renyi_capacity
 from onlineic.errors import InternalError, InvalidParameterError, InvalidQueryError, checked_integer
 from onlineic.noise import Noise
@@ -286,6 +286,12 @@ class GumbelSparse(NumericSparse):
         quantile = normal_quantile(beta / (2 * answers * values))
         radius = math.ceil(max(0.0, self.sigma(target.grid_bits) * quantile * (1.0 + 1e-12)))
         return radius / (self.n << target.grid_bits)
+
+    def sum_radius(self, target: Partition, weights: Floats, beta: float) -> float:
+        """Return sigma |w| sqrt(2 ln(2/beta)) / n: a discrete Gaussian is sub-Gaussian with its own scale."""
+        beta, _ = checked_tail(beta, 1)
+        norm = math.sqrt(float(weights @ weights))
+        return self.sigma(target.grid_bits) * norm * math.sqrt(2.0 * math.log(2.0 / beta)) / self.n
 
     def margins(self, max_queries: int, beta: float, hard_answers: int) -> tuple[float, float, float]:
         """Return (a_hit, a_miss, a_num), fractions, together failing with probability <= beta.

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from onlineic._composition import float_up
-from onlineic._typing import Ints
+from onlineic._typing import Floats, Ints
 from onlineic.accounting import Budget, Charge, Filter, advanced_composition
 from onlineic.bounds import (
     discrete_laplace_radius,
@@ -32,6 +32,7 @@ from onlineic.errors import (
 from onlineic.noise import Noise, scale_at_least
 from onlineic.queries import Measurement, Partition, Query
 from onlineic.sparse.base import Hit, NumericSparse, SparseState
+from onlineic.sparse.scales import laplace_sum_radius
 
 __all__ = ["AboveThreshold", "LaplaceSparse", "Sparse"]
 
@@ -344,6 +345,9 @@ class LaplaceSparse(NumericSparse):
         values = target.blocks if isinstance(target, Partition) else 1
         radius = discrete_laplace_radius(float(self._number_scale(target)), beta / (answers * values))
         return radius / (self.n << target.grid_bits)
+
+    def sum_radius(self, target: Partition, weights: Floats, beta: float) -> float:
+        return laplace_sum_radius(self._number_scale(target), weights, beta) / self.n
 
     def margins(self, max_queries: int, beta: float, hard_answers: int) -> tuple[float, float, float]:
         """Return (a_hit, a_miss, a_num), fractions, together failing with probability <= beta.

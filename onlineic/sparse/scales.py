@@ -4,6 +4,7 @@ Nothing here decides what is private: the classes round every scale up and price
 """
 
 import math
+from fractions import Fraction
 from functools import lru_cache
 from typing import final
 
@@ -273,6 +274,29 @@ def exponential_resolution(hard_answers: int, max_queries: int, epsilon: float, 
     threshold = b2 * math.log(2.0 * tests * b2 / ((b1 + b2) * EXPONENTIAL_FALSE_HITS * hard_answers))
     missed = b1 / ((b1 + b2) * 0.05)  # P(rho - nu > x) = (b1/(b1 + b2)) e^(-x/b1)
     return threshold + (b1 * math.log(missed) if missed >= 1.0 else b2 * math.log(0.95 * (b1 + b2) / b2))
+
+
+def laplace_sum_radius(scale: Fraction, weights: Floats, beta: float) -> float:
+    """Return r with P(|sum w_i Z_i| > r) <= beta for independent discrete Laplace noises of one scale.
+
+    Chernoff: r = (ln(2/beta) + sum ln M(t w_i)) / t with M(u) = (1-q)^2 / ((1 - q e^u)(1 - q e^-u)),
+    q = e^(-1/scale), at the best of some t: every t gives a valid bound.
+    """
+    beta = checked_real("beta", beta, above=0.0, below=1.0)
+    largest = float(np.abs(weights).max(initial=0.0))
+    if largest == 0.0:
+        return 0.0
+    inverse = 1.0 / float(scale)  # M is finite below it
+    least = math.inf
+    for share in np.linspace(0.02, 0.98, 49):
+        tilt = share * inverse / largest
+        tilted = tilt * weights
+        # -ln(1 - q e^u) + ln(1 - q), stable for small 1/scale
+        moments = 2.0 * np.log(-np.expm1(-inverse)) - np.log(
+            np.expm1(tilted - inverse) * np.expm1(-tilted - inverse)
+        )
+        least = min(least, (math.log(2.0 / beta) + float(moments.sum())) / tilt)
+    return least * (1.0 + 1e-9)
 
 
 def normal_quantile(tail: float) -> float:

@@ -99,9 +99,9 @@ def test_opening_tables_are_charged_for_two_moved_blocks_each_and_fit_their_shar
     sparse = gumbel(n=1000)
     shares = Fraction(1, 10), Fraction(3, 5)
     opening = opening_tables(sparse, domain, PartitionRule(), one_way_share=shares[0], pair_share=shares[1])
-    exact = sum(sparse.order * 2 / (2 * Fraction(sigma) ** 2) for sigma in opening.sigmas)
+    exact = sum(sparse.order * 2 / (2 * Fraction(sigma) ** 2) for sigma in opening.scales)
 
-    assert exact <= opening.charge.amount * TICK <= exact + len(opening.sigmas) * TICK
+    assert exact <= opening.charge.amount * TICK <= exact + len(opening.scales) * TICK
     assert opening.charge.amount <= sum(shares) * sparse.capacity
     assert {pair for target in opening.targets for pair in pairs_of(target)} == set(
         itertools.combinations(range(len(sizes)), 2)
@@ -140,7 +140,8 @@ def test_a_block_sum_is_the_query_and_errs_by_centred_weights():
         exact = data.exact_counts(target) / data.n
         noise = generator.normal(0, 0.05, target.blocks)
         weights = block_weights(query, target)
-        value, norm = derived(query, Measurement(target, exact, 0.05))
+        value, weights = derived(query, Measurement(target, exact, 0.05))
+        norm = float(np.linalg.norm(weights))
         noisy, _ = derived(query, Measurement(target, exact + noise, 0.05))
 
         assert value == pytest.approx(data.exact_counts(query) / (data.n << query.grid_bits), abs=1e-12)

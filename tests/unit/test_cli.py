@@ -117,7 +117,11 @@ def test_answers_go_to_stdout_and_bad_lines_to_stderr_with_their_number(table, q
     assert "every run spends this budget anew" in err
 
 
-def test_json_writes_null_for_no_bound_and_csv_inf(table, queries, capsys):
+def test_json_writes_null_for_no_bound_and_csv_inf(table, queries, capsys, monkeypatch):
+    def numbers_only(*arguments, **options):
+        return OnlineIC(*arguments, release="answer", **options)
+
+    monkeypatch.setattr(cli, "OnlineIC", numbers_only)  # without opening tables the hard answers run out
     lines = [json.dumps({"age": [low, low + 9]}) for low in range(80)]
     paid = ["--epsilon", "20", "--hard-answers", "1", "--max-queries", "80"]
     assert 0 == main([*table, *paid, "--format", "json", queries(*lines)])

@@ -1,0 +1,103 @@
+"""The default session at delta = 0: Laplace tables, exponential tests, one exact budget of epsilon."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic.accounting import Filter
+from onlineic.data import PrivateData
+from onlineic.ledger import Hard, Opened
+from onlineic.noise import SimulatedNoise
+from onlineic.queries import Partition
+from onlineic.sparse import ExponentialSparse
+from onlineic.sparse.scales import laplace_sum_radius
+
+DOMAIN = ic.Domain.of(a=12, b=3, c=["x", "y"])
+
+
+def table(seed):
+    rng = np.random.default_rng(seed)
+    return PrivateData(rng.multinomial(20_000, rng.dirichlet(np.full(DOMAIN.size, 0.2))), DOMAIN)
+
+
+def opened(seed=0, **settings):
+    return ic.OnlineIC(table(seed), ic.Budget(1.0), noise=SimulatedNoise(seed), **settings)
+
+
+def test_opening_tables_and_all_payable_hits_cost_at_most_epsilon_exactly():
+    session = opened(max_queries=500)
+    sparse, opening = session.plan.sparse, session.plan.opening
+
+    assert isinstance(sparse, ExponentialSparse)
+    assert opening.pure
+    # replacing one record moves it between two blocks of each table: epsilon 2/scale each
+    assert sum(2 / scale for scale in opening.scales) == opening.charge.amount
+    left = Filter(Fraction(1), "epsilon").charge(opening.charge).left - sparse.opening().amount
+    price = sparse.price(opening.targets[0]).amount
+    assert session.statistics().hard_left == left // price
+    assert 0 < left
+
+
+def test_a_hit_releases_a_partition_with_laplace_noise_of_l1_sensitivity_two():
+    session = opened(threshold=1e-6, hard_answers=5, max_queries=100)
+    answer = session.answer(ic.where(a=ic.between(2, 5), b=1))
+    record = next(record for record in session.transcript if isinstance(record, Hard))
+
+    assert "hard" == answer.status
+    assert isinstance(record.measurement.target, Partition)
+    fresh = session.plan.sparse.number_scale
+    assert np.sqrt(2.0) * 2 * float(fresh) / 20_000 == pytest.approx(record.measurement.scale, rel=1e-3)
+    # charge: the test at one count, 2/b2, and the table, 2/lambda; the run's threshold noise with the first
+    most = 1 << session.plan.sparse.grid_bits
+    hit = 2 * most / session.plan.sparse.query_scale + Fraction(2) / (2 * fresh)
+    assert hit + session.plan.sparse.opening().amount == record.charge.amount
+
+
+def test_never_more_than_epsilon_is_spent_and_the_transcript_rebuilds_the_hypothesis():
+    session = opened(threshold=1e-6, hard_answers=3, max_queries=100)
+    session.answer_many([ic.where(a=a, b=b) for a in range(12) for b in range(3)])
+    records = session.transcript
+    again = ic.replay(records, DOMAIN, session.plan.update, session.plan.alpha)
+
+    assert session._ledger.spent <= 1
+    assert 1 == sum(isinstance(record, Opened) for record in records)
+    assert 0 < session.statistics().untested
+    assert np.array_equal(again.probabilities(), session.hypothesis.probabilities())
+
+
+def test_bounds_of_block_sums_hold_and_are_not_vacuous():
+    """P(outside) <= 5 % over 300 sessions, one-sided at 1e-9; a fifth of the bound would be left often."""
+    outside = narrow = 0
+    for seed in range(300):
+        data = table(seed)
+        query = ic.where(a=ic.between(1, 7), c="x")
+        session = ic.OnlineIC(
+            data, ic.Budget(1.0), hard_answers=2, threshold=1e-6, max_queries=10, noise=SimulatedNoise(seed)
+        )
+        answer = session.answer(query)
+        error = abs(answer.value - data.exact_counts(query.bind(DOMAIN)) / data.n)
+        outside += answer.hard and error > answer.error_bound
+        narrow += answer.hard and error > answer.error_bound / 5
+
+    assert outside <= 45  # Binomial(300, .05) exceeds 45 with probability 1e-10
+    assert narrow >= 60
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(3), Fraction(400)])
+@pytest.mark.parametrize("weights", [[1.0], [0.5, -0.5, 0.25], [0.02] * 60, [1.0, *[-1 / 63] * 63]])
+def test_the_laplace_sum_radius_bounds_the_exact_tail(scale, weights):
+    """40,000 sums stay within six standard errors of the stated tail, and leave a third of it often."""
+    weights = np.array(weights)
+    radius = laplace_sum_radius(scale, weights, 0.05)
+    draws = SimulatedNoise(1).discrete_laplace(scale, 40_000 * len(weights)).reshape(-1, len(weights))
+    beyond = np.mean(np.abs(draws @ weights) > radius)
+    half = np.mean(np.abs(draws @ weights) > radius / 3)
+
+    assert beyond <= 0.05 + 6 * np.sqrt(0.05 * 0.95 / 40_000)
+    assert half > 0.05
+
+
+def test_a_radius_of_nothing_is_zero():
+    assert 0.0 == laplace_sum_radius(Fraction(5), np.zeros(4), 0.05)
