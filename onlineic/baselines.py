@@ -14,6 +14,7 @@ import numpy as np
 
 from onlineic._arrays import Tables
 from onlineic._baseline_noise import Choice, Law, Name, calibrated, moments, moved_to
+from onlineic._totals import totals
 from onlineic.accounting import Budget
 from onlineic.answers import Answer, AnswerMemory, Status
 from onlineic.data import PrivateData
@@ -21,7 +22,7 @@ from onlineic.domain import Domain
 from onlineic.errors import InvalidParameterError, InvalidQueryError, checked_integer, checked_real
 from onlineic.expressions import Expression, dense
 from onlineic.noise import Noise, SystemNoise
-from onlineic.queries import Partition, Query, totals
+from onlineic.queries import Partition, Query
 
 __all__ = ["BaselineStatistics", "NoisyTables", "PerQueryNoise", "noisy_histogram"]
 

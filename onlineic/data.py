@@ -13,12 +13,13 @@ from typing import Any, NoReturn, final, overload
 import numpy as np
 
 from onlineic._arrays import Tables
+from onlineic._totals import totals
 from onlineic._typing import Ints
 from onlineic.accounting import Budget
 from onlineic.attributes import Attribute, Binned, Categorical
 from onlineic.domain import Domain
 from onlineic.errors import DomainMismatchError, InternalError, InvalidDataError, TooLargeError
-from onlineic.queries import Partition, Query, totals
+from onlineic.queries import Partition, Query
 
 __all__ = ["MAX_CELLS", "PrivateData"]
 

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onlineic._arrays import Tables
+from onlineic._totals import totals
 from onlineic._typing import Floats, Ints
 from onlineic.domain import Domain
 from onlineic.errors import InvalidParameterError, TooLargeError
 from onlineic.noise import public_generator
-from onlineic.queries import Partition, Query, spread, totals
+from onlineic.queries import Partition, Query, spread
 
 __all__ = ["MAX_CELLS", "Believed", "Histogram", "Hypothesis", "SignedHistogram", "VersionSpace"]
 

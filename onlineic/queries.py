@@ -6,7 +6,7 @@ counts and error bounds all use it, and its sensitivity is an exact integer.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, final
@@ -27,7 +27,6 @@ __all__ = [
     "Query",
     "canonical",
     "spread",
-    "totals",
 ]
 
 GRID_BITS = 20  # finest grid of fractional weights
@@ -278,23 +277,6 @@ class Measurement:
         guesses = hypothesis.blocks(self.target)
         index = int(np.argmax(np.abs(self.values - guesses)))
         return self.target.block(index), float(self.values[index]), float(guesses[index])
-
-
-def totals(queries: Sequence[Query], tables: Tables, mass: float) -> Floats:
-    """Return `total` of every query, shape (m,), to the same bits: boxes by attribute set in one gather."""
-    result = np.empty(len(queries))
-    groups: dict[tuple[int, ...], list[int]] = {}
-    for index, query in enumerate(queries):
-        if query.box is None:
-            result[index] = query.total(tables, mass)
-        else:
-            groups.setdefault(query.axes, []).append(index)
-    for axes, members in groups.items():
-        ends = np.array([queries[index].box for index in members], np.int64)  # (m, 2, axes)
-        turned = np.array([queries[index].complement for index in members])
-        sums = tables.boxes(axes, ends[:, 0], ends[:, 1])
-        result[members] = np.where(turned, mass - sums, sums)
-    return result
 
 
 def canonical(

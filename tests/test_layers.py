@@ -19,7 +19,7 @@ ROWS = (
     {"_certificates"},
     {"accounting", "bounds", "domain", "noise", "tables"},
     {"_algebra", "queries"},
-    {"expressions", "partitions"},
+    {"_totals", "expressions", "partitions"},
     {"marginals"},
     {"_streams", "answers", "data", "hypothesis", "ledger", "mechanisms", "query_json", "sparse"},
     {"updates"},

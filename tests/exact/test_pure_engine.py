@@ -87,7 +87,7 @@ def test_bounds_of_block_sums_hold_and_are_not_vacuous():
 
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(3), Fraction(400)])
 @pytest.mark.parametrize("weights", [[1.0], [0.5, -0.5, 0.25], [0.02] * 60, [1.0, *[-1 / 63] * 63]])
-def test_the_laplace_sum_radius_bounds_the_exact_tail(scale, weights):
+def test_the_laplace_sum_radius_bounds_the_tail(scale, weights):
     """40,000 sums stay within six standard errors of the stated tail, and leave a third of it often."""
     weights = np.array(weights)
     radius = laplace_sum_radius(scale, weights, 0.05)

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from onlineic._arrays import Tables
+from onlineic._totals import totals
 from onlineic.attributes import binned
 from onlineic.domain import Domain, optional
 from onlineic.errors import DomainMismatchError, InvalidQueryError
 from onlineic.expressions import at_least, below, between, dense, one_of, weights, where
-from onlineic.queries import GRID_BITS, Measurement, Partition, canonical, totals
+from onlineic.queries import GRID_BITS, Measurement, Partition, canonical
 
 DOMAIN = Domain.of(age=range(17, 91), sex=["F", "M"], race=list("abcde"))
 
