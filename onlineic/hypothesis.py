@@ -208,9 +208,7 @@ class Histogram:
 
 @final
 class SignedHistogram:
-    """Signed cell weights that are only ever added to: the perceptron's hypothesis.
-
-    `evaluate` clips to [0, 1]; the state, which may be negative, is never clipped.
+    """Signed cell weights, only ever added to; `evaluate` clips to [0, 1], the state is never clipped.
 
     Parameters
     ----------

@@ -216,6 +216,8 @@ def session_plan(
         raise InvalidParameterError(
             f"alpha must be None with hard_answers or threshold, got alpha={alpha}; it settles both."
         )
+    if alpha is not None and release == "partition":
+        raise InvalidParameterError("release must be 'answer' with alpha: T(alpha) counts single queries.")
     if threshold is not None:
         threshold = checked_real("threshold", threshold, above=0.0, below=1.0)
     if release is None:

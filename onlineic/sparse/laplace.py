@@ -189,7 +189,7 @@ class LaplaceSparse(NumericSparse):
     _price: Charge = attrs.field(init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
-        Budget(self.epsilon, self.delta)
+        Budget(self.epsilon, self.delta, allow_large_epsilon=True)  # a session checks its own
         checked_integer("n", self.n, at_least=1)
         checked_integer("threshold", self.threshold, at_least=1)
         cutoff = checked_integer("cutoff", self.cutoff, at_least=1)

@@ -18,7 +18,7 @@ __all__ = ["FittedHistogram", "MaximumEntropy"]
 
 CONVERGED_EVALUATIONS = 200  # limit of a first fit that is stopped by its misfit
 FIRST_EVALUATIONS = 100  # a fit without earlier potentials wants more
-SMALLEST = 1e-90  # of the mass of a cell: keeps every logarithm finite
+SMALLEST = 1e-88  # of the mass of a cell: keeps every logarithm finite
 
 
 @final

@@ -2,6 +2,7 @@
 
 import pickle
 
+import attrs
 import numpy as np
 import pytest
 
@@ -191,3 +192,25 @@ def test_settings_outside_their_range_are_refused_by_name(name, value):
 
 def test_no_number_of_updates_is_proven():
     assert MaximumEntropy().update_bound(DOMAIN, 0.1) is None
+
+
+def test_cells_that_the_fit_starves_stay_large_enough_for_a_histogram(monkeypatch):
+    """The floor is above the histogram's own smallest prior, also where the cells sum to a hair over 1."""
+    from onlineic.hypothesis import MIN_PRIOR
+    from onlineic.updates import maximum_entropy
+
+    domain = ic.Domain.of(a=3)
+    partition = Partition(domain, (0,), (np.arange(3),))
+    real = maximum_entropy.fit
+
+    def starved(*arguments, **options):
+        fitted = real(*arguments, **options)
+        return attrs.evolve(fitted, cells=np.array([1.0 + 1e-9, 0.0, 0.0]))
+
+    monkeypatch.setattr(maximum_entropy, "fit", starved)
+    rule = MaximumEntropy()
+    measured = (ic.Measurement(partition, np.array([1.0, 0.0, 0.0]), 0.01),)
+    updated = rule.update(rule.init(domain), measured, 0.1)
+
+    assert maximum_entropy.SMALLEST > 10 * MIN_PRIOR
+    assert (updated.probabilities() > 0).all()

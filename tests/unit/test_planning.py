@@ -286,6 +286,7 @@ def test_an_infeasible_alpha_names_the_nearest_feasible_one(make, n, epsilon, de
     [
         {"alpha": 0.1, "hard_answers": 3},
         {"alpha": 0.1, "threshold": 0.2},
+        {"alpha": 0.1, "release": "partition"},
         {"alpha": 1.0},
         {"alpha": 0.0},
         {"alpha": math.nan},
