@@ -39,7 +39,8 @@ class PartitionRule:
     blocks : int
         Up to how many blocks attributes are added to the query's own.
     most_blocks : int
-        Above, no partition is released, and the hard query gets its number alone.
+        Above, the partition is cut by the query alone; if that is still too fine, the hard query gets its
+        number alone.
     """
 
     parts: int = 8
@@ -63,12 +64,13 @@ class PartitionRule:
             the query is tested.
         """
         domain = query.domain
-        classes: dict[int, Ints] = {}
+        changes: dict[int, Ints] = {}
         for factor in query.factors:
-            changes = _changes(factor.weights(domain))
-            for axis, steps in zip(factor.axes, changes, strict=True):
-                classes[axis] = self._classes(domain.attributes[axis], steps)
-        blocks = math.prod(int(labels[-1]) + 1 for labels in classes.values())
+            changes.update(zip(factor.axes, _changes(factor.weights(domain)), strict=True))
+        classes = {axis: self._classes(domain.attributes[axis], steps) for axis, steps in changes.items()}
+        if _blocks(classes) > self.most_blocks:  # coarser: cut by the query alone
+            classes = {axis: _cut(domain.shape[axis], steps) for axis, steps in changes.items()}
+        blocks = _blocks(classes)
         if blocks > self.most_blocks:
             return None
         while True:
@@ -109,12 +111,20 @@ class PartitionRule:
         size = attribute.size
         if isinstance(attribute, Categorical) or size <= self.fine:
             return np.arange(size)
-        cuts = np.zeros(size, np.int64)
-        cuts[[min(size - 1, round(size * part / self.parts)) for part in range(1, self.parts)]] = 1
-        if changes is not None:
-            cuts[changes] = 1
-        cuts[0] = 0
-        return np.cumsum(cuts)
+        grid = [min(size - 1, round(size * part / self.parts)) for part in range(1, self.parts)]
+        return _cut(size, np.array(grid if changes is None else [*grid, *changes.tolist()], np.int64))
+
+
+def _cut(size: int, starts: Ints) -> Ints:
+    """Return the block index of every code, a new block beginning at each of `starts`."""
+    cuts = np.zeros(size, np.int64)
+    cuts[starts] = 1
+    cuts[0] = 0
+    return np.cumsum(cuts)
+
+
+def _blocks(classes: dict[int, Ints]) -> int:
+    return math.prod(int(labels[-1]) + 1 for labels in classes.values())
 
 
 def pairs_of(partition: Partition) -> Pairs:

@@ -82,6 +82,19 @@ def test_a_query_too_fine_has_no_partition():
     assert 256 == PartitionRule(most_blocks=256).partition(query).blocks
 
 
+def test_a_partition_over_its_cap_is_cut_by_the_query_alone():
+    domain = ic.Domain.of(a=100, b=90, c=list("vwxyz"))
+    query = ic.where(a=ic.between(10, 19), b=ic.between(0, 44), c="w").bind(domain)
+    fine, coarse = (
+        PartitionRule(blocks=1).partition(query),
+        PartitionRule(blocks=1, most_blocks=20).partition(query),
+    )
+
+    assert (10, 8, 5) == fine.shape  # 45 is one of the eight public cuts of b
+    assert (3, 2, 3) == coarse.shape  # before, inside and behind each interval
+    assert 1 == block_weights(query, coarse).sum()
+
+
 @pytest.mark.parametrize("name", ["parts", "fine", "blocks", "most_blocks"])
 @pytest.mark.parametrize("value", [0, -1, 1.5, None, True])
 def test_settings_outside_their_range_are_refused_by_name(name, value):
