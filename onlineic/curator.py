@@ -16,6 +16,7 @@ from typing import TypeVar, final
 import attrs
 import numpy as np
 
+from onlineic._guard import guarded, place_of
 from onlineic._typing import Ints
 from onlineic.accounting import Charge
 from onlineic.data import PrivateData
@@ -249,20 +250,9 @@ class Curator:
     def _guarded(self, private: Callable[[], T]) -> T:
         """Run what reads the data: sealed while it runs, and for good if it does not end."""
         self._sealed = True  # until all is recorded: a second Ctrl-C, or a nested call, finds it closed
-        interrupt: BaseException | None = None
-        try:
-            released = private()
-            self._sealed = False
-            return released
-        except BaseException as error:
-            self._sealed = True
-            name, place = type(error).__name__, _place(error)
-            if not isinstance(error, Exception):
-                interrupt = error.with_traceback(None)  # Ctrl-C passes on, without the frames it came from
-                interrupt.__context__ = interrupt.__cause__ = None
-        # here, outside the handler and the private frame, so that nothing private is chained to what leaves
-        self._close(name, place)
-        raise interrupt if interrupt is not None else SessionSealedError(SEALED)
+        released = guarded(private, self._close, SEALED)
+        self._sealed = False
+        return released
 
     def _tested(self, queries: Sequence[Query], guesses: Sequence[int]) -> Verdict:
         """Read, draw, record: the only frame that holds private numbers."""
@@ -303,7 +293,7 @@ class Curator:
     def seal(self, error: BaseException) -> None:
         """Burn the reservation, if one stands, and stop for good."""
         self._sealed = True
-        self._close(type(error).__name__, _place(error))
+        self._close(type(error).__name__, place_of(error))
 
     def _close(self, name: str, place: str) -> None:
         with contextlib.suppress(Exception):  # a reservation that cannot be burned still counts as spent
@@ -360,14 +350,6 @@ def _check_believed(hypothesis: Hypothesis) -> Believed:
     if not isinstance(hypothesis, Believed):
         raise InvalidQueryError("a marginal must be asked of a hypothesis with blocks, got one without.")
     return hypothesis
-
-
-def _place(error: BaseException) -> str:
-    """Return file and line where an exception was raised: never its text, which could hold a count."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else "?"
 
 
 def grid_guesses(hypothesis: Hypothesis, queries: Sequence[Query], n: int) -> list[int]:

@@ -15,7 +15,7 @@
         BudgetExceededError     a release costs more than is left
         SessionExhaustedError   all paid hard answers are used
       SessionStateError
-        SessionSealedError      an earlier answer was interrupted after the data were read
+        SessionSealedError      a release was interrupted after the data were read
         ForkedSessionError      the process was forked after the session was opened
       LedgerError
         LedgerLockedError, LedgerCorruptError, LedgerMismatchError,
@@ -114,7 +114,7 @@ class SessionStateError(OnlineICError):
 
 
 class SessionSealedError(SessionStateError):
-    """An answer was interrupted after the data were read; its charge stays spent."""
+    """A release was interrupted after the data were read; its charge stays spent."""
 
 
 class ForkedSessionError(SessionStateError):

@@ -14,7 +14,7 @@ import onlineic
 # modules may import each other. A new module gets a place here first.
 ROWS = (
     {"errors", "_typing"},
-    {"_arrays", "_blocks", "_composition", "_descent", "_samplers", "attributes"},
+    {"_arrays", "_blocks", "_composition", "_descent", "_guard", "_samplers", "attributes"},
     {"_fitting", "_gumbel", "_noise_bounds", "_threshold_laws", "_update_bounds"},
     {"_certificates"},
     {"accounting", "bounds", "domain", "noise", "tables"},

@@ -749,7 +749,7 @@ def test_a_second_interrupt_while_the_first_is_handled_still_leaves_the_session_
         raise KeyboardInterrupt
 
     session = opened(noise=Callback(interrupt))
-    monkeypatch.setattr("onlineic.curator._place", interrupt)
+    monkeypatch.setattr("onlineic._guard.place_of", interrupt)
     with pytest.raises(KeyboardInterrupt):
         session.answer(ic.where(a=1))
 
