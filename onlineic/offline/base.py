@@ -35,7 +35,7 @@ def checked_noise(noise: Noise | None) -> Noise:
 
 
 def is_private(noise: Noise) -> bool:
-    """Return whether a release may say that it is private: of other sources than the system nothing is known."""
+    """Return whether a release is private: of other sources than the system nothing is known."""
     return type(noise) is SystemNoise
 
 
