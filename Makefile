@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Scripts that make a table or figure; make_*.py build shipped data from downloaded files and are run by hand.
 EXPERIMENTS := $(filter-out experiments/make_%,$(wildcard experiments/*.py))
 
-.PHONY: demo test lint audit bench experiments
+.PHONY: demo test lint audit bench experiments experiments-quick
 
 demo: $(VENV)/.plot
 	$(BIN)/python -m onlineic demo
@@ -27,6 +27,10 @@ bench: $(VENV)/.test
 
 experiments: $(VENV)/.plot
 	@set -e; for script in $(EXPERIMENTS); do echo "$$script"; $(BIN)/python "$$script"; done
+
+# Every script on a small setting, in a temporary folder: that they run, not what they find.
+experiments-quick: $(VENV)/.plot
+	@set -e; for script in $(EXPERIMENTS); do echo "$$script"; $(BIN)/python "$$script" --quick; done
 
 $(VENV)/.%: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("onlineic needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'

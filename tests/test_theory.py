@@ -1,4 +1,4 @@
-"""`docs/theory.md` names the code and the tests that it speaks of: all of them must exist."""
+"""`docs/theory.md` and `docs/errata.md` name the code and the tests they speak of: all of them must exist."""
 
 import ast
 import importlib
@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-THEORY = (HERE.parent / "docs" / "theory.md").read_text(encoding="utf-8")
+THEORY, ERRATA = (
+    (HERE.parent / "docs" / name).read_text(encoding="utf-8") for name in ("theory.md", "errata.md")
+)
 NAME = re.compile(r"`([a-z_]\w*(?:\.\w+)+)`")
-NAMES = sorted(set(NAME.findall(THEORY)))
+NAMES = sorted(set(NAME.findall(THEORY + ERRATA)))
 TESTS = [name for name in NAMES if name.startswith("test_")]
 CODE = [name for name in NAMES if not name.startswith("test_")]
 
@@ -63,6 +65,13 @@ def test_every_code_line_is_followed_by_a_test_and_names_are_many():
     assert [] == [part[:60] for part in paragraphs if "Test:" not in part]
     assert len(CODE) > 60
     assert len(TESTS) > 80
+
+
+def test_every_row_of_the_errata_names_a_test():
+    rows = [line for line in ERRATA.splitlines() if line.startswith("| ") and not line.startswith("| place")]
+
+    assert [] == [row for row in rows if "`test_" not in row]
+    assert len(rows) > 35
 
 
 def test_a_missing_name_is_found():
