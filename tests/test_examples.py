@@ -1,0 +1,28 @@
+"""The examples in docstrings run and show what they say."""
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+from onlineic import offline
+
+MODULES = [
+    "onlineic.mechanisms",
+    "onlineic.sparse.above_threshold",
+    *(f"onlineic.offline.{found.name}" for found in pkgutil.iter_modules(offline.__path__)),
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_of_docstrings_hold(name):
+    module = importlib.import_module(name)
+    result = doctest.testmod(module, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+
+    assert 0 == result.failed
+
+
+@pytest.mark.parametrize("name", offline.__all__)
+def test_everything_that_offline_offers_has_an_example(name):
+    assert ">>>" in (getattr(offline, name).__doc__ or "")
