@@ -1,4 +1,4 @@
-"""Sparse vector with Laplace noise: AboveThreshold, Sparse and NumericSparse of the book, repaired.
+"""NumericSparse of the book, with Laplace noise and repaired constants.
 
 Scales are exact rationals rounded up to what the sampler can draw. Units: one grid unit is 1/(n 2^grid_bits)
 of a fraction, and a query has sensitivity at most 2^grid_bits of them.
@@ -12,9 +12,8 @@ from typing import Literal, final
 import attrs
 import numpy as np
 
-from onlineic._composition import float_up
 from onlineic._typing import Floats, Ints
-from onlineic.accounting import Budget, Charge, Filter, advanced_composition
+from onlineic.accounting import Budget, Charge, Filter
 from onlineic.bounds import (
     discrete_laplace_radius,
     numeric_sparse_branch,
@@ -31,116 +30,16 @@ from onlineic.errors import (
 )
 from onlineic.noise import Noise, scale_at_least
 from onlineic.queries import Measurement, Partition, Query
+from onlineic.sparse.above_threshold import AboveThreshold as AboveThreshold
+from onlineic.sparse.above_threshold import Sparse as Sparse
+from onlineic.sparse.above_threshold import first_above
 from onlineic.sparse.base import Hit, NumericSparse, SparseState
 from onlineic.sparse.scales import laplace_sum_radius
 
-__all__ = ["AboveThreshold", "LaplaceSparse", "Sparse"]
+__all__ = ["LaplaceSparse"]
 
 FALSE_HITS = 0.2  # tolerated share of the hard answers that tests of equal numbers may use up
 SCALE_BITS = 47  # scales in grid units stay below 2^48, the samplers' limit
-SCALAR = 4  # up to so many values plain integers are faster than arrays
-
-
-@final
-@attrs.frozen
-class AboveThreshold:
-    """The first query whose noisy value reaches a noisy threshold, (epsilon, 0)-private for any number.
-
-    rho ~ Lap(2/epsilon) once, nu ~ Lap(4/epsilon) for each query; above iff value + nu >= threshold + rho.
-
-    Parameters
-    ----------
-    epsilon : float
-    threshold : int
-        In units in which every query has sensitivity 1 (counts).
-
-    References
-    ----------
-    Dwork & Roth (2014), Algorithm 1 and Theorem 3.23. The query noise is Lap(4/epsilon): with the
-    Lap(4/(3 epsilon)) of some texts the cost is 2 epsilon.
-    """
-
-    epsilon: float
-    threshold: int
-
-    def __attrs_post_init__(self) -> None:
-        Budget(self.epsilon)
-        checked_integer("threshold", self.threshold)
-
-    def init(self) -> SparseState:
-        """Return the state before the first query."""
-        return SparseState()
-
-    def step(self, state: SparseState, value: int, noise: Noise) -> tuple[SparseState, bool]:
-        """Test one exact value (PRIVATE): (state, whether it is above); ends with the first above."""
-        if state.hits:
-            raise SessionExhaustedError("AboveThreshold must not be asked after its hit; start a new one.")
-        state, index = _compare(state, [value], self.threshold, *self._scales(), noise)
-        return state, index == 0
-
-    def first(self, values: Ints, noise: Noise) -> int | None:
-        """Return the index of the first value above, or None, the fail signal: never -1."""
-        index = _compare(self.init(), values, self.threshold, *self._scales(), noise)[1]
-        return index if index < len(values) else None
-
-    def _scales(self) -> tuple[Fraction, Fraction]:
-        exact = Fraction(self.epsilon)
-        return scale_at_least(2 / exact), scale_at_least(4 / exact)
-
-
-@final
-@attrs.frozen
-class Sparse:
-    """Which queries reach the threshold, up to `cutoff` of them: restarts of AboveThreshold.
-
-    Threshold noise Lap(sigma), drawn again after every hit, query noise Lap(2 sigma), sigma = 2c/epsilon
-    for delta = 0 and sqrt(32 c ln(1/delta))/epsilon otherwise. The cutoff-th hit is reported.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-    threshold : int
-        In counts.
-    cutoff : int, >= 1
-        c, the number of hits after which it halts.
-
-    References
-    ----------
-    Dwork & Roth (2014), Algorithm 2 and Theorem 3.25.
-    """
-
-    epsilon: float
-    threshold: int
-    cutoff: int
-    delta: float = 0.0
-    scale: Fraction = attrs.field(init=False)  # sigma, counts
-
-    def __attrs_post_init__(self) -> None:
-        Budget(self.epsilon, self.delta)
-        checked_integer("threshold", self.threshold)
-        cutoff = checked_integer("cutoff", self.cutoff, at_least=1)  # a numpy integer could overflow below
-        scale = 2 * cutoff / Fraction(self.epsilon)
-        if self.delta > 0.0:
-            root = math.sqrt(32.0 * cutoff * -math.log(self.delta)) * (1.0 + 1e-12)  # rounded up
-            scale = Fraction(root) / Fraction(self.epsilon)
-            cost = advanced_composition(float_up(2 / scale), self.delta, cutoff)
-            if cost > self.epsilon:  # Corollary 3.21 holds for small epsilon only
-                raise InvalidParameterError(
-                    f"epsilon must be small enough for advanced composition, got epsilon={self.epsilon}, "
-                    f"whose noise costs {cost:.3g}; use delta=0."
-                )
-        object.__setattr__(self, "scale", scale_at_least(scale))
-
-    def init(self) -> SparseState:
-        """Return the state before the first query."""
-        return SparseState()
-
-    def step(self, state: SparseState, value: int, noise: Noise) -> tuple[SparseState, bool]:
-        """Test one exact value (PRIVATE): (state, whether it is above)."""
-        if state.hits >= self.cutoff:
-            raise SessionExhaustedError(f"Sparse must not be asked after its {self.cutoff} hits.")
-        state, index = _compare(state, [value], self.threshold, self.scale, 2 * self.scale, noise)
-        return state, index == 0
 
 
 @final
@@ -306,7 +205,9 @@ class LaplaceSparse(NumericSparse):
             raise InternalError("the sensitivity of a query must be at most 2^grid_bits.")
         # the book's pair f(x) - f(D), f(D) - f(x), in this order; the second only if the first is below
         values = [sign * gap for gap in gaps for sign in (1, -1)] if self.pair else [abs(gap) for gap in gaps]
-        state, index = _compare(state, values, self.threshold, self.threshold_scale, self.query_scale, noise)
+        state, index = first_above(
+            state, values, self.threshold, self.threshold_scale, self.query_scale, noise
+        )
         if index == len(values):
             return state, len(gaps), None
         if self.pair:
@@ -318,7 +219,7 @@ class LaplaceSparse(NumericSparse):
     ) -> tuple[SparseState, Hit | None]:
         if state.hits >= self.cutoff:
             raise SessionExhaustedError(f"LaplaceSparse must not be asked after its {self.cutoff} hits.")
-        state, index = _compare(
+        state, index = first_above(
             state, [largest_gap], self.threshold, self.threshold_scale, self.query_scale, noise
         )
         return state, None if index else Hit()
@@ -360,35 +261,3 @@ class LaplaceSparse(NumericSparse):
         margin = sparse_margin(self.cutoff, tests, float(self.threshold_scale), 0.9 * beta)
         number = float(self.number_scale) * math.log(hard_answers / (0.1 * beta))
         return (margin + 1.0) / unit, (margin + 1.0) / unit, (number + 1.0) / self.n
-
-
-def _compare(
-    state: SparseState,
-    values: Sequence[int] | Ints,
-    threshold: int,
-    threshold_scale: Fraction,
-    query_scale: Fraction,
-    noise: Noise,
-) -> tuple[SparseState, int]:
-    """Return (state, index of the first value with value + nu >= threshold + rho, or their number).
-
-    Dwork & Roth, Algorithm 2, lines 4-8: a hit counts, and a new rho is drawn by the next test.
-    """
-    rho = state.threshold_noise
-    if rho is None:
-        rho = int(noise.discrete_laplace(threshold_scale, 1)[0])
-    index = len(values)
-    if index <= SCALAR:
-        for place, value in enumerate(values):
-            if value + int(noise.discrete_laplace(query_scale, 1)[0]) >= threshold + rho:
-                index = place
-                break
-    else:
-        nu = noise.discrete_laplace(query_scale, index)
-        above = np.flatnonzero(np.asarray(values, np.int64) + nu >= threshold + rho)
-        if len(above):
-            noise.unread(index - 1 - int(above[0]))  # behind the first hit: never looked at
-            index = int(above[0])
-    if index == len(values):
-        return attrs.evolve(state, threshold_noise=rho), index
-    return SparseState(hits=state.hits + 1), index

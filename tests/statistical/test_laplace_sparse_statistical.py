@@ -246,7 +246,7 @@ def test_black_box_bound_stays_below_the_claim_and_flags_a_missing_noise():
         return text
 
     def without_query_noise(values):  # Lyu, Su & Li (2017), Algorithm 5
-        rho = int(noise.discrete_laplace(sparse.scale, 1)[0])
+        rho = int(noise.discrete_laplace(sparse.threshold_scale, 1)[0])
         hits = "".join(str(int(value >= rho)) for value in values)
         return hits[: hits.find("1") + 1] or hits
 

@@ -1,4 +1,4 @@
-"""`LaplaceSparse` and its parts: every privacy constant, asked of the code through scripted noise."""
+"""`LaplaceSparse`: every privacy constant, asked of the code through scripted noise."""
 
 import math
 from fractions import Fraction
@@ -13,7 +13,7 @@ from onlineic.errors import InternalError, InvalidParameterError, SessionExhaust
 from onlineic.expressions import where
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Partition
-from onlineic.sparse import AboveThreshold, Hit, LaplaceSparse, Sparse, SparseState
+from onlineic.sparse import Hit, LaplaceSparse, SparseState
 from onlineic.testing import ScriptedNoise
 
 DOMAIN = Domain.of(sex=["F", "M"], age=range(4))
@@ -233,7 +233,6 @@ def test_no_scale_depends_on_records_or_threshold():
 @pytest.mark.parametrize("kind", [np.int8, np.int16, np.int64])
 def test_numpy_integers_do_not_overflow_in_a_scale(kind):
     assert laplace(cutoff=100, grid_bits=7) == laplace(cutoff=kind(100), grid_bits=kind(7))
-    assert Sparse(1.0, 5, 100).scale == Sparse(1.0, 5, kind(100)).scale
 
 
 def test_radii_are_the_exact_tails_and_the_adaptive_margin():
@@ -245,44 +244,3 @@ def test_radii_are_the_exact_tails_and_the_adaptive_margin():
     assert sparse.hard_radius(QUERY, 0.05) == pytest.approx(90 * math.log(20) / 1000, abs=1e-3)
     cells = PARTITION.blocks
     assert sparse.hard_radius(PARTITION, 0.05) == pytest.approx(180 * math.log(20 * cells) / 1000, abs=1e-3)
-
-
-def test_above_threshold_draws_its_threshold_once_and_ends_with_its_hit():
-    mechanism, noise = AboveThreshold(0.5, 10), ScriptedNoise([1, 0, 0, 0])
-    state, first = mechanism.step(mechanism.init(), 10, noise)
-    state, second = mechanism.step(state, 11, noise)
-
-    assert (False, True) == (first, second)
-    assert [4, 8, 8] == [scale for _, scale, _ in noise.scales]
-    with pytest.raises(SessionExhaustedError):
-        mechanism.step(state, 11, noise)
-
-
-@pytest.mark.parametrize("length", [3, 30])
-def test_above_threshold_without_a_hit_is_none_and_index_zero_is_a_hit(length):
-    below, at_once = np.zeros(length, np.int64), np.full(length, 10)
-    script = [0] * (length + 1)
-
-    assert AboveThreshold(1.0, 10).first(below, ScriptedNoise(script)) is None
-    assert 0 == AboveThreshold(1.0, 10).first(at_once, ScriptedNoise(script))
-    assert AboveThreshold(1.0, 10).first(np.array([], np.int64), ScriptedNoise([0])) is None
-
-
-def test_sparse_redraws_after_every_hit_and_reports_the_last():
-    mechanism, noise = Sparse(1.0, 10, 2), ScriptedNoise([0] * 5)
-    state = mechanism.init()
-    fired = []
-    for value in (9, 10, 10):
-        state, hit = mechanism.step(state, value, noise)
-        fired.append(hit)
-
-    assert [False, True, True] == fired
-    assert [4, 8, 8, 4, 8] == [scale for _, scale, _ in noise.scales]
-    with pytest.raises(SessionExhaustedError):
-        mechanism.step(state, 10, noise)
-
-
-def test_sparse_scale_with_delta_is_the_book_s_and_is_refused_where_it_costs_more():
-    assert float(Sparse(1.0, 0, 10, 1e-6).scale) == pytest.approx(math.sqrt(320 * math.log(1e6)), abs=2**-16)
-    with pytest.raises(InvalidParameterError, match="delta=0"):
-        Sparse(10.0, 0, 1, 0.01)

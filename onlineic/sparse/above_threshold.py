@@ -1,0 +1,391 @@
+"""Which values reach a threshold: AboveThreshold, and Sparse by restarts or by one kept threshold.
+
+Scales are exact rationals rounded up to what the sampler can draw. Values are integers in units in which one
+replaced record moves each of them by at most 1: counts, for 0/1 queries.
+"""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Literal, final
+
+import attrs
+import numpy as np
+
+from onlineic._composition import float_up
+from onlineic._typing import Ints
+from onlineic.accounting import Budget, advanced_composition
+from onlineic.bounds import discrete_laplace_radius, sparse_margin
+from onlineic.errors import InvalidParameterError, SessionExhaustedError, checked_integer, checked_real
+from onlineic.noise import Noise, scale_at_least
+from onlineic.sparse.base import SparseState
+from onlineic.sparse.scales import exponential_scales
+
+__all__ = ["AboveThreshold", "Sparse", "first_above"]
+
+SCALAR = 4  # up to so many values plain integers are faster than arrays
+CHUNK = 4096  # values tested at once: what is drawn in vain behind a hit stays short
+LARGEST_THRESHOLD = 2**60
+FARTHEST = 2**61  # no noise reaches across from here: values beyond are compared as if they were here
+
+
+@final
+@attrs.frozen
+class AboveThreshold:
+    """The first query whose noisy value reaches a noisy threshold, (epsilon, 0)-private for any number.
+
+    rho ~ Lap(2/epsilon) once, nu ~ Lap(4/epsilon) for each query; above iff value + nu >= threshold + rho.
+    What comes out is the index alone. The value that was compared must not: it shows how far the threshold
+    can have been moved, and the cost grows with the number of queries, without end.
+
+    Parameters
+    ----------
+    epsilon : float, in (0, 20]
+    threshold : int, in [-2^60, 2^60]
+        In units in which every query has sensitivity 1 (counts).
+    allow_large_epsilon : bool
+        Accept a finite epsilon above 20.
+
+    Attributes
+    ----------
+    threshold_scale, query_scale : Fraction
+        Of rho and nu.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is outside its range.
+
+    References
+    ----------
+    Dwork & Roth (2014), Algorithm 1 and Theorem 3.23. The query noise is Lap(4/epsilon): with the
+    Lap(4/(3 epsilon)) of some texts the cost is 2 epsilon.
+
+    Examples
+    --------
+    The third of five counts is the first above 5,000, and none is above a million:
+
+    >>> import numpy as np
+    >>> from onlineic.noise import SystemNoise
+    >>> counts = np.array([0, 0, 10_000, 0, 10_000])
+    >>> AboveThreshold(1.0, threshold=5_000).first(counts, SystemNoise())
+    2
+    >>> AboveThreshold(1.0, threshold=1_000_000).first(counts, SystemNoise()) is None
+    True
+
+    Index 0 is a hit too, so the outcome is to be compared with None, not tested for truth:
+
+    >>> AboveThreshold(1.0, threshold=-5_000).first(counts, SystemNoise())
+    0
+    """
+
+    epsilon: float
+    threshold: int
+    allow_large_epsilon: bool = attrs.field(default=False, kw_only=True, repr=False)
+    threshold_scale: Fraction = attrs.field(init=False)
+    query_scale: Fraction = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        budget = Budget(self.epsilon, allow_large_epsilon=self.allow_large_epsilon)
+        _check_threshold(self.threshold)
+        object.__setattr__(self, "threshold_scale", scale_at_least(2 / budget.epsilon_exact))
+        object.__setattr__(self, "query_scale", scale_at_least(4 / budget.epsilon_exact))
+
+    def init(self) -> SparseState:
+        """Return the state before the first query."""
+        return SparseState()
+
+    def step(self, state: SparseState, value: int, noise: Noise) -> tuple[SparseState, bool]:
+        """Test one exact value (PRIVATE): (state, whether it is above); ends with the first above."""
+        if state.hits:
+            raise SessionExhaustedError("AboveThreshold must not be asked after its hit; start a new one.")
+        state, index = first_above(
+            state, [value], self.threshold, self.threshold_scale, self.query_scale, noise
+        )
+        return state, index == 0
+
+    def first(self, values: Ints, noise: Noise) -> int | None:
+        """Return the index of the first value above, or None, the fail signal: never -1.
+
+        EVERY CALL COSTS epsilon: each draws a new threshold, and none is remembered.
+
+        Parameters
+        ----------
+        values : (k,) int64
+            Exact values, PRIVATE.
+
+        Raises
+        ------
+        InvalidParameterError
+            If `values` is not an array of integers.
+        """
+        exact = _checked_values(values)
+        _, index = first_above(
+            self.init(), exact, self.threshold, self.threshold_scale, self.query_scale, noise
+        )
+        return index if index < len(exact) else None
+
+    def radius(self, queries: int, beta: float) -> int:
+        """Return a: with probability >= 1 - beta no hit has value < T - a, and nothing passed over > T + a.
+
+        For `queries` queries, each chosen after the outcome of the last; units of `threshold`. About half of
+        `bounds.above_threshold_alpha`: (4/epsilon) ln(k/beta) for 8 ln(2k/beta)/epsilon.
+
+        Parameters
+        ----------
+        queries : int, >= 1
+            k.
+        beta : float, in (0, 1)
+
+        References
+        ----------
+        As `Sparse.radius` with its kept threshold.
+        """
+        return _kept_radius(self.threshold_scale, self.query_scale, queries, beta)
+
+
+@final
+@attrs.frozen
+class Sparse:
+    """Which queries reach the threshold, up to `cutoff` of them: value + nu >= threshold + rho.
+
+    allocation "restarts" (the book): rho ~ Lap(sigma) drawn again after every hit, nu ~ Lap(2 sigma), with
+    sigma = 2c/epsilon for delta = 0 and sqrt(32 c ln(1/delta))/epsilon otherwise.
+
+    allocation "optimal", delta = 0 only: one rho ~ Lap(1/eps1) for the whole run, nu ~ Lap(2c/eps2), with
+    eps1 : eps2 = 1 : (2c)^(2/3), which makes the variance of nu - rho least. Theorem: this is
+    (1/b1 + 2c/b2)-private for the scales b1, b2 that are drawn, and that sum is at most epsilon, exactly.
+    Proof: shift rho by 1. An easy test of a value v has its bound T + rho - v moved up by 1 and by v - v' >=
+    -1, so it is no less likely under the neighbour; a hit needs nu larger by 1 + v - v' in [0, 2], which
+    costs e^(2/b2) at most, since P(nu >= x) <= e^(z/b2) P(nu >= x + z) for z >= 0 also where the tail is that
+    of two-sided noise; the shift itself costs e^(1/b1). At most c hits.
+
+    The cutoff-th hit is reported. Values that were compared must not be.
+
+    Parameters
+    ----------
+    epsilon : float, in (0, 20]
+    threshold : int, in [-2^60, 2^60]
+        In counts.
+    cutoff : int, >= 1
+        c, the number of hits after which it halts.
+    delta : float, in [0, 1)
+        0 for allocation="optimal".
+    allocation : "restarts" or "optimal"
+    allow_large_epsilon : bool
+        Accept a finite epsilon above 20.
+
+    Attributes
+    ----------
+    threshold_scale, query_scale : Fraction
+        Of rho and nu, counts.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is outside its range, or advanced composition costs more than epsilon.
+
+    References
+    ----------
+    Dwork & Roth (2014), Algorithm 2 and Theorem 3.25; Lyu, Su & Li (2017), Algorithm 7 with eps3 = 0 and
+    their optimal allocation for queries that are not monotone.
+
+    Examples
+    --------
+    Four of ten thousand columns are large, three answers are wanted:
+
+    >>> import numpy as np
+    >>> from onlineic.noise import SystemNoise
+    >>> counts = np.zeros(10_000, np.int64)
+    >>> counts[[17, 4_000, 9_000, 9_500]] = 100_000
+    >>> Sparse(1.0, threshold=50_000, cutoff=3, allocation="optimal").select(counts, SystemNoise())
+    (17, 4000, 9000)
+
+    What it can see among them: no error beyond this many records, but with a chance of 5 %:
+
+    >>> [Sparse(1.0, 0, 3, allocation=name).radius(10_000, 0.05) for name in ("restarts", "optimal")]
+    [154, 96]
+    """
+
+    epsilon: float
+    threshold: int
+    cutoff: int
+    delta: float = 0.0
+    allocation: Literal["restarts", "optimal"] = "restarts"
+    allow_large_epsilon: bool = attrs.field(default=False, kw_only=True, repr=False)
+    threshold_scale: Fraction = attrs.field(init=False)
+    query_scale: Fraction = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        budget = Budget(self.epsilon, self.delta, allow_large_epsilon=self.allow_large_epsilon)
+        _check_threshold(self.threshold)
+        cutoff = checked_integer("cutoff", self.cutoff, at_least=1)  # a numpy integer could overflow below
+        if self.allocation not in ("restarts", "optimal"):
+            raise InvalidParameterError(
+                f'allocation must be "restarts" or "optimal", got allocation={self.allocation!r:.60}.'
+            )
+        kept = self.allocation == "optimal"
+        if kept and budget.delta > 0.0:
+            raise InvalidParameterError(
+                f'delta must be 0 for allocation="optimal", got delta={budget.delta}: its noise uses none; '
+                'give delta=0 or allocation="restarts".'
+            )
+        make = _kept_scales if kept else _redrawn_scales
+        for name, scale in zip(("threshold_scale", "query_scale"), make(budget, cutoff), strict=True):
+            object.__setattr__(self, name, scale)
+
+    def init(self) -> SparseState:
+        """Return the state before the first query."""
+        return SparseState()
+
+    def step(self, state: SparseState, value: int, noise: Noise) -> tuple[SparseState, bool]:
+        """Test one exact value (PRIVATE): (state, whether it is above)."""
+        if state.hits >= self.cutoff:
+            raise SessionExhaustedError(f"Sparse must not be asked after its {self.cutoff} hits.")
+        state, index = self._first(state, [value], noise)
+        return state, index == 0
+
+    def select(self, values: Ints, noise: Noise) -> tuple[int, ...]:
+        """Return the indices of the hits, at most `cutoff`, in order: `step` on one value after the other.
+
+        One call is one run and costs epsilon. Fewer than `cutoff` indices mean that the values came to their
+        end without another hit: that is released as well.
+
+        Parameters
+        ----------
+        values : (k,) int64
+            Exact values, PRIVATE.
+
+        Raises
+        ------
+        InvalidParameterError
+            If `values` is not an array of integers.
+        """
+        exact = _checked_values(values)
+        state, place = self.init(), 0
+        found: list[int] = []
+        while place < len(exact) and len(found) < self.cutoff:
+            state, easy = self._first(state, exact[place : place + CHUNK], noise)
+            place += easy
+            if state.hits > len(found):
+                found.append(place)
+                place += 1
+        return tuple(found)
+
+    def radius(self, queries: int, beta: float) -> int:
+        """Return a: with probability >= 1 - beta no hit has value < T - a, and nothing passed over > T + a.
+
+        For `queries` queries, each chosen after the outcome of the last; units of `threshold`. For "restarts"
+        less than half of `bounds.sparse_alpha`, the book's.
+
+        Parameters
+        ----------
+        queries : int, >= 1
+            k.
+        beta : float, in (0, 1)
+
+        References
+        ----------
+        "restarts": `bounds.sparse_margin`, and one unit more for noise on the integers. "optimal", not in
+        the book: the history decides on which side query i can fail, and nu_i is fresh, so that its chance
+        is at most E[P(nu >= a + 1 - |rho|)] <= E[e^(|rho|/b2)] e^(-(a+1)/b2)/(1 + e^(-1/b2)), where
+        E[e^(|rho|/b2)] = tanh(1/(2 b1))/tanh(1/(2 b1) - 1/(2 b2)), about b2/(b2 - b1). Times k it is beta:
+        a is about b2 ln(k b2/(2 (b2 - b1) beta)). The union bound over |rho| and all nu where smaller.
+        """
+        if self.allocation == "optimal":
+            return _kept_radius(self.threshold_scale, self.query_scale, queries, beta)
+        return 1 + math.ceil(sparse_margin(self.cutoff, queries, float_up(self.threshold_scale), beta))
+
+    def _first(
+        self, state: SparseState, values: Sequence[int] | Ints, noise: Noise
+    ) -> tuple[SparseState, int]:
+        kept = self.allocation == "optimal"
+        return first_above(
+            state, values, self.threshold, self.threshold_scale, self.query_scale, noise, keep=kept
+        )
+
+
+def first_above(
+    state: SparseState,
+    values: Sequence[int] | Ints,
+    threshold: int,
+    threshold_scale: Fraction,
+    query_scale: Fraction,
+    noise: Noise,
+    *,
+    keep: bool = False,
+) -> tuple[SparseState, int]:
+    """Return (state, index of the first value with value + nu >= threshold + rho, or their number).
+
+    A hit counts. Behind it the next test draws another rho, or with `keep` the same one goes on. Noise drawn
+    for values behind the hit was never looked at and is given back.
+
+    References
+    ----------
+    Dwork & Roth (2014), Algorithm 2, lines 4-8; with `keep`, Lyu, Su & Li (2017), Algorithm 1.
+    """
+    rho = state.threshold_noise
+    if rho is None:
+        rho = int(noise.discrete_laplace(threshold_scale, 1)[0])
+    index = len(values)
+    if index <= SCALAR:
+        for place, value in enumerate(values):
+            if int(value) + int(noise.discrete_laplace(query_scale, 1)[0]) >= threshold + rho:
+                index = place
+                break
+    else:
+        nu = noise.discrete_laplace(query_scale, index)
+        above = np.flatnonzero(np.asarray(values, np.int64) + nu >= threshold + rho)
+        if len(above):
+            noise.unread(index - 1 - int(above[0]))  # behind the first hit: never looked at
+            index = int(above[0])
+    if index == len(values):
+        return attrs.evolve(state, threshold_noise=rho), index
+    return SparseState(state.hits + 1, rho if keep else None), index
+
+
+def _redrawn_scales(budget: Budget, cutoff: int) -> tuple[Fraction, Fraction]:
+    """sigma and 2 sigma of c AboveThresholds."""
+    scale = 2 * cutoff / budget.epsilon_exact
+    if budget.delta > 0.0:
+        root = math.sqrt(32.0 * cutoff * -math.log(budget.delta)) * (1.0 + 1e-12)  # rounded up
+        scale = Fraction(root) / budget.epsilon_exact
+        cost = advanced_composition(float_up(2 / scale), budget.delta, cutoff)
+        if cost > budget.epsilon:  # Corollary 3.21 holds for small epsilon only
+            raise InvalidParameterError(
+                f"epsilon must be small enough for advanced composition, got epsilon={budget.epsilon}, "
+                f"whose noise costs {cost:.3g}; use delta=0."
+            )
+    scale = scale_at_least(scale)
+    return scale, scale_at_least(2 * scale)
+
+
+def _kept_scales(budget: Budget, cutoff: int) -> tuple[Fraction, Fraction]:
+    """b1 about 1/eps1, then the b2 that what is left of epsilon pays for, exactly."""
+    first = scale_at_least(Fraction(exponential_scales(cutoff, budget.epsilon)[0]))
+    return first, scale_at_least(2 * cutoff / (budget.epsilon_exact - 1 / first))
+
+
+def _kept_radius(threshold_scale: Fraction, query_scale: Fraction, queries: int, beta: float) -> int:
+    """Least a of the moment bound or the union bound, one rho for all queries."""
+    queries = checked_integer("queries", queries, at_least=1)
+    beta = checked_real("beta", beta, above=0.0, below=1.0)
+    b1, b2 = float_up(threshold_scale), float_up(query_scale)
+    union = discrete_laplace_radius(b1, beta / 2) + discrete_laplace_radius(b2, beta / queries)
+    if not b1 < b2:
+        return union
+    logs = math.log(queries / beta) - math.log1p(math.exp(-1 / b2))
+    logs += math.log(math.tanh(0.5 / b1)) - math.log(math.tanh(0.5 / b1 - 0.5 / b2))
+    return min(union, max(0, math.ceil(b2 * logs * (1 + 1e-12) - 1)))
+
+
+def _check_threshold(threshold: int) -> None:
+    checked_integer("threshold", threshold, at_least=-LARGEST_THRESHOLD, at_most=LARGEST_THRESHOLD)
+
+
+def _checked_values(values: Ints) -> Ints:
+    """Private integers as (k,) int64, never shown, pulled to where adding noise cannot overflow."""
+    array = np.asarray(values)
+    if array.ndim != 1 or array.dtype == np.bool_ or not np.can_cast(array.dtype, np.int64):
+        raise InvalidParameterError("values must be a (k,) array of int64.")
+    return np.clip(array.astype(np.int64), -FARTHEST, FARTHEST)
