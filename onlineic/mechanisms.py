@@ -12,14 +12,19 @@ import attrs
 import numpy as np
 
 from onlineic._composition import float_up
+from onlineic._selection import ExponentialMechanism as ExponentialMechanism
+from onlineic._selection import NoisyMax as NoisyMax
+from onlineic._selection import exact_integers
+from onlineic._selection import exponential_bound as exponential_bound
 from onlineic._typing import Ints
 from onlineic.accounting import Budget, gaussian_delta, gaussian_mu, zcdp_rho
-from onlineic.bounds import discrete_laplace_radius, discrete_laplace_tail, geometric_difference_tail
+from onlineic.bounds import discrete_laplace_radius, discrete_laplace_tail
 from onlineic.bounds import laplace_bound as laplace_bound
-from onlineic.errors import InvalidParameterError, checked_integer, checked_real
+from onlineic.errors import checked_integer, checked_real
 from onlineic.noise import Noise, scale_at_least
 
 __all__ = [
+    "ExponentialMechanism",
     "GaussianMechanism",
     "LaplaceMechanism",
     "NoisyMax",
@@ -69,7 +74,7 @@ class LaplaceMechanism:
 
     def release(self, values: int | Ints, noise: Noise) -> Ints:
         """Return the values (PRIVATE; an int or (m,) int64) plus fresh noise, (m,) int64."""
-        exact = _exact_integers("values", values)
+        exact = exact_integers("values", values)
         return exact + noise.discrete_laplace(self.scale, exact.size)
 
     def tail(self, distance: int) -> float:
@@ -159,7 +164,7 @@ class GaussianMechanism:
 
         With moved = 1 only one value is one release.
         """
-        exact = _exact_integers("values", values)
+        exact = exact_integers("values", values)
         return exact + noise.discrete_gaussian(self.sigma, exact.size)
 
     def radius(self, beta: float, count: int = 1) -> int:
@@ -175,113 +180,6 @@ class GaussianMechanism:
         beta = checked_real("beta", beta, above=0.0, below=1.0)
         share = beta / (2 * checked_integer("count", count, at_least=1))
         return math.ceil(-self.sigma * NormalDist().inv_cdf(share))
-
-
-@final
-@attrs.frozen
-class NoisyMax:
-    """The lowest index of the largest score + Z, Z one-sided geometric, is (epsilon, 0)-private.
-
-    P(z) is proportional to exp(-z epsilon/(2 sensitivity)), z >= 0, fresh for every candidate; only the index
-    may be released. It takes the place of the exponential mechanism: nowhere less accurate, exact on the
-    grid, and its cost does not depend on the scores.
-
-    Parameters
-    ----------
-    epsilon : float, in (0, 20]
-    sensitivity : int, >= 1
-        How far one record moves any single score, score units.
-
-    Attributes
-    ----------
-    scale : Fraction
-        2 sensitivity/epsilon, rounded up.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
-    Replaces Dwork & Roth (2014), section 3.4 and Claim 3.9; the law is that of permute-and-flip (McKenna &
-    Sheldon 2020) but for ties. The factor 2 stays: Lap(1/epsilon) of the book rests on counts that all move
-    the same way when a record is added, and with replaced records half the scale costs 2 epsilon.
-    """
-
-    epsilon: float
-    sensitivity: int = 1
-    scale: Fraction = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        exact = Budget(self.epsilon).epsilon_exact
-        units = checked_integer("sensitivity", self.sensitivity, at_least=1)
-        object.__setattr__(self, "scale", scale_at_least(2 * units / exact))
-
-    def select(self, scores: Ints, noise: Noise) -> int:
-        """Return the index chosen among (m,) int64 scores (PRIVATE), m >= 1."""
-        exact = _exact_integers("scores", scores)
-        if exact.size == 0:
-            raise InvalidParameterError("scores must hold at least one candidate, got none.")
-        return int(np.argmax(exact + noise.geometric(self.scale, exact.size)))
-
-    def radius(self, candidates: int, beta: float) -> int:
-        """Return the least r with (m - 1) q^(r+1)/(1 + q) <= beta: the chosen score is >= OPT - r.
-
-        q = e^(-1/scale). It is about (2 sensitivity/epsilon) ln((m - 1)/(2 beta)), and 0 for one candidate.
-        With probability at least 1 - beta, m = `candidates`.
-
-        References
-        ----------
-        A union bound over differences of two geometric variables, against one best candidate.
-        """
-        others = checked_integer("candidates", candidates, at_least=1) - 1
-        beta = checked_real("beta", beta, above=0.0, below=1.0)
-        scale = float_up(self.scale)
-        if others == 0 or others * geometric_difference_tail(1, scale) <= beta:
-            return 0
-        guess = scale * (math.log(others / beta) - math.log1p(math.exp(-1 / scale))) - 1
-        radius = max(0, math.floor(guess) - 2)
-        while others * geometric_difference_tail(radius + 1, scale) > beta:
-            radius += 1
-        return radius
-
-
-def exponential_bound(
-    epsilon: float, candidates: int, beta: float, sensitivity: float = 1.0, best: int = 1
-) -> float:
-    """Return (2 sensitivity/epsilon) ln(m/(m_opt beta)): the exponential mechanism loses no more.
-
-    With probability at least 1 - beta, for any scores of m candidates of which at least m_opt are best.
-
-    Parameters
-    ----------
-    epsilon : float, in (0, 20]
-    candidates, best : int, >= 1
-        m and m_opt <= m.
-    beta : float, in (0, 1)
-    sensitivity : float, > 0
-        Of every score.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
-    Dwork & Roth (2014), Theorem 3.11. `NoisyMax` draws another law, with the smaller `NoisyMax.radius`.
-    """
-    epsilon = Budget(epsilon).epsilon
-    candidates = checked_integer("candidates", candidates, at_least=1)
-    best = checked_integer("best", best, at_least=1, at_most=candidates)
-    beta = checked_real("beta", beta, above=0.0, below=1.0)
-    return (
-        2
-        * checked_real("sensitivity", sensitivity, above=0.0)
-        / epsilon
-        * math.log(candidates / (best * beta))
-    )
 
 
 def discrete_gaussian_delta(sigma: int, shift: int, epsilon: float) -> float:
@@ -332,11 +230,3 @@ def _least_sigma(sigma: Fraction) -> int:
     return checked_integer(
         "sigma", math.ceil(sigma), at_least=1, at_most=LARGEST_SIGMA, remedy="lower grid_bits"
     )
-
-
-def _exact_integers(name: str, values: int | Ints) -> Ints:
-    """Private integers as a fresh (m,) int64 array; a float is refused, and never shown."""
-    array = np.atleast_1d(np.asarray(values))
-    if array.ndim != 1 or not np.can_cast(array.dtype, np.int64) or array.dtype == np.bool_:
-        raise InvalidParameterError(f"{name} must be an int or an (m,) array of int64.")
-    return array.astype(np.int64)

@@ -5,17 +5,20 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from onlineic.accounting import gaussian_delta
 from onlineic.bounds import laplace_bound
 from onlineic.errors import InvalidParameterError
 from onlineic.mechanisms import (
+    ExponentialMechanism,
     GaussianMechanism,
     LaplaceMechanism,
     NoisyMax,
     discrete_gaussian_delta,
     exponential_bound,
 )
+from onlineic.noise import SimulatedNoise
 from onlineic.testing import ScriptedNoise
 
 
@@ -188,6 +191,92 @@ def test_exponential_bound_is_the_theorem():
     assert exponential_bound(0.5, 100, 0.05, 2.0, best=4) == pytest.approx(8 * math.log(500), rel=1e-12)
 
 
+def test_exponential_mechanism_asks_for_one_word_and_walks_through_the_weights():
+    """Weights 1, .779 and .607: the uniform number is cut at .419 and .746."""
+    mechanism, scores = ExponentialMechanism(0.5), np.array([9, 8, 7])
+    words = [0, 2**62, 2**63, 2**64 - 1]
+    noise = ScriptedNoise([*words, 0])
+
+    drawn = [mechanism.select(scores, noise) for _ in words]
+
+    assert Fraction(4) == mechanism.scale
+    assert [0, 0, 1, 2] == drawn
+    assert [("words", None, 1)] * 4 == noise.scales
+
+
+def test_exponential_probabilities_are_the_weights_and_ignore_a_common_shift():
+    mechanism = ExponentialMechanism(0.5, 2)
+    law = mechanism.probabilities(np.array([3, 0, 5]))
+    weights = [math.exp(score * 0.5 / 4) for score in (3, 0, 5)]
+
+    assert law.tolist() == pytest.approx([weight / sum(weights) for weight in weights], rel=1e-14)
+    assert law.tolist() == mechanism.probabilities(np.array([3, 0, 5]) - 2**62).tolist()
+    assert [0.0, 1.0] == mechanism.probabilities(np.array([-(2**63), 2**63 - 1])).tolist()
+
+
+def test_scores_farther_apart_than_int64_do_not_wrap():
+    assert 1 == ExponentialMechanism(1.0).select(np.array([-(2**63), 2**63 - 1]), ScriptedNoise([2**63]))
+
+
+@pytest.mark.parametrize("best", [1, 7])
+@pytest.mark.parametrize("beta", [0.5, 0.05, 1e-6])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+def test_exponential_radius_is_met_exactly_by_the_worst_scores_and_is_below_theorem_3_11(epsilon, beta, best):
+    """P(loss > r) <= beta, and no smaller r will do: at r - 1 the worst scores fail more often than beta."""
+    mechanism, candidates = ExponentialMechanism(epsilon, 3), 40
+    radius = mechanism.radius(candidates, beta, best)
+
+    def failing(radius):
+        scores = np.array([0] * best + [-radius - 1] * (candidates - best))
+        return mechanism.probabilities(scores)[best:].sum()
+
+    assert failing(radius) <= beta
+    assert radius == 0 or failing(radius - 1) > beta
+    assert radius <= exponential_bound(epsilon, candidates, beta, 3, best)
+
+
+def test_exponential_radius_is_zero_where_all_candidates_are_best():
+    assert 0 == ExponentialMechanism(1.0).radius(1, 0.05) == ExponentialMechanism(1.0).radius(5, 0.05, best=5)
+
+
+def test_exponential_mechanism_is_priced_with_an_eighth_of_epsilon_squared():
+    assert ExponentialMechanism(0.5, 7).zcdp == Fraction(1, 32)
+
+
+def test_coarse_noisy_maximum_can_lose_more_than_the_exponential_mechanism_and_a_fine_one_does_not():
+    """Two candidates at 0, then the best at 1, epsilon 2: ties go to the lowest index, not to the best."""
+    scores = np.array([0, 0, 1])
+    exponential = ExponentialMechanism(2.0).probabilities(scores)
+
+    coarse, fine = chosen_law(scores, 1.0), chosen_law(64 * scores, 64.0)
+
+    assert coarse[2] < exponential[2] < fine[2]
+
+
+@pytest.mark.statistical
+def test_exact_draws_agree_with_gumbel_max_and_ten_percent_of_scale_show():
+    """Gumbel-max is the same law in floats; the sum of the scores is sufficient for the scale."""
+    mechanism, scores = ExponentialMechanism(0.5), np.array([0, 3, 9, 12, 4, 20, 17, 11])
+    generator, noise = np.random.default_rng(11), SimulatedNoise(20261121)
+    exact = np.array([mechanism.select(scores, noise) for _ in range(20_000)])
+
+    def gumbel(scale):
+        return np.argmax(scores / scale + generator.gumbel(size=(20_000, scores.size)), axis=1)
+
+    def p_value(other):
+        first, second = scores[exact], scores[other]
+        spread = math.sqrt((first.var() + second.var()) / 20_000)
+        return 2 * stats.norm.sf(abs(first.mean() - second.mean()) / spread)
+
+    seen = np.bincount(exact, minlength=scores.size)
+    both = np.array([seen, np.bincount(gumbel(4.0), minlength=scores.size)])
+
+    assert stats.chisquare(seen, 20_000 * mechanism.probabilities(scores)).pvalue > 1e-9
+    assert stats.chi2_contingency(both).pvalue > 1e-9
+    assert p_value(gumbel(4.0)) > 1e-9
+    assert max(p_value(gumbel(3.6)), p_value(gumbel(4.4))) < 1e-9
+
+
 @pytest.mark.parametrize(
     "call",
     [
@@ -203,6 +292,12 @@ def test_exponential_bound_is_the_theorem():
         lambda: NoisyMax(1.0).select(np.array([], np.int64), ScriptedNoise([])),
         lambda: NoisyMax(1.0).select(np.array([True]), ScriptedNoise([0])),
         lambda: exponential_bound(1.0, 3, 0.05, best=4),
+        lambda: ExponentialMechanism(0.0),
+        lambda: ExponentialMechanism(1.0, 0),
+        lambda: ExponentialMechanism(1.0).select(np.array([], np.int64), ScriptedNoise([])),
+        lambda: ExponentialMechanism(1.0).select(np.array([0.5]), ScriptedNoise([0])),
+        lambda: ExponentialMechanism(1.0).radius(3, 0.05, best=4),
+        lambda: ExponentialMechanism(1.0).radius(3, 1.0),
     ],
 )
 def test_bad_parameters_are_refused(call):
