@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal, final
 
 import attrs
@@ -188,6 +189,7 @@ def worst_loss(
     released: Literal["bit", "value", "gap"] = "bit",
     monotone: bool = False,
     number_scale: Fraction | None = None,
+    copies: Sequence[int] | None = None,
 ) -> float:
     """Return the largest |ln P/P'| over a structured family of events: a lower bound, met by right rules.
 
@@ -204,6 +206,9 @@ def worst_loss(
         No value moves down where another moves up.
     number_scale : Fraction, optional
         Fresh discrete Laplace noise on the count of every hit: adds cutoff sensitivity/number_scale.
+    copies : sequence of int, optional
+        The m to try, by default 0, 3, 1000 and 10^8. A rule whose loss grows with the number of tests has no
+        epsilon at all: give one m after the other and see it grow.
 
     References
     ----------
@@ -218,7 +223,7 @@ def worst_loss(
     moves = [(dq, dr) for dq, dr in steps if (dq * dr >= 0 if monotone else dq * dr != 0)]
     shown = (0.0,) if released == "bit" else (0.0, round(scale), round(4.0 * scale))
     worst = 0.0
-    for m, excess in itertools.product(COPIES, shown):
+    for m, excess in itertools.product(COPIES if copies is None else copies, shown):
         shifted = {
             (dq, dr): _event(
                 rule, scale, m, easy + dq * sensitivity, hard + dr * sensitivity, released, excess
@@ -231,6 +236,61 @@ def worst_loss(
             seen = np.maximum(here, there) > RAREST
             worst = max(worst, float(np.abs(here[seen] - there[seen]).max(initial=0.0)))
     return worst + (rule.cutoff * sensitivity / float(number_scale) if number_scale else 0.0)
+
+
+def first_hit_delta(
+    rule: ThresholdRule,
+    values: Sequence[int],
+    others: Sequence[int],
+    epsilon: float,
+    *,
+    released: Literal["bit", "value"] = "bit",
+) -> float:
+    """Return the hockey-stick delta of a run up to its first hit: how LIKELY a loss above epsilon is.
+
+    Exact for what is seen until then: the place of the hit, and with released="value" the number that was
+    compared. A run that goes on has no smaller delta.
+
+    Parameters
+    ----------
+    values, others : sequences of int, of one length
+        Exact values in the order of the tests, of the data and of a neighbour, not adaptive.
+    epsilon : float, >= 0
+    released : "bit" or "value"
+
+    References
+    ----------
+    Dwork & Roth (2014), Definition 2.4, at the event that maximises its difference.
+    """
+    factor = math.exp(checked_real("epsilon", epsilon, at_least=0.0, at_most=700.0))
+    rho = rule.threshold + _points(rule.threshold_noise)
+    reach = math.ceil(REACH * rule.query_noise.scale)
+    beyond = np.arange(rho[-1] + 1, max(rho[-1], *values, *others) + reach + 1)  # no threshold is as high
+    numbers = np.concatenate([rho, beyond])
+
+    @lru_cache(maxsize=64)
+    def law(level: int) -> tuple[Floats, Floats]:
+        """What a test multiplies: (easy, at each threshold; hit, at each threshold or with each number)."""
+        if released == "bit":
+            fired = rule.query_noise.log_at_least(rho - level)
+        else:
+            fired = rule.query_noise.log_mass(numbers - level)
+        return np.exp(rule.query_noise.log_below(rho - level)), np.exp(fired)
+
+    left = [np.exp(rule.threshold_noise.log_mass(rho - rule.threshold))] * 2
+    total = 0.0
+    for levels in zip(values, others, strict=True):
+        seen = []
+        for side, level in enumerate(levels):
+            easy, fired = law(level)
+            if released == "bit":
+                seen.append(np.array(left[side] @ fired))
+            else:  # a number is possible at the thresholds up to it
+                below = np.cumsum(left[side])
+                seen.append(fired * np.concatenate([below, np.full(len(beyond), below[-1])]))
+            left[side] = left[side] * easy
+        total += float(np.maximum(0.0, seen[0] - factor * seen[1]).sum())
+    return total + max(0.0, float(left[0].sum()) - factor * float(left[1].sum()))
 
 
 def _event(

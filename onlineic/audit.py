@@ -12,6 +12,7 @@ from fractions import Fraction
 from onlineic._threshold_laws import Law as Law
 from onlineic._threshold_laws import Method
 from onlineic._threshold_laws import ThresholdRule as ThresholdRule
+from onlineic._threshold_laws import first_hit_delta as first_hit_delta
 from onlineic._threshold_laws import hockey_stick as hockey_stick
 from onlineic._threshold_laws import hockey_stick_with_numbers as hockey_stick_with_numbers
 from onlineic._threshold_laws import transcript_law as transcript_law
@@ -26,6 +27,7 @@ __all__ = [
     "ThresholdRule",
     "black_box_epsilon",
     "epsilon_lower_bound",
+    "first_hit_delta",
     "goodness_of_fit",
     "hockey_stick",
     "hockey_stick_with_numbers",
