@@ -1,0 +1,278 @@
+"""One value of one attribute, chosen privately: a quantile, the median, the most frequent value.
+
+A replaced record moves each count by at most one, and so each score by at most one; n is public. The choice
+costs epsilon whatever the number of candidates. Records without a value (the missing cell) are left out.
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+from numbers import Rational
+from typing import Literal, final
+
+import attrs
+import numpy as np
+
+from onlineic._checks import check_types
+from onlineic._typing import Ints
+from onlineic.accounting import Budget
+from onlineic.attributes import Attribute, Categorical, Label, shown
+from onlineic.data import PrivateData
+from onlineic.errors import InvalidParameterError, InvalidQueryError, checked_real
+from onlineic.mechanisms import ExponentialMechanism, NoisyMax
+from onlineic.noise import Noise
+from onlineic.offline.base import checked_noise, is_private, released
+from onlineic.partitions import one_way
+
+__all__ = ["Choice", "median", "most_popular", "quantile", "quantile_scores"]
+
+Engine = Literal["noisy max", "exponential"]
+FINE = 16  # bits below a count: candidates of one score are then equally likely, and less is lost
+
+
+@final
+@attrs.frozen(repr=False)
+class Choice:
+    """A value chosen among those of an attribute.
+
+    Attributes
+    ----------
+    attribute : str
+    value : label
+        As in the domain: an integer, a label, or a bin as text.
+    code : int
+        Of the value: its place in the attribute.
+    error_bound : float
+        By how much the choice may miss, fraction of all n records, with probability 1 - beta: in rank for a
+        quantile, in frequency for `most_popular`.
+    beta : float
+    private : bool
+        False: simulated noise was used, the choice is NOT PRIVATE.
+    """
+
+    attribute: str
+    value: Label
+    code: int
+    error_bound: float
+    beta: float
+    private: bool
+
+    def __repr__(self) -> str:
+        stamp = "" if self.private else ", NOT PRIVATE"
+        bound = f"within {self.error_bound:.3g} at {1 - self.beta:.4g}"
+        return f"Choice({self.attribute} = {self.value!r}, {bound}{stamp})"
+
+
+def quantile(
+    data: PrivateData,
+    attribute: str,
+    q: float | Rational,
+    epsilon: float,
+    *,
+    beta: float = 0.05,
+    mechanism: Engine = "noisy max",
+    noise: Noise | None = None,
+) -> Choice:
+    """Return y with #{< y} <= floor(q n) + r and #{> y} <= floor((1 - q) n) + r: (epsilon, 0)-private.
+
+    With probability 1 - beta, r = n error_bound, about (2/epsilon) ln((m - 1)/(2 beta)) records over m
+    candidate values, whatever n is. All values of the attribute are candidates, whether they occur or not: a
+    long gap around the quantile holds many that are as good. With a missing cell n is the number of records
+    that have a value, which is not released; the bound stays a number of records over all n.
+
+    Parameters
+    ----------
+    data : PrivateData
+    attribute : str
+        Ordered: a range of integers or bins. A continuous column is cut into bins, or rounded to a grid, one
+        record at a time; the cell is then the answer.
+    q : float or rational, in [0, 1]
+        A float is read as the decimal that it prints as: .1 is 1/10. 0 and 1 are legal; every value up to
+        the least record is a 0-quantile.
+    epsilon : float, in (0, 20]
+    beta : float, in (0, 1)
+        Failure probability of `error_bound`.
+    mechanism : "noisy max" or "exponential"
+        `NoisyMax` on scores refined to 2^-16 of a record, or `ExponentialMechanism`.
+    noise : Noise, optional
+        By default the system's entropy.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is outside its range; nothing was spent.
+    InvalidQueryError
+        If the attribute is unknown or has no order; nothing was spent.
+
+    References
+    ----------
+    Scores: `quantile_scores`, of sensitivity 1. Dwork & Roth (2014), Theorem 3.10, or `NoisyMax`.
+
+    Examples
+    --------
+    >>> import numpy as np, onlineic as ic
+    >>> from onlineic.offline.selection import quantile
+    >>> ages = {"age": 20 + np.arange(60_000) % 60}  # uniform on 20, ..., 79
+    >>> data = ic.PrivateData.from_records(ages, ic.Domain.of(age=range(0, 120)))
+    >>> tenth = quantile(data, "age", 0.1, epsilon=1.0)
+    >>> tenth.value in (25, 26), tenth.private  # 6,000 records are below 26
+    (True, True)
+    >>> round(60_000 * tenth.error_bound)
+    14
+    """
+    kind = _attribute(data, attribute, epsilon)
+    if isinstance(kind, Categorical):
+        raise InvalidQueryError(
+            f"{attribute} must be ordered, got labels; declare a range of integers or binned(edges)."
+        )
+    share = _share(q)
+    farthest = data.n - min(_floor(share, data.n), _floor(1 - share, data.n))
+    return _chosen(
+        data, attribute, epsilon, beta, mechanism, noise, lambda c: quantile_scores(c, share), farthest
+    )
+
+
+def median(
+    data: PrivateData,
+    attribute: str,
+    epsilon: float,
+    *,
+    beta: float = 0.05,
+    mechanism: Engine = "noisy max",
+    noise: Noise | None = None,
+) -> Choice:
+    """Return a value with at most n/2 + r records on either side: (epsilon, 0)-private; `quantile` at 1/2.
+
+    Examples
+    --------
+    >>> import onlineic as ic
+    >>> from onlineic.offline.selection import median
+    >>> grades = ic.Domain.of(grade=range(1, 11))
+    >>> data = ic.PrivateData.from_counts({"grade": [3, 7]}, [400, 600], grades)
+    >>> median(data, "grade", epsilon=1.0).value  # not between 3 and 7: more than half the records are 7
+    7
+    """
+    return quantile(data, attribute, Fraction(1, 2), epsilon, beta=beta, mechanism=mechanism, noise=noise)
+
+
+def most_popular(
+    data: PrivateData,
+    attribute: str,
+    epsilon: float,
+    *,
+    beta: float = 0.05,
+    mechanism: Engine = "noisy max",
+    noise: Noise | None = None,
+) -> Choice:
+    """Return a value whose count is within r of the largest: (epsilon, 0)-private.
+
+    With probability 1 - beta, r = n error_bound. Scores are the counts: a replaced record moves one up and
+    one down. Only the value is released, not its count. Parameters and errors as in `quantile`; the
+    attribute may be of any kind.
+
+    Where one person votes for many of the candidates, count the votes yourself and hand them to
+    `NoisyMax.select`: one vote a candidate keeps the sensitivity at 1, however many votes a person has.
+
+    References
+    ----------
+    Dwork & Roth (2014), section 3.3; with replaced records the scale is 2/epsilon, see `NoisyMax`.
+
+    Examples
+    --------
+    >>> import onlineic as ic
+    >>> from onlineic.offline.selection import most_popular
+    >>> films = ic.Domain.of(film=["Metropolis", "Nosferatu", "Vampyr"])
+    >>> votes = ic.PrivateData.from_counts({"film": ["Nosferatu", "Vampyr"]}, [700, 500], films)
+    >>> most_popular(votes, "film", epsilon=1.0).value
+    'Nosferatu'
+    """
+    _attribute(data, attribute, epsilon)
+    return _chosen(data, attribute, epsilon, beta, mechanism, noise, lambda counts: counts, data.n)
+
+
+def quantile_scores(counts: Ints, q: float | Rational) -> Ints:
+    """Return u(y) = -max(0, A - floor(q n), B - floor((1 - q) n)), A = #{< y}, B = #{> y}: (m,) int64.
+
+    It is minus the least number of records that must be replaced to make y a q-quantile, so the best score
+    is 0 and the sensitivity is 1. PRIVATE, like the counts.
+
+    Parameters
+    ----------
+    counts : (m,) int64, >= 0
+        Records in each ordered cell; n is their sum.
+    q : float or rational, in [0, 1]
+
+    Raises
+    ------
+    InvalidParameterError
+        If q is outside its range.
+
+    Notes
+    -----
+    Sensitivity: a replaced record moves A and B by at most 1 each, and a maximum moves no more than its
+    parts. If n is itself private (a record may have no value), A - floor(q n) and B - floor((1 - q) n) still
+    move by at most 1, because a record that is added below y counts 1 in A and at most 1 in floor(q n).
+
+    References
+    ----------
+    Replaces two scores in use: -|#{<= y} - n/2|, by which a median that many records share is the worst
+    choice, and -|A - B|, which has the same flaw and sensitivity 2 under replaced records.
+    """
+    share = _share(q)
+    upto = np.cumsum(counts)
+    n = int(upto[-1])
+    below, above = upto - counts - _floor(share, n), n - upto - _floor(1 - share, n)
+    return np.asarray(-np.maximum(np.maximum(below, above), 0))
+
+
+def _attribute(data: PrivateData, name: str, epsilon: float) -> Attribute:
+    """The kind of an attribute of a table, once these are a table and a lawful epsilon."""
+    check_types(data, Budget(epsilon), None)
+    return data.domain.attribute(name)
+
+
+def _share(q: float | Rational) -> Fraction:
+    """A checked share as an exact number; a float stands for its shortest decimal."""
+    if isinstance(q, Rational) and not isinstance(q, bool):
+        share = Fraction(int(q.numerator), int(q.denominator))
+        if 0 <= share <= 1:
+            return share
+    return Fraction(repr(checked_real("q", q, at_least=0.0, at_most=1.0)))
+
+
+def _floor(share: Fraction, n: int) -> int:
+    return share.numerator * n // share.denominator
+
+
+def _chosen(
+    data: PrivateData,
+    attribute: str,
+    epsilon: float,
+    beta: float,
+    mechanism: Engine,
+    noise: Noise | None,
+    scores: Callable[[Ints], Ints],
+    farthest: int,
+) -> Choice:
+    """Choose by scores of sensitivity 1, none of which is more than `farthest` below the best."""
+    source, budget, kind = checked_noise(noise), Budget(epsilon), data.domain.attribute(attribute)
+    candidates = kind.size - kind.missing
+    cells = one_way(data.domain, data.domain.axis(attribute))
+    engine: NoisyMax | ExponentialMechanism
+    if mechanism == "noisy max":
+        # scores stay below 2^62, and the scale below 2^47
+        bits = min(FINE, 61 - data.n.bit_length(), int(budget.epsilon_exact * 2**46).bit_length() - 1)
+        bits = max(bits, 0)
+        engine = NoisyMax(budget.epsilon, 1 << bits)
+    elif mechanism == "exponential":
+        bits, engine = 0, ExponentialMechanism(budget.epsilon)
+    else:
+        raise InvalidParameterError(
+            f"mechanism must be 'noisy max' or 'exponential', got mechanism={shown(mechanism)}."
+        )
+    radius = min(engine.radius(candidates, beta) >> bits, farthest)
+
+    def private() -> int:
+        return engine.select(scores(data.exact_counts(cells)[:candidates]) << bits, source)
+
+    code = released(data, budget, source, private)
+    return Choice(attribute, kind.label(code), code, radius / data.n, beta, is_private(source))
