@@ -1,0 +1,106 @@
+"""Coverage of the released bounds: met from both sides where it is an equality, kept where it is a bound."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+import onlineic as ic
+from onlineic.mechanisms import LaplaceMechanism
+from onlineic.noise import Noise, SimulatedNoise
+from onlineic.offline.auto_average import auto_avg
+from onlineic.offline.clipping import clipping_bound
+from onlineic.offline.means import mean
+
+pytestmark = pytest.mark.statistical
+
+RUNS = 20_000
+BETA = 0.05
+
+
+class Planted(Noise):
+    """Noise whose scale is wrong by a factor."""
+
+    def __init__(self, seed, factor):
+        self.noise, self.factor = SimulatedNoise(seed), Fraction(factor)
+
+    @property
+    def simulated(self):
+        return True
+
+    def words(self, size):
+        return self.noise.words(size)
+
+    def geometric(self, scale, size):
+        return self.noise.geometric(scale * self.factor, size)
+
+    def discrete_laplace(self, scale, size):
+        return self.noise.discrete_laplace(scale * self.factor, size)
+
+    def discrete_gaussian(self, sigma, size):
+        return self.noise.discrete_gaussian(sigma, size)
+
+    def unread(self, count):
+        self.noise.unread(count)
+
+
+def coverage_p(factor):
+    """p of the number of means within their error bound, against the exact law of the right noise."""
+    values = np.arange(1000) % 101
+    data = ic.PrivateData.from_records({"score": values}, ic.Domain.of(score=range(101)))
+    noise, truth = Planted(20261121, factor), int(values.sum())
+    within = 0
+    for _ in range(RUNS):
+        result = mean(data, "score", 0.8, beta=BETA, noise=noise)
+        within += abs(result.total - truth) <= result.radius
+    exact = 1 - LaplaceMechanism(0.8, 100).tail(result.radius)
+    assert exact == pytest.approx(1 - BETA, abs=0.0005)
+
+    return binomtest(within, RUNS, exact).pvalue
+
+
+def test_coverage_of_the_mean_is_met_from_both_sides():
+    assert coverage_p(1) > 1e-9
+
+
+@pytest.mark.parametrize("factor", [Fraction(9, 10), Fraction(11, 10)])
+def test_a_scale_wrong_by_a_tenth_fails_the_coverage_test(factor):
+    assert coverage_p(factor) < 1e-9
+
+
+def skewed():
+    """Most records low, a thin tail, in a range that is wider than it."""
+    counts = [400, 900, 700, 300, 120, 40, 12, 6, 3, 1, 1, *[0] * 39, 2]
+    values = np.repeat(np.arange(len(counts)), counts)
+    return ic.PrivateData.from_records({"x": values}, ic.Domain.of(x=range(101))), values
+
+
+@pytest.mark.parametrize("threshold", [0, -20])
+def test_no_more_records_than_promised_lie_above_the_bound(threshold):
+    data, values = skewed()
+    noise, runs, wrong = SimulatedNoise(3), 4000, 0
+    for _ in range(runs):
+        found = clipping_bound(data, "x", 0.3, threshold=threshold, beta=0.2, noise=noise)
+        wrong += (values > found.bound).sum() > found.records_above
+
+    assert binomtest(wrong, runs, 0.2, alternative="greater").pvalue > 1e-9
+
+
+@pytest.mark.parametrize("count", ["public", "noisy"])
+def test_the_mean_is_in_the_interval_around_the_clipped_mean(count):
+    data, values = skewed()
+    truth, noise, runs = values.mean(), SimulatedNoise(4), 3000
+    outside, clipped_outside = 0, 0
+    for _ in range(runs):
+        result = auto_avg(data, "x", 0.5, count=count, beta=0.2, noise=noise)
+        upper = result.value + result.noise_radius + result.bias_bound
+        outside += not result.value - result.noise_radius <= truth <= upper
+        clipped = np.minimum(values, result.bound).mean()
+        clipped_outside += abs(result.value - clipped) > result.noise_radius
+
+    assert binomtest(outside, runs, 0.2, alternative="greater").pvalue > 1e-9
+    share = 0.1 if count == "public" else 2 * 0.2 / 3  # of the sum; of sum and count
+    assert binomtest(clipped_outside, runs, share, alternative="greater").pvalue > 1e-9
+    if count == "public":  # the noise of one sum: an equality
+        assert binomtest(clipped_outside, runs, share).pvalue > 1e-9
