@@ -37,6 +37,18 @@ from onlineic._noise_bounds import numeric_sparse_scales as numeric_sparse_scale
 from onlineic._noise_bounds import records_for
 from onlineic._noise_bounds import sparse_alpha as sparse_alpha
 from onlineic._noise_bounds import sparse_margin as sparse_margin
+from onlineic._offline_bounds import best_net as best_net
+from onlineic._offline_bounds import least_net_n as least_net_n
+from onlineic._offline_bounds import least_small_database_error as least_small_database_error
+from onlineic._offline_bounds import multiset_radius as multiset_radius
+from onlineic._offline_bounds import multiset_rows as multiset_rows
+from onlineic._offline_bounds import net_error as net_error
+from onlineic._offline_bounds import small_database_alpha as small_database_alpha
+from onlineic._offline_bounds import small_database_error as small_database_error
+from onlineic._offline_bounds import small_database_n as small_database_n
+from onlineic._offline_bounds import small_database_size as small_database_size
+from onlineic._offline_bounds import threshold_radius as threshold_radius
+from onlineic._offline_bounds import threshold_rows as threshold_rows
 from onlineic._update_bounds import log_multisets as log_multisets
 from onlineic._update_bounds import median_book_bound as median_book_bound
 from onlineic._update_bounds import median_dimension_bound as median_dimension_bound

@@ -4,9 +4,8 @@ import math
 from typing import Literal, final
 
 import attrs
-import numpy as np
 
-from onlineic._typing import Ints
+from onlineic._multisets import multisets
 from onlineic.bounds import log_multisets
 from onlineic.domain import Domain
 from onlineic.errors import InvalidParameterError, TooLargeError, checked_integer, checked_real
@@ -78,7 +77,7 @@ class Median(UpdateRule[VersionSpace]):
                 "prior must be None for Median: it starts from all databases of its net."
             )
         size = self._check(domain)
-        return VersionSpace(domain, _multisets(domain.size, size), size)
+        return VersionSpace(domain, multisets(domain.size, size), size)
 
     def update(
         self, hypothesis: VersionSpace, measurements: tuple[Measurement, ...], alpha: float
@@ -147,18 +146,3 @@ def _sampling_size(max_queries: int, alpha: float) -> int:
 def _book_size(max_queries: int, alpha: float) -> int:
     """Return ln Q / alpha^2; one query needs the net of two (ln 1 = 0 records are no net)."""
     return math.ceil(math.log(max(2, max_queries)) / alpha**2)
-
-
-def _multisets(cells: int, size: int) -> Ints:
-    """Return all multisets of `size` records over the cells as counts, (cells, K), smallest dtype."""
-    kind = np.uint8 if size < 256 else np.uint16
-    left = np.array([size], kind)
-    columns: list[Ints] = []
-    for _ in range(cells - 1):
-        choices = left.astype(np.int64) + 1  # this cell takes 0, ..., left
-        starts = np.cumsum(choices) - choices
-        taken = np.arange(choices.sum()) - np.repeat(starts, choices)
-        columns = [np.repeat(column, choices) for column in columns]
-        columns.append(taken.astype(kind))
-        left = np.repeat(left, choices) - columns[-1]
-    return np.stack([*columns, left])
