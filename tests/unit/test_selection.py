@@ -14,7 +14,7 @@ from onlineic.domain import Domain, optional
 from onlineic.errors import InvalidParameterError, InvalidQueryError
 from onlineic.mechanisms import ExponentialMechanism, NoisyMax
 from onlineic.noise import SimulatedNoise, SystemNoise
-from onlineic.offline.selection import Choice, median, most_popular, quantile, quantile_scores
+from onlineic.offline.selection import median, most_popular, quantile, quantile_scores
 from onlineic.testing import ScriptedNoise
 
 COUNTEREXAMPLE = np.array([0, 0, 40, 0, 0, 0, 60, 0, 0, 0])  # 40 records in cell 3, 60 in cell 7 of 10
@@ -71,7 +71,7 @@ def grades(counts):
 
 class TestScores:
     def test_repaired_score_finds_the_median_that_the_scores_of_the_texts_rank_last(self):
-        """40 records in cell 3 and 60 in cell 7: both naive scores put cells without a record before the median."""
+        """40 records in cell 3 and 60 in cell 7: the naive scores rank empty cells before the median."""
         repaired = [-50, -50, -10, -10, -10, -10, 0, -50, -50, -50]
 
         assert repaired == quantile_scores(COUNTEREXAMPLE, Fraction(1, 2)).tolist()
