@@ -18,6 +18,13 @@ from onlineic._certificates import certificate as certificate
 from onlineic._certificates import laplace_margins as laplace_margins
 from onlineic._certificates import least_error as least_error
 from onlineic._certificates import least_update_alpha as least_update_alpha
+from onlineic._construction_bounds import OfflineAccuracy as OfflineAccuracy
+from onlineic._construction_bounds import mwem_error as mwem_error
+from onlineic._construction_bounds import offline_ic_accuracy as offline_ic_accuracy
+from onlineic._construction_bounds import offline_ic_alpha as offline_ic_alpha
+from onlineic._construction_bounds import offline_ic_composition as offline_ic_composition
+from onlineic._construction_bounds import offline_ic_error as offline_ic_error
+from onlineic._construction_bounds import offline_ic_n as offline_ic_n
 from onlineic._noise_bounds import Branch as Branch
 from onlineic._noise_bounds import SparseScales as SparseScales
 from onlineic._noise_bounds import above_threshold_alpha as above_threshold_alpha

@@ -1,0 +1,277 @@
+"""The loop that the iterative construction and MWEM share: choose, answer, update; and what it releases."""
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from onlineic._calibration import session_grid_bits
+from onlineic._typing import Floats, Ints
+from onlineic.accounting import Budget
+from onlineic.data import PrivateData
+from onlineic.domain import Domain
+from onlineic.errors import InvalidQueryError
+from onlineic.expressions import Expression, dense
+from onlineic.hypothesis import Hypothesis
+from onlineic.noise import Noise
+from onlineic.offline.base import is_private, released
+from onlineic.offline.rounds import Rounds
+from onlineic.partitions import Pairs, PartitionRule, pairs_of
+from onlineic.queries import Measurement, Partition, Query
+from onlineic.updates import UpdateRule
+
+__all__ = ["Construction", "Course", "Workload", "bound", "construct", "finished"]
+
+Rule = UpdateRule[Any]
+
+
+@final
+@attrs.frozen(eq=False, repr=False)
+class Construction:
+    """A hypothesis learned from private answers to the queries that it answered worst. All of it is released.
+
+    Attributes
+    ----------
+    hypothesis : Hypothesis
+        Answers any query over the domain, free of charge.
+    measurements : tuple of Measurement
+        The queries chosen, with their noisy answers and the noise's standard deviation; one a round.
+    gaps : tuple of float
+        |v - f(D)| of each round, fraction of records: noisy value against the hypothesis of that round.
+    stopped : bool
+        Whether a small gap ended the construction before its rounds were used up.
+    alpha : float
+        With probability 1 - beta no query of the class errs by more, known in advance; inf if nothing is.
+    error_bound : float
+        The same from what was released, never larger; inf if nothing is known.
+    beta : float
+    plan : Rounds
+        Rounds paid for, their noise and their price.
+    budget : Budget
+        Spent as a whole, also where the construction stopped early.
+    private : bool
+        False: simulated noise was used, NOT PRIVATE.
+    """
+
+    hypothesis: Hypothesis
+    measurements: tuple[Measurement, ...]
+    gaps: tuple[float, ...]
+    stopped: bool
+    alpha: float
+    error_bound: float
+    beta: float
+    plan: Rounds
+    budget: Budget
+    private: bool
+
+    def answers(self, queries: Iterable[Any]) -> Floats:
+        """Return the hypothesis's answers, shape (m,), fractions of records; bounds are for the class alone.
+
+        Raises
+        ------
+        InvalidQueryError, DomainMismatchError
+            If a query cannot be bound to the domain.
+        """
+        return self.hypothesis.evaluate_many(bound(queries, self.hypothesis.domain))
+
+    def __repr__(self) -> str:
+        ended = "stopped" if self.stopped else "ended"
+        stamp = "" if self.private else ", NOT PRIVATE"
+        return (
+            f"Construction({ended} after {len(self.measurements)} of {self.plan.rounds} rounds, "
+            f"within {self.error_bound:.3g} at {1 - self.beta:.4g}, epsilon={self.budget.epsilon:g}, "
+            f"delta={self.budget.delta:g}{stamp})"
+        )
+
+
+@final
+@attrs.frozen(eq=False)
+class Workload:
+    """The distinct queries of a class on one common grid; a query and its complement count once.
+
+    Attributes
+    ----------
+    queries : tuple of Query
+        None is constant.
+    grid_bits : int
+        K of the common grid: one unit is 1/(n 2^K).
+    sensitivity : int
+        Largest of the class, grid units.
+    rounding : float
+        Largest difference of a query from the one written.
+    n : int
+    """
+
+    queries: tuple[Query, ...]
+    grid_bits: int
+    sensitivity: int
+    rounding: float
+    n: int
+
+    @classmethod
+    def of(cls, queries: Iterable[Any], domain: Domain, n: int) -> "Workload":
+        """Bind the queries, drop constants, keep one of each.
+
+        Raises
+        ------
+        InvalidQueryError, DomainMismatchError
+            If a query cannot be bound, or all are constant.
+        """
+        asked = bound(queries, domain, session_grid_bits(n))
+        distinct = tuple({query.key: query for query in asked if query.constant is None}.values())
+        if not distinct:
+            raise InvalidQueryError(
+                "queries must hold one or more that are not constant, got none; name some."
+            )
+        bits = max(query.grid_bits for query in distinct)
+        widest = max(query.sensitivity << (bits - query.grid_bits) for query in distinct)
+        return cls(distinct, bits, widest, max(query.rounding for query in asked), n)
+
+    @property
+    def units(self) -> int:
+        """n 2^K: grid units in 1."""
+        return self.n << self.grid_bits
+
+    def guesses(self, hypothesis: Hypothesis) -> Ints:
+        """Return the hypothesis's answers in grid units, rounded: public."""
+        return np.rint(hypothesis.evaluate_many(self.queries) * float(self.units)).astype(np.int64)
+
+    def exact(self, data: PrivateData) -> Ints:
+        """Return the exact answers in grid units, (m,) int64. PRIVATE."""
+        shifts = np.array([self.grid_bits - query.grid_bits for query in self.queries])
+        return np.asarray(data.exact_counts_many(self.queries) << shifts)
+
+
+@final
+@attrs.frozen(eq=False)
+class Course:
+    """How a construction went: the last hypothesis and every released number.
+
+    Attributes
+    ----------
+    hypothesis : Hypothesis
+    measurements : tuple of Measurement
+    gaps : tuple of int
+        |v - f(D)|, grid units; of a table none.
+    stopped : bool
+    """
+
+    hypothesis: Hypothesis
+    measurements: tuple[Measurement, ...]
+    gaps: tuple[int, ...]
+    stopped: bool
+
+
+def construct(
+    data: PrivateData,
+    budget: Budget,
+    noise: Noise,
+    workload: Workload,
+    plan: Rounds,
+    update: Rule,
+    start: Hypothesis,
+    alpha: float,
+    *,
+    stop: int = 0,
+    tables: PartitionRule | None = None,
+    observe: Callable[[int, Hypothesis], None] | None = None,
+) -> Course:
+    """Run the rounds on the private table: Algorithm 8 with `stop`, MWEM without.
+
+    Parameters
+    ----------
+    alpha : float
+        Gap that an update may rely on.
+    stop : int
+        A noisy gap below it ends the construction, grid units.
+    tables : PartitionRule, optional
+        Release the table of a chosen query in the place of its number; the plan is for tables then.
+    observe : (round, hypothesis) -> None, optional
+        Called before each round with the hypothesis that it chooses against.
+
+    Raises
+    ------
+    SessionSealedError
+        If anything fails after the data were read.
+    """
+
+    def private() -> Course:
+        exact, hypothesis = workload.exact(data), start
+        measurements: list[Measurement] = []
+        gaps: list[int] = []
+        pairs: Pairs = frozenset()
+        for number in range(plan.rounds):
+            if observe is not None:
+                observe(number, hypothesis)
+            guesses = workload.guesses(hypothesis)
+            index = plan.choose(np.abs(exact - guesses), noise)
+            table = None if tables is None else tables.partition(workload.queries[index], pairs)
+            if table is not None:
+                measurements.append(_table(data, plan, table, noise, workload.n))
+                pairs |= pairs_of(table)
+            else:
+                # tables' scale is in counts, whatever the grid of the number that stands in for one
+                shift = 0 if tables is None else workload.grid_bits
+                value = int(plan.answer(exact[index : index + 1], noise, shift)[0])
+                scale = plan.deviation * (1 << shift) / workload.units
+                fraction = np.array([value / workload.units])
+                measurements.append(Measurement(workload.queries[index], fraction, scale))
+                gaps.append(abs(value - int(guesses[index])))
+                # the test reads the released value alone, so it is free: post-processing
+                if gaps[-1] < stop:
+                    return Course(hypothesis, tuple(measurements), tuple(gaps), True)
+            hypothesis = update.update(hypothesis, tuple(measurements), alpha)
+        return Course(hypothesis, tuple(measurements), tuple(gaps), False)
+
+    return released(data, budget, noise, private)
+
+
+def finished(
+    course: Course,
+    hypothesis: Hypothesis,
+    workload: Workload,
+    plan: Rounds,
+    budget: Budget,
+    noise: Noise,
+    *,
+    alpha: float = math.inf,
+    error_bound: float = math.inf,
+    beta: float,
+) -> Construction:
+    """Return what is released of a course."""
+    return Construction(
+        hypothesis=hypothesis,
+        measurements=course.measurements,
+        gaps=tuple(gap / workload.units for gap in course.gaps),
+        stopped=course.stopped,
+        alpha=alpha,
+        error_bound=min(alpha, error_bound),
+        beta=beta,
+        plan=plan,
+        budget=budget,
+        private=is_private(noise),
+    )
+
+
+def bound(queries: Iterable[Any], domain: Domain, grid_bits: int | None = None) -> list[Query]:
+    """Return the queries bound to the domain: expressions, bound queries or arrays of weights."""
+    options = {} if grid_bits is None else {"grid_bits": grid_bits}
+    result = []
+    for query in queries:
+        if type(query) in (Expression, Query):
+            result.append(query.bind(domain, **options))
+        elif isinstance(query, np.ndarray):
+            result.append(dense(query).bind(domain, **options))
+        else:
+            raise InvalidQueryError(
+                "queries must hold data (where(...), a Query or an array of weights), "
+                f"got a {type(query).__name__}; write [where(attribute=condition), ..]."
+            )
+    return result
+
+
+def _table(data: PrivateData, plan: Rounds, table: Partition, noise: Noise, n: int) -> Measurement:
+    """Release all block counts of a partition."""
+    return Measurement(table, plan.answer(data.exact_counts(table), noise) / n, plan.deviation / n)
