@@ -246,7 +246,7 @@ def table(result: dict) -> str:
     config = result["config"]
     lines = [
         f"Claimed epsilon 1, {config['cutoff']} answers, {config['columns']:,} columns; loss in units of the "
-        "claim, exact for so many easy tests before each hit; over all columns, with the value, columns/noise.",
+        "claim, exact for so many easy tests before each hit; all columns: with the value, columns/noise.",
         "",
         "| variant | threshold noise | test noise | shown of a hit | loss: 0 | 10 | 50 | all columns "
         "| delta, one answer |",
