@@ -5,8 +5,8 @@
 Scores are whole numbers in 0..100 (made up: rounded normal, mean 60, deviation 14, clipped). Replacing one
 score moves the mean by at most 100/n and the maximum by at most 100, whatever n. The error of a release
 exceeds ln(20) sensitivity/epsilon with probability .05 EXACTLY (in the limit of a fine grid; the discrete
-law is used here), so coverage is tested from both sides: too much noise is a bug as well. A scale planted wrong by
-a tenth shows what the test can see. Errors are differences from the truth: NOT PRIVATE.
+law is used here), so coverage is tested from both sides: too much noise is a bug as well. A scale planted
+wrong by a tenth shows what the test can see. Errors are differences from the truth: NOT PRIVATE.
 Writes results/laplace_mean.json; the markdown table and the figure are made from that file alone.
 """
 
