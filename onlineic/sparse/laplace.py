@@ -30,8 +30,6 @@ from onlineic.errors import (
 )
 from onlineic.noise import Noise, scale_at_least
 from onlineic.queries import Measurement, Partition, Query
-from onlineic.sparse.above_threshold import AboveThreshold as AboveThreshold
-from onlineic.sparse.above_threshold import Sparse as Sparse
 from onlineic.sparse.above_threshold import first_above
 from onlineic.sparse.base import Hit, NumericSparse, SparseState
 from onlineic.sparse.scales import laplace_sum_radius
