@@ -29,7 +29,7 @@ ROWS = (
     {"_certificates", "_construction_bounds", "_offline_bounds"},
     {"accounting", "bounds", "domain", "noise", "tables"},
     {"_algebra", "_categorical", "queries"},
-    {"_totals", "expressions", "partitions"},
+    {"_selection", "_totals", "expressions", "partitions"},
     {"marginals"},
     {"_streams", "answers", "data", "hypothesis", "ledger", "mechanisms", "query_json", "sparse"},
     {"updates"},

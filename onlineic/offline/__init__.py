@@ -1,1 +1,20 @@
-"""Mechanisms that see all their questions at once, on the same noise, queries, rules and accounting."""
+"""Mechanisms that see all their questions at once, on the same noise, queries, rules and accounting.
+
+Each takes a `PrivateData` and an epsilon or `Budget` of its own (budgets add), checks everything public, is
+charged, and only then reads. n is public, neighbours replace one record.
+"""
+
+from onlineic.offline.auto_average import AutoAverage as AutoAverage
+from onlineic.offline.auto_average import auto_avg as auto_avg
+from onlineic.offline.clipping import ClippingBound as ClippingBound
+from onlineic.offline.clipping import clipping_bound as clipping_bound
+from onlineic.offline.construction import Construction as Construction
+from onlineic.offline.iterative_construction import iterative_construction as iterative_construction
+from onlineic.offline.means import Mean as Mean
+from onlineic.offline.means import mean as mean
+from onlineic.offline.mwem import mwem as mwem
+from onlineic.offline.range_queries import range_queries as range_queries
+from onlineic.offline.selection import Choice as Choice
+from onlineic.offline.selection import median as median
+from onlineic.offline.selection import most_popular as most_popular
+from onlineic.offline.selection import quantile as quantile
