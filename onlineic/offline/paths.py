@@ -1,0 +1,135 @@
+"""Counting and drawing all distributions of m records on a line that stay near a given one.
+
+A database y of m records over ordered cells 0, ..., K - 1 is the same as the path G_0 <= ... <= G_(K-1) = m
+of its cumulative counts. Its level against n records with cumulative counts F is
+
+    L(G) = ceil(max_d |F_d - n G_d/m|),    so    L(G) <= t  iff  |m F_d - n G_d| <= t m for all d < K - 1:
+
+a strip around F. Replacing one record moves every F_d by at most one, hence the maximum by at most one,
+hence its ceiling by at most one: the level has sensitivity 1. Rounding up to g > 1 records would leave the
+sensitivity at one LEVEL, now worth g records, and the noise would grow g-fold: one record is the coarsest
+unit that costs nothing.
+
+Paths in strips are counted by dynamic programming, for all levels at once, in arrays whose shapes are public:
+the numbers are split into limbs, so that neither the work nor the size of anything depends on F.
+"""
+
+import math
+
+import numpy as np
+
+from onlineic._typing import Bools, Ints
+
+__all__ = ["count_paths", "limb_bits", "path_of_rank", "strip_width"]
+
+
+def strip_width(n: int, rows: int, level: int) -> int:
+    """Return the most values that a path within `level` can take at one cell."""
+    return min(rows, 2 * level * rows // n) + 1
+
+
+def limb_bits(width: int) -> int:
+    """Return the bits of a limb: `width` of them, and a carry, add up below 2^63."""
+    return 62 - width.bit_length()
+
+
+def count_paths(below: Ints, n: int, rows: int, levels: Ints, width: int) -> list[int]:
+    """Return the number of paths of every level <= levels[i].
+
+    Parameters
+    ----------
+    below : (K - 1,) int64, non-decreasing, in [0, n]
+        F, without its last entry n. PRIVATE, and so are the results.
+    n, rows : int
+        n and m, with (n + levels) m below 2^62.
+    levels : (T,) int64, >= -1
+        Public. No path is below level 0.
+    width : int
+        `strip_width` of the largest level.
+    """
+    bits = limb_bits(width)
+    first, valid = _strips(below, n, rows, levels, width)
+    state = _ones(valid[0], below.size + 1, rows, bits)
+    for cell in range(1, below.size):
+        state = _advanced(state, first[cell] - first[cell - 1], valid[cell], bits)
+    return [sum(row) for row in _whole(state, bits)]
+
+
+def path_of_rank(below: Ints, n: int, rows: int, low: int, high: int, width: int, rank: int) -> Ints:
+    """Return the path number `rank` among those with low < level <= high, as (K,) cumulative counts.
+
+    Any order of the paths will do for a uniform draw; this one is read off backwards. Tables of all prefixes
+    are held: a path that has not yet left the inner strip must have a prefix that does.
+
+    Parameters
+    ----------
+    below, n, rows
+        As in `count_paths`.
+    low, high : int
+        PRIVATE, -1 <= low < high.
+    width : int
+        `strip_width` of `high`, or more.
+    rank : int, >= 0, below the number of such paths
+        PRIVATE.
+    """
+    bits = limb_bits(width)
+    first, valid = _strips(below, n, rows, np.array([low, high]), width)
+    state = _ones(valid[0], below.size + 1, rows, bits)
+    tables = [_whole(state, bits)]
+    for cell in range(1, below.size):
+        state = _advanced(state, first[cell] - first[cell - 1], valid[cell], bits)
+        tables.append(_whole(state, bits))
+    path = np.full(below.size + 1, rows, np.int64)
+    left = False  # whether the part behind has left the inner strip
+    for cell in range(below.size - 1, -1, -1):
+        inner = {int(first[cell, 0]) + place: count for place, count in enumerate(tables[cell][0])}
+        for place, outer in enumerate(tables[cell][1]):
+            value = int(first[cell, 1]) + place
+            if value > path[cell + 1]:
+                break
+            prefixes = outer if left else outer - inner.get(value, 0)
+            if rank < prefixes:
+                break
+            rank -= prefixes
+        path[cell] = value
+        left = left or not _inside(int(below[cell]), n, rows, low, value)
+    return path
+
+
+def _inside(below: int, n: int, rows: int, level: int, value: int) -> bool:
+    return abs(rows * below - n * value) <= level * rows
+
+
+def _strips(below: Ints, n: int, rows: int, levels: Ints, width: int) -> tuple[Ints, Bools]:
+    """Return the first value of every cell and level, (K - 1, T), and which of the next ones are inside."""
+    first = np.maximum(-((levels - below[:, None]) * rows // n), 0)
+    last = np.minimum((levels + below[:, None]) * rows // n, rows)
+    return first, first[:, :, None] + np.arange(width) <= last[:, :, None]
+
+
+def _ones(valid: Bools, cells: int, rows: int, bits: int) -> Ints:
+    """Return one prefix for every valid first value, (T, width, limbs); the limbs hold any count of paths."""
+    limbs = math.comb(cells + rows - 1, rows).bit_length() // bits + 1
+    state = np.zeros((*valid.shape, limbs), np.int64)
+    state[:, :, 0] = valid
+    return state
+
+
+def _advanced(state: Ints, shift: Ints, valid: Bools, bits: int) -> Ints:
+    """Return the prefixes one cell on: a value is reached from all values up to it."""
+    sums = np.cumsum(state, axis=1)
+    for limb in range(sums.shape[2] - 1):
+        sums[:, :, limb + 1] += sums[:, :, limb] >> bits
+        sums[:, :, limb] &= (1 << bits) - 1
+    width = valid.shape[1]
+    source = np.minimum(np.arange(width) + shift[:, None], width - 1)
+    return np.asarray(np.take_along_axis(sums, source[:, :, None], axis=1) * valid[:, :, None])
+
+
+def _whole(state: Ints, bits: int) -> list[list[int]]:
+    """Return the numbers behind the limbs."""
+    powers = [1 << bits * limb for limb in range(state.shape[2])]
+    return [
+        [sum(limb * power for limb, power in zip(number, powers, strict=True)) for number in row]
+        for row in state.tolist()
+    ]

@@ -1,0 +1,285 @@
+"""SmallDB and the net mechanism: one small database, chosen privately, that answers a whole class of queries.
+
+A theorem rather than a tool: the number of candidates grows as |X|^m, so |X| = 8 cells is much already, and
+noisy tables or a session beat the bound wherever the bound says something. For threshold functions the choice
+can be made without enumeration, see `onlineic.offline.threshold_database`.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Literal, final
+
+import attrs
+import numpy as np
+
+from onlineic._checks import check_types
+from onlineic._multisets import multiset_blocks
+from onlineic._typing import Floats, Ints
+from onlineic.accounting import Budget
+from onlineic.bounds import best_net, log_multisets, multiset_radius, multiset_rows, net_error
+from onlineic.data import PrivateData
+from onlineic.domain import Domain
+from onlineic.errors import InternalError, InvalidParameterError, TooLargeError, checked_integer, checked_real
+from onlineic.expressions import Expression
+from onlineic.mechanisms import ExponentialMechanism, NoisyMax
+from onlineic.noise import Noise, public_generator
+from onlineic.offline.base import checked_noise, is_private, released
+from onlineic.offline.databases import SmallDatabase
+from onlineic.queries import Query
+
+__all__ = ["small_database"]
+
+MAX_CANDIDATES = 2**22
+QUICK_CANDIDATES = 2**18  # the size that is taken where none is asked for stays below
+MAX_WEIGHTS = 2**25
+BLOCK = 2**21  # query values held at a time
+
+
+@final
+@attrs.frozen(eq=False)
+class Scoring:
+    """-max_f |m S_f(x) - n S_f(y)| in units of 1/(n m 2^k): exact integers for every candidate y.
+
+    Replacing a record of x moves S_f by at most the largest minus the least weight of f, so a score by at
+    most m times the largest such width: in fractions 1/n, as Dwork & Roth (2014), section 4.1, have it.
+
+    Attributes
+    ----------
+    weights : (queries, cells) float64
+        Integers in [0, 2^k], every query on the finest grid of all.
+    n, rows : int
+        Records of x, which are public, and of y.
+    """
+
+    weights: Floats
+    shifts: tuple[int, ...]
+    widths: tuple[int, ...]
+    n: int
+    rows: int
+    bits: int
+
+    @classmethod
+    def of(cls, queries: Sequence[Query], n: int, rows: int) -> "Scoring":
+        """Return the scoring of a class of queries on one grid; refused where int64 would overflow."""
+        bits = max(query.grid_bits for query in queries)
+        if n * rows << bits >= 2**60:
+            raise TooLargeError(
+                f"n m 2^grid_bits must be below 2^60, got 2^{math.log2(n * rows) + bits:.1f}; take fewer "
+                "records or coarser weights."
+            )
+        shifts = tuple(bits - query.grid_bits for query in queries)
+        widths = tuple(query.sensitivity << shift for query, shift in zip(queries, shifts, strict=True))
+        rows_of = [query.weights().ravel() << shift for query, shift in zip(queries, shifts, strict=True)]
+        return cls(np.array(rows_of, np.float64), shifts, widths, n, rows, bits)
+
+    @property
+    def sensitivity(self) -> int:
+        """Of every score; 1 if all queries are constant."""
+        return self.rows * max(1, *self.widths)
+
+    @property
+    def unit(self) -> float:
+        """What one score unit is, fraction of records."""
+        return 1.0 / (self.n * self.rows << self.bits)
+
+    @property
+    def block(self) -> int:
+        """Candidates scored at a time."""
+        return max(1, BLOCK // len(self.weights))
+
+    def scores(self, exact: Ints, candidates: Ints) -> Ints:
+        """Return the scores of (cells, K) candidates against the exact counts of the queries. PRIVATE."""
+        held = exact << np.array(self.shifts, np.int64)
+        values = (self.weights @ candidates.astype(np.float64)).astype(np.int64)  # exact: integers < 2^53
+        gaps = np.abs(self.rows * held[:, None] - self.n * values)
+        return np.asarray(-gaps.max(axis=0))
+
+
+def small_database(
+    data: PrivateData,
+    queries: Sequence[Expression | Query],
+    epsilon: float,
+    *,
+    alpha: float | None = None,
+    size: int | None = None,
+    candidates: int | None = None,
+    seed: int = 0,
+    beta: float = 0.05,
+    mechanism: Literal["exponential", "noisy max"] = "exponential",
+    noise: Noise | None = None,
+) -> SmallDatabase:
+    """Return y of m records with max_f |f(x) - f(y)| <= error_bound, with probability 1 - beta.
+
+    (epsilon, 0)-private. All multisets of m records over the domain are scored by their worst query, and one
+    is drawn, both exactly.
+
+    Parameters
+    ----------
+    data : PrivateData
+        Over few cells: |X| = 4 up to m = 300, 8 up to 26, 16 up to 10.
+    queries : sequence of expressions or queries, one or more
+        The class Q, public.
+    epsilon : float, in (0, 20]
+    alpha : float, in (0, 1], optional
+        Radius of the net; settles m = `multiset_rows`.
+    size : int, in [1, n], optional
+        m itself, in the place of alpha. With neither, m is the best for the bound among those of at most
+        2^18 candidates.
+    candidates : int, in [1, 2^22], optional
+        Score this many databases, drawn uniformly from all multisets by the public `seed`. As private, but
+        no net: the result is as good as the best of the sample but for `selection_bound`, and how good that
+        is nobody has proved. Over many cells a uniform multiset is almost the uniform distribution.
+    seed : int, >= 0
+        Public, of that sample.
+    beta : float, in (0, 1)
+        Failure probability of the bound.
+    mechanism : "exponential" or "noisy max"
+        The book's choice, or `NoisyMax`, which loses (2/(epsilon n)) ln 2 less.
+    noise : Noise, optional
+        By default the system's entropy.
+
+    Raises
+    ------
+    InvalidParameterError, InvalidQueryError
+        If an argument is outside its range; nothing was spent.
+    TooLargeError
+        If there are more than 2^22 candidates; nothing was spent.
+
+    References
+    ----------
+    Dwork & Roth (2014), Algorithm 4 and Proposition 4.4, with the nets of `multiset_radius`, n public, and
+    every multiset once. The size ln|Q|/alpha^2 of the book is `small_database_size`.
+
+    Examples
+    --------
+    >>> import onlineic as ic
+    >>> from onlineic.offline.cdf import threshold_functions
+    >>> from onlineic.offline.small_database import small_database
+    >>> domain = ic.Domain.of(grade=range(1, 6))
+    >>> data = ic.PrivateData.from_counts({"grade": [1, 4, 5]}, [2_000, 5_000, 3_000], domain)
+    >>> queries = threshold_functions(domain, "grade")
+    >>> chosen = small_database(data, queries, epsilon=1.0, size=20, beta=1e-6)
+    >>> chosen.size, chosen.candidates
+    (20, 10626)
+    >>> round(chosen.radius, 3), round(chosen.selection_bound, 4)  # what sampling and choice may cost
+    (0.062, 0.0046)
+    >>> abs(chosen.evaluate(queries[3]) - 0.7) <= chosen.error_bound
+    True
+    """
+    noise, beta = checked_noise(noise), checked_real("beta", beta, above=0.0, below=1.0)
+    budget = Budget(epsilon)
+    check_types(data, budget, None)
+    domain, n = data.domain, data.n
+    bound = _bound_class(queries, domain)
+    if candidates is not None:
+        candidates = checked_integer("candidates", candidates, at_least=1, at_most=MAX_CANDIDATES)
+    rows = _rows(domain.size, len(bound), n, epsilon, alpha, size, beta, sampled=candidates is not None)
+    scoring = Scoring.of(bound, n, rows)
+    if candidates is None:
+        number, radius = _number(domain.size, rows), multiset_radius(rows, domain.size, len(bound))
+        radius = 0.0 if rows == n else radius
+        blocks = partial(multiset_blocks, domain.size, rows, scoring.block)
+    else:
+        number, radius = candidates, None
+        blocks = partial(_sampled_blocks, domain.size, rows, candidates, seed, scoring.block)
+        next(blocks())  # a bad seed is found before anything is spent
+    engine = _engine(mechanism)(epsilon, scoring.sensitivity)
+
+    def private() -> int:
+        exact = data.exact_counts_many(bound)
+        return engine.select(np.concatenate([scoring.scores(exact, block) for block in blocks()]), noise)
+
+    chosen = released(data, budget, noise, private)
+    lost = engine.radius(number, beta) * scoring.unit
+    counts = _candidate(blocks(), chosen)
+    return SmallDatabase(domain, counts, radius, lost, beta, number, is_private(noise))
+
+
+def _bound_class(queries: Sequence[Expression | Query], domain: Domain) -> list[Query]:
+    """Return the queries bound to the domain; one or more, and few enough for a dense matrix."""
+    given: object = queries
+    listed: list[object] = list(given) if isinstance(given, Sequence) else []
+    valid = [query for query in listed if isinstance(query, (Expression, Query))]
+    if not valid or len(valid) < len(listed):
+        raise InvalidParameterError(
+            "queries must be a sequence of one or more queries, got other things; write [where(...), ...]."
+        )
+    if len(listed) * domain.size > MAX_WEIGHTS:
+        raise TooLargeError(
+            f"queries times cells must be at most 2^{math.log2(MAX_WEIGHTS):.0f}, got {len(listed):,} times "
+            f"{domain.size:,}; ask fewer, or project the domain."
+        )
+    return [query.bind(domain) for query in valid]
+
+
+def _rows(
+    cells: int,
+    queries: int,
+    n: int,
+    epsilon: float,
+    alpha: float | None,
+    size: int | None,
+    beta: float,
+    *,
+    sampled: bool,
+) -> int:
+    """Return m: as asked for, for a radius of alpha, or the best for the bound."""
+    if alpha is not None and size is not None:
+        raise InvalidParameterError(
+            f"size must be None if alpha is given, got size={size}, alpha={alpha}; give one of them."
+        )
+    if size is not None:
+        return checked_integer("size", size, at_least=1, at_most=n)
+    if alpha is not None:
+        return min(n, multiset_rows(alpha, cells, queries))
+    if sampled:
+        return best_net(lambda rows: multiset_radius(rows, cells, queries), cells, n, epsilon, beta)[0]
+    best, least = 1, math.inf
+    for rows in range(1, n + 1):
+        chosen = net_error(0.0, rows, cells, n, epsilon, beta)
+        if chosen >= least or math.comb(cells + rows - 1, rows) > QUICK_CANDIDATES:
+            break
+        error = chosen + (0.0 if rows == n else multiset_radius(rows, cells, queries))
+        best, least = (rows, error) if error < least else (best, least)
+    return best
+
+
+def _number(cells: int, rows: int) -> int:
+    """Return the number of candidates, refused beyond what is enumerated."""
+    number = math.comb(cells + rows - 1, rows) if log_multisets(cells, rows) < 40 else math.inf
+    if number > MAX_CANDIDATES:
+        raise TooLargeError(
+            f"size must give at most 2^{math.log2(MAX_CANDIDATES):.0f} candidates, got "
+            f"2^{log_multisets(cells, rows) / math.log(2):.1f}, multisets of {rows} over {cells} cells; "
+            "take fewer, candidates= for a public sample, or threshold_database."
+        )
+    return int(number)
+
+
+def _sampled_blocks(cells: int, rows: int, candidates: int, seed: int, most: int) -> Iterator[Ints]:
+    """Yield uniform multisets: multinomials whose probabilities are uniform on the simplex."""
+    generator, most = public_generator(seed), max(1, min(most, BLOCK // cells))
+    for start in range(0, candidates, most):
+        shares = generator.dirichlet(np.ones(cells), min(most, candidates - start))
+        yield generator.multinomial(rows, shares).T
+
+
+def _candidate(blocks: Iterator[Ints], index: int) -> Ints:
+    """Return one column of all blocks."""
+    for block in blocks:
+        if index < block.shape[1]:
+            return np.asarray(block[:, index])
+        index -= block.shape[1]
+    raise InternalError("the chosen candidate must be one of those scored.")
+
+
+def _engine(mechanism: object) -> type[ExponentialMechanism] | type[NoisyMax]:
+    """Return the mechanism of this name."""
+    engines: dict[object, type[ExponentialMechanism] | type[NoisyMax]]
+    engines = {"exponential": ExponentialMechanism, "noisy max": NoisyMax}
+    if not isinstance(mechanism, str) or mechanism not in engines:
+        raise InvalidParameterError(
+            f"mechanism must be 'exponential' or 'noisy max', got mechanism={mechanism!r:.60}."
+        )
+    return engines[mechanism]

@@ -1,0 +1,371 @@
+"""SmallDB: exact scores, honest bounds, its choice by the right law, and the line without enumeration."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import onlineic as ic
+from onlineic import bounds
+from onlineic._multisets import multisets
+from onlineic.errors import InvalidParameterError, InvalidQueryError, SessionSealedError, TooLargeError
+from onlineic.evaluate import exact_values
+from onlineic.hypothesis import Believed, Hypothesis
+from onlineic.mechanisms import ExponentialMechanism
+from onlineic.noise import SimulatedNoise
+from onlineic.offline import small_database as module
+from onlineic.offline.cdf import threshold_functions
+from onlineic.offline.paths import count_paths, path_of_rank, strip_width
+from onlineic.offline.small_database import Scoring, small_database
+from onlineic.offline.threshold_database import threshold_database
+from onlineic.partitions import one_way
+from onlineic.testing import ScriptedNoise
+
+DOMAIN = ic.Domain.of(a=range(3), b=["x", "y"])
+DATA = ic.PrivateData(np.array([900, 40, 0, 60, 700, 300]), DOMAIN)
+CLASS = [ic.where(a=a, b=b) for a in range(3) for b in ("x", "y")]
+MIXED = [ic.where(a=1), ic.dense([0.0, 0.25, 0.5, 1.0, 0.75, 0.125]), ~ic.where(b="y"), ic.dense([0.5] * 6)]
+LINE = ic.Domain.of(d=range(8))
+ON_LINE = ic.PrivateData(np.array([50, 0, 0, 400, 30, 20, 0, 500]), LINE)
+
+
+def law_of(choose, draws):
+    """Return how often each database was chosen, as {counts: times}."""
+    found = {}
+    for seed in range(draws):
+        key = tuple(choose(SimulatedNoise(seed)).counts.ravel().tolist())
+        found[key] = found.get(key, 0) + 1
+    return found
+
+
+def chi_square(found, law):
+    """Return the p-value of counts {counts: times} against a law {counts: probability}, rare ones pooled."""
+    draws = sum(found.values())
+    assert set(found) <= set(law)
+    ordered = sorted(law, key=law.get)
+    observed, expected = [0.0], [0.0]
+    for key in ordered:
+        observed[-1] += found.get(key, 0)
+        expected[-1] += draws * law[key]
+        if expected[-1] >= 10:
+            observed.append(0.0)
+            expected.append(0.0)
+    observed[-2:] = [observed[-2] + observed[-1]]
+    expected[-2:] = [expected[-2] + expected[-1]]
+    return stats.chisquare(observed, expected).pvalue
+
+
+# ------------------------------------ scores and settings
+def test_scores_are_the_worst_error_exactly():
+    queries = [query.bind(DOMAIN) for query in MIXED]
+    scoring = Scoring.of(queries, DATA.n, 4)
+    candidates = multisets(6, 4).astype(np.int64)
+    scores = scoring.scores(DATA.exact_counts_many(queries), candidates)
+    values = exact_values(DATA, queries)
+
+    for index in range(0, candidates.shape[1], 17):
+        held = ic.PrivateData(candidates[:, index], DOMAIN)
+        worst = np.abs(exact_values(held, queries) - values).max()
+        assert worst == pytest.approx(-scores[index] * scoring.unit, abs=1e-15)
+    assert Fraction(1, 2000 * 4 * 8) == Fraction(scoring.unit).limit_denominator(10**6)
+
+
+def test_the_noise_is_made_for_m_times_the_widest_query():
+    noise = ScriptedNoise([0] * math.comb(6 + 3 - 1, 3))
+    small_database(DATA, MIXED, 0.5, size=3, mechanism="noisy max", noise=noise)
+
+    # 2 sensitivity/epsilon, sensitivity = 3 records times weights up to 1 = 8 eighths
+    assert [("geometric", Fraction(2 * 3 * 8 * 2), 56)] == noise.scales
+
+
+def test_without_noise_the_best_database_is_chosen():
+    queries = [query.bind(DOMAIN) for query in CLASS]
+    chosen = small_database(
+        DATA, CLASS, 1.0, size=5, mechanism="noisy max", noise=ScriptedNoise([0] * math.comb(10, 5))
+    )
+    scores = Scoring.of(queries, DATA.n, 5).scores(
+        DATA.exact_counts_many(queries), multisets(6, 5).astype(np.int64)
+    )
+
+    assert 5 == chosen.size
+    worst = np.abs(chosen.evaluate_many(queries) - exact_values(DATA, queries)).max()
+    assert worst == pytest.approx(-scores.max() / (5 * 2000))
+    assert worst <= chosen.radius
+
+
+@pytest.mark.parametrize("most", [1, 7, 10**6])
+def test_the_choice_does_not_depend_on_the_size_of_blocks(monkeypatch, most):
+    expected = small_database(DATA, CLASS, 1.0, size=4, noise=SimulatedNoise(3)).counts
+    monkeypatch.setattr(module, "BLOCK", most)
+
+    assert np.array_equal(expected, small_database(DATA, CLASS, 1.0, size=4, noise=SimulatedNoise(3)).counts)
+
+
+def test_the_size_follows_alpha_or_is_the_best_within_reach():
+    by_alpha = small_database(DATA, CLASS, 1.0, alpha=0.2, noise=SimulatedNoise(0))
+    free = small_database(DATA, CLASS, 1.0, noise=SimulatedNoise(0))
+
+    assert (math.ceil(6 / 0.8), by_alpha.size) == (8, bounds.multiset_rows(0.2, 6, 6))
+    assert by_alpha.radius <= 0.2
+    assert math.comb(5 + free.size, 5) <= module.QUICK_CANDIDATES
+    reachable = [m for m in range(1, 40) if math.comb(5 + m, 5) <= module.QUICK_CANDIDATES]
+    best = min(bounds.net_error(bounds.multiset_radius(m, 6, 6), m, 6, 2000, 1.0) for m in reachable)
+    assert free.error_bound == pytest.approx(best, rel=0.01)
+
+
+def test_as_many_records_as_the_data_are_an_exact_net():
+    few = ic.PrivateData(np.array([1, 0, 0, 2, 0, 1]), DOMAIN)
+
+    assert 0.0 == small_database(few, CLASS, 1.0, size=4, noise=SimulatedNoise(0)).radius
+
+
+# ------------------------------------ bounds
+def test_the_bound_is_the_nets_and_the_choices():
+    chosen = small_database(DATA, CLASS, 1.0, size=10, noise=SimulatedNoise(0))
+    printed = bounds.net_error(chosen.radius, 10, 6, DATA.n, 1.0)
+
+    assert chosen.error_bound == chosen.radius + chosen.selection_bound
+    assert printed - 1e-3 < chosen.error_bound <= printed
+    noisy = small_database(DATA, CLASS, 1.0, size=10, mechanism="noisy max", noise=SimulatedNoise(0))
+    saved = chosen.selection_bound - noisy.selection_bound
+    assert saved == pytest.approx(2 * math.log(2) / DATA.n, rel=0.1)
+
+
+@pytest.mark.parametrize("mechanism", ["exponential", "noisy max"])
+def test_errors_keep_the_bound(mechanism):
+    queries = [query.bind(DOMAIN) for query in CLASS]
+    truths = exact_values(DATA, queries)
+    for seed in range(40):
+        chosen = small_database(
+            DATA, queries, 0.2, size=8, beta=1e-6, mechanism=mechanism, noise=SimulatedNoise(seed)
+        )
+        assert np.abs(chosen.evaluate_many(queries) - truths).max() <= chosen.error_bound
+
+
+def test_a_size_without_the_logarithm_needs_far_more_candidates_for_the_same_radius():
+    """m = |Q|/alpha^2 as a published program has it: 96 records for 29, and then it cannot be enumerated."""
+    alpha, queries = 0.25, len(CLASS)
+    right, mutant = bounds.small_database_size(alpha, queries), math.ceil(queries / alpha**2)
+    assert (28, 96) == (right, mutant)
+    chosen = small_database(DATA, CLASS, 1.0, size=right, noise=SimulatedNoise(0))
+    assert 237_336 == chosen.candidates
+
+    with pytest.raises(TooLargeError, match=r"2\^26.2, multisets of 96"):
+        small_database(DATA, CLASS, 1.0, size=mutant)
+
+
+# ------------------------------------ laws
+@pytest.mark.statistical
+def test_databases_are_drawn_by_the_exponential_mechanism():
+    data = ic.PrivateData(np.array([7, 1, 2]), ic.Domain.of(a=range(3)))
+    queries = threshold_functions(data.domain, "a")
+    found = law_of(lambda noise: small_database(data, queries, 1.0, size=3, noise=noise), 4000)
+    candidates = multisets(3, 3).astype(np.int64)
+    scoring = Scoring.of(queries, 10, 3)
+    scores = scoring.scores(np.array([7, 8]), candidates)
+
+    def law(epsilon):
+        masses = ExponentialMechanism(epsilon, 3).probabilities(scores)
+        return {tuple(y): mass for y, mass in zip(candidates.T.tolist(), masses.tolist(), strict=True)}
+
+    assert chi_square(found, law(1.0)) > 1e-9
+    assert chi_square(found, law(2.0)) < 1e-9  # the noise of monotone scores
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("epsilon", [0.4, 2.0])
+def test_databases_on_a_line_are_drawn_by_the_law_that_enumeration_gives(epsilon):
+    data = ic.PrivateData(np.array([7, 0, 1, 2]), ic.Domain.of(a=range(4)))
+    found = law_of(lambda noise: threshold_database(data, "a", epsilon, size=3, noise=noise), 3000)
+    below, candidates = np.array([7, 7, 8]), multisets(4, 3).T.astype(np.int64)
+    gaps = np.abs(3 * below - 10 * np.cumsum(candidates, axis=1)[:, :-1]).max(axis=1)
+    levels = -(-gaps // 3)
+
+    def law(weights):
+        return {
+            tuple(y): w / weights.sum() for y, w in zip(candidates.tolist(), weights.tolist(), strict=True)
+        }
+
+    assert chi_square(found, law(np.exp(-epsilon * levels / 2))) > 1e-9
+    # mutant: a level drawn without its multiplicity
+    alone = np.exp(-epsilon * levels / 2) / np.bincount(levels)[levels]
+    assert chi_square(found, law(alone)) < 1e-9
+
+
+def test_paths_are_counted_and_numbered_as_in_the_enumeration():
+    rng = np.random.default_rng(0)
+    for _ in range(120):
+        cells, rows, n = int(rng.integers(2, 6)), int(rng.integers(1, 7)), int(rng.integers(1, 25))
+        below = np.cumsum(rng.multinomial(n, rng.dirichlet(np.full(cells, 0.5))))[:-1]
+        paths = np.cumsum(multisets(cells, rows).T.astype(np.int64), axis=1)
+        levels = -(-np.abs(rows * below - n * paths[:, :-1]).max(axis=1) // rows)
+        top = int(rng.integers(0, n + 1))
+        width = strip_width(n, rows, top)
+
+        counted = count_paths(below, n, rows, np.arange(-1, top + 1), width)
+        assert [int((levels <= level).sum()) for level in range(-1, top + 1)] == counted
+        for low, high in [*itertools.pairwise(range(-1, top + 1)), (top, n)]:
+            members = {tuple(path) for path in paths[(low < levels) & (levels <= high)].tolist()}
+            drawn = [
+                tuple(path_of_rank(below, n, rows, low, high, strip_width(n, rows, high), rank).tolist())
+                for rank in range(len(members))
+            ]
+            assert len(members) == len(set(drawn))
+            assert members == set(drawn)
+
+
+def test_numbers_of_many_limbs_are_counted_exactly():
+    below = np.arange(1, 200) * 5
+    total = math.comb(199 + 60, 60)
+
+    assert 2**180 < total
+    assert [0, total] == count_paths(below, 1000, 60, np.array([-1, 1000]), strip_width(1000, 60, 1000))
+
+
+# ------------------------------------ on a line
+def test_one_of_10_to_the_30_databases_on_a_line_is_chosen_within_the_bound():
+    domain = ic.Domain.of(d=range(256))
+    rng = np.random.default_rng(1)
+    counts = rng.multinomial(10_000, rng.dirichlet(np.full(256, 0.3)))
+    data = ic.PrivateData(counts, domain)
+    truth = np.cumsum(counts) / 10_000
+    for seed in range(5):
+        chosen = threshold_database(data, "d", 1.0, size=20, beta=1e-6, noise=SimulatedNoise(seed))
+        error = np.abs(np.cumsum(chosen.counts) / 20 - truth).max()
+
+        assert math.comb(255 + 20, 20) == chosen.candidates > 10**29
+        assert error <= chosen.error_bound < 0.05
+    free = threshold_database(data, "d", 1.0, noise=SimulatedNoise(0))
+    assert (34, 0.0359) == (free.size, round(free.error_bound, 4))
+
+
+def test_the_bound_on_a_line_is_that_of_the_quantile_net():
+    chosen = threshold_database(ON_LINE, "d", 1.0, size=5, noise=SimulatedNoise(0))
+
+    assert chosen.radius == 0.1 == bounds.threshold_radius(5)
+    assert chosen.error_bound == pytest.approx(bounds.net_error(0.1, 5, 8, 1000, 1.0), abs=1e-3)
+    assert 8 == threshold_database(ON_LINE, "d", 1.0, alpha=1 / 16, noise=SimulatedNoise(0)).size
+    assert (
+        0.0
+        == threshold_database(
+            ic.PrivateData(np.array([2, 0, 1]), ic.Domain.of(d=range(3))), "d", 1.0, size=3
+        ).radius
+    )
+
+
+def test_an_attribute_of_a_larger_table_is_answered_over_its_own_domain():
+    chosen = threshold_database(DATA, "a", 5.0, noise=SimulatedNoise(0))
+    queries = threshold_functions(chosen.domain, "a")
+    truths = np.cumsum(DATA.exact_counts(one_way(DOMAIN, 0)))[:-1] / DATA.n
+
+    assert chosen.domain == DOMAIN.project("a")
+    assert np.abs(chosen.evaluate_many(queries) - truths).max() <= chosen.error_bound
+
+
+# ------------------------------------ a public sample of candidates
+def test_a_public_sample_is_no_net_and_says_so():
+    domain = ic.Domain.of(a=range(64))
+    data = ic.PrivateData(np.arange(64) * 10, domain)
+    queries = threshold_functions(domain, "a")
+    chosen = small_database(data, queries, 1.0, size=20, candidates=500, seed=7, noise=SimulatedNoise(0))
+
+    assert (None, None, 500) == (chosen.radius, chosen.error_bound, chosen.candidates)
+    assert "no bound" in repr(chosen)
+    again = small_database(data, queries, 1.0, size=20, candidates=500, seed=7, noise=SimulatedNoise(0))
+    assert np.array_equal(chosen.counts, again.counts)
+    # its one promise, against the best of the sample
+    scoring = Scoring.of(queries, data.n, 20)
+    block = np.concatenate(list(module._sampled_blocks(64, 20, 500, 7, scoring.block)), axis=1)
+    scores = scoring.scores(data.exact_counts_many(queries), block)
+    worst = np.abs(chosen.evaluate_many(queries) - exact_values(data, queries)).max()
+    assert worst <= -scores.max() * scoring.unit + chosen.selection_bound
+
+
+def test_the_sample_is_uniform_over_multisets():
+    drawn = np.concatenate(list(module._sampled_blocks(3, 2, 6000, 1, 1000)), axis=1)
+    kinds, times = np.unique(drawn, axis=1, return_counts=True)
+
+    assert 6 == kinds.shape[1]
+    assert stats.chisquare(times).pvalue > 1e-9
+
+
+# ------------------------------------ a hypothesis
+def test_a_small_database_is_a_hypothesis():
+    chosen = small_database(DATA, CLASS, 1.0, size=7, noise=SimulatedNoise(0))
+    queries = [query.bind(DOMAIN) for query in MIXED]
+
+    assert isinstance(chosen, Hypothesis)
+    assert isinstance(chosen, Believed)
+    for query, value in zip(queries, chosen.evaluate_many(queries), strict=True):
+        weights = query.weights() / 2**query.grid_bits
+        assert value == chosen.evaluate(query) == pytest.approx(float((weights * chosen.counts).sum()) / 7)
+    assert np.array_equal(chosen.counts.sum(axis=1) / 7, chosen.blocks(one_way(DOMAIN, 0)))
+    assert chosen.supports(queries[0])
+    assert not chosen.supports(ic.where(d=1).bind(LINE))
+    with pytest.raises(ValueError, match="read-only"):
+        chosen.counts[0, 0] = 1
+
+
+# ------------------------------------ privacy of the frame
+@pytest.mark.parametrize(
+    "release",
+    [
+        lambda data, noise: small_database(data, CLASS, 0.5, size=3, noise=noise),
+        lambda data, noise: threshold_database(data, "a", 0.5, size=3, noise=noise),
+    ],
+    ids=["enumerated", "line"],
+)
+def test_the_budget_is_charged_and_simulated_noise_is_stamped(release):
+    data = ic.PrivateData(np.array([9, 1, 0, 6, 7, 3]), DOMAIN)
+    simulated = release(data, SimulatedNoise(0))
+    assert (False, []) == (simulated.private, data.opened)
+    assert "NOT PRIVATE" in repr(simulated)
+    private = release(data, None)
+
+    assert (True, [ic.Budget(0.5)]) == (private.private, data.opened)
+    assert "NOT PRIVATE" not in repr(private)
+    with pytest.raises(SessionSealedError, match="interrupted"):
+        release(data, ScriptedNoise([]))
+
+
+BAD = [
+    (lambda data: small_database(data, [], 1.0), InvalidParameterError, "queries"),
+    (lambda data: small_database(data, ic.where(a=1), 1.0), InvalidParameterError, "queries"),
+    (lambda data: small_database(data, [ic.where(a=1), "a"], 1.0), InvalidParameterError, "queries"),
+    (lambda data: small_database(data, [ic.where(c=1)], 1.0), InvalidQueryError, "attribute"),
+    (lambda data: small_database(data, CLASS, 0.0), InvalidParameterError, "epsilon"),
+    (lambda data: small_database(data, CLASS, 1.0, beta=0.0), InvalidParameterError, "beta"),
+    (lambda data: small_database(data, CLASS, 1.0, size=0), InvalidParameterError, "size"),
+    (lambda data: small_database(data, CLASS, 1.0, size=2001), InvalidParameterError, "size"),
+    (lambda data: small_database(data, CLASS, 1.0, size=2, alpha=0.5), InvalidParameterError, "size"),
+    (lambda data: small_database(data, CLASS, 1.0, mechanism="gumbel"), InvalidParameterError, "mechanism"),
+    (lambda data: small_database(data, CLASS, 1.0, candidates=0), InvalidParameterError, "candidates"),
+    (lambda data: small_database(data, CLASS, 1.0, candidates=5, seed=-1), InvalidParameterError, "seed"),
+    (lambda data: small_database(data, CLASS, 1.0, noise="system"), InvalidParameterError, "noise"),
+    (lambda data: small_database(data, CLASS, 1.0, size=300), TooLargeError, "candidates"),
+    (lambda data: small_database(CLASS, CLASS, 1.0), InvalidParameterError, "data"),
+    (lambda data: threshold_database(data, "b", 1.0), InvalidQueryError, "ordered"),
+    (lambda data: threshold_database(data, "c", 1.0), InvalidQueryError, "attribute"),
+    (lambda data: threshold_database(data, "a", 1.0, size=5000), InvalidParameterError, "size"),
+    (lambda data: threshold_database(data, "a", 1.0, size=5, alpha=0.1), InvalidParameterError, "size"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "text"), BAD)
+def test_bad_arguments_cost_nothing(call, error, text):
+    data = ic.PrivateData(np.array([900, 40, 0, 60, 700, 300]), DOMAIN)
+    with pytest.raises(error, match=text):
+        call(data)
+
+    assert ([], 0) == (data.opened, data.reads)
+
+
+def test_what_would_take_too_long_is_refused_before_anything_is_spent():
+    data = ic.PrivateData(np.full(2**14, 100), ic.Domain.of(d=range(2**14)))
+    with pytest.raises(TooLargeError, match="private_cdf"):
+        threshold_database(data, "d", 0.1)
+
+    assert [] == data.opened
