@@ -108,7 +108,7 @@ def linear_programs_above(
     Notes
     -----
     No outcome but the indices depends on the data: exact arithmetic cannot fail on some data alone. Its
-    time can depend on them where the vertices are not listed (more than 5,000 possible bases).
+    time can depend on them where the vertices are not listed (more than 5,000 bases).
 
     References
     ----------

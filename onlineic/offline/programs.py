@@ -268,6 +268,7 @@ class LinearPrograms:
         prices = Polyhedron.of(
             tuple(tuple(-entry for entry in column) for column in zip(*self.matrix, strict=True)),
             tuple(-entry for entry in self.objective),
+            patient=True,  # one set serves all programs
         )
         if prices is None:
             raise InvalidParameterError(

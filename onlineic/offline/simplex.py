@@ -18,7 +18,7 @@ __all__ = ["Dictionary", "Polyhedron", "feasible", "maximum", "vertices"]
 
 Vector = Sequence[Fraction]
 
-MOST_BASES = 5_000  # where no more bases are possible, vertices are listed
+MOST_BASES = 5_000  # of a set whose vertices are listed
 
 
 @final
@@ -114,14 +114,18 @@ class Polyhedron:
     corners: tuple[tuple[list[int], int], ...] | None
 
     @classmethod
-    def of(cls, matrix: Sequence[Vector], bounds: Vector) -> "Polyhedron | None":
-        """Return the set, or None if it is empty."""
+    def of(cls, matrix: Sequence[Vector], bounds: Vector, *, patient: bool = False) -> "Polyhedron | None":
+        """Return the set, or None if it is empty.
+
+        Its vertices are listed where 5,000 bases or fewer are possible; with `patient`, are feasible: which
+        shows only after a walk over so many.
+        """
         start = feasible(matrix, bounds)
         if start is None:
             return None
-        few = math.comb(len(bounds) + len(start.free), len(bounds)) <= MOST_BASES
-        corners = tuple(map(_integers, vertices(start))) if few else None
-        return cls(tuple(matrix), bounds, start, corners)
+        few = patient or math.comb(len(bounds) + len(start.free), len(bounds)) <= MOST_BASES
+        points = vertices(start, MOST_BASES) if few else None
+        return cls(tuple(matrix), bounds, start, None if points is None else tuple(map(_integers, points)))
 
     def limits(self, objective: Vector) -> bool:
         """Return whether objective.x has a bound."""
@@ -199,8 +203,8 @@ def maximum(start: Dictionary, objective: Vector) -> Fraction | None:
     return None if optimal is None else Fraction(optimal.rows[-1][-1], optimal.scale * unit)
 
 
-def vertices(start: Dictionary) -> tuple[tuple[Fraction, ...], ...]:
-    """Return every vertex, by a walk over the feasible bases: comb(rows + columns, columns) or fewer."""
+def vertices(start: Dictionary, most: int) -> tuple[tuple[Fraction, ...], ...] | None:
+    """Return every vertex, by a walk over the feasible bases; None if there are more than `most` of these."""
     seen, waiting = {frozenset(start.basic)}, [start]
     points = {start.point()}
     while waiting:
@@ -208,10 +212,13 @@ def vertices(start: Dictionary) -> tuple[tuple[Fraction, ...], ...]:
         for column, entering in enumerate(here.free):
             for row in here.leaving(column):  # all ties: at a degenerate vertex one alone may lead nowhere
                 basis = frozenset(here.basic) - {here.basic[row]} | {entering}
-                if basis not in seen:
-                    seen.add(basis)
-                    waiting.append(here.pivoted(row, column))
-                    points.add(waiting[-1].point())
+                if basis in seen:
+                    continue
+                if len(seen) >= most:
+                    return None
+                seen.add(basis)
+                waiting.append(here.pivoted(row, column))
+                points.add(waiting[-1].point())
     return tuple(sorted(points))
 
 

@@ -63,9 +63,10 @@ def test_optima_of_random_programs_are_those_of_scipy(path):
 def test_every_listed_vertex_is_feasible_and_all_are_listed():
     """The cube cut by its diagonal: 6 corners left of it, 3 of them on it, where bases tie."""
     plans = feasible([exact(row) for row in [*np.eye(3, dtype=int), [1, 1, 1]]], exact([1, 1, 1, 2]))
-    found = vertices(plans)
+    found = vertices(plans, 100)
 
     assert [x for x in itertools.product((0, 1), repeat=3) if sum(x) <= 2] == list(found)
+    assert vertices(plans, 6) is None  # more bases than that
 
 
 def test_simplex_ends_where_steepest_entries_alone_would_cycle():
@@ -174,6 +175,24 @@ def test_private_capacity_moves_the_optimum_by_the_dearest_price():
 
     assert (Fraction(3, 10),) == programs.sensitivities  # y = (1, 2, 0)
     assert [0, Fraction(1, 5), Fraction(3, 10)] == values
+
+
+def test_twenty_private_capacities_without_slack_have_few_prices():
+    """comb(42, 20) bases are possible and some hundred feasible: a list of vertices is tried, and enough."""
+    services = 20
+    generator = np.random.default_rng(3)
+    programs = LinearPrograms(
+        matrix=[*np.eye(services, dtype=int), *generator.integers(1, 9, (2, services))],
+        right_hand_sides=[[0] * services + [budget, budget] for budget in (1, 2)],
+        lower=[0] * (services + 2),
+        upper=[1] * services + [0, 0],
+        n=1000,
+        objective=generator.integers(1, 9, services),
+    )
+    value = programs.optima([1000] * services + [0, 0])
+
+    assert all(bound > 0 for bound in programs.sensitivities)
+    assert value[0] < value[1]
 
 
 def test_constant_optimum_has_sensitivity_0_and_a_public_score():
