@@ -74,7 +74,12 @@ class Construction:
         InvalidQueryError, DomainMismatchError
             If a query cannot be bound to the domain.
         """
-        return self.hypothesis.evaluate_many(bound(queries, self.hypothesis.domain))
+        asked = bound(queries, self.hypothesis.domain)
+        values = self.hypothesis.evaluate_many(asked)
+        for place, query in enumerate(asked):
+            if query.constant is not None:  # known; a hypothesis need not have mass 1
+                values[place] = query.constant / (1 << query.grid_bits)
+        return values
 
     def __repr__(self) -> str:
         ended = "stopped" if self.stopped else "ended"
@@ -89,7 +94,10 @@ class Construction:
 @final
 @attrs.frozen(eq=False)
 class Workload:
-    """The distinct queries of a class on one common grid; a query and its complement count once.
+    """The distinct queries of a class on one common grid.
+
+    A query and its complement are two: f(D) + (1 - f)(D) is 1 for distributions, but need not be for signed
+    weights or the median of many databases.
 
     Attributes
     ----------
@@ -120,7 +128,7 @@ class Workload:
             If a query cannot be bound, or all are constant.
         """
         asked = bound(queries, domain, session_grid_bits(n))
-        distinct = tuple({query.key: query for query in asked if query.constant is None}.values())
+        distinct = tuple(dict.fromkeys(query for query in asked if query.constant is None))
         if not distinct:
             raise InvalidQueryError(
                 "queries must hold one or more that are not constant, got none; name some."

@@ -49,7 +49,7 @@ def iterative_construction(
     ----------
     data : PrivateData
     queries : iterable of Expression, Query or arrays of weights
-        The class, public; copies, complements and constants cost nothing.
+        The class, public; copies and constants cost nothing.
     budget : Budget
     update : UpdateRule, optional
         Any rule; None: `MultiplicativeWeights` of this variant. A rule without T(alpha) needs `rounds`, and
@@ -101,6 +101,10 @@ def iterative_construction(
     beta = checked_real("beta", beta, at_least=1e-100, below=1.0)
     if variant not in ("tight", "book"):
         raise InvalidParameterError(f"variant must be 'tight' or 'book', got variant={variant!r}.")
+    if distinguisher not in (None, "noisy max", "exponential"):
+        raise InvalidParameterError(
+            f"distinguisher must be 'noisy max' or 'exponential', got distinguisher={distinguisher!r}."
+        )
     if alpha is not None:
         alpha = checked_real("alpha", alpha, above=0.0, at_most=LARGEST_ALPHA)
     if rounds is not None:

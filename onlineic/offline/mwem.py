@@ -53,7 +53,7 @@ def mwem(
     ----------
     data : PrivateData
     queries : iterable of Expression, Query or arrays of weights
-        The workload, public; copies, complements and constants cost nothing.
+        The workload, public; copies and constants cost nothing.
     budget : Budget
     rounds : int, optional
         R; None: `default_rounds`.

@@ -124,10 +124,6 @@ def paid_rounds(
         If a parameter is outside its range, or the noise leaves the range of the samplers.
     """
     rounds = checked_integer("rounds", rounds, at_least=1)
-    if distinguisher not in (None, "noisy max", "exponential"):
-        raise InvalidParameterError(
-            f"distinguisher must be 'noisy max' or 'exponential', got distinguisher={distinguisher!r}."
-        )
     if composition != "basic" and budget.pure:
         raise InvalidParameterError(f"delta must be > 0 for {composition} composition, got delta=0.")
     exponential = distinguisher == "exponential" or (distinguisher is None and composition == "zcdp")
