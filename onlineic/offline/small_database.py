@@ -1,8 +1,8 @@
 """SmallDB and the net mechanism: one small database, chosen privately, that answers a whole class of queries.
 
-A theorem rather than a tool: the number of candidates grows as |X|^m, so |X| = 8 cells is much already, and
-noisy tables or a session beat the bound wherever the bound says something. For threshold functions the choice
-can be made without enumeration, see `onlineic.offline.threshold_database`.
+A theorem rather than a tool: it shows that exponentially many queries can be answered, at a cost that grows
+as |X|^m. Over as few cells as can be enumerated, one noisy count a cell errs less at every n. For threshold
+functions the choice can be made without enumeration, see `onlineic.offline.threshold_database`.
 """
 
 import math
@@ -117,7 +117,7 @@ def small_database(
     Parameters
     ----------
     data : PrivateData
-        Over few cells: |X| = 4 up to m = 300, 8 up to 26, 16 up to 10.
+        Over few cells: |X| = 4 up to m = 291, 8 up to 25, 16 up to 10.
     queries : sequence of expressions or queries, one or more
         The class Q, public.
     epsilon : float, in (0, 20]

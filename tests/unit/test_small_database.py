@@ -116,6 +116,13 @@ def test_the_size_follows_alpha_or_is_the_best_within_reach():
     assert free.error_bound == pytest.approx(best, rel=0.01)
 
 
+@pytest.mark.parametrize(("cells", "rows"), [(4, 291), (8, 25), (16, 10)])
+def test_what_can_be_enumerated(cells, rows):
+    assert module._number(cells, rows) <= module.MAX_CANDIDATES
+    with pytest.raises(TooLargeError, match="candidates"):
+        module._number(cells, rows + 1)
+
+
 def test_as_many_records_as_the_data_are_an_exact_net():
     few = ic.PrivateData(np.array([1, 0, 0, 2, 0, 1]), DOMAIN)
 
