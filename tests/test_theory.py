@@ -59,7 +59,7 @@ def test_test_of_the_theory_exists(name):
 
 def test_every_code_line_is_followed_by_a_test_and_names_are_many():
     """A section that names code names a test, but in the list of what is only measured."""
-    proved = THEORY.split("## 10.")[0]
+    proved = THEORY.split("## 10.")[0] + THEORY.split("## 12.")[1]
     paragraphs = [part for part in re.split(r"\n\n", proved) if "\nCode:" in part]
 
     assert [] == [part[:60] for part in paragraphs if "Test:" not in part]

@@ -159,3 +159,22 @@ def test_a_set_halved_to_the_end_holds_less_than_one_database():
 
     assert all(after <= before / 2 for before, after in itertools.pairwise(sizes) if after < before)
     assert sizes[-1] >= 1
+
+
+def test_the_offline_perceptron_has_four_roots_of_four_and_beta_inside_the_logarithm():
+    """5.12: alpha = 4 sqrt4 (4|X| p2 ln(1/delta))^(1/4) sqrt(ln(8|Q||X| p2/(alpha^2 beta))/(n epsilon))."""
+    size, p2, queries, n, epsilon, delta, beta = 256, 0.1, 50, 10**6, 1.0, 1e-6, 0.05
+    alpha = bounds.offline_ic_accuracy(
+        lambda alpha: bounds.perceptron_book_bound(size, alpha, p2),
+        queries=queries,
+        n=n,
+        epsilon=epsilon,
+        delta=delta,
+        beta=beta,
+        composition="advanced",
+    ).alpha
+    root = (4 * size * p2 * math.log(1 / delta)) ** 0.25
+    logs = math.log(8 * queries * size * p2 / (alpha**2 * beta))
+
+    assert alpha == pytest.approx(4 * math.sqrt(4) * root * math.sqrt(logs / (n * epsilon)), rel=1e-6)
+    assert alpha > 1.4 * 4 * 4**0.25 * root * math.sqrt(logs / (n * epsilon))
