@@ -110,6 +110,9 @@ def linear_programs_above(
     No outcome but the indices depends on the data: exact arithmetic cannot fail on some data alone. Its
     time can depend on them where the vertices are not listed (more than 5,000 bases).
 
+    Where few columns are private, or a record can move all of them at once and prices are high, noisy column
+    means cost less, and every program can be solved from them in public, by any solver.
+
     References
     ----------
     Dwork & Roth (2014), Algorithm 2, as `Sparse` with allocation "optimal"; `radii` are (a + 1) sensitivity,
