@@ -21,6 +21,7 @@ from onlineic.queries import Measurement as Measurement
 from onlineic.session import OnlineIC as OnlineIC
 from onlineic.transcript import replay as replay
 from onlineic.updates import MaximumEntropy as MaximumEntropy
+from onlineic.updates import MeasuredWeights as MeasuredWeights
 from onlineic.updates import Median as Median
 from onlineic.updates import MultiplicativeWeights as MultiplicativeWeights
 from onlineic.updates import Perceptron as Perceptron

@@ -4,7 +4,8 @@ U, uniform on [0, 1), picks the index i with C_(i-1) <= U W < C_i, where C_i = w
 sum of all weights. One 64-bit word holds the first 64 bits of U; floats with a proven margin decide all but
 a fraction m 2^-42 of the words (m < 2^15), and interval arithmetic on the SAME bits, 64 more at a time,
 decides the rest. A fresh word for an undecided one would be biased: it is undecided because of its value.
-So the work depends on m, scale and counts, and on the exponents only in that fraction of draws.
+So without counts the work depends on m and the scale, and on the exponents only in that fraction of draws;
+with counts also on their lengths and on the exponents.
 
 The relative error of a float weight is below 2^-45:
 
@@ -55,7 +56,9 @@ def draw(
     noise : Noise
         Gives one word, and one more for each 64 bits that are needed to decide.
     counts : (m,) integers, >= 1, optional
-        How many candidates stand behind each index, of any size; public. One each by default.
+        How many candidates stand behind each index, of any size. One each by default. They may be PRIVATE,
+        and m with them (`threshold_database`): the law is exact for any, and no error tells them apart. Only
+        the time does.
     margin : float, at least 2^-43
         Larger values only send more draws to the exact path (tests).
     """

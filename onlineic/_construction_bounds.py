@@ -7,18 +7,15 @@ rule enters as `update_bound`, alpha -> T(alpha), real-valued and non-increasing
 """
 
 import math
-from collections.abc import Callable
 from typing import Literal, final
 
 import attrs
 
+from onlineic._certificates import LARGEST_ALPHA, LEAST_ALPHA, UpdateBound, least_feasible
 from onlineic._noise_bounds import records_for
 from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError, checked_integer, checked_real
 
 Composition = Literal["basic", "advanced"]
-UpdateBound = Callable[[float], float]
-
-LEAST_ALPHA, LARGEST_ALPHA = 1e-9, 1e6
 
 
 @final
@@ -135,19 +132,12 @@ def offline_ic_alpha(
         updates = max(1.0, update_bound(alpha / 2))
         return alpha >= offline_ic_error(updates, queries, n, epsilon, delta, beta, composition)
 
-    low, high = LEAST_ALPHA, LARGEST_ALPHA
-    if not feasible(high):
+    if not feasible(LARGEST_ALPHA):
         raise InfeasibleAccuracyError(
-            f"n must be large enough for some alpha < {high:g}, got n={n}, epsilon={epsilon}; raise either."
+            f"n must be large enough for some alpha < {LARGEST_ALPHA:g}, got n={n}, epsilon={epsilon}; "
+            "raise either."
         )
-    if feasible(low):
-        return low
-    for _ in range(200):
-        middle = math.sqrt(low * high)
-        if not low < middle < high:
-            break
-        low, high = (low, middle) if feasible(middle) else (middle, high)
-    return high
+    return LEAST_ALPHA if feasible(LEAST_ALPHA) else least_feasible(feasible, LEAST_ALPHA, LARGEST_ALPHA)
 
 
 def offline_ic_n(

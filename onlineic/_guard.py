@@ -24,19 +24,25 @@ def guarded(private: Callable[[], T], failed: Callable[[str, str], None], messag
     Raises
     ------
     SessionSealedError
-        For every `Exception`. Ctrl-C and the like pass on, without the frames that they came from.
+        For every `Exception` and every group of exceptions. Ctrl-C and the like pass on, without the frames
+        that they came from.
     """
     interrupt: BaseException | None = None
+    name = place = "?"
     try:
-        return private()
-    except BaseException as error:
-        name, place = type(error).__name__, place_of(error)
-        if not isinstance(error, Exception):
-            interrupt = error.with_traceback(None)
-            interrupt.__context__ = interrupt.__cause__ = None
-    # here, outside the handler and the private frame, so that nothing private is chained to what leaves
+        try:
+            return private()
+        except BaseException as error:
+            name, place = type(error).__name__, place_of(error)
+            if not isinstance(error, (Exception, BaseExceptionGroup)):  # a group holds its members' frames
+                interrupt = error
+    except BaseException as second:  # Ctrl-C in the handler above; no call here, so a third cannot come
+        interrupt = second
+    # here, outside the handlers and the private frame, so that nothing private is chained to what leaves
+    if interrupt is not None:
+        interrupt.__traceback__ = interrupt.__context__ = interrupt.__cause__ = None
     failed(name, place)
-    raise interrupt if interrupt is not None else SessionSealedError(message)
+    raise SessionSealedError(message) if interrupt is None or isinstance(interrupt, Exception) else interrupt
 
 
 def place_of(error: BaseException) -> str:

@@ -15,7 +15,7 @@ def multisets(cells: int, size: int) -> Ints:
 
     Column j is the j-th in lexicographic order: the first is all in the last cell, the last all in the first.
     """
-    kind = np.uint8 if size < 256 else np.uint16
+    kind = np.min_scalar_type(size)
     left = np.array([size], kind)
     columns: list[Ints] = []
     for _ in range(cells - 1):

@@ -87,7 +87,7 @@ def small_database_alpha(size: int, queries: int, n: int, epsilon: float, beta: 
     ----------
     Dwork & Roth (2014), Theorem 4.5; its proof needs the result to be at most 1.
     """
-    needed = 16 * _logs(size, queries) + 4 * math.log(1 / _beta(beta))
+    needed = 16 * _logs(size, queries) - 4 * math.log(_beta(beta))
     return float((needed / (_epsilon(epsilon) * _n(n))) ** (1 / 3))
 
 
@@ -105,7 +105,7 @@ def small_database_n(alpha: float, size: int, queries: int, epsilon: float, beta
     ----------
     Dwork & Roth (2014), Theorem 4.5.
     """
-    needed = 16 * _logs(size, queries) + 4 * math.log(1 / _beta(beta))
+    needed = 16 * _logs(size, queries) - 4 * math.log(_beta(beta))
     return records_for(needed / (_epsilon(epsilon) * _alpha(alpha) ** 3))
 
 
@@ -234,7 +234,7 @@ def least_net_n(radius: Radius, alpha: float, size: int, epsilon: float, beta: f
     Dwork & Roth (2014), Theorem 4.5 with the nets above.
     """
     alpha, epsilon = _alpha(alpha), _epsilon(epsilon)
-    spare, best, rows = math.log(1 / _beta(beta)), math.inf, 1
+    spare, best, rows = -math.log(_beta(beta)), math.inf, 1
     while rows <= LARGEST_ROWS:
         needed = 2 * (log_multisets(size, rows) + spare) / epsilon
         if needed / alpha >= best:
@@ -250,7 +250,7 @@ def least_net_n(radius: Radius, alpha: float, size: int, epsilon: float, beta: f
 
 
 def _net_error(radius: float, log_candidates: float, n: int, epsilon: float, beta: float) -> float:
-    return radius + 2 * (log_candidates + math.log(1 / _beta(beta))) / (_epsilon(epsilon) * _n(n))
+    return radius + 2 * (log_candidates - math.log(_beta(beta))) / (_epsilon(epsilon) * _n(n))
 
 
 def _logs(size: int, queries: int) -> float:

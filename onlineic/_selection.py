@@ -22,6 +22,8 @@ from onlineic.noise import Noise, scale_at_least
 
 __all__ = ["ExponentialMechanism", "NoisyMax", "exact_integers", "exponential_bound"]
 
+OUT_OF_REACH = 2**62  # more than 2^14 scales of noise, and more than the sampler can draw
+
 
 @final
 @attrs.frozen
@@ -112,7 +114,7 @@ class ExponentialMechanism:
         scale, others = float_up(self.scale), (candidates - best) / best
         if others * math.exp(-1 / scale) <= odds:
             return 0
-        radius = max(0, math.ceil(scale * math.log(others / odds)) - 3)
+        radius = max(0, math.ceil(scale * (math.log(others) - math.log(odds))) - 3)
         while others * math.exp(-(radius + 1) / scale) > odds:
             radius += 1
         return radius
@@ -161,8 +163,8 @@ class NoisyMax:
 
     def select(self, scores: Ints, noise: Noise) -> int:
         """Return the index chosen among (m,) int64 scores (PRIVATE), m >= 1."""
-        exact = _scores(scores)
-        return int(np.argmax(exact + noise.geometric(self.scale, exact.size)))
+        behind = np.minimum(_behind(scores), OUT_OF_REACH).astype(np.int64)  # score + noise could wrap
+        return int(np.argmax(noise.geometric(self.scale, behind.size) - behind))
 
     def radius(self, candidates: int, beta: float) -> int:
         """Return the least r with (m - 1) q^(r+1)/(1 + q) <= beta: the chosen score is >= OPT - r.
@@ -179,7 +181,7 @@ class NoisyMax:
         scale = float_up(self.scale)
         if others == 0 or others * geometric_difference_tail(1, scale) <= beta:
             return 0
-        guess = scale * (math.log(others / beta) - math.log1p(math.exp(-1 / scale))) - 1
+        guess = scale * (math.log(others) - math.log(beta) - math.log1p(math.exp(-1 / scale))) - 1
         radius = max(0, math.floor(guess) - 2)
         while others * geometric_difference_tail(radius + 1, scale) > beta:
             radius += 1

@@ -295,6 +295,10 @@ def canonical(
             if part[1] - part[0] < domain.shape[axes[0]]:
                 factors.append(Factor(axes, *part))
             continue
+        if not ((part >= 0.0) & (part <= 1.0)).all():  # highest and lowest multiply where none is negative
+            raise InvalidQueryError(
+                "query must have weights in [0, 1], got others; make conditions with weights(..)."
+            )
         if not part.any():
             return _constant(domain, complement, 0)
         if (part == 1.0).all():

@@ -6,7 +6,7 @@ import sys
 import onlineic
 
 PUBLIC = {
-    "Answer", "Budget", "Domain", "Histogram", "MaximumEntropy", "Measurement", "Median",
+    "Answer", "Budget", "Domain", "Histogram", "MaximumEntropy", "MeasuredWeights", "Measurement", "Median",
     "MultiplicativeWeights", "OnlineIC", "Perceptron", "PrivateData", "SessionStatistics", "UpdateRule",
     "at_least", "below", "between", "binned", "dense", "marginal", "one_of", "optional", "replay", "span",
     "weights", "where",

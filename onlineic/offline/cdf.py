@@ -190,8 +190,9 @@ def private_cdf(
     height = checked_integer("levels", height, at_least=1, at_most=MOST_LEVELS)
     groups = grouping(cells, height)
     # one record moves two blocks of every level by one: L1 sensitivity 2 h
-    laplace = LaplaceMechanism(epsilon, 2 * len(groups))
-    radius = _radius(cells, groups, laplace, beta, noise) / n * (1 + 2.0**-30)  # the sums are floats
+    laplace = LaplaceMechanism(budget.epsilon, 2 * len(groups))
+    # the sums are floats: fewer than 4 (cells + 32) roundings of fractions, and as many of noises
+    radius = _radius(cells, groups, laplace, beta, noise) / n * (1 + 2.0**-30) + (cells + 32) * 2.0**-50
 
     def private() -> list[Floats]:
         return _measured(data.exact_counts(partition)[:, None], groups, laplace, noise)

@@ -13,16 +13,15 @@ from onlineic.accounting import Budget
 from onlineic.data import PrivateData
 from onlineic.domain import Domain
 from onlineic.errors import InvalidQueryError
-from onlineic.expressions import Expression, dense
 from onlineic.hypothesis import Hypothesis
 from onlineic.noise import Noise
-from onlineic.offline.base import is_private, released
+from onlineic.offline.base import bound, is_private, released
 from onlineic.offline.rounds import Rounds
 from onlineic.partitions import Pairs, PartitionRule, pairs_of
 from onlineic.queries import Measurement, Partition, Query
 from onlineic.updates import UpdateRule
 
-__all__ = ["Construction", "Course", "Workload", "bound", "construct", "finished"]
+__all__ = ["Construction", "Course", "Workload", "construct", "finished"]
 
 Rule = UpdateRule[Any]
 
@@ -261,23 +260,6 @@ def finished(
         budget=budget,
         private=is_private(noise),
     )
-
-
-def bound(queries: Iterable[Any], domain: Domain, grid_bits: int | None = None) -> list[Query]:
-    """Return the queries bound to the domain: expressions, bound queries or arrays of weights."""
-    options = {} if grid_bits is None else {"grid_bits": grid_bits}
-    result = []
-    for query in queries:
-        if type(query) in (Expression, Query):
-            result.append(query.bind(domain, **options))
-        elif isinstance(query, np.ndarray):
-            result.append(dense(query).bind(domain, **options))
-        else:
-            raise InvalidQueryError(
-                "queries must hold data (where(...), a Query or an array of weights), "
-                f"got a {type(query).__name__}; write [where(attribute=condition), ..]."
-            )
-    return result
 
 
 def _table(data: PrivateData, plan: Rounds, table: Partition, noise: Noise, n: int) -> Measurement:

@@ -1,21 +1,21 @@
 """Which of many range queries are large, by sparse vector, and a number for those that are."""
 
 from collections.abc import Iterable
-from typing import Any, Literal, final
+from typing import Literal, final
 
 import attrs
 import numpy as np
 
 from onlineic._checks import check_types
 from onlineic._composition import float_down
+from onlineic._typing import Floats
 from onlineic.accounting import Budget
 from onlineic.data import PrivateData
-from onlineic.domain import Domain
-from onlineic.errors import InvalidParameterError, InvalidQueryError, checked_real
+from onlineic.errors import InvalidParameterError, checked_real
 from onlineic.expressions import Expression
 from onlineic.mechanisms import LaplaceMechanism
 from onlineic.noise import Noise
-from onlineic.offline.base import checked_noise, is_private, released
+from onlineic.offline.base import bound, checked_noise, is_private, released
 from onlineic.queries import Query
 from onlineic.sparse import Sparse
 
@@ -66,7 +66,7 @@ class LargeCounts:
 
 def range_queries(
     data: PrivateData,
-    queries: Iterable[Expression | Query],
+    queries: Iterable[Expression | Query | Floats],
     epsilon: float,
     *,
     threshold: int,
@@ -92,7 +92,7 @@ def range_queries(
     Parameters
     ----------
     data : PrivateData
-    queries : iterable of expressions or Query
+    queries : iterable of expressions, Query or arrays of weights
         Any 0/1 conditions, one or more, in the order of testing; fixed beforehand.
     epsilon : float, in (0, 20]
         Of everything together.
@@ -136,14 +136,16 @@ def range_queries(
     beta = checked_real("beta", beta, above=0.0, below=1.0)
     if divide not in ("hits", "cutoff"):
         raise InvalidParameterError(f"divide must be 'hits' or 'cutoff', got divide={divide!r:.60}.")
-    bound = _bound(queries, data.domain)
+    asked = bound(queries, data.domain, 0)  # no grid: fractional weights are refused
+    if not asked:
+        raise InvalidParameterError("queries must hold one or more queries, got none; ask one.")
     share = float_down(budget.epsilon_exact / 2)
     tests = Sparse(share, threshold, cutoff, allocation=allocation)
-    margin = tests.radius(len(bound), beta / 2)
+    margin = tests.radius(len(asked), beta / 2)
     LaplaceMechanism(share, tests.cutoff)  # the most hits can be drawn for
 
     def private() -> tuple[tuple[int, ...], list[int]]:
-        exact = data.exact_counts_many(bound)
+        exact = data.exact_counts_many(asked)
         hits = tests.select(exact, source)
         if not hits:
             return hits, []
@@ -153,35 +155,16 @@ def range_queries(
         return LaplaceMechanism(share, len(hits) if divide == "hits" else tests.cutoff)
 
     hits, numbers = released(data, budget, source, private)
-    counts: list[int | None] = [None] * len(bound)
+    counts: list[int | None] = [None] * len(asked)
     for place, number in zip(hits, numbers, strict=True):
         counts[place] = number
     return LargeCounts(
         counts=tuple(counts),
         hits=hits,
-        tested=hits[-1] + 1 if len(hits) == tests.cutoff else len(bound),
+        tested=hits[-1] + 1 if len(hits) == tests.cutoff else len(asked),
         radius=_numbers(hits).radius(beta / 2, len(hits)) if hits else 0,
         margin=margin,
         threshold=tests.threshold,
         beta=beta,
         private=is_private(source),
     )
-
-
-def _bound(queries: Any, domain: Domain) -> list[Query]:
-    """Return the queries bound without a grid: fractional weights are refused."""
-    if isinstance(queries, (str, bytes)) or not isinstance(queries, Iterable):
-        raise InvalidParameterError(
-            f"queries must be a list of queries, got a {type(queries).__name__}; write [where(...), ...]."
-        )
-    result = []
-    for query in queries:
-        if not isinstance(query, (Expression, Query)):
-            raise InvalidQueryError(
-                f"query must be an expression or a Query, got a {type(query).__name__}; "
-                "write where(attribute=condition)."
-            )
-        result.append(query.bind(domain, 0))
-    if not result:
-        raise InvalidParameterError("queries must hold one or more queries, got none; ask one.")
-    return result

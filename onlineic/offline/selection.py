@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 
 from onlineic._checks import check_types
+from onlineic._selection import exact_integers
 from onlineic._typing import Ints
 from onlineic.accounting import Budget
 from onlineic.attributes import Attribute, Categorical, Label, shown
@@ -217,10 +218,10 @@ def quantile_scores(counts: Ints, q: float | Rational) -> Ints:
     Replaces two scores in use: -|#{<= y} - n/2|, by which a median that many records share is the worst
     choice, and -|A - B|, which has the same flaw and sensitivity 2 under replaced records.
     """
-    share = _share(q)
-    upto = np.cumsum(counts)
+    share, held = _share(q), exact_integers("counts", counts)  # unsigned differences would wrap
+    upto = np.cumsum(held)
     n = int(upto[-1])
-    below, above = upto - counts - _floor(share, n), n - upto - _floor(1 - share, n)
+    below, above = upto - held - _floor(share, n), n - upto - _floor(1 - share, n)
     return np.asarray(-np.maximum(np.maximum(below, above), 0))
 
 
@@ -255,6 +256,7 @@ def _chosen(
 ) -> Choice:
     """Choose by scores of sensitivity 1, none of which is more than `farthest` below the best."""
     source, budget, kind = checked_noise(noise), Budget(epsilon), data.domain.attribute(attribute)
+    beta = checked_real("beta", beta, above=0.0, below=1.0)
     candidates = kind.size - kind.missing
     cells = one_way(data.domain, data.domain.axis(attribute))
     engine: NoisyMax | ExponentialMechanism

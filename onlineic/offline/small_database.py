@@ -6,7 +6,7 @@ functions the choice can be made without enumeration, see `onlineic.offline.thre
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Literal, final
 
@@ -24,7 +24,7 @@ from onlineic.errors import InternalError, InvalidParameterError, TooLargeError,
 from onlineic.expressions import Expression
 from onlineic.mechanisms import ExponentialMechanism, NoisyMax
 from onlineic.noise import Noise, public_generator
-from onlineic.offline.base import checked_noise, is_private, released
+from onlineic.offline.base import bound, checked_noise, is_private, released
 from onlineic.offline.databases import SmallDatabase
 from onlineic.queries import Query
 
@@ -61,8 +61,12 @@ class Scoring:
 
     @classmethod
     def of(cls, queries: Sequence[Query], n: int, rows: int) -> "Scoring":
-        """Return the scoring of a class of queries on one grid; refused where int64 would overflow."""
+        """Return the scoring of a class of queries on one grid; refused where integers would not be exact."""
         bits = max(query.grid_bits for query in queries)
+        if n << bits > 2**53:
+            raise TooLargeError(
+                f"n 2^grid_bits must be at most 2^53, got 2^{math.log2(n) + bits:.1f}; take coarser weights."
+            )
         if n * rows << bits >= 2**60:
             raise TooLargeError(
                 f"n m 2^grid_bits must be below 2^60, got 2^{math.log2(n * rows) + bits:.1f}; take fewer "
@@ -98,7 +102,7 @@ class Scoring:
 
 def small_database(
     data: PrivateData,
-    queries: Sequence[Expression | Query],
+    queries: Iterable[Expression | Query | Floats],
     epsilon: float,
     *,
     alpha: float | None = None,
@@ -118,7 +122,7 @@ def small_database(
     ----------
     data : PrivateData
         Over few cells: |X| = 4 up to m = 291, 8 up to 25, 16 up to 10.
-    queries : sequence of expressions or queries, one or more
+    queries : iterable of expressions, queries or arrays of weights, one or more
         The class Q, public.
     epsilon : float, in (0, 20]
     alpha : float, in (0, 1], optional
@@ -171,46 +175,45 @@ def small_database(
     budget = Budget(epsilon)
     check_types(data, budget, None)
     domain, n = data.domain, data.n
-    bound = _bound_class(queries, domain)
+    asked = _class(queries, domain)
     if candidates is not None:
         candidates = checked_integer("candidates", candidates, at_least=1, at_most=MAX_CANDIDATES)
-    rows = _rows(domain.size, len(bound), n, epsilon, alpha, size, beta, sampled=candidates is not None)
-    scoring = Scoring.of(bound, n, rows)
+    rows = _rows(
+        domain.size, len(asked), n, budget.epsilon, alpha, size, beta, sampled=candidates is not None
+    )
+    scoring = Scoring.of(asked, n, rows)
     if candidates is None:
-        number, radius = _number(domain.size, rows), multiset_radius(rows, domain.size, len(bound))
-        radius = 0.0 if rows == n else radius
+        number, radius = _number(domain.size, rows), multiset_radius(rows, domain.size, len(asked))
+        # of the queries as they are written, not as they were rounded
+        radius = (0.0 if rows == n else radius) + max(query.rounding for query in asked)
         blocks = partial(multiset_blocks, domain.size, rows, scoring.block)
     else:
         number, radius = candidates, None
         blocks = partial(_sampled_blocks, domain.size, rows, candidates, seed, scoring.block)
         next(blocks())  # a bad seed is found before anything is spent
-    engine = _engine(mechanism)(epsilon, scoring.sensitivity)
+    engine = _engine(mechanism)(budget.epsilon, scoring.sensitivity)
+    lost = engine.radius(number, beta) * scoring.unit
 
     def private() -> int:
-        exact = data.exact_counts_many(bound)
+        exact = data.exact_counts_many(asked)
         return engine.select(np.concatenate([scoring.scores(exact, block) for block in blocks()]), noise)
 
     chosen = released(data, budget, noise, private)
-    lost = engine.radius(number, beta) * scoring.unit
     counts = _candidate(blocks(), chosen)
     return SmallDatabase(domain, counts, radius, lost, beta, number, is_private(noise))
 
 
-def _bound_class(queries: Sequence[Expression | Query], domain: Domain) -> list[Query]:
+def _class(queries: Iterable[Expression | Query | Floats], domain: Domain) -> list[Query]:
     """Return the queries bound to the domain; one or more, and few enough for a dense matrix."""
-    given: object = queries
-    listed: list[object] = list(given) if isinstance(given, Sequence) else []
-    valid = [query for query in listed if isinstance(query, (Expression, Query))]
-    if not valid or len(valid) < len(listed):
-        raise InvalidParameterError(
-            "queries must be a sequence of one or more queries, got other things; write [where(...), ...]."
-        )
-    if len(listed) * domain.size > MAX_WEIGHTS:
+    asked = bound(queries, domain)
+    if not asked:
+        raise InvalidParameterError("queries must hold one or more queries, got none; ask one.")
+    if len(asked) * domain.size > MAX_WEIGHTS:
         raise TooLargeError(
-            f"queries times cells must be at most 2^{math.log2(MAX_WEIGHTS):.0f}, got {len(listed):,} times "
+            f"queries times cells must be at most 2^{math.log2(MAX_WEIGHTS):.0f}, got {len(asked):,} times "
             f"{domain.size:,}; ask fewer, or project the domain."
         )
-    return [query.bind(domain) for query in valid]
+    return asked
 
 
 def _rows(

@@ -29,6 +29,7 @@ from onlineic.partitions import one_way
 __all__ = ["threshold_database"]
 
 MAX_WORK = 2**29  # limbs touched, about 20 s
+MAX_PRODUCT = 2**60  # n m: the strips are computed in int64
 BEYOND = 2.0**-30  # probability of a database beyond the last level that is told from others
 TRIES = 32  # of a uniform rank at a time
 
@@ -62,7 +63,7 @@ def threshold_database(
     alpha : float, in (0, 1], optional
         Radius of the net; settles m = ceil(1/(2 alpha)).
     size : int, in [1, n], optional
-        m itself, in the place of alpha. With neither, m is the best for the bound.
+        m itself, in the place of alpha, with n m below 2^60. With neither, m is the best for the bound.
     beta : float, in (0, 1)
         Failure probability of the bound.
     noise : Noise, optional
@@ -73,7 +74,7 @@ def threshold_database(
     InvalidParameterError, InvalidQueryError
         If an argument is outside its range; nothing was spent.
     TooLargeError
-        If the counting would take more than about 20 s; nothing was spent.
+        If the counting would take more than about 20 s, or n m is 2^60 or more; nothing was spent.
 
     References
     ----------
@@ -94,31 +95,36 @@ def threshold_database(
     True
     """
     noise, beta = checked_noise(noise), checked_real("beta", beta, above=0.0, below=1.0)
-    budget, engine = Budget(epsilon), ExponentialMechanism(epsilon)
+    budget = Budget(epsilon)
     check_types(data, budget, None)
+    engine = ExponentialMechanism(budget.epsilon)
     partition = one_way(data.domain, ordered_axis(data.domain, attribute))
     domain, n = data.domain.project(attribute), data.n
-    rows = _rows(domain.size, n, epsilon, alpha, size, beta)
+    rows = _rows(domain.size, n, budget.epsilon, alpha, size, beta)
+    if n * rows >= MAX_PRODUCT:
+        raise TooLargeError(
+            f"n times size must be below 2^{math.log2(MAX_PRODUCT):.0f}, got 2^{math.log2(n * rows):.1f}; "
+            "take a smaller size, or a larger alpha."
+        )
     farthest = 0 if rows == n else -(-n // (2 * rows))  # level of the best candidate, at most
     spread, logs = float_up(engine.scale), log_multisets(domain.size, rows)
-    lost = math.ceil(spread * (logs + math.log(1 / beta)))
-    top = min(n, farthest + math.ceil(spread * (logs + math.log(1 / min(beta, BEYOND)))))
+    lost = math.ceil(spread * (logs - math.log(beta)))
+    top = min(n, farthest + math.ceil(spread * (logs - math.log(min(beta, BEYOND)))))
     width = strip_width(n, rows, top)
     _check_work(domain.size, rows, top, width)
+    number = math.comb(domain.size + rows - 1, rows)
     levels = np.arange(top + 1)
 
     def private() -> Ints:
         below = np.cumsum(data.exact_counts(partition))[:-1]
         within = count_paths(below, n, rows, levels, width)
-        low, high, multiplicity = _drawn_level(
-            within, math.comb(domain.size + rows - 1, rows), n, engine, noise
-        )
-        rank = _uniform_below(multiplicity, noise)
-        return path_of_rank(below, n, rows, low, high, max(width, strip_width(n, rows, high)), rank)
+        low, high, multiplicity = _drawn_level(within, number, n, engine, noise)
+        if low == top:
+            return _beyond(below, n, rows, top, noise)
+        return path_of_rank(below, n, rows, low, high, width, _uniform_below(multiplicity, noise))
 
     path = released(data, budget, noise, private)
     radius, counts = farthest / n, np.diff(path, prepend=0)
-    number = math.comb(domain.size + rows - 1, rows)
     return SmallDatabase(domain, counts, radius, lost / n, beta, number, is_private(noise))
 
 
@@ -132,7 +138,7 @@ def _rows(cells: int, n: int, epsilon: float, alpha: float | None, size: int | N
         return checked_integer("size", size, at_least=1, at_most=n)
     if alpha is not None:
         return min(n, threshold_rows(alpha))
-    return best_net(threshold_radius, cells, n, epsilon, beta)[0]
+    return min(best_net(threshold_radius, cells, n, epsilon, beta)[0], (MAX_PRODUCT - 1) // n)
 
 
 def _check_work(cells: int, rows: int, top: int, width: int) -> None:
@@ -157,6 +163,27 @@ def _drawn_level(
     held = [level for level, multiplicity in enumerate(exact) if multiplicity]
     place = held[draw(held, engine.scale, noise, [exact[level] for level in held])]
     return bounds[place], bounds[place + 1], exact[place]
+
+
+def _beyond(below: Ints, n: int, rows: int, top: int, noise: Noise) -> Ints:
+    """Return a uniform path of a level above `top`: uniform ones of all, until one is.
+
+    Tables as for other levels could be too large to hold, and a failure would tell the level. A try succeeds
+    with the share s of the paths beyond, drawn with probability 2^-30 s at most: 2^-30 tries a release.
+    """
+    while True:
+        path = _uniform_path(below.size + 1, rows, noise)
+        if int(np.abs(rows * below - n * path[:-1]).max()) > top * rows:
+            return path
+
+
+def _uniform_path(cells: int, rows: int, noise: Noise) -> Ints:
+    """Return the cumulative counts of a uniform multiset: cells - 1 bars among rows stars (Floyd)."""
+    bars: set[int] = set()
+    for place in range(rows, rows + cells - 1):
+        drawn = _uniform_below(place + 1, noise)
+        bars.add(place if drawn in bars else drawn)
+    return np.array([*(bar - before for before, bar in enumerate(sorted(bars))), rows], np.int64)
 
 
 def _uniform_below(limit: int, noise: Noise) -> int:

@@ -131,7 +131,7 @@ def test_charged_stamped_and_silent():
         ({"queries": []}, InvalidParameterError),
         ({"queries": ASKED[0]}, InvalidParameterError),
         ({"queries": "x"}, InvalidParameterError),
-        ({"queries": [np.ones(5)]}, InvalidQueryError),
+        ({"queries": [np.full(5, 0.5)]}, InvalidQueryError),
         ({"queries": ranges((0, 5))}, InvalidQueryError),
         ({"queries": [ic.where(y=1)]}, InvalidQueryError),
         ({"queries": [ic.where(x=ic.weights([0.5, 0, 0, 0, 1]))]}, InvalidQueryError),
