@@ -124,8 +124,12 @@ def calibrated(
     threshold: float | None = None,
     partition: bool = False,
     reserved: Fraction = Fraction(0),
+    pure: bool = False,
 ) -> NumericSparse:
-    """Return the named mechanism with the least noise that pays for `cutoff` hard answers."""
+    """Return the named mechanism with the least noise that pays for `cutoff` hard answers.
+
+    `reserved` is the share of the capacity, or with `pure` of epsilon, that is kept for other releases.
+    """
     common: dict[str, Any] = {
         "n": n,
         "hard_answers": cutoff,
@@ -141,9 +145,16 @@ def calibrated(
         return ExponentialSparse.calibrated(budget, **common, tables=partition, reserved=reserved)
     ratio = PARTITION_RATIO if partition else Fraction(2)
     false_hits = PARTITION_FALSE_HITS if partition else None
-    return GumbelSparse.calibrated(
-        budget, **common, ratio=ratio, partition=partition, reserved=reserved, false_hits=false_hits
+    kept = Fraction(0) if pure else reserved
+    if pure:  # the order that suits what is left; a hair less, since capacities are rounded down
+        left = budget.epsilon * float(1 - reserved) * (1.0 - 2.0**-30)
+        tests = Budget(left, budget.delta, budget.allow_large_epsilon)
+    else:
+        tests = budget
+    mechanism = GumbelSparse.calibrated(
+        tests, **common, ratio=ratio, partition=partition, reserved=kept, false_hits=false_hits
     )
+    return attrs.evolve(mechanism, epsilon=budget.epsilon) if pure else mechanism
 
 
 def brought(sparse: NumericSparse, n: int, budget: Budget) -> NumericSparse:

@@ -2,7 +2,8 @@
 
 Which tables, with what noise and at what charge is a function of the domain, n and the budget. They teach the
 hypothesis all two-way interactions at once, so that few queries are hard afterwards; and like every release
-they are charged before they are drawn.
+they are charged before they are drawn. Where the cells are few for n epsilon, one table of all of them is
+better.
 """
 
 import itertools
@@ -13,17 +14,20 @@ from typing import final
 import attrs
 import numpy as np
 
-from onlineic.accounting import Charge, gaussian_charge
+from onlineic.accounting import TICK, Charge, gaussian_charge
 from onlineic.domain import Domain
 from onlineic.noise import scale_at_least
 from onlineic.partitions import PartitionRule, one_way
 from onlineic.queries import Partition
 from onlineic.sparse import ExponentialSparse, GumbelSparse
 
-__all__ = ["Opening", "opening_tables", "pair_cover"]
+__all__ = ["Opening", "cells_are_clear", "opening_tables", "pair_cover"]
 
 BRANCH = 8  # from one level of a single ordered attribute to the next
 LARGEST_SIGMA = 2**26  # of the discrete Gaussian sampler
+CLEAR = (
+    40.0  # standard deviations in a mean cell: found by experiment, from there on all cells beat all pairs
+)
 MERGED_BLOCKS = 16  # small attributes share a table up to so many blocks
 Pair = tuple[int, ...]
 
@@ -58,23 +62,29 @@ def opening_tables(
     *,
     one_way_share: Fraction,
     pair_share: Fraction,
+    cells: bool = False,
 ) -> Opening | None:
     """Return the one-way marginals and a cover of all pairs, at their shares of the capacity, or None.
+
+    With `cells`, one table of all cells instead, its noise Laplace at both shares of epsilon: at small delta
+    one such table has less noise than a Gaussian one.
 
     An attribute's one-way share grows with its size: large ones are harder to learn. A domain of one ordered
     attribute has no pairs: there the marginal is released on several levels of coarseness instead, so that
     long ranges need not be summed from many noisy cells.
     """
     axes = [axis for axis, size in enumerate(domain.shape) if size > 1]
+    if cells and axes:
+        return _all_cells(mechanism, domain, axes, one_way_share + pair_share)
     if len(axes) == 1:
         wanted = _levels(domain, axes[0])
         shares = [(one_way_share + pair_share) / len(wanted) for _ in wanted]
     else:
         ones = [one_way(domain, axis) for axis in axes]
         pairs = [rule.table(domain, held) for held in pair_cover(domain, rule)] if pair_share > 0 else []
-        cells = sum(target.blocks for target in ones)
+        blocks = sum(target.blocks for target in ones)
         wanted = [*ones, *pairs]
-        shares = [one_way_share * Fraction(target.blocks, cells) for target in ones]
+        shares = [one_way_share * Fraction(target.blocks, blocks) for target in ones]
         shares += [pair_share / len(pairs) for _ in pairs]
     targets: list[Partition] = []
     scales: list[Fraction] = []
@@ -89,6 +99,25 @@ def opening_tables(
         return None
     charge = Charge(amount, f"{len(targets)} opening tables")
     return Opening(tuple(targets), tuple(scales), charge, isinstance(mechanism, ExponentialSparse))
+
+
+def cells_are_clear(domain: Domain, n: int, epsilon: float) -> bool:
+    """Return whether a mean cell stands clear of Laplace noise of this epsilon, on two attributes or more."""
+    several = sum(size > 1 for size in domain.shape) > 1
+    return several and n / domain.size >= CLEAR * math.sqrt(2.0) * 2.0 / epsilon
+
+
+def _all_cells(
+    mechanism: GumbelSparse | ExponentialSparse, domain: Domain, axes: list[int], share: Fraction
+) -> Opening:
+    """Return one table of all cells with Laplace noise, at a share of epsilon."""
+    target = Partition(domain, tuple(axes), tuple(np.arange(domain.shape[axis]) for axis in axes))
+    scale = scale_at_least(2 / (share * Fraction(mechanism.epsilon)))
+    amount = 2 / scale
+    if isinstance(mechanism, GumbelSparse):
+        # what is pure costs no more in Renyi divergence, of whatever order
+        amount = Fraction(math.ceil(amount / TICK))
+    return Opening((target,), (scale,), Charge(amount, "opening table of all cells"), pure=True)
 
 
 def pair_cover(domain: Domain, rule: PartitionRule) -> list[tuple[int, ...]]:
@@ -119,11 +148,12 @@ def pair_cover(domain: Domain, rule: PartitionRule) -> list[tuple[int, ...]]:
 
 def _levels(domain: Domain, axis: int) -> list[Partition]:
     """Return the marginal of an attribute, and of an ordered one also its coarser levels."""
-    size = domain.shape[axis]
-    levels, parts = [one_way(domain, axis)], math.ceil(size / BRANCH)
+    levels, size = [one_way(domain, axis)], domain.shape[axis]
+    parts = math.ceil(size / BRANCH)
     while domain.attributes[axis].ordered and parts > 1:
-        levels.append(Partition(domain, (axis,), (np.arange(size) * parts // size,)))
-        parts = math.ceil(parts / BRANCH)
+        # of whole blocks of the level before: least squares wants a tree
+        levels.append(Partition(domain, (axis,), (levels[-1].classes[0] * parts // size,)))
+        size, parts = parts, math.ceil(parts / BRANCH)
     return levels
 
 

@@ -32,7 +32,7 @@ from onlineic.errors import (
     checked_real,
 )
 from onlineic.hypothesis import Histogram, Hypothesis
-from onlineic.opening import Opening, opening_tables
+from onlineic.opening import Opening, cells_are_clear, opening_tables
 from onlineic.partitions import PartitionRule
 from onlineic.sparse import ExponentialSparse, GumbelSparse, LaplaceSparse, NumericSparse
 from onlineic.updates import (
@@ -243,6 +243,8 @@ def session_plan(
         cutoff = shares.hard_answers
     else:
         cutoff = hard_answers or default_numbers(n, budget, domain, max_queries)
+    bought = shares.one_way + shares.pairs if opens else Fraction(0)
+    cells = cells_are_clear(domain, n, float(bought) * budget.epsilon) if opens else False
     if isinstance(sparse, NumericSparse):
         mechanism = brought(sparse, n, budget)
     else:
@@ -256,13 +258,14 @@ def session_plan(
             beta,
             threshold=threshold,
             partition=partition,
-            reserved=shares.one_way + shares.pairs if opens else Fraction(0),
+            reserved=bought,
+            pure=cells,
         )
     rule = PartitionRule(parts=shares.parts)
     opening = None
     if opens and isinstance(mechanism, (GumbelSparse, ExponentialSparse)):
         opening = opening_tables(
-            mechanism, domain, rule, one_way_share=shares.one_way, pair_share=shares.pairs
+            mechanism, domain, rule, one_way_share=shares.one_way, pair_share=shares.pairs, cells=cells
         )
     if given is None and partition:
         update = MaximumEntropy(misfit=shares.misfit)

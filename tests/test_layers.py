@@ -26,7 +26,7 @@ ROWS = (
         "attributes",
     },
     {"_fitting", "_gumbel", "_noise_bounds", "_threshold_laws", "_update_bounds"},
-    {"_certificates", "_offline_bounds"},
+    {"_certificates", "_nested", "_offline_bounds"},
     {"_construction_bounds"},
     {"accounting", "bounds", "domain", "noise", "tables"},
     {"_algebra", "_categorical", "queries"},

@@ -108,6 +108,25 @@ def test_opening_tables_are_charged_for_two_moved_blocks_each_and_fit_their_shar
     )
 
 
+@pytest.mark.parametrize("order", [Fraction(5, 4), Fraction(3), Fraction(969, 32), Fraction(217)])
+def test_a_laplace_table_in_a_renyi_filter_costs_no_more_than_its_epsilon_of_whatever_order(order):
+    """Theory 4.2: two moved blocks, their moments by enumeration; tight at large orders."""
+    sparse = gumbel(n=1000, order=order, scale=Fraction(4000), threshold=9000)
+    shares = {"one_way_share": Fraction(1, 10), "pair_share": Fraction(3, 5)}
+    opening = opening_tables(sparse, DOMAIN, PartitionRule(), **shares, cells=True)
+    scale, power = float(opening.scales[0]), float(order)
+    z = np.arange(-4000, 4001)
+    log_mass = -np.abs(z) / scale + np.log(np.tanh(0.5 / scale))
+    log_moved = -np.abs(z - 1) / scale + np.log(np.tanh(0.5 / scale))
+    divergence = np.log(np.exp(power * log_mass + (1 - power) * log_moved).sum()) / (power - 1)
+    charge = float(opening.charge.amount * TICK)
+
+    assert (1, DOMAIN.size, True) == (len(opening.targets), opening.targets[0].blocks, opening.pure)
+    assert Fraction(2) / opening.scales[0] <= opening.charge.amount * TICK <= Fraction(7, 10) * 8 + TICK
+    assert 2 * divergence <= charge * (1 + 1e-9)
+    assert power < 10 or 2 * divergence > 0.99 * charge
+
+
 @pytest.mark.parametrize("sigma", [1, 2, 7])
 def test_the_discrete_gaussian_is_sub_gaussian_with_its_own_scale(sigma):
     """Theory 3.4 (i), with equality where t sigma^2 is an integer."""

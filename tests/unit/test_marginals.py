@@ -122,7 +122,7 @@ def test_a_table_of_too_many_blocks_is_refused_before_it_is_made():
 
 
 def test_a_hard_table_is_repeated_from_memory_without_a_read():
-    session = opened(threshold=1e-5, hard_answers=3)
+    session = opened(threshold=1e-5, hard_answers=3, prior=ic.Histogram(DOMAIN))
     first = session.answer(marginal("a", "b"))
     reads, records = session._data.reads, session.transcript
     kept = first.value.copy()
