@@ -78,8 +78,8 @@ def test_a_query_too_fine_has_no_partition():
     domain = ic.Domain.of(a=16, b=16)
     query = ic.dense(np.eye(16)).bind(domain)
 
-    assert PartitionRule(most_blocks=255).partition(query) is None
-    assert 256 == PartitionRule(most_blocks=256).partition(query).blocks
+    assert PartitionRule(most_blocks=255, most_spread=4.0).partition(query) is None
+    assert 256 == PartitionRule(most_blocks=256, most_spread=4.0).partition(query).blocks
 
 
 def test_a_partition_over_its_cap_is_cut_by_the_query_alone():
@@ -95,11 +95,43 @@ def test_a_partition_over_its_cap_is_cut_by_the_query_alone():
     assert 1 == block_weights(query, coarse).sum()
 
 
+def test_a_query_that_many_blocks_would_answer_is_cut_by_itself_or_gets_its_number_alone():
+    domain = ic.Domain.of(a=16, b=16, c=16)
+    box = ic.where(a=ic.between(0, 7), b=ic.between(0, 7), c=ic.between(0, 7)).bind(domain)
+    checkers = ic.dense(np.indices((16, 16)).sum(axis=0) % 2).bind(ic.Domain.of(a=16, b=16))
+    rule, lax = PartitionRule(blocks=1), PartitionRule(blocks=1, most_spread=100.0)
+
+    assert ((16, 16, 16), (2, 2, 2)) == (lax.partition(box).shape, rule.partition(box).shape)
+    assert (16, 16) == lax.partition(checkers).shape
+    assert PartitionRule(most_spread=8.0).partition(checkers).shape == (16, 16)  # 16^2 / 4 is 8^2
+    assert PartitionRule(most_spread=7.99).partition(checkers) is None
+
+
+def test_attributes_are_added_while_the_answer_of_the_query_stays_clear_of_noise():
+    domain = ic.Domain.of(a=2, b=4, c=4)
+    query = ic.where(a=1).bind(domain)
+    spreads = []
+    for most in (0.75, 1.5, 3.0):
+        target = PartitionRule(most_spread=most).partition(query)
+        weights = block_weights(query, target)
+        spreads.append((target.axes, float(np.linalg.norm(weights - weights.mean()))))
+
+    assert [((0,), 0.5**0.5), ((0, 1), 2**0.5), ((0, 1, 2), 8**0.5)] == [
+        (axes, pytest.approx(spread)) for axes, spread in spreads
+    ]
+
+
 @pytest.mark.parametrize("name", ["parts", "fine", "blocks", "most_blocks"])
 @pytest.mark.parametrize("value", [0, -1, 1.5, None, True])
 def test_settings_outside_their_range_are_refused_by_name(name, value):
     with pytest.raises(InvalidParameterError, match=f"^{name} must be an integer"):
         PartitionRule(**{name: value})
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), "3", None, True])
+def test_a_largest_spread_that_is_no_positive_number_is_refused(value):
+    with pytest.raises(InvalidParameterError, match=r"^most_spread must be "):
+        PartitionRule(most_spread=value)
 
 
 def test_the_weight_of_a_block_is_that_of_all_its_cells():
