@@ -205,7 +205,7 @@ def best_net(radius: Radius, size: int, n: int, epsilon: float, beta: float = 0.
         rows += max(1, rows // 100) if rows >= 1000 else 1
     best = min([*trials, n], key=error)
     near = range(max(1, best - best // 50), min(n, best + best // 50) + 1)
-    best = min(near[:: max(1, len(near) // 1000)], key=error) if len(near) > 1 else best
+    best = min([best, *near[:: max(1, len(near) // 1000)]], key=error)
     return best, error(best)
 
 

@@ -16,7 +16,6 @@ from onlineic._categorical import draw
 from onlineic._composition import float_up
 from onlineic._typing import Floats, Ints, Words
 from onlineic.accounting import Budget
-from onlineic.bounds import geometric_difference_tail
 from onlineic.errors import InvalidParameterError, checked_integer, checked_real
 from onlineic.noise import Noise, scale_at_least
 
@@ -109,15 +108,11 @@ class ExponentialMechanism:
         """
         candidates = checked_integer("candidates", candidates, at_least=1)
         best = checked_integer("best", best, at_least=1, at_most=candidates)
-        odds = checked_real("beta", beta, above=0.0, below=1.0)
-        odds /= 1.0 - odds
-        scale, others = float_up(self.scale), (candidates - best) / best
-        if others * math.exp(-1 / scale) <= odds:
+        beta = checked_real("beta", beta, above=0.0, below=1.0)
+        if candidates == best:
             return 0
-        radius = max(0, math.ceil(scale * (math.log(others) - math.log(odds))) - 3)
-        while others * math.exp(-(radius + 1) / scale) > odds:
-            radius += 1
-        return radius
+        odds = (-math.log(beta), math.log1p(-beta))
+        return _least_radius(self.scale, math.log(candidates - best), -math.log(best), *odds)
 
 
 @final
@@ -178,14 +173,10 @@ class NoisyMax:
         """
         others = checked_integer("candidates", candidates, at_least=1) - 1
         beta = checked_real("beta", beta, above=0.0, below=1.0)
-        scale = float_up(self.scale)
-        if others == 0 or others * geometric_difference_tail(1, scale) <= beta:
+        if others == 0:
             return 0
-        guess = scale * (math.log(others) - math.log(beta) - math.log1p(math.exp(-1 / scale))) - 1
-        radius = max(0, math.floor(guess) - 2)
-        while others * geometric_difference_tail(radius + 1, scale) > beta:
-            radius += 1
-        return radius
+        both = math.log1p(math.exp(-1 / float_up(self.scale)))
+        return _least_radius(self.scale, math.log(others), -math.log(beta), -both)
 
 
 def exponential_bound(
@@ -217,12 +208,8 @@ def exponential_bound(
     candidates = checked_integer("candidates", candidates, at_least=1)
     best = checked_integer("best", best, at_least=1, at_most=candidates)
     beta = checked_real("beta", beta, above=0.0, below=1.0)
-    return (
-        2
-        * checked_real("sensitivity", sensitivity, above=0.0)
-        / epsilon
-        * math.log(candidates / (best * beta))
-    )
+    logs = math.log(candidates) - math.log(best) - math.log(beta)
+    return 2 * checked_real("sensitivity", sensitivity, above=0.0) / epsilon * logs
 
 
 def exact_integers(name: str, values: int | Ints) -> Ints:
@@ -237,6 +224,12 @@ def _scale(epsilon: float, sensitivity: int) -> Fraction:
     """2 sensitivity/epsilon, rounded up to what can be drawn."""
     units = checked_integer("sensitivity", sensitivity, at_least=1)
     return scale_at_least(2 * units / Budget(epsilon).epsilon_exact)
+
+
+def _least_radius(scale: Fraction, *logs: float) -> int:
+    """The least r >= 0 with (r + 1)/scale >= the sum, rounded up: 1/beta, m and e^-r need not be floats."""
+    excess = math.fsum(logs) + 2.0**-50 * math.fsum(map(abs, logs))
+    return max(0, math.ceil(float_up(scale) * excess) - 1)
 
 
 def _scores(scores: Ints) -> Ints:

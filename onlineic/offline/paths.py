@@ -11,7 +11,8 @@ sensitivity at one LEVEL, now worth g records, and the noise would grow g-fold: 
 unit that costs nothing.
 
 Paths in strips are counted by dynamic programming, for all levels at once, in arrays whose shapes are public:
-the numbers are split into limbs, so that neither the work nor the size of anything depends on F.
+the numbers are split into limbs, so that neither the work nor the size of anything depends on F. A path is
+read off the same arrays, whole rows at a time: a search that stops where it has found would time F.
 """
 
 import math
@@ -52,7 +53,7 @@ def count_paths(below: Ints, n: int, rows: int, levels: Ints, width: int) -> lis
     state = _ones(valid[0], below.size + 1, rows, bits)
     for cell in range(1, below.size):
         state = _advanced(state, first[cell] - first[cell - 1], valid[cell], bits)
-    return [sum(row) for row in _whole(state, bits)]
+    return [_whole(ends[-1], bits) for ends in _sums(state, bits)]
 
 
 def path_of_rank(below: Ints, n: int, rows: int, low: int, high: int, width: int, rank: int) -> Ints:
@@ -75,24 +76,21 @@ def path_of_rank(below: Ints, n: int, rows: int, low: int, high: int, width: int
     bits = limb_bits(width)
     first, valid = _strips(below, n, rows, np.array([low, high]), width)
     state = _ones(valid[0], below.size + 1, rows, bits)
-    tables = [_whole(state, bits)]
+    tables = [state]
     for cell in range(1, below.size):
         state = _advanced(state, first[cell] - first[cell - 1], valid[cell], bits)
-        tables.append(_whole(state, bits))
+        tables.append(state)
     path = np.full(below.size + 1, rows, np.int64)
     left = False  # whether the part behind has left the inner strip
     for cell in range(below.size - 1, -1, -1):
-        inner = {int(first[cell, 0]) + place: count for place, count in enumerate(tables[cell][0])}
-        for place, outer in enumerate(tables[cell][1]):
-            value = int(first[cell, 1]) + place
-            if value > path[cell + 1]:
-                break
-            prefixes = outer if left else outer - inner.get(value, 0)
-            if rank < prefixes:
-                break
-            rank -= prefixes
-        path[cell] = value
-        left = left or not _inside(int(below[cell]), n, rows, low, value)
+        inner, outer = tables[cell]
+        place = np.arange(width) + first[cell, 1] - first[cell, 0]  # of the outer values among the inner
+        held = inner[np.clip(place, 0, width - 1)] * ((place >= 0) & (place < width))[:, None]
+        ends = _sums(np.where(left, outer, outer - held), bits)
+        index = int(np.count_nonzero(_at_most(ends, rank, bits)))
+        rank -= _whole(np.where(index > 0, ends[index - 1], 0), bits)
+        path[cell] = first[cell, 1] + index
+        left |= not _inside(int(below[cell]), n, rows, low, int(path[cell]))
     return path
 
 
@@ -117,19 +115,30 @@ def _ones(valid: Bools, cells: int, rows: int, bits: int) -> Ints:
 
 def _advanced(state: Ints, shift: Ints, valid: Bools, bits: int) -> Ints:
     """Return the prefixes one cell on: a value is reached from all values up to it."""
-    sums = np.cumsum(state, axis=1)
-    for limb in range(sums.shape[2] - 1):
-        sums[:, :, limb + 1] += sums[:, :, limb] >> bits
-        sums[:, :, limb] &= (1 << bits) - 1
+    sums = _sums(state, bits)
     width = valid.shape[1]
     source = np.minimum(np.arange(width) + shift[:, None], width - 1)
     return np.asarray(np.take_along_axis(sums, source[:, :, None], axis=1) * valid[:, :, None])
 
 
-def _whole(state: Ints, bits: int) -> list[list[int]]:
-    """Return the numbers behind the limbs."""
-    powers = [1 << bits * limb for limb in range(state.shape[2])]
-    return [
-        [sum(limb * power for limb, power in zip(number, powers, strict=True)) for number in row]
-        for row in state.tolist()
-    ]
+def _sums(state: Ints, bits: int) -> Ints:
+    """Return the sums of all values up to each, (..., width, limbs)."""
+    sums = np.cumsum(state, axis=-2)
+    for limb in range(sums.shape[-1] - 1):
+        sums[..., limb + 1] += sums[..., limb] >> bits
+        sums[..., limb] &= (1 << bits) - 1
+    return sums
+
+
+def _at_most(numbers: Ints, limit: int, bits: int) -> Bools:
+    """Return which of (width, limbs) numbers are at most the limit."""
+    result = np.ones(len(numbers), np.bool_)
+    for limb in range(numbers.shape[1]):
+        mine, other = numbers[:, limb], limit >> bits * limb & (1 << bits) - 1
+        result = (mine < other) | ((mine == other) & result)
+    return result
+
+
+def _whole(number: Ints, bits: int) -> int:
+    """Return the number behind (limbs,)."""
+    return sum(limb << bits * place for place, limb in enumerate(number.tolist()))

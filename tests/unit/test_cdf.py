@@ -198,6 +198,20 @@ def test_two_levels_beat_a_histogram_and_a_binary_tree_at_256_cells():
     assert radii[2] < 0.9 * radii[1] < radii[1] < 0.65 * radii[8]
 
 
+@pytest.mark.parametrize("counts", [[1, 2], [1, 0, 0, 6], [10**15 + 1, 3, 10**14, 7]])
+def test_roundings_of_floats_stay_inside_a_band_without_noise(counts):
+    """At epsilon = 20 most errors are zero, and so is their quantile: a third is still no float."""
+    data = ic.PrivateData(np.array(counts), ic.Domain.of(a=range(len(counts))))
+    cdf = private_cdf(data, "a", 20.0, beta=0.5, noise=ScriptedNoise([0] * (1 + len(counts))))
+    bands = zip(itertools.accumulate(counts), cdf.lower.tolist(), cdf.upper.tolist(), strict=True)
+
+    assert cdf.radius < 1e-13
+    for upto, lower, upper in bands:
+        assert Fraction(lower) <= Fraction(upto, sum(counts)) <= Fraction(upper)
+    for upto, value in zip(itertools.accumulate(counts), cdf.values.tolist(), strict=True):
+        assert abs(Fraction(value) - Fraction(upto, sum(counts))) <= Fraction(cdf.radius)
+
+
 # ------------------------------------ what is handed out
 def test_values_and_quantiles_are_read_off():
     cdf = private_cdf(DATA, "age", 5.0, noise=SimulatedNoise(1))

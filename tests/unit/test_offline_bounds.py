@@ -225,3 +225,33 @@ def test_blocks_are_the_enumeration_in_order(cells, size, most):
     assert np.array_equal(multisets(cells, size), np.concatenate(blocks, axis=1))
     assert all(block.shape[1] <= most for block in blocks)
     assert math.comb(cells + size - 1, size) == sum(block.shape[1] for block in blocks)
+
+
+@pytest.mark.parametrize("n", [10**6, 999_983, 999_979])
+def test_the_best_net_is_the_best_of_all_that_were_tried_whatever_n_is(n):
+    """A million records are their own net, of radius zero; the finer search steps over them at most n."""
+
+    def sampling(rows):
+        return min(1.0, math.sqrt(math.log(2 * QUERIES) / (2 * rows)))
+
+    assert (n, bounds.net_error(0.0, n, CELLS, n, 1.0)) == bounds.best_net(sampling, CELLS, n, 1.0)
+
+
+def test_the_least_beta_has_a_finite_bound():
+    """1/beta is infinite as a float."""
+    logs = -math.log(5e-324)
+
+    assert 0.1 + 2 * (math.log(8) + logs) / 1000 == pytest.approx(
+        bounds.net_error(0.1, 1, 8, 1000, 1.0, 5e-324)
+    )
+    assert bounds.small_database_alpha(CELLS, QUERIES, 10**6, 1.0, 5e-324) < 0.2
+    assert bounds.small_database_n(0.1, CELLS, QUERIES, 1.0, 5e-324) < 10**7
+    assert bounds.least_net_n(bounds.threshold_radius, 0.1, 256, 1.0, 5e-324) < 10**6
+
+
+def test_multisets_of_more_records_than_sixteen_bits_hold():
+    pairs = multisets(2, 70_000)
+
+    assert (2, 70_001) == pairs.shape
+    assert [70_000, 0] == pairs[:, -1].tolist()
+    assert {70_000} == set(pairs.sum(axis=0, dtype=np.int64).tolist())

@@ -12,7 +12,17 @@ from onlineic._totals import totals
 from onlineic.attributes import binned
 from onlineic.domain import Domain, optional
 from onlineic.errors import DomainMismatchError, InvalidQueryError
-from onlineic.expressions import at_least, below, between, dense, one_of, weights, where
+from onlineic.expressions import (
+    Condition,
+    Expression,
+    at_least,
+    below,
+    between,
+    dense,
+    one_of,
+    weights,
+    where,
+)
 from onlineic.queries import GRID_BITS, Measurement, Partition, canonical
 
 DOMAIN = Domain.of(age=range(17, 91), sex=["F", "M"], race=list("abcde"))
@@ -365,3 +375,19 @@ def test_measurement_of_a_partition_moves_along_the_block_farthest_off():
 def test_canonical_accepts_code_ranges():
     assert bound(age=between(30, 50)) == canonical(DOMAIN, False, {(0,): (13, 34)}, 20)
     assert 0 == canonical(DOMAIN, False, {(0,): (5, 5), (1,): (0, 1)}, 20).constant
+
+
+@pytest.mark.parametrize(
+    "first", [[-0.5, 0.0, 1.0], [0.0, 1.5, 0.25], [0.0, np.nan, 1.0], [-1.0, -1.0, -1.0]]
+)
+def test_weights_outside_the_unit_interval_are_refused_by_whatever_way_they_come(first):
+    """Below 0 the largest product is not that of the largest weights, and the sensitivity would be wrong."""
+    domain = Domain.of(a=3, b=2)
+    by_hand = Expression("where", (("a", Condition("weights", tuple(first))), ("b", one_of(1))))
+
+    with pytest.raises(InvalidQueryError, match=r"\[0, 1\]"):
+        canonical(domain, False, {(0,): np.array(first), (1,): (0, 1)}, 20)
+    with pytest.raises(InvalidQueryError, match=r"\[0, 1\]"):
+        by_hand.bind(domain)
+    with pytest.raises(InvalidQueryError, match=r"\[0, 1\]"):
+        (~by_hand).bind(domain)

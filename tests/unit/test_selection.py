@@ -2,6 +2,8 @@
 
 import itertools
 import math
+import traceback
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -11,8 +13,8 @@ from scipy import stats
 from onlineic.attributes import binned
 from onlineic.data import PrivateData
 from onlineic.domain import Domain, optional
-from onlineic.errors import InvalidParameterError, InvalidQueryError
-from onlineic.mechanisms import ExponentialMechanism, NoisyMax
+from onlineic.errors import InvalidParameterError, InvalidQueryError, SessionSealedError
+from onlineic.mechanisms import ExponentialMechanism, NoisyMax, exponential_bound
 from onlineic.noise import SimulatedNoise, SystemNoise
 from onlineic.offline.selection import median, most_popular, quantile, quantile_scores
 from onlineic.testing import ScriptedNoise
@@ -138,6 +140,14 @@ class TestScores:
                 quantile_scores(counts, exact).tolist() == quantile_scores(counts, hundredths / 100).tolist()
             )
 
+    def test_narrow_and_unsigned_counts_do_not_wrap(self):
+        exact = quantile_scores(COUNTEREXAMPLE, 0.5).tolist()
+
+        for kind in (np.int8, np.uint8, np.uint32):
+            assert exact == quantile_scores(COUNTEREXAMPLE.astype(kind), 0.5).tolist()
+        with pytest.raises(InvalidParameterError, match="int64"):
+            quantile_scores(COUNTEREXAMPLE.astype(np.uint64), 0.5)
+
 
 class TestQuantile:
     def test_noisy_max_draws_one_fine_geometric_a_candidate(self):
@@ -234,6 +244,44 @@ class TestMostPopular:
         )
 
 
+class TestExtremes:
+    @pytest.mark.parametrize("scores", [[2**63 - 1, 0], [2**63 - 1, -(2**63)], [2**62, 2**62 - 6]])
+    def test_score_plus_noise_does_not_wrap(self, scores):
+        chosen = [NoisyMax(1.0).select(np.array(scores), ScriptedNoise([z, 5])) for z in (0, 5, 2**62)]
+
+        assert [0, 0, 0] == chosen
+
+    def test_last_bits_of_scores_far_from_zero_still_decide(self):
+        chosen = [
+            NoisyMax(1.0).select(np.array([-(2**63) + 9, -(2**63)]), ScriptedNoise([0, z])) for z in (9, 10)
+        ]
+
+        assert [0, 1] == chosen
+
+    @pytest.mark.parametrize("engine", [NoisyMax, ExponentialMechanism])
+    @pytest.mark.parametrize("epsilon", [0.001, 1.0, 20.0])
+    @pytest.mark.parametrize("beta", [5e-324, 1e-310, 1e-300, 1e-9, 0.4])
+    def test_radius_is_right_down_to_the_least_beta(self, engine, epsilon, beta):
+        """By Decimal: 1/beta overflows, and exp(-745) is no longer a number with any digits."""
+        mechanism, others = engine(epsilon), 10**6
+        step = 1 / (Decimal(mechanism.scale.numerator) / mechanism.scale.denominator)
+        share = 1 + (-step).exp() if engine is NoisyMax else 1
+        limit = Decimal(beta) if engine is NoisyMax else Decimal(beta) / (1 - Decimal(beta))
+
+        radius = mechanism.radius(others + 1, beta)
+
+        assert others * (-(radius + 1) * step).exp() / share <= limit * (1 + Decimal("1e-11"))
+        assert others * (-radius * step).exp() / share > limit * (1 - Decimal("1e-11"))
+
+    @pytest.mark.parametrize("engine", [NoisyMax, ExponentialMechanism])
+    def test_radius_of_more_candidates_than_floats_have(self, engine):
+        assert engine(1.0).radius(10**400, 0.5) == pytest.approx(800 * math.log(10), abs=2)
+        assert 800 * math.log(10) + 2 * math.log(20) == pytest.approx(exponential_bound(1.0, 10**400, 0.05))
+
+    def test_bound_of_the_book_at_the_least_beta(self):
+        assert 2 * math.log(3) - 2 * math.log(5e-324) == pytest.approx(exponential_bound(1.0, 3, 5e-324))
+
+
 class TestPromises:
     def test_choice_is_private_with_the_system_noise_and_stamped_without(self):
         data = grades(1000 * COUNTEREXAMPLE)
@@ -253,6 +301,39 @@ class TestPromises:
 
         assert 2 == data.reads
         assert [0.25, 0.5] == [budget.epsilon for budget in data.opened]
+
+    @pytest.mark.parametrize(
+        ("failure", "reached"),
+        [
+            (ValueError(40), SessionSealedError),
+            (ExceptionGroup("40", [ValueError(40)]), SessionSealedError),
+            (BaseExceptionGroup("40", [KeyboardInterrupt(40)]), SessionSealedError),
+            (KeyboardInterrupt(), KeyboardInterrupt),
+        ],
+    )
+    @pytest.mark.parametrize("second", [None, KeyboardInterrupt, RecursionError])
+    def test_failure_leaves_no_private_frame_by_any_way(self, failure, reached, second, monkeypatch):
+        """Neither chained, nor in a group, nor through a second interrupt while the first is handled."""
+
+        class Failing(SystemNoise):
+            def geometric(self, scale, size):
+                raise failure
+
+        def again(*_):
+            raise second
+
+        data = grades(COUNTEREXAMPLE)
+        if second is not None:
+            monkeypatch.setattr("onlineic._guard.place_of", again)
+            reached = KeyboardInterrupt if second is KeyboardInterrupt else SessionSealedError
+
+        with pytest.raises(reached) as caught:
+            median(data, "grade", 1.0, noise=Failing())
+        assert reached is caught.type
+        assert (None, None) == (caught.value.__cause__, caught.value.__context__)
+        left = [frame.f_code.co_name for frame, _ in traceback.walk_tb(caught.value.__traceback__)]
+        assert ["median", "quantile", "_chosen", "released", "guarded"] == left[1:]
+        assert "40" not in str(caught.value)
 
     @pytest.mark.parametrize(
         "wrong",

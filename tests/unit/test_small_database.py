@@ -3,8 +3,10 @@
 import importlib
 import itertools
 import math
+import sys
 from fractions import Fraction
 
+import attrs
 import numpy as np
 import pytest
 from scipy import stats
@@ -17,11 +19,14 @@ from onlineic.evaluate import exact_values
 from onlineic.hypothesis import Believed, Hypothesis
 from onlineic.mechanisms import ExponentialMechanism
 from onlineic.noise import SimulatedNoise
+from onlineic.offline import paths
 from onlineic.offline.cdf import threshold_functions
 from onlineic.offline.paths import count_paths, path_of_rank, strip_width
+from onlineic.offline.range_queries import range_queries
 from onlineic.offline.small_database import Scoring, small_database
-from onlineic.offline.threshold_database import threshold_database
+from onlineic.offline.threshold_database import _beyond, _rows, _uniform_path, threshold_database
 from onlineic.partitions import one_way
+from onlineic.queries import Query
 from onlineic.testing import ScriptedNoise
 
 module = importlib.import_module("onlineic.offline.small_database")  # its function has the same name
@@ -131,7 +136,62 @@ def test_as_many_records_as_the_data_are_an_exact_net():
     assert 0.0 == small_database(few, CLASS, 1.0, size=4, noise=SimulatedNoise(0)).radius
 
 
+def test_a_subclass_of_query_never_meets_the_private_tables():
+    """Its own `total` would be handed them: to look at, to keep, or to fail on."""
+    seen = []
+
+    class Spy(Query):
+        def total(self, tables, mass):
+            seen.append(tables)
+            return super().total(tables, mass)
+
+    honest = ic.dense([0.0, 1.0, 1.0, 0.0, 1.0, 0.0]).bind(DOMAIN)
+    spy = Spy(**{field.name: getattr(honest, field.name) for field in attrs.fields(Query) if field.init})
+    object.__setattr__(spy, "_canonical", True)
+    data = ic.PrivateData(np.array([9, 1, 0, 6, 7, 3]), DOMAIN)
+    for release in (
+        lambda: small_database(data, [honest, spy], 1.0, size=2, noise=SimulatedNoise(0)),
+        lambda: range_queries(data, [honest, spy], 1.0, threshold=3, cutoff=1, noise=SimulatedNoise(0)),
+    ):
+        with pytest.raises(InvalidQueryError, match="Spy"):
+            release()
+
+    assert ([], 0, []) == (seen, data.reads, data.opened)
+
+
+def test_arrays_of_weights_are_queries_too():
+    arrays = [query.bind(DOMAIN).weights() / 2.0 ** query.bind(DOMAIN).grid_bits for query in MIXED]
+    written, plain = (
+        small_database(DATA, queries, 1.0, size=3, noise=SimulatedNoise(1)).counts
+        for queries in (MIXED, arrays)
+    )
+
+    assert np.array_equal(written, plain)
+
+
+@pytest.mark.parametrize(
+    ("counts", "size", "text"),
+    [([2**34, 5], 2, r"2\^53, got 2\^54.0"), ([2**33 - 1, 1], 2**7, r"2\^60, got 2\^60.0")],
+)
+def test_scores_beyond_exact_integers_are_refused_before_anything_is_spent(counts, size, text):
+    data = ic.PrivateData(np.array(counts), ic.Domain.of(a=2))
+    with pytest.raises(TooLargeError, match=text):
+        small_database(data, [ic.dense([0.0, 1 / 3])], 1.0, size=size)
+
+    assert ([], 0) == (data.opened, data.reads)
+
+
 # ------------------------------------ bounds
+def test_the_radius_holds_for_the_weights_as_they_were_written():
+    third = ic.dense([0.0, 1 / 3, 0.0, 0.0, 0.0, 0.0])
+    few = ic.PrivateData(np.array([1, 2, 0, 0, 0, 1]), DOMAIN)
+    chosen = small_database(few, [third], 20.0, size=4, noise=SimulatedNoise(0))
+
+    assert 0.0 < third.bind(DOMAIN).rounding == chosen.radius < 2.0**-20
+    assert 2 == chosen.counts[0, 1]
+    assert abs(chosen.evaluate(third.bind(DOMAIN)) - (1 / 3) * 2 / 4) <= chosen.error_bound
+
+
 def test_the_bound_is_the_nets_and_the_choices():
     chosen = small_database(DATA, CLASS, 1.0, size=10, noise=SimulatedNoise(0))
     printed = bounds.net_error(chosen.radius, 10, 6, DATA.n, 1.0)
@@ -232,6 +292,83 @@ def test_numbers_of_many_limbs_are_counted_exactly():
 
     assert 2**180 < total
     assert [0, total] == count_paths(below, 1000, 60, np.array([-1, 1000]), strip_width(1000, 60, 1000))
+
+
+@pytest.mark.parametrize(("cells", "rows", "low", "high"), [(5, 60, 2, 9), (5, 60, -1, 0), (9, 30, 20, 60)])
+def test_reading_off_a_path_takes_the_same_steps_whatever_the_data_and_the_path(cells, rows, low, high):
+    """A search that stops where it has found, or skips what is out of range, would time the data."""
+
+    def steps(below, rank):
+        count, traced = 0, sys.gettrace()
+
+        def trace(frame, event, _):
+            nonlocal count
+            count += event == "line"
+            return trace if frame.f_code.co_filename == paths.__file__ else None
+
+        sys.settrace(trace)
+        try:
+            path_of_rank(below, 60, rows, low, high, strip_width(60, rows, high), rank)
+        finally:
+            sys.settrace(traced)
+        return count
+
+    found = set()
+    for counts in (np.eye(cells)[0], np.eye(cells)[-1], np.full(cells, 1 / cells), np.arange(cells)):
+        below = np.cumsum(np.rint(60 * counts / counts.sum()).astype(np.int64))[:-1]
+        outside, inside = count_paths(below, 60, rows, np.array([low, high]), strip_width(60, rows, high))
+        for rank in {0, (inside - outside) // 2, inside - outside - 1} if inside > outside else ():
+            found.add(steps(below, rank))
+
+    assert 1 == len(found)
+
+
+def beyond_the_last_level():
+    """3 cells, 40 records: all but a few of the 861 databases are farther than level 3, at 1e-15 in all."""
+    return ic.PrivateData(np.array([20, 0, 20]), ic.Domain.of(d=range(3)))
+
+
+def test_a_level_beyond_the_last_is_drawn_from_all_databases_until_one_fits():
+    """Tables for it could be too large to hold, and the failure would tell the level."""
+    near, far = ([20] + [0] * 31, [0] * 32), ([1] + [0] * 31, [39] + [0] * 31)  # bars: of 41 places, of 42
+    noise = ScriptedNoise([2**64 - 1, *near[0], *[21] * 32, *far[0], *far[1]])
+    chosen = threshold_database(beyond_the_last_level(), "d", 20.0, size=40, noise=noise)
+
+    assert [1, 37, 2] == chosen.counts.ravel().tolist()
+    assert [("words", None, size) for size in (1, 32, 32, 32, 32)] == noise.scales
+    assert noise.exhausted
+
+
+@pytest.mark.statistical
+def test_databases_beyond_the_last_level_are_uniform_among_themselves():
+    below, noise = np.array([2, 2]), SimulatedNoise(3)
+    all_paths = np.cumsum(multisets(3, 4).T.astype(np.int64), axis=1)
+    far = {tuple(path) for path in all_paths.tolist() if max(abs(path[0] - 2), abs(path[1] - 2)) > 1}
+    drawn, kept = {}, {}
+    for _ in range(3000):
+        for found, path in ((drawn, _uniform_path(3, 4, noise)), (kept, _beyond(below, 4, 4, 1, noise))):
+            found[tuple(path.tolist())] = found.get(tuple(path.tolist()), 0) + 1
+
+    assert {tuple(path) for path in all_paths.tolist()} == set(drawn)
+    assert far == set(kept)
+    assert min(chi_square(found, dict.fromkeys(found, 1 / len(found))) for found in (drawn, kept)) > 1e-9
+
+
+def test_products_beyond_int64_are_refused_and_never_taken_by_default():
+    """n m = 2^64: all levels of the strips would have wrapped."""
+    data = ic.PrivateData(np.array([2**31, 2**31]), ic.Domain.of(d=range(2)))
+    for wish in ({"size": 2**32}, {"alpha": 1e-9}):
+        with pytest.raises(TooLargeError, match=r"below 2\^60"):
+            threshold_database(data, "d", 20.0, **wish)
+
+    assert ([], 0) == (data.opened, data.reads)
+    assert _rows(2, 2**32, 20.0, None, None, 0.05) * 2**32 < 2**60
+
+
+def test_the_least_beta_has_a_finite_bound_on_a_line():
+    chosen = threshold_database(ON_LINE, "d", 20.0, size=5, beta=5e-324, noise=SimulatedNoise(0))
+
+    assert chosen.selection_bound == pytest.approx((math.log(792) - math.log(5e-324)) / 10 / 1000, abs=2e-3)
 
 
 # ------------------------------------ on a line
