@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats
-from onlineic.errors import InvalidParameterError, checked_real
+from onlineic.errors import InvalidParameterError, checked_integer, checked_real
 
 Method = Literal["discrete_laplace", "geometric", "none"]
 
@@ -194,7 +194,8 @@ def worst_loss(
     """Return the largest |ln P/P'| over a structured family of events: a lower bound, met by right rules.
 
     An event is m easy tests at level q, then a hit at level r, repeated until the cutoff; the neighbour moves
-    q and r by the sensitivity, each either way. A pure claim below the result is false.
+    q and r by the sensitivity, each either way. A pure claim below the result is false. Of a pair one side is
+    judged, as if its threshold were so high that the other cannot fire.
 
     Parameters
     ----------
@@ -215,6 +216,10 @@ def worst_loss(
     Dwork & Roth (2014), Theorem 3.23, is tight on this family: it gives 1.0000 epsilon. Streams of a few
     fixed queries are not enough; at cutoff 1 a threshold redrawn with too little noise looks right.
     """
+    sensitivity = checked_integer("sensitivity", sensitivity, at_least=1)
+    tried = [checked_integer("copies", m, at_least=0) for m in (COPIES if copies is None else copies)]
+    if not tried:  # nothing would be tried, and any rule pass
+        raise InvalidParameterError("copies must hold one or more integers, got none.")
     sources = [rule.threshold_noise, rule.query_noise] + [rule.redraw] * (rule.redraw is not None)
     scale = max(float(law.scale) for law in sources if law and law.method != "none")
     easy = np.array(sorted({round(level * scale) for level in EASY_LEVELS}), np.float64)
@@ -223,7 +228,7 @@ def worst_loss(
     moves = [(dq, dr) for dq, dr in steps if (dq * dr >= 0 if monotone else dq * dr != 0)]
     shown = (0.0,) if released == "bit" else (0.0, round(scale), round(4.0 * scale))
     worst = 0.0
-    for m, excess in itertools.product(COPIES if copies is None else copies, shown):
+    for m, excess in itertools.product(tried, shown):
         shifted = {
             (dq, dr): _event(
                 rule, scale, m, easy + dq * sensitivity, hard + dr * sensitivity, released, excess
@@ -258,10 +263,17 @@ def first_hit_delta(
     epsilon : float, >= 0
     released : "bit" or "value"
 
+    Raises
+    ------
+    InvalidParameterError
+        If the rule is a pair: drive each of its sides.
+
     References
     ----------
     Dwork & Roth (2014), Definition 2.4, at the event that maximises its difference.
     """
+    if rule.pair:
+        raise InvalidParameterError("rule must not be a pair, got pair=True; drive each of its sides.")
     factor = math.exp(checked_real("epsilon", epsilon, at_least=0.0, at_most=700.0))
     rho = rule.threshold + _points(rule.threshold_noise)
     reach = math.ceil(REACH * rule.query_noise.scale)

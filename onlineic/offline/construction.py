@@ -12,7 +12,7 @@ from onlineic._typing import Floats, Ints
 from onlineic.accounting import Budget
 from onlineic.data import PrivateData
 from onlineic.domain import Domain
-from onlineic.errors import InvalidQueryError
+from onlineic.errors import InvalidParameterError, InvalidQueryError
 from onlineic.hypothesis import Hypothesis
 from onlineic.noise import Noise
 from onlineic.offline.base import bound, is_private, released
@@ -74,7 +74,7 @@ class Construction:
             If a query cannot be bound to the domain.
         """
         asked = bound(queries, self.hypothesis.domain)
-        values = self.hypothesis.evaluate_many(asked)
+        values = np.clip(self.hypothesis.evaluate_many(asked), 0.0, 1.0)  # as they were tested; a copy
         for place, query in enumerate(asked):
             if query.constant is not None:  # known; a hypothesis need not have mass 1
                 values[place] = query.constant / (1 << query.grid_bits)
@@ -142,8 +142,19 @@ class Workload:
         return self.n << self.grid_bits
 
     def guesses(self, hypothesis: Hypothesis) -> Ints:
-        """Return the hypothesis's answers in grid units, rounded: public."""
-        return np.rint(hypothesis.evaluate_many(self.queries) * float(self.units)).astype(np.int64)
+        """Return the hypothesis's answers in grid units, rounded, in [0, n 2^K]: public.
+
+        Raises
+        ------
+        InvalidParameterError
+            If they are not one finite number a query: a score would wrap around, and one record move it far.
+        """
+        values = np.array(hypothesis.evaluate_many(self.queries), np.float64)
+        if values.shape != (len(self.queries),) or not np.isfinite(values).all():
+            raise InvalidParameterError(
+                "hypothesis must evaluate to one finite number a query, got others; mend the update rule."
+            )
+        return np.rint(np.clip(values, 0.0, 1.0) * float(self.units)).astype(np.int64)
 
     def exact(self, data: PrivateData) -> Ints:
         """Return the exact answers in grid units, (m,) int64. PRIVATE."""
@@ -200,12 +211,15 @@ def construct(
 
     Raises
     ------
+    InvalidParameterError
+        If `start` does not evaluate to one finite number a query; nothing was spent.
     SessionSealedError
         If anything fails after the data were read.
     """
+    workload.guesses(start)
 
     def private() -> Course:
-        exact, hypothesis = workload.exact(data), start
+        held, hypothesis = _Held(data, workload, plan, noise), start
         measurements: list[Measurement] = []
         gaps: list[int] = []
         pairs: Pairs = frozenset()
@@ -213,16 +227,15 @@ def construct(
             if observe is not None:
                 observe(number, hypothesis)
             guesses = workload.guesses(hypothesis)
-            index = plan.choose(np.abs(exact - guesses), noise)
+            index = held.choose(guesses)
             table = None if tables is None else tables.partition(workload.queries[index], pairs)
             if table is not None:
                 measurements.append(_table(data, plan, table, noise, workload.n))
                 pairs |= pairs_of(table)
             else:
+                value = held.number(index) if tables is None else held.number_for_table(index)
                 # tables' scale is in counts, whatever the grid of the number that stands in for one
-                shift = 0 if tables is None else workload.grid_bits
-                value = int(plan.answer(exact[index : index + 1], noise, shift)[0])
-                scale = plan.deviation * (1 << shift) / workload.units
+                scale = plan.deviation / (workload.units if tables is None else workload.n)
                 fraction = np.array([value / workload.units])
                 measurements.append(Measurement(workload.queries[index], fraction, scale))
                 gaps.append(abs(value - int(guesses[index])))
@@ -260,6 +273,35 @@ def finished(
         budget=budget,
         private=is_private(noise),
     )
+
+
+@final
+class _Held:
+    """The exact answers, PRIVATE: an object, so that no frame that calls a rule shows a number."""
+
+    __slots__ = ("_exact", "_noise", "_plan", "_workload")
+
+    def __init__(self, data: PrivateData, workload: Workload, plan: Rounds, noise: Noise) -> None:
+        self._workload, self._plan, self._noise = workload, plan, noise
+        self._exact = workload.exact(data)
+
+    def choose(self, guesses: Ints) -> int:
+        """Return the place of a badly answered query."""
+        return self._plan.choose(np.abs(self._exact - guesses), self._noise)
+
+    def number(self, index: int) -> int:
+        """Return a noisy answer, grid units."""
+        return int(self._plan.answer(self._exact[index : index + 1], self._noise)[0])
+
+    def number_for_table(self, index: int) -> int:
+        """Return a noisy answer, grid units, with noise in counts, on the finest grid that can be drawn on.
+
+        Rounded to units of 2^-j a sum still moves by 2^j at most, one count, since it moved by one count.
+        """
+        shift = self._plan.finest(self._workload.grid_bits)
+        coarser = self._workload.grid_bits - shift
+        rounded = (self._exact[index : index + 1] + (1 << coarser >> 1)) >> coarser
+        return int(self._plan.answer(rounded, self._noise, shift)[0]) << coarser
 
 
 def _table(data: PrivateData, plan: Rounds, table: Partition, noise: Noise, n: int) -> Measurement:

@@ -128,7 +128,8 @@ def mwem(
         rule = MaximumEntropy() if by_table else MeasuredWeights(replays=replays)
     if rounds is None:
         rounds = default_rounds(data.n, budget, queries=len(workload.queries), release=release)
-    kind = _composition(budget, checked_integer("rounds", rounds, at_least=1))
+    rounds = checked_integer("rounds", rounds, at_least=1)  # a numpy integer could overflow below
+    kind = _composition(budget, rounds)
     plan = paid_rounds(
         budget,
         rounds,

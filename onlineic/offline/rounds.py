@@ -25,6 +25,7 @@ Composition = Literal["basic", "advanced", "zcdp"]
 Distinguisher = Literal["noisy max", "exponential"]
 LARGEST_EPSILON = 20.0  # of one choice
 LARGEST_SIGMA = 2**26
+LARGEST_SCALE = 2**48 - 1
 HALF = Fraction(1, 2)
 
 
@@ -74,6 +75,11 @@ class Rounds:
         if self.gaussian:
             return values + noise.discrete_gaussian(int(self.scale) << shift, values.size)
         return values + noise.discrete_laplace(self.scale * (1 << shift), values.size)
+
+    def finest(self, grid_bits: int) -> int:
+        """Return the largest shift <= grid_bits at which the noise of an answer can be drawn."""
+        most = LARGEST_SIGMA if self.gaussian else LARGEST_SCALE
+        return max(shift for shift in range(grid_bits + 1) if self.scale * (1 << shift) <= most)
 
     def choice_radius(self, candidates: int, beta: float) -> int:
         """Return r, grid units: with probability >= 1 - beta the score chosen is within r of the best."""

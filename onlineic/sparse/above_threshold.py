@@ -87,7 +87,7 @@ class AboveThreshold:
 
     def __attrs_post_init__(self) -> None:
         budget = Budget(self.epsilon, allow_large_epsilon=self.allow_large_epsilon)
-        _check_threshold(self.threshold)
+        object.__setattr__(self, "threshold", _checked_threshold(self.threshold))
         object.__setattr__(self, "threshold_scale", scale_at_least(2 / budget.epsilon_exact))
         object.__setattr__(self, "query_scale", scale_at_least(4 / budget.epsilon_exact))
 
@@ -218,8 +218,9 @@ class Sparse:
 
     def __attrs_post_init__(self) -> None:
         budget = Budget(self.epsilon, self.delta, allow_large_epsilon=self.allow_large_epsilon)
-        _check_threshold(self.threshold)
-        cutoff = checked_integer("cutoff", self.cutoff, at_least=1)  # a numpy integer could overflow below
+        object.__setattr__(self, "threshold", _checked_threshold(self.threshold))
+        cutoff = checked_integer("cutoff", self.cutoff, at_least=1)
+        object.__setattr__(self, "cutoff", cutoff)  # a numpy integer could overflow below
         if self.allocation not in ("restarts", "optimal"):
             raise InvalidParameterError(
                 f'allocation must be "restarts" or "optimal", got allocation={self.allocation!r:.60}.'
@@ -294,7 +295,8 @@ class Sparse:
         """
         if self.allocation == "optimal":
             return _kept_radius(self.threshold_scale, self.query_scale, queries, beta)
-        return 1 + math.ceil(sparse_margin(self.cutoff, queries, float_up(self.threshold_scale), beta))
+        # not the threshold's scale: beyond 2^16 the query noise is rounded up to an integer, above its double
+        return 1 + math.ceil(sparse_margin(self.cutoff, queries, float_up(self.query_scale / 2), beta))
 
     def _first(
         self, state: SparseState, values: Sequence[int] | Ints, noise: Noise
@@ -379,8 +381,9 @@ def _kept_radius(threshold_scale: Fraction, query_scale: Fraction, queries: int,
     return min(union, max(0, math.ceil(b2 * logs * (1 + 1e-12) - 1)))
 
 
-def _check_threshold(threshold: int) -> None:
-    checked_integer("threshold", threshold, at_least=-LARGEST_THRESHOLD, at_most=LARGEST_THRESHOLD)
+def _checked_threshold(threshold: int) -> int:
+    """A Python integer: of a narrow numpy integer, threshold + rho would wrap around, and privacy with it."""
+    return checked_integer("threshold", threshold, at_least=-LARGEST_THRESHOLD, at_most=LARGEST_THRESHOLD)
 
 
 def _checked_values(values: Ints) -> Ints:

@@ -21,7 +21,7 @@ from onlineic.audit import (
     transcript_law,
     worst_loss,
 )
-from onlineic.errors import SessionExhaustedError
+from onlineic.errors import InvalidParameterError, SessionExhaustedError
 from onlineic.sparse import AboveThreshold, Sparse, SparseState
 
 TIGHT = 1 + 1e-9
@@ -262,3 +262,28 @@ def test_naive_laplace_at_epsilon_over_k_holds_for_k_queries_and_no_more():
     assert worst_loss(naive, copies=(99,)) == pytest.approx(1.0, rel=1e-9)
     assert worst_loss(naive, copies=(149,)) == pytest.approx(1.5, rel=1e-9)
     assert private(rule_of(AboveThreshold(1.0, 7)), 1.0)
+
+
+# The audit itself
+
+
+@pytest.mark.parametrize("copies", [(), [], (-1,), (0.5,)])
+def test_an_audit_that_tries_nothing_is_refused_and_passes_no_rule(copies):
+    with pytest.raises(InvalidParameterError, match="copies must"):
+        worst_loss(printed(1.0, 3), copies=copies)
+
+
+@pytest.mark.parametrize("sensitivity", [0, -1, 0.5])
+def test_an_audit_of_neighbours_that_do_not_differ_is_refused(sensitivity):
+    with pytest.raises(InvalidParameterError, match="sensitivity must"):
+        worst_loss(printed(1.0, 3), sensitivity)
+
+
+def test_the_delta_of_a_pair_is_not_that_of_one_side_and_is_refused():
+    """A gap of -60 fires on the other side, of which the sum knew nothing."""
+    rule = attrs.evolve(rule_of(AboveThreshold(1.0, 60)), pair=True)
+    whole = hockey_stick(transcript_law(rule, [-60]), transcript_law(rule, [-59]), 0.0)
+
+    assert 0.05 < whole
+    with pytest.raises(InvalidParameterError, match="pair"):
+        first_hit_delta(rule, [-60], [-59], 0.0)

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from onlineic.bounds import above_threshold_alpha, sparse_alpha
+from onlineic.bounds import above_threshold_alpha, sparse_alpha, sparse_margin
 from onlineic.errors import InvalidParameterError, SessionExhaustedError
 from onlineic.noise import SimulatedNoise
 from onlineic.sparse import AboveThreshold, Sparse, SparseState
@@ -136,6 +136,25 @@ def test_numpy_integers_do_not_overflow_in_a_scale(kind, allocation):
     here = Sparse(1.0, 5, 100, allocation=allocation)
 
     assert here.query_scale == Sparse(1.0, 5, kind(100), allocation=allocation).query_scale
+
+
+@pytest.mark.parametrize("length", [3, 8])
+@pytest.mark.parametrize("rho", [-300, 50, 1000])
+@pytest.mark.parametrize("threshold", [np.int8(100), np.uint8(5), np.int16(32_700), np.uint64(7)], ids=repr)
+def test_a_threshold_of_a_narrow_type_does_not_wrap_around_with_its_noise(threshold, rho, length):
+    """100 + 50 is no -106: one record more could then turn a sure hit into a sure miss."""
+    values, script = np.zeros(length, np.int64), [rho, *[0] * 20]
+    for make in (AboveThreshold, lambda epsilon, t: Sparse(epsilon, t, 1)):
+        here, wide = make(1.0, threshold), make(1.0, int(threshold))
+        outcomes = [
+            mechanism.step(mechanism.init(), 0, ScriptedNoise(script))[1] for mechanism in (here, wide)
+        ]
+        ask = (lambda m: m.first) if make is AboveThreshold else (lambda m: m.select)
+
+        assert int is type(here.threshold)
+        assert wide == here
+        assert outcomes[0] == outcomes[1]
+        assert ask(wide)(values, ScriptedNoise(script)) == ask(here)(values, ScriptedNoise(script))
 
 
 @pytest.mark.parametrize("values", [np.zeros(6), np.zeros(6, bool), np.zeros((2, 3), np.int64), [0.5] * 6])
@@ -307,6 +326,14 @@ def test_radius_stays_a_bound_where_both_scales_are_the_least_there_are():
 
     assert tiny.threshold_scale == tiny.query_scale == Fraction(1, 2**16)
     assert 0 == tiny.radius(1000, 0.05)
+
+
+def test_radius_by_restarts_is_that_of_the_noise_drawn_where_its_scale_is_rounded_to_an_integer():
+    sparse = Sparse(4 / 65_539.0, 0, 1)
+    drawn = 1 + math.ceil(sparse_margin(1, 10**6, float(sparse.query_scale) / 2, 0.05))
+
+    assert sparse.query_scale > 2 * sparse.threshold_scale
+    assert drawn == sparse.radius(10**6, 0.05)
 
 
 @pytest.mark.parametrize("queries", [10, 1000, 100_000])

@@ -1,6 +1,7 @@
 """The offline iterative construction: its theorem with right constants, its noise, its stop, its coverage."""
 
 import math
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -22,6 +23,7 @@ from onlineic.expressions import dense
 from onlineic.noise import SimulatedNoise, SystemNoise, public_generator
 from onlineic.offline.construction import Workload
 from onlineic.offline.iterative_construction import iterative_construction
+from onlineic.offline.mwem import mwem
 from onlineic.offline.rounds import paid_rounds
 from onlineic.testing import ScriptedNoise
 from onlineic.updates import (
@@ -337,6 +339,103 @@ def test_a_rule_that_fails_leaves_no_trace_of_the_private_frames():
 
     assert (None, None) == (failed.value.__cause__, failed.value.__context__)
     assert [Budget(1.0)] == data.opened
+
+
+class Believer:
+    """A plug-in's hypothesis that evaluates to whatever it was made with."""
+
+    domain = EIGHT
+
+    def __init__(self, values):
+        self.values = values
+
+    def supports(self, query):
+        return True
+
+    def evaluate(self, query):
+        return float(self.values)
+
+    def evaluate_many(self, queries):
+        return np.broadcast_to(self.values, len(queries)) if np.ndim(self.values) == 0 else self.values
+
+
+class Plugin(UpdateRule):
+    """A plug-in's rule without T(alpha): a first hypothesis, and what it does with it."""
+
+    def __init__(self, first, update=None):
+        self.first, self.step = first, update
+
+    def init(self, domain, prior=None):
+        return self.first
+
+    def update(self, hypothesis, measurements, alpha):
+        return self.step(hypothesis)
+
+    def update_bound(self, domain, alpha):
+        return None
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, np.array([0.5]), np.full((7, 1), 0.5)])
+def test_a_hypothesis_without_one_finite_number_a_query_is_refused_before_anything_is_spent(value):
+    """Its scores would wrap around: a query with no record would be the best of all, with one the worst."""
+    data = skewed()
+    for build in (iterative_construction, mwem):
+        with pytest.raises(InvalidParameterError, match="one finite number a query"):
+            build(data, BELOW, Budget(1.0), update=Plugin(Believer(value)), rounds=2)
+    assert ([], 0) == (data.opened, data.reads)
+
+    later = Plugin(Believer(0.5), lambda hypothesis: Believer(value))
+    with pytest.raises(SessionSealedError):  # behind the first round it can only be sealed
+        iterative_construction(data, BELOW, Budget(1.0), update=later, rounds=2, noise=SimulatedNoise(0))
+
+
+@pytest.mark.parametrize(("value", "counted_as"), [(1e300, 1.0), (-1e30, 0.0), (1.5, 1.0), (-0.5, 0.0)])
+def test_guesses_outside_of_the_unit_interval_count_as_its_ends_so_that_a_record_moves_a_score_by_one(
+    value, counted_as
+):
+    workload = Workload.of(BELOW, EIGHT, 1000)
+    guesses = workload.guesses(Believer(value))
+    scores = [
+        np.abs(workload.exact(PrivateData(np.array(counts), EIGHT)) - guesses)
+        for counts in ([0, 500, 500, 0, 0, 0, 0, 0], [1, 499, 500, 0, 0, 0, 0, 0])
+    ]
+    update = Plugin(Believer(value), lambda hypothesis: hypothesis)
+    built = mwem(skewed(), BELOW, Budget(1.0), update=update, rounds=1, noise=SimulatedNoise(0))
+
+    assert np.full(7, counted_as * workload.units).tolist() == guesses.tolist()
+    assert 1 == np.abs(scores[0] - scores[1]).max()
+    assert np.full(7, counted_as).tolist() == built.answers(BELOW).tolist()
+
+
+@pytest.mark.parametrize("build", [iterative_construction, mwem])
+def test_no_frame_that_calls_a_rule_or_a_hypothesis_shows_an_exact_answer(build):
+    """A log with the locals of all frames, made by a plug-in's own handler, must hold nothing private."""
+    counts = np.array([100_003, 200_017, 300_029, 0, 0, 0, 0, 77_777])
+    secrets, shown = set(np.cumsum(counts)[:7].tolist()) | set(counts[counts > 0].tolist()), []
+
+    def look():
+        frame = sys._getframe(1)
+        while frame is not None:
+            if "onlineic" in str(frame.f_globals.get("__name__")):
+                for local in frame.f_locals.values():
+                    numbers = np.ravel(local).tolist() if isinstance(local, (np.ndarray, int)) else []
+                    shown.append((frame.f_code.co_name, secrets & {int(number) for number in numbers}))
+            frame = frame.f_back
+
+    class Curious(Believer):
+        def evaluate_many(self, queries):
+            look()
+            return super().evaluate_many(queries)
+
+    def update(hypothesis):
+        look()
+        return hypothesis
+
+    data = PrivateData(counts, EIGHT)
+    build(data, BELOW, Budget(0.01), update=Plugin(Curious(0.5), update), rounds=2, noise=SimulatedNoise(0))
+
+    assert {"private"} <= {name for name, _ in shown}
+    assert [] == [found for found in shown if found[1]]
 
 
 def test_classes_keep_complements_apart_and_drop_copies_and_constants():

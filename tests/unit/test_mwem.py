@@ -1,8 +1,10 @@
 """MWEM: its noise, its bounds, its defaults; and the rule that steps by the measured gap."""
 
+import itertools
 import math
 from fractions import Fraction
 
+import attrs
 import numpy as np
 import pytest
 from hypothesis import given
@@ -18,8 +20,10 @@ from onlineic.evaluate import exact_values
 from onlineic.expressions import dense
 from onlineic.hypothesis import Histogram
 from onlineic.noise import SimulatedNoise, public_generator
+from onlineic.offline.construction import Workload, _Held
 from onlineic.offline.mwem import default_rounds, mwem
-from onlineic.queries import Measurement, Partition
+from onlineic.offline.rounds import paid_rounds
+from onlineic.queries import Measurement, Partition, Query
 from onlineic.testing import ScriptedNoise, check_update_rule
 from onlineic.updates import (
     MaximumEntropy,
@@ -362,6 +366,78 @@ def test_tables_beat_numbers_at_the_same_budget():
     )
 
     assert by_table < by_number
+
+
+FINE = Domain.of(a=200, b=200)
+
+
+def weighted():
+    """A query whose table would have 40,000 blocks, on the finest grid, and one on none."""
+    weights = [public_generator(seed).random(200) for seed in (1, 2)]
+    return [ic.where(a=ic.weights(weights[0]), b=ic.weights(weights[1])), ic.where(a=ic.below(100))]
+
+
+def test_a_number_in_the_place_of_a_table_is_drawn_however_fine_its_grid():
+    """Noise in counts times 2^20 leaves the samplers' range: it was found out when the budget was spent."""
+    counts = np.zeros(FINE.size, np.int64)
+    counts[0] = 100_000
+    built = mwem(
+        PrivateData(counts, FINE),
+        weighted()[:1],
+        Budget(0.2, 1e-9),
+        rounds=60,
+        release="partition",
+        average=0.0,
+        noise=SimulatedNoise(1),
+    )
+    shift = built.plan.finest(20)
+
+    assert (60, 60) == (len(built.measurements), len(built.gaps))
+    assert 0 <= shift < 20
+    for one in built.measurements:
+        assert isinstance(one.target, Query)
+        units = float(one.values[0]) * (100_000 << shift)
+
+        assert units == pytest.approx(round(units), abs=1e-4)
+        assert built.plan.deviation / 100_000 == pytest.approx(one.scale)
+
+
+def test_a_number_in_the_place_of_a_table_is_rounded_and_one_record_moves_it_by_one_count_at_most():
+    n, bits = 50, 20
+    queries = weighted()
+    workload = Workload.of(queries, FINE, n)
+    plan = attrs.evolve(paid_rounds(Budget(0.2, 1e-9), 2, "zcdp", tables=True), scale=Fraction(2**10))
+    fine = workload.queries[0].weights().ravel()
+    cells = [int(fine.argmin()), int(fine.argmax()), 7, 20_011]
+    moved = set()
+    for start, end in itertools.product(cells, repeat=2):
+        noisy = []
+        for cell in (start, end):
+            counts = np.full(FINE.size, 0)
+            counts[11], counts[cell] = n - 1, 1 + (n - 1) * (cell == 11)
+            noise = ScriptedNoise([0, 0])
+            held = _Held(PrivateData(counts, FINE), workload, plan, noise)
+            noisy.append([held.number_for_table(place) for place in (0, 1)])
+            exact = workload.exact(PrivateData(counts, FINE))
+
+            assert np.abs(exact - noisy[-1]).max() <= 1 << (bits - 16 - 1)
+            assert [
+                ("discrete_gaussian", 2**26, 1)
+            ] * 2 == noise.scales  # sigma = 2^10 counts, 2^16 units each
+        moved.update(abs(one - two) for one, two in zip(*noisy, strict=True))
+
+    assert (16, bits) == (plan.finest(bits), workload.grid_bits)
+    assert 0.9 * (1 << bits) < max(moved) <= 1 << bits
+
+
+def test_rounds_of_a_narrow_type_are_the_same_rounds():
+    options = {"average": 0.0, "update": Perceptron()}
+    one, other = (
+        mwem(table(), workload(), Budget(1.0), rounds=kind(100), noise=SimulatedNoise(0), **options)
+        for kind in (int, np.int8)
+    )
+
+    assert one.gaps == other.gaps
 
 
 @pytest.mark.statistical

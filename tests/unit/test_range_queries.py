@@ -48,6 +48,17 @@ def answered(outcomes, numbers=(), queries=None, **options):
     return range_queries(table(), ASKED[: queries or len(outcomes)], **(settings | options)), noise
 
 
+def test_a_threshold_of_a_narrow_type_is_the_same_threshold():
+    options = {"epsilon": 1.0, "cutoff": 2}
+    wide, narrow = (
+        range_queries(table(), ASKED, threshold=kind(120), noise=ScriptedNoise([50, *[0] * 30]), **options)
+        for kind in (int, np.int8)
+    )
+
+    assert ((), 6) == (wide.hits, wide.tested)  # 120 + 50 would be -86, and every query a hit
+    assert wide == narrow
+
+
 def test_half_of_epsilon_pays_for_the_tests_and_half_for_the_numbers():
     result, noise = answered([False, True, True], [5, -7], queries=4)
 
