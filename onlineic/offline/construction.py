@@ -46,6 +46,8 @@ class Construction:
     error_bound : float
         The same from what was released, never larger; inf if nothing is known.
     beta : float
+    grid_bits : int
+        Grid on which the class was rounded; below 20 for more than 2^32 records.
     plan : Rounds
         Rounds paid for, their noise and their price.
     budget : Budget
@@ -61,6 +63,7 @@ class Construction:
     alpha: float
     error_bound: float
     beta: float
+    grid_bits: int
     plan: Rounds
     budget: Budget
     private: bool
@@ -71,9 +74,10 @@ class Construction:
         Raises
         ------
         InvalidQueryError, DomainMismatchError
-            If a query cannot be bound to the domain.
+            If a query cannot be bound to the domain on this grid.
         """
-        asked = bound(queries, self.hypothesis.domain)
+        # as the class: of a query rounded otherwise the hypothesis can be off by both roundings more
+        asked = bound(queries, self.hypothesis.domain, self.grid_bits)
         values = np.clip(self.hypothesis.evaluate_many(asked), 0.0, 1.0)  # as they were tested; a copy
         for place, query in enumerate(asked):
             if query.constant is not None:  # known; a hypothesis need not have mass 1
@@ -269,6 +273,7 @@ def finished(
         alpha=alpha,
         error_bound=min(alpha, error_bound),
         beta=beta,
+        grid_bits=session_grid_bits(workload.n),
         plan=plan,
         budget=budget,
         private=is_private(noise),

@@ -145,8 +145,8 @@ def linear_programs_above(
     if programs.n != data.n:
         raise InvalidParameterError(f"n of programs must be that of the data, {data.n}, got n={programs.n}.")
     sums = _columns(data.domain, attributes, programs)
-    number("threshold", threshold)
-    sparse = Sparse(epsilon, 0, cutoff, allocation="optimal")
+    least = number("threshold", threshold)
+    sparse = Sparse(budget.epsilon, 0, cutoff, allocation="optimal")
     radius = sparse.radius(len(programs.right_hand_sides), beta) + 1  # 1: the scores are rounded down
 
     def private() -> tuple[int, ...]:
@@ -154,7 +154,7 @@ def linear_programs_above(
             data.n * column if isinstance(column, int) else _total(data.exact_counts(column[0]), column[1])
             for column in sums
         ]
-        return sparse.select(programs.scores(totals, threshold), source)
+        return sparse.select(programs.scores(totals, least), source)
 
     above = released(data, budget, source, private)
     return ProgramsAbove(

@@ -130,6 +130,7 @@ def paid_rounds(
         If a parameter is outside its range, or the noise leaves the range of the samplers.
     """
     rounds = checked_integer("rounds", rounds, at_least=1)
+    sensitivity = checked_integer("sensitivity", sensitivity, at_least=1)  # a numpy integer could overflow
     if composition != "basic" and budget.pure:
         raise InvalidParameterError(f"delta must be > 0 for {composition} composition, got delta=0.")
     exponential = distinguisher == "exponential" or (distinguisher is None and composition == "zcdp")

@@ -440,6 +440,21 @@ def test_bad_arguments_are_refused_before_a_read_or_a_charge(changes, error, mes
     assert (0, []) == (data.reads, data.opened)
 
 
+def test_the_threshold_is_made_exact_before_the_data_are_read():
+    """It is the caller's object: a failure of it behind the read would cost the budget."""
+    data, reads = table(), []
+
+    class Watched(Fraction):
+        @property
+        def numerator(self):
+            reads.append(data.reads)
+            return super().numerator
+
+    linear_programs_above(data, ["first", "second"], PROGRAMS, Watched(4), 0.5, noise=ScriptedNoise([0] * 6))
+
+    assert {0} == set(reads)
+
+
 def test_an_interrupted_release_stays_charged_and_shows_nothing():
     data = table()
     data._tables = None  # the read will fail
