@@ -26,12 +26,13 @@ class SmallDatabase:
     counts : int64 array, shape of the domain, read-only
         Its records by cell.
     error_bound : float or None
-        How far any query of the class may be off, all at once, with probability 1 - beta: `radius` plus
-        `selection_bound`. None where the candidates are no net. Says nothing about other queries.
+        How far `evaluate` may be off for any query of the class, as it was written before its weights were
+        rounded to the grid, all at once, with probability 1 - beta: `radius` plus `selection_bound`. None
+        where the candidates are no net. Says nothing about other queries.
     radius : float or None
         How far the best candidate may be off.
     selection_bound : float
-        How much worse than the best candidate the chosen one may be, with probability 1 - beta.
+        How much worse than the best candidate the chosen one may be, with probability 1 - beta; on the grid.
     beta : float
     candidates : int
         Databases it was chosen from.

@@ -264,20 +264,24 @@ def test_databases_on_a_line_are_drawn_by_the_law_that_enumeration_gives(epsilon
     assert chi_square(found, law(alone)) < 1e-9
 
 
-def test_paths_are_counted_and_numbered_as_in_the_enumeration():
+@pytest.mark.parametrize("bits", [None, 1, 3], ids=["one limb", "bits", "octal"])
+def test_paths_are_counted_and_numbered_as_in_the_enumeration(monkeypatch, bits):
+    """Also where every number is split, carries and borrows."""
+    if bits is not None:
+        monkeypatch.setattr(paths, "limb_bits", lambda _: bits)
     rng = np.random.default_rng(0)
-    for _ in range(120):
+    for _ in range(120 if bits is None else 40):
         cells, rows, n = int(rng.integers(2, 6)), int(rng.integers(1, 7)), int(rng.integers(1, 25))
         below = np.cumsum(rng.multinomial(n, rng.dirichlet(np.full(cells, 0.5))))[:-1]
-        paths = np.cumsum(multisets(cells, rows).T.astype(np.int64), axis=1)
-        levels = -(-np.abs(rows * below - n * paths[:, :-1]).max(axis=1) // rows)
+        listed = np.cumsum(multisets(cells, rows).T.astype(np.int64), axis=1)
+        levels = -(-np.abs(rows * below - n * listed[:, :-1]).max(axis=1) // rows)
         top = int(rng.integers(0, n + 1))
         width = strip_width(n, rows, top)
 
         counted = count_paths(below, n, rows, np.arange(-1, top + 1), width)
         assert [int((levels <= level).sum()) for level in range(-1, top + 1)] == counted
         for low, high in [*itertools.pairwise(range(-1, top + 1)), (top, n)]:
-            members = {tuple(path) for path in paths[(low < levels) & (levels <= high)].tolist()}
+            members = {tuple(path) for path in listed[(low < levels) & (levels <= high)].tolist()}
             drawn = [
                 tuple(path_of_rank(below, n, rows, low, high, strip_width(n, rows, high), rank).tolist())
                 for rank in range(len(members))
