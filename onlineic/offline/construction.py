@@ -220,9 +220,10 @@ def construct(
     SessionSealedError
         If anything fails after the data were read.
     """
-    workload.guesses(start)
+    first = workload.guesses(start)
 
     def private() -> Course:
+        guesses = first
         held, hypothesis = _Held(data, workload, plan, noise), start
         measurements: list[Measurement] = []
         gaps: list[int] = []
@@ -230,7 +231,8 @@ def construct(
         for number in range(plan.rounds):
             if observe is not None:
                 observe(number, hypothesis)
-            guesses = workload.guesses(hypothesis)
+            if number > 0:
+                guesses = workload.guesses(hypothesis)
             index = held.choose(guesses)
             table = None if tables is None else tables.partition(workload.queries[index], pairs)
             if table is not None:

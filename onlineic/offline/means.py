@@ -149,7 +149,7 @@ def sensitivity(statistic: Literal["sum", "mean", "maximum"], attribute: Attribu
     Raises
     ------
     InvalidParameterError
-        If the statistic is another, the attribute is no range of integers, or n < 1.
+        If the statistic is another, the attribute is no range of integers or has a missing cell, or n < 1.
 
     References
     ----------
@@ -168,6 +168,10 @@ def sensitivity(statistic: Literal["sum", "mean", "maximum"], attribute: Attribu
         raise InvalidParameterError(
             f"attribute must be a range of integers, got a {type(attribute).__name__}; "
             'write domain.attribute("age").'
+        )
+    if attribute.missing:  # a missing value adds nothing to a sum, which may be far from the range
+        raise InvalidParameterError(
+            "attribute must have no missing cell, got one with it; write a value of the range for missing ones."
         )
     if statistic not in ("sum", "mean", "maximum"):
         raise InvalidParameterError(

@@ -440,7 +440,7 @@ def test_no_frame_that_calls_a_rule_or_a_hypothesis_shows_an_exact_answer(build)
 
 @pytest.mark.parametrize("asked", [lambda w: dense(w), lambda w: ic.where(x=ic.weights(w)), lambda w: w])
 def test_bounds_hold_for_the_query_as_written_where_many_records_leave_a_coarse_grid(asked):
-    """At 2^40 records the grid has 12 bits; on one of 20 an answer is off by one rounding more than stated."""
+    """At 2^40 records the grid has 12 bits; on one of 20 an answer can be off by one rounding more."""
     n, half = 2**40, 0.98 * 2.0**-13
     weights = np.array([0.5 - half, 0.75 + half, 0.25 + half])
     data = PrivateData(np.array([n, 0, 0]), Domain.of(x=3))

@@ -121,6 +121,14 @@ def test_sensitivity_refuses_what_has_no_range():
         sensitivity("mean", ic.Domain.of(x=5).attribute("x"), 0)
 
 
+def test_sensitivity_of_a_range_with_a_missing_cell_is_refused():
+    """A record of 19 made missing moves the sum by 19, ten times the width of the range."""
+    attribute = ic.Domain.of(x=ic.optional(range(17, 20))).attribute("x")
+    for statistic in ("sum", "mean", "maximum"):
+        with pytest.raises(InvalidParameterError, match="no missing cell"):
+            sensitivity(statistic, attribute, 100)
+
+
 # What all three refuse
 
 
