@@ -12,8 +12,11 @@ from onlineic.marginals import BoundMarginal
 from onlineic.partitions import derived
 from onlineic.planning import Plan
 from onlineic.queries import Measurement, Partition, Query
+from onlineic.updates import MaximumEntropy
 
 __all__ = ["Releases"]
+
+AGREEING = 3.0  # standard deviations between what was measured and what was learned from it
 
 
 @final
@@ -67,18 +70,28 @@ class Releases:
         bound = self._plan.error_bound if self._in_theorem() else self._radii[key]
         return self._remember(query, "easy", guess / (self._n << query.grid_bits), bound, version)
 
-    def hard(self, query: Query, measurement: Measurement, version: int) -> Answer:
-        """Remember and return a measured number, or the sum of the measured blocks."""
+    def hard(self, query: Query, measurement: Measurement, learned: Hypothesis, version: int) -> Answer:
+        """Remember and return a measured number, the sum of the measured blocks, or what was learned from it.
+
+        A query that was hard by the noise of its test alone is often measured with more noise than the
+        hypothesis, which was fitted to all measurements, errs by. Where the two agree the latter is returned;
+        the bound grows by their distance; both are public.
+        """
         value, weights = derived(query, measurement)
+        moved = 0.0
+        if isinstance(self._plan.update, MaximumEntropy):
+            fitted = learned.evaluate(query)
+            if abs(fitted - value) <= AGREEING * measurement.scale * float(np.linalg.norm(weights)):
+                value, moved = fitted, abs(fitted - value)
 
         def radius(beta: float, answers: int) -> float:
             if isinstance(measurement.target, Query):
                 return self._plan.sparse.hard_radius(measurement.target, beta, answers)
             return self._plan.sparse.sum_radius(measurement.target, weights, beta / answers)
 
-        worst = radius(0.1 * self._plan.beta, self._sharing(measurement.target))
+        worst = moved + radius(0.1 * self._plan.beta, self._sharing(measurement.target))
         self._worst_number = max(self._worst_number, worst)
-        bound = self._plan.error_bound if self._in_theorem() else radius(self._plan.beta, 1)
+        bound = self._plan.error_bound if self._in_theorem() else moved + radius(self._plan.beta, 1)
         return self._remember(query, "hard", value, bound, version)
 
     def without_test(self, query: Query, hypothesis: Hypothesis, version: int) -> Answer:

@@ -178,14 +178,14 @@ def test_the_bounds_of_each_answer_and_of_whole_sessions_hold(count, seed, setti
             outside[status] += error > bound
             worst = max(worst, error)
         broken += worst > session.statistics().error_bound
-        narrow += worst > session.statistics().error_bound / 20
+        narrow += worst > session.statistics().error_bound / 60
 
     assert too_many(outside["easy"], max(1, asked["easy"]), BETA) > LEVEL
     assert too_many(outside["hard"], asked["hard"], BETA) > LEVEL
     assert too_many(broken, count, BETA) > LEVEL
     assert asked["hard"] >= 200
     assert asked["easy"] >= 20
-    assert too_many(narrow, count, BETA) < LEVEL  # a bound of a twentieth would be found
+    assert too_many(narrow, count, BETA) < LEVEL  # a bound of a sixtieth would be found
 
 
 def test_derived_block_sums_have_the_stated_standard_deviation():

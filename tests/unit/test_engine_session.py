@@ -438,20 +438,42 @@ def test_a_hypothesis_that_asks_the_session_itself_cannot_lower_a_reservation():
 # -- answers ---------------------------------------------------------------------------------------------
 
 
-def test_a_hard_answer_is_the_sum_of_its_released_blocks_and_its_bound_their_spread():
+def test_a_hard_answer_is_what_was_learned_and_its_bound_the_spread_of_the_blocks_and_the_distance():
     session = probing()
     query, answer = first_hit(session)
     record = hits(session)[0]
     value, weights = ic.partitions.derived(record.query, record.measurement)
-    spread = float(np.linalg.norm(weights))
+    deviation = record.measurement.scale * float(np.linalg.norm(weights))
+    learned = session.hypothesis.evaluate(record.query)
 
     assert isinstance(record.measurement.target, Partition)
-    assert (value, "hard") == (answer.value, answer.status)
+    assert 0 < abs(learned - value) < 3 * deviation
+    assert (learned, "hard") == (answer.value, answer.status)
     assert answer.error_bound == pytest.approx(
-        record.measurement.scale * spread * math.sqrt(2 * math.log(2 / 0.05)), rel=1e-12
+        deviation * math.sqrt(2 * math.log(2 / 0.05)) + abs(learned - value), rel=1e-12
     )
+    assert session.statistics().error_bound > answer.error_bound
     again = session.answer(~query)
-    assert ("repeat", 1 - value, answer.error_bound) == (again.status, again.value, again.error_bound)
+    assert ("repeat", 1 - learned, answer.error_bound) == (again.status, again.value, again.error_bound)
+
+
+@pytest.mark.filterwarnings("ignore::onlineic.errors.UpdateFailedWarning")
+@pytest.mark.parametrize("release", ["partition", "answer"])
+def test_a_hard_answer_that_the_hypothesis_contradicts_is_as_measured(monkeypatch, release):
+    """Nothing was learned, since the rule failed: the hypothesis is uniform."""
+
+    def failing(*_):
+        raise RuntimeError
+
+    monkeypatch.setattr(MaximumEntropy, "update", failing)
+    session = probing(update=MaximumEntropy(), release=release)
+    answer = session.answer(ic.where(a=0))
+    record = hits(session)[0]
+    value, weights = ic.partitions.derived(record.query, record.measurement)
+    gap = abs(value - session.hypothesis.evaluate(record.query))
+
+    assert gap > 3 * record.measurement.scale * float(np.linalg.norm(weights))
+    assert (value, "hard") == (answer.value, answer.status)
 
 
 def test_the_measurement_owns_its_numbers():
