@@ -15,7 +15,7 @@ from onlineic.mechanisms import LaplaceMechanism
 from onlineic.noise import Noise
 from onlineic.offline.base import checked_noise, is_private, released
 from onlineic.offline.clipping import bound_search
-from onlineic.offline.means import integers, width_of
+from onlineic.offline.means import LEAST_BETA, integers, width_of
 from onlineic.partitions import one_way
 
 __all__ = ["AutoAverage", "auto_avg"]
@@ -102,7 +102,7 @@ def auto_avg(
         Lap(3/epsilon), raised to 1 where it is less, since it can be 0 or negative. It is worth paying only
         where n is private: value, bound and denominator are epsilon-private also for neighbours that add or
         remove a record, under which search, sum and count have the same sensitivities.
-    beta : float, in (0, 1)
+    beta : float, in [1e-300, 1)
     noise : Noise, optional
         By default the system's entropy.
 
@@ -134,7 +134,7 @@ def auto_avg(
         raise InvalidParameterError(f"count must be 'public' or 'noisy', got count={count!r:.60}.")
     kind = integers(data.domain, attribute)
     width = width_of(kind, data.n)
-    beta = checked_real("beta", beta, above=0.0, below=1.0)
+    beta = checked_real("beta", beta, at_least=LEAST_BETA, below=1.0)  # a radius is computed behind the read
     parts = 2 if count == "public" else 3
     share, failure = float_down(budget.epsilon_exact / parts), beta / parts
     search = bound_search(kind, data.n, share, bounds, threshold, failure)

@@ -11,7 +11,13 @@ from onlineic.accounting import Budget
 from onlineic.attributes import Attribute, Binned, IntegerRange
 from onlineic.data import PrivateData
 from onlineic.domain import Domain
-from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeError, checked_integer
+from onlineic.errors import (
+    InvalidParameterError,
+    InvalidQueryError,
+    TooLargeError,
+    checked_integer,
+    checked_real,
+)
 from onlineic.mechanisms import LaplaceMechanism
 from onlineic.noise import Noise
 from onlineic.offline.base import checked_noise, is_private, released
@@ -20,6 +26,7 @@ from onlineic.partitions import one_way
 __all__ = ["Mean", "mean", "sensitivity"]
 
 LARGEST_TOTAL = 2**62  # n times the width of a range: sums stay inside int64
+LEAST_BETA = 1e-300  # below, 2/beta leaves the range of floats
 
 
 @final
@@ -76,7 +83,7 @@ def mean(
         A range of integers without a missing cell. Bins are refused: their midpoints are not the values,
         and the difference would have no bound but the width of a bin.
     epsilon : float, in (0, 20]
-    beta : float, in (0, 1)
+    beta : float, in [1e-300, 1)
         Failure probability of `error_bound`.
     noise : Noise, optional
         By default the system's entropy.
@@ -111,7 +118,7 @@ def mean(
     kind = integers(data.domain, attribute)
     width = width_of(kind, data.n)
     mechanism = LaplaceMechanism(budget.epsilon, width)
-    radius = mechanism.radius(beta)
+    radius = mechanism.radius(checked_real("beta", beta, at_least=LEAST_BETA, below=1.0))
     cells, codes = one_way(data.domain, data.domain.axis(attribute)), np.arange(kind.size)
 
     def private() -> int:
@@ -171,7 +178,7 @@ def sensitivity(statistic: Literal["sum", "mean", "maximum"], attribute: Attribu
         )
     if attribute.missing:  # a missing value adds nothing to a sum, which may be far from the range
         raise InvalidParameterError(
-            "attribute must have no missing cell, got one with it; write a value of the range for missing ones."
+            "attribute must have no missing cell, got one with it; write a value of the range in its place."
         )
     if statistic not in ("sum", "mean", "maximum"):
         raise InvalidParameterError(

@@ -214,7 +214,8 @@ def default_rounds(
     balanced = BALANCE * checked_integer("n", n, at_least=1)
     rounds = math.pow(balanced * budget.epsilon / math.sqrt(8.0), 0.4)
     if not budget.pure:
-        rounds = max(rounds, math.sqrt(balanced * math.sqrt(zcdp_rho(budget.epsilon, budget.delta))))
+        rho = max(0.0, zcdp_rho(budget.epsilon, budget.delta))  # below 0 where no order has any capacity
+        rounds = max(rounds, math.sqrt(balanced * math.sqrt(rho)))
     if release == "partition":
         rounds /= TABLE_ROUNDS
     return max(1, min(math.floor(rounds), MOST_ROUNDS, checked_integer("queries", queries, at_least=1)))
@@ -222,7 +223,8 @@ def default_rounds(
 
 def _composition(budget: Budget, rounds: int) -> Composition:
     """Return the composition with the smaller noise in the answers."""
-    if budget.pure:
+    rho = 0.0 if budget.pure else zcdp_rho(budget.epsilon, budget.delta)
+    if rho <= 0.0:
         return "basic"
-    gaussian = math.sqrt(rounds / zcdp_rho(budget.epsilon, budget.delta))
+    gaussian = math.sqrt(rounds / rho)
     return "zcdp" if gaussian < math.sqrt(8.0) * rounds / budget.epsilon else "basic"

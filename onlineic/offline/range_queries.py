@@ -104,7 +104,7 @@ def range_queries(
         Noise of the tests, see `Sparse`; "restarts" is the textbook's.
     divide : "hits" or "cutoff"
         "cutoff" is the textbook's scale 2c/epsilon of the numbers, larger where hits are fewer.
-    beta : float, in (0, 1)
+    beta : float, in [1e-200, 1)
     noise : Noise, optional
         By default the system's entropy.
 
@@ -133,7 +133,7 @@ def range_queries(
     """
     source, budget = checked_noise(noise), Budget(epsilon)
     check_types(data, budget, None)
-    beta = checked_real("beta", beta, above=0.0, below=1.0)
+    beta = checked_real("beta", beta, at_least=1e-200, below=1.0)  # divided by the queries
     if divide not in ("hits", "cutoff"):
         raise InvalidParameterError(f"divide must be 'hits' or 'cutoff', got divide={divide!r:.60}.")
     asked = bound(queries, data.domain, 0)  # no grid: fractional weights are refused

@@ -137,6 +137,11 @@ def paid_rounds(
     mechanism = ExponentialMechanism if exponential else NoisyMax
     if composition == "zcdp":
         capacity = Fraction(zcdp_rho(budget.epsilon, budget.delta))
+        if capacity <= 0:
+            raise InvalidParameterError(
+                f"epsilon must be larger for zcdp composition at delta={budget.delta}, got "
+                f'epsilon={budget.epsilon}, at which no order has any capacity; use "basic".'
+            )
         share = capacity / rounds
         square = 8 if exponential else 2  # epsilon^2/8 or epsilon^2/2
         epsilon = _root_down(share * choice_share * square)

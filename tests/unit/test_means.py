@@ -129,6 +129,17 @@ def test_sensitivity_of_a_range_with_a_missing_cell_is_refused():
             sensitivity(statistic, attribute, 100)
 
 
+@pytest.mark.parametrize("release", [mean, auto_avg])
+@pytest.mark.parametrize("beta", [5e-324, 1e-310])
+def test_a_beta_too_small_for_its_radius_is_refused_before_the_budget_is_spent(release, beta):
+    data = ic.PrivateData.from_records({"x": np.arange(40)}, ic.Domain.of(x=range(40)))
+    with pytest.raises(InvalidParameterError, match=r"beta must be a number in \[1e-300, 1\)"):
+        release(data, "x", 1.0, beta=beta)
+
+    assert (0, []) == (data.reads, data.opened)
+    assert release(data, "x", 1.0, beta=1e-300).error_bound > 0
+
+
 # What all three refuse
 
 

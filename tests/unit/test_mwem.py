@@ -430,6 +430,18 @@ def test_a_number_in_the_place_of_a_table_is_rounded_and_one_record_moves_it_by_
     assert 0.9 * (1 << bits) < max(moved) <= 1 << bits
 
 
+def test_a_budget_without_capacity_under_zcdp_is_composed_by_its_epsilon_alone():
+    budget = Budget(1e-12, 1e-300)
+
+    assert 1 <= default_rounds(1000, budget, queries=5)
+    assert mwem(table(), [ic.where(c=1)], Budget(1e-7, 1e-300), rounds=1).plan.price <= Fraction(1e-7)
+    if zcdp_rho(1e-30, 1e-300) <= 0:
+        with pytest.raises(InvalidParameterError, match="no order has any capacity"):
+            paid_rounds(Budget(1e-30, 1e-300), 1, "zcdp")
+        with pytest.raises(InvalidParameterError, match="scale must be"):
+            mwem(table(), [ic.where(c=1)], Budget(1e-30, 1e-300), rounds=1)
+
+
 def test_rounds_of_a_narrow_type_are_the_same_rounds():
     options = {"average": 0.0, "update": Perceptron()}
     one, other = (

@@ -59,6 +59,16 @@ def test_a_threshold_of_a_narrow_type_is_the_same_threshold():
     assert wide == narrow
 
 
+@pytest.mark.parametrize("allocation", ["optimal", "restarts"])
+def test_a_beta_too_small_for_its_radius_is_refused_before_the_budget_is_spent(allocation):
+    data, options = table(), {"epsilon": 1.0, "threshold": 2, "cutoff": 3, "allocation": allocation}
+    with pytest.raises(InvalidParameterError, match=r"beta must be a number in \[1e-200, 1\)"):
+        range_queries(data, ASKED, beta=1e-310, **options)
+
+    assert (0, []) == (data.reads, data.opened)
+    assert range_queries(data, ASKED, beta=1e-200, **options).margin > 1000
+
+
 def test_half_of_epsilon_pays_for_the_tests_and_half_for_the_numbers():
     result, noise = answered([False, True, True], [5, -7], queries=4)
 
