@@ -49,10 +49,11 @@ def count_paths(below: Ints, n: int, rows: int, levels: Ints, width: int) -> lis
         `strip_width` of the largest level.
     """
     bits = limb_bits(width)
-    first, valid = _strips(below, n, rows, levels, width)
-    state = _ones(valid[0], below.size + 1, rows, bits)
-    for cell in range(1, below.size):
-        state = _advanced(state, first[cell] - first[cell - 1], valid[cell], bits)
+    first, valid = _strip(below[0], n, rows, levels, width)
+    state = _ones(valid, below.size + 1, rows, bits)
+    for upto in below[1:]:  # one cell at a time: together they would take more room than the numbers
+        before, (first, valid) = first, _strip(upto, n, rows, levels, width)
+        state = _advanced(state, first - before, valid, bits)
     return [_whole(ends[-1], bits) for ends in _sums(state, bits)]
 
 
@@ -74,22 +75,21 @@ def path_of_rank(below: Ints, n: int, rows: int, low: int, high: int, width: int
         PRIVATE.
     """
     bits = limb_bits(width)
-    first, valid = _strips(below, n, rows, np.array([low, high]), width)
-    state = _ones(valid[0], below.size + 1, rows, bits)
-    tables = [state]
+    strips = [_strip(upto, n, rows, np.array([low, high]), width) for upto in below]
+    first = [start for start, _ in strips]
+    tables = [_ones(strips[0][1], below.size + 1, rows, bits)]
     for cell in range(1, below.size):
-        state = _advanced(state, first[cell] - first[cell - 1], valid[cell], bits)
-        tables.append(state)
+        tables.append(_advanced(tables[-1], first[cell] - first[cell - 1], strips[cell][1], bits))
     path = np.full(below.size + 1, rows, np.int64)
     left = False  # whether the part behind has left the inner strip
     for cell in range(below.size - 1, -1, -1):
         inner, outer = tables[cell]
-        place = np.arange(width) + first[cell, 1] - first[cell, 0]  # of the outer values among the inner
+        place = np.arange(width) + first[cell][1] - first[cell][0]  # of the outer values among the inner
         held = inner[np.clip(place, 0, width - 1)] * ((place >= 0) & (place < width))[:, None]
         ends = _sums(np.where(left, outer, outer - held), bits)
         index = int(np.count_nonzero(_at_most(ends, rank, bits)))
         rank -= _whole(np.where(index > 0, ends[index - 1], 0), bits)
-        path[cell] = first[cell, 1] + index
+        path[cell] = first[cell][1] + index
         left |= not _inside(int(below[cell]), n, rows, low, int(path[cell]))
     return path
 
@@ -98,11 +98,11 @@ def _inside(below: int, n: int, rows: int, level: int, value: int) -> bool:
     return abs(rows * below - n * value) <= level * rows
 
 
-def _strips(below: Ints, n: int, rows: int, levels: Ints, width: int) -> tuple[Ints, Bools]:
-    """Return the first value of every cell and level, (K - 1, T), and which of the next ones are inside."""
-    first = np.maximum(-((levels - below[:, None]) * rows // n), 0)
-    last = np.minimum((levels + below[:, None]) * rows // n, rows)
-    return first, first[:, :, None] + np.arange(width) <= last[:, :, None]
+def _strip(upto: np.int64, n: int, rows: int, levels: Ints, width: int) -> tuple[Ints, Bools]:
+    """Return the first value of every level at one cell, (T,), and which of the next ones are inside."""
+    first = np.maximum(-((levels - upto) * rows // n), 0)
+    last = np.minimum((levels + upto) * rows // n, rows)
+    return first, first[:, None] + np.arange(width) <= last[:, None]
 
 
 def _ones(valid: Bools, cells: int, rows: int, bits: int) -> Ints:

@@ -29,6 +29,7 @@ from onlineic.partitions import one_way
 __all__ = ["threshold_database"]
 
 MAX_WORK = 2**29  # limbs touched, about 20 s
+LEAST_CELLS = 8  # fewer are refused as if they were 8: the limbs of one cell are held at once, a few GB
 MAX_PRODUCT = 2**60  # n m: the strips are computed in int64
 BEYOND = 2.0**-30  # probability of a database beyond the last level that is told from others
 TRIES = 32  # of a uniform rank at a time
@@ -74,7 +75,7 @@ def threshold_database(
     InvalidParameterError, InvalidQueryError
         If an argument is outside its range; nothing was spent.
     TooLargeError
-        If the counting would take more than about 20 s, or n m is 2^60 or more; nothing was spent.
+        If the counting would take more than about 20 s or 3 GB, or n m is 2^60 or more; nothing was spent.
 
     References
     ----------
@@ -144,7 +145,7 @@ def _rows(cells: int, n: int, epsilon: float, alpha: float | None, size: int | N
 def _check_work(cells: int, rows: int, top: int, width: int) -> None:
     """Refuse what would take too long, before the number of candidates itself is computed."""
     limbs = log_multisets(cells, rows) / math.log(2) / limb_bits(width) + 1
-    work = cells * (top + 1) * width * limbs
+    work = max(cells, LEAST_CELLS) * (top + 1) * width * limbs
     if work > MAX_WORK:
         raise TooLargeError(
             f"cells times levels times digits must be at most 2^{math.log2(MAX_WORK):.0f}, got "

@@ -515,7 +515,10 @@ def test_bad_arguments_cost_nothing(call, error, text):
 
 def test_what_would_take_too_long_is_refused_before_anything_is_spent():
     data = ic.PrivateData(np.full(2**14, 100), ic.Domain.of(d=range(2**14)))
+    few = ic.PrivateData(np.array([10_000, 10_000]), ic.Domain.of(d=range(2)))
     with pytest.raises(TooLargeError, match="private_cdf"):
         threshold_database(data, "d", 0.1)
+    with pytest.raises(TooLargeError, match="private_cdf"):  # soon counted, but in gigabytes
+        threshold_database(few, "d", 0.01, size=20_000)
 
-    assert [] == data.opened
+    assert [] == data.opened == few.opened
