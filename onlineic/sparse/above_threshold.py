@@ -364,7 +364,8 @@ def _redrawn_scales(budget: Budget, cutoff: int) -> tuple[Fraction, Fraction]:
 
 def _kept_scales(budget: Budget, cutoff: int) -> tuple[Fraction, Fraction]:
     """b1 about 1/eps1, then the b2 that what is left of epsilon pays for, exactly."""
-    first = scale_at_least(Fraction(exponential_scales(cutoff, budget.epsilon)[0]))
+    wide = min(exponential_scales(cutoff, budget.epsilon)[0], 1e300)  # infinite scales are refused by name
+    first = scale_at_least(Fraction(wide))
     return first, scale_at_least(2 * cutoff / (budget.epsilon_exact - 1 / first))
 
 

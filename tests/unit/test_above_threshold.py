@@ -124,6 +124,8 @@ def test_parameters_outside_their_range_are_refused():
         AboveThreshold(1.0, 0.5)
     with pytest.raises(InvalidParameterError, match="cutoff"):
         Sparse(1.0, 0, 0)
+    with pytest.raises(InvalidParameterError, match="scale"):
+        Sparse(1e-300, 0, 10**18, allocation="optimal")
     for make in (lambda **more: AboveThreshold(100.0, 0, **more), lambda **more: Sparse(100.0, 0, 3, **more)):
         with pytest.raises(InvalidParameterError, match="allow_large_epsilon"):
             make()
