@@ -14,20 +14,19 @@ from typing import final
 import attrs
 import numpy as np
 
-from onlineic.accounting import TICK, Charge, gaussian_charge
+from onlineic.accounting import TICK, Budget, Charge, gaussian_charge, zcdp_rho
 from onlineic.domain import Domain
 from onlineic.noise import scale_at_least
 from onlineic.partitions import PartitionRule, one_way
 from onlineic.queries import Partition
 from onlineic.sparse import ExponentialSparse, GumbelSparse
 
-__all__ = ["Opening", "cells_are_clear", "opening_tables", "pair_cover"]
+__all__ = ["Opening", "laplace_opens", "opening_tables", "pair_cover"]
 
 BRANCH = 8  # from one level of a single ordered attribute to the next
 LARGEST_SIGMA = 2**26  # of the discrete Gaussian sampler
-CLEAR = (
-    40.0  # standard deviations in a mean cell: found by experiment, from there on all cells beat all pairs
-)
+CLEAR = 40.0  # standard deviations in a mean cell: from there on all cells beat all pairs (by experiment)
+QUIETER = 1.05  # of the variances, of which the Gaussian one is a little more in a filter of one order
 MERGED_BLOCKS = 16  # small attributes share a table up to so many blocks
 Pair = tuple[int, ...]
 
@@ -62,20 +61,20 @@ def opening_tables(
     *,
     one_way_share: Fraction,
     pair_share: Fraction,
-    cells: bool = False,
+    laplace: bool = False,
 ) -> Opening | None:
     """Return the one-way marginals and a cover of all pairs, at their shares of the capacity, or None.
 
-    With `cells`, one table of all cells instead, its noise Laplace at both shares of epsilon: at small delta
-    one such table has less noise than a Gaussian one.
+    With `laplace` (see `laplace_opens`) there is one table of all cells instead, its noise Laplace at both
+    shares of epsilon; or, of one attribute, its levels.
 
     An attribute's one-way share grows with its size: large ones are harder to learn. A domain of one ordered
     attribute has no pairs: there the marginal is released on several levels of coarseness instead, so that
     long ranges need not be summed from many noisy cells.
     """
     axes = [axis for axis, size in enumerate(domain.shape) if size > 1]
-    if cells and axes:
-        return _all_cells(mechanism, domain, axes, one_way_share + pair_share)
+    if laplace:
+        return _laplace_tables(mechanism, domain, axes, one_way_share + pair_share)
     if len(axes) == 1:
         wanted = _levels(domain, axes[0])
         shares = [(one_way_share + pair_share) / len(wanted) for _ in wanted]
@@ -101,23 +100,34 @@ def opening_tables(
     return Opening(tuple(targets), tuple(scales), charge, isinstance(mechanism, ExponentialSparse))
 
 
-def cells_are_clear(domain: Domain, n: int, epsilon: float) -> bool:
-    """Return whether a mean cell stands clear of Laplace noise of this epsilon, on two attributes or more."""
-    several = sum(size > 1 for size in domain.shape) > 1
-    return several and n / domain.size >= CLEAR * math.sqrt(2.0) * 2.0 / epsilon
+def laplace_opens(domain: Domain, n: int, budget: Budget, share: float) -> bool:
+    """Return whether to open with Laplace noise, at this share of epsilon: few tables have less of it so.
+
+    One table of all cells, where a mean cell stands clear of its noise; or the m levels of one attribute, if
+    2 (2 m/(share epsilon))^2 is below the variance m/(share rho) of Gaussian noise in the same budget.
+    """
+    axes = [axis for axis, size in enumerate(domain.shape) if size > 1]
+    if len(axes) > 1:
+        return n / domain.size >= CLEAR * math.sqrt(2.0) * 2.0 / (share * budget.epsilon)
+    if not axes or budget.pure:
+        return False
+    rho = zcdp_rho(budget.epsilon, budget.delta)
+    return 8.0 * len(_levels(domain, axes[0])) * rho <= QUIETER * share * budget.epsilon**2
 
 
-def _all_cells(
+def _laplace_tables(
     mechanism: GumbelSparse | ExponentialSparse, domain: Domain, axes: list[int], share: Fraction
 ) -> Opening:
-    """Return one table of all cells with Laplace noise, at a share of epsilon."""
-    target = Partition(domain, tuple(axes), tuple(np.arange(domain.shape[axis]) for axis in axes))
-    scale = scale_at_least(2 / (share * Fraction(mechanism.epsilon)))
-    amount = 2 / scale
+    """Return one table of all cells, or the levels of one attribute, with Laplace noise."""
+    cells = Partition(domain, tuple(axes), tuple(np.arange(domain.shape[axis]) for axis in axes))
+    targets = [cells] if len(axes) > 1 else _levels(domain, axes[0])
+    scale = scale_at_least(2 * len(targets) / (share * Fraction(mechanism.epsilon)))
+    amount = 2 * len(targets) / scale
     if isinstance(mechanism, GumbelSparse):
         # what is pure costs no more in Renyi divergence, of whatever order
         amount = Fraction(math.ceil(amount / TICK))
-    return Opening((target,), (scale,), Charge(amount, "opening table of all cells"), pure=True)
+    charge = Charge(amount, f"{len(targets)} opening tables, Laplace")
+    return Opening(tuple(targets), (scale,) * len(targets), charge, pure=True)
 
 
 def pair_cover(domain: Domain, rule: PartitionRule) -> list[tuple[int, ...]]:

@@ -32,7 +32,7 @@ from onlineic.errors import (
     checked_real,
 )
 from onlineic.hypothesis import Histogram, Hypothesis
-from onlineic.opening import Opening, cells_are_clear, opening_tables
+from onlineic.opening import Opening, laplace_opens, opening_tables
 from onlineic.partitions import PartitionRule
 from onlineic.sparse import ExponentialSparse, GumbelSparse, LaplaceSparse, NumericSparse
 from onlineic.updates import (
@@ -244,7 +244,7 @@ def session_plan(
     else:
         cutoff = hard_answers or default_numbers(n, budget, domain, max_queries)
     bought = shares.one_way + shares.pairs if opens else Fraction(0)
-    cells = cells_are_clear(domain, n, float(bought) * budget.epsilon) if opens else False
+    laplace = opens and laplace_opens(domain, n, budget, float(bought))
     if isinstance(sparse, NumericSparse):
         mechanism = brought(sparse, n, budget)
     else:
@@ -259,13 +259,13 @@ def session_plan(
             threshold=threshold,
             partition=partition,
             reserved=bought,
-            pure=cells,
+            pure=laplace,
         )
     rule = PartitionRule(parts=shares.parts)
     opening = None
     if opens and isinstance(mechanism, (GumbelSparse, ExponentialSparse)):
         opening = opening_tables(
-            mechanism, domain, rule, one_way_share=shares.one_way, pair_share=shares.pairs, cells=cells
+            mechanism, domain, rule, one_way_share=shares.one_way, pair_share=shares.pairs, laplace=laplace
         )
     if given is None and partition:
         update = MaximumEntropy(misfit=shares.misfit)

@@ -113,7 +113,7 @@ def test_a_laplace_table_in_a_renyi_filter_costs_no_more_than_its_epsilon_of_wha
     """Theory 4.2: two moved blocks, their moments by enumeration; tight at large orders."""
     sparse = gumbel(n=1000, order=order, scale=Fraction(4000), threshold=9000)
     shares = {"one_way_share": Fraction(1, 10), "pair_share": Fraction(3, 5)}
-    opening = opening_tables(sparse, DOMAIN, PartitionRule(), **shares, cells=True)
+    opening = opening_tables(sparse, DOMAIN, PartitionRule(), **shares, laplace=True)
     scale, power = float(opening.scales[0]), float(order)
     z = np.arange(-4000, 4001)
     log_mass = -np.abs(z) / scale + np.log(np.tanh(0.5 / scale))

@@ -1,15 +1,17 @@
 """Which tables a default session opens with: levels that nest, and all cells where they are few."""
 
 import itertools
+import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import onlineic as ic
+import onlineic.planning as planning_module
 from onlineic.accounting import TICK, renyi_capacity
 from onlineic.noise import SimulatedNoise
-from onlineic.opening import cells_are_clear
+from onlineic.opening import laplace_opens
 from onlineic.planning import session_plan
 
 SMALL = ic.Domain.of(a=["x", "y"], b=4, c=range(16))
@@ -28,15 +30,52 @@ def test_levels_of_one_ordered_attribute_refine_each_other(size, delta):
         assert -(-(int(fine.max()) + 1) // 8) == coarse.max() + 1
 
 
-def test_all_cells_are_bought_where_a_mean_cell_is_clear_of_their_noise():
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_all_cells_are_bought_where_a_mean_cell_is_clear_of_their_noise(delta):
     few = ic.Domain.of(a=range(75), b=16, c=5, d=2, e=2)
-    least = 128 * 40 * 2**1.5
+    least, one, half = 128 * 40 * 2**1.5, ic.Budget(1.0, delta), ic.Budget(0.5, delta)
 
-    assert cells_are_clear(SMALL, int(least) + 1, 1.0)
-    assert not cells_are_clear(SMALL, int(least) - 1, 1.0)
-    assert cells_are_clear(SMALL, int(least / 0.5) + 1, 0.5)
-    assert not cells_are_clear(few, 48_842, 1.0)
-    assert not cells_are_clear(ic.Domain.of(a=range(64), b=1), 10**9, 1.0)
+    assert laplace_opens(SMALL, int(least) + 1, one, 1.0)
+    assert not laplace_opens(SMALL, int(least) - 1, one, 1.0)
+    assert laplace_opens(SMALL, int(least / 0.5) + 1, half, 1.0)
+    assert laplace_opens(SMALL, int(least / 0.5) + 1, one, 0.5)
+    assert not laplace_opens(few, 48_842, one, 1.0)
+    assert not laplace_opens(ic.Domain.of(a=1, b=1), 10**9, one, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("size", "delta", "laplace"),
+    [
+        (8, 1e-3, True),
+        (256, 1e-3, False),
+        (256, 1e-6, True),
+        (4_096, 1e-6, False),
+        (4_096, 1e-9, True),
+    ],
+)
+def test_levels_of_one_attribute_have_the_noise_of_less_variance(monkeypatch, size, delta, laplace):
+    domain, budget = ic.Domain.of(a=range(size)), ic.Budget(1.0, delta)
+    chosen = session_plan(domain, 10**6, budget, max_queries=1_000).opening
+    monkeypatch.setattr(planning_module, "laplace_opens", lambda *_: not laplace)
+    other = session_plan(domain, 10**6, budget, max_queries=1_000).opening
+    chosen_deviation, other_deviation = (
+        float(opening.scales[0]) * (math.sqrt(2) if opening.pure else 1) for opening in (chosen, other)
+    )
+
+    assert (laplace, not laplace) == (chosen.pure, other.pure)
+    assert len(set(chosen.scales)) == 1
+    assert chosen_deviation < other_deviation
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+def test_laplace_levels_are_charged_twice_their_number_over_the_scale(epsilon):
+    domain = ic.Domain.of(a=range(512), b=1)
+    plan = session_plan(domain, 10**6, ic.Budget(epsilon, 1e-12), max_queries=1_000)
+    opening, charge = plan.opening, plan.opening.charge.amount * TICK
+
+    assert (True, 3) == (opening.pure, len(opening.targets))
+    assert 6 / opening.scales[0] <= charge <= 6 / opening.scales[0] + TICK
+    assert plan.sparse.account().capacity > opening.charge.amount
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-12, 1e-9, 1e-3])
