@@ -158,7 +158,8 @@ class NoisyMax:
 
     def select(self, scores: Ints, noise: Noise) -> int:
         """Return the index chosen among (m,) int64 scores (PRIVATE), m >= 1."""
-        behind = np.minimum(_behind(scores), OUT_OF_REACH).astype(np.int64)  # score + noise could wrap
+        # score + noise could wrap; max(score, best - cut) moves no further than its parts: as private
+        behind = np.minimum(_behind(scores), OUT_OF_REACH).astype(np.int64)
         return int(np.argmax(noise.geometric(self.scale, behind.size) - behind))
 
     def radius(self, candidates: int, beta: float) -> int:

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from onlineic import _selection
 from onlineic.data import PrivateData
 from onlineic.domain import Domain, optional
 from onlineic.mechanisms import ExponentialMechanism, NoisyMax
@@ -124,6 +125,23 @@ class TestMechanism:
 
         assert worst(score_pairs(2, 2), stated.probabilities) == pytest.approx(2 * EPSILON)
         assert worst(score_pairs(2, 2), right.probabilities) <= EPSILON * (1 + 1e-9)
+
+    def test_scores_cut_at_a_distance_from_the_best_cost_no_more_and_candidates_left_out_cost_all(
+        self, monkeypatch
+    ):
+        """The cut that keeps sums inside int64, brought near; a mutant that drops who is behind it."""
+        scale, cut = float(NoisyMax(EPSILON).scale), 2
+        monkeypatch.setattr(_selection, "OUT_OF_REACH", cut)
+        chosen = [NoisyMax(EPSILON).select(np.array([9, 0]), ScriptedNoise([0, z])) for z in (2, 3)]
+        pairs = list(score_pairs(3, 1))
+
+        assert [0, 1] == chosen
+        assert worst(pairs, lambda u: noisy_max_law(np.maximum(u, u.max() - cut), scale)) <= EPSILON * (
+            1 + 1e-9
+        )
+        assert (
+            worst(pairs, lambda u: noisy_max_law(np.where(u < u.max() - cut, u.max() - 1000, u), scale)) > 100
+        )
 
     @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
     def test_price_under_zcdp_holds_for_exact_draws_and_not_for_the_noisy_maximum(self, epsilon):
