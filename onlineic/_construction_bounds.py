@@ -85,6 +85,10 @@ def offline_ic_error(
     32 and 64, which its own Theorem 5.6 does not give; Theorem 5.12 follows from 64.
     """
     updates = _updates(updates)
+    if composition not in (None, "basic", "advanced"):
+        raise InvalidParameterError(
+            f"composition must be 'basic' or 'advanced', got composition={composition!r:.60}."
+        )
     records = checked_real("epsilon", epsilon, above=0.0) * checked_integer("n", n, at_least=1)
     logs = math.log(checked_integer("queries", queries, at_least=1)) + math.log(
         2 * updates / checked_real("beta", beta, above=0.0, below=1.0)

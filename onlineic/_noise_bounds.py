@@ -48,7 +48,7 @@ def discrete_laplace_radius(scale: float, beta: float) -> int:
     Inverse of `discrete_laplace_tail`.
     """
     scale, beta = checked_real("scale", scale, above=0.0), _beta(beta)
-    guess = math.floor(scale * (math.log(2 / beta) - math.log1p(math.exp(-1 / scale)))) - 1
+    guess = math.floor(scale * (math.log(2) - math.log(beta) - math.log1p(math.exp(-1 / scale)))) - 1
     radius = max(0, guess - 1)
     while discrete_laplace_tail(radius + 1, scale) > beta:
         radius += 1

@@ -220,6 +220,10 @@ def worst_loss(
     tried = [checked_integer("copies", m, at_least=0) for m in (COPIES if copies is None else copies)]
     if not tried:  # nothing would be tried, and any rule pass
         raise InvalidParameterError("copies must hold one or more integers, got none.")
+    if released not in ("bit", "value", "gap"):
+        raise InvalidParameterError(
+            f"released must be 'bit', 'value' or 'gap', got released={released!r:.60}."
+        )
     sources = [rule.threshold_noise, rule.query_noise] + [rule.redraw] * (rule.redraw is not None)
     scale = max(float(law.scale) for law in sources if law and law.method != "none")
     easy = np.array(sorted({round(level * scale) for level in EASY_LEVELS}), np.float64)
@@ -274,6 +278,8 @@ def first_hit_delta(
     """
     if rule.pair:
         raise InvalidParameterError("rule must not be a pair, got pair=True; drive each of its sides.")
+    if released not in ("bit", "value"):
+        raise InvalidParameterError(f"released must be 'bit' or 'value', got released={released!r:.60}.")
     factor = math.exp(checked_real("epsilon", epsilon, at_least=0.0, at_most=700.0))
     rho = rule.threshold + _points(rule.threshold_noise)
     reach = math.ceil(REACH * rule.query_noise.scale)

@@ -273,6 +273,16 @@ def test_an_audit_that_tries_nothing_is_refused_and_passes_no_rule(copies):
         worst_loss(printed(1.0, 3), copies=copies)
 
 
+@pytest.mark.parametrize("released", ["bits", "Value", None])
+def test_an_audit_of_what_nobody_releases_is_refused(released):
+    rule = rule_of(AboveThreshold(1.0, 7))
+
+    with pytest.raises(InvalidParameterError, match="released must"):
+        worst_loss(rule, released=released)
+    with pytest.raises(InvalidParameterError, match="released must"):
+        first_hit_delta(rule, [0], [1], 1.0, released=released)
+
+
 @pytest.mark.parametrize("sensitivity", [0, -1, 0.5])
 def test_an_audit_of_neighbours_that_do_not_differ_is_refused(sensitivity):
     with pytest.raises(InvalidParameterError, match="sensitivity must"):

@@ -123,6 +123,8 @@ def test_composition_is_the_one_with_the_smaller_error(total, expected):
 
     assert expected == bounds.offline_ic_composition(total, 1e-6) == min(both, key=both.get)
     assert "basic" == bounds.offline_ic_composition(total, 0.0)
+    with pytest.raises(InvalidParameterError, match="composition must"):
+        bounds.offline_ic_error(total, 100, 1000, 1.0, 1e-6, composition="zcdp")
 
 
 @pytest.mark.parametrize(
