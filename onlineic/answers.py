@@ -22,8 +22,8 @@ class Answer:
     Attributes
     ----------
     value : float
-        Fraction of records; an array for a cross table. A hard answer is as measured, not clipped, or with a
-        hypothesis that is fitted to all measurements what it says, if the two agree.
+        Fraction of records; an array for a cross table. A hard answer is as measured, not clipped, or
+        what the hypothesis says that was fitted to the released table, where it agrees with the table.
     count : float
         n times value.
     status : "easy", "hard", "repeat" or "untested"

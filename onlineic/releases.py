@@ -12,11 +12,10 @@ from onlineic.marginals import BoundMarginal
 from onlineic.partitions import derived
 from onlineic.planning import Plan
 from onlineic.queries import Measurement, Partition, Query
-from onlineic.updates import MaximumEntropy
 
 __all__ = ["Releases"]
 
-AGREEING = 3.0  # standard deviations between what was measured and what was learned from it
+AGREEING = 3.0  # standard deviations of what was measured
 
 
 @final
@@ -70,18 +69,22 @@ class Releases:
         bound = self._plan.error_bound if self._in_theorem() else self._radii[key]
         return self._remember(query, "easy", guess / (self._n << query.grid_bits), bound, version)
 
-    def hard(self, query: Query, measurement: Measurement, learned: Hypothesis, version: int) -> Answer:
+    def hard(
+        self, query: Query, guess: int, measurement: Measurement, learned: Hypothesis, version: int
+    ) -> Answer:
         """Remember and return a measured number, the sum of the measured blocks, or what was learned from it.
 
         A query that was hard by the noise of its test alone is often measured with more noise than the
-        hypothesis, which was fitted to all measurements, errs by. Where the two agree the latter is returned;
-        the bound grows by their distance; both are public.
+        hypothesis, fitted to all tables, errs by. Where the guess that was tested and what was learned both
+        agree with the sum of blocks, the latter is returned. The bound grows by its distance from the sum;
+        all are public.
         """
         value, weights = derived(query, measurement)
         moved = 0.0
-        if isinstance(self._plan.update, MaximumEntropy):
-            fitted = learned.evaluate(query)
-            if abs(fitted - value) <= AGREEING * measurement.scale * float(np.linalg.norm(weights)):
+        if isinstance(measurement.target, Partition):
+            fitted, tested = learned.evaluate(query), guess / (self._n << query.grid_bits)
+            agreeing = AGREEING * measurement.scale * float(np.linalg.norm(weights))
+            if max(abs(tested - value), abs(fitted - value)) <= agreeing:
                 value, moved = fitted, abs(fitted - value)
 
         def radius(beta: float, answers: int) -> float:

@@ -281,8 +281,8 @@ class OnlineIC:
                 return
             if lane < len(payable) and query is payable[lane]:
                 if lane == verdict.easy and verdict.measurement is not None:
-                    learned = self._belief.hypothesis
-                    answers.append(self._releases.hard(query, verdict.measurement, learned, belief.version))
+                    shown = verdict.measurement, self._belief.hypothesis
+                    answers.append(self._releases.hard(query, guesses[lane], *shown, belief.version))
                     return
                 answers.append(self._releases.easy(query, guesses[lane], belief.version))
                 lane += 1

@@ -476,6 +476,28 @@ def test_a_hard_answer_that_the_hypothesis_contradicts_is_as_measured(monkeypatc
     assert (value, "hard") == (answer.value, answer.status)
 
 
+def test_the_answer_of_a_query_whose_guess_was_far_off_is_as_measured_whatever_was_learned():
+    session = probing(prior=ic.Histogram(DOMAIN), threshold=0.01)  # no opening tables: the guess is uniform
+    answer = session.answer(ic.where(a=0))
+    record = hits(session)[0]
+    value, weights = ic.partitions.derived(record.query, record.measurement)
+    deviation = record.measurement.scale * float(np.linalg.norm(weights))
+
+    assert isinstance(record.measurement.target, Partition)
+    assert abs(0.25 - value) > 3 * deviation > abs(session.hypothesis.evaluate(record.query) - value)
+    assert (value, "hard") == (answer.value, answer.status)
+
+
+def test_a_measured_number_is_the_answer():
+    session = probing(release="answer", update=MaximumEntropy())
+    query, answer = first_hit(session)
+    measurement = hits(session)[0].measurement
+
+    assert isinstance(measurement.target, Query)
+    assert abs(session.hypothesis.evaluate(query.bind(DOMAIN)) - answer.value) < 3 * measurement.scale
+    assert float(measurement.values[0]) == answer.value
+
+
 def test_the_measurement_owns_its_numbers():
     """Writing to a released array changes neither the data nor what is released later."""
     session = probing()
