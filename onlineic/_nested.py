@@ -38,6 +38,8 @@ def fit_nested(prior: Floats, tables: Sequence[NoisyTable]) -> Fit | None:
             return None
     finest = order[0]
     base: Floats = np.bincount(codes[finest], domain.base.ravel()).astype(np.float64)
+    if base.min() < np.finfo(np.float64).tiny:  # no finite potential repairs such a block
+        return None
     values = [tables[index].values.ravel() for index in order]
     scales = [tables[index].scale for index in order]
     blocks = shrunken(values, scales, groups, base)

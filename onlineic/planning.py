@@ -51,6 +51,7 @@ Release = Literal["answer", "partition"]
 MOST_HARD = 10**9
 NO_BOUND = 1e15  # hard answers that no budget can pay, where a rule has no T at this alpha
 LEAST, MOST = 1e-100, 2**63 - 1
+MOST_EPSILON = 1e3  # promises nothing any more
 MOST_WISH = 1e6  # the solvers look no further
 
 
@@ -357,7 +358,7 @@ def _check_common(n: int, budget: Budget, max_queries: int, beta: float) -> None
     checked_integer("n", n, at_least=1)
     checked_integer("max_queries", max_queries, at_least=1, at_most=MOST)
     checked_real("beta", beta, at_least=LEAST, below=1.0)
-    checked_real("epsilon", budget.epsilon, at_least=LEAST)
+    checked_real("epsilon", budget.epsilon, at_least=LEAST, at_most=MOST_EPSILON)
 
 
 def _rounded_up(value: float, digits: int) -> float:

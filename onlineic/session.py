@@ -62,8 +62,8 @@ class OnlineIC:
     max_queries, beta : int, float
         Length of the stream that the session-wide accuracy statement covers, and its failure probability.
     update, sparse, release, threshold
-        As in `planning.session_plan`; by default pay-per-hit tests, partition releases and maximum-entropy
-        refits for delta > 0, multiplicative weights with pure tests for delta = 0.
+        As in `planning.session_plan`; by default partition releases and maximum-entropy refits, with
+        pay-per-hit tests for delta > 0 and pure tests for delta = 0.
     prior : Hypothesis, optional
         Public start, never made from the private rows; without one, opening tables are bought.
     exhausted : "untested" or "raise"
@@ -186,11 +186,11 @@ class OnlineIC:
         self._curator = Curator(data, plan.sparse, noise, self._ledger, plan.partitions)
         self._exhausted = exhausted
         self._lock = threading.RLock()
-        self._releases = Releases(plan, data.n, self._curator.hard_left(), self._private)
         if self._private:
             data.opened.append(budget)
         if plan.opening is not None:
             self._learn(self._curator.measure_tables(plan.opening))
+        self._releases = Releases(plan, data.n, self._curator.hard_left(), self._private)
 
     def answer(self, query: Expression | Query | Any) -> Answer:
         """Answer one query.

@@ -18,6 +18,7 @@ from onlineic.data import PrivateData
 from onlineic.errors import (
     InternalError,
     InvalidQueryError,
+    SessionExhaustedError,
     SessionSealedError,
     UpdateFailedWarning,
 )
@@ -486,6 +487,59 @@ def test_the_answer_of_a_query_whose_guess_was_far_off_is_as_measured_whatever_w
     assert isinstance(record.measurement.target, Partition)
     assert abs(0.25 - value) > 3 * deviation > abs(session.hypothesis.evaluate(record.query) - value)
     assert (value, "hard") == (answer.value, answer.status)
+
+
+@pytest.mark.parametrize("failing", [lambda: math.nan, lambda: 1 / 0, lambda: None])
+def test_a_paid_answer_is_not_lost_where_what_was_learned_cannot_be_evaluated(failing):
+    """Of a rule of one's own: finiteness was checked for one block of the table only."""
+
+    class Broken:
+        def __init__(self, inner):
+            self.inner = inner
+
+        def __getattr__(self, name):
+            return getattr(self.inner, name)
+
+        def evaluate(self, query):
+            return failing() if query.key in asked else self.inner.evaluate(query)
+
+    class Rule(ic.UpdateRule):
+        def init(self, domain, prior=None):
+            return ic.Histogram(domain, COUNTS + 1e-9)  # so that the guess agrees with what is measured
+
+        def update(self, hypothesis, measurements, alpha):
+            return Broken(hypothesis)
+
+        def update_bound(self, domain, alpha):
+            return None
+
+    queries = [ic.where(a=low % 4, c=ic.between(low, 19)) for low in range(20)]
+    asked = {query.bind(DOMAIN).key for query in queries}
+    session = probing(update=Rule(), release="partition")
+    for query in queries:
+        answer = session.answer(query)
+        if answer.hard:
+            break
+    record = hits(session)[0]
+    value, weights = ic.partitions.derived(record.query, record.measurement)
+    agreeing = 3 * record.measurement.scale * float(np.linalg.norm(weights))
+
+    assert abs(record.guess / N - value) < agreeing
+    assert (value, "hard") == (answer.value, answer.status)
+    assert math.isfinite(answer.error_bound)
+    assert math.isfinite(session.statistics().error_bound)
+    assert (value, "repeat") == ((again := session.answer(query)).value, again.status)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_the_refusal_after_the_last_hit_speaks_of_what_the_opening_tables_left(delta):
+    session = probing(delta=delta, hard_answers=3, exhausted="raise")
+    paid = session.statistics().hard_left
+    with pytest.raises(SessionExhaustedError, match=f"got {paid} of {paid} used"):
+        session.answer_many(ic.where(a=low % 4, c=ic.between(low, 19)) for low in range(20))
+
+    assert 3 <= paid < 20
+    assert paid == session.statistics().hard
 
 
 def test_a_measured_number_is_the_answer():

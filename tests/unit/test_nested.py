@@ -5,6 +5,7 @@ import pytest
 
 from onlineic._fitting import NoisyTable, fit
 from onlineic._nested import fit_nested, shrunken
+from onlineic.errors import InvalidParameterError
 
 CELLS = 24
 TRUTH = np.random.default_rng(3).dirichlet(np.full(CELLS, 2.0))
@@ -100,6 +101,14 @@ def test_tables_that_do_not_refine_each_other_are_refused():
 
     assert fit_nested(PRIOR, [table(CUTS[1]), across]) is None
     assert fit_nested(prior, [rows, columns]) is None
+
+
+def test_a_block_without_prior_mass_is_left_to_the_refusal_of_the_descent():
+    prior = np.where(CUTS[1] == 2, 0.0, 1.0 / 20)
+
+    assert fit_nested(prior, [table(CUTS[1], 1e-3)]) is None
+    with pytest.raises(InvalidParameterError, match="prior must be positive"):
+        fit(prior, [table(CUTS[1], 1e-3)])
 
 
 def test_it_is_nearer_to_the_truth_than_the_descent_where_there_is_little_noise():

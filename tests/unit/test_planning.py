@@ -377,6 +377,19 @@ def test_one_query_one_record_and_fewer_than_one_update_are_lawful():
     assert 1 == textbook(domain, max_queries=1, alpha=2.0).hard_answers
 
 
+@pytest.mark.parametrize("epsilon", [6e3, 1e8, 1e300])
+@pytest.mark.parametrize("delta", [0.0, 1e-15])
+def test_an_epsilon_beyond_every_formula_is_refused_by_name(epsilon, delta):
+    budget = ic.Budget(epsilon, delta, allow_large_epsilon=True)
+
+    for n in (100, 2**44):
+        for settings in ({}, {"release": "answer"}, {"alpha": 0.01}):
+            with pytest.raises(InvalidParameterError, match="epsilon must be"):
+                session_plan(DOMAIN, n, budget, max_queries=1, **settings)
+        with pytest.raises(InvalidParameterError, match="epsilon must be"):
+            textbook_plan(DOMAIN, n, budget, ic.MultiplicativeWeights(variant="book"))
+
+
 def test_an_empty_table_is_refused_at_loading():
     with pytest.raises(InvalidDataError):
         ic.PrivateData([0, 0], ic.Domain.of(x=2))
