@@ -101,7 +101,8 @@ def auto_avg(
         "noisy" is the textbook's split, epsilon/3 each for bound, sum and count: the denominator is n +
         Lap(3/epsilon), raised to 1 where it is less, since it can be 0 or negative. It is worth paying only
         where n is private: value, bound and denominator are epsilon-private also for neighbours that add or
-        remove a record, under which search, sum and count have the same sensitivities.
+        remove a record, under which search, sum and count have the same sensitivities. That arguments are
+        refused for n (a threshold below -n, a range too wide) then tells something of it.
     beta : float, in [1e-300, 1)
     noise : Noise, optional
         By default the system's entropy.
