@@ -79,8 +79,8 @@ class Curator:
     """
 
     __slots__ = (
-        "_capacity", "_covered", "_data", "_ledger", "_noise", "_opening", "_pairs", "_partitions", "_prices",
-        "_process", "_sealed", "_sparse", "_state", "_table_price",
+        "_capacity", "_data", "_ledger", "_noise", "_opening", "_pairs", "_partitions", "_prices", "_process",
+        "_sealed", "_sparse", "_state", "_table_price",
     )  # fmt: skip
 
     def __init__(
@@ -99,7 +99,6 @@ class Curator:
         self._capacity = sparse.account().capacity
         opening = sparse.opening()
         self._opening = opening.amount if opening is not None else Fraction(0)  # due with the first test
-        self._covered = Fraction(0)  # dearest hit that the standing reservation pays
         self._prices: dict[tuple[int, int], Fraction] = {}
         self._partitions = partitions
         self._pairs: Pairs = frozenset()  # of axes that stand together in a released partition
@@ -146,7 +145,7 @@ class Curator:
 
     def _cover(self, prices: list[Fraction]) -> list[bool]:
         standing = self._ledger.reserved
-        level = self._covered if standing is not None else Fraction(0)
+        level = covered = self._covered()
         if all(price <= level for price in set(prices)):
             return [True] * len(prices)
         used = self._ledger.spent - (standing.amount if standing is not None else 0)
@@ -158,10 +157,14 @@ class Curator:
                     break
                 level = price
             payable.append(price <= left)
-        if any(payable) and (standing is None or level > self._covered):
+        if any(payable) and (standing is None or level > covered):
             self._ledger.reserve(Charge(level + self._opening, "one hard answer with its tests"))
-            self._covered = level
         return payable
+
+    def _covered(self) -> Fraction:
+        """Return the dearest hit that the standing reservation pays: after a Ctrl-C only the ledger knows."""
+        standing = self._ledger.reserved
+        return Fraction(0) if standing is None else standing.amount - self._opening
 
     def test(self, queries: Sequence[Query], guesses: Sequence[int]) -> Verdict:
         """Test covered queries in order up to the first hit, which is measured and committed.
@@ -195,7 +198,7 @@ class Curator:
 
     def _check_covered(self, price: Fraction) -> None:
         """Raise unless a reservation of this price stands: a rule of its own may have asked meanwhile."""
-        if self._ledger.reserved is None or price > self._covered:
+        if self._ledger.reserved is None or price > self._covered():
             raise InternalError("a test must be reserved before the data are read.")
 
     def _tested_table(self, table: BoundMarginal, guesses: tuple[int, ...]) -> Measurement | None:

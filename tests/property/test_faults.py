@@ -183,6 +183,41 @@ def test_a_failure_before_the_read_changes_nothing_but_a_reservation(owner, fail
 
 
 @pytest.mark.parametrize("failure", FAILURES)
+@pytest.mark.parametrize(("sparse", "delta"), [("gumbel", 1e-6), ("exponential", 0.0)])
+def test_a_failure_right_after_a_cheaper_reservation_never_lets_a_dearer_hit_pass_under_it(
+    sparse, delta, failure, monkeypatch
+):
+    """A dear hit, a reservation for a query of less sensitivity, Ctrl-C or a late error of the disk: then
+    another dear hit."""
+    domain = ic.Domain.of(a=16)
+    counts = np.random.default_rng(0).multinomial(10**5, np.random.default_rng(1).dirichlet(np.full(16, 0.3)))
+    session = ic.OnlineIC(
+        ic.PrivateData(counts, domain),
+        ic.Budget(1.0, delta),
+        sparse=sparse,
+        release="answer",
+        hard_answers=20,
+        threshold=1e-5,
+        noise=SimulatedNoise(1),
+    )
+    cells = iter(range(16))
+    while not session.answer(ic.where(a=next(cells))).hard:
+        pass
+    with monkeypatch.context() as patched:
+        plant(patched, MemoryLedger, "reserve", 1, failure, after=True)
+        with pytest.raises(failure):
+            session.answer(ic.where(a=ic.weights([0.5, 0.75] * 8)))
+    assert session._ledger.reserved.amount < session.plan.sparse.price(ic.where(a=0).bind(domain)).amount
+    while not session.answer(ic.where(a=next(cells))).hard:
+        pass
+    hards = [record for record in session.transcript if isinstance(record, Hard)]
+
+    assert 2 == len(hards)
+    assert all(session.plan.sparse.price(hard.query).amount <= hard.charge.amount for hard in hards)
+    assert sum(hard.charge.amount for hard in hards) == session._ledger.spent
+
+
+@pytest.mark.parametrize("failure", FAILURES)
 def test_a_failure_of_the_update_never_costs_the_paid_answer(failure, monkeypatch):
     session = opened()
     with monkeypatch.context() as patched:
