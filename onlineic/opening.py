@@ -26,6 +26,7 @@ __all__ = ["Opening", "laplace_opens", "opening_tables", "pair_cover"]
 BRANCH = 8  # from one level of a single ordered attribute to the next
 LARGEST_SIGMA = 2**26  # of the discrete Gaussian sampler
 CLEAR = 40.0  # standard deviations in a mean cell: from there on all cells beat all pairs (by experiment)
+MOST_CELLS = 2**22  # of a table of all: more would take gigabytes behind the read
 QUIETER = 1.05  # of the variances, of which the Gaussian one is a little more in a filter of one order
 MERGED_BLOCKS = 16  # small attributes share a table up to so many blocks
 Pair = tuple[int, ...]
@@ -108,7 +109,9 @@ def laplace_opens(domain: Domain, n: int, budget: Budget, share: float) -> bool:
     """
     axes = [axis for axis, size in enumerate(domain.shape) if size > 1]
     if len(axes) > 1:
-        return n / domain.size >= CLEAR * math.sqrt(2.0) * 2.0 / (share * budget.epsilon)
+        return domain.size <= MOST_CELLS and n / domain.size >= CLEAR * math.sqrt(2.0) * 2.0 / (
+            share * budget.epsilon
+        )
     if not axes or budget.pure:
         return False
     rho = zcdp_rho(budget.epsilon, budget.delta)

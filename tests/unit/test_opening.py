@@ -41,6 +41,8 @@ def test_all_cells_are_bought_where_a_mean_cell_is_clear_of_their_noise(delta):
     assert laplace_opens(SMALL, int(least / 0.5) + 1, one, 0.5)
     assert not laplace_opens(few, 48_842, one, 1.0)
     assert not laplace_opens(ic.Domain.of(a=1, b=1), 10**9, one, 1.0)
+    assert laplace_opens(ic.Domain.of(a=2**11, b=2**11), 10**12, one, 1.0)
+    assert not laplace_opens(ic.Domain.of(a=2**11, b=2**11, c=2), 10**12, one, 1.0)  # gigabytes
 
 
 @pytest.mark.parametrize(
