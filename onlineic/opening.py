@@ -24,6 +24,7 @@ from onlineic.sparse import ExponentialSparse, GumbelSparse
 __all__ = ["Opening", "laplace_opens", "opening_tables", "pair_cover"]
 
 BRANCH = 8  # from one level of a single ordered attribute to the next
+FLAT, LEAST_PARTS = 64, 4  # up to so many cells there is one level; no level has fewer parts (by experiment)
 LARGEST_SIGMA = 2**26  # of the discrete Gaussian sampler
 CLEAR = 40.0  # standard deviations in a mean cell: from there on all cells beat all pairs (by experiment)
 MOST_CELLS = 2**22  # of a table of all: more would take gigabytes behind the read
@@ -160,10 +161,12 @@ def pair_cover(domain: Domain, rule: PartitionRule) -> list[tuple[int, ...]]:
 
 
 def _levels(domain: Domain, axis: int) -> list[Partition]:
-    """Return the marginal of an attribute, and of an ordered one also its coarser levels."""
+    """Return the marginal of an attribute, and of a long ordered one also its coarser levels."""
     levels, size = [one_way(domain, axis)], domain.shape[axis]
+    if size <= FLAT or not domain.attributes[axis].ordered:
+        return levels
     parts = math.ceil(size / BRANCH)
-    while domain.attributes[axis].ordered and parts > 1:
+    while parts >= LEAST_PARTS:
         # of whole blocks of the level before: least squares wants a tree
         levels.append(Partition(domain, (axis,), (levels[-1].classes[0] * parts // size,)))
         size, parts = parts, math.ceil(parts / BRANCH)

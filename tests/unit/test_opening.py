@@ -46,6 +46,23 @@ def test_all_cells_are_bought_where_a_mean_cell_is_clear_of_their_noise(delta):
 
 
 @pytest.mark.parametrize(
+    ("size", "parts"),
+    [
+        (1, []),
+        (64, [64]),
+        (65, [65, 9]),
+        (256, [256, 32, 4]),
+        (1_024, [1_024, 128, 16]),
+        (4_096, [4_096, 512, 64, 8]),
+    ],
+)
+def test_short_attributes_have_one_level_and_no_level_is_of_two_or_three_parts(size, parts):
+    opening = session_plan(ic.Domain.of(a=range(size), b=1), 10**6, ic.Budget(1.0)).opening
+
+    assert parts == ([] if opening is None else [target.blocks for target in opening.targets])
+
+
+@pytest.mark.parametrize(
     ("size", "delta", "laplace"),
     [
         (8, 1e-3, True),
