@@ -17,7 +17,7 @@ from onlineic._composition import float_up
 from onlineic._typing import Floats, Ints, Words
 from onlineic.accounting import Budget
 from onlineic.errors import InvalidParameterError, checked_integer, checked_real
-from onlineic.noise import Noise, scale_at_least
+from onlineic.noise import Noise, checked_source, scale_at_least
 
 __all__ = ["ExponentialMechanism", "NoisyMax", "exact_integers", "exponential_bound"]
 
@@ -87,7 +87,7 @@ class ExponentialMechanism:
 
     def select(self, scores: Ints, noise: Noise) -> int:
         """Return the index drawn among (m,) int64 scores (PRIVATE), m >= 1."""
-        return draw(_behind(scores), self.scale, noise)
+        return draw(_behind(scores), self.scale, checked_source(noise))
 
     def probabilities(self, scores: Ints) -> Floats:
         """Return the law of `select`, (m,) float64: PRIVATE unless the scores are public (audits, tables)."""
@@ -160,6 +160,7 @@ class NoisyMax:
         """Return the index chosen among (m,) int64 scores (PRIVATE), m >= 1."""
         # score + noise could wrap; max(score, best - cut) moves no further than its parts: as private
         behind = np.minimum(_behind(scores), OUT_OF_REACH).astype(np.int64)
+        noise = checked_source(noise)
         return int(np.argmax(noise.geometric(self.scale, behind.size) - behind))
 
     def radius(self, candidates: int, beta: float) -> int:

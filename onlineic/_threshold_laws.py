@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal, final
+from typing import Literal, final, get_args
 
 import attrs
 import numpy as np
@@ -42,6 +42,16 @@ class Law:
     method: Method
     scale: Fraction = Fraction(1)
     sign: int = 1
+
+    def __attrs_post_init__(self) -> None:
+        if self.method not in get_args(Method):
+            raise InvalidParameterError(
+                f"method must be one of {', '.join(map(repr, get_args(Method)))}, "
+                f"got method={self.method!r:.60}."
+            )
+        checked_real("scale", self.scale, above=0.0)
+        if self.sign not in (-1, 1):
+            raise InvalidParameterError(f"sign must be 1 or -1, got sign={self.sign!r:.60}.")
 
     def log_mass(self, z: Floats) -> Floats:
         """Return ln P(Z = z)."""
@@ -102,6 +112,16 @@ class ThresholdRule:
     cutoff: int = 1
     redraw: Law | None = None
     pair: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        checked_integer("threshold", self.threshold)
+        checked_integer("cutoff", self.cutoff, at_least=1)
+        for name in ("threshold_noise", "query_noise", "redraw"):
+            law = getattr(self, name)
+            if not isinstance(law, Law) and not (law is None and name == "redraw"):
+                raise InvalidParameterError(
+                    f"{name} must be a Law, got a {type(law).__name__}; write Law('discrete_laplace', scale)."
+                )
 
 
 def transcript_law(rule: ThresholdRule, values: Sequence[int]) -> dict[str, float]:
@@ -270,7 +290,7 @@ def first_hit_delta(
     Raises
     ------
     InvalidParameterError
-        If the rule is a pair: drive each of its sides.
+        If the rule is a pair (drive each of its sides), or a parameter is outside its range.
 
     References
     ----------
@@ -295,6 +315,11 @@ def first_hit_delta(
             fired = rule.query_noise.log_mass(numbers - level)
         return np.exp(rule.query_noise.log_below(rho - level)), np.exp(fired)
 
+    if len(values) != len(others):
+        raise InvalidParameterError(
+            f"others must have the length of values, got {len(others)} for {len(values)}; "
+            "a neighbour is asked the same queries."
+        )
     left = [np.exp(rule.threshold_noise.log_mass(rho - rule.threshold))] * 2
     total = 0.0
     for levels in zip(values, others, strict=True):

@@ -71,6 +71,15 @@ def _not_above(value: object, number: float) -> float:
     return number if Fraction(number) <= exact else math.nextafter(number, -math.inf)
 
 
+def _remedy(epsilon: object, allowed: bool) -> str:
+    """What helps a caller whose epsilon is refused: not the same for 0, for 50 and for a whole budget."""
+    if isinstance(epsilon, Budget):
+        return "give the number, budget.epsilon"
+    if allowed or not isinstance(epsilon, (int, float)) or not epsilon > LARGEST_EPSILON:
+        return ""
+    return "lower it; in a Budget, allow_large_epsilon=True lifts the upper limit"
+
+
 @final
 @attrs.frozen
 class Budget:
@@ -105,7 +114,7 @@ class Budget:
             self.epsilon,
             above=0.0,
             at_most=math.inf if self.allow_large_epsilon else LARGEST_EPSILON,
-            remedy="" if self.allow_large_epsilon else "allow_large_epsilon=True lifts the upper limit",
+            remedy=_remedy(self.epsilon, self.allow_large_epsilon),
         )
         delta = checked_real("delta", self.delta, at_least=0.0, below=1.0)
         object.__setattr__(

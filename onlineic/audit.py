@@ -17,7 +17,13 @@ from onlineic._threshold_laws import hockey_stick as hockey_stick
 from onlineic._threshold_laws import hockey_stick_with_numbers as hockey_stick_with_numbers
 from onlineic._threshold_laws import transcript_law as transcript_law
 from onlineic._threshold_laws import worst_loss as worst_loss
-from onlineic.errors import InternalError, InvalidParameterError, SessionExhaustedError, checked_real
+from onlineic.errors import (
+    InternalError,
+    InvalidParameterError,
+    SessionExhaustedError,
+    checked_integer,
+    checked_real,
+)
 from onlineic.noise import Noise
 from onlineic.sparse import SparseState
 from onlineic.testing import ScriptedNoise
@@ -126,14 +132,27 @@ def epsilon_lower_bound(
     ----------
     hits, other_hits : int
         Runs on either neighbour in which an event happened that was fixed before these runs.
-    runs, other_runs : int
+    runs, other_runs : int, >= 0
+        All runs on either; hits <= runs.
     delta : float, in [0, 1)
     alpha : float, in (0, 1)
         Clopper-Pearson bounds at alpha/2 each.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is outside its range: a negative delta would certify too much.
     """
     from scipy.special import betaincinv
 
     alpha = checked_real("alpha", alpha, above=0.0, below=1.0)
+    delta = checked_real("delta", delta, at_least=0.0, below=1.0)
+    runs, other_runs = (
+        checked_integer("runs", runs, at_least=0),
+        checked_integer("other_runs", other_runs, at_least=0),
+    )
+    hits = checked_integer("hits", hits, at_least=0, at_most=runs)
+    other_hits = checked_integer("other_hits", other_hits, at_least=0, at_most=other_runs)
     low = float(betaincinv(hits, runs - hits + 1, alpha / 2)) if hits else 0.0
     misses = other_runs - other_hits
     high = float(betaincinv(other_hits + 1, misses, 1 - alpha / 2)) if misses else 1.0
@@ -155,6 +174,13 @@ def black_box_epsilon(
     ----------
     runs, other : sequences of transcripts
         Independent runs of the mechanism on two neighbouring inputs, in the order of drawing.
+    delta, alpha : float
+        As in `epsilon_lower_bound`.
+
+    Raises
+    ------
+    InvalidParameterError
+        If delta or alpha is outside its range.
     """
     return max(
         _one_direction(list(runs), list(other), delta, alpha / 2),

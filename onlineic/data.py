@@ -18,7 +18,13 @@ from onlineic._typing import Ints
 from onlineic.accounting import Budget
 from onlineic.attributes import Attribute, Binned, Categorical
 from onlineic.domain import Domain
-from onlineic.errors import DomainMismatchError, InternalError, InvalidDataError, TooLargeError
+from onlineic.errors import (
+    DomainMismatchError,
+    InternalError,
+    InvalidDataError,
+    InvalidParameterError,
+    TooLargeError,
+)
 from onlineic.queries import Partition, Query
 
 __all__ = ["MAX_CELLS", "PrivateData"]
@@ -204,7 +210,11 @@ class PrivateData:
 
 
 def _check_size(domain: Domain) -> None:
-    """Refuse a domain too large for dense counts, before anything is allocated."""
+    """Refuse what is no domain, or too large for dense counts, before anything is allocated."""
+    if not isinstance(domain, Domain):
+        raise InvalidParameterError(
+            f"domain must be a Domain, got a {type(domain).__name__}; write Domain.of(...)."
+        )
     if domain.size > MAX_CELLS:
         raise TooLargeError(
             f"domain must have at most {MAX_CELLS:,} cells for dense counts, got {domain.size:,}; "

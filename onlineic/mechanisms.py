@@ -21,7 +21,7 @@ from onlineic.accounting import Budget, gaussian_delta, gaussian_mu, zcdp_rho
 from onlineic.bounds import discrete_laplace_radius, discrete_laplace_tail
 from onlineic.bounds import laplace_bound as laplace_bound
 from onlineic.errors import checked_integer, checked_real
-from onlineic.noise import Noise, scale_at_least
+from onlineic.noise import Noise, checked_source, scale_at_least
 
 __all__ = [
     "ExponentialMechanism",
@@ -75,7 +75,7 @@ class LaplaceMechanism:
     def release(self, values: int | Ints, noise: Noise) -> Ints:
         """Return the values (PRIVATE; an int or (m,) int64) plus fresh noise, (m,) int64."""
         exact = exact_integers("values", values)
-        return exact + noise.discrete_laplace(self.scale, exact.size)
+        return exact + checked_source(noise).discrete_laplace(self.scale, exact.size)
 
     def tail(self, distance: int) -> float:
         """Return P(|Z| > t) = 2 q^(t+1)/(1 + q), q = e^(-1/scale), exactly, for one value.
@@ -165,7 +165,7 @@ class GaussianMechanism:
         With moved = 1 only one value is one release.
         """
         exact = exact_integers("values", values)
-        return exact + noise.discrete_gaussian(self.sigma, exact.size)
+        return exact + checked_source(noise).discrete_gaussian(self.sigma, exact.size)
 
     def radius(self, beta: float, count: int = 1) -> int:
         """Return t with P(some of `count` values is off by more than t) <= beta, grid units.

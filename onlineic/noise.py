@@ -24,7 +24,7 @@ from onlineic._samplers import ByteSource, discrete_gaussian, discrete_laplace, 
 from onlineic._typing import Ints, Words
 from onlineic.errors import ForkedSessionError, InvalidParameterError, checked_integer
 
-__all__ = ["Noise", "SimulatedNoise", "SystemNoise", "public_generator", "scale_at_least"]
+__all__ = ["Noise", "SimulatedNoise", "SystemNoise", "checked_source", "public_generator", "scale_at_least"]
 
 _WORDS, _GEOMETRIC, _LAPLACE, _GAUSSIAN = range(4)
 _PUBLIC: Final = 4  # names the stream of `public_generator` among those of one seed
@@ -247,6 +247,22 @@ class SimulatedNoise(Noise):
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("SimulatedNoise cannot be copied: make another from a seed of its own.")
+
+
+def checked_source(noise: object) -> "Noise":
+    """Return the source if it is one: numpy's generators have methods of the same names and other laws.
+
+    Raises
+    ------
+    InvalidParameterError
+        If it is no `Noise`.
+    """
+    if isinstance(noise, Noise):
+        return noise
+    raise InvalidParameterError(
+        f"noise must be a Noise, got a {type(noise).__name__}; write SystemNoise(), or SimulatedNoise(seed) "
+        "for what need not be private."
+    )
 
 
 def public_generator(seed: int) -> np.random.Generator:

@@ -65,7 +65,8 @@ class AutoAverage:
     def __repr__(self) -> str:
         clipped = f"clipped at {self.bound}{'' if self.hit else ', no hit'}"
         stamp = "" if self.private else ", NOT PRIVATE"
-        return f"AutoAverage({self.value:.6g} ± {self.error_bound:.3g}, {clipped}{stamp})"
+        bound = f"{self.error_bound:.3g} at {1 - self.beta:.4g}"
+        return f"AutoAverage({self.value:.6g} ± {bound}, {clipped}{stamp})"
 
 
 def auto_avg(

@@ -64,7 +64,10 @@ def checked_noise(noise: Noise | None) -> Noise:
         If it is no `Noise`.
     """
     if noise is not None and not isinstance(noise, Noise):
-        raise InvalidParameterError(f"noise must be a Noise or None, got a {type(noise).__name__}.")
+        raise InvalidParameterError(
+            f"noise must be a Noise or None, got a {type(noise).__name__}; leave it out for the system's "
+            "entropy, or write SimulatedNoise(seed)."
+        )
     return SystemNoise() if noise is None else noise
 
 

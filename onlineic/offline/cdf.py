@@ -17,7 +17,13 @@ from onlineic.accounting import Budget
 from onlineic.attributes import Categorical, Label
 from onlineic.data import PrivateData
 from onlineic.domain import Domain
-from onlineic.errors import InvalidQueryError, TooLargeError, checked_integer, checked_real
+from onlineic.errors import (
+    InvalidParameterError,
+    InvalidQueryError,
+    TooLargeError,
+    checked_integer,
+    checked_real,
+)
 from onlineic.mechanisms import LaplaceMechanism
 from onlineic.noise import Noise, SimulatedNoise
 from onlineic.offline.base import checked_noise, is_private, released
@@ -38,8 +44,17 @@ def threshold_functions(domain: Domain, attribute: str) -> tuple[Query, ...]:
 
     The last is 1 for every database. A missing cell comes after all values.
 
+    Parameters
+    ----------
+    domain : Domain
+        Of the table that they will be asked of: `data.domain`.
+    attribute : str
+        Ordered: a range of integers or bins.
+
     Raises
     ------
+    InvalidParameterError
+        If `domain` is no `Domain`.
     InvalidQueryError
         If the attribute is unknown, has no order, or has one cell.
 
@@ -51,6 +66,10 @@ def threshold_functions(domain: Domain, attribute: str) -> tuple[Query, ...]:
     >>> len(queries), queries[17] == ic.where(age=ic.between(0, 17)).bind(queries[17].domain)
     (119, True)
     """
+    if not isinstance(domain, Domain):
+        raise InvalidParameterError(
+            f"domain must be a Domain, got a {type(domain).__name__}; write data.domain."
+        )
     axis = ordered_axis(domain, attribute)
     return tuple(
         canonical(domain, False, {(axis,): (0, code + 1)}, 0) for code in range(domain.shape[axis] - 1)

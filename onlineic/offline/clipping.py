@@ -57,7 +57,9 @@ class ClippingBound:
     private: bool
 
     def __repr__(self) -> str:
-        found = f"at most {self.records_above} records above" if self.hit else "no hit: the last candidate"
+        found = "no hit: the last candidate"
+        if self.hit:
+            found = f"at most {self.records_above} records above at {1 - self.beta:.4g}"
         return f"ClippingBound({self.bound}, {found}{'' if self.private else ', NOT PRIVATE'})"
 
 
@@ -244,7 +246,8 @@ def bound_search(
     beta: float,
 ) -> BoundSearch:
     """Return checked candidates and threshold, with the noise for them."""
-    threshold = checked_integer("threshold", threshold, at_least=-n, at_most=0)
+    remedy = "it is minus the records that may lie above"
+    threshold = checked_integer("threshold", threshold, at_least=-n, at_most=0, remedy=remedy)
     low, width = kind.start, kind.stop - 1 - kind.start
     if bounds is None:
         steps = min(width, GRID)
@@ -253,11 +256,13 @@ def bound_search(
         if isinstance(bounds, (str, bytes)) or not isinstance(bounds, Iterable):
             raise InvalidParameterError(f"bounds must be a list of integers, got a {type(bounds).__name__}.")
         chosen = tuple(
-            checked_integer("bounds", bound, at_least=low + 1, at_most=low + width) for bound in bounds
+            checked_integer("each of bounds", bound, at_least=low + 1, at_most=low + width)
+            for bound in bounds
         )
         if not chosen or any(lower >= upper for lower, upper in pairwise(chosen)):
             raise InvalidParameterError(
-                f"bounds must be one or more increasing integers, got {len(chosen)} others; sort them."
+                "bounds must be one or more increasing integers, got "
+                + (f"bounds={list(chosen)!r:.60}; sort them, each once." if chosen else "none; name one.")
             )
     left = records_left(len(chosen), epsilon, beta) - threshold
     return BoundSearch(low, chosen, threshold, _scale(Fraction(epsilon)), left)

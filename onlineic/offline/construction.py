@@ -86,10 +86,12 @@ class Construction:
 
     def __repr__(self) -> str:
         ended = "stopped" if self.stopped else "ended"
+        within = f"within {self.error_bound:.3g} at {1 - self.beta:.4g}"
+        bound = within if self.error_bound < math.inf else "no bound"
         stamp = "" if self.private else ", NOT PRIVATE"
         return (
             f"Construction({ended} after {len(self.measurements)} of {self.plan.rounds} rounds, "
-            f"within {self.error_bound:.3g} at {1 - self.beta:.4g}, epsilon={self.budget.epsilon:g}, "
+            f"{bound}, epsilon={self.budget.epsilon:g}, "
             f"delta={self.budget.delta:g}{stamp})"
         )
 

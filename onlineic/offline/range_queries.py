@@ -60,7 +60,7 @@ class LargeCounts:
         stamp = "" if self.private else ", NOT PRIVATE"
         return (
             f"LargeCounts({len(self.hits)} of {len(self.counts)} queries reach about {self.threshold}, "
-            f"{self.tested} tested, counts ± {self.radius}{stamp})"
+            f"{self.tested} tested, counts ± {self.radius} at {1 - self.beta:.4g}{stamp})"
         )
 
 

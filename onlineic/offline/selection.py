@@ -59,7 +59,7 @@ class Choice:
 
     def __repr__(self) -> str:
         stamp = "" if self.private else ", NOT PRIVATE"
-        bound = f"within {self.error_bound:.3g} at {1 - self.beta:.4g}"
+        bound = f"within {self.error_bound:.3g} of the records at {1 - self.beta:.4g}"
         return f"Choice({self.attribute} = {self.value!r}, {bound}{stamp})"
 
 
@@ -237,7 +237,7 @@ def _share(q: float | Rational) -> Fraction:
         share = Fraction(int(q.numerator), int(q.denominator))
         if 0 <= share <= 1:
             return share
-    return Fraction(repr(checked_real("q", q, at_least=0.0, at_most=1.0)))
+    return Fraction(repr(checked_real("q", q, at_least=0.0, at_most=1.0, remedy="the median is 0.5")))
 
 
 def _floor(share: Fraction, n: int) -> int:

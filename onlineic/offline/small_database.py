@@ -32,6 +32,7 @@ __all__ = ["small_database"]
 
 MAX_CANDIDATES = 2**22
 QUICK_CANDIDATES = 2**18  # the size that is taken where none is asked for stays below
+MAX_WORK = 2**32  # cells^2 times candidates: what listing all databases takes, some ten seconds at the limit
 MAX_WEIGHTS = 2**25
 BLOCK = 2**21  # query values held at a time
 
@@ -129,7 +130,7 @@ def small_database(
         Radius of the net; settles m = `multiset_rows`.
     size : int, in [1, n], optional
         m itself, in the place of alpha. With neither, m is the best for the bound among those of at most
-        2^18 candidates.
+        2^18 candidates that are listed in seconds.
     candidates : int, in [1, 2^22], optional
         Score this many databases, drawn uniformly from all multisets by the public `seed`. As private, but
         no net: the result is as good as the best of the sample but for `selection_bound`, and how good that
@@ -148,7 +149,7 @@ def small_database(
     InvalidParameterError, InvalidQueryError
         If an argument is outside its range; nothing was spent.
     TooLargeError
-        If there are more than 2^22 candidates; nothing was spent.
+        If there are more than 2^22 candidates, or |X|^2 times their number exceeds 2^32; nothing was spent.
 
     References
     ----------
@@ -241,7 +242,8 @@ def _rows(
     best, least = 1, math.inf
     for rows in range(1, n + 1):
         chosen = net_error(0.0, rows, cells, n, epsilon, beta)
-        if chosen >= least or math.comb(cells + rows - 1, rows) > QUICK_CANDIDATES:
+        number = math.comb(cells + rows - 1, rows)
+        if chosen >= least or number > QUICK_CANDIDATES or (rows > 1 and cells**2 * number > MAX_WORK):
             break
         error = chosen + (0.0 if rows == n else multiset_radius(rows, cells, queries))
         best, least = (rows, error) if error < least else (best, least)
@@ -256,6 +258,12 @@ def _number(cells: int, rows: int) -> int:
             f"size must give at most 2^{math.log2(MAX_CANDIDATES):.0f} candidates, got "
             f"2^{log_multisets(cells, rows) / math.log(2):.1f}, multisets of {rows} over {cells} cells; "
             "take fewer, candidates= for a public sample, or threshold_database."
+        )
+    if cells**2 * number > MAX_WORK:
+        raise TooLargeError(
+            f"cells^2 times candidates must be at most 2^{math.log2(MAX_WORK):.0f}, got "
+            f"2^{math.log2(cells**2 * number):.1f}, multisets of {rows} over {cells} cells; "
+            "project the domain, or take candidates= for a public sample, or threshold_database."
         )
     return int(number)
 

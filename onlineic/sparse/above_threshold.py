@@ -17,7 +17,7 @@ from onlineic._typing import Ints
 from onlineic.accounting import Budget, advanced_composition
 from onlineic.bounds import discrete_laplace_radius, sparse_margin
 from onlineic.errors import InvalidParameterError, SessionExhaustedError, checked_integer, checked_real
-from onlineic.noise import Noise, scale_at_least
+from onlineic.noise import Noise, checked_source, scale_at_least
 from onlineic.sparse.base import SparseState
 from onlineic.sparse.scales import exponential_scales
 
@@ -121,7 +121,7 @@ class AboveThreshold:
         """
         exact = _checked_values(values)
         _, index = first_above(
-            self.init(), exact, self.threshold, self.threshold_scale, self.query_scale, noise
+            self.init(), exact, self.threshold, self.threshold_scale, self.query_scale, checked_source(noise)
         )
         return index if index < len(exact) else None
 
@@ -263,7 +263,7 @@ class Sparse:
             If `values` is not an array of integers.
         """
         exact = _checked_values(values)
-        state, place = self.init(), 0
+        state, place, noise = self.init(), 0, checked_source(noise)
         found: list[int] = []
         while place < len(exact) and len(found) < self.cutoff:
             state, easy = self._first(state, exact[place : place + CHUNK], noise)
@@ -384,7 +384,8 @@ def _kept_radius(threshold_scale: Fraction, query_scale: Fraction, queries: int,
 
 def _checked_threshold(threshold: int) -> int:
     """A Python integer: of a narrow numpy integer, threshold + rho would wrap around, and privacy with it."""
-    return checked_integer("threshold", threshold, at_least=-LARGEST_THRESHOLD, at_most=LARGEST_THRESHOLD)
+    most, remedy = LARGEST_THRESHOLD, "it counts records, so write round(share * n)"
+    return checked_integer("threshold", threshold, at_least=-most, at_most=most, remedy=remedy)
 
 
 def _checked_values(values: Ints) -> Ints:

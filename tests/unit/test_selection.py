@@ -289,7 +289,7 @@ class TestPromises:
 
         assert private.private
         assert not simulated.private
-        assert "Choice(grade = 7, within 8e-05 at 0.95)" == repr(private)
+        assert "Choice(grade = 7, within 8e-05 of the records at 0.95)" == repr(private)
         assert "NOT PRIVATE" in repr(simulated)
         assert private.private == median(data, "grade", 1.0, noise=SystemNoise()).private
 
