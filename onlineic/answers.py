@@ -73,7 +73,7 @@ class SessionStatistics:
     asked, easy, hard, repeat, untested : int
         Answers by status.
     hard_left : int
-        Hard answers that can still be paid.
+        Hard answers of the largest price that can still be paid; cheaper ones leave more.
     spent : float
         Share of the budget that is used up or reserved, in [0, 1].
     budget : Budget

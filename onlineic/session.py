@@ -55,7 +55,8 @@ class OnlineIC:
     budget : Budget
         For the whole life of the session, however many queries are asked.
     hard_answers : int, optional
-        How many queries may be answered by measurement.
+        How many hard queries to plan for. Where delta > 0 some more are paid for, since hits can be false:
+        see `statistics().hard_left`.
     alpha : float, optional
         Accuracy to certify instead: the gap above which queries are hard, fraction of records. At most one
         of the two; with neither, both are planned from n, the domain, the budget and `max_queries`.
