@@ -218,7 +218,10 @@ def exact_integers(name: str, values: int | Ints) -> Ints:
     """Private integers as a fresh (m,) int64 array; a float is refused, and never shown."""
     array = np.atleast_1d(np.asarray(values))
     if array.ndim != 1 or not np.can_cast(array.dtype, np.int64) or array.dtype == np.bool_:
-        raise InvalidParameterError(f"{name} must be an int or an (m,) array of int64.")
+        raise InvalidParameterError(
+            f"{name} must be an int or an (m,) array of int64, and were not; "
+            "round them to a public grid first."
+        )
     return array.astype(np.int64)
 
 

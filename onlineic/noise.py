@@ -301,7 +301,8 @@ def scale_at_least(scale: Fraction) -> Fraction:
     rounded = Fraction(math.ceil(exact * steps), steps)
     if not 0 < rounded < _RATIO_LIMIT:
         raise InvalidParameterError(
-            f"scale must be in (0, 2^48 - 1], got scale={_shown_ratio(exact)}; lower grid_bits."
+            f"scale must be in (0, 2^48 - 1], got scale={_shown_ratio(exact)}; "
+            "raise epsilon or lower grid_bits."
         )
     return rounded
 

@@ -175,7 +175,7 @@ def _columns(
     domain: Domain, attributes: Sequence[str | None], programs: LinearPrograms
 ) -> list[int | tuple[Partition, IntegerRange]]:
     """For each private entry its constant, or the partition that its column sum is read from."""
-    if isinstance(attributes, str) or len(attributes) != len(programs.lower):
+    if isinstance(attributes, (str, type(None))) or len(attributes) != len(programs.lower):
         raise InvalidParameterError(
             f"attributes must be a list of {len(programs.lower)} names or None, got {attributes!r:.60}."
         )

@@ -56,7 +56,7 @@ def mwem(
         The workload, public; copies and constants cost nothing.
     budget : Budget
     rounds : int, optional
-        R; None: `default_rounds`.
+        R; None: `default_rounds`. Every round replays all measurements: time grows like R^2 replays.
     release : "answer" or "partition"
         partition: the chosen query's table is released in the place of its number, as in a session, a fifth
         of the price goes to the choice, and one round does the work of eight.

@@ -47,7 +47,10 @@ def _table(name: str, values: Iterable[Any]) -> tuple[Exact, ...]:
         raise InvalidParameterError(f"{name} must be a list of rows, got a {type(values).__name__}.")
     rows = tuple(_vector(name, row) for row in values)
     if not rows or not rows[0] or len({len(row) for row in rows}) > 1:
-        raise InvalidParameterError(f"{name} must hold one or more rows of one length, got others.")
+        raise InvalidParameterError(
+            f"{name} must hold one or more rows of one length, "
+            f"got rows of {[len(row) for row in rows]!r:.40}."
+        )
     return rows
 
 
@@ -211,8 +214,8 @@ class LinearPrograms:
 
     def __repr__(self) -> str:
         side = "objective" if self.objective is None else "right-hand sides"
-        size = f"{len(self.matrix)} rows, {len(self.matrix[0])} columns"
-        return f"LinearPrograms({len(self.right_hand_sides)} of {size}, n={self.n}, private {side})"
+        size = f"{len(self.matrix)} rows and {len(self.matrix[0])} columns"
+        return f"LinearPrograms({len(self.right_hand_sides)} programs of {size}, n={self.n}, private {side})"
 
     def optima(self, totals: Ints | Sequence[int]) -> Exact:
         """Return every v_j exactly, PRIVATE, from the column sums of the records.

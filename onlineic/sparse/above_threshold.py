@@ -392,5 +392,7 @@ def _checked_values(values: Ints) -> Ints:
     """Private integers as (k,) int64, never shown, pulled to where adding noise cannot overflow."""
     array = np.asarray(values)
     if array.ndim != 1 or array.dtype == np.bool_ or not np.can_cast(array.dtype, np.int64):
-        raise InvalidParameterError("values must be a (k,) array of int64.")
+        raise InvalidParameterError(
+            "values must be a (k,) array of int64, and were not; round them to a public grid first."
+        )
     return np.clip(array.astype(np.int64), -FARTHEST, FARTHEST)

@@ -68,6 +68,30 @@ class TestRemedies:
         with pytest.raises(InvalidParameterError, match=r"got a NoneType; write Domain.of"):
             ic.PrivateData.from_records({"age": [1]}, None)
 
+    def test_an_epsilon_too_small_to_draw_for_is_told_to_grow(self):
+        with pytest.raises(InvalidParameterError, match="raise epsilon"):
+            offline.mean(ages(), "age", 1e-320)
+
+    @pytest.mark.parametrize("values", [[1.5, 2.0], [], None, "12"])
+    def test_what_is_no_array_of_integers_is_told_to_be_rounded_and_never_shown(self, values):
+        text = "array of int64, and were not; round them to a public grid first.$"
+        for draw in (NoisyMax(1.0).select, LaplaceMechanism(1.0).release, AboveThreshold(1.0, 3).first):
+            with pytest.raises(InvalidParameterError, match=text):
+                draw(values, SimulatedNoise(1))
+
+    def test_linear_programs_show_what_they_were_given(self):
+        shape = {"lower": [0, 0], "upper": [9, 9], "n": 600}
+        programs = offline.LinearPrograms(matrix=[[2, 1]], right_hand_sides=[[1], [2]], **shape)
+
+        shown = "LinearPrograms(2 programs of 1 rows and 2 columns, n=600, private objective)"
+        assert shown == repr(programs)
+        with pytest.raises(InvalidParameterError, match=r"one length, got rows of \[2, 1\]"):
+            offline.LinearPrograms(matrix=[[2, 1], [1]], right_hand_sides=[[1, 1]], **shape)
+        with pytest.raises(
+            InvalidParameterError, match="attributes must be a list of 2 names or None, got None"
+        ):
+            offline.linear_programs_above(ages(), None, programs, 1, 1.0)
+
 
 class TestNoise:
     @pytest.mark.parametrize("noise", [None, 1, np.random.default_rng(0), SimulatedNoise])
