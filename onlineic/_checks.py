@@ -4,7 +4,7 @@ from onlineic.accounting import Budget
 from onlineic.data import PrivateData
 from onlineic.errors import InvalidParameterError
 from onlineic.ledger import Ledger, MemoryLedger
-from onlineic.noise import Noise, SystemNoise
+from onlineic.noise import SystemNoise, checked_source
 from onlineic.updates import UpdateRule
 
 __all__ = ["check_choices", "check_types"]
@@ -34,8 +34,6 @@ def check_choices(exhausted: object, ledger: object, noise: object) -> None:
         )
     if ledger is not None and not isinstance(ledger, Ledger):
         raise InvalidParameterError(f"ledger must be a Ledger or None, got a {type(ledger).__name__}.")
-    if noise is not None and not isinstance(noise, Noise):
-        raise InvalidParameterError(f"noise must be a Noise or None, got a {type(noise).__name__}.")
-    simulated = noise is not None and type(noise) is not SystemNoise
+    simulated = noise is not None and type(checked_source(noise)) is not SystemNoise
     if simulated and ledger is not None and not isinstance(ledger, MemoryLedger):
         raise InvalidParameterError("ledger must be None with simulated noise: such answers are not private.")

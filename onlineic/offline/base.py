@@ -13,7 +13,7 @@ from onlineic.data import PrivateData
 from onlineic.domain import Domain
 from onlineic.errors import InvalidParameterError, InvalidQueryError
 from onlineic.expressions import Expression, dense
-from onlineic.noise import Noise, SystemNoise
+from onlineic.noise import Noise, SystemNoise, checked_source
 from onlineic.queries import Query
 
 __all__ = ["bound", "checked_noise", "is_private", "released"]
@@ -63,12 +63,7 @@ def checked_noise(noise: Noise | None) -> Noise:
     InvalidParameterError
         If it is no `Noise`.
     """
-    if noise is not None and not isinstance(noise, Noise):
-        raise InvalidParameterError(
-            f"noise must be a Noise or None, got a {type(noise).__name__}; leave it out for the system's "
-            "entropy, or write SimulatedNoise(seed)."
-        )
-    return SystemNoise() if noise is None else noise
+    return SystemNoise() if noise is None else checked_source(noise)
 
 
 def is_private(noise: Noise) -> bool:
