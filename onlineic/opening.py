@@ -2,8 +2,8 @@
 
 Which tables, with what noise and at what charge is a function of the domain, n and the budget. They teach the
 hypothesis all two-way interactions at once, so that few queries are hard afterwards; and like every release
-they are charged before they are drawn. Where the cells are few for n epsilon, one table of all of them is
-better.
+they are charged before they are drawn. Where the cells are few for n epsilon one table of all of them is
+better, and a single long attribute has levels in the place of pairs.
 """
 
 import itertools
@@ -110,9 +110,8 @@ def laplace_opens(domain: Domain, n: int, budget: Budget, share: float) -> bool:
     """
     axes = [axis for axis, size in enumerate(domain.shape) if size > 1]
     if len(axes) > 1:
-        return domain.size <= MOST_CELLS and n / domain.size >= CLEAR * math.sqrt(2.0) * 2.0 / (
-            share * budget.epsilon
-        )
+        deviation = math.sqrt(2.0) * 2.0 / (share * budget.epsilon)
+        return domain.size <= MOST_CELLS and n / domain.size >= CLEAR * deviation
     if not axes or budget.pure:
         return False
     rho = zcdp_rho(budget.epsilon, budget.delta)

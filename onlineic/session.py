@@ -282,8 +282,9 @@ class OnlineIC:
                 return
             if lane < len(payable) and query is payable[lane]:
                 if lane == verdict.easy and verdict.measurement is not None:
-                    shown = verdict.measurement, self._belief.hypothesis
-                    answers.append(self._releases.hard(query, guesses[lane], *shown, belief.version))
+                    released, learned = verdict.measurement, self._belief.hypothesis
+                    answer = self._releases.hard(query, guesses[lane], released, learned, belief.version)
+                    answers.append(answer)
                     return
                 answers.append(self._releases.easy(query, guesses[lane], belief.version))
                 lane += 1

@@ -65,7 +65,7 @@ def iterative_construction(
         accurate, and the default.
     distinguisher : "noisy max" or "exponential", optional
         None: `NoisyMax`, and `ExponentialMechanism` under zero-concentrated accounting: there it is cheaper.
-    beta : float, in (0, 1)
+    beta : float, in [1e-100, 1)
     noise : Noise, optional
         By default the system's entropy.
 

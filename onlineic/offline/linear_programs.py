@@ -93,7 +93,7 @@ def linear_programs_above(
         In units of the objective.
     epsilon : float, in (0, 20]
     cutoff : int, >= 1
-    beta : float, in (0, 1)
+    beta : float, in [1e-250, 1)
         Failure probability of `radii`; privacy does not depend on it.
     noise : Noise, optional
         By default the system's entropy.

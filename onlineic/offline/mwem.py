@@ -70,7 +70,7 @@ def mwem(
         rounds' hypotheses are far off: the mean of all had two to three times the error on three tables.
     start : Hypothesis, optional
         Public start, of full support.
-    beta : float, in (0, 1)
+    beta : float, in [1e-100, 1)
         Failure probability of `error_bound`.
     noise : Noise, optional
         By default the system's entropy.

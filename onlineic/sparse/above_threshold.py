@@ -26,6 +26,7 @@ __all__ = ["AboveThreshold", "Sparse", "first_above"]
 SCALAR = 4  # up to so many values plain integers are faster than arrays
 CHUNK = 4096  # values tested at once: what is drawn in vain behind a hit stays short
 LARGEST_THRESHOLD = 2**60
+LEAST_BETA = 1e-250  # divided by the queries, it stays a float whose inverse is one
 FARTHEST = 2**61  # no noise reaches across from here: values beyond are compared as if they were here
 
 
@@ -135,7 +136,7 @@ class AboveThreshold:
         ----------
         queries : int, >= 1
             k.
-        beta : float, in (0, 1)
+        beta : float, in [1e-250, 1)
 
         References
         ----------
@@ -283,7 +284,7 @@ class Sparse:
         ----------
         queries : int, >= 1
             k.
-        beta : float, in (0, 1)
+        beta : float, in [1e-250, 1)
 
         References
         ----------
@@ -295,6 +296,7 @@ class Sparse:
         """
         if self.allocation == "optimal":
             return _kept_radius(self.threshold_scale, self.query_scale, queries, beta)
+        beta = checked_real("beta", beta, at_least=LEAST_BETA, below=1.0)
         # not the threshold's scale: beyond 2^16 the query noise is rounded up to an integer, above its double
         return 1 + math.ceil(sparse_margin(self.cutoff, queries, float_up(self.query_scale / 2), beta))
 
@@ -372,7 +374,7 @@ def _kept_scales(budget: Budget, cutoff: int) -> tuple[Fraction, Fraction]:
 def _kept_radius(threshold_scale: Fraction, query_scale: Fraction, queries: int, beta: float) -> int:
     """Least a of the moment bound or the union bound, one rho for all queries."""
     queries = checked_integer("queries", queries, at_least=1)
-    beta = checked_real("beta", beta, above=0.0, below=1.0)
+    beta = checked_real("beta", beta, at_least=LEAST_BETA, below=1.0)
     b1, b2 = float_up(threshold_scale), float_up(query_scale)
     union = discrete_laplace_radius(b1, beta / 2) + discrete_laplace_radius(b2, beta / queries)
     if not b1 < b2:

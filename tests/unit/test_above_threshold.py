@@ -132,6 +132,14 @@ def test_parameters_outside_their_range_are_refused():
         assert 100.0 == make(allow_large_epsilon=True).epsilon
 
 
+@pytest.mark.parametrize("beta", [0.0, 5e-324, 1e-310, 1.0])
+def test_a_beta_whose_inverse_is_no_float_is_refused_by_name(beta):
+    for mechanism in (AboveThreshold(1.0, 0), *(Sparse(1.0, 0, 3, allocation=name) for name in ALLOCATIONS)):
+        with pytest.raises(InvalidParameterError, match=r"^beta must be a number in \[1e-250, 1\)"):
+            mechanism.radius(10, beta)
+        assert mechanism.radius(10**9, 1e-250) > mechanism.radius(10, 1e-250)
+
+
 @pytest.mark.parametrize("kind", [np.int8, np.int16, np.int64])
 @pytest.mark.parametrize("allocation", ALLOCATIONS)
 def test_numpy_integers_do_not_overflow_in_a_scale(kind, allocation):
