@@ -6,11 +6,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from onlineic.bounds import above_threshold_alpha, sparse_alpha, sparse_margin
+from onlineic.accounting import advanced_composition
+from onlineic.bounds import above_threshold_alpha, discrete_laplace_radius, sparse_alpha, sparse_margin
 from onlineic.errors import InvalidParameterError, SessionExhaustedError
 from onlineic.noise import SimulatedNoise
 from onlineic.sparse import AboveThreshold, Sparse, SparseState
-from onlineic.sparse.above_threshold import CHUNK
+from onlineic.sparse.above_threshold import CHUNK, _kept_radius
 from onlineic.testing import ScriptedNoise
 
 ALLOCATIONS = ("restarts", "optimal")
@@ -105,12 +106,43 @@ def test_optimal_allocation_has_less_noise_than_restarts_and_no_split_has_less(c
     assert ours < float(book.threshold_scale**2 + book.query_scale**2)
 
 
-def test_sparse_scale_with_delta_is_the_book_s_and_is_refused_where_it_costs_more():
-    scale = float(Sparse(1.0, 0, 10, 1e-6).threshold_scale)
+@pytest.mark.parametrize("delta", [1e-200, 1e-9, 1e-6, 0.01, 0.5])
+def test_a_delta_is_used_from_the_first_cutoff_on_at_which_it_saves_noise(delta):
+    """The book's rule of delta is the worse one up to c = 8 ln(1/delta): at c = 5, 1e-9 by 115 to 20."""
+    last = math.floor(8 * math.log(1 / delta))
+    pure, composed = Sparse(0.1, 0, last, delta), Sparse(0.1, 0, last + 1, delta)
+    book = math.sqrt(32 * (last + 1) * math.log(1 / delta)) / 0.1
 
-    assert scale == pytest.approx(math.sqrt(320 * math.log(1e6)), abs=2**-16)
-    with pytest.raises(InvalidParameterError, match="delta=0"):
-        Sparse(10.0, 0, 1, 0.01)
+    assert Sparse(0.1, 0, last).threshold_scale == pure.threshold_scale
+    assert (pure.threshold_scale * 2, composed.threshold_scale * 2) == (
+        pure.query_scale,
+        composed.query_scale,
+    )
+    assert book == pytest.approx(float(composed.threshold_scale), abs=2**-15)
+    assert composed.threshold_scale < Sparse(0.1, 0, last + 1).threshold_scale
+    assert 10 == Sparse(1.0, 0, 5, 1e-9).threshold_scale
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0, 20.0])
+@pytest.mark.parametrize("cutoff", [1, 5, 10, 165, 166, 200, 10_000])
+@pytest.mark.parametrize("delta", [1e-9, 1e-6, 0.01, 0.9])
+def test_a_delta_never_costs_noise_and_what_it_saves_is_paid_by_advanced_composition(delta, cutoff, epsilon):
+    here, pure = Sparse(epsilon, 0, cutoff, delta), Sparse(epsilon, 0, cutoff)
+
+    assert here.threshold_scale <= pure.threshold_scale
+    if here.threshold_scale < pure.threshold_scale:
+        assert advanced_composition(float(2 / here.threshold_scale), delta, cutoff) <= epsilon
+    else:  # 2c/epsilon: c runs of cost epsilon/c each
+        assert cutoff * 2 / here.threshold_scale <= Fraction(epsilon)
+
+
+def test_where_the_corollary_is_false_the_noise_is_that_of_delta_zero():
+    """c = 100 > 8 ln 2, but the book's scale would cost far more than epsilon."""
+    book = math.sqrt(32 * 100 * math.log(2)) / 20
+
+    assert advanced_composition(2 / book, 0.5, 100) > 20
+    assert Sparse(20.0, 0, 100).threshold_scale == Sparse(20.0, 0, 100, 0.5).threshold_scale
+    assert 1 == Sparse(1e9, 0, 10**9, 0.5, allow_large_epsilon=True).epsilon // 10**9  # no overflow either
 
 
 def test_parameters_outside_their_range_are_refused():
@@ -374,3 +406,14 @@ def test_errors_of_whole_runs_stay_within_the_radius_as_often_as_promised(alloca
     # 15 are allowed on average: 46 have a chance of 1e-10; at half the radius most runs fail
     assert failures <= 46
     assert halved > runs / 2
+
+
+@pytest.mark.parametrize("beta", [0.05, 1e-3])
+@pytest.mark.parametrize("queries", [1, 100, 10_000])
+def test_radius_is_a_union_of_halves_where_the_threshold_has_the_wider_noise(queries, beta):
+    """Half of beta for rho; of the noise of a query one side fails, so beta/k is half of beta for all."""
+    radius = _kept_radius(Fraction(1000), Fraction(10), queries, beta)
+    halves = discrete_laplace_radius(1000.0, beta / 2) + discrete_laplace_radius(10.0, beta / queries)
+
+    assert halves == radius
+    assert failure(1000.0, 10.0, radius, queries) <= beta

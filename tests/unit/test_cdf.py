@@ -278,3 +278,14 @@ def test_too_many_cells_are_refused():
         private_cdf(data, "a", 1.0)
 
     assert [] == data.opened
+
+
+def test_the_band_is_the_kth_of_n_simulated_errors_with_k_counted_from_n_plus_one():
+    """beta = .3333, N = 1,999: k = ceil(.6667 * 2,000) = 1,334, and 1,333 would promise too much."""
+    groups = grouping(16, 1)
+    laplace = LaplaceMechanism(0.01, 2)
+    radius = _radius(16, groups, laplace, 0.3333, ScriptedNoise([7]))
+    nothing = np.zeros((16, SIMULATED), np.int64)
+    errors = np.abs(sums(_measured(nothing, groups, laplace, SimulatedNoise(7)), groups, 0.0)).max(axis=0)
+
+    assert np.sort(errors)[1333] == radius > np.sort(errors)[1332]

@@ -297,3 +297,42 @@ def test_malformed_problem_is_refused():
     }.items():
         with pytest.raises(InvalidParameterError, match=match):
             call()
+
+
+def test_factors_that_all_but_vanish_together_are_evaluated_by_their_logarithms():
+    """Each cell is e^-740 or e^-741 of the peaks: as floats 85 and 31 units of the least subnormal one."""
+    identity = np.arange(2)
+    tables = [
+        NoisyTable({0: identity, 1: identity}, np.full((2, 2), 0.25), 0.1),
+        NoisyTable({0: identity, 2: identity}, np.full((2, 2), 0.25), 0.1),
+    ]
+    theta = np.concatenate([[0.0, 0.0, -741.0, -741.0], [-740.0, -740.0, 0.0, 0.0]])
+    masses, log_normaliser = ClassDomain.of(np.ones((2, 2, 2)), tables).evaluate(theta)
+    first = 1 / (1 + math.exp(-1))
+
+    np.testing.assert_allclose(np.array([first, first, 1 - first, 1 - first]) / 2, masses[:4], rtol=1e-12)
+    assert -740 + math.log((1 + math.exp(-1)) / 2) == pytest.approx(log_normaliser, abs=1e-12)
+
+
+def test_the_first_step_is_four_over_the_precision_of_all_tables():
+    """One step from nothing along (observed - masses)/variance, in closed form."""
+    first = NoisyTable({0: np.arange(3)}, np.array([0.5, 0.3, 0.2]), 0.1)
+    second = NoisyTable({1: np.arange(2)}, np.array([0.6, 0.4]), 0.2)
+    moved = fit(np.ones((3, 2)), [first, second], evaluations=2).potentials
+    step = 4 / (1 / 0.1**2 + 1 / 0.2**2)
+
+    for found, table, guess in zip(moved, (first, second), (1 / 3, 1 / 2), strict=True):
+        expected = step * (table.values - guess) / table.scale**2
+        np.testing.assert_allclose(expected - expected.max(), found, rtol=1e-12, atol=1e-15)
+
+
+def test_tables_with_the_smallest_union_are_joined_first():
+    """a-b and b-c have 2 x 2 x 2 cells together; any join with c-d has 2 x 2 x 50 or more."""
+    sizes = (2, 2, 2, 50)
+    tables = [
+        NoisyTable({a: np.arange(sizes[a]), b: np.arange(sizes[b])}, np.zeros((sizes[a], sizes[b])), 0.1)
+        for a, b in ((2, 3), (0, 1), (1, 2))
+    ]
+    domain = ClassDomain.of(np.ones(sizes), tables)
+
+    assert [{1, 2}, {0, 3}] == [{link.child for link in pair} for pair in domain.nodes]

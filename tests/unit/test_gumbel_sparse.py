@@ -116,6 +116,13 @@ class TestCalibration:
         # sigma is rounded up to whole records: at most a few per cent of the price
         assert sparse.price(target).amount * count >= 0.9 * sparse.capacity
 
+    @pytest.mark.parametrize("hard_answers", [10**7, 3 * 10**7, 10**8])
+    def test_a_plan_of_so_many_tables_that_their_prices_are_few_ticks_is_payable(self, hard_answers):
+        """Prices are rounded up to whole ticks: the scale has to make up for that."""
+        sparse = plan(n=10**8, partition=True, hard_answers=hard_answers, max_queries=10**9)
+
+        assert sparse.affordable(PARTITION) >= math.ceil(1.2 * hard_answers)
+
     def test_the_claim_of_the_filter_is_the_budget(self):
         sparse = plan()
 
@@ -313,6 +320,18 @@ class TestStep:
 
         assert (state.hits, easy, hit is not None) == (1, 1, True)
         assert noise.words(1).tolist() == [5]
+
+    def test_an_undecided_word_behind_another_one_is_decided_by_its_own_gap(self):
+        """Lane 0 decides; lanes 1 and 2 are undecided, the second one after a new draw for the rest."""
+        sparse, gaps = golden(), [0, 360, 360]
+        one, other = (ScriptedNoise(words) for words in ([0, GOLDEN_WORD, 0, GOLDEN_WORD, 2**64 - 1],) * 2)
+        hits = [sparse.step(sparse.init(), gap, 1, one)[1] is not None for gap in gaps]
+        _, easy, hit = sparse.step_many(sparse.init(), np.array(gaps), np.ones(3, np.int64), other)
+
+        assert [False, False, True] == hits
+        assert (2, True) == (easy, hit is not None)
+        assert one.exhausted
+        assert other.exhausted
 
     @pytest.mark.parametrize("chunk", [1, 7, 400])
     def test_batches_and_single_tests_use_the_same_noise(self, chunk):

@@ -7,7 +7,7 @@ import attrs
 import numpy as np
 import pytest
 
-from onlineic.accounting import advanced_composition
+from onlineic.accounting import Budget, advanced_composition
 from onlineic.domain import Domain
 from onlineic.errors import InternalError, InvalidParameterError, SessionExhaustedError
 from onlineic.expressions import where
@@ -244,3 +244,18 @@ def test_radii_are_the_exact_tails_and_the_adaptive_margin():
     assert sparse.hard_radius(QUERY, 0.05) == pytest.approx(90 * math.log(20) / 1000, abs=1e-3)
     cells = PARTITION.blocks
     assert sparse.hard_radius(PARTITION, 0.05) == pytest.approx(180 * math.log(20 * cells) / 1000, abs=1e-3)
+
+
+def test_a_pair_of_tests_a_query_takes_the_radius_and_the_margins_of_twice_as_many():
+    single, double = laplace(), laplace(pair=True)
+
+    assert single.easy_radius(0.05, 400) == double.easy_radius(0.05, 200) > double.easy_radius(0.05, 199)
+    assert single.margins(400, 0.05, 10) == double.margins(200, 0.05, 10)
+
+
+def test_a_plan_with_pairs_asks_for_the_threshold_of_twice_as_many_tests():
+    plan = {"n": 10**6, "hard_answers": 10, "alpha": 0.01}
+    single = LaplaceSparse.calibrated(Budget(1.0), max_queries=400, **plan)
+    double = LaplaceSparse.calibrated(Budget(1.0), max_queries=200, pair=True, **plan)
+
+    assert single.threshold == double.threshold

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import onlineic as ic
+from onlineic._fitting import NoisyTable, fit
 from onlineic.errors import InvalidParameterError
 from onlineic.queries import Measurement, Partition
 from onlineic.testing import check_update_rule
@@ -97,6 +98,46 @@ def test_a_joint_table_over_axes_out_of_order_lands_on_its_own_cells():
 
     assert 0.8 == pytest.approx(cells[0, 1, 0] + cells[3, 1, 1], abs=1e-3)
     assert cells[0, 1, 1] < 0.02
+
+
+def test_two_joint_tables_over_nested_axes_land_on_their_own_cells():
+    """Factors (0, 3) and (1, 2): the order of the axes is not its own inverse."""
+    domain = ic.Domain.of(a=2, b=3, c=4, d=5)
+    outer, inner = ic.where(a=0) | ic.where(d=1), ic.where(b=2) | ic.where(c=3)
+    query = (outer & inner).bind(domain)
+    rule = MaximumEntropy()
+    learned = rule.update(rule.init(domain), (Measurement(query, np.array([0.8]), 1e-4),), 0.1)
+
+    assert [(0, 3), (1, 2)] == [factor.axes for factor in query.factors]
+    assert 0.8 == pytest.approx(learned.evaluate(query), abs=1e-3)
+
+
+def test_a_number_weighs_as_one_and_a_table_of_its_two_sides_as_two():
+    """Least squares: (.2 + 2 * .4) / 3; with both sides of the number at full weight it would be .3."""
+    domain = ic.Domain.of(a=2)
+    one = Measurement(ic.where(a=1).bind(domain), np.array([0.2]), 1e-3)
+    two = Measurement(Partition(domain, (0,), (np.arange(2),)), np.array([0.6, 0.4]), 1e-3)
+    rule = MaximumEntropy(evaluations=500)
+    learned = rule.update(rule.init(domain), (one, two), 0.1)
+
+    assert 1 / 3 == pytest.approx(learned.evaluate(one.target), abs=1e-4)
+
+
+def test_only_the_first_fit_stops_at_its_misfit():
+    """Later ones start where the last one stopped: they go on for their evaluations."""
+    rule, tables = MaximumEntropy(misfit=0.9), [table(0, 1, scale=0.02), table(1, 2, scale=0.02)]
+    start = rule.update(rule.init(DOMAIN), (tables[0],), 0.1)
+    kernel = [
+        NoisyTable(
+            dict(zip(one.target.axes, one.target.classes, strict=True)), one.values.reshape(shape), 0.02
+        )
+        for one, shape in zip(tables, ((4, 3), (3, 2)), strict=True)
+    ]
+    expected = fit(start.prior, kernel, start.potentials, evaluations=30)
+    shorter = fit(start.prior, kernel, start.potentials, evaluations=30, enough=0.9)
+
+    assert shorter.evaluations < expected.evaluations
+    assert np.array_equal(expected.cells, rule.update(start, tuple(tables), 0.1).probabilities())
 
 
 def test_fractional_numbers_are_answered_by_the_session_and_ignored_here():

@@ -1,13 +1,14 @@
 """One-shot releases: scales, exact laws and error bounds, each constant through scripted noise."""
 
 import math
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from onlineic.accounting import gaussian_delta
+from onlineic.accounting import gaussian_delta, gaussian_mu, zcdp_rho
 from onlineic.bounds import laplace_bound
 from onlineic.errors import InvalidParameterError
 from onlineic.mechanisms import (
@@ -310,3 +311,28 @@ def test_no_private_value_is_shown_by_a_refusal():
         LaplaceMechanism(1.0).release(np.array([123.456]), ScriptedNoise([0]))
 
     assert "123" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("moved", [2, 5, 100])
+@pytest.mark.parametrize("epsilon", [1.0, 2.5, 9.0, 20.0])
+def test_sigma_of_several_moved_values_costs_at_most_its_rho_and_one_less_does_not(epsilon, moved):
+    """At a sigma of a few units one unit too little would be 10 % of epsilon."""
+    rho = Fraction(zcdp_rho(epsilon, 1e-6))
+    sigma = GaussianMechanism(epsilon, 1e-6, moved=moved).sigma
+
+    assert Fraction(moved, 2 * sigma**2) <= rho
+    assert sigma == 1 or Fraction(moved, 2 * (sigma - 1) ** 2) > rho
+
+
+def test_sigma_is_raised_where_the_discrete_law_needs_more_than_the_continuous_one():
+    """The least sigma of the continuous law, 22, exceeds delta = 1e-30 by .8 %."""
+    sigma = GaussianMechanism(0.5, 1e-30).sigma
+    continuous = math.ceil(1 / gaussian_mu(0.5, 1e-30))
+
+    def exact(sigma):
+        with localcontext(prec=60):
+            law = {x: (Decimal(-x * x) / (2 * sigma**2)).exp() for x in range(-20 * sigma, 20 * sigma + 1)}
+            gains = (law[x] - Decimal("0.5").exp() * law.get(x + 1, Decimal(0)) for x in law)
+            return sum(max(gain, Decimal(0)) for gain in gains) / sum(law.values())
+
+    assert exact(continuous) > Decimal("1e-30") >= exact(sigma)

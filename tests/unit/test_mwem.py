@@ -500,3 +500,29 @@ def test_the_theorem_of_mwem_is_the_printed_one_and_refuses_an_empty_statement()
         bounds.mwem_error(1024, 20, 10**6, 1.0, 10)
     with pytest.raises(InvalidParameterError, match="variant must be"):
         bounds.mwem_error(1024, 500, 10**6, 1.0, 10, "loose")
+
+
+@pytest.mark.parametrize("budget", [Budget(1.0), APPROXIMATE], ids=["pure", "zcdp"])
+def test_the_stated_bound_is_the_mean_gap_and_what_choice_and_answer_can_be_off(budget):
+    """Averaged rounds share beta, choice and answer each their share; scores are rounded by half a unit."""
+    data, queries = table(), workload()
+    built = mwem(data, queries, budget, rounds=20, average=0.4, beta=0.1, noise=SimulatedNoise(3))
+    distinct, units = len({query.bind(DOMAIN) for query in queries}), data.n
+    share = 0.1 / (2 * 8)
+    off = built.plan.answer_radius(share) + built.plan.choice_radius(distinct, share)
+
+    expected = (sum(built.gaps[-8:]) / 8) + (off + 0.5) / units
+    assert built.error_bound == pytest.approx(expected, rel=1e-12)
+
+
+def test_noise_of_weighted_queries_grows_with_their_grid():
+    """One record moves a score by the widest weights: epsilon/(2R) each for choices and for answers."""
+    queries = [dense(public_generator(seed).uniform(size=(6, 3, 2))) for seed in (4, 5)]
+    noise = ScriptedNoise([0] * 100)
+    built = mwem(table(), queries, Budget(0.5), rounds=2, noise=noise)
+    widest = max(query.bind(DOMAIN, built.grid_bits).sensitivity for query in queries)
+
+    assert widest == built.plan.choice.sensitivity > 2**19
+    assert [("geometric", 16 * widest), ("discrete_laplace", 8 * widest)] * 2 == [
+        (kind, scale) for kind, scale, _ in noise.scales
+    ]
