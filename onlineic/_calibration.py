@@ -142,7 +142,7 @@ def calibrated(
     if name == "laplace":
         return LaplaceSparse.calibrated(budget, **common)
     if name == "exponential":
-        return ExponentialSparse.calibrated(budget, **common, tables=partition, reserved=reserved)
+        return ExponentialSparse.calibrated(budget, **common, fresh=partition, reserved=reserved)
     ratio = PARTITION_RATIO if partition else Fraction(2)
     false_hits = PARTITION_FALSE_HITS if partition else None
     kept = Fraction(0) if pure else reserved

@@ -87,6 +87,7 @@ def laplace_margins(
     n, beta = checked_integer("n", n, at_least=1), checked_real("beta", beta, above=0.0, below=1.0)
 
     def margins(cutoff: int) -> tuple[float, float, float]:
+        cutoff = checked_integer("cutoff", cutoff, at_least=1)
         scales = numeric_sparse_scales(cutoff, epsilon, delta)
         test = sparse_margin(cutoff, max_queries, float(scales.threshold), 0.9 * beta) / n
         return test, test, float(scales.number) * math.log(cutoff / (0.1 * beta)) / n
@@ -115,6 +116,7 @@ def certificate(update_bound: UpdateBound, margins: Margins, cutoff: int) -> Cer
     Decouples what Theorem 5.14 of Dwork & Roth (2014) ties to one alpha: a hit has gap >= alpha_d and
     a number within a_num <= alpha_d of it, hence an update; an easy answer errs by <= threshold + a_miss.
     """
+    cutoff = checked_integer("cutoff", cutoff, at_least=1)
     alpha = least_update_alpha(update_bound, cutoff)
     hit, miss, number = margins(cutoff)
     if number > alpha:
@@ -147,6 +149,7 @@ def least_error(update_bound: UpdateBound, margins: Margins, most_cutoff: int = 
         except InfeasibleAccuracyError:
             return math.inf
 
+    most_cutoff = checked_integer("most_cutoff", most_cutoff, at_least=1)
     grid = [1]
     while grid[-1] < most_cutoff:
         grid.append(min(most_cutoff, max(grid[-1] + 1, grid[-1] * 5 // 4)))

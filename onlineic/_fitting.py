@@ -71,7 +71,7 @@ class NoisyTable:
             shape = (int(self.merged.max()) + 1,)
         if self.values.shape != shape or not np.isfinite(self.values).all():
             raise InvalidParameterError(f"values must be finite, of shape {shape}, got {self.values.shape}.")
-        checked_real("scale", self.scale, above=0.0)
+        object.__setattr__(self, "scale", checked_real("scale", self.scale, above=0.0))
 
 
 @final
@@ -305,9 +305,11 @@ def fit(
         raise InvalidParameterError(f"tables must be one or more over a domain of shape {prior.shape}.")
     if [s.shape for s in start] != [t.values.shape for t in tables[: len(start)]]:
         raise InvalidParameterError("start must hold potentials of the first tables, in their shapes.")
-    checked_integer("evaluations", evaluations, at_least=1)
-    for name, value in (("kl_weight", kl_weight), ("tolerance", tolerance), ("enough", enough)):
+    evaluations = checked_integer("evaluations", evaluations, at_least=1)
+    kl_weight, tolerance, enough = (
         checked_real(name, value, at_least=0.0)
+        for name, value in (("kl_weight", kl_weight), ("tolerance", tolerance), ("enough", enough))
+    )
     domain = ClassDomain.of(prior, tables)
     observed = np.concatenate([table.values.ravel() for table in tables])
     variance = np.concatenate([np.full(table.values.size, table.scale**2) for table in tables])

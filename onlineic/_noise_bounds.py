@@ -14,7 +14,13 @@ from typing import Literal, final
 import attrs
 
 from onlineic._composition import advanced_composition, float_up
-from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError, checked_integer, checked_real
+from onlineic.errors import (
+    InfeasibleAccuracyError,
+    InvalidParameterError,
+    checked_integer,
+    checked_ratio,
+    checked_real,
+)
 
 Branch = Literal["pure", "repaired"]
 
@@ -99,7 +105,7 @@ def geometric_difference_tail(distance: int, scale: float) -> float:
     ----------
     The difference is discrete Laplace of the same scale.
     """
-    checked_integer("distance", distance, at_least=1)
+    distance = checked_integer("distance", distance, at_least=1)
     return discrete_laplace_tail(distance, scale) / 2
 
 
@@ -218,8 +224,7 @@ def numeric_sparse_scales(
     the sum re-checked by Theorem 3.20.
     """
     cutoff, delta = checked_integer("cutoff", cutoff, at_least=1), _delta(delta)
-    _epsilon(epsilon)
-    exact = Fraction(epsilon)
+    exact = checked_ratio("epsilon", epsilon, above=0.0)
     if (branch or numeric_sparse_branch(cutoff, delta)) == "pure":
         return SparseScales(9 * cutoff / (4 * exact), 9 * cutoff / (2 * exact), 9 * cutoff / exact, "pure")
     if delta == 0.0:
@@ -298,6 +303,7 @@ def sparse_margin(cutoff: int, queries: int, threshold_scale: float, beta: float
 
 def records_for(number: float) -> int:
     """Least whole number of records >= number, refused beyond 2^63."""
+    number = float(number)
     if not number <= 2.0**63:
         raise InfeasibleAccuracyError(
             f"n must be <= 2^63, got n={number:.3g}; ask for a larger error or epsilon."

@@ -72,7 +72,10 @@ class ExponentialMechanism:
     scale: Fraction = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "scale", _scale(self.epsilon, self.sensitivity))
+        budget, units = Budget(self.epsilon), checked_integer("sensitivity", self.sensitivity, at_least=1)
+        object.__setattr__(self, "epsilon", budget.epsilon)
+        object.__setattr__(self, "sensitivity", units)
+        object.__setattr__(self, "scale", scale_at_least(2 * units / budget.epsilon_exact))
 
     @property
     def zcdp(self) -> Fraction:
@@ -154,7 +157,10 @@ class NoisyMax:
     scale: Fraction = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "scale", _scale(self.epsilon, self.sensitivity))
+        budget, units = Budget(self.epsilon), checked_integer("sensitivity", self.sensitivity, at_least=1)
+        object.__setattr__(self, "epsilon", budget.epsilon)
+        object.__setattr__(self, "sensitivity", units)
+        object.__setattr__(self, "scale", scale_at_least(2 * units / budget.epsilon_exact))
 
     def select(self, scores: Ints, noise: Noise) -> int:
         """Return the index chosen among (m,) int64 scores (PRIVATE), m >= 1."""
@@ -223,12 +229,6 @@ def exact_integers(name: str, values: int | Ints) -> Ints:
             "round them to a public grid first."
         )
     return array.astype(np.int64)
-
-
-def _scale(epsilon: float, sensitivity: int) -> Fraction:
-    """2 sensitivity/epsilon, rounded up to what can be drawn."""
-    units = checked_integer("sensitivity", sensitivity, at_least=1)
-    return scale_at_least(2 * units / Budget(epsilon).epsilon_exact)
 
 
 def _least_radius(scale: Fraction, *logs: float) -> int:

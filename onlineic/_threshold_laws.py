@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats
-from onlineic.errors import InvalidParameterError, checked_integer, checked_real
+from onlineic.errors import InvalidParameterError, checked_integer, checked_ratio, checked_real
 
 Method = Literal["discrete_laplace", "geometric", "none"]
 
@@ -49,13 +49,14 @@ class Law:
                 f"method must be one of {', '.join(map(repr, get_args(Method)))}, "
                 f"got method={self.method!r:.60}."
             )
-        checked_real("scale", self.scale, above=0.0)
+        object.__setattr__(self, "scale", checked_ratio("scale", self.scale, above=0.0))
         if self.sign not in (-1, 1):
             raise InvalidParameterError(f"sign must be 1 or -1, got sign={self.sign!r:.60}.")
+        object.__setattr__(self, "sign", int(self.sign))
 
     def log_mass(self, z: Floats) -> Floats:
         """Return ln P(Z = z)."""
-        q, z = 1 / float(self.scale), self.sign * z
+        q, z = 1 / float(self.scale), self.sign * np.asarray(z, np.float64)
         with np.errstate(divide="ignore"):
             if self.method == "discrete_laplace":
                 return math.log(-math.expm1(-q) / (1 + math.exp(-q))) - np.abs(z) * q
@@ -65,6 +66,7 @@ class Law:
 
     def log_at_least(self, z: Floats) -> Floats:
         """Return ln P(Z >= z)."""
+        z = np.asarray(z, np.float64)
         if self.sign < 0:  # P(-Y >= z) = P(Y < 1 - z)
             return attrs.evolve(self, sign=1).log_below(1 - z)
         q = 1 / float(self.scale)
@@ -79,6 +81,7 @@ class Law:
 
     def log_below(self, z: Floats) -> Floats:
         """Return ln P(Z < z)."""
+        z = np.asarray(z, np.float64)
         if self.sign < 0:
             return attrs.evolve(self, sign=1).log_at_least(1 - z)
         if self.method == "discrete_laplace":
@@ -114,8 +117,8 @@ class ThresholdRule:
     pair: bool = False
 
     def __attrs_post_init__(self) -> None:
-        checked_integer("threshold", self.threshold)
-        checked_integer("cutoff", self.cutoff, at_least=1)
+        object.__setattr__(self, "threshold", checked_integer("threshold", self.threshold))
+        object.__setattr__(self, "cutoff", checked_integer("cutoff", self.cutoff, at_least=1))
         for name in ("threshold_noise", "query_noise", "redraw"):
             law = getattr(self, name)
             if not isinstance(law, Law) and not (law is None and name == "redraw"):
@@ -136,6 +139,7 @@ def transcript_law(rule: ThresholdRule, values: Sequence[int]) -> dict[str, floa
     ----------
     Sum over rho of p(rho) times one factor for each test; where rho is redrawn, a product of such sums.
     """
+    values = list(map(int, values))
     redraw = rule.redraw or rule.threshold_noise
     first, later = _points(rule.threshold_noise), _points(redraw)
     start, again = np.exp(rule.threshold_noise.log_mass(first)), np.exp(redraw.log_mass(later))
@@ -168,7 +172,7 @@ def hockey_stick(law: Mapping[str, float], other: Mapping[str, float], epsilon: 
     Dwork & Roth (2014), Definition 2.4, at the event that maximises its difference.
     """
     factor = math.exp(checked_real("epsilon", epsilon, at_least=0.0, at_most=700.0))
-    return math.fsum(max(0.0, p - factor * other.get(text, 0.0)) for text, p in law.items())
+    return math.fsum(max(0.0, float(p) - factor * float(other.get(text, 0.0))) for text, p in law.items())
 
 
 def hockey_stick_with_numbers(
@@ -188,7 +192,7 @@ def hockey_stick_with_numbers(
     cutoff : int
         Most hits of a transcript.
     """
-    step = 1 / float(number_scale)
+    epsilon, step = float(epsilon), 1 / float(number_scale)
     more = 1 / (1 + math.exp(-step))
     total = []
     for text, p in law.items():
@@ -198,7 +202,7 @@ def hockey_stick_with_numbers(
         for up in range(hits + 1):
             share = math.comb(hits, up) * more**up * (1 - more) ** (hits - up)
             ratio = math.exp(epsilon - step * (2 * up - hits))
-            total.append(share * max(0.0, p - ratio * other.get(text, 0.0)))
+            total.append(share * max(0.0, float(p) - ratio * float(other.get(text, 0.0))))
     return math.fsum(total)
 
 
@@ -301,6 +305,7 @@ def first_hit_delta(
     if released not in ("bit", "value"):
         raise InvalidParameterError(f"released must be 'bit' or 'value', got released={released!r:.60}.")
     factor = math.exp(checked_real("epsilon", epsilon, at_least=0.0, at_most=700.0))
+    values, others = list(map(int, values)), list(map(int, others))
     rho = rule.threshold + _points(rule.threshold_noise)
     reach = math.ceil(REACH * rule.query_noise.scale)
     beyond = np.arange(rho[-1] + 1, max(rho[-1], *values, *others) + reach + 1)  # no threshold is as high

@@ -79,7 +79,7 @@ def perceptron_book_bound(size: int, alpha: float, p2: float = 1.0) -> float:
     ----------
     Dwork & Roth (2014), Theorem 5.11 with a public p2 in place of ||x||^2.
     """
-    return _p2(p2, size) * size / _alpha(alpha) ** 2
+    return _p2(p2, size) * _size(size) / _alpha(alpha) ** 2
 
 
 def perceptron_centred_bound(size: int, alpha: float, p2: float = 1.0) -> float:
@@ -99,7 +99,7 @@ def perceptron_centred_bound(size: int, alpha: float, p2: float = 1.0) -> float:
     ----------
     Not in the book: ||f - mean||^2 <= |X|/4, so the squared distance falls by 4 alpha^2/|X| a step.
     """
-    return max(0.0, size * _p2(p2, size) - 1) / (4 * _alpha(alpha) ** 2)
+    return max(0.0, _size(size) * _p2(p2, size) - 1) / (4 * _alpha(alpha) ** 2)
 
 
 def median_book_bound(size: int, alpha: float, max_queries: int) -> float:

@@ -146,21 +146,28 @@ class Charge:
     Parameters
     ----------
     amount : Fraction, >= 0
-        In the unit of the filter (epsilon, or ticks of 2^-40), rounded up by whoever computed it.
+        Rounded up by whoever computed it.
     event : str
         The release that is paid, for the public record.
+    unit : str
+        What the amount counts: "epsilon", "ticks" of 2^-40 in Renyi divergence, "shares" of a whole.
+    order : Fraction, > 1, optional
+        Of the Renyi divergence, with ticks and only with ticks: amounts at two orders do not add.
 
     Raises
     ------
     InvalidParameterError
-        If the amount is negative or not rational.
+        If the amount is negative or not rational, or unit and order do not belong together.
     """
 
     amount: Fraction
     event: str
+    unit: str = "epsilon"
+    order: Fraction | None = None
 
     def __attrs_post_init__(self) -> None:
         object.__setattr__(self, "amount", _exact("amount", self.amount))
+        object.__setattr__(self, "order", _checked_unit(self.unit, self.order))
 
 
 @final
@@ -172,14 +179,15 @@ class Filter:
     ----------
     capacity : Fraction, >= 0
         Rounded down by whoever computed it, fixed before the first release.
-    unit : str
-        What capacity and charges count, such as "epsilon" or "ticks".
+    unit, order
+        What capacity and charges count, as in `Charge`: another charge is refused.
     spent : Fraction, in [0, capacity]
 
     Raises
     ------
     InvalidParameterError
-        If an amount is negative or not rational, or spent exceeds capacity.
+        If an amount is negative or not rational, spent exceeds capacity, or unit and order do not belong
+        together.
 
     References
     ----------
@@ -189,12 +197,14 @@ class Filter:
     """
 
     capacity: Fraction
-    unit: str
-    spent: Fraction = Fraction(0)
+    unit: str = "epsilon"
+    order: Fraction | None = None
+    spent: Fraction = attrs.field(default=Fraction(0), kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         object.__setattr__(self, "capacity", _exact("capacity", self.capacity))
         object.__setattr__(self, "spent", _exact("spent", self.spent))
+        object.__setattr__(self, "order", _checked_unit(self.unit, self.order))
         if self.spent > self.capacity:
             raise InvalidParameterError(f"spent must be <= capacity={self.capacity}, got spent={self.spent}.")
 
@@ -204,7 +214,19 @@ class Filter:
         return self.capacity - self.spent
 
     def affords(self, charge: Charge) -> bool:
-        """Whether the charge fits: spent + amount <= capacity, exactly."""
+        """Whether the charge fits: spent + amount <= capacity, exactly.
+
+        Raises
+        ------
+        InvalidParameterError
+            If the charge counts something else than this filter.
+        """
+        if (charge.unit, charge.order) != (self.unit, self.order):
+            raise InvalidParameterError(
+                f"charge must count {_unit_text(self.unit, self.order)}, got "
+                f"{_unit_text(charge.unit, charge.order)} for {charge.event}; nothing was spent: charge the "
+                "filter of the mechanism that made it."
+            )
         return self.spent + charge.amount <= self.capacity
 
     def charge(self, charge: Charge) -> "Filter":
@@ -212,15 +234,32 @@ class Filter:
 
         Raises
         ------
+        InvalidParameterError
+            If the charge counts something else than this filter.
         BudgetExceededError
             If the charge does not fit; nothing has happened then.
         """
         if not self.affords(charge):
             raise BudgetExceededError(
-                f"charge must be <= left={self.left} {self.unit}, got charge={charge.amount} "
-                f"for {charge.event}; nothing was spent."
+                f"charge must be <= left={self.left} {_unit_text(self.unit, self.order)}, got "
+                f"charge={charge.amount} for {charge.event}; nothing was spent."
             )
         return attrs.evolve(self, spent=self.spent + charge.amount)
+
+
+def _checked_unit(unit: object, order: object) -> Fraction | None:
+    """Return the order of an amount in this unit."""
+    if unit not in ("epsilon", "ticks", "shares"):
+        raise InvalidParameterError(f"unit must be 'epsilon', 'ticks' or 'shares', got unit={unit!r:.60}.")
+    if (unit == "ticks") != (order is not None):
+        raise InvalidParameterError(
+            f"order must be given with ticks and only with ticks, got unit={unit!r}, order={order!r:.60}."
+        )
+    return None if order is None else _order(order)
+
+
+def _unit_text(unit: str, order: Fraction | None) -> str:
+    return unit if order is None else f"ticks of 2^-40 at Renyi order {order}"
 
 
 def basic_composition(budgets: Iterable[Budget]) -> tuple[Fraction, Fraction]:
@@ -378,7 +417,7 @@ def loss_bound(order: Fraction, spent_ticks: int, delta: float) -> float:
         return float_up(decimal(spent) - Decimal(delta).ln() / decimal(order - 1))
 
 
-def _order(order: Fraction) -> Fraction:
+def _order(order: object) -> Fraction:
     """Renyi order as an exact Fraction; nearer to 1 the 60 digits of a price would not do."""
     exact = _exact("order", order)
     if not Fraction(1, 2**20) <= exact - 1 <= 2**64:

@@ -7,6 +7,7 @@ import attrs
 import numpy as np
 
 from onlineic.accounting import Budget
+from onlineic.marginals import BoundMarginal
 from onlineic.queries import Query
 
 __all__ = ["Answer", "AnswerMemory", "SessionStatistics", "Status"]
@@ -31,8 +32,8 @@ class Answer:
         test because the budget is used up.
     error_bound : float
         Half-width around `value` that holds the exact fraction (of a table: all of them) with probability
-        1 - beta, for this one answer (textbook mode: 3 alpha, for all answers at once); inf for an
-        untested answer.
+        1 - beta, for this one answer, whether it turns out easy or hard (textbook mode: 3 alpha, for all
+        answers at once); inf for an untested answer. A fraction lies in [0, 1]: no bound reaches beyond.
     private : bool
         False: simulated noise was used, the answer is NOT PRIVATE.
     """
@@ -83,11 +84,14 @@ class SessionStatistics:
         Gap that an update relies on; in textbook mode the theorem's alpha.
     error_bound : float
         Bound on all tested answers at once with probability 1 - beta; inf once more than max_queries
-        were asked.
+        were asked, or a certified session has measured a table.
     certified : bool
-        Whether the hard answers cannot run out in that event.
+        Whether the hard answers cannot run out in that event: T(alpha) counts them, of single queries, and
+        if every update succeeds.
     update_failures : int
     sealed : bool
+        Whether nothing is tested any more, because a test was interrupted before its record; what was
+        released is still answered.
     private : bool
         False: simulated noise, NOT PRIVATE.
     """
@@ -113,7 +117,7 @@ class SessionStatistics:
 @final
 @attrs.frozen
 class _Remembered:
-    value: float
+    value: Any
     complement: bool
     error_bound: float
     rounding: float
@@ -122,7 +126,7 @@ class _Remembered:
 
 @final
 class AnswerMemory:
-    """Released answers by query; a query and its complement share one.
+    """Released answers by question; a query and its complement share one.
 
     Handing out again what was released is post-processing: free, and never less accurate than before.
 
@@ -132,33 +136,28 @@ class AnswerMemory:
         Whether an answer is remembered under every later hypothesis (the book asks again).
     """
 
-    __slots__ = ("_answers", "_lasting", "_tables")
+    __slots__ = ("_answers", "_lasting")
 
     def __init__(self, *, lasting: bool) -> None:
         self._answers: dict[tuple[Any, ...], _Remembered] = {}
-        self._tables: dict[tuple[Any, ...], tuple[Answer, int]] = {}
         self._lasting = lasting
 
-    def remember(self, query: Query, answer: Answer, version: int) -> None:
+    def remember(self, question: Query | BoundMarginal, answer: Answer, version: int) -> None:
         """Keep an answer given by the hypothesis of this version, or measured against it."""
-        self._answers[query.key] = _Remembered(
-            answer.value, query.complement, answer.error_bound, query.rounding, version
+        self._answers[question.key] = _Remembered(
+            _copied(answer.value), question.complement, answer.error_bound, question.rounding, version
         )
 
-    def remember_table(self, key: tuple[Any, ...], answer: Answer, version: int) -> None:
-        """Keep the answer of a cross table: a copy, for the caller may write to his array."""
-        self._tables[key] = attrs.evolve(answer, value=answer.value.copy()), version
-
-    def recall_table(self, key: tuple[Any, ...], version: int) -> Answer | None:
-        """Return the earlier answer of a cross table that still stands, or None."""
-        answer, known = self._tables.get(key, (None, version))
-        return answer if self._lasting or known == version else None
-
-    def recall(self, query: Query, version: int) -> tuple[float, float] | None:
+    def recall(self, question: Query | BoundMarginal, version: int) -> tuple[Any, float] | None:
         """Return (value, error bound) of an earlier answer that still stands, or None."""
-        known = self._answers.get(query.key)
+        known = self._answers.get(question.key)
         if known is None or not (self._lasting or known.version == version):
             return None
         # another query may have been rounded to the same one, from farther away
-        bound = known.error_bound + max(0.0, query.rounding - known.rounding)
-        return known.value if known.complement == query.complement else 1.0 - known.value, bound
+        bound = known.error_bound + max(0.0, question.rounding - known.rounding)
+        return _copied(known.value) if known.complement == question.complement else 1.0 - known.value, bound
+
+
+def _copied(value: Any) -> Any:
+    """Return a number, or a copy of a table: a caller may write to his array."""
+    return value.copy() if isinstance(value, np.ndarray) else value

@@ -120,7 +120,7 @@ class IntegerRange:
 
     def label(self, code: int) -> Label:
         """Return the integer of a code, None for the missing cell."""
-        return self.start + code if code < self.stop - self.start else None
+        return self.start + int(code) if code < self.stop - self.start else None
 
     def code(self, name: str, label: Label) -> int:
         """Return the code of an integer of the range."""
@@ -180,6 +180,10 @@ class Binned:
     ordered = True
 
     def __attrs_post_init__(self) -> None:
+        if all(map(_is_number, self.edges)):  # a narrow number would compare, and be written, otherwise
+            edges = tuple(float(edge) if isinstance(edge, np.floating) else edge for edge in self.edges)
+            edges = tuple(int(edge) if isinstance(edge, np.integer) else edge for edge in edges)
+            object.__setattr__(self, "edges", edges)
         rising = all(map(_is_number, self.edges)) and all(
             low < high for low, high in zip(self.edges, self.edges[1:], strict=False)
         )

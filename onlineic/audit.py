@@ -68,6 +68,7 @@ def observe(init: SparseState, step: Step, *, largest: int = 2**40) -> Threshold
     InternalError
         If no such rule explains the outcomes.
     """
+    largest = checked_integer("largest", largest, at_least=1)
     base = _least(step, init, [], largest)
     first, query = _roles(step, init, base, largest)
     missed = _run(step, init, -largest, [1000 if first.method != "none" else 0])[0]
@@ -104,6 +105,8 @@ def goodness_of_fit(counts: Mapping[str, int], law: Mapping[str, float]) -> floa
     """
     from scipy.special import gammaincc
 
+    counts = {text: int(count) for text, count in counts.items()}
+    law = {text: float(p) for text, p in law.items()}
     runs = sum(counts.values())
     if any(count and law.get(text, 0.0) <= 0.0 for text, count in counts.items()):
         return 0.0

@@ -331,6 +331,7 @@ def most_queries(
     Theorems 5.14 and 5.15 as in `online_ic_accuracy`, solved for Q.
     """
     alpha, sides = checked_real("alpha", alpha, above=0.0), _comparisons(1, pair)
+    beta = checked_real("beta", beta, above=0.0, below=1.0)
     cutoff = max(1.0, update_bound(alpha))
 
     def needed(comparisons: float) -> float:

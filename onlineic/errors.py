@@ -29,7 +29,9 @@ Messages read "name must be X, got name=value; remedy."
 """
 
 import math
-from numbers import Integral, Real
+from fractions import Fraction
+from numbers import Integral, Rational, Real
+from typing import Any
 
 __all__ = [
     "BudgetError",
@@ -57,6 +59,7 @@ __all__ = [
     "TooLargeError",
     "UpdateFailedWarning",
     "checked_integer",
+    "checked_ratio",
     "checked_real",
 ]
 
@@ -106,7 +109,15 @@ class BudgetExceededError(BudgetError):
 
 
 class SessionExhaustedError(BudgetError):
-    """All paid hard answers are used, and the session was told to raise."""
+    """No hard answer can be paid any more, and the session was told to raise.
+
+    Attributes
+    ----------
+    answers : tuple of Answer
+        Given by the same call before; asked again, they are repeats.
+    """
+
+    answers: tuple[Any, ...] = ()
 
 
 class SessionStateError(OnlineICError):
@@ -200,6 +211,28 @@ def checked_integer(
         f"{name} must be an integer {' and '.join(bounds)}".rstrip()
         + f", got {name}={_shown(value)}{'; ' + remedy if remedy else ''}."
     )
+
+
+def checked_ratio(
+    name: str,
+    value: object,
+    *,
+    above: float = -math.inf,
+    at_least: float = -math.inf,
+    below: float = math.inf,
+    at_most: float = math.inf,
+    remedy: str = "",
+) -> Fraction:
+    """Return `value`, exactly, as a Fraction of Python integers inside its range, or raise.
+
+    A Fraction made of numpy's integers keeps them, and its arithmetic wraps around as theirs does.
+    """
+    number = checked_real(
+        name, value, above=above, at_least=at_least, below=below, at_most=at_most, remedy=remedy
+    )
+    if isinstance(value, Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    return Fraction(number)
 
 
 def _shown(value: object) -> str:

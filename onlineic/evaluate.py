@@ -19,7 +19,7 @@ from onlineic.answers import Answer
 from onlineic.baselines import NoisyTables, PerQueryNoise, noisy_histogram
 from onlineic.data import PrivateData
 from onlineic.domain import Domain
-from onlineic.errors import InvalidParameterError
+from onlineic.errors import InvalidParameterError, checked_integer
 from onlineic.expressions import Expression, between, dense, where
 from onlineic.noise import Noise, SimulatedNoise, public_generator
 from onlineic.queries import Partition, Query
@@ -148,6 +148,7 @@ def trace(
     """
     if not len(stream):
         raise InvalidParameterError("stream must hold one or more queries, got none; write some.")
+    seed = None if seed is None else checked_integer("seed", seed)
     values, bounds = np.empty(len(stream)), np.empty(len(stream))
     seconds = 0.0
     for start in range(0, len(stream), CHUNK):
@@ -159,7 +160,7 @@ def trace(
         if progress is not None:
             progress(engine.statistics())
     stats = engine.statistics()
-    exact = exact_values(data, stream) if truths is None else truths
+    exact = exact_values(data, stream) if truths is None else np.asarray(truths, np.float64)
     return Trace(
         label=label,
         seed=seed,

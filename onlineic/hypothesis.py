@@ -16,13 +16,24 @@ from onlineic._arrays import Tables
 from onlineic._totals import totals
 from onlineic._typing import Floats, Ints
 from onlineic.domain import Domain
-from onlineic.errors import InvalidParameterError, TooLargeError
+from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeError
 from onlineic.noise import public_generator
 from onlineic.queries import Partition, Query, spread
 
-__all__ = ["MAX_CELLS", "Believed", "Histogram", "Hypothesis", "SignedHistogram", "VersionSpace"]
+__all__ = [
+    "MAX_CELLS",
+    "Believed",
+    "Histogram",
+    "Hypothesis",
+    "SignedHistogram",
+    "VersionSpace",
+    "block_guesses",
+    "checked_believed",
+    "grid_guesses",
+]
 
 MAX_CELLS = 2**26
+NOT_FINITE = "hypothesis must evaluate to finite numbers, one a query, got others; mend the update rule."
 PREFIX_CELLS = 2**16  # above, a summed-area table costs more than the slices it saves between two updates
 COUNTED = 2**16
 MAX_NATS = 500.0  # linear weights underflow for ever after 745 nats
@@ -53,6 +64,61 @@ class Believed(Protocol):
 
     def blocks(self, partition: Partition) -> Floats:
         """Return the guess of every block, shape (blocks,)."""
+
+
+def grid_guesses(hypothesis: Hypothesis, queries: Sequence[Query], n: int) -> list[int]:
+    """Return n 2^k f(hypothesis) of each query, evaluated and rounded once, in [0, n 2^k]. Public.
+
+    This very integer is tested and, if easy, released, so an easy answer's error bound needs nothing
+    from the hypothesis. It is Python's own: a number of a class of the hypothesis's would meet the counts.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the hypothesis does not give one finite number a query.
+    """
+    if len(queries) == 1:
+        values = [float(hypothesis.evaluate(queries[0]))]
+    else:
+        values = _finite(hypothesis.evaluate_many(queries), len(queries)).tolist()
+    guesses = []
+    for query, value in zip(queries, values, strict=True):
+        if not math.isfinite(value):
+            raise InvalidParameterError(NOT_FINITE)
+        most = n << query.grid_bits
+        guesses.append(min(max(round(most * value), 0), most))
+    return guesses
+
+
+def block_guesses(hypothesis: Hypothesis, partition: Partition, n: int) -> tuple[int, ...]:
+    """Return n f(hypothesis) of every block, rounded once, in [0, n]. Public.
+
+    Raises
+    ------
+    InvalidQueryError
+        If the hypothesis has no blocks.
+    InvalidParameterError
+        If it does not give one finite number a block.
+    """
+    blocks = np.clip(_finite(checked_believed(hypothesis).blocks(partition), partition.blocks), 0.0, 1.0)
+    return tuple(np.rint(n * blocks).astype(np.int64).tolist())
+
+
+def checked_believed(hypothesis: Hypothesis) -> Believed:
+    """Return the hypothesis, or raise `InvalidQueryError` if it cannot answer a cross table."""
+    if not isinstance(hypothesis, Believed):
+        raise InvalidQueryError("a marginal must be asked of a hypothesis with blocks, got one without.")
+    return hypothesis
+
+
+def _finite(values: object, count: int) -> Floats:
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    if array.shape != (count,) or not np.isfinite(array).all():
+        raise InvalidParameterError(NOT_FINITE)
+    return array
 
 
 @final
@@ -110,6 +176,7 @@ class Histogram:
     def tilted(self, query: Query, step: float) -> "Histogram":
         """Return the histogram with every weight multiplied by exp(step * f(x)), normalised."""
         self._held()
+        step = float(step)  # of a narrow unsigned number, -step would be a large step
         result = object.__new__(Histogram)
         result.domain, result._prior, result._nats = self.domain, self._prior, self._nats
         result._cells, result._logs, result._gathered = self._cells, self._logs, self._gathered
@@ -238,6 +305,7 @@ class SignedHistogram:
 
     def shifted(self, query: Query, step: float, *, centre: bool) -> "SignedHistogram":
         """Return the cells plus step * f, or step * (f - mean of f) with `centre`."""
+        step = float(step)
         if query.constant is not None:
             shift = 0.0 if centre else step * query.constant / (1 << query.grid_bits)
             return SignedHistogram(self.domain, self._cells + shift)

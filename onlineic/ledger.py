@@ -1,18 +1,19 @@
 """The record of a session: charges and releases, in order, with nothing private in it.
 
-Order is the guarantee: a charge is reserved before the data are read, and a hard answer is committed before
-anything is done with it. `MemoryLedger` keeps that order without a file: every new process is a new budget,
-and budgets add.
+Order is the guarantee: a charge is reserved before the data are read, and a release is recorded before
+anything is done with it. The ledger owns the account, and refuses a reservation that the account cannot pay.
+`MemoryLedger` keeps that order without a file: every new process is a new budget, and budgets add.
 """
 
 import abc
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal, final
 
 import attrs
 
-from onlineic.accounting import Charge
-from onlineic.errors import InternalError, LedgerLockedError
+from onlineic.accounting import Charge, Filter
+from onlineic.errors import InternalError, LedgerLockedError, LedgerMismatchError
 from onlineic.marginals import BoundMarginal
 from onlineic.queries import Measurement, Query
 
@@ -74,100 +75,159 @@ class Burned:
 
 
 Record = Reserved | Opened | Easy | Hard | UpdateFailed | Burned
+Release = Hard | Opened
 
 
 class Ledger(abc.ABC):
-    """Where a session records what it spends and releases; interface only."""
+    """Where a session records what it spends and releases; interface only.
+
+    Every method acts as a whole or not at all, whatever interrupts it.
+    """
 
     @abc.abstractmethod
-    def claim(self) -> None:
-        """Take the ledger for one session.
+    def claim(self, account: Filter) -> None:
+        """Take the ledger for one session, which spends from this account.
 
         Raises
         ------
         LedgerLockedError
-            If another one has it: both would test against thresholds of their own under one reservation.
+            If another session has it, or has tested queries under it: both would test against thresholds
+            of their own under one reservation.
+        LedgerMismatchError
+            If what stands in it was spent from another account.
         """
 
     @abc.abstractmethod
-    def reserve(self, charge: Charge) -> None:
-        """Set a charge aside, durably, before the data are read; replaces a smaller reservation."""
+    def give_back(self) -> None:
+        """Let another session claim the ledger: the one that had it was interrupted while it opened."""
 
+    @property
     @abc.abstractmethod
-    def commit(self, release: Hard | Opened) -> None:
-        """Record a release, durably, and use up the reservation."""
-
-    @abc.abstractmethod
-    def note(self, record: Easy | UpdateFailed) -> None:
-        """Record what cost nothing."""
-
-    @abc.abstractmethod
-    def burn(self) -> None:
-        """Use up the reservation without an answer."""
+    def account(self) -> Filter:
+        """The account with all recorded charges spent; the standing reservation is not among them."""
 
     @property
     @abc.abstractmethod
     def reserved(self) -> Charge | None:
         """The standing reservation."""
 
-    @property
     @abc.abstractmethod
-    def spent(self) -> Fraction:
-        """Charges of hard answers and burns, and the standing reservation."""
+    def reserve(self, charge: Charge) -> None:
+        """Set a charge aside, durably, before the data are read; replaces a smaller reservation.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the account cannot pay it; nothing has changed then.
+        """
 
     @abc.abstractmethod
-    def records(self) -> tuple[Record, ...]:
-        """Return all records in order: the public transcript."""
+    def commit(self, records: Sequence[Easy | Hard | Opened | UpdateFailed]) -> None:
+        """Append records, durably, in one step; a release, which comes last, uses up the reservation.
+
+        Raises
+        ------
+        InternalError
+            If a release was not reserved.
+        """
+
+    @abc.abstractmethod
+    def burn(self) -> None:
+        """Use up the reservation without an answer."""
+
+    @property
+    def spent(self) -> Fraction:
+        """Recorded charges and the standing reservation."""
+        return self.account.spent + (self.reserved.amount if self.reserved is not None else 0)
+
+    @abc.abstractmethod
+    def __len__(self) -> int:
+        """Return the number of records."""
+
+    @abc.abstractmethod
+    def records(self, start: int = 0, stop: int | None = None) -> tuple[Record, ...]:
+        """Return the records of these places, by default all, in order: the public transcript."""
+
+
+@final
+@attrs.frozen
+class _Book:
+    """What holds of a memory ledger; replaced as a whole by one assignment."""
+
+    account: Filter | None = None
+    reserved: Charge | None = None
+    length: int = 0  # records behind it are of a step that was interrupted
 
 
 @final
 class MemoryLedger(Ledger):
     """A ledger that lives as long as its process."""
 
-    __slots__ = ("_claimed", "_records", "_reserved", "_spent")
+    __slots__ = ("_book", "_claimed", "_records")
 
     def __init__(self) -> None:
         self._claimed = False
         self._records: list[Record] = []
-        self._reserved: Charge | None = None
-        self._spent = Fraction(0)
+        self._book = _Book()
 
-    def claim(self) -> None:
-        if self._claimed:
+    def claim(self, account: Filter) -> None:
+        if self._claimed or any(isinstance(record, Easy | Hard) for record in self.records()):
             raise LedgerLockedError("ledger must be new, got one of another session; leave it out.")
+        book = self._book
+        if book.account is not None and attrs.evolve(book.account, spent=account.spent) != account:
+            raise LedgerMismatchError(
+                f"ledger must be of an account of {book.account.capacity} {book.account.unit}, got "
+                f"{account.capacity} {account.unit}; open the session as it was opened, or leave it out."
+            )
+        if book.account is None:
+            self._book = attrs.evolve(book, account=account)
         self._claimed = True
 
-    def reserve(self, charge: Charge) -> None:
-        self._records.append(Reserved(charge))
-        self._reserved = charge
+    def give_back(self) -> None:
+        self._claimed = False
 
-    def commit(self, release: Hard | Opened) -> None:
-        if self._reserved is None or release.charge.amount > self._reserved.amount:
-            raise InternalError("a release must be reserved before it is committed.")
-        self._records.append(release)
-        # the whole reservation goes: a hit costs what was set aside for it
-        self._spent += self._reserved.amount
-        self._reserved = None
-
-    def note(self, record: Easy | UpdateFailed) -> None:
-        self._records.append(record)
-
-    def burn(self) -> None:
-        if self._reserved is not None:
-            self._records.append(Burned(self._reserved, "interrupted"))
-            self._spent += self._reserved.amount
-            self._reserved = None
+    @property
+    def account(self) -> Filter:
+        if self._book.account is None:
+            raise InternalError("a ledger must be claimed before it is used.")
+        return self._book.account
 
     @property
     def reserved(self) -> Charge | None:
-        return self._reserved
+        return self._book.reserved
 
-    @property
-    def spent(self) -> Fraction:
-        return self._spent + (self._reserved.amount if self._reserved is not None else 0)
+    def reserve(self, charge: Charge) -> None:
+        self.account.charge(charge)  # refuses what cannot be paid
+        self._write([Reserved(charge)], self.account, charge)
 
-    def records(self) -> tuple[Record, ...]:
-        return tuple(self._records)
+    def commit(self, records: Sequence[Easy | Hard | Opened | UpdateFailed]) -> None:
+        account, reserved = self.account, self._book.reserved
+        releases = [record for record in records if isinstance(record, Release)]
+        if releases:
+            (*before, release), last = releases, records[-1]
+            if before or release is not last or reserved is None or release.charge.amount > reserved.amount:
+                raise InternalError("a release must be reserved before it is committed, and come last.")
+            # the whole reservation goes: a hit costs what was set aside for it
+            account, reserved = account.charge(reserved), None
+        self._write(records, account, reserved)
+
+    def burn(self) -> None:
+        reserved = self._book.reserved
+        if reserved is not None:
+            self._write([Burned(reserved, "interrupted")], self.account.charge(reserved), None)
+
+    def _write(self, records: Sequence[Record], account: Filter, reserved: Charge | None) -> None:
+        length = self._book.length
+        del self._records[length:]
+        self._records += records
+        self._book = _Book(account, reserved, length + len(records))  # here it happens
+
+    def __len__(self) -> int:
+        return self._book.length
+
+    def records(self, start: int = 0, stop: int | None = None) -> tuple[Record, ...]:
+        length = self._book.length
+        return tuple(self._records[start : length if stop is None else min(stop, length)])
 
     def __repr__(self) -> str:
-        return f"MemoryLedger({len(self._records)} records)"
+        return f"MemoryLedger({len(self)} records)"

@@ -5,6 +5,7 @@ count, and a hard table costs what one partition costs, however many cells it ha
 """
 
 import math
+from functools import cached_property
 from typing import final
 
 import attrs
@@ -128,12 +129,13 @@ class BoundMarginal:
     names: tuple[str, ...]
     partition: Partition
     cells: Ints
+    complement, constant, rounding = False, None, 0.0  # of a query with these: asked and remembered alike
 
-    @property
+    @cached_property
     def key(self) -> tuple[object, ...]:
         """Equal for equal tables."""
         return ("marginal", *self.names, *self.partition.key, self.cells.tobytes())
 
     def table(self, blocks: Floats) -> Floats:
         """Return the cells of the table from the values of all blocks."""
-        return np.where(self.cells >= 0, np.append(blocks, 0.0)[self.cells], 0.0)
+        return np.where(self.cells >= 0, np.append(np.asarray(blocks, np.float64), 0.0)[self.cells], 0.0)

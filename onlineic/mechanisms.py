@@ -68,9 +68,11 @@ class LaplaceMechanism:
     scale: Fraction = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        exact = Budget(self.epsilon).epsilon_exact
+        budget = Budget(self.epsilon)
         units = checked_integer("sensitivity", self.sensitivity, at_least=1)
-        object.__setattr__(self, "scale", scale_at_least(units / exact))
+        object.__setattr__(self, "epsilon", budget.epsilon)
+        object.__setattr__(self, "sensitivity", units)
+        object.__setattr__(self, "scale", scale_at_least(units / budget.epsilon_exact))
 
     def release(self, values: int | Ints, noise: Noise) -> Ints:
         """Return the values (PRIVATE; an int or (m,) int64) plus fresh noise, (m,) int64."""
@@ -146,15 +148,18 @@ class GaussianMechanism:
 
     def __attrs_post_init__(self) -> None:
         budget = Budget(self.epsilon, self.delta)
-        checked_real("delta", self.delta, at_least=1e-200, remedy="delta=0 needs LaplaceMechanism")
+        delta = checked_real("delta", budget.delta, at_least=1e-200, remedy="delta=0 needs LaplaceMechanism")
         units = checked_integer("sensitivity", self.sensitivity, at_least=1, at_most=LARGEST_SIGMA)
         moved = checked_integer("moved", self.moved, at_least=1)
+        for name, value in (("delta", delta), ("sensitivity", units), ("moved", moved)):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "epsilon", budget.epsilon)
         if moved == 1:
-            sigma = _least_sigma(units / Fraction(gaussian_mu(budget.epsilon, budget.delta)))
-            while discrete_gaussian_delta(sigma, units, budget.epsilon) > budget.delta:
+            sigma = _least_sigma(units / Fraction(gaussian_mu(budget.epsilon, delta)))
+            while discrete_gaussian_delta(sigma, units, budget.epsilon) > delta:
                 sigma = _least_sigma(Fraction(sigma + max(1, sigma >> 12)))
         else:
-            square = moved * units**2 / (2 * Fraction(zcdp_rho(budget.epsilon, budget.delta)))
+            square = moved * units**2 / (2 * Fraction(zcdp_rho(budget.epsilon, delta)))
             root = math.isqrt(math.ceil(square) - 1) + 1  # ceil of the square root
             sigma = _least_sigma(Fraction(root))
         object.__setattr__(self, "sigma", sigma)

@@ -323,7 +323,7 @@ def _refill(key: Key, source: ByteSource) -> Callable[[], Ints]:
 def _ratio_key(method: int, scale: Fraction) -> Key:
     if type(scale) is not Fraction:
         scale = _exact(scale)
-    return method, scale.numerator, scale.denominator
+    return method, int(scale.numerator), int(scale.denominator)  # a Fraction keeps numpy's integers
 
 
 def _sigma_key(sigma: int) -> Key:

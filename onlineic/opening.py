@@ -98,7 +98,8 @@ def opening_tables(
             amount += _price(mechanism, scale)
     if not targets:
         return None
-    charge = Charge(amount, f"{len(targets)} opening tables")
+    account = mechanism.account()
+    charge = Charge(amount, f"{len(targets)} opening tables", account.unit, account.order)
     return Opening(tuple(targets), tuple(scales), charge, isinstance(mechanism, ExponentialSparse))
 
 
@@ -129,7 +130,8 @@ def _laplace_tables(
     if isinstance(mechanism, GumbelSparse):
         # what is pure costs no more in Renyi divergence, of whatever order
         amount = Fraction(math.ceil(amount / TICK))
-    charge = Charge(amount, f"{len(targets)} opening tables, Laplace")
+    account = mechanism.account()
+    charge = Charge(amount, f"{len(targets)} opening tables, Laplace", account.unit, account.order)
     return Opening(tuple(targets), (scale,) * len(targets), charge, pure=True)
 
 

@@ -55,8 +55,8 @@ class PartitionRule:
 
     def __attrs_post_init__(self) -> None:
         for name in ("parts", "fine", "blocks", "most_blocks"):
-            checked_integer(name, getattr(self, name), at_least=1)
-        checked_real("most_spread", self.most_spread, above=0.0)
+            object.__setattr__(self, name, checked_integer(name, getattr(self, name), at_least=1))
+        object.__setattr__(self, "most_spread", checked_real("most_spread", self.most_spread, above=0.0))
 
     def partition(self, query: Query, measured: Pairs = frozenset()) -> Partition | None:
         """Return the partition that a hard `query` releases, or None where it would be too fine.

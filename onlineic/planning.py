@@ -44,10 +44,13 @@ from onlineic.updates import (
     UpdateRule,
 )
 
-__all__ = ["Plan", "SparseName", "session_plan", "textbook_plan"]
+__all__ = ["ALL_HARD", "EASY_OR_HARD", "Plan", "SparseName", "session_plan", "textbook_plan"]
 
 Rule = UpdateRule[Any]
 Release = Literal["answer", "partition"]
+# beta is divided once between the ways in which answers can fail (theory 6.8): one answer is easy or hard,
+# and each may fail in half of it; of all answers at once the easy ones take .9, the hard ones the rest
+EASY_OR_HARD, ALL_EASY, ALL_HARD = 0.5, 0.9, 0.1
 MOST_HARD = 10**9
 NO_BOUND = 1e15  # hard answers that no budget can pay, where a rule has no T at this alpha
 LEAST, MOST = 1e-100, 2**63 - 1
@@ -270,7 +273,7 @@ def session_plan(
         )
     if given is None and partition:
         update = MaximumEntropy(misfit=shares.misfit)
-    easy = mechanism.easy_radius(0.9 * beta, max_queries)
+    easy = mechanism.easy_radius(ALL_EASY * beta, max_queries)
     # numbers all have one scale, known now; the bound of a block sum is known when it is released
     number = 0.0 if partition else mechanism.margins(max_queries, beta, cutoff)[2]
     relied = mechanism.threshold / (n << mechanism.grid_bits) / 2.0  # as the book: threshold 2 alpha

@@ -190,6 +190,7 @@ class Partition:
 
     def __attrs_post_init__(self) -> None:
         shape = self.domain.shape
+        object.__setattr__(self, "axes", tuple(map(int, self.axes)))
         rising = list(self.axes) == sorted({*self.axes} & {*range(len(shape))})
         lengths = [(shape[axis],) for axis in self.axes] if rising else None
         if [labels.shape for labels in self.classes] != lengths or not all(
@@ -266,6 +267,10 @@ class Measurement:
     target: Query | Partition
     values: Floats
     scale: float
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "values", np.asarray(self.values, np.float64))
+        object.__setattr__(self, "scale", float(self.scale))
 
     def against(self, hypothesis: Any) -> tuple[Query, float, float]:
         """Return (query, noisy value, guess); of a partition the block with the largest gap, lowest on ties.

@@ -1,169 +1,246 @@
-"""What a session hands out, with the bound that its mechanism proves for it; and what it remembers."""
+"""What a session hands out, with the bound that its mechanism proves for it: a fold over its record."""
 
 import contextlib
 import math
+import warnings
+from collections.abc import Sequence
 from typing import Any, final
 
+import attrs
 import numpy as np
 
 from onlineic.answers import Answer, AnswerMemory, Status
-from onlineic.curator import grid_guesses
-from onlineic.hypothesis import Hypothesis
+from onlineic.errors import UpdateFailedWarning
+from onlineic.hypothesis import block_guesses, grid_guesses
+from onlineic.ledger import Easy, Hard, Ledger, Record, UpdateFailed
 from onlineic.marginals import BoundMarginal
 from onlineic.partitions import derived
-from onlineic.planning import Plan
-from onlineic.queries import Measurement, Partition, Query
+from onlineic.planning import ALL_HARD, EASY_OR_HARD, Plan
+from onlineic.queries import Partition, Query
+from onlineic.transcript import Belief, measured
 
-__all__ = ["Releases"]
+__all__ = ["AnswerBook", "Question"]
 
 AGREEING = 3.0  # standard deviations of what was measured
+Question = Query | BoundMarginal
+Guess = int | tuple[int, ...]
 
 
 @final
-class Releases:
-    """Turns tested guesses and measurements into answers, and counts and remembers them.
+@attrs.frozen(eq=False)
+class _Taken:
+    """What was made of the leading records: replaced as a whole, so that an interrupt loses none."""
+
+    belief: Belief
+    records: int = 0
+    easy: int = 0
+    hard: int = 0
+
+
+@final
+class AnswerBook:
+    """The public half of a session: takes in its records one by one; learns, answers, counts and remembers.
+
+    A record is taken as a whole or not at all: after an interrupt or a failure anywhere `take` goes on with
+    the same one, and what it then makes of it is the same.
 
     Parameters
     ----------
     plan : Plan
     n : int
-    paid : int
-        Hard answers of the largest price that the budget pays for.
+    ledger : Ledger
+    belief : Belief
+        Before the first record.
     private : bool
         Stamped on every answer.
     """
 
     __slots__ = (
-        "_memory", "_n", "_paid", "_payable", "_plan", "_private", "_radii", "_rounding", "_worst_number",
-        "certified", "counts",
+        "_easy_radius", "_ledger", "_memory", "_n", "_payable", "_plan", "_private", "_rounding", "_table",
+        "_taken", "_trivial", "_untaken", "_worst",
     )  # fmt: skip
 
-    def __init__(self, plan: Plan, n: int, paid: int, private: bool) -> None:
-        self.counts: dict[Status, int] = {"easy": 0, "hard": 0, "repeat": 0, "untested": 0}
+    def __init__(self, plan: Plan, n: int, ledger: Ledger, belief: Belief, private: bool) -> None:
         self._plan = plan
         self._n = n
-        self._paid = paid
+        self._ledger = ledger
         self._private = private
+        self._taken = _Taken(belief)
+        self._untaken: dict[Status, int] = {"easy": 0, "repeat": 0, "untested": 0}  # answers without a record
         self._memory = AnswerMemory(lasting=not plan.textbook)
-        self._radii: dict[tuple[int, int], float] = {}
+        self._easy_radius = plan.sparse.easy_radius(EASY_OR_HARD * plan.beta)
         self._payable = plan.sparse.account().capacity  # what all hits together can cost
         if plan.opening is not None:
             self._payable -= plan.opening.charge.amount
-        self.certified = plan.certified  # no more once a table is measured: T(alpha) counts single queries
-        self._worst_number = 0.0  # largest bound of a hard answer, all of them at once
-        self._rounding = 0.0  # largest distance of an answered query from the one written
+        # largest so far, of any tested answer; taking a record twice does not change them
+        self._worst = 0.0  # bound of a hard answer, all of them at once
+        self._rounding = 0.0  # distance of an answered query from the one written
+        self._trivial = 1.0  # distance of a value from the far end of [0, 1]
+        self._table = False  # whether one was measured
 
-    def known(self, query: Query, version: int) -> bool:
-        """Whether the query needs no test: a constant, or remembered."""
-        return query.constant is not None or self._memory.recall(query, version) is not None
+    @property
+    def belief(self) -> Belief:
+        """What the records taken so far have taught."""
+        return self._taken.belief
 
-    def known_table(self, table: BoundMarginal, version: int) -> Answer | None:
-        """Return a cross table again, if it is remembered."""
-        known = self._memory.recall_table(table.key, version)
-        return None if known is None else self._answer(known.value.copy(), "repeat", known.error_bound)
+    @property
+    def pending(self) -> bool:
+        """Whether the ledger holds records that were not taken in."""
+        return self._taken.records < len(self._ledger)
 
-    def easy(self, query: Query, guess: int, version: int) -> Answer:
-        """Remember and return the guess that was tested, under the hypothesis of this version."""
-        key = (query.grid_bits, query.sensitivity)
-        if key not in self._radii:
-            self._radii[key] = self._plan.sparse.easy_radius(self._plan.beta)
-        bound = self._plan.error_bound if self._in_theorem() else self._radii[key]
-        return self._remember(query, "easy", guess / (self._n << query.grid_bits), bound, version)
+    @property
+    def counts(self) -> dict[Status, int]:
+        """Answers by status."""
+        easy = self._taken.easy + self._untaken["easy"]
+        return {**self._untaken, "easy": easy, "hard": self._taken.hard}
 
-    def hard(
-        self, query: Query, guess: int, measurement: Measurement, learned: Hypothesis, version: int
-    ) -> Answer:
-        """Remember and return a measured number, the sum of the measured blocks, or what was learned from it.
+    @property
+    def certified(self) -> bool:
+        """Whether T(alpha) still bounds the hard answers: of single queries, learned from one by one."""
+        return self._plan.certified and not self._table and not self.belief.failures
+
+    def take(self) -> Answer | None:
+        """Take in the next record, and return the answer that it is, if it is one."""
+        at = self._taken
+        record, *later = self._ledger.records(at.records, at.records + 2)
+        if isinstance(record, Easy):
+            answer = self._easy(record.query, record.guess)
+            self._taken = _Taken(at.belief, at.records + 1, at.easy + 1, at.hard)
+            return answer
+        belief, failed = self._learned(record, isinstance(later[0] if later else None, UpdateFailed))
+        hard = self._hard(record, belief) if isinstance(record, Hard) else None
+        self._taken = _Taken(belief, at.records + 1, at.easy, at.hard + (hard is not None))
+        if failed:
+            with contextlib.suppress(UpdateFailedWarning):  # not even as an error may it stop the answer
+                warnings.warn(
+                    f"{type(self._plan.update).__name__} failed on a release; the old hypothesis is kept.",
+                    UpdateFailedWarning,
+                    stacklevel=2,
+                )
+        return hard
+
+    def _learned(self, record: Record, known: bool) -> tuple[Belief, bool]:
+        """Return the belief behind a record, and whether its update failed now (`known`: did before)."""
+        belief, released = self._taken.belief, measured(record)
+        if not released:
+            return belief, False
+        if known:
+            return belief.unmoved(released), False
+        try:
+            return belief.learned(released, self._plan.update, self._plan.alpha), False
+        except Exception as error:  # paid and public already: the answer stands, the old hypothesis is kept
+            self._ledger.commit([UpdateFailed(type(error).__name__)])
+            return belief.unmoved(released), True
+
+    def known(self, question: Question) -> bool:
+        """Whether the question needs no test: a constant, or remembered."""
+        recalled = self._memory.recall(question, self.belief.version)
+        return question.constant is not None or recalled is not None
+
+    def guesses(self, questions: Sequence[Question]) -> Sequence[Guess]:
+        """Return the public integers of queries, or of one cross table, that are tested or released."""
+        hypothesis = self.belief.hypothesis
+        if isinstance(questions[0], BoundMarginal):
+            return [block_guesses(hypothesis, questions[0].partition, self._n)]
+        return grid_guesses(hypothesis, [query for query in questions if isinstance(query, Query)], self._n)
+
+    def without_test(self, question: Question) -> Answer:
+        """Return a constant, a repeat, or the hypothesis's answer with no bound."""
+        status: Status = "untested"
+        known = self._memory.recall(question, self.belief.version)
+        if question.constant is not None:
+            status, value = "easy", question.constant / (1 << question.grid_bits)
+            bound = _cut(value, question.rounding)
+        elif known is not None:
+            status, (value, bound) = "repeat", known
+        else:
+            value, bound = self._value(question, self.guesses([question])[0]), math.inf
+        if status != "untested":
+            self._rounding = max(self._rounding, question.rounding)
+        self._untaken[status] += 1
+        return self._answer(value, status, bound)
+
+    def _easy(self, question: Question, guess: Guess) -> Answer:
+        """Return the guess that was tested."""
+        return self._released(question, "easy", self._value(question, guess), self._easy_radius)
+
+    def _hard(self, record: Hard, learned: Belief) -> Answer:
+        """Return a measured number or table, the sum of the measured blocks, or what was learned from it.
 
         A query that was hard by the noise of its test alone is often measured with more noise than the
         hypothesis, fitted to all tables, errs by. Where the guess that was tested and what was learned both
         agree with the sum of blocks, the latter is returned. The bound grows by its distance from the sum;
         all are public.
         """
-        value, weights = derived(query, measurement)
-        moved = 0.0
-        if isinstance(measurement.target, Partition):
-            tested = guess / (self._n << query.grid_bits)
-            agreeing = AGREEING * measurement.scale * float(np.linalg.norm(weights))
-            with contextlib.suppress(Exception):  # paid and recorded: not lost with a hypothesis that fails
-                fitted = float(learned.evaluate(query))
-                if abs(tested - value) <= agreeing and abs(fitted - value) <= agreeing:  # never with NaN
-                    value, moved = fitted, abs(fitted - value)
+        sparse, question, measurement, moved = self._plan.sparse, record.query, record.measurement, 0.0
+        target, weights = measurement.target, None
+        value: Any
+        if isinstance(question, BoundMarginal):
+            self._table = True
+            value = question.table(measurement.values)
+        else:
+            value, weights = derived(question, measurement)
+            if isinstance(target, Partition):
+                agreeing = AGREEING * measurement.scale * float(np.linalg.norm(weights))
+                tested = self._value(question, record.guess)
+                with contextlib.suppress(Exception):  # paid and recorded: not lost with a failing hypothesis
+                    fitted = float(learned.hypothesis.evaluate(question))
+                    if abs(tested - value) <= agreeing and abs(fitted - value) <= agreeing:  # never with NaN
+                        value, moved = fitted, abs(fitted - value)
 
         def radius(beta: float, answers: int) -> float:
-            if isinstance(measurement.target, Query):
-                return self._plan.sparse.hard_radius(measurement.target, beta, answers)
-            return self._plan.sparse.sum_radius(measurement.target, weights, beta / answers)
+            if weights is not None and isinstance(target, Partition):
+                return sparse.sum_radius(target, weights, beta / answers)
+            return sparse.hard_radius(target, beta, answers, tests=self._plan.max_queries)
 
-        worst = moved + radius(0.1 * self._plan.beta, self._sharing(measurement.target))
-        self._worst_number = max(self._worst_number, worst)
-        bound = self._plan.error_bound if self._in_theorem() else moved + radius(self._plan.beta, 1)
-        return self._remember(query, "hard", value, bound, version)
-
-    def without_test(self, query: Query, hypothesis: Hypothesis, version: int) -> Answer:
-        """Return a constant, a repeat, or the hypothesis's answer with no bound."""
-        if query.constant is not None:
-            return self._answer(query.constant / (1 << query.grid_bits), "easy", query.rounding)
-        known = self._memory.recall(query, version)
-        if known is not None:
-            self._rounding = max(self._rounding, query.rounding)
-            return self._answer(known[0], "repeat", known[1])
-        (guess,) = grid_guesses(hypothesis, [query], self._n)
-        return self._answer(guess / (self._n << query.grid_bits), "untested", math.inf)
-
-    def table(
-        self, table: BoundMarginal, guesses: tuple[int, ...], measurement: Measurement | None, version: int
-    ) -> Answer:
-        """Remember and return a tested cross table: measured, or as guessed."""
-        sparse, beta = self._plan.sparse, self._plan.beta
-        if measurement is None:
-            value = table.table(np.array(guesses) / self._n)
-            answer = self._answer(value, "easy", sparse.easy_radius(beta))
-        else:
-            worst = sparse.hard_radius(table.partition, 0.1 * beta, self._sharing(table.partition))
-            self._worst_number = max(self._worst_number, worst)
-            self.certified = False
-            bound = sparse.hard_radius(table.partition, beta)
-            answer = self._answer(table.table(measurement.values), "hard", bound)
-        self._memory.remember_table(table.key, answer, version)
-        return answer
-
-    def untested_table(self, table: BoundMarginal, guesses: tuple[int, ...]) -> Answer:
-        """Return a cross table of the hypothesis, with no bound."""
-        return self._answer(table.table(np.array(guesses) / self._n), "untested", math.inf)
+        # of all hits: each may fail with 1/m of what all may; cheap ones can be many, so m has its price
+        sharing = max(2, math.ceil(self._payable / sparse.price(target).amount))
+        self._worst = max(self._worst, moved + radius(ALL_HARD * self._plan.beta, sharing))
+        return self._released(question, "hard", value, moved + radius(EASY_OR_HARD * self._plan.beta, 1))
 
     def error_bound(self) -> float:
         """Return the bound on all tested answers at once, or inf where none is proven.
 
         So it is once more than max_queries were asked, or a certified session has measured a table.
         """
-        if sum(self.counts.values()) > self._plan.max_queries or self._plan.certified > self.certified:
+        if sum(self.counts.values()) > self._plan.max_queries or (self._plan.certified and self._table):
             return math.inf
-        if self.certified:
-            return self._plan.error_bound + self._rounding
-        return max(self._plan.error_bound, self._worst_number) + self._rounding
+        bound = self._plan.error_bound if self.certified else max(self._plan.error_bound, self._worst)
+        return min(bound + self._rounding, self._trivial)
 
     def used_up(self) -> str:
         """Say that no hard answer is left."""
+        ledger = self._ledger
         return (
-            f"hard answers must be left, got {self.counts['hard']} of {self._paid} used; "
-            "open a session with a larger budget, or exhausted='untested'."
+            "the next hard answer must be paid, got a budget of which "
+            f"{float(ledger.spent / ledger.account.capacity):.1%} is used up, by {self._taken.hard} hard "
+            "answers and what was bought at the start; open a session with a larger budget, or "
+            "exhausted='untested'."
         )
 
-    def _sharing(self, target: Query | Partition) -> int:
-        """Return m: a hit may fail with 1/m of what all may; cheap ones can be many, so m has its price."""
-        return max(2, math.ceil(self._payable / self._plan.sparse.price(target).amount))
+    def _value(self, question: Question, guess: Guess) -> Any:
+        """Return tested integers as an answer: the fraction, or the table."""
+        if isinstance(question, BoundMarginal):
+            return question.table(np.array(guess) / self._n)
+        tested = guess if isinstance(guess, int) else 0  # a query has one
+        return tested / (self._n << question.grid_bits)
 
-    def _in_theorem(self) -> bool:
-        """Whether the textbook's bound, for all answers at once, covers the next one."""
-        return self._plan.textbook and sum(self.counts.values()) < self._plan.max_queries
-
-    def _remember(self, query: Query, status: Status, value: float, bound: float, version: int) -> Answer:
-        answer = self._answer(value, status, bound + query.rounding)
-        self._memory.remember(query, answer, version)
-        self._rounding = max(self._rounding, query.rounding)
+    def _released(self, question: Question, status: Status, value: Any, bound: float) -> Answer:
+        """Return and remember what a record released, under the belief that was tested."""
+        in_theorem = self._plan.textbook and sum(self.counts.values()) < self._plan.max_queries
+        wide = self._plan.error_bound if in_theorem and isinstance(question, Query) else bound
+        answer = self._answer(value, status, _cut(value, wide + question.rounding))
+        self._memory.remember(question, answer, self.belief.version)
+        self._rounding = max(self._rounding, question.rounding)
+        self._trivial = max(self._trivial, _cut(value, math.inf))
         return answer
 
     def _answer(self, value: Any, status: Status, bound: float) -> Answer:
-        self.counts[status] += 1
         return Answer(value, self._n * value, status, bound, self._private)
+
+
+def _cut(value: Any, bound: float) -> float:
+    """Return the bound, or the distance to the far end of [0, 1] where that is less."""
+    if isinstance(value, np.ndarray):
+        return min(bound, max(float(value.max()), 1.0 - float(value.min())))
+    return float(min(bound, max(value, 1.0 - value)))

@@ -1,36 +1,33 @@
 """The session: OnlineIC itself, the imperative shell around pure steps.
 
-One answer goes bind, guess, cover, test, update, release; what is private about it happens in
-`onlineic.curator` alone. Everything here is a function of released numbers and public facts.
+One answer goes bind, guess, cover, test, record, take in: what is private about it happens in
+`onlineic.curator` alone, and ends with a record in the ledger. Everything else is a function of public facts
+and of those records: `onlineic.releases` takes them in one by one, so that no interrupt loses one.
 """
 
-import contextlib
 import itertools
 import threading
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NoReturn, final
 
 import numpy as np
 
-from onlineic._checks import check_choices, check_types
+from onlineic._checks import check_choices
 from onlineic.accounting import Budget
 from onlineic.answers import Answer, SessionStatistics
-from onlineic.curator import Curator, Verdict, block_guesses, grid_guesses
+from onlineic.curator import Curator
 from onlineic.data import PrivateData
-from onlineic.errors import (
-    InvalidQueryError,
-    SessionExhaustedError,
-    UpdateFailedWarning,
-)
+from onlineic.errors import InvalidQueryError, LedgerMismatchError, SessionExhaustedError
 from onlineic.expressions import Expression, dense
-from onlineic.hypothesis import Hypothesis
-from onlineic.ledger import Ledger, MemoryLedger, Record, UpdateFailed
+from onlineic.hypothesis import Hypothesis, checked_believed
+from onlineic.ledger import Ledger, MemoryLedger, Opened, Record
 from onlineic.marginals import BoundMarginal, Marginal
 from onlineic.noise import Noise, SystemNoise
+from onlineic.opening import Opening
 from onlineic.planning import Plan, SparseName, session_plan, textbook_plan
-from onlineic.queries import Measurement, Query
-from onlineic.releases import Releases
+from onlineic.queries import Query
+from onlineic.release import check_types, is_private
+from onlineic.releases import AnswerBook, Question
 from onlineic.sparse import NumericSparse
 from onlineic.transcript import Belief
 from onlineic.updates import MultiplicativeWeights, UpdateRule
@@ -179,19 +176,38 @@ class OnlineIC:
         self._budget = budget
         self._plan = plan
         self._sparse: NumericSparse = plan.sparse
-        noise = noise if noise is not None else SystemNoise()
-        self._private = type(noise) is SystemNoise  # of any other source nothing is known
-        self._belief = Belief(plan.update.init(data.domain, prior))
-        self._ledger = ledger if ledger is not None else MemoryLedger()
-        self._ledger.claim()
-        self._curator = Curator(data, plan.sparse, noise, self._ledger, plan.partitions)
         self._exhausted = exhausted
         self._lock = threading.RLock()
-        if self._private:
-            data.opened.append(budget)
-        if plan.opening is not None:
-            self._learn(self._curator.measure_tables(plan.opening))
-        self._releases = Releases(plan, data.n, self._curator.hard_left(), self._private)
+        noise = noise if noise is not None else SystemNoise()
+        self._private = is_private(noise)
+        belief = Belief(plan.update.init(data.domain, prior))
+        self._ledger = ledger if ledger is not None else MemoryLedger()
+        self._ledger.claim(plan.sparse.account())
+        try:
+            self._book = AnswerBook(plan, data.n, self._ledger, belief, self._private)
+            self._curator = Curator(data, plan.sparse, noise, self._ledger, plan.partitions)
+            # a session that was interrupted here left its ledger with what it had paid for
+            if self._private and not (len(self._ledger) and any(held is budget for held in data.opened)):
+                data.opened.append(budget)
+            if plan.opening is not None and not self._bought(plan.opening):
+                self._curator.measure_tables(
+                    plan.opening
+                )  # learned with the first question, behind all reads
+        except BaseException:
+            self._ledger.give_back()  # nobody has the session
+            raise
+
+    def _bought(self, opening: Opening) -> bool:
+        """Whether the ledger holds the opening tables of this plan already."""
+        opened = [record for record in self._ledger.records() if isinstance(record, Opened)]
+        for record in opened:
+            targets = tuple(bought.target for bought in record.measurements)
+            if (targets, record.charge) != (opening.targets, opening.charge):
+                raise LedgerMismatchError(
+                    "ledger must hold the opening tables of this session's plan, got others; open the "
+                    "session as it was opened, or leave the ledger out."
+                )
+        return bool(opened)
 
     def answer(self, query: Expression | Query | Any) -> Answer:
         """Answer one query.
@@ -218,130 +234,126 @@ class OnlineIC:
     def answer_many(self, queries: Iterable[Expression | Query | Any]) -> list[Answer]:
         """Answer queries in order: the same answers as one at a time, at array speed.
 
-        All queries are checked before the first is answered.
+        All queries are checked before the first is answered. What an exception in the middle of them leaves
+        behind is in the transcript, and remembered: asked again, it is a repeat.
         """
         if not isinstance(queries, Iterable):
             raise InvalidQueryError(f"queries must be a sequence of queries, got a {type(queries).__name__}.")
         self._curator.check_process()  # before the lock: in a forked process nobody may ever release it
         with self._lock:
             bound = [self._bound(query) for query in queries]
-            self._curator.check_unsealed()  # here, because a generator may have asked on its own
+            self._catch_up()  # behind the loop, because a generator may have asked on its own
+            for question in bound:
+                self._check_supported(question)
             return self._stream(bound)
 
-    def _bound(self, query: Any) -> Query | BoundMarginal:
+    def _bound(self, query: Any) -> Question:
         if type(query) is Marginal:
-            table = query.bind(self._data.domain)
-            self._curator.check_table(table, self._belief.hypothesis)
-            return table
+            return query.bind(self._data.domain)
         if type(query) in (Expression, Query):  # a subclass could bring a `total` that looks at the counts
             bound: Query = query.bind(self._data.domain, self._sparse.grid_bits)
-        elif isinstance(query, np.ndarray):
-            bound = dense(query).bind(self._data.domain, self._sparse.grid_bits)
-        else:
-            raise InvalidQueryError(
-                "query must be data (where(...), a Query or an array of weights), "
-                f"got a {type(query).__name__}; write where(attribute=condition)."
-            )
-        if not self._belief.hypothesis.supports(bound):
-            raise InvalidQueryError("query must be supported by the hypothesis, got one that is not.")
-        return bound
+            return bound
+        if isinstance(query, np.ndarray):
+            return dense(query).bind(self._data.domain, self._sparse.grid_bits)
+        raise InvalidQueryError(
+            "query must be data (where(...), a Query or an array of weights), "
+            f"got a {type(query).__name__}; write where(attribute=condition)."
+        )
 
-    def _stream(self, questions: Sequence[Query | BoundMarginal]) -> list[Answer]:
-        """Answer bound queries in order, testing in chunks between two hits; cross tables one by one."""
+    def _check_supported(self, question: Question) -> None:
+        """Raise `InvalidQueryError` if the mechanism or the hypothesis does not know such questions."""
+        hypothesis = self._book.belief.hypothesis
+        if isinstance(question, BoundMarginal):
+            self._sparse.price(question.partition)
+            checked_believed(hypothesis)  # its value is the hypothesis again
+        elif not hypothesis.supports(question):
+            raise InvalidQueryError("query must be supported by the hypothesis, got one that is not.")
+
+    def _stream(self, questions: Sequence[Question]) -> list[Answer]:
+        """Answer questions in order, testing in chunks between two hits; cross tables one by one."""
         answers: list[Answer] = []
         chunk = CHUNK
         while len(answers) < len(questions):
             start = len(answers)
-            question = questions[start]
-            if isinstance(question, BoundMarginal):
-                answers.append(self._cross_table(question))
-                continue
-            run = itertools.takewhile(lambda one: isinstance(one, Query), questions[start : start + chunk])
-            self._chunk([query for query in run if isinstance(query, Query)], answers)
+            run: Sequence[Question] = questions[start : start + 1]
+            if isinstance(run[0], Query):
+                run = [
+                    *itertools.takewhile(lambda one: isinstance(one, Query), questions[start : start + chunk])
+                ]
+            try:
+                self._chunk(run, answers)
+            except SessionExhaustedError as error:
+                error.answers = tuple(answers)
+                raise
             taken = len(answers) - start
             chunk = min(2 * chunk, LARGEST_CHUNK) if taken >= chunk else max(CHUNK, 2 * taken)
         return answers
 
-    def _chunk(self, queries: Sequence[Query], answers: list[Answer]) -> None:
-        """Append the answers of the queries up to the first hard one, which is included, or a dearer one."""
+    def _chunk(self, questions: Sequence[Question], answers: list[Answer]) -> None:
+        """Append the answers up to the first hard one, which is included, or one that must wait its turn."""
+        book = self._book
         seen: set[tuple[Any, ...]] = set()
-        tested: list[Query] = []
-        for query in queries:  # a repeat, also of a query earlier in the chunk, needs no test
-            if query.key not in seen and not self._releases.known(query, self._belief.version):
-                seen.add(query.key)
-                tested.append(query)
-        payable, later = self._payable(tested) if tested else ([], None)
-        belief = self._belief  # all but the hard answer are given under it, whatever follows
-        guesses = grid_guesses(belief.hypothesis, payable, self._data.n)
-        verdict = self._curator.test(payable, guesses) if payable else Verdict(0, None)
-        if verdict.measurement is not None:
-            self._learn((verdict.measurement,))
-        lane = 0
-        for query in queries:
-            if query is later:
+        tested: list[Question] = []
+        for question in questions:  # a repeat, also of a query earlier in the chunk, needs no test
+            if question.key not in seen and not book.known(question):
+                seen.add(question.key)
+                tested.append(question)
+        payable, later = self._payable(tested, first=questions[0]) if tested else ([], None)
+        if payable:
+            self._curator.test(payable, book.guesses(payable))  # its answers come by way of the ledger
+        waiting = iter(payable)
+        following = next(waiting, None)
+        for question in questions:
+            if question is later:
                 return
-            if lane < len(payable) and query is payable[lane]:
-                if lane == verdict.easy and verdict.measurement is not None:
-                    released, learned = verdict.measurement, self._belief.hypothesis
-                    answer = self._releases.hard(query, guesses[lane], released, learned, belief.version)
-                    answers.append(answer)
+            if question is following:
+                answers.append(self._taken())
+                if answers[-1].hard:  # those behind it were not tested
                     return
-                answers.append(self._releases.easy(query, guesses[lane], belief.version))
-                lane += 1
+                following = next(waiting, None)
             else:
-                answers.append(self._releases.without_test(query, belief.hypothesis, belief.version))
+                answers.append(book.without_test(question))
 
-    def _cross_table(self, table: BoundMarginal) -> Answer:
-        """Answer a cross table: tested by its largest cell gap, measured as a whole."""
-        belief = self._belief
-        known = self._releases.known_table(table, belief.version)
-        if known is not None:
-            return known
-        guesses = block_guesses(belief.hypothesis, table.partition, self._data.n)
-        if not self._curator.cover_table(table.partition):
-            if self._exhausted == "raise":
-                raise SessionExhaustedError(self._releases.used_up())
-            return self._releases.untested_table(table, guesses)
-        measurement = self._curator.test_table(table, guesses)
-        if measurement is not None:
-            self._learn((measurement,))
-        return self._releases.table(table, guesses, measurement, belief.version)
+    def _payable(
+        self, tested: Sequence[Question], first: Question
+    ) -> tuple[Sequence[Question], Question | None]:
+        """Return the questions whose tests are paid for, and the first that must wait for another chunk.
 
-    def _payable(self, tested: list[Query]) -> tuple[list[Query], Query | None]:
-        """Return the queries whose tests are paid for, and the first that is left for another chunk."""
+        Raises
+        ------
+        SessionExhaustedError, SessionSealedError
+            If that is the first of the chunk.
+        """
+        if self._curator.sealed:
+            if tested[0] is first:
+                self._curator.check_unsealed()
+            return [], tested[0]
         covered = self._curator.cover(tested)
-        later = tested[len(covered)] if len(covered) < len(tested) else None
         if not all(covered) and self._exhausted == "raise":
-            raise SessionExhaustedError(self._releases.used_up())
-        return [query for query, paid in zip(tested, covered, strict=False) if paid], later
+            covered = covered[: covered.index(False)]
+            if not covered and tested[0] is first:
+                raise SessionExhaustedError(self._book.used_up())
+        later = tested[len(covered)] if len(covered) < len(tested) else None
+        return [question for question, paid in zip(tested, covered, strict=False) if paid], later
 
-    def _learn(self, released: tuple[Measurement, ...]) -> None:
-        """Show new measurements to the update rule: post-processing, one assignment."""
-        try:
-            self._belief = self._updated(released)
-        except BaseException as error:
-            self._curator.seal(error)  # nothing is burned: the release is in the ledger
-            raise
+    def _taken(self) -> Answer:
+        """Return the next recorded answer."""
+        while True:
+            answer = self._book.take()
+            if answer is not None:
+                return answer
 
-    def _updated(self, released: tuple[Measurement, ...]) -> Belief:
-        rule = self._plan.update
-        try:
-            return self._belief.learned(released, rule, self._plan.alpha)
-        except Exception as error:
-            # paid and public already: the answer stands, the old hypothesis is kept
-            self._ledger.note(UpdateFailed(type(error).__name__))
-            with contextlib.suppress(UpdateFailedWarning):  # not even as an error may it stop the answer
-                warnings.warn(
-                    f"{type(rule).__name__} failed after a hard answer; the old hypothesis is kept.",
-                    UpdateFailedWarning,
-                    stacklevel=2,
-                )
-            return self._belief.unmoved(released)
+    def _catch_up(self) -> None:
+        """Take in what an interrupted call, or the opening, left in the ledger: post-processing."""
+        while self._book.pending:
+            self._book.take()
 
     @property
     def hypothesis(self) -> Hypothesis:
         """The current hypothesis: public, and without any guarantee for a query that was not tested."""
-        return self._belief.hypothesis
+        with self._lock:
+            self._catch_up()
+            return self._book.belief.hypothesis
 
     @property
     def plan(self) -> Plan:
@@ -356,7 +368,12 @@ class OnlineIC:
     def statistics(self) -> SessionStatistics:
         """Return a snapshot of public facts."""
         with self._lock:
-            plan, counts = self._plan, self._releases.counts
+            self._catch_up()
+            return self._snapshot()
+
+    def _snapshot(self) -> SessionStatistics:
+        with self._lock:
+            plan, counts = self._plan, self._book.counts
             return SessionStatistics(
                 asked=sum(counts.values()),
                 easy=counts["easy"],
@@ -369,15 +386,15 @@ class OnlineIC:
                 threshold=self._sparse.threshold / (self._data.n << self._sparse.grid_bits),
                 alpha=plan.alpha,
                 beta=plan.beta,
-                error_bound=self._releases.error_bound(),
-                certified=self._releases.certified,
-                update_failures=self._belief.failures,
+                error_bound=self._book.error_bound(),
+                certified=self._book.certified,
+                update_failures=self._book.belief.failures,
                 sealed=self._curator.sealed,
                 private=self._private,
             )
 
     def __repr__(self) -> str:
-        stats = self.statistics()
+        stats = self._snapshot()  # of what was taken in: a repr must not run an update
         shape = " x ".join(map(str, self._data.domain.shape))
         stamp = "" if self._private else ", NOT PRIVATE"
         return (

@@ -12,7 +12,7 @@ import numpy as np
 from onlineic._streams import STEP, STREAMS, Stream, probes
 from onlineic._typing import Floats, Ints, Words
 from onlineic.domain import Domain
-from onlineic.errors import InternalError, InvalidParameterError, checked_integer, checked_real
+from onlineic.errors import InternalError, InvalidParameterError, checked_integer, checked_ratio, checked_real
 from onlineic.expressions import dense
 from onlineic.hypothesis import Histogram, Hypothesis
 from onlineic.noise import Noise, public_generator
@@ -85,6 +85,9 @@ class ScriptedNoise(Noise):
         self, method: str, scale: Fraction | int | None, size: int, least: int, most: int = 2**63 - 1
     ) -> list[int]:
         """Next `size` draws, all in [least, most]."""
+        if scale is not None:  # in Python numbers, whatever the caller's are made of
+            ratio = checked_ratio("scale", scale)
+            scale = ratio if isinstance(scale, Fraction) else int(ratio)
         size = checked_integer("size", size, at_least=0)
         stop = self._at + size
         if stop > len(self.draws):

@@ -1,5 +1,6 @@
 """What a session believes, as a function of its public transcript."""
 
+import itertools
 import math
 from collections.abc import Iterable
 from typing import Any, final
@@ -12,7 +13,7 @@ from onlineic.ledger import Hard, Opened, Record, UpdateFailed
 from onlineic.queries import Measurement, Query
 from onlineic.updates import UpdateRule
 
-__all__ = ["Belief", "replay"]
+__all__ = ["Belief", "measured", "replay"]
 
 
 @final
@@ -58,6 +59,13 @@ class Belief:
         return attrs.evolve(self, measurements=measurements, failures=self.failures + 1)
 
 
+def measured(record: Record) -> tuple[Measurement, ...]:
+    """Return what an update rule is shown of a record: nothing, unless it is a release."""
+    if isinstance(record, Opened):
+        return record.measurements
+    return (record.measurement,) if isinstance(record, Hard) else ()
+
+
 def replay(
     records: Iterable[Record],
     domain: Domain,
@@ -76,13 +84,10 @@ def replay(
     """
     belief = Belief(update.init(domain, prior))
     records = list(records)
-    for place, record in enumerate(records):
-        if isinstance(record, Opened):
-            released = record.measurements
-        elif isinstance(record, Hard):
-            released = (record.measurement,)
-        else:
-            continue
-        failed = isinstance(records[place + 1] if place + 1 < len(records) else None, UpdateFailed)
-        belief = belief.unmoved(released) if failed else belief.learned(released, update, alpha)
+    for record, following in itertools.zip_longest(records, records[1:]):
+        released = measured(record)
+        if released and isinstance(following, UpdateFailed):
+            belief = belief.unmoved(released)
+        elif released:
+            belief = belief.learned(released, update, alpha)
     return belief.hypothesis

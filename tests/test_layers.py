@@ -20,7 +20,6 @@ ROWS = (
         "_composition",
         "_descent",
         "_exponentials",
-        "_guard",
         "_multisets",
         "_samplers",
         "attributes",
@@ -34,7 +33,7 @@ ROWS = (
     {"marginals"},
     {"_streams", "answers", "data", "hypothesis", "ledger", "mechanisms", "query_json", "sparse"},
     {"updates"},
-    {"_calibration", "_checks", "opening"},
+    {"_calibration", "_checks", "opening", "release"},
     {"curator", "transcript"},
     {"_baseline_noise", "planning"},
     {"releases"},
@@ -49,7 +48,7 @@ ROW = {module: row for row, modules in enumerate(ROWS) for module in modules}
 
 READERS = {"curator", "offline", "baselines", "evaluate", "audit"}  # may read private counts
 IMPORTERS = READERS | {
-    "_checks",
+    "release",
     "session",
     "cli",
     "__init__",

@@ -6,17 +6,16 @@ from typing import Literal, final
 import attrs
 import numpy as np
 
-from onlineic._checks import check_types
 from onlineic._composition import float_down
 from onlineic.accounting import Budget
 from onlineic.data import PrivateData
 from onlineic.errors import InvalidParameterError, checked_real
 from onlineic.mechanisms import LaplaceMechanism
 from onlineic.noise import Noise
-from onlineic.offline.base import checked_noise, is_private, released
 from onlineic.offline.clipping import bound_search
 from onlineic.offline.means import LEAST_BETA, integers, width_of
 from onlineic.partitions import one_way
+from onlineic.release import check_types, checked_noise, is_private, released
 
 __all__ = ["AutoAverage", "auto_avg"]
 

@@ -1,29 +1,16 @@
-"""How every mechanism of this package meets the private table: paid first, and private frames stay inside."""
+"""Queries as the offline mechanisms take them."""
 
-import logging
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
-from onlineic._checks import check_types
-from onlineic._guard import guarded
-from onlineic.accounting import Budget
-from onlineic.data import PrivateData
 from onlineic.domain import Domain
 from onlineic.errors import InvalidParameterError, InvalidQueryError
 from onlineic.expressions import Expression, dense
-from onlineic.noise import Noise, SystemNoise, checked_source
 from onlineic.queries import Query
 
-__all__ = ["bound", "checked_noise", "is_private", "released"]
-
-FAILED = (
-    "a release must not be interrupted between reading the data and its result, but was: its budget stays "
-    "spent; ask again with a budget of its own (budgets add)."
-)
-T = TypeVar("T")
-_log = logging.getLogger("onlineic")
+__all__ = ["bound"]
 
 
 def bound(queries: Iterable[Any], domain: Domain, grid_bits: int | None = None) -> list[Query]:
@@ -53,37 +40,3 @@ def bound(queries: Iterable[Any], domain: Domain, grid_bits: int | None = None) 
                 f"got a {type(query).__name__}; write [where(attribute=condition), ..]."
             )
     return result
-
-
-def checked_noise(noise: Noise | None) -> Noise:
-    """Return the source to draw from: the system's entropy where none is given.
-
-    Raises
-    ------
-    InvalidParameterError
-        If it is no `Noise`.
-    """
-    return SystemNoise() if noise is None else checked_source(noise)
-
-
-def is_private(noise: Noise) -> bool:
-    """Return whether a release is private: of other sources than the system nothing is known."""
-    return type(noise) is SystemNoise
-
-
-def released(data: PrivateData, budget: Budget, noise: Noise, private: Callable[[], T]) -> T:
-    """Charge `budget` to the table, then run `private`, which reads the data and draws.
-
-    Everything public must be checked before: from here on the budget is spent, whatever happens.
-
-    Raises
-    ------
-    InvalidParameterError
-        If data or budget are of another type; nothing was spent.
-    SessionSealedError
-        If `private` failed. Its cause is not chained: a traceback could hold a private number.
-    """
-    check_types(data, budget, None)
-    if is_private(noise):
-        data.opened.append(budget)
-    return guarded(private, lambda name, place: _log.error("release failed: %s at %s", name, place), FAILED)

@@ -11,7 +11,6 @@ from typing import final
 import attrs
 import numpy as np
 
-from onlineic._checks import check_types
 from onlineic._typing import Floats, Ints
 from onlineic.accounting import Budget
 from onlineic.attributes import Categorical, Label
@@ -26,9 +25,9 @@ from onlineic.errors import (
 )
 from onlineic.mechanisms import LaplaceMechanism
 from onlineic.noise import Noise, SimulatedNoise
-from onlineic.offline.base import checked_noise, is_private, released
 from onlineic.partitions import one_way
 from onlineic.queries import Query, canonical
+from onlineic.release import check_types, checked_noise, is_private, released
 
 __all__ = ["PrivateCdf", "ordered_axis", "private_cdf", "threshold_functions"]
 

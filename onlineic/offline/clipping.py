@@ -9,7 +9,6 @@ from typing import final
 import attrs
 import numpy as np
 
-from onlineic._checks import check_types
 from onlineic._composition import float_up
 from onlineic._typing import Ints
 from onlineic.accounting import Budget
@@ -17,9 +16,9 @@ from onlineic.attributes import IntegerRange
 from onlineic.data import PrivateData
 from onlineic.errors import InvalidParameterError, checked_integer, checked_real
 from onlineic.noise import Noise, scale_at_least
-from onlineic.offline.base import checked_noise, is_private, released
 from onlineic.offline.means import integers
 from onlineic.partitions import one_way
+from onlineic.release import check_types, checked_noise, is_private, released
 from onlineic.sparse import SparseState
 from onlineic.sparse.above_threshold import first_above
 

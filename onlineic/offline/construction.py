@@ -15,10 +15,11 @@ from onlineic.domain import Domain
 from onlineic.errors import InvalidParameterError, InvalidQueryError
 from onlineic.hypothesis import Hypothesis
 from onlineic.noise import Noise
-from onlineic.offline.base import bound, is_private, released
+from onlineic.offline.base import bound
 from onlineic.offline.rounds import Rounds
 from onlineic.partitions import Pairs, PartitionRule, pairs_of
 from onlineic.queries import Measurement, Partition, Query
+from onlineic.release import is_private, released
 from onlineic.updates import UpdateRule
 
 __all__ = ["Construction", "Course", "Workload", "construct", "finished"]

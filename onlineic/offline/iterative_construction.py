@@ -6,16 +6,15 @@ from typing import Any, Literal, final
 
 import attrs
 
-from onlineic._checks import check_types
 from onlineic.accounting import Budget
 from onlineic.bounds import Certificate, certificate, least_error, offline_ic_accuracy
 from onlineic.data import PrivateData
 from onlineic.domain import Domain
 from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError, checked_integer, checked_real
 from onlineic.noise import Noise
-from onlineic.offline.base import checked_noise
 from onlineic.offline.construction import Construction, Workload, construct, finished
 from onlineic.offline.rounds import Composition, Distinguisher, Rounds, paid_rounds
+from onlineic.release import check_types, checked_noise
 from onlineic.updates import ExactBound, MultiplicativeWeights, NeedsAccuracy, UpdateRule
 
 __all__ = ["iterative_construction"]

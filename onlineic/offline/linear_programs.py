@@ -12,7 +12,6 @@ from typing import final
 
 import attrs
 
-from onlineic._checks import check_types
 from onlineic._composition import float_up
 from onlineic._typing import Ints
 from onlineic.accounting import Budget
@@ -21,11 +20,11 @@ from onlineic.data import PrivateData
 from onlineic.domain import Domain
 from onlineic.errors import InvalidParameterError, InvalidQueryError
 from onlineic.noise import Noise
-from onlineic.offline.base import checked_noise, is_private, released
 from onlineic.offline.programs import LinearPrograms as LinearPrograms
 from onlineic.offline.programs import number
 from onlineic.partitions import one_way
 from onlineic.queries import Partition
+from onlineic.release import check_types, checked_noise, is_private, released
 from onlineic.sparse import Sparse
 
 __all__ = ["LinearPrograms", "ProgramsAbove", "linear_programs_above"]

@@ -6,7 +6,6 @@ from typing import Literal, final
 import attrs
 import numpy as np
 
-from onlineic._checks import check_types
 from onlineic.accounting import Budget
 from onlineic.attributes import Attribute, Binned, IntegerRange
 from onlineic.data import PrivateData
@@ -20,8 +19,8 @@ from onlineic.errors import (
 )
 from onlineic.mechanisms import LaplaceMechanism
 from onlineic.noise import Noise
-from onlineic.offline.base import checked_noise, is_private, released
 from onlineic.partitions import one_way
+from onlineic.release import check_types, checked_noise, is_private, released
 
 __all__ = ["Mean", "mean", "sensitivity"]
 

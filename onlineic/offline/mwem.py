@@ -7,17 +7,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from onlineic._checks import check_types
 from onlineic._typing import Floats
 from onlineic.accounting import Budget, zcdp_rho
 from onlineic.data import PrivateData
 from onlineic.errors import InvalidParameterError, checked_integer, checked_real
 from onlineic.hypothesis import Histogram, Hypothesis
 from onlineic.noise import Noise
-from onlineic.offline.base import checked_noise
 from onlineic.offline.construction import Construction, Workload, construct, finished
 from onlineic.offline.rounds import HALF, Composition, paid_rounds
 from onlineic.partitions import PartitionRule
+from onlineic.release import check_types, checked_noise
 from onlineic.updates import MaximumEntropy, MeasuredWeights, NeedsAccuracy, UpdateRule
 
 __all__ = ["default_rounds", "mwem"]

@@ -6,7 +6,6 @@ from typing import Literal, final
 import attrs
 import numpy as np
 
-from onlineic._checks import check_types
 from onlineic._composition import float_down
 from onlineic._typing import Floats
 from onlineic.accounting import Budget
@@ -15,8 +14,9 @@ from onlineic.errors import InvalidParameterError, checked_real
 from onlineic.expressions import Expression
 from onlineic.mechanisms import LaplaceMechanism
 from onlineic.noise import Noise
-from onlineic.offline.base import bound, checked_noise, is_private, released
+from onlineic.offline.base import bound
 from onlineic.queries import Query
+from onlineic.release import check_types, checked_noise, is_private, released
 from onlineic.sparse import Sparse
 
 __all__ = ["LargeCounts", "range_queries"]

@@ -12,7 +12,6 @@ from typing import Literal, final
 import attrs
 import numpy as np
 
-from onlineic._checks import check_types
 from onlineic._selection import exact_integers
 from onlineic._typing import Ints
 from onlineic.accounting import Budget
@@ -21,8 +20,8 @@ from onlineic.data import PrivateData
 from onlineic.errors import InvalidParameterError, InvalidQueryError, checked_real
 from onlineic.mechanisms import ExponentialMechanism, NoisyMax
 from onlineic.noise import Noise
-from onlineic.offline.base import checked_noise, is_private, released
 from onlineic.partitions import one_way
+from onlineic.release import check_types, checked_noise, is_private, released
 
 __all__ = ["Choice", "median", "most_popular", "quantile", "quantile_scores"]
 

@@ -13,7 +13,6 @@ from typing import Literal, final
 import attrs
 import numpy as np
 
-from onlineic._checks import check_types
 from onlineic._multisets import multiset_blocks
 from onlineic._typing import Floats, Ints
 from onlineic.accounting import Budget
@@ -24,9 +23,10 @@ from onlineic.errors import InternalError, InvalidParameterError, TooLargeError,
 from onlineic.expressions import Expression
 from onlineic.mechanisms import ExponentialMechanism, NoisyMax
 from onlineic.noise import Noise, public_generator
-from onlineic.offline.base import bound, checked_noise, is_private, released
+from onlineic.offline.base import bound
 from onlineic.offline.databases import SmallDatabase
 from onlineic.queries import Query
+from onlineic.release import check_types, checked_noise, is_private, released
 
 __all__ = ["small_database"]
 

@@ -11,7 +11,6 @@ from itertools import pairwise
 import numpy as np
 
 from onlineic._categorical import draw
-from onlineic._checks import check_types
 from onlineic._composition import float_up
 from onlineic._typing import Ints
 from onlineic.accounting import Budget
@@ -20,11 +19,11 @@ from onlineic.data import PrivateData
 from onlineic.errors import InvalidParameterError, TooLargeError, checked_integer, checked_real
 from onlineic.mechanisms import ExponentialMechanism
 from onlineic.noise import Noise
-from onlineic.offline.base import checked_noise, is_private, released
 from onlineic.offline.cdf import ordered_axis
 from onlineic.offline.databases import SmallDatabase
 from onlineic.offline.paths import count_paths, limb_bits, path_of_rank, strip_width
 from onlineic.partitions import one_way
+from onlineic.release import check_types, checked_noise, is_private, released
 
 __all__ = ["threshold_database"]
 

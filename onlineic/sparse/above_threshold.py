@@ -88,6 +88,7 @@ class AboveThreshold:
 
     def __attrs_post_init__(self) -> None:
         budget = Budget(self.epsilon, allow_large_epsilon=self.allow_large_epsilon)
+        object.__setattr__(self, "epsilon", budget.epsilon)
         object.__setattr__(self, "threshold", _checked_threshold(self.threshold))
         object.__setattr__(self, "threshold_scale", scale_at_least(2 / budget.epsilon_exact))
         object.__setattr__(self, "query_scale", scale_at_least(4 / budget.epsilon_exact))
@@ -151,7 +152,11 @@ class Sparse:
     """Which queries reach the threshold, up to `cutoff` of them: value + nu >= threshold + rho.
 
     allocation "restarts" (the book): rho ~ Lap(sigma) drawn again after every hit, nu ~ Lap(2 sigma), with
-    sigma = 2c/epsilon for delta = 0 and sqrt(32 c ln(1/delta))/epsilon otherwise.
+    sigma the smaller of 2c/epsilon and, for delta > 0, sqrt(32 c ln(1/delta))/epsilon. Each is private by
+    itself: c runs of cost epsilon/c add to epsilon with no delta at all (Theorem 3.14), and the second noise
+    is taken only where Theorem 3.20, computed for it, costs at most epsilon. Which of them is taken follows
+    from c, epsilon and delta, all public, so that the choice costs nothing; since 4 c^2 <= 32 c ln(1/delta)
+    iff c <= 8 ln(1/delta), the book's rule of delta, always the second, draws more noise there than delta = 0.
 
     allocation "optimal", delta = 0 only: one rho ~ Lap(1/eps1) for the whole run, nu ~ Lap(2c/eps2), with
     eps1 : eps2 = 1 : (2c)^(2/3), which makes the variance of nu - rho least. Theorem: this is
@@ -184,7 +189,7 @@ class Sparse:
     Raises
     ------
     InvalidParameterError
-        If a parameter is outside its range, or advanced composition costs more than epsilon.
+        If a parameter is outside its range.
 
     References
     ----------
@@ -219,6 +224,8 @@ class Sparse:
 
     def __attrs_post_init__(self) -> None:
         budget = Budget(self.epsilon, self.delta, allow_large_epsilon=self.allow_large_epsilon)
+        object.__setattr__(self, "epsilon", budget.epsilon)
+        object.__setattr__(self, "delta", budget.delta)
         object.__setattr__(self, "threshold", _checked_threshold(self.threshold))
         cutoff = checked_integer("cutoff", self.cutoff, at_least=1)
         object.__setattr__(self, "cutoff", cutoff)  # a numpy integer could overflow below
@@ -349,19 +356,22 @@ def first_above(
 
 
 def _redrawn_scales(budget: Budget, cutoff: int) -> tuple[Fraction, Fraction]:
-    """sigma and 2 sigma of c AboveThresholds."""
+    """sigma and 2 sigma of c AboveThresholds: the smaller of the two that are private."""
     scale = 2 * cutoff / budget.epsilon_exact
     if budget.delta > 0.0:
         root = math.sqrt(32.0 * cutoff * -math.log(budget.delta)) * (1.0 + 1e-12)  # rounded up
-        scale = Fraction(root) / budget.epsilon_exact
-        cost = advanced_composition(float_up(2 / scale), budget.delta, cutoff)
-        if cost > budget.epsilon:  # Corollary 3.21 holds for small epsilon only
-            raise InvalidParameterError(
-                f"epsilon must be small enough for advanced composition, got epsilon={budget.epsilon}, "
-                f"whose noise costs {cost:.3g}; use delta=0."
-            )
+        other = Fraction(root) / budget.epsilon_exact
+        if other < scale and _composed(other, budget, cutoff) <= budget.epsilon:
+            scale = other
     scale = scale_at_least(scale)
     return scale, scale_at_least(2 * scale)
+
+
+def _composed(scale: Fraction, budget: Budget, cutoff: int) -> float:
+    """What c AboveThresholds cost at delta: Corollary 3.21, which the book's scale is from, is false for large
+    epsilon."""
+    share = 2 / scale
+    return advanced_composition(float_up(share), budget.delta, cutoff) if share <= 700 else math.inf
 
 
 def _kept_scales(budget: Budget, cutoff: int) -> tuple[Fraction, Fraction]:

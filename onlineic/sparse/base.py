@@ -5,6 +5,7 @@ a query on a coarser grid has its gap multiplied up. The number of a hard answer
 """
 
 import abc
+from operator import index
 from typing import final
 
 import attrs
@@ -30,8 +31,10 @@ class SparseState:
         Noise of the current threshold, drawn by the first test that it serves. SECRET: not shown.
     """
 
-    hits: int = 0
-    threshold_noise: int | None = attrs.field(default=None, repr=False)
+    hits: int = attrs.field(default=0, converter=index)
+    threshold_noise: int | None = attrs.field(
+        default=None, repr=False, converter=attrs.converters.optional(index)
+    )
 
 
 @final
@@ -47,8 +50,8 @@ class Hit:
         Noisy gap minus noisy threshold where the mechanism releases it for free (grid units).
     """
 
-    side: int = 0
-    excess: int | None = None
+    side: int = attrs.field(default=0, converter=index)
+    excess: int | None = attrs.field(default=None, converter=attrs.converters.optional(index))
 
 
 class NumericSparse(abc.ABC):
@@ -146,8 +149,16 @@ class NumericSparse(abc.ABC):
         """Return r: every easy answer among `tests` has |f(D) - guess| <= r, but with probability beta."""
 
     @abc.abstractmethod
-    def hard_radius(self, target: Query | Partition, beta: float, answers: int = 1) -> float:
-        """Return r: each value of `answers` hard answers is within r, but with probability beta in all."""
+    def hard_radius(
+        self, target: Query | Partition, beta: float, answers: int = 1, tests: int | None = None
+    ) -> float:
+        """Return r: each value of `answers` hard answers is within r, given that they are hard, but for beta.
+
+        Parameters
+        ----------
+        tests : int, optional
+            Most tests that come before them, where that can lower the radius: a false hit is rare.
+        """
 
     @abc.abstractmethod
     def sum_radius(self, target: Partition, weights: Floats, beta: float) -> float:

@@ -11,7 +11,13 @@ import numpy as np
 from onlineic._typing import Floats, Ints
 from onlineic.accounting import Budget, Charge, Filter
 from onlineic.bounds import discrete_laplace_radius
-from onlineic.errors import InternalError, InvalidParameterError, InvalidQueryError, checked_integer
+from onlineic.errors import (
+    InternalError,
+    InvalidParameterError,
+    InvalidQueryError,
+    checked_integer,
+    checked_ratio,
+)
 from onlineic.noise import Noise, scale_at_least
 from onlineic.queries import Measurement, Partition, Query
 from onlineic.sparse.base import Hit, NumericSparse, SparseState
@@ -30,10 +36,10 @@ class ExponentialSparse(NumericSparse):
     """Hard iff v + nu >= T + rho, first for v = gap, then for v = -gap; rho >= 0 is kept for the whole run.
 
     rho ~ Geo(b1) once, nu ~ Geo(b2) for each test, P(Geo(b) >= j) = e^(-j/b). A hit releases its side and
-    the free gap y = v + nu - T - rho >= 0, from which the answer is made; with `confirm`, and always for a
-    partition, a fresh discrete Laplace answer instead. Theorem: the loss is at most
+    the free gap y = v + nu - T - rho >= 0, from which the number is made; with `number_scale` a fresh
+    discrete Laplace answer instead, a number or a whole partition. Theorem: the loss is at most
 
-        D/b1 for each run + (D + Delta)/b2 for each hit + L1/lambda for each fresh answer,
+        D/b1 for the run + (D + Delta)/b2 for each hit + L1/lambda for each fresh answer,
 
     D = 2^grid_bits, Delta the sensitivity of the query, L1 that of the fresh answer, for any number of
     adaptive tests: pointwise, so charges simply add up to epsilon. Proof: shift rho by D; then every easy
@@ -49,17 +55,12 @@ class ExponentialSparse(NumericSparse):
         T, units 1/(n 2^grid_bits); ties are hits.
     threshold_scale, query_scale : Fraction
         b1 and b2, same units.
-    max_queries : int, >= 1
-        k, planned tests: accuracy statements only, privacy does not depend on it.
     grid_bits : int
         K, the session's grid; 0 if only 0/1 queries are asked.
     number_scale : Fraction, optional
-        lambda of a fresh answer of L1 sensitivity 1 count, counts; a partition's has twice that. None: no
-        share was planned for fresh answers, and partitions are refused.
-    confirm : bool
-        Give every number afresh. A free gap cannot unmask a false hit: nu has no memory.
-    restarts : int
-        Further runs planned for: each start of a run draws a new rho and costs D/b1.
+        lambda of a fresh answer of L1 sensitivity 1 count, counts; a partition's has twice that. None:
+        numbers are made of free gaps, and partitions are refused. A free gap cannot unmask a false hit, whose
+        nu has no memory: its error bound reaches beyond the threshold.
 
     Raises
     ------
@@ -77,32 +78,24 @@ class ExponentialSparse(NumericSparse):
     threshold: int
     threshold_scale: Fraction
     query_scale: Fraction
-    max_queries: int
     grid_bits: int = 0
     number_scale: Fraction | None = None
-    confirm: bool = False
-    restarts: int = 0
     _prices: dict[tuple[int, int], Charge] = attrs.field(init=False, repr=False, eq=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        Budget(self.epsilon, allow_large_epsilon=True)
-        checked_integer("n", self.n, at_least=1)
-        checked_integer("threshold", self.threshold, at_least=1)
-        checked_integer("max_queries", self.max_queries, at_least=1)
-        checked_integer("grid_bits", self.grid_bits, at_least=0)
-        checked_integer("restarts", self.restarts, at_least=0)
+        budget = Budget(self.epsilon, allow_large_epsilon=True)
+        object.__setattr__(self, "epsilon", budget.epsilon)  # Python numbers: those of numpy wrap around
+        for name, least in (("n", 1), ("threshold", 1), ("grid_bits", 0)):
+            object.__setattr__(self, name, checked_integer(name, getattr(self, name), at_least=least))
         if self.n << self.grid_bits > 2**53:
             raise InvalidParameterError(
                 f"n 2^grid_bits must be <= 2^53, got n={self.n}, grid_bits={self.grid_bits}; lower grid_bits."
             )
         for name in ("threshold_scale", "query_scale"):
-            _check_scale(name, getattr(self, name))
+            object.__setattr__(self, name, _checked_scale(name, getattr(self, name)))
         if self.number_scale is not None:
-            _check_scale("number_scale", self.number_scale, 2 << self.grid_bits)
-        elif self.confirm:
-            raise InvalidParameterError(
-                "number_scale must be given with confirm=True, got number_scale=None."
-            )
+            number_scale = _checked_scale("number_scale", self.number_scale, 2 << self.grid_bits)
+            object.__setattr__(self, "number_scale", number_scale)
 
     @classmethod
     def calibrated(
@@ -117,13 +110,11 @@ class ExponentialSparse(NumericSparse):
         threshold: float | None = None,
         beta: float = 0.05,
         false_hits: float | None = None,
-        confirm: bool = False,
-        tables: bool = False,
-        restarts: int = 0,
+        fresh: bool = False,
         answer_share: Fraction = Fraction(1, 3),
         reserved: Fraction = Fraction(0),
     ) -> "ExponentialSparse":
-        """Return the settings that pay for the planned hard answers and restarts.
+        """Return the settings that pay for the planned hard answers.
 
         Parameters
         ----------
@@ -143,10 +134,8 @@ class ExponentialSparse(NumericSparse):
             which k queries with gap 0 cause false_hits c false hits on average.
         false_hits : float, >= 0, optional
             rho, false hits paid for each true one; by default .05, with alpha 0.
-        confirm, tables : bool
-            Plan fresh numbers for all hits, or fresh tables for partitions: they get `answer_share`.
-        restarts : int
-            Further runs paid for.
+        fresh : bool
+            Plan fresh answers, numbers and partitions: they get `answer_share`.
         answer_share : Fraction, in (0, 1)
             Share of epsilon for fresh answers: at 1/3 their 95 % quantile is about a quarter of what a
             test resolves.
@@ -168,8 +157,7 @@ class ExponentialSparse(NumericSparse):
             threshold=threshold,
             beta=beta,
             false_hits=false_hits,
-            restarts=restarts,
-            answer_share=Fraction(answer_share) if confirm or tables else Fraction(0),
+            answer_share=answer_share if fresh else Fraction(0),
             reserved=reserved,
         )
         return cls(
@@ -178,11 +166,8 @@ class ExponentialSparse(NumericSparse):
             threshold=settings.threshold,
             threshold_scale=settings.threshold_scale,
             query_scale=settings.query_scale,
-            max_queries=max_queries,
             grid_bits=grid_bits,
             number_scale=settings.number_scale,
-            confirm=confirm,
-            restarts=restarts,
         )
 
     def account(self) -> Filter:
@@ -213,7 +198,7 @@ class ExponentialSparse(NumericSparse):
                 "answer a constant query without a test."
             )
         test = (most + (target.sensitivity << self.grid_bits - target.grid_bits)) / self.query_scale
-        if not self.confirm:
+        if self.number_scale is None:
             return Charge(test, "exponential test with its free gap")
         return Charge(
             test + target.sensitivity / self._fresh_scale(target), "exponential test and Laplace number"
@@ -225,6 +210,7 @@ class ExponentialSparse(NumericSparse):
     def step(
         self, state: SparseState, gap: int, sensitivity: int, noise: Noise
     ) -> tuple[SparseState, Hit | None]:
+        gap = int(gap)  # of a narrow unsigned integer, -gap would be a large gap
         state, index, excess = self._first(state, (gap, -gap), sensitivity, noise)
         if excess is None:
             return state, None
@@ -235,6 +221,7 @@ class ExponentialSparse(NumericSparse):
     ) -> tuple[SparseState, int, Hit | None]:
         if len(gaps) == 0:
             return state, 0, None
+        gaps = np.asarray(gaps, np.int64)
         values = np.stack([gaps, -gaps], axis=1).ravel()
         state, index, excess = self._first(state, values, int(sensitivities.max()), noise)
         if excess is None:
@@ -251,7 +238,7 @@ class ExponentialSparse(NumericSparse):
         self, hit: Hit, target: Query | Partition, guess: int, counts: int | Ints, noise: Noise
     ) -> Measurement:
         records = self.n << target.grid_bits
-        if self.confirm or isinstance(target, Partition):
+        if self.number_scale is not None or isinstance(target, Partition):
             scale = self._fresh_scale(target)
             exact = np.atleast_1d(np.asarray(counts, dtype=np.int64))
             noisy = exact + noise.discrete_laplace(scale, len(exact))
@@ -265,29 +252,36 @@ class ExponentialSparse(NumericSparse):
         return Measurement(target, values, deviation / unit)
 
     def easy_radius(self, beta: float, tests: int = 1) -> float:
-        """Return (T + b1 ln(1/beta')) / (n 2^K), 1/beta' = min(tests P(rho >= nu)/beta, runs/beta).
+        """Return (T + b1 ln(1/beta')) / (n 2^K), 1/beta' = min(tests P(rho >= nu), 1)/beta.
 
         An easy answer with gap beyond T + x needs rho - nu > x, and rho > x for all answers of a run.
         """
         beta, tests = checked_tail(beta, tests)
-        odds = min(_weight(self.threshold_scale, self.query_scale) * tests, 1.0 + self.restarts) / beta
+        odds = min(_weight(self.threshold_scale, self.query_scale) * tests, 1.0) / beta
         radius = self.threshold + float(self.threshold_scale) * max(0.0, math.log(odds))
         return radius * (1.0 + 1e-12) / (self.n << self.grid_bits)
 
-    def hard_radius(self, target: Query | Partition, beta: float, answers: int = 1) -> float:
-        """Return r: P(hard and error > r) <= beta for one query; for several, over `max_queries` queries.
+    def hard_radius(
+        self, target: Query | Partition, beta: float, answers: int = 1, tests: int | None = None
+    ) -> float:
+        """Return r: each value of `answers` hard answers is within r, given that they are hard, but for beta.
 
-        A fresh answer has the discrete Laplace tail, whether hard or not. The error of a free gap is
-        nu - rho less its mean, not conditional on being hard.
+        A fresh answer has the discrete Laplace tail, whether hard or not. The error of a free gap is nu - rho
+        less its mean, and hits choose the large nu: given a hit of whichever side, nu - rho > T + x has
+        probability at most 2 e^(-x/b2), because the excess over the threshold has no memory. The lower tail
+        is rho's, one for the whole run. Where at most `tests` came before, a union over them can be less.
         """
         beta, answers = checked_tail(beta, answers)
-        if self.confirm or isinstance(target, Partition):
+        if self.number_scale is not None or isinstance(target, Partition):
             values = target.blocks if isinstance(target, Partition) else 1
             radius = discrete_laplace_radius(float(self._fresh_scale(target)), beta / (answers * values))
             return radius / (self.n << target.grid_bits)
-        tests = 1 if answers == 1 else self.max_queries
-        over, under = self._number_tails(beta / 2.0, beta / 2.0, tests)
-        return max(over, under) * (1.0 + 1e-12) / (self.n << self.grid_bits)
+        over = self.threshold + float(self.query_scale) * math.log(4.0 * answers / beta)
+        if tests is not None and answers > 1:
+            over = min(over, self._upper(tests, beta / 2.0))
+        under = float(self.threshold_scale) * math.log(2.0 / beta)
+        error = max(over - self._centre(), under + self._centre())
+        return error * (1.0 + 1e-12) / (self.n << self.grid_bits)
 
     def sum_radius(self, target: Partition, weights: Floats, beta: float) -> float:
         return laplace_sum_radius(self._fresh_scale(target), weights, beta) / self.n
@@ -302,23 +296,19 @@ class ExponentialSparse(NumericSparse):
         beta, tests = checked_tail(beta, max_queries)
         cutoff = checked_integer("hard_answers", hard_answers, at_least=1)
         unit = self.n << self.grid_bits
-        shared = 0.9 * beta if self.confirm else beta
-        b1, b2 = float(self.threshold_scale), float(self.query_scale)
-        hit = b2 * math.log(
-            max(1.0, 2.0 * tests * _weight(self.query_scale, self.threshold_scale) / (0.95 * shared))
-        )
-        miss = b1 * math.log((1.0 + self.restarts) / (0.05 * shared))
-        over, under = hit - self._centre(), miss + self._centre()
-        number = (max(over, under) + 1.0) / unit
-        if self.confirm:
+        shared = beta if self.number_scale is None else 0.9 * beta
+        hit = self._upper(tests, 0.95 * shared)
+        miss = float(self.threshold_scale) * math.log(1.0 / (0.05 * shared))
+        number = (max(hit - self._centre(), miss + self._centre()) + 1.0) / unit
+        if self.number_scale is not None:
             radius = discrete_laplace_radius(float(self._number_scale(1)), 0.1 * beta / cutoff)
             number = (radius + 1.0) / self.n
         return (hit + 1.0) / unit, (miss + 1.0) / unit, number
 
     def affordable(self, target: Query | Partition) -> int:
-        """Return how many such hard answers one run pays for, all planned restarts set aside."""
-        opening = (1 + self.restarts) * Fraction(1 << self.grid_bits) / self.threshold_scale
-        return int((Fraction(self.epsilon) - opening) // self.price(target).amount)
+        """Return how many such hard answers the run pays for."""
+        left = Fraction(self.epsilon) - Fraction(1 << self.grid_bits) / self.threshold_scale
+        return int(left // self.price(target).amount)
 
     def loss_bound(self, account: Filter, delta: float = 0.0) -> float:
         """Return what is spent, rounded up: the realised loss is never above it, for any delta."""
@@ -353,7 +343,7 @@ class ExponentialSparse(NumericSparse):
         if self.number_scale is None:
             raise InvalidQueryError(
                 "target must be a query, because no share was planned for fresh answers, got a partition; "
-                "calibrate with tables=True."
+                "calibrate with fresh=True."
             )
         return scale_at_least(self.number_scale * units)
 
@@ -365,22 +355,20 @@ class ExponentialSparse(NumericSparse):
         """E nu - E rho, E Geo(b) = 1/(e^(1/b) - 1)."""
         return 1.0 / math.expm1(1.0 / self.query_scale) - 1.0 / math.expm1(1.0 / self.threshold_scale)
 
-    def _number_tails(self, over: float, under: float, tests: int) -> tuple[float, float]:
-        """Radii of nu - rho about its mean, upwards and downwards, over both sides of `tests` queries."""
-        up = float(self.query_scale) * math.log(
-            max(1.0, 2 * tests * _weight(self.query_scale, self.threshold_scale) / over)
-        )
-        odds = min(2 * tests * _weight(self.threshold_scale, self.query_scale), 1.0 + self.restarts) / under
-        down = float(self.threshold_scale) * math.log(max(1.0, odds))
-        return up - self._centre(), down + self._centre()
+    def _upper(self, tests: int, beta: float) -> float:
+        """Return x: over both sides of `tests` queries no nu - rho exceeds x, but with probability beta."""
+        weight = _weight(self.query_scale, self.threshold_scale)
+        return float(self.query_scale) * math.log(max(1.0, 2.0 * tests * weight / beta))
 
 
-def _check_scale(name: str, scale: object, factor: int = 1) -> None:
-    if not isinstance(scale, Fraction) or not 0 < scale * factor < 2**48:
+def _checked_scale(name: str, scale: object, factor: int = 1) -> Fraction:
+    exact = checked_ratio(name, scale) if isinstance(scale, Fraction) else Fraction(0)
+    if not 0 < exact * factor < 2**48:
         raise InvalidParameterError(
             f"{name} must be a Fraction in (0, 2^48) grid units, got a {type(scale).__name__}; "
             "round it up with scale_at_least, or lower grid_bits."
         )
+    return exact
 
 
 def _weight(own: Fraction, other: Fraction) -> float:

@@ -7,7 +7,7 @@ from typing import final
 import attrs
 
 from onlineic.accounting import Budget
-from onlineic.errors import InvalidParameterError, checked_integer, checked_real
+from onlineic.errors import InvalidParameterError, checked_integer, checked_ratio, checked_real
 from onlineic.noise import scale_at_least
 from onlineic.sparse.scales import EXPONENTIAL_FALSE_HITS, exponential_scales, hits_paid
 
@@ -46,7 +46,6 @@ def calibrate(
     threshold: float | None,
     beta: float,
     false_hits: float | None,
-    restarts: int,
     answer_share: Fraction,
     reserved: Fraction,
 ) -> ExponentialSettings:
@@ -55,8 +54,8 @@ def calibrate(
     n = checked_integer("n", n, at_least=1)
     tests = checked_integer("max_queries", max_queries, at_least=1)
     beta = checked_real("beta", beta, above=0.0, below=1.0)
-    checked_real("reserved", reserved, at_least=0.0, below=1.0)
-    checked_real("answer_share", answer_share, at_least=0.0, below=1.0)
+    reserved = checked_ratio("reserved", reserved, at_least=0.0, below=1.0)
+    answer_share = checked_ratio("answer_share", answer_share, at_least=0.0, below=1.0)
     if alpha is not None and threshold is not None:
         raise InvalidParameterError(
             f"at most one of alpha and threshold must be given, got alpha={alpha}, threshold={threshold}."
@@ -67,12 +66,12 @@ def calibrate(
     if alpha is None and threshold is None and false_hits == 0.0:
         raise InvalidParameterError("false_hits must be > 0 without alpha or threshold, got false_hits=0.")
     count = hits_paid(cutoff, false_hits)
-    epsilon = Fraction(budget.epsilon) * (1 - Fraction(reserved))
+    epsilon = Fraction(budget.epsilon) * (1 - reserved)
     left = epsilon * (1 - answer_share)
     unit = 1 << checked_integer("grid_bits", grid_bits, at_least=0)
     # exact from here on: the hits take what the thresholds, rounded up, leave
-    threshold_scale = scale_at_least(Fraction(exponential_scales(count, float(left), restarts)[0]) * unit)
-    query_scale = scale_at_least(2 * count * unit / (left - (1 + restarts) * unit / threshold_scale))
+    threshold_scale = scale_at_least(Fraction(exponential_scales(count, float(left))[0]) * unit)
+    query_scale = scale_at_least(2 * count * unit / (left - unit / threshold_scale))
     b1, b2 = float(threshold_scale), float(query_scale)
     if alpha is not None:
         margin = b2 * math.log(2.0 * tests * b2 / ((b1 + b2) * 0.95 * beta))

@@ -11,7 +11,13 @@ import numpy as np
 from onlineic._gumbel import SCALE_LIMIT, fires_exactly, fires_one, screen
 from onlineic._typing import Floats, Ints
 from onlineic.accounting import Budget, Charge, Filter, gumbel_charge, loss_bound, renyi_capacity
-from onlineic.errors import InternalError, InvalidParameterError, InvalidQueryError, checked_integer
+from onlineic.errors import (
+    InternalError,
+    InvalidParameterError,
+    InvalidQueryError,
+    checked_integer,
+    checked_ratio,
+)
 from onlineic.noise import Noise
 from onlineic.queries import Measurement, Partition, Query
 from onlineic.sparse.base import Hit, NumericSparse, SparseState
@@ -83,13 +89,15 @@ class GumbelSparse(NumericSparse):
     _prices: dict[tuple[int, int], Charge] = attrs.field(init=False, repr=False, eq=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        Budget(self.epsilon, self.delta, allow_large_epsilon=True)
+        budget = Budget(self.epsilon, self.delta, allow_large_epsilon=True)
+        object.__setattr__(self, "epsilon", budget.epsilon)  # Python numbers: those of numpy wrap around
+        object.__setattr__(self, "delta", budget.delta)
         if self.delta == 0.0:
             raise InvalidParameterError(
                 "delta must be in (0, 1) for GumbelSparse, got delta=0; use ExponentialSparse."
             )
-        checked_integer("n", self.n, at_least=1)
-        checked_integer("grid_bits", self.grid_bits, at_least=0)
+        object.__setattr__(self, "n", checked_integer("n", self.n, at_least=1))
+        object.__setattr__(self, "grid_bits", checked_integer("grid_bits", self.grid_bits, at_least=0))
         if self.n << self.grid_bits > 2**53:
             raise InvalidParameterError(
                 f"n 2^grid_bits must be <= 2^53, got n={self.n}, grid_bits={self.grid_bits}; lower grid_bits."
@@ -98,13 +106,17 @@ class GumbelSparse(NumericSparse):
             value = getattr(self, name)
             if not isinstance(value, Fraction) or value <= 0:
                 raise InvalidParameterError(f"{name} must be a Fraction > 0, got a {type(value).__name__}.")
+            object.__setattr__(self, name, checked_ratio(name, value))
         if max(self.scale.numerator, self.scale.denominator) >= SCALE_LIMIT:
             raise InvalidParameterError(
                 "scale must have numerator and denominator below 2^46, got one beyond; "
                 "round it up with scale_at_least or lower grid_bits."
             )
         most = math.floor(STEEPEST * self.scale)
-        checked_integer("threshold", self.threshold, at_least=1, at_most=most, remedy="raise the scale")
+        level = checked_integer(
+            "threshold", self.threshold, at_least=1, at_most=most, remedy="raise the scale"
+        )
+        object.__setattr__(self, "threshold", level)
         if self.sigma(self.grid_bits) > SIGMA_LIMIT:
             raise InvalidParameterError(
                 f"ratio * scale must be <= 2^26, got {float(self.ratio * self.scale):.4g}; lower grid_bits."
@@ -190,10 +202,11 @@ class GumbelSparse(NumericSparse):
 
     def sigma(self, grid_bits: int) -> int:
         """Scale of the fresh answer in units 1/(n 2^grid_bits), rounded up."""
-        return sigma_at_least(self.ratio * self.scale, self.grid_bits, grid_bits)
+        bits = checked_integer("grid_bits", grid_bits, at_least=0)
+        return sigma_at_least(self.ratio * self.scale, self.grid_bits, bits)
 
     def account(self) -> Filter:
-        return Filter(Fraction(self.capacity), f"ticks of 2^-40 at Renyi order {self.order}")
+        return Filter(Fraction(self.capacity), "ticks", self.order)
 
     def opening(self) -> Charge | None:
         return None
@@ -211,7 +224,7 @@ class GumbelSparse(NumericSparse):
         if isinstance(target, Partition):
             # the test, of a 0/1 query or of the largest block gap, moves by one count
             ticks = self._ticks(1 << self.grid_bits, target.grid_bits, 2 << 2 * target.grid_bits)
-            return Charge(Fraction(ticks), "Gumbel test and Gaussian partition")
+            return Charge(Fraction(ticks), "Gumbel test and Gaussian partition", "ticks", self.order)
         if target.grid_bits > self.grid_bits or target.sensitivity < 1:
             raise InvalidQueryError(
                 f"query must have grid_bits <= {self.grid_bits} and sensitivity >= 1, got "
@@ -220,7 +233,7 @@ class GumbelSparse(NumericSparse):
             )
         tested = target.sensitivity << self.grid_bits - target.grid_bits
         ticks = self._ticks(tested, target.grid_bits, target.sensitivity**2)
-        return Charge(Fraction(ticks), "Gumbel test and Gaussian number")
+        return Charge(Fraction(ticks), "Gumbel test and Gaussian number", "ticks", self.order)
 
     def init(self) -> SparseState:
         return SparseState()
@@ -230,7 +243,7 @@ class GumbelSparse(NumericSparse):
     ) -> tuple[SparseState, Hit | None]:
         self._check_sensitivity(sensitivity, sensitivity)
         word = int(noise.words(1)[0])
-        if not fires_one(word, abs(gap) - self.threshold, self.scale, _more(noise)):
+        if not fires_one(word, abs(int(gap)) - self.threshold, self.scale, _more(noise)):
             return state, None
         return _hit(state)
 
@@ -240,7 +253,7 @@ class GumbelSparse(NumericSparse):
         if len(gaps) == 0:
             return state, 0, None
         self._check_sensitivity(int(sensitivities.min()), int(sensitivities.max()))
-        excesses = np.abs(gaps) - self.threshold
+        excesses = np.abs(np.asarray(gaps, np.int64)) - self.threshold
         start = 0
         while start < len(excesses):
             words = noise.words(len(excesses) - start)
@@ -279,7 +292,9 @@ class GumbelSparse(NumericSparse):
         radius = self.threshold + float(self.scale) * math.log(math.log(tests / beta))
         return max(0.0, radius) * (1.0 + 1e-12) / (self.n << self.grid_bits)
 
-    def hard_radius(self, target: Query | Partition, beta: float, answers: int = 1) -> float:
+    def hard_radius(
+        self, target: Query | Partition, beta: float, answers: int = 1, tests: int | None = None
+    ) -> float:
         """Return sigma z / (n 2^k), rounded up: P(|N_Z| > m) <= P(|N| >= m) for integers m."""
         beta, answers = checked_tail(beta, answers)
         values = target.blocks if isinstance(target, Partition) else 1
@@ -290,6 +305,7 @@ class GumbelSparse(NumericSparse):
     def sum_radius(self, target: Partition, weights: Floats, beta: float) -> float:
         """Return sigma |w| sqrt(2 ln(2/beta)) / n: a discrete Gaussian is sub-Gaussian with its own scale."""
         beta, _ = checked_tail(beta, 1)
+        weights = np.asarray(weights, np.float64)
         norm = math.sqrt(float(weights @ weights))
         return self.sigma(target.grid_bits) * norm * math.sqrt(2.0 * math.log(2.0 / beta)) / self.n
 

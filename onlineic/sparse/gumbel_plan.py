@@ -8,7 +8,13 @@ import attrs
 
 from onlineic._gumbel import SCALE_LIMIT
 from onlineic.accounting import Budget, gumbel_charge, renyi_capacity
-from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError, checked_integer, checked_real
+from onlineic.errors import (
+    InfeasibleAccuracyError,
+    InvalidParameterError,
+    checked_integer,
+    checked_ratio,
+    checked_real,
+)
 from onlineic.noise import scale_at_least
 from onlineic.sparse.scales import (
     GUMBEL_FALSE_HITS,
@@ -74,8 +80,8 @@ def calibrate(
     cutoff = checked_integer("hard_answers", hard_answers, at_least=1)
     tests = checked_integer("max_queries", max_queries, at_least=1)
     beta = checked_real("beta", beta, above=0.0, below=1.0)
-    share = checked_real("reserved", reserved, at_least=0.0, below=1.0)
-    checked_real("ratio", ratio, above=0.0)
+    reserved = checked_ratio("reserved", reserved, at_least=0.0, below=1.0)
+    ratio, share = checked_ratio("ratio", ratio, above=0.0), float(reserved)
     if budget.delta == 0.0:
         raise InvalidParameterError(
             "delta must be in (0, 1) for GumbelSparse, got delta=0; use ExponentialSparse."
@@ -103,13 +109,17 @@ def calibrate(
     least = scale_at_order(
         float(order), count, budget.epsilon, budget.delta, squared / float(ratio) ** 2, share
     )
+    if alpha is not None:
+        alpha = checked_real("alpha", alpha, above=0.0, below=1.0)
+    if threshold is not None:
+        threshold = checked_real("threshold", threshold, above=0.0, below=1.0)
     wide = _least_for_threshold(n, tests, beta, alpha, threshold)
     if wide > least:  # tests become cheaper than planned: the answers take what is left
         least = wide
         finest = ratio_at_scale(float(order), least, count, budget.epsilon, budget.delta, squared, share)
         ratio = min(ratio, Fraction(math.ceil(finest * 2**20), 2**20))
     bits = _grid_bits(n, least, float(ratio), checked_integer("grid_bits", grid_bits, at_least=0))
-    payable = (1 - Fraction(reserved)) * renyi_capacity(order, budget.epsilon, budget.delta)
+    payable = (1 - reserved) * renyi_capacity(order, budget.epsilon, budget.delta)
     scale, step = scale_at_least(Fraction(least) * (1 << bits)), 1
     while not _payable(order, scale, bits, ratio, partition, payable / count):
         scale = scale_at_least(scale + (Fraction(step, 2**16) if scale < 2**16 else step))
@@ -135,7 +145,6 @@ def _least_for_threshold(
 ) -> float:
     """Least b, counts, at which the threshold asked for is at most 26 b."""
     if alpha is not None:
-        alpha = checked_real("alpha", alpha, above=0.0, below=1.0)
         room = STEEPEST - math.log(tests / (0.8 * beta))
         if room < 1.0:
             raise InvalidParameterError(
@@ -143,7 +152,7 @@ def _least_for_threshold(
             )
         return (alpha * n + 4.0) / room
     if threshold is not None:
-        return (checked_real("threshold", threshold, above=0.0, below=1.0) * n + 1.0) / STEEPEST
+        return (threshold * n + 1.0) / STEEPEST
     return 2.0 / STEEPEST
 
 

@@ -32,7 +32,7 @@ from onlineic.noise import Noise, scale_at_least
 from onlineic.queries import Measurement, Partition, Query
 from onlineic.sparse.above_threshold import first_above
 from onlineic.sparse.base import Hit, NumericSparse, SparseState
-from onlineic.sparse.scales import laplace_sum_radius
+from onlineic.sparse.scales import checked_tail, laplace_sum_radius
 
 __all__ = ["LaplaceSparse"]
 
@@ -86,20 +86,20 @@ class LaplaceSparse(NumericSparse):
     _price: Charge = attrs.field(init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
-        Budget(self.epsilon, self.delta, allow_large_epsilon=True)  # a session checks its own
-        checked_integer("n", self.n, at_least=1)
-        checked_integer("threshold", self.threshold, at_least=1)
-        cutoff = checked_integer("cutoff", self.cutoff, at_least=1)
-        grid_bits = checked_integer("grid_bits", self.grid_bits, at_least=0)
-        object.__setattr__(self, "cutoff", cutoff)  # numpy integers would overflow
-        object.__setattr__(self, "grid_bits", grid_bits)
+        budget = Budget(self.epsilon, self.delta, allow_large_epsilon=True)  # a session checks its own
+        object.__setattr__(self, "epsilon", budget.epsilon)  # Python numbers: those of numpy wrap around
+        object.__setattr__(self, "delta", budget.delta)
+        for name, least in (("n", 1), ("threshold", 1), ("cutoff", 1), ("grid_bits", 0)):
+            object.__setattr__(self, name, checked_integer(name, getattr(self, name), at_least=least))
         counts = numeric_sparse_scales(self.cutoff, self.epsilon, self.delta, self.branch)
         unit = 1 << self.grid_bits
         object.__setattr__(self, "threshold_scale", scale_at_least(counts.threshold * unit))
         object.__setattr__(self, "query_scale", scale_at_least(counts.query * unit))
         object.__setattr__(self, "number_scale", counts.number)
         share = Fraction(self.epsilon) / self.cutoff
-        object.__setattr__(self, "_price", Charge(share, "one epoch of AboveThreshold and its number"))
+        object.__setattr__(
+            self, "_price", Charge(share, "one epoch of AboveThreshold and its number", "shares")
+        )
 
     @classmethod
     def calibrated(
@@ -136,6 +136,10 @@ class LaplaceSparse(NumericSparse):
         InfeasibleAccuracyError
             If the noise would leave the sampler's range.
         """
+        n = checked_integer("n", n, at_least=1)
+        hard_answers = checked_integer("hard_answers", hard_answers, at_least=1)
+        grid_bits = checked_integer("grid_bits", grid_bits, at_least=0)
+        beta, max_queries = checked_tail(beta, max_queries)
         branch = numeric_sparse_branch(hard_answers, budget.delta)
         try:
             scales = numeric_sparse_scales(hard_answers, budget.epsilon, budget.delta, branch)
@@ -172,7 +176,7 @@ class LaplaceSparse(NumericSparse):
         )
 
     def account(self) -> Filter:
-        return Filter(Fraction(self.epsilon), "epsilon (nominal, shared equally by the hard answers)")
+        return Filter(Fraction(self.epsilon), "shares")  # of epsilon, one of c equal ones a hard answer
 
     def opening(self) -> Charge | None:
         return None
@@ -201,6 +205,7 @@ class LaplaceSparse(NumericSparse):
             raise SessionExhaustedError(f"LaplaceSparse must not be asked after its {self.cutoff} hits.")
         if sensitivity > 1 << self.grid_bits:
             raise InternalError("the sensitivity of a query must be at most 2^grid_bits.")
+        gaps = list(map(int, gaps))  # of a narrow integer, -gap could be a large gap
         # the book's pair f(x) - f(D), f(D) - f(x), in this order; the second only if the first is below
         values = [sign * gap for gap in gaps for sign in (1, -1)] if self.pair else [abs(gap) for gap in gaps]
         state, index = first_above(
@@ -237,10 +242,14 @@ class LaplaceSparse(NumericSparse):
         return scale_at_least(self.number_scale * sensitivity)
 
     def easy_radius(self, beta: float, tests: int = 1) -> float:
+        beta, tests = checked_tail(beta, tests)
         margin = sparse_margin(self.cutoff, tests * (1 + self.pair), float(self.threshold_scale), beta)
         return (self.threshold + margin + 1) / (self.n << self.grid_bits)
 
-    def hard_radius(self, target: Query | Partition, beta: float, answers: int = 1) -> float:
+    def hard_radius(
+        self, target: Query | Partition, beta: float, answers: int = 1, tests: int | None = None
+    ) -> float:
+        beta, answers = checked_tail(beta, answers)
         values = target.blocks if isinstance(target, Partition) else 1
         radius = discrete_laplace_radius(float(self._number_scale(target)), beta / (answers * values))
         return radius / (self.n << target.grid_bits)
@@ -254,6 +263,8 @@ class LaplaceSparse(NumericSparse):
         No hit has a gap below T - a_hit, no easy answer one above T + a_miss, no number of a query errs by
         more than a_num. Shares of beta: .9 for both tests (one event), .1.
         """
+        beta, max_queries = checked_tail(beta, max_queries)
+        hard_answers = checked_integer("hard_answers", hard_answers, at_least=1)
         unit = self.n << self.grid_bits
         tests = max_queries * (1 + self.pair)
         margin = sparse_margin(self.cutoff, tests, float(self.threshold_scale), 0.9 * beta)

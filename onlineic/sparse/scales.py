@@ -177,6 +177,7 @@ def gumbel_margins(
     n, (beta, tests) = checked_integer("n", n, at_least=1), checked_tail(beta, max_queries)
 
     def margins(cutoff: int) -> tuple[float, float, float]:
+        cutoff = checked_integer("cutoff", cutoff, at_least=1)
         scale = gumbel_scale(cutoff, epsilon, delta, ratio=ratio).scale / n
         return (
             scale * math.log(tests / (0.8 * beta)),
@@ -187,8 +188,8 @@ def gumbel_margins(
     return margins
 
 
-def exponential_scales(count: int, epsilon: float, restarts: int = 0) -> tuple[float, float]:
-    """Return (b1, b2), counts: threshold and test scale with (1 + restarts)/b1 + 2 count/b2 = epsilon.
+def exponential_scales(count: int, epsilon: float) -> tuple[float, float]:
+    """Return (b1, b2), counts: threshold and test scale with 1/b1 + 2 count/b2 = epsilon.
 
     Split 1 : (2 count)^(2/3) between one threshold and all hits: within 2 % of the best.
 
@@ -197,8 +198,6 @@ def exponential_scales(count: int, epsilon: float, restarts: int = 0) -> tuple[f
     count : int, >= 1
         c', hard answers that must be payable.
     epsilon : float, > 0
-    restarts : int, >= 0
-        Further threshold draws planned for.
 
     Raises
     ------
@@ -207,9 +206,8 @@ def exponential_scales(count: int, epsilon: float, restarts: int = 0) -> tuple[f
     """
     count = checked_integer("count", count, at_least=1)
     epsilon = checked_real("epsilon", epsilon, above=0.0)
-    draws = 1 + checked_integer("restarts", restarts, at_least=0)
     weight = (2.0 * count) ** (2.0 / 3.0)
-    threshold_part = epsilon / (draws + weight)
+    threshold_part = epsilon / (1.0 + weight)
     return 1.0 / threshold_part, 2.0 * count / (threshold_part * weight)
 
 
@@ -232,7 +230,7 @@ def exponential_margins(*, n: int, max_queries: int, epsilon: float, beta: float
     n, (beta, tests) = checked_integer("n", n, at_least=1), checked_tail(beta, max_queries)
 
     def margins(cutoff: int) -> tuple[float, float, float]:
-        b1, b2 = exponential_scales(cutoff, epsilon)
+        b1, b2 = exponential_scales(checked_integer("cutoff", cutoff, at_least=1), epsilon)
         hit = b2 * math.log(2.0 * tests * b2 / ((b1 + b2) * 0.95 * beta))
         miss = b1 * math.log(1.0 / (0.05 * beta))
         centre = b2 - b1
@@ -251,13 +249,14 @@ def gumbel_resolution(hard_answers: int, max_queries: int, epsilon: float, delta
     InvalidParameterError
         If a parameter is outside its range.
     """
-    count = hits_paid(checked_integer("hard_answers", hard_answers, at_least=1), GUMBEL_FALSE_HITS)
+    hard_answers = checked_integer("hard_answers", hard_answers, at_least=1)
+    count = hits_paid(hard_answers, GUMBEL_FALSE_HITS)
     tests = checked_integer("max_queries", max_queries, at_least=1)
     scale = gumbel_scale(count, epsilon, delta).scale
     return scale * (math.log(tests / (GUMBEL_FALSE_HITS * hard_answers)) + math.log(math.log(20.0)))
 
 
-def exponential_resolution(hard_answers: int, max_queries: int, epsilon: float, restarts: int = 0) -> float:
+def exponential_resolution(hard_answers: int, max_queries: int, epsilon: float) -> float:
     """Return the same G of `ExponentialSparse`, counts.
 
     G = T + b1 ln(b1/((b1 + b2) .05)) with T = b2 ln(2 k b2/((b1 + b2) .05 c)), calibrated for
@@ -268,9 +267,10 @@ def exponential_resolution(hard_answers: int, max_queries: int, epsilon: float, 
     InvalidParameterError
         If a parameter is outside its range.
     """
-    count = hits_paid(checked_integer("hard_answers", hard_answers, at_least=1), EXPONENTIAL_FALSE_HITS)
+    hard_answers = checked_integer("hard_answers", hard_answers, at_least=1)
+    count = hits_paid(hard_answers, EXPONENTIAL_FALSE_HITS)
     tests = checked_integer("max_queries", max_queries, at_least=1)
-    b1, b2 = exponential_scales(count, epsilon, restarts)
+    b1, b2 = exponential_scales(count, epsilon)
     threshold = b2 * math.log(2.0 * tests * b2 / ((b1 + b2) * EXPONENTIAL_FALSE_HITS * hard_answers))
     missed = b1 / ((b1 + b2) * 0.05)  # P(rho - nu > x) = (b1/(b1 + b2)) e^(-x/b1)
     return threshold + (b1 * math.log(missed) if missed >= 1.0 else b2 * math.log(0.95 * (b1 + b2) / b2))
@@ -283,6 +283,7 @@ def laplace_sum_radius(scale: Fraction, weights: Floats, beta: float) -> float:
     q = e^(-1/scale), at the best of some t: every t gives a valid bound.
     """
     beta = checked_real("beta", beta, above=0.0, below=1.0)
+    weights = np.asarray(weights, np.float64)
     largest = float(np.abs(weights).max(initial=0.0))
     if largest == 0.0:
         return 0.0

@@ -103,9 +103,9 @@ class MaximumEntropy(UpdateRule[FittedHistogram]):
     misfit: float = 0.0
 
     def __attrs_post_init__(self) -> None:
-        checked_integer("evaluations", self.evaluations, at_least=1)
-        checked_real("kl_weight", self.kl_weight, at_least=0.0)
-        checked_real("misfit", self.misfit, at_least=0.0, below=1.0)
+        object.__setattr__(self, "evaluations", checked_integer("evaluations", self.evaluations, at_least=1))
+        object.__setattr__(self, "kl_weight", checked_real("kl_weight", self.kl_weight, at_least=0.0))
+        object.__setattr__(self, "misfit", checked_real("misfit", self.misfit, at_least=0.0, below=1.0))
 
     def init(self, domain: Domain, prior: Hypothesis | None = None) -> FittedHistogram:
         if prior is None:

@@ -51,7 +51,7 @@ class MeasuredWeights(UpdateRule[Histogram]):
     def __attrs_post_init__(self) -> None:
         if self.variant not in ("tight", "book"):
             raise InvalidParameterError(f"variant must be 'tight' or 'book', got variant={self.variant!r}.")
-        checked_integer("replays", self.replays, at_least=1)
+        object.__setattr__(self, "replays", checked_integer("replays", self.replays, at_least=1))
 
     def init(self, domain: Domain, prior: Hypothesis | None = None) -> Histogram:
         if prior is None:

@@ -59,7 +59,7 @@ class Median(UpdateRule[VersionSpace]):
             )
         for name in ("size", "max_queries", "n"):
             if getattr(self, name) is not None:
-                checked_integer(name, getattr(self, name), at_least=1)
+                object.__setattr__(self, name, checked_integer(name, getattr(self, name), at_least=1))
 
     def for_stream(self, max_queries: int, n: int) -> "Median":
         """Return the rule for a stream of this length and n; its own would make T(alpha) false here."""
@@ -136,13 +136,17 @@ class Median(UpdateRule[VersionSpace]):
 
 
 def _dimension_size(domain: Domain, alpha: float) -> int:
-    return math.ceil(domain.size / (4.0 * checked_real("alpha", alpha, above=0.0)))
+    return math.ceil(domain.size / (4.0 * _alpha(alpha)))
 
 
 def _sampling_size(max_queries: int, alpha: float) -> int:
-    return math.floor(math.log(2.0 * max_queries) / (2.0 * alpha**2)) + 1
+    return math.floor(math.log(2.0 * max_queries) / (2.0 * _alpha(alpha) ** 2)) + 1
 
 
 def _book_size(max_queries: int, alpha: float) -> int:
     """Return ln Q / alpha^2; one query needs the net of two (ln 1 = 0 records are no net)."""
-    return math.ceil(math.log(max(2, max_queries)) / alpha**2)
+    return math.ceil(math.log(max(2, max_queries)) / _alpha(alpha) ** 2)
+
+
+def _alpha(alpha: float) -> float:
+    return checked_real("alpha", alpha, above=0.0)

@@ -49,7 +49,8 @@ class MultiplicativeWeights(UpdateRule[Histogram]):
         if self.variant not in ("tight", "book"):
             raise InvalidParameterError(f"variant must be 'tight' or 'book', got variant={self.variant!r}.")
         if self.rate is not None:
-            checked_real("rate", self.rate, above=0.0, at_most=MAX_RATE)
+            rate = checked_real("rate", self.rate, above=0.0, at_most=MAX_RATE)
+            object.__setattr__(self, "rate", rate)
 
     def init(self, domain: Domain, prior: Hypothesis | None = None) -> Histogram:
         if prior is None:
@@ -62,7 +63,7 @@ class MultiplicativeWeights(UpdateRule[Histogram]):
 
     def update(self, hypothesis: Histogram, measurements: tuple[Measurement, ...], alpha: float) -> Histogram:
         query, value, guess = measurements[-1].against(hypothesis)
-        step = self.rate or (4.0 * alpha if self.variant == "tight" else alpha / 2.0)
+        step = self.rate or float(alpha) * (4.0 if self.variant == "tight" else 0.5)
         return hypothesis.tilted(query, step if value >= guess else -step)
 
     def update_bound(self, domain: Domain, alpha: float) -> int | None:

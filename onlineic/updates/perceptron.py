@@ -46,7 +46,7 @@ class Perceptron(UpdateRule[SignedHistogram]):
     def __attrs_post_init__(self) -> None:
         if self.variant not in ("centred", "book"):
             raise InvalidParameterError(f"variant must be 'centred' or 'book', got variant={self.variant!r}.")
-        checked_real("p2", self.p2, above=0.0, at_most=1.0)
+        object.__setattr__(self, "p2", checked_real("p2", self.p2, above=0.0, at_most=1.0))
 
     def init(self, domain: Domain, prior: Hypothesis | None = None) -> SignedHistogram:
         if isinstance(prior, Histogram) and prior.domain == domain:
@@ -62,7 +62,7 @@ class Perceptron(UpdateRule[SignedHistogram]):
         self, hypothesis: SignedHistogram, measurements: tuple[Measurement, ...], alpha: float
     ) -> SignedHistogram:
         query, value, guess = measurements[-1].against(hypothesis)
-        step = (4.0 if self._centred else 1.0) * alpha / hypothesis.domain.size
+        step = (4.0 if self._centred else 1.0) * float(alpha) / hypothesis.domain.size
         return hypothesis.shifted(query, -step if guess > value else step, centre=self._centred)
 
     def update_bound(self, domain: Domain, alpha: float) -> int | None:

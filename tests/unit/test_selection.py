@@ -324,7 +324,7 @@ class TestPromises:
 
         data = grades(COUNTEREXAMPLE)
         if second is not None:
-            monkeypatch.setattr("onlineic._guard.place_of", again)
+            monkeypatch.setattr("onlineic.release._place_of", again)
             reached = KeyboardInterrupt if second is KeyboardInterrupt else SessionSealedError
 
         with pytest.raises(reached) as caught:
