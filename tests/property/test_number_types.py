@@ -1,0 +1,1382 @@
+"""A number means the same in whatever type it comes: a narrow numpy number must not wrap around or round.
+
+Every numeric argument of every public constructor, function and method is given as each of numpy's integers
+and floats. The result must be that of the Python number of the same value, or a refusal of onlineic's own.
+"""
+
+import importlib
+import inspect
+import math
+import types
+import typing
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from numbers import Rational
+
+import attrs
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic import accounting as ac
+from onlineic import attributes as at
+from onlineic import audit, baselines, bounds, evaluate, hypothesis, mechanisms, offline, partitions, testing
+from onlineic import expressions as ex
+from onlineic import sparse as sp
+from onlineic.data import PrivateData
+from onlineic.domain import Domain, optional
+from onlineic.errors import OnlineICError
+from onlineic.marginals import marginal
+from onlineic.noise import SimulatedNoise, SystemNoise, public_generator, scale_at_least
+from onlineic.queries import Measurement, Partition
+from onlineic.testing import ScriptedNoise
+
+F = Fraction
+INTEGERS = (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64)
+FLOATS = (np.float16, np.float32, np.float64, np.longdouble)
+
+
+class Sizes(tuple):
+    """Integers to try: of each type the largest that it holds; the first one while others are varied."""
+
+
+def sizes(*values):
+    return Sizes(values)
+
+
+# --- what is compared ------------------------------------------------------------------------------------
+
+
+def seen(value):
+    """Return all of a result that a caller can see, with the type of every number."""
+    if isinstance(value, np.ndarray):
+        return (str(value.dtype), value.shape, value.tolist())
+    if isinstance(value, Fraction):
+        return (type(value.numerator).__name__, str(value), type(value.denominator).__name__)
+    if isinstance(value, (str, bytes, bool, type(None), int, float, np.generic)):
+        return repr(value)
+    if isinstance(value, Mapping):
+        return [(seen(key), seen(item)) for key, item in value.items()]
+    if isinstance(value, (list, tuple)):
+        return [seen(item) for item in value]
+    if isinstance(value, Domain):
+        return value.to_json()
+    if isinstance(value, hypothesis.Histogram):
+        return seen(value.probabilities())
+    if isinstance(value, hypothesis.SignedHistogram):
+        return seen(value.cells())
+    if isinstance(value, hypothesis.VersionSpace):
+        return [seen(value.size), seen(value.stalled), seen(value._databases)]
+    if isinstance(value, PrivateData):
+        return seen(value._counts)
+    if isinstance(value, np.random.Generator):
+        return seen(value.integers(0, 2**40, 4))
+    if attrs.has(type(value)) and not isinstance(value, (SimulatedNoise, ScriptedNoise)):
+        hidden = ("_prices", "_price", "_axes", "_optima", "_tables", "seconds")
+        fields = [field.name for field in attrs.fields(type(value)) if field.name not in hidden]
+        return [type(value).__name__, *((name, seen(getattr(value, name))) for name in fields)]
+    return repr(value)
+
+
+def outcome(call, arguments):
+    """Return what a call gives, or that it is refused."""
+    try:
+        return seen(call(**arguments))
+    except OnlineICError as error:
+        return f"refused: {type(error).__name__}"
+
+
+# --- variants of one argument ----------------------------------------------------------------------------
+
+
+def holds(kind, value):
+    """Whether a type holds this number, a float up to rounding."""
+    if kind in INTEGERS:
+        return np.iinfo(kind).min <= value <= np.iinfo(kind).max
+    limits = (math.inf, 0.0) if kind is np.longdouble else (float(np.finfo(kind).max), np.finfo(kind).tiny)
+    return abs(value) <= limits[0] and (value == 0 or abs(value) >= float(limits[1]))
+
+
+def variants(value):
+    """Return (type, Python value, numpy value) of all numpy types that can stand for one argument."""
+    if isinstance(value, Sizes):
+        for kind in INTEGERS:
+            fitting = [size for size in value if holds(kind, size)]
+            if fitting:
+                yield kind.__name__, max(fitting), kind(max(fitting))
+        for kind in (kind for kind in FLOATS if holds(kind, value[0])):  # refused, as the Python float is
+            yield kind.__name__, float(kind(value[0])), kind(value[0])
+    elif isinstance(value, bool) or value is None or isinstance(value, str):
+        return
+    elif isinstance(value, int):
+        yield from variants(Sizes([value]))
+    elif isinstance(value, float):
+        if math.isinf(value):
+            return
+        for kind in FLOATS:
+            if holds(kind, value):
+                yield kind.__name__, float(kind(value)), kind(value)
+        if value.is_integer():
+            yield from ((k.__name__, int(value), k(value)) for k in INTEGERS if holds(k, value))
+    elif isinstance(value, Fraction):
+        for kind in INTEGERS:
+            if holds(kind, value.numerator) and holds(kind, value.denominator):
+                narrow = Fraction(kind(value.numerator), kind(value.denominator))
+                yield f"Fraction of {kind.__name__}", value, narrow
+        if value.denominator == 1:
+            yield from variants(int(value))
+    elif isinstance(value, (list, tuple)) and value and not isinstance(value[0], (list, tuple, str)):
+        kinds = FLOATS if any(isinstance(item, float) for item in value) else INTEGERS
+        for kind in kinds:
+            if all(holds(kind, item) for item in value):
+                plain = [kind(item).item() if kind is not np.longdouble else item for item in value]
+                yield f"array of {kind.__name__}", type(value)(plain), np.array(value, kind)
+                yield (
+                    f"{type(value).__name__} of {kind.__name__}",
+                    type(value)(plain),
+                    type(value)(kind(item) for item in value),
+                )
+    elif isinstance(value, list) and value and isinstance(value[0], list):
+        kinds = FLOATS if any(isinstance(item, float) for row in value for item in row) else INTEGERS
+        for kind in kinds:
+            array = np.array(value)
+            if all(holds(kind, item) for item in array.ravel().tolist()):
+                plain = array.astype(kind).astype(float if kind in FLOATS else int).tolist()
+                yield f"array of {kind.__name__}", plain, array.astype(kind)
+
+
+def first_difference(one, other):
+    """Return the first parts that differ of two results."""
+    if type(one) is type(other) and isinstance(one, (list, tuple)) and len(one) == len(other):
+        return next(first_difference(*pair) for pair in zip(one, other, strict=True) if pair[0] != pair[1])
+    return one, other
+
+
+@attrs.frozen
+class Example:
+    """A call and its arguments; those that are numbers, or lists of them, are varied one after the other."""
+
+    call: Callable[..., object]
+    arguments: dict
+    slow: bool = False  # a few types must do
+
+    def base(self):
+        return {
+            name: value[0] if isinstance(value, Sizes) else value for name, value in self.arguments.items()
+        }
+
+
+def differences(example, accepted):
+    """Return the arguments and types of which a result is neither that of the Python number nor a refusal."""
+    base, found = example.base(), []
+    known = {(name, repr(seen(value))): accepted for name, value in base.items()}
+    for name, value in example.arguments.items():
+        for kind, plain, narrow in variants(value):
+            if example.slow and not kind.endswith(("int16", "uint64", "float16", "longdouble")):
+                continue
+            key = (name, repr(seen(plain)))
+            if key not in known:
+                try:
+                    known[key] = outcome(example.call, {**base, name: plain})
+                except (TypeError, AttributeError, ValueError):  # not a type that it takes, nor says so
+                    known[key] = "unfit"
+            if known[key] == "unfit":
+                continue
+            try:
+                result = outcome(example.call, {**base, name: narrow})
+            except Exception as error:
+                result = f"{type(error).__name__}: {error}"
+            if result != known[key] and not str(result).startswith("refused"):
+                here, there = first_difference(result, known[key])
+                found.append(f"{name}={narrow!r:.60} ({kind}) gives {here!s:.150} instead of {there!s:.150}")
+    return found
+
+
+# --- examples ---------------------------------------------------------------------------------------------
+
+DOMAIN = Domain.of(a=4, b=range(3), c=["x", "y"])
+COUNTS = [[[700, 20], [300, 40], [100, 60]], *[[[80, 9], [30, 17], [200, 5]]] * 3]
+DATA = PrivateData(np.array(COUNTS), DOMAIN)
+AGES = Domain.of(age=range(40))
+OLD = PrivateData(np.array([(7 * age) % 40 + 1 for age in range(40)]), AGES)
+BUDGET, APPROXIMATE = ic.Budget(1.0), ic.Budget(1.0, 1e-6)
+QUERIES = [ic.where(a=code) for code in range(4)] + [ic.where(b=1), ic.where(a=ic.weights([0.5, 0.75, 0, 1]))]
+BOUND = [query.bind(DOMAIN) for query in QUERIES]
+TARGET = partitions.one_way(DOMAIN, 0)
+FLAT = hypothesis.Histogram(DOMAIN)
+MEASURED = (Measurement(BOUND[0], np.array([0.6]), 0.01),)
+
+
+def noise():
+    return SimulatedNoise(7)
+
+
+def session(made):
+    """Return the plan, answers and statistics of a session that stands open."""
+    answers = [*made.answer_many(QUERIES), made.answer(ic.where(b=2, c="x"))]
+    return made.plan, answers, made.statistics()
+
+
+def opened(**options):
+    return session(ic.OnlineIC(DATA, noise=noise(), **options))
+
+
+def used(mechanism):
+    """Return settings, prices, radii and simulated answers of a sparse mechanism."""
+    source, state, steps = noise(), mechanism.init(), []
+    for gap in (-700, -40, 0, 5, 130, 50_000):
+        state, hit = mechanism.step(state, gap, 1, source)
+        steps.append((hit, state.hits))
+        if hit is not None:
+            steps.append(mechanism.measure(hit, BOUND[0], 3, 3 + gap, source))
+    gaps = np.array([0, -2, 40_000, 3])
+    state, index, hit = mechanism.step_many(state, gaps, np.ones(4, np.int64), source)
+    prices = [mechanism.price(BOUND[0]), mechanism.account(), mechanism.opening()]
+    radii = [mechanism.easy_radius(0.05, 10), mechanism.hard_radius(BOUND[0], 0.05, 3)]
+    return mechanism, steps, index, hit, prices, radii, mechanism.margins(100, 0.05, 3)
+
+
+def using(make):
+    return lambda **arguments: used(make(**arguments))
+
+
+GUMBEL = sp.GumbelSparse.calibrated(APPROXIMATE, n=3000, hard_answers=5, max_queries=100)
+FINE = sp.GumbelSparse.calibrated(APPROXIMATE, n=3000, hard_answers=5, max_queries=100, grid_bits=12)
+EXPONENTIAL = sp.ExponentialSparse.calibrated(BUDGET, n=3000, hard_answers=5, max_queries=100, fresh=True)
+LAPLACE = sp.LaplaceSparse.calibrated(BUDGET, n=3000, hard_answers=5, max_queries=100)
+BOOK = ic.MultiplicativeWeights("book")
+ABOVE = sp.AboveThreshold(1.0, threshold=100)
+SEVERAL = sp.Sparse(1.0, threshold=100, cutoff=3)
+RULE = partitions.PartitionRule()
+
+
+PROGRAMS = offline.LinearPrograms(
+    matrix=[[1]], right_hand_sides=[[1], [2], [3]], lower=[0], upper=[39], n=OLD.n
+)
+CDF = offline.private_cdf(OLD, "age", 1.0, noise=noise())
+LARGE = PrivateData(np.full(48, 10**7), Domain.of(a=4, b=range(3), c=["x", "y"], d=2))
+
+
+def rule_domain(rule):
+    return Domain.of(a=3) if isinstance(rule, ic.Median) else DOMAIN
+
+
+def measured(rule):
+    return (Measurement(ic.where(a=0).bind(rule_domain(rule)), np.array([0.6]), 0.01),)
+
+
+def tight(alpha):
+    return bounds.mw_tight_bound(48, alpha)
+
+
+def ranks(rows):
+    return bounds.multiset_radius(rows, 48, 100)
+
+
+LAWS = {"00": 0.5, "01": 0.3, "1": 0.2}, {"00": 0.4, "01": 0.3, "1": 0.3}
+LAW = audit.Law("discrete_laplace", F(2))
+SVT = audit.ThresholdRule(3, LAW, audit.Law("discrete_laplace", F(4)))
+SOLVER = {
+    "n": sizes(100_000_000, 100, 20_000),
+    "max_queries": sizes(1000, 100, 20_000, 2_000_000_000),
+    "epsilon": 2.0,
+    "beta": 0.05,
+}
+OFFLINE = {"n": sizes(10**9, 100, 20_000), "queries": sizes(1000, 100, 20_000, 2_000_000_000), "epsilon": 2.0}
+NET = {"size": sizes(48, 100, 20_000), "epsilon": 2.0, "beta": 0.05}
+WIDE = sizes(100, 20_000, 2_000_000_000)
+
+
+def in_step(mechanism):
+    def step(gap, sensitivity):
+        source, state, hits = noise(), mechanism.init(), []
+        for _ in range(8):
+            state, hit = mechanism.step(state, gap, sensitivity, source)
+            hits.append(hit)
+            if state.hits:
+                break
+        return hits
+
+    return {
+        "step": Example(step, {"gap": sizes(0, -128, 127, -32768, 255, 40_000), "sensitivity": sizes(1)}),
+        "step_many": Example(
+            lambda gaps, sensitivities: mechanism.step_many(
+                mechanism.init(), np.asarray(gaps), np.asarray(sensitivities), noise()
+            ),
+            {"gaps": [0, 1, -128, 127], "sensitivities": [1, 1, 1, 1]},
+        ),
+        "step_table": Example(
+            lambda largest_gap: mechanism.step_table(mechanism.init(), largest_gap, noise()),
+            {"largest_gap": sizes(0, 127, 255, 30_000, 40_000)},
+        ),
+        "measure": Example(
+            lambda guess, counts, excess: mechanism.measure(
+                sp.Hit(1, excess), BOUND[0], guess, counts, noise()
+            ),
+            {"guess": sizes(3, 127, 2000), "counts": sizes(30, 127, 2000), "excess": sizes(3, 127)},
+        ),
+        "easy_radius": Example(mechanism.easy_radius, {"beta": 0.05, "tests": WIDE}),
+        "hard_radius": Example(
+            lambda beta, answers, tests: (
+                mechanism.hard_radius(BOUND[0], beta, answers, tests),
+                mechanism.hard_radius(TARGET, beta, answers, tests),
+            ),
+            {"beta": 0.05, "answers": sizes(3, 100, 20_000), "tests": WIDE},
+        ),
+        "sum_radius": Example(
+            lambda weights, beta: mechanism.sum_radius(TARGET, np.asarray(weights), beta),
+            {"weights": [0.5, 0.1, 1.0, 0.0], "beta": 0.05},
+        ),
+        "margins": Example(
+            mechanism.margins, {"max_queries": WIDE, "beta": 0.05, "hard_answers": sizes(3, 100, 20_000)}
+        ),
+    }
+
+
+def drawn(make):
+    def draw(size, scale, sigma, count):
+        source = make()
+        values = [
+            source.words(size), source.geometric(scale, size), source.discrete_laplace(scale, size),
+            source.discrete_gaussian(sigma, size),
+        ]  # fmt: skip
+        source.unread(count)
+        return values, source.discrete_gaussian(sigma, 3)
+
+    return draw
+
+
+DRAW = Example(
+    drawn(noise),
+    {
+        "size": sizes(100, 20_000),
+        "scale": F(100, 3),
+        "sigma": sizes(100, 20_000, 60_000_000),
+        "count": sizes(1),
+    },
+)
+COARSE = Example(drawn(noise), {"size": sizes(3), "scale": F(30_001), "sigma": sizes(100), "count": sizes(0)})
+
+
+def shapes(size, scale, sigma, count):
+    return [np.shape(values) for values in drawn(SystemNoise)(size, scale, sigma, count)[0]]
+
+
+def scripted(size, scale, sigma, count):
+    source = ScriptedNoise(list(range(40)))
+    source.words(size), source.geometric(scale, size), source.discrete_laplace(scale, size)
+    values = source.discrete_gaussian(sigma, size)
+    source.unread(count)
+    return values, source.discrete_gaussian(sigma, 3), source.scales
+
+
+def offline_release(function, *given, **options):
+    """Call with data, simulated noise, and the varied arguments."""
+    return lambda **arguments: function(*given, noise=noise(), **options, **arguments)
+
+
+EXAMPLES = {
+    # domain, attributes, expressions
+    "Domain.of": Example(
+        lambda size, labels: Domain.of(a=size, b=labels), {"size": sizes(100, 20_000), "labels": [3, 5, 7]}
+    ),
+    "optional": Example(lambda kind: optional(kind), {"kind": sizes(100, 20_000)}),
+    "Binned": Example(
+        lambda edges: (lambda d: (d.attributes, d.to_json(), d.digest(), d.encode({"a": [0.2, 1.0, 2.4]})))(
+            Domain.of(a=at.Binned(edges))
+        ),
+        {"edges": (0.1, 1.5, 3.0)},
+    ),
+    "Binned.label": Example(lambda code: at.binned([0, 1, 2]).label(code), {"code": sizes(1)}),
+    "Binned.interval": Example(
+        lambda low, high: at.binned([0, 1, 100], integer=True).interval("a", low, high, True),
+        {"low": sizes(1), "high": sizes(99)},
+    ),
+    "binned": Example(lambda edges: at.binned(edges), {"edges": [0.1, 1.5, 3.0]}),
+    "Categorical": Example(lambda labels: at.Categorical(labels), {"labels": (3, 5, 120)}),
+    "Categorical.label": Example(at.Categorical((3, 5, 120)).label, {"code": sizes(1)}),
+    "Categorical.code": Example(
+        lambda label: at.Categorical((3, 5, 120)).code("a", label), {"label": sizes(120)}
+    ),
+    "IntegerRange": Example(
+        lambda start, stop: at.IntegerRange(start, stop).encode("a", np.array([0, 50])),
+        {"start": sizes(-100), "stop": sizes(100, 20_000, 2_000_000_000)},
+    ),
+    "IntegerRange.label": Example(at.IntegerRange(100, 300).label, {"code": sizes(100, 120)}),
+    "IntegerRange.code": Example(
+        lambda label: at.IntegerRange(-100, 300).code("a", label), {"label": sizes(100, 120)}
+    ),
+    "IntegerRange.interval": Example(
+        lambda low, high: at.IntegerRange(-100, 128).interval("a", low, high, True),
+        {"low": sizes(-100), "high": sizes(127)},
+    ),
+    "Condition.codes": Example(
+        lambda low, high: ex.between(low, high).codes("a", at.IntegerRange(-100, 128)),
+        {"low": sizes(-100), "high": sizes(127)},
+    ),
+    "Expression.bind": Example(
+        lambda grid_bits: QUERIES[-1].bind(DOMAIN, grid_bits), {"grid_bits": sizes(9)}
+    ),
+    "Query.bind": Example(lambda grid_bits: BOUND[-1].bind(DOMAIN, grid_bits), {"grid_bits": sizes(20)}),
+    "at_least": Example(ic.at_least, {"low": sizes(100, 20_000)}),
+    "below": Example(ic.below, {"high": sizes(100, 20_000)}),
+    "between": Example(ic.between, {"low": sizes(-100), "high": 1.5}),
+    "span": Example(ic.span, {"low": sizes(-100), "high": 1.5}),
+    "one_of": Example(lambda first, second: ic.one_of(first, second), {"first": sizes(100), "second": 1.5}),
+    "weights": Example(
+        lambda values: ic.where(a=ic.weights(values)).bind(DOMAIN), {"values": [0.1, 0.7, 0.0, 1.0]}
+    ),
+    "dense": Example(lambda values: ic.dense(values).bind(DOMAIN), {"values": [0.1] * 23 + [0.75]}),
+    "where": Example(lambda a: ic.where(a=a).bind(DOMAIN), {"a": sizes(3)}),
+    "Partition.block": Example(
+        lambda index, grid_bits: TARGET.block(index, grid_bits), {"index": sizes(3), "grid_bits": sizes(20)}
+    ),
+    "Partition": Example(
+        lambda axes, classes: Partition(DOMAIN, axes, (np.asarray(classes),)),
+        {"axes": (0,), "classes": [0, 1, 0, 1]},
+    ),
+    "Partition.measure": Example(
+        lambda table: TARGET.measure(np.asarray(table)), {"table": [0.1, 0.2, 0.3, 0.4]}
+    ),
+    "Measurement": Example(
+        lambda values, scale: (
+            ic.MaximumEntropy()
+            .update(ic.MaximumEntropy().init(DOMAIN), (Measurement(TARGET, np.asarray(values), scale),), 0.1)
+            .probabilities()
+        ),
+        {"values": [0.1, 0.2, 0.3, 0.4], "scale": 0.01},
+    ),
+    # data, noise
+    "PrivateData": Example(
+        lambda counts: PrivateData(counts, Domain.of(a=4)), {"counts": [100, 120, 127, 90]}
+    ),
+    "PrivateData.from_counts": Example(
+        lambda column, counts: PrivateData.from_counts({"a": column}, counts, Domain.of(a=range(-100, 101))),
+        {"column": [-100, -100, 27, 100], "counts": [100, 120, 127, 90]},
+    ),
+    "PrivateData.from_records": Example(
+        lambda column, edge: PrivateData.from_records(
+            {"a": column, "b": edge}, Domain.of(a=range(-100, 128), b=ic.binned([0.0, 0.5, 1.0]))
+        ),
+        {"column": [-100, -100, 27, 127], "edge": [0.1, 0.5, 0.499, 0.0]},
+    ),
+    "Domain.encode": Example(
+        lambda a, b, c: Domain.of(
+            a=[3, 5, 7], b=range(-100, 128), c=ic.binned([0, 100], integer=True)
+        ).encode({"a": a, "b": b, "c": c}),
+        {"a": [3, 5, 7], "b": [-100, 0, 127], "c": [0, 50, 99]},
+    ),
+    **{f"SimulatedNoise.{name}": DRAW for name in ("words", "geometric", "discrete_laplace")},
+    **{f"SimulatedNoise.{name}": COARSE for name in ("discrete_gaussian", "unread")},
+    **{
+        f"{kind}.{name}": Example(call, {**DRAW.arguments, "size": sizes(4)})
+        for kind, call in (("SystemNoise", shapes), ("ScriptedNoise", scripted))
+        for name in ("words", "geometric", "discrete_laplace", "discrete_gaussian", "unread")
+    },
+    "SimulatedNoise": Example(lambda seed: SimulatedNoise(seed).discrete_laplace(F(1000), 5), {"seed": WIDE}),
+    "ScriptedNoise": Example(
+        lambda draws: ScriptedNoise(draws).discrete_laplace(F(1000), 4), {"draws": [1, -100, 127, 0]}
+    ),
+    "public_generator": Example(public_generator, {"seed": WIDE}),
+    "scale_at_least": Example(scale_at_least, {"scale": F(30_001, 32_749)}),
+    # accounting
+    "Budget": Example(
+        lambda epsilon, delta: (lambda b: (b, b.epsilon_exact, b.delta_exact))(ic.Budget(epsilon, delta)),
+        {"epsilon": 1.0, "delta": 0.001},
+    ),
+    "Charge": Example(
+        lambda amount, order: ac.Charge(amount, "x", "ticks", order), {"amount": F(100, 3), "order": F(7, 2)}
+    ),
+    "Filter": Example(
+        lambda capacity, spent, order: ac.Filter(capacity, "ticks", order, spent=spent).charge(
+            ac.Charge(F(1), "y", "ticks", F(7, 2))
+        ),
+        {"capacity": F(120), "spent": F(100, 3), "order": F(7, 2)},
+    ),
+    "advanced_composition": Example(
+        ac.advanced_composition, {"epsilon": 0.01, "delta_prime": 0.001, "count": WIDE}
+    ),
+    "advanced_share": Example(ac.advanced_share, {"epsilon": 1.0, "delta_prime": 0.001, "count": WIDE}),
+    "exact_delta": Example(ac.exact_delta, {"share": 0.1, "count": sizes(100, 120, 300), "epsilon": 1.0}),
+    "exact_share": Example(ac.exact_share, {"epsilon": 1.0, "delta": 0.001, "count": sizes(100, 120)}),
+    "gaussian_charge": Example(
+        ac.gaussian_charge, {"order": F(100, 3), "sigma": F(100), "squared_sensitivity": sizes(100, 40_000)}
+    ),
+    "gumbel_charge": Example(
+        ac.gumbel_charge,
+        {
+            "order": F(100, 33),
+            "sensitivity": sizes(1, 100),
+            "scale": F(3000),
+            "sigma": F(100),
+            "squared_sensitivity": sizes(100, 40_000, 2_000_000_000),
+        },
+    ),
+    "gaussian_delta": Example(ac.gaussian_delta, {"mu": 1.0, "epsilon": 1.0}),
+    "gaussian_mu": Example(ac.gaussian_mu, {"epsilon": 1.0, "delta": 0.001}),
+    "loss_bound": Example(ac.loss_bound, {"order": F(100, 33), "spent_ticks": WIDE, "delta": 0.001}),
+    "renyi_capacity": Example(ac.renyi_capacity, {"order": F(100, 33), "epsilon": 1.0, "delta": 0.001}),
+    "renyi_epsilon": Example(ac.renyi_epsilon, {"order": F(100, 33), "spent_ticks": WIDE, "delta": 0.001}),
+    "zcdp_delta": Example(ac.zcdp_delta, {"rho": 0.1, "epsilon": 2.0}),
+    "zcdp_epsilon": Example(ac.zcdp_epsilon, {"rho": 0.1, "delta": 0.001}),
+    "zcdp_rho": Example(ac.zcdp_rho, {"epsilon": 2.0, "delta": 0.001}),
+    # bounds
+    "certificate": Example(
+        lambda cutoff: bounds.certificate(
+            tight, bounds.laplace_margins(n=10**8, max_queries=1000, epsilon=1.0), cutoff
+        ),
+        {"cutoff": sizes(100, 20_000)},
+    ),
+    "laplace_margins": Example(
+        lambda **given: bounds.laplace_margins(**given)(10), {**SOLVER, "delta": 0.001}
+    ),
+    "least_error": Example(
+        lambda most_cutoff: bounds.least_error(
+            tight, bounds.laplace_margins(n=10**6, max_queries=1000, epsilon=1.0), most_cutoff
+        ),
+        {"most_cutoff": WIDE},
+    ),
+    "least_feasible": Example(
+        lambda low, high: bounds.least_feasible(lambda x: x * x >= 2, low, high), {"low": 0.5, "high": 3.0}
+    ),
+    "least_update_alpha": Example(lambda cutoff: bounds.least_update_alpha(tight, cutoff), {"cutoff": WIDE}),
+    "mwem_error": Example(
+        bounds.mwem_error,
+        {
+            "size": WIDE,
+            "queries": WIDE,
+            "n": sizes(10**6, 100, 20_000),
+            "epsilon": 1.0,
+            "rounds": sizes(10, 100),
+        },
+    ),
+    "offline_ic_accuracy": Example(
+        lambda **given: bounds.offline_ic_accuracy(tight, **given),
+        {**OFFLINE, "delta": 0.001, "beta": 0.05, "alpha": 0.7},
+    ),
+    "offline_ic_alpha": Example(
+        lambda **given: bounds.offline_ic_alpha(tight, **given), {**OFFLINE, "delta": 0.001, "beta": 0.05}
+    ),
+    "offline_ic_composition": Example(bounds.offline_ic_composition, {"updates": 1000.0, "delta": 0.001}),
+    "offline_ic_error": Example(
+        bounds.offline_ic_error, {"updates": 100.0, **OFFLINE, "delta": 0.001, "beta": 0.05}
+    ),
+    "offline_ic_n": Example(
+        lambda **given: bounds.offline_ic_n(tight, **given),
+        {"alpha": 0.1, "queries": WIDE, "epsilon": 1.0, "delta": 0.001, "beta": 0.05},
+    ),
+    "above_threshold_alpha": Example(
+        bounds.above_threshold_alpha, {"queries": WIDE, "epsilon": 1.0, "beta": 0.05}
+    ),
+    "discrete_laplace_radius": Example(bounds.discrete_laplace_radius, {"scale": 100.0, "beta": 0.05}),
+    "discrete_laplace_tail": Example(bounds.discrete_laplace_tail, {"distance": WIDE, "scale": 100.0}),
+    "gaussian_n": Example(bounds.gaussian_n, {"error": 0.01, "rho": 0.1, "beta": 0.05, "count": WIDE}),
+    "geometric_difference_tail": Example(
+        bounds.geometric_difference_tail, {"distance": WIDE, "scale": 100.0}
+    ),
+    "geometric_tail": Example(bounds.geometric_tail, {"distance": WIDE, "scale": 100.0}),
+    "laplace_bound": Example(
+        bounds.laplace_bound, {"epsilon": 1.0, "beta": 0.05, "sensitivity": 100.0, "count": WIDE}
+    ),
+    "laplace_difference_tail": Example(bounds.laplace_difference_tail, {"distance": 100.0, "scale": 100.0}),
+    "laplace_mixed_tail": Example(
+        bounds.laplace_mixed_tail, {"distance": 100.0, "wide": 120.0, "narrow": 100.0}
+    ),
+    "laplace_n": Example(bounds.laplace_n, {"error": 0.01, "epsilon": 1.0, "beta": 0.05, "count": WIDE}),
+    "laplace_tail": Example(bounds.laplace_tail, {"distance": 100.0, "scale": 100.0}),
+    "numeric_sparse_alpha": Example(
+        bounds.numeric_sparse_alpha,
+        {"cutoff": 100.0, "queries": 120.0, "epsilon": 1.0, "delta": 0.001, "beta": 0.05, "n": WIDE},
+    ),
+    "numeric_sparse_branch": Example(bounds.numeric_sparse_branch, {"cutoff": 100.0, "delta": 0.001}),
+    "numeric_sparse_scales": Example(
+        bounds.numeric_sparse_scales, {"cutoff": WIDE, "epsilon": 1.0, "delta": 0.001}
+    ),
+    "records_for": Example(bounds.records_for, {"number": 100.5}),
+    "sparse_alpha": Example(
+        bounds.sparse_alpha, {"cutoff": WIDE, "queries": WIDE, "epsilon": 1.0, "delta": 0.001, "beta": 0.05}
+    ),
+    "sparse_margin": Example(
+        bounds.sparse_margin, {"cutoff": WIDE, "queries": WIDE, "threshold_scale": 100.0, "beta": 0.05}
+    ),
+    "best_net": Example(
+        lambda **given: bounds.best_net(ranks, **given), {"n": sizes(10**6, 100, 20_000), **NET}, slow=True
+    ),
+    "least_net_n": Example(
+        lambda **given: bounds.least_net_n(ranks, **given), {"alpha": 0.1, **NET}, slow=True
+    ),
+    "least_small_database_error": Example(
+        bounds.least_small_database_error, {"queries": WIDE, "n": sizes(10**6, 100, 20_000), **NET}
+    ),
+    "multiset_radius": Example(
+        bounds.multiset_radius, {"rows": sizes(50, 100), "size": WIDE, "queries": WIDE}
+    ),
+    "multiset_rows": Example(bounds.multiset_rows, {"alpha": 0.1, "size": WIDE, "queries": WIDE}),
+    "net_error": Example(
+        bounds.net_error,
+        {"radius": 0.05, "rows": sizes(50, 100, 20_000), "n": sizes(10**6, 100, 20_000), **NET},
+    ),
+    "small_database_alpha": Example(
+        bounds.small_database_alpha, {"queries": WIDE, "n": sizes(10**6, 100, 20_000), **NET}
+    ),
+    "small_database_error": Example(
+        bounds.small_database_error, {"alpha": 0.1, "queries": WIDE, "n": sizes(10**6, 100, 20_000), **NET}
+    ),
+    "small_database_n": Example(bounds.small_database_n, {"alpha": 0.1, "queries": WIDE, **NET}),
+    "small_database_size": Example(bounds.small_database_size, {"alpha": 0.1, "queries": WIDE}),
+    "threshold_radius": Example(bounds.threshold_radius, {"rows": WIDE}),
+    "threshold_rows": Example(bounds.threshold_rows, {"alpha": 0.01}),
+    "log_multisets": Example(bounds.log_multisets, {"size": WIDE, "rows": WIDE}),
+    "median_book_bound": Example(bounds.median_book_bound, {"size": WIDE, "alpha": 0.1, "max_queries": WIDE}),
+    "median_dimension_bound": Example(bounds.median_dimension_bound, {"size": WIDE, "alpha": 0.1}),
+    "median_sampling_bound": Example(
+        bounds.median_sampling_bound, {"size": WIDE, "alpha": 0.1, "max_queries": WIDE, "n": WIDE}
+    ),
+    "mw_book_bound": Example(bounds.mw_book_bound, {"size": WIDE, "alpha": 0.1}),
+    "mw_tight_bound": Example(
+        bounds.mw_tight_bound, {"size": WIDE, "alpha": 0.1, "divergence": 3.0, "width": 0.7}
+    ),
+    "perceptron_book_bound": Example(bounds.perceptron_book_bound, {"size": WIDE, "alpha": 0.1, "p2": 0.7}),
+    "perceptron_centred_bound": Example(
+        bounds.perceptron_centred_bound, {"size": WIDE, "alpha": 0.1, "p2": 0.7}
+    ),
+    "least_alpha": Example(lambda **given: bounds.least_alpha(tight, **given), {**SOLVER, "delta": 0.001}),
+    "online_ic_accuracy": Example(
+        lambda **given: bounds.online_ic_accuracy(tight, **given),
+        {**SOLVER, "delta": 0.001, "alpha": 0.5},
+    ),
+    "online_ic_accuracy, cutoff": Example(
+        lambda cutoff: bounds.online_ic_accuracy(
+            tight, n=10**8, max_queries=1000, epsilon=2.0, delta=0.001, alpha=None, cutoff=cutoff
+        ),
+        {"cutoff": sizes(20, 100)},
+    ),
+    "least_n": Example(
+        lambda **given: bounds.least_n(tight, **given),
+        {"alpha": 0.1, "max_queries": WIDE, "epsilon": 1.0, "delta": 0.001, "beta": 0.05},
+    ),
+    "least_epsilon": Example(
+        lambda **given: bounds.least_epsilon(tight, **given),
+        {"alpha": 0.1, "n": sizes(10**7, 100), "max_queries": WIDE, "delta": 0.001, "beta": 0.05},
+    ),
+    "most_queries": Example(
+        lambda **given: bounds.most_queries(tight, **given),
+        {"alpha": 0.2, "n": sizes(10**5, 100, 20_000), "epsilon": 1.0, "delta": 0.001, "beta": 0.05},
+    ),
+    # mechanisms
+    "ExponentialMechanism": Example(
+        lambda **given: (lambda m: (m, m.zcdp, m.radius(10, 0.05)))(mechanisms.ExponentialMechanism(**given)),
+        {"epsilon": 1.0, "sensitivity": WIDE},
+    ),
+    "ExponentialMechanism.select": Example(
+        lambda scores: mechanisms.ExponentialMechanism(1.0).select(np.asarray(scores), noise()),
+        {"scores": [-100, 120, 122, 60]},
+    ),
+    "ExponentialMechanism.probabilities": Example(
+        lambda scores: mechanisms.ExponentialMechanism(1.0).probabilities(np.asarray(scores)),
+        {"scores": [-100, 120, 122, 60]},
+    ),
+    "ExponentialMechanism.radius": Example(
+        mechanisms.ExponentialMechanism(1.0).radius, {"candidates": WIDE, "beta": 0.05, "best": sizes(100)}
+    ),
+    "GaussianMechanism": Example(
+        mechanisms.GaussianMechanism,
+        {"epsilon": 1.0, "delta": 0.001, "sensitivity": sizes(100, 1000), "moved": sizes(2, 100, 20_000)},
+    ),
+    "GaussianMechanism.release": Example(
+        lambda values: mechanisms.GaussianMechanism(1.0, 0.001, 100).release(values, noise()),
+        {"values": [-100, 120, 127]},
+    ),
+    "GaussianMechanism.radius": Example(
+        mechanisms.GaussianMechanism(1.0, 0.001, 100).radius, {"beta": 0.05, "count": WIDE}
+    ),
+    "LaplaceMechanism": Example(mechanisms.LaplaceMechanism, {"epsilon": 1.0, "sensitivity": WIDE}),
+    "LaplaceMechanism.release": Example(
+        lambda values: mechanisms.LaplaceMechanism(1.0, 100).release(values, noise()),
+        {"values": [-100, 120, 127]},
+    ),
+    "LaplaceMechanism.tail": Example(
+        mechanisms.LaplaceMechanism(1.0, 100).tail, {"distance": sizes(127, 255, 32_767, 65_535, 2**31 - 1)}
+    ),
+    "LaplaceMechanism.radius": Example(
+        mechanisms.LaplaceMechanism(1.0, 100).radius, {"beta": 0.05, "count": WIDE}
+    ),
+    "NoisyMax": Example(mechanisms.NoisyMax, {"epsilon": 1.0, "sensitivity": WIDE}),
+    "NoisyMax.select": Example(
+        lambda scores: mechanisms.NoisyMax(1.0).select(np.asarray(scores), noise()),
+        {"scores": [-100, 120, 122, 60]},
+    ),
+    "NoisyMax.radius": Example(mechanisms.NoisyMax(1.0).radius, {"candidates": WIDE, "beta": 0.05}),
+    "discrete_gaussian_delta": Example(
+        mechanisms.discrete_gaussian_delta, {"sigma": sizes(100, 20_000), "shift": sizes(100), "epsilon": 1.0}
+    ),
+    "exponential_bound": Example(
+        mechanisms.exponential_bound,
+        {"epsilon": 1.0, "candidates": WIDE, "beta": 0.05, "sensitivity": 100.0, "best": sizes(100)},
+    ),
+    # sparse
+    "AboveThreshold": Example(
+        lambda **given: (
+            lambda m: (m, m.first(np.arange(0, 300, 20), noise()), m.step(m.init(), 120, noise()))
+        )(sp.AboveThreshold(**given)),
+        {"epsilon": 0.5, "threshold": sizes(100, 127, 255, 32_767, 65_535, 2**31 - 1)},
+    ),
+    "AboveThreshold.step": Example(
+        lambda value: ABOVE.step(ABOVE.init(), value, noise()), {"value": sizes(127, 255, 32_767, -128)}
+    ),
+    "AboveThreshold.first": Example(
+        lambda values: ABOVE.first(np.asarray(values), noise()), {"values": [-128, 0, 3, 127, 127, 50]}
+    ),
+    "AboveThreshold.radius": Example(ABOVE.radius, {"queries": WIDE, "beta": 0.05}),
+    "Sparse": Example(
+        lambda **given: (lambda m: (m, m.select(np.arange(0, 300, 20), noise()), m.radius(100, 0.05)))(
+            sp.Sparse(**given)
+        ),
+        {
+            "epsilon": 0.5,
+            "threshold": sizes(100, 127, 255, 32_767, 65_535),
+            "cutoff": sizes(100, 20_000),
+            "delta": 0.001,
+        },
+    ),
+    "Sparse.step": Example(
+        lambda value: SEVERAL.step(SEVERAL.init(), value, noise()), {"value": sizes(127, 255, 32_767, -128)}
+    ),
+    "Sparse.select": Example(
+        lambda values: SEVERAL.select(np.asarray(values), noise()), {"values": [-128, 0, 3, 127, 127, 50]}
+    ),
+    "Sparse.radius": Example(SEVERAL.radius, {"queries": WIDE, "beta": 0.05}),
+    "Hit": Example(
+        lambda side, excess: EXPONENTIAL.measure(sp.Hit(side, excess), BOUND[0], 5, 5, noise()),
+        {"side": sizes(-1), "excess": sizes(100, 127, 20_000)},
+    ),
+    "SparseState": Example(
+        lambda hits, threshold_noise: EXPONENTIAL.step(
+            sp.SparseState(hits, threshold_noise), 100, 1, noise()
+        ),
+        {"hits": sizes(1, 127), "threshold_noise": sizes(30, 127, 20_000)},
+    ),
+    "ExponentialSparse": Example(
+        using(sp.ExponentialSparse),
+        {
+            "n": sizes(3000, 100, 20_000, 2_000_000_000),
+            "epsilon": 1.0,
+            "threshold": sizes(100, 127, 255, 32_767, 65_535, 2**31 - 1),
+            "threshold_scale": F(100, 3),
+            "query_scale": F(120, 7),
+            "grid_bits": sizes(3),
+            "number_scale": F(100, 3),
+        },
+    ),
+    "ExponentialSparse.calibrated": Example(
+        lambda **given: used(sp.ExponentialSparse.calibrated(BUDGET, fresh=True, **given)),
+        {
+            "n": sizes(3000, 100, 20_000),
+            "hard_answers": sizes(5, 100),
+            "max_queries": sizes(100, 20_000, 2_000_000_000),
+            "grid_bits": sizes(20),
+            "alpha": 0.25,
+            "beta": 0.05,
+            "false_hits": 0.5,
+            "answer_share": F(1, 3),
+            "reserved": F(1, 100),
+        },
+    ),
+    "ExponentialSparse.calibrated, threshold": Example(
+        lambda **given: used(
+            sp.ExponentialSparse.calibrated(BUDGET, hard_answers=5, max_queries=100, **given)
+        ),
+        {"n": sizes(3000, 100, 20_000), "threshold": 0.25, "grid_bits": sizes(20)},
+    ),
+    "ExponentialSparse.loss_bound": Example(
+        lambda delta: EXPONENTIAL.loss_bound(EXPONENTIAL.account(), delta), {"delta": 0.001}
+    ),
+    "GumbelSparse": Example(
+        using(sp.GumbelSparse),
+        {
+            "n": sizes(3000, 100, 20_000, 2_000_000_000),
+            "epsilon": 1.0,
+            "delta": 0.001,
+            "order": F(100, 9),
+            "scale": F(3000, 3),
+            "threshold": sizes(100, 127, 255, 20_000),
+            "grid_bits": sizes(3, 5),
+            "ratio": F(7, 2),
+        },
+    ),
+    "GumbelSparse.calibrated": Example(
+        lambda **given: used(sp.GumbelSparse.calibrated(APPROXIMATE, **given)),
+        {
+            "n": sizes(3000, 100, 20_000, 2_000_000_000),
+            "hard_answers": sizes(5, 100),
+            "max_queries": sizes(100, 20_000, 2_000_000_000),
+            "grid_bits": sizes(20),
+            "alpha": 0.25,
+            "beta": 0.05,
+            "false_hits": 0.5,
+            "ratio": F(7, 2),
+            "reserved": F(1, 100),
+        },
+    ),
+    "GumbelSparse.sigma": Example(GUMBEL.sigma, {"grid_bits": sizes(20)}),
+    "GumbelSparse.false_hits": Example(GUMBEL.false_hits, {"max_queries": WIDE}),
+    "GumbelSparse.calibrated, threshold": Example(
+        lambda **given: used(
+            sp.GumbelSparse.calibrated(APPROXIMATE, hard_answers=5, max_queries=100, **given)
+        ),
+        {"n": sizes(3000, 100, 20_000), "threshold": 0.25, "grid_bits": sizes(20)},
+    ),
+    "GumbelSparse.loss_bound": Example(
+        lambda delta: GUMBEL.loss_bound(GUMBEL.account(), delta), {"delta": 0.001}
+    ),
+    "LaplaceSparse": Example(
+        using(sp.LaplaceSparse),
+        {
+            "n": sizes(3000, 100, 20_000, 2_000_000_000),
+            "epsilon": 1.0,
+            "threshold": sizes(100, 127, 255, 32_767, 65_535, 2**31 - 1),
+            "cutoff": sizes(5, 100),
+            "delta": 0.001,
+            "grid_bits": sizes(3, 20),
+        },
+    ),
+    "LaplaceSparse.calibrated": Example(
+        lambda **given: used(sp.LaplaceSparse.calibrated(APPROXIMATE, **given)),
+        {
+            "n": sizes(3000, 100, 20_000, 2_000_000_000),
+            "hard_answers": sizes(5, 100),
+            "max_queries": sizes(100, 20_000, 2_000_000_000),
+            "grid_bits": sizes(20),
+            "alpha": 0.25,
+            "beta": 0.05,
+        },
+    ),
+    "LaplaceSparse.calibrated, threshold": Example(
+        lambda **given: used(sp.LaplaceSparse.calibrated(BUDGET, hard_answers=5, max_queries=100, **given)),
+        {"n": sizes(3000, 100, 20_000), "threshold": 0.25, "grid_bits": sizes(20)},
+    ),
+    "LaplaceSparse.calibrated, neither": Example(
+        lambda **given: used(sp.LaplaceSparse.calibrated(BUDGET, **given)),
+        {"n": sizes(3000, 100), "hard_answers": sizes(5, 100), "max_queries": sizes(100, 2_000_000_000)},
+    ),
+    **{
+        f"{type(mechanism).__name__}.{name}": example
+        for mechanism in (GUMBEL, EXPONENTIAL, LAPLACE)
+        for name, example in in_step(mechanism).items()
+    },
+    "exponential_resolution": Example(
+        sp.exponential_resolution,
+        {"hard_answers": sizes(100, 20_000), "max_queries": WIDE, "epsilon": 1.0},
+    ),
+    "gumbel_resolution": Example(
+        sp.gumbel_resolution,
+        {"hard_answers": sizes(100, 20_000), "max_queries": WIDE, "epsilon": 1.0, "delta": 0.001},
+    ),
+    # update rules and hypotheses
+    "MaximumEntropy": Example(
+        ic.MaximumEntropy, {"evaluations": sizes(100, 20_000), "kl_weight": 0.1, "misfit": 0.3}
+    ),
+    "MeasuredWeights": Example(lambda replays: ic.MeasuredWeights("tight", replays), {"replays": sizes(3)}),
+    "Median": Example(
+        lambda **given: (lambda m: (m, m.update_bound(Domain.of(a=3), 0.1)))(ic.Median("smaller", **given)),
+        {"size": sizes(40, 100), "max_queries": WIDE, "n": WIDE},
+    ),
+    "Median.for_stream": Example(
+        lambda **given: ic.Median().for_stream(**given).at(Domain.of(a=3), 0.1),
+        {"max_queries": WIDE, "n": WIDE},
+    ),
+    **{
+        f"Median.at{', ' * bool(variant) + variant}": Example(
+            lambda alpha, variant=variant: ic.Median(variant or "smaller", max_queries=3).at(
+                Domain.of(a=3), alpha
+            ),
+            {"alpha": 0.3},
+        )
+        for variant in ("", "sampling", "book")
+    },
+    "MultiplicativeWeights": Example(
+        lambda rate: ic.MultiplicativeWeights(rate=rate).update(FLAT, MEASURED, 0.1), {"rate": 100.0}
+    ),
+    "Perceptron": Example(
+        lambda p2: (lambda rule: (rule, rule.update_bound(DOMAIN, 0.1)))(ic.Perceptron(p2=p2)), {"p2": 0.7}
+    ),
+    **{
+        f"{type(rule).__name__}.update": Example(
+            lambda alpha, rule=rule: rule.update(rule.init(rule_domain(rule)), measured(rule), alpha),
+            {"alpha": 0.1},
+        )
+        for rule in (
+            ic.MaximumEntropy(),
+            ic.MeasuredWeights(),
+            ic.MultiplicativeWeights(),
+            ic.Perceptron(),
+            ic.Median(size=5),
+        )
+    },
+    **{
+        f"{type(rule).__name__}.{name}": Example(
+            lambda alpha, rule=rule, name=name: getattr(rule, name)(rule_domain(rule), alpha), {"alpha": 0.1}
+        )
+        for rule in (ic.MultiplicativeWeights(), ic.Perceptron(), ic.Median(max_queries=100))
+        for name in ("update_bound", "exact_update_bound")
+    },
+    **{
+        f"{type(rule).__name__}.update_bound": Example(
+            lambda alpha, rule=rule: rule.update_bound(DOMAIN, alpha), {"alpha": 0.1}
+        )
+        for rule in (ic.MaximumEntropy(), ic.MeasuredWeights())
+    },
+    "Histogram": Example(
+        lambda prior: hypothesis.Histogram(Domain.of(a=4), np.asarray(prior)), {"prior": [0.1, 0.2, 0.3, 0.4]}
+    ),
+    "Histogram.tilted": Example(lambda step: FLAT.tilted(BOUND[-1], step), {"step": 100.0}),
+    "Histogram.sample": Example(FLAT.sample, {"size": sizes(100), "seed": WIDE}),
+    "SignedHistogram": Example(
+        lambda cells: hypothesis.SignedHistogram(Domain.of(a=4), np.asarray(cells)),
+        {"cells": [0.1, 0.2, 0.3, 0.4]},
+    ),
+    "SignedHistogram.shifted": Example(
+        lambda step: hypothesis.SignedHistogram(DOMAIN, np.zeros(DOMAIN.shape)).shifted(
+            BOUND[-1], step, centre=True
+        ),
+        {"step": 100.0},
+    ),
+    # partitions, marginals
+    "PartitionRule": Example(
+        lambda **given: (lambda rule: (rule, rule.partition(BOUND[4]), rule.table(AGES, (0,))))(
+            partitions.PartitionRule(**given)
+        ),
+        {
+            "parts": sizes(8, 100),
+            "fine": sizes(16, 100),
+            "blocks": sizes(100, 20_000),
+            "most_blocks": sizes(100, 20_000),
+            "most_spread": 3.0,
+        },
+    ),
+    "PartitionRule.partition": Example(
+        lambda low, high: RULE.partition(BOUND[4], frozenset({(low, high)})),
+        {"low": sizes(0), "high": sizes(1)},
+    ),
+    "PartitionRule.table": Example(lambda axes: RULE.table(DOMAIN, axes), {"axes": (0, 1)}),
+    "one_way": Example(lambda axis: partitions.one_way(DOMAIN, axis), {"axis": sizes(1)}),
+    "BoundMarginal.table": Example(
+        lambda blocks: marginal("a").bind(DOMAIN).table(np.asarray(blocks)), {"blocks": [0.1, 0.2, 0.3, 0.4]}
+    ),
+    # offline
+    "auto_avg": Example(
+        offline_release(offline.auto_avg, OLD, "age"),
+        {"epsilon": 1.0, "bounds": [10, 20, 39], "threshold": sizes(-100), "beta": 0.05},
+    ),
+    "clipping_bound": Example(
+        offline_release(offline.clipping_bound, OLD, "age"),
+        {"epsilon": 1.0, "bounds": [10, 20, 39], "threshold": sizes(-100), "beta": 0.05},
+    ),
+    "private_cdf": Example(
+        offline_release(offline.private_cdf, OLD, "age"),
+        {"epsilon": 1.0, "levels": sizes(2), "beta": 0.05},
+        slow=True,
+    ),
+    "PrivateCdf.at": Example(lambda label: CDF.at(label), {"label": sizes(30)}),
+    "PrivateCdf.quantile": Example(lambda q: CDF.quantile(q), {"q": 0.7}),
+    "iterative_construction": Example(
+        offline_release(offline.iterative_construction, DATA, QUERIES, BUDGET),
+        {"rounds": sizes(3, 100), "beta": 0.05},
+    ),
+    "iterative_construction, alpha": Example(
+        offline_release(offline.iterative_construction, LARGE, QUERIES, ic.Budget(10.0)),
+        {"alpha": 0.4},
+        slow=True,
+    ),
+    "linear_programs_above": Example(
+        lambda programs=None, **given: offline.linear_programs_above(
+            OLD, ["age"], PROGRAMS, noise=noise(), **given
+        ),
+        {"threshold": 0.25, "epsilon": 1.0, "cutoff": sizes(1, 100), "beta": 0.05},
+    ),
+    "LinearPrograms": Example(
+        offline.LinearPrograms,
+        {
+            "matrix": [[2, 1], [1, 0], [0, 1]],
+            "right_hand_sides": [[1, 1, 1], [2, 1, 1]],
+            "lower": [0, 0],
+            "upper": [10, 100],
+            "n": sizes(100, 20_000, 2_000_000_000),
+        },
+    ),
+    "LinearPrograms.optima": Example(lambda totals: PROGRAMS.optima(totals), {"totals": [120]}),
+    "LinearPrograms.scores": Example(
+        lambda totals, threshold: PROGRAMS.scores(totals, threshold), {"totals": [120], "threshold": 0.25}
+    ),
+    "mean": Example(offline_release(offline.mean, OLD, "age"), {"epsilon": 1.0, "beta": 0.05}),
+    "mwem": Example(
+        offline_release(offline.mwem, DATA, QUERIES, BUDGET),
+        {"rounds": sizes(3, 20), "replays": sizes(2, 20), "average": 0.5, "beta": 0.05},
+    ),
+    "range_queries": Example(
+        offline_release(offline.range_queries, DATA, QUERIES[:5]),
+        {"epsilon": 1.0, "threshold": sizes(100, 127, 255), "cutoff": sizes(3, 100), "beta": 0.05},
+    ),
+    **{
+        function.__name__: Example(offline_release(function, OLD, "age"), {"epsilon": 1.0, "beta": 0.05})
+        for function in (offline.median, offline.most_popular)
+    },
+    "quantile": Example(
+        lambda q, epsilon, beta: offline.quantile(OLD, "age", q, epsilon, beta=beta, noise=noise()),
+        {"q": F(1, 4), "epsilon": 1.0, "beta": 0.05},
+    ),
+    "small_database": Example(
+        offline_release(offline.small_database, PrivateData([50, 30, 90], Domain.of(a=3)), [ic.where(a=1)]),
+        {
+            "epsilon": 1.0,
+            "size": sizes(5, 100),
+            "candidates": sizes(100, 20_000),
+            "seed": WIDE,
+            "beta": 0.05,
+        },
+    ),
+    "small_database, alpha": Example(
+        lambda queries, **given: offline.small_database(
+            PrivateData([50, 30, 90], Domain.of(a=3)), list(map(np.asarray, queries)), noise=noise(), **given
+        ),
+        {"queries": [[0.1, 0.7, 1.0]], "epsilon": 1.0, "alpha": 0.3},
+    ),
+    "threshold_database, alpha": Example(
+        offline_release(offline.threshold_database, OLD, "age"), {"epsilon": 1.0, "alpha": 0.3}
+    ),
+    "threshold_database": Example(
+        offline_release(offline.threshold_database, OLD, "age"),
+        {"epsilon": 1.0, "size": sizes(5, 100), "beta": 0.05},
+        slow=True,
+    ),
+    # baselines, evaluation
+    "NoisyTables": Example(
+        lambda beta: baselines.NoisyTables(DATA, BUDGET, [["a"]], beta=beta, noise=noise()).answer(
+            QUERIES[0]
+        ),
+        {"beta": 0.05},
+    ),
+    "PerQueryNoise": Example(
+        lambda answers, beta: baselines.PerQueryNoise(
+            DATA, APPROXIMATE, answers=answers, noise_law="gaussian", beta=beta, noise=noise()
+        ).answer_many(QUERIES),
+        {"answers": sizes(100, 20_000), "beta": 0.05},
+    ),
+    "noisy_histogram": Example(
+        lambda beta: baselines.noisy_histogram(DATA, BUDGET, beta=beta, noise=noise()).answer(QUERIES[0]),
+        {"beta": 0.05},
+    ),
+    "trace": Example(
+        lambda truths, seed: evaluate.trace(
+            "x",
+            baselines.PerQueryNoise(DATA, APPROXIMATE, answers=10, noise=noise()),
+            DATA,
+            QUERIES,
+            truths=np.asarray(truths),
+            seed=seed,
+        ),
+        {"truths": [0.5, 0.2, 0.1, 0.1, 0.1, 0.9], "seed": sizes(100, 20_000)},
+    ),
+    "simulate": Example(
+        lambda seed: evaluate.simulate(DATA, BUDGET, QUERIES, seed=seed, max_queries=10), {"seed": WIDE}
+    ),
+    "compare": Example(
+        lambda seeds: evaluate.compare(
+            DATA, BUDGET, QUERIES, {"default": None}, seeds, baselines=False, max_queries=10
+        ),
+        {"seeds": [1, 100]},
+        slow=True,
+    ),
+    "random_stream": Example(
+        lambda size, seed: evaluate.random_stream(DOMAIN, size, seed), {"size": sizes(5, 100), "seed": WIDE}
+    ),
+    # audit, testing
+    "Law": Example(
+        lambda scale, sign: audit.Law("geometric", scale, sign).log_at_least(np.arange(3.0)),
+        {"scale": F(100, 3), "sign": sizes(-1)},
+    ),
+    **{
+        f"Law.{name}": Example(
+            lambda z, name=name: [
+                getattr(audit.Law(method, F(2), sign), name)(np.asarray(z))
+                for method in ("discrete_laplace", "geometric", "none")
+                for sign in (1, -1)
+            ],
+            {"z": [-100.0, -1.0, 0.0, 3.0, 100.0]},
+        )
+        for name in ("log_mass", "log_at_least", "log_below")
+    },
+    "ThresholdRule": Example(
+        lambda threshold, cutoff: (
+            lambda rule: (rule, audit.transcript_law(rule, [threshold, 0]), audit.worst_loss(rule))
+        )(audit.ThresholdRule(threshold, LAW, LAW, cutoff)),
+        {"threshold": sizes(100, 127, 255, 32_767, 65_535), "cutoff": sizes(2, 100)},
+        slow=True,
+    ),
+    "black_box_epsilon": Example(
+        lambda delta, alpha: audit.black_box_epsilon(
+            ["a"] * 90 + ["b"] * 10, ["b"] * 100, delta=delta, alpha=alpha
+        ),
+        {"delta": 0.001, "alpha": 0.05},
+    ),
+    "epsilon_lower_bound": Example(
+        audit.epsilon_lower_bound,
+        {
+            "hits": sizes(100, 127, 20_000),
+            "runs": sizes(127, 32_767, 2_000_000_000),
+            "other_hits": sizes(3, 127),
+            "other_runs": sizes(127, 32_767, 2_000_000_000),
+            "delta": 0.001,
+            "alpha": 0.05,
+        },
+    ),
+    "first_hit_delta": Example(
+        lambda values, others, epsilon: audit.first_hit_delta(SVT, values, others, epsilon),
+        {"values": [3, 0, 120], "others": [2, 1, 121], "epsilon": 0.5},
+    ),
+    "goodness_of_fit": Example(
+        lambda first, second, p: audit.goodness_of_fit({"0": first, "1": second}, {"0": p, "1": 1 - p}),
+        {"first": sizes(100, 127), "second": sizes(100, 127, 20_000), "p": 0.5},
+    ),
+    "hockey_stick": Example(
+        lambda p, epsilon: audit.hockey_stick({**LAWS[0], "1": p}, LAWS[1], epsilon),
+        {"p": 0.6, "epsilon": 0.1},
+    ),
+    "hockey_stick_with_numbers": Example(
+        lambda p, epsilon, number_scale, cutoff: audit.hockey_stick_with_numbers(
+            {**LAWS[0], "1": p}, LAWS[1], epsilon, number_scale, cutoff
+        ),
+        {"p": 0.6, "epsilon": 0.1, "number_scale": F(100, 3), "cutoff": sizes(2, 100)},
+    ),
+    "observe": Example(
+        lambda largest: audit.observe(ABOVE.init(), ABOVE.step, largest=largest),
+        {"largest": sizes(20_000, 30_000)},
+    ),
+    "transcript_law": Example(lambda values: audit.transcript_law(SVT, values), {"values": [-128, 0, 127]}),
+    "worst_loss": Example(
+        lambda sensitivity, number_scale, copies: audit.worst_loss(
+            SVT, sensitivity, number_scale=number_scale, copies=copies
+        ),
+        {"sensitivity": sizes(1, 3), "number_scale": F(100, 3), "copies": [0, 3, 100]},
+        slow=True,
+    ),
+    "check_hypothesis": Example(lambda seed: testing.check_hypothesis(FLAT, seed=seed), {"seed": WIDE}),
+    "check_update_rule": Example(
+        lambda alpha, steps, seed: testing.check_update_rule(
+            BOOK, domain=Domain.of(a=2), truths=[[0.9, 0.1]], alpha=alpha, steps=steps, seed=seed
+        ),
+        {"alpha": 0.5, "steps": sizes(2), "seed": sizes(100)},
+        slow=True,
+    ),
+    # session
+    "OnlineIC": Example(
+        lambda **given: opened(budget=APPROXIMATE, release="answer", sparse="gumbel", **given),
+        {
+            "hard_answers": sizes(3, 100),
+            "max_queries": sizes(100, 20_000, 2_000_000_000),
+            "beta": 0.05,
+            "threshold": 0.25,
+        },
+    ),
+    **{
+        f"OnlineIC, {name}": Example(
+            lambda name=name, **given: opened(budget=BUDGET, release="answer", sparse=name, **given),
+            {"alpha": 0.9, "max_queries": sizes(100, 20_000, 2_000_000_000)},
+        )
+        for name in ("exponential", "laplace")
+    },
+    "OnlineIC, partitions": Example(
+        lambda max_queries: opened(budget=BUDGET, max_queries=max_queries),
+        {"max_queries": sizes(100, 20_000)},
+    ),
+    "OnlineIC.textbook, alpha": Example(
+        lambda alpha: session(ic.OnlineIC.textbook(LARGE, epsilon=10.0, alpha=alpha, noise=noise())),
+        {"alpha": 0.9},
+    ),
+    "OnlineIC.textbook": Example(
+        lambda **given: session(ic.OnlineIC.textbook(LARGE, noise=noise(), **given)),
+        {"epsilon": 10.0, "delta": 0.001, "beta": 0.05, "max_queries": sizes(100, 20_000, 2_000_000_000)},
+    ),
+}
+
+
+# --- that nothing is forgotten -----------------------------------------------------------------------------
+
+MODULES = (
+    "domain", "attributes", "expressions", "queries", "data", "noise", "accounting", "bounds", "mechanisms",
+    "sparse", "updates", "hypothesis", "partitions", "marginals", "offline", "baselines", "evaluate", "audit",
+    "testing", "session",
+)  # fmt: skip
+OTHERWISE = {  # varied under another name, or holding queries and laws rather than numbers
+    "Binned.code": {"label"},  # the text of a bin, whatever the annotation says: a number is refused
+    "Domain.of": {"kinds", "more"},
+    "one_of": {"labels"},
+    "range_queries": {"queries"},
+    "goodness_of_fit": {"counts", "law"},
+    "hockey_stick": {"law", "other"},
+    "hockey_stick_with_numbers": {"law", "other"},
+    "PartitionRule.partition": {"measured"},
+}
+MADE = {  # by the package itself, from numbers that it has checked; a caller only reads them
+    "AutoAverage", "BaselineStatistics", "BoundMarginal", "Certificate", "Choice", "ClippingBound",
+    "Construction", "Expression", "Factor", "LargeCounts", "Mean", "OfflineAccuracy", "OnlineAccuracy",
+    "PrivateCdf", "ProgramsAbove", "Query", "Query.total", "SparseScales", "Trace", "VersionSpace",
+    "block_guesses", "canonical", "grid_guesses", "shown", "spread",
+}  # fmt: skip
+
+
+def numeric(annotation):
+    """Whether an annotation admits a number, or an array or list of them."""
+    if annotation in (int, float, Fraction, Rational):
+        return True
+    if annotation is bool or typing.get_origin(annotation) is Callable:
+        return False
+    if typing.get_origin(annotation) is typing.Literal:
+        return False
+    if isinstance(annotation, type) and issubclass(annotation, (np.integer, np.floating)):
+        return True
+    return any(numeric(part) for part in typing.get_args(annotation))
+
+
+def parameters(call):
+    """Return the names of the numeric parameters of a public function or constructor."""
+    if isinstance(call, type):
+        call = call.__init__
+    hints = typing.get_type_hints(call, include_extras=False)
+    return [
+        name
+        for name in inspect.signature(call).parameters
+        if name in hints and numeric(hints[name]) and name != "self"
+    ]
+
+
+def public():
+    """Return name -> numeric parameters of all public functions, constructors and their methods."""
+    result = {}
+    for module in map(importlib.import_module, (f"onlineic.{name}" for name in MODULES)):
+        names = getattr(module, "__all__", None) or [
+            name
+            for name, value in vars(module).items()
+            if not name.startswith("_") and getattr(value, "__module__", "").startswith("onlineic.")
+        ]
+        for name, value in ((name, getattr(module, name)) for name in names):
+            if isinstance(value, type) and not issubclass(value, Exception):
+                if not inspect.isabstract(value) and not getattr(value, "_is_protocol", False):
+                    result[name] = parameters(value)
+                    for method, held in vars(value).items():
+                        function = getattr(held, "__func__", held)
+                        if not method.startswith("_") and isinstance(function, types.FunctionType):
+                            result[f"{name}.{method}"] = parameters(function)
+            elif not name.startswith("checked_"):
+                function = inspect.unwrap(value) if callable(value) else value  # one stands behind a cache
+                if isinstance(function, types.FunctionType):
+                    result[name] = parameters(function)
+    return {name: numbers for name, numbers in result.items() if numbers and name not in MADE}
+
+
+def test_every_public_number_has_an_example():
+    varied = {name: set(OTHERWISE.get(name, ())) for name in public()}
+    for label, example in EXAMPLES.items():
+        varied.setdefault(label.split(", ")[0], set()).update(example.arguments)
+
+    assert [] == [
+        f"{name}({number})"
+        for name, numbers in public().items()
+        for number in numbers
+        if number not in varied[name]
+    ]
+
+
+def test_no_name_is_excused_in_vain():
+    assert set() == MADE & EXAMPLES.keys()
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_number_of_any_type_means_the_same(name):
+    accepted = outcome(EXAMPLES[name].call, EXAMPLES[name].base())
+
+    assert not str(accepted).startswith("refused")  # else nothing would be compared
+    assert [] == differences(EXAMPLES[name], accepted)
+
+
+# --- the fault that this file is about ---------------------------------------------------------------------
+
+MANY = 200_000
+TWO = Domain.of(a=2)
+
+
+def asked(sparse, gap, **options):
+    """Return the answer of a session to a query that is off by `gap` of 200,000 records."""
+    data = PrivateData([MANY // 2 + gap, MANY // 2 - gap], TWO)
+    made = ic.OnlineIC(data, APPROXIMATE, sparse=sparse, release="answer", noise=noise(), **options)
+    return made.answer(ic.where(a=0))
+
+
+@pytest.mark.parametrize("kind", INTEGERS[4:])
+@pytest.mark.parametrize("gap", [7_231, 7_232])
+def test_a_narrow_threshold_of_40_000_leaves_small_gaps_easy(kind, gap):
+    """With int32, |gap| - T times the scale's denominator wrapped: a gap of 7,231 was always hard."""
+    planned = sp.GumbelSparse.calibrated(APPROXIMATE, n=MANY, hard_answers=5, max_queries=100, threshold=0.2)
+    sparse = sp.GumbelSparse(
+        n=MANY,
+        epsilon=1.0,
+        delta=1e-6,
+        order=planned.order,
+        scale=planned.scale + F(1, 65_536),
+        threshold=kind(40_000),
+        ratio=planned.ratio,
+    )
+
+    assert "easy" == asked(sparse, gap).status
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.uint32, np.int16])
+@pytest.mark.parametrize("name", ["GumbelSparse", "ExponentialSparse", "LaplaceSparse"])
+def test_a_narrow_number_of_records_is_not_shifted_out_of_its_type(name, kind):
+    """With int32, n 2^grid_bits wrapped: an answer of .93 was released as -.680, its bound was negative."""
+    data = PrivateData([2_800, 200], TWO)
+    released = []
+    for n in (3_000, kind(3_000)):
+        calibrated = getattr(sp, name).calibrated
+        sparse = calibrated(APPROXIMATE, n=n, hard_answers=5, max_queries=100, grid_bits=20)
+        made = ic.OnlineIC(data, APPROXIMATE, sparse=sparse, release="answer", max_queries=100, noise=noise())
+        answers = made.answer_many([ic.where(a=ic.weights([0.5, 0.75])), ic.where(a=0)])
+        released.append([(answer.value, answer.error_bound, answer.status) for answer in answers])
+
+    expected, actual = released
+    assert expected == actual
+    assert all(bound > 0.0 for _, bound, _ in actual)
+
+
+@pytest.mark.parametrize("budget", [BUDGET, APPROXIMATE])
+@pytest.mark.parametrize("sparse", ["gumbel", "exponential", "laplace"])
+def test_a_narrow_number_of_queries_narrows_no_radius(sparse, budget):
+    """With int16, 20,000 queries on two sides wrapped: the radius of a number was .0032 for .066."""
+    if sparse == "gumbel" and budget.pure:
+        pytest.skip("Gumbel noise needs delta > 0")
+    data = PrivateData(np.full(16, 1_000), Domain.of(a=4, b=4))
+    plans = [
+        ic.OnlineIC(data, budget, sparse=sparse, release="answer", max_queries=queries, noise=noise()).plan
+        for queries in (20_000, np.int16(20_000))
+    ]
+    query = ic.where(a=1).bind(data.domain)
+    radii = [plan.sparse.hard_radius(query, 0.005, 7) for plan in plans]
+
+    assert radii[0] == radii[1]
+    assert plans[0].error_bound == plans[1].error_bound
+
+
+def test_a_fraction_of_numpy_integers_is_rebuilt():
+    """A Fraction keeps numpy's integers, and its arithmetic wraps around as theirs does."""
+    narrow = Fraction(np.int8(100), np.int8(3))
+
+    for made in (
+        sp.ExponentialSparse(n=9, epsilon=1.0, threshold=5, threshold_scale=narrow, query_scale=narrow),
+        sp.GumbelSparse(n=9, epsilon=1.0, delta=0.1, order=narrow, scale=F(100), threshold=5, ratio=narrow),
+        audit.Law("geometric", narrow),
+    ):
+        numbers = [getattr(made, field.name) for field in attrs.fields(type(made))]
+        ratios = [number for number in numbers if isinstance(number, Fraction)]
+
+        assert ratios
+        assert {int} == {type(part) for ratio in ratios for part in (ratio.numerator, ratio.denominator)}
