@@ -5,8 +5,9 @@ shows them: where one of them wins, use it.
 """
 
 import math
+import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn, final
 
 import attrs
@@ -15,18 +16,39 @@ import numpy as np
 from onlineic._arrays import Tables
 from onlineic._baseline_noise import Choice, Law, Name, calibrated, moments, moved_to
 from onlineic._totals import totals
+from onlineic._typing import Floats
 from onlineic.accounting import Budget
 from onlineic.answers import Answer, AnswerMemory, Status
 from onlineic.data import PrivateData
 from onlineic.domain import Domain
-from onlineic.errors import InvalidParameterError, InvalidQueryError, checked_integer, checked_real
+from onlineic.errors import (
+    ForkedSessionError,
+    InvalidParameterError,
+    InvalidQueryError,
+    SessionSealedError,
+    checked_integer,
+    checked_real,
+)
 from onlineic.expressions import Expression, dense
-from onlineic.noise import Noise, SystemNoise
+from onlineic.noise import Noise
 from onlineic.queries import Partition, Query
+from onlineic.release import (
+    charged,
+    check_types,
+    checked_noise,
+    guarded,
+    is_private,
+    log_failure,
+    released,
+)
 
 __all__ = ["BaselineStatistics", "NoisyTables", "PerQueryNoise", "noisy_histogram"]
 
 PREFIX_CELLS = 2**22
+SEALED = (
+    "a baseline must not have been interrupted between reading the data and its answers, but was: its budget "
+    "stays spent; ask again what it has released, or make another (budgets add)."
+)
 
 
 @final
@@ -46,8 +68,10 @@ class BaselineStatistics:
     noise : "laplace" or "gaussian"
     deviation : float
         Standard deviation of one released number, fraction of records.
+    sealed : bool
+        Whether a read was interrupted: only what was released before is answered.
     private : bool
-        False: simulated noise, NOT PRIVATE.
+        False: simulated or foreign noise, NOT PRIVATE.
     """
 
     asked: int
@@ -60,6 +84,7 @@ class BaselineStatistics:
     budget: Budget
     noise: Name
     deviation: float
+    sealed: bool
     private: bool
 
 
@@ -94,12 +119,18 @@ class PerQueryNoise:
     InfeasibleAccuracyError
         If the noise would leave the samplers' range.
 
+    Notes
+    -----
+    The budget is charged here, for all the answers; each is counted as used before the data are read for it.
+    A failure between the read and its answers seals the baseline: whatever needs another read is refused by
+    `SessionSealedError`; with `cache`, what was released before is given again.
+
     References
     ----------
     Dwork & Roth (2014), Theorems 3.6 and 3.16 for Laplace; calibration in `_baseline_noise.calibrated`.
     """
 
-    __slots__ = ("_left", "_memory", "_paid", "_radius", "_shell")
+    __slots__ = ("_left", "_memory", "_paid", "_process", "_radius", "_sealed", "_shell")
 
     def __init__(
         self,
@@ -116,13 +147,35 @@ class PerQueryNoise:
         self._shell = _Shell(data, budget, self._paid, noise_law, beta, noise)
         self._radius = self._shell.law.radius(self._shell.beta)
         self._memory = AnswerMemory(lasting=True) if cache else None
+        self._sealed = False
+        self._process = os.getpid()
+        charged(data, budget, self._shell.noise)
 
     def answer(self, query: Expression | Query | Any) -> Answer:
+        """Answer one query, as `answer_many` does."""
         return self.answer_many([query])[0]
 
     def answer_many(self, queries: Iterable[Expression | Query | Any]) -> list[Answer]:
+        """Answer queries in order, all checked before the first is.
+
+        Raises
+        ------
+        InvalidQueryError, DomainMismatchError, TooLargeError
+            If a query cannot be asked; nothing was spent.
+        SessionSealedError
+            If a read failed, now or before, and a query has no answer from then. Its cause is not chained: a
+            traceback could hold a private number.
+        ForkedSessionError
+            In another process than that which made the baseline.
+        """
+        if os.getpid() != self._process:  # before the lock: in a forked process nobody may ever release it
+            raise ForkedSessionError(
+                "a baseline must be used in the process that made it, got a forked one; make another there."
+            )
         with self._shell.lock:
             bound = self._shell.bound(queries)
+            if self._sealed and any(query.constant is None and not self._known(query) for query in bound):
+                raise SessionSealedError(SEALED)
             fresh = iter(self._measured(self._payable(bound)))
             return [self._released(query, fresh) for query in bound]
 
@@ -138,21 +191,27 @@ class PerQueryNoise:
         return new[: self._left]
 
     def _measured(self, queries: list[Query]) -> list[float]:
-        """Noisy counts: charged, then read, then drawn."""
-        self._left -= len(queries)
+        """Noisy counts: charged, then read, then drawn; sealed until they are here, if ever."""
         if not queries:
             return []
         shell, bits = self._shell, self._shell.law.grid_bits
         shifts = np.array([bits - query.grid_bits for query in queries])
-        numbers = (shell.data.exact_counts_many(queries) << shifts) + shell.law.draw(
-            shell.noise, len(queries)
-        )
-        return [math.ldexp(number, -bits) for number in numbers.tolist()]
+
+        def private() -> list[float]:
+            exact = shell.data.exact_counts_many(queries) << shifts
+            numbers = exact + shell.law.draw(shell.noise, len(queries))
+            return [math.ldexp(number, -bits) for number in numbers.tolist()]
+
+        self._left -= len(queries)
+        self._sealed = True  # a nested call, or a second Ctrl-C, finds it closed
+        numbers = guarded(private, log_failure, SEALED)
+        self._sealed = False
+        return numbers
 
     def _known(self, query: Query) -> bool:
         return self._memory is not None and self._memory.recall(query, 0) is not None
 
-    def _released(self, query: Query, fresh: Any) -> Answer:
+    def _released(self, query: Query, fresh: Iterator[float]) -> Answer:
         if query.constant is not None:
             return self._shell.constant(query)
         known = self._memory.recall(query, 0) if self._memory is not None else None
@@ -170,11 +229,13 @@ class PerQueryNoise:
 
     def statistics(self) -> BaselineStatistics:
         with self._shell.lock:
-            return self._shell.statistics(self._left, (self._paid - self._left) / self._paid)
+            left = 0 if self._sealed else self._left
+            return self._shell.statistics(left, (self._paid - self._left) / self._paid, self._sealed)
 
     def __repr__(self) -> str:
         cached = ", cached" if self._memory is not None else ""
-        return f"PerQueryNoise({self._shell.describe()}, {self._left} of {self._paid} answers left{cached})"
+        left = "sealed" if self._sealed else f"{self._left} of {self._paid} answers left"
+        return f"PerQueryNoise({self._shell.describe()}, {left}{cached})"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("PerQueryNoise cannot be copied: its budget would be copied too.")
@@ -219,22 +280,27 @@ class NoisyTables:
         beta: float = 0.05,
         noise: Noise | None = None,
     ) -> None:
+        check_types(data, budget, None)
         sets = _attribute_sets(data.domain, tables)
         self._shell = shell = _Shell(data, budget, 2 * len(sets), noise_law, beta, noise)
         self._held: dict[tuple[int, ...], tuple[Domain, Tables]] = {}
         self._supersets: dict[tuple[int, ...], tuple[int, ...] | None] = {}
         self._radii: dict[tuple[Any, ...], float] = {}
-        for axes in sets:  # the budget is charged above, before the first read
-            target = Partition(
-                data.domain, axes, tuple(np.arange(data.domain.shape[axis], dtype=np.int64) for axis in axes)
-            )
-            cells = (data.exact_counts(target) << shell.law.grid_bits) + shell.law.draw(
-                shell.noise, target.blocks
-            )
-            counts = np.ldexp(cells.astype(np.float64), -shell.law.grid_bits)
+        targets = [
+            Partition(data.domain, axes, tuple(np.arange(data.domain.shape[axis]) for axis in axes))
+            for axes in sets
+        ]
+        bits = shell.law.grid_bits
+
+        def noisy(target: Partition) -> Floats:
+            cells = (data.exact_counts(target) << bits) + shell.law.draw(shell.noise, target.blocks)
+            return np.ldexp(cells.astype(np.float64), -bits)
+
+        all_noisy = released(data, budget, shell.noise, lambda: [noisy(target) for target in targets])
+        for target, counts in zip(targets, all_noisy, strict=True):
             counts += (data.n - counts.sum()) / counts.size  # the linear optimum, as n is public
-            names = tuple(data.domain.names[axis] for axis in axes)
-            self._held[axes] = (
+            names = tuple(data.domain.names[axis] for axis in target.axes)
+            self._held[target.axes] = (
                 data.domain.project(*names),
                 Tables(counts.reshape(target.shape), PREFIX_CELLS),
             )
@@ -284,7 +350,7 @@ class NoisyTables:
 
     def statistics(self) -> BaselineStatistics:
         with self._shell.lock:
-            return self._shell.statistics(None, 1.0)
+            return self._shell.statistics(None, 1.0, sealed=False)
 
     def __repr__(self) -> str:
         return f"NoisyTables({self._shell.describe()}, {len(self._held)} tables)"
@@ -308,6 +374,7 @@ def noisy_histogram(
     data, budget, noise_law, beta, noise
         As in `NoisyTables`.
     """
+    check_types(data, budget, None)
     return NoisyTables(data, budget, [data.domain.names], noise_law=noise_law, beta=beta, noise=noise)
 
 
@@ -315,7 +382,7 @@ def noisy_histogram(
 class _Shell:
     """What all baselines share: checked arguments, the law, binding and counting."""
 
-    __slots__ = ("_counts", "beta", "budget", "data", "law", "lock", "noise")
+    __slots__ = ("_counts", "beta", "budget", "data", "law", "lock", "noise", "private")
 
     def __init__(
         self,
@@ -326,19 +393,14 @@ class _Shell:
         beta: float,
         noise: Noise | None,
     ) -> None:
-        for name, value, kind in (("data", data, PrivateData), ("budget", budget, Budget)):
-            if not isinstance(value, kind):
-                raise InvalidParameterError(
-                    f"{name} must be a {kind.__name__}, got a {type(value).__name__}; make one first."
-                )
+        check_types(data, budget, None)
         self.data, self.budget = data, budget
         self.beta = checked_real("beta", beta, above=0.0, below=1.0)
         self.law: Law = calibrated(data.n, budget, moved, law)
-        self.noise = noise if noise is not None else SystemNoise()
+        self.noise = checked_noise(noise)
+        self.private = is_private(self.noise)
         self.lock = threading.RLock()
         self._counts: dict[Status, int] = {"easy": 0, "hard": 0, "repeat": 0, "untested": 0}
-        if not self.noise.simulated:
-            data.opened.append(budget)
 
     def bound(self, queries: Iterable[Any]) -> list[Query]:
         domain, bits = self.data.domain, self.law.grid_bits
@@ -357,7 +419,7 @@ class _Shell:
 
     def answer(self, status: Status, value: float, error_bound: float) -> Answer:
         self._counts[status] += 1
-        return Answer(value, self.data.n * value, status, error_bound, not self.noise.simulated)
+        return Answer(value, self.data.n * value, status, error_bound, self.private)
 
     def constant(self, query: Query) -> Answer:
         return self.answer("easy", (query.constant or 0) / (1 << query.grid_bits), query.rounding)
@@ -366,7 +428,7 @@ class _Shell:
         share = moments(query)[0]
         return self.answer("untested", 1.0 - share if query.complement else share, math.inf)
 
-    def statistics(self, left: int | None, spent: float) -> BaselineStatistics:
+    def statistics(self, left: int | None, spent: float, sealed: bool) -> BaselineStatistics:
         return BaselineStatistics(
             asked=sum(self._counts.values()),
             **self._counts,
@@ -375,11 +437,12 @@ class _Shell:
             budget=self.budget,
             noise=self.law.name,
             deviation=self.law.deviation / self.data.n,
-            private=not self.noise.simulated,
+            sealed=sealed,
+            private=self.private,
         )
 
     def describe(self) -> str:
-        stamp = ", NOT PRIVATE" if self.noise.simulated else ""
+        stamp = "" if self.private else ", NOT PRIVATE"
         return (
             f"n={self.data.n}, epsilon={self.budget.epsilon:g}, delta={self.budget.delta:g}, "
             f"{self.law.name} noise of {self.law.deviation:.4g} records{stamp}"

@@ -11,7 +11,7 @@ from onlineic.errors import InvalidParameterError, SessionSealedError
 from onlineic.noise import Noise, SystemNoise, checked_source
 from onlineic.updates import UpdateRule
 
-__all__ = ["check_types", "checked_noise", "guarded", "is_private", "released"]
+__all__ = ["charged", "check_types", "checked_noise", "guarded", "is_private", "log_failure", "released"]
 
 FAILED = (
     "a release must not be interrupted between reading the data and its result, but was: its budget stays "
@@ -53,8 +53,8 @@ def is_private(noise: Noise) -> bool:
     return type(noise) is SystemNoise
 
 
-def released(data: PrivateData, budget: Budget, noise: Noise, private: Callable[[], T]) -> T:
-    """Charge `budget` to the table, then run `private`, which reads the data and draws.
+def charged(data: PrivateData, budget: Budget, noise: Noise) -> None:
+    """Enter `budget` among those of the table, if what is released with this noise is private.
 
     Everything public must be checked before: from here on the budget is spent, whatever happens.
 
@@ -62,15 +62,29 @@ def released(data: PrivateData, budget: Budget, noise: Noise, private: Callable[
     ------
     InvalidParameterError
         If data or budget are of another type; nothing was spent.
-    SessionSealedError
-        If `private` failed. Its cause is not chained: a traceback could hold a private number.
     """
     check_types(data, budget, None)
     if is_private(noise):
         data.opened.append(budget)
-    return guarded(
-        private, lambda name, place, _: _log.error("release failed: %s at %s", name, place), FAILED
-    )
+
+
+def released(data: PrivateData, budget: Budget, noise: Noise, private: Callable[[], T]) -> T:
+    """Charge `budget` to the table, then run `private`, which reads the data and draws.
+
+    Raises
+    ------
+    InvalidParameterError
+        As `charged`.
+    SessionSealedError
+        If `private` failed. Its cause is not chained: a traceback could hold a private number.
+    """
+    charged(data, budget, noise)
+    return guarded(private, log_failure, FAILED)
+
+
+def log_failure(name: str, place: str, interrupted: bool) -> None:
+    """Say in the log where a release failed, never with what."""
+    _log.error("release failed: %s at %s", name, place)
 
 
 def guarded(private: Callable[[], T], failed: Callable[[str, str, bool], None], message: str) -> T:

@@ -16,7 +16,12 @@ from onlineic.accounting import Budget, gaussian_delta, gaussian_mu
 from onlineic.baselines import NoisyTables, PerQueryNoise, noisy_histogram
 from onlineic.data import PrivateData
 from onlineic.domain import Domain
-from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError, InvalidQueryError
+from onlineic.errors import (
+    InfeasibleAccuracyError,
+    InvalidParameterError,
+    InvalidQueryError,
+    SessionSealedError,
+)
 from onlineic.expressions import at_least, between, one_of, weights, where
 from onlineic.noise import SimulatedNoise, SystemNoise
 from onlineic.testing import ScriptedNoise
@@ -190,10 +195,12 @@ def test_without_a_cache_repeats_are_paid_and_data_are_not_read_once_the_budget_
 
 def test_the_charge_stands_when_the_draw_fails():
     engine = PerQueryNoise(table(), PURE, answers=2, noise_law="laplace", noise=ScriptedNoise([]))
-    with pytest.raises(Exception, match="draws must hold"):
+    with pytest.raises(SessionSealedError, match="a baseline must not have been interrupted"):
         engine.answer(where(a=0))
+    stats = engine.statistics()
 
-    assert (1, 0.5) == (engine.statistics().hard_left, engine.statistics().spent)
+    assert (True, 0, 0.5) == (stats.sealed, stats.hard_left, stats.spent)
+    assert "sealed" in repr(engine)
 
 
 @pytest.mark.parametrize("make", [PerQueryNoise, noisy_histogram])
@@ -233,6 +240,9 @@ def test_bad_arguments_are_refused_before_any_read():
         (lambda: PerQueryNoise(data, PURE, answers=1, beta=1.0), "beta must be"),
         (lambda: PerQueryNoise(COUNTS, PURE, answers=1), "data must be a PrivateData"),
         (lambda: NoisyTables(data, 1.0, [["a"]]), "budget must be a Budget"),
+        (lambda: NoisyTables(COUNTS, PURE, [["a"]]), "data must be a PrivateData"),
+        (lambda: noisy_histogram(COUNTS, PURE), "data must be a PrivateData"),
+        (lambda: noisy_histogram(data, PURE, noise=np.random.default_rng(0)), "noise must be a Noise"),
         (lambda: NoisyTables(data, PURE, []), "tables must be"),
         (lambda: NoisyTables(data, PURE, [[]]), "tables must be"),
         (lambda: NoisyTables(data, PURE, ["ab"]), "tables must be"),
