@@ -1,0 +1,99 @@
+"""Default plans at ten points, written down: what was found by experiment changes only on purpose."""
+
+import pytest
+
+import onlineic as ic
+from onlineic.planning import session_plan
+from onlineic.sparse import ExponentialSparse
+
+DOMAINS = {
+    "long": ic.Domain.of(x=range(1000)),
+    "many": ic.Domain.of(a=75, b=16, c=5, d=range(100), e=2, f=2),
+    "few": ic.Domain.of(a=4, b=3, c=20),
+}
+# domain, n, epsilon, delta, hard answers wished for
+POINTS = [
+    ("many", 2_000, 0.5, 0.0, None),
+    ("many", 5_000, 1.0, 1e-6, None),
+    ("many", 12_000, 1.0, 1e-9, None),
+    ("many", 48_842, 1.0, 1e-9, None),
+    ("many", 48_842, 3.0, 0.0, None),
+    ("few", 10**6, 1.0, 1e-6, None),
+    ("few", 10**5, 0.3, 0.0, None),
+    ("long", 10**6, 1.0, 1e-9, None),
+    ("many", 10**6, 2.0, 1e-9, 200),
+    ("few", 10**4, 0.1, 1e-5, 3),
+]
+NAMES = ["-".join(map(str, point)) for point in POINTS]
+# hard answers planned, parts, misfit; scales of the test, of a block and threshold, records; tables bought,
+# Laplace, least and largest scale of them, records
+TABLES = [
+    (2, 4, 18, True, 0.7, (129.0578, 234.5136, 180.0, 2759.665), (60.0, 4000.0)),
+    (2, 6, 21, False, 0.7, (46.12251, 46.12251, 424.804), (28.0, 204.0)),
+    (2, 10, 21, False, 0.6236966, (53.35572, 53.35572, 491.4244), (37.0, 262.0)),
+    (3, 24, 21, False, 0.55, (50.79692, 50.79692, 447.2605), (37.0, 262.0)),
+    (8, 32, 21, True, 0.55, (9.835358, 25.77593, 22.5, 270.5585), (13.33334, 666.6667)),
+    (37, 32, 1, True, 0.55, (145.1973, 145.1973, 913.6641), (3.333344, 3.333344)),
+    (2, 18, 6, True, 0.55, (108.0886, 196.4101, 150.7538, 2311.277), (28.53069, 600.0)),
+    (37, 32, 3, True, 0.55, (192.0801, 192.0801, 1208.678), (10.0, 10.0)),
+    (200, 32, 6, False, 0.55, (96.63902, 96.63902, 445.0391), (19.0, 134.0)),
+    (3, 4, 6, False, 0.7, (356.7687, 356.7687, 3141.304), (97.0, 457.0)),
+]
+# mechanism, hard answers planned and threshold in records of a session of 1,000 numbers
+NUMBERS = [
+    ("ExponentialSparse", 15, 535.6956),
+    ("GumbelSparse", 31, 191.8497),
+    ("GumbelSparse", 45, 272.9213),
+    ("GumbelSparse", 85, 307.1915),
+    ("ExponentialSparse", 138, 546.6376),
+    ("GumbelSparse", 232, 278.351),
+    ("ExponentialSparse", 48, 2322.431),
+    ("GumbelSparse", 134, 332.7466),
+    ("GumbelSparse", 448, 199.0816),
+    ("GumbelSparse", 11, 1108.644),
+]
+
+
+def records(sparse, value):
+    return float(value) / (1 << sparse.grid_bits)
+
+
+@pytest.mark.parametrize(("point", "expected"), list(zip(POINTS, TABLES, strict=True)), ids=NAMES)
+def test_a_default_plan_is_the_one_written_down(point, expected):
+    domain, n, epsilon, delta, wished = point
+    plan = session_plan(DOMAINS[domain], n, ic.Budget(epsilon, delta), hard_answers=wished)
+    sparse, opening = plan.sparse, plan.opening
+    pure = isinstance(sparse, ExponentialSparse)
+    tests = (sparse.threshold_scale, sparse.query_scale) if pure else (sparse.scale,)
+    block = float(sparse.number_scale) if pure else records(sparse, sparse.ratio * sparse.scale)
+    chosen = (plan.hard_answers, plan.partitions.parts, len(opening.targets), opening.pure)
+    noise = (*(records(sparse, scale) for scale in tests), block, records(sparse, sparse.threshold))
+    bought = (float(min(opening.scales)), float(max(opening.scales)))
+
+    assert (expected[:2], expected[2:4]) == (chosen[:2], chosen[2:])
+    assert (pure, expected[4]) == (delta == 0.0, pytest.approx(plan.update.misfit, abs=1e-4))
+    assert expected[5] == pytest.approx(noise, rel=1e-4)
+    assert expected[6] == pytest.approx(bought, rel=1e-3)
+
+
+@pytest.mark.parametrize(("point", "expected"), list(zip(POINTS, NUMBERS, strict=True)), ids=NAMES)
+def test_a_default_plan_of_numbers_is_the_one_written_down(point, expected):
+    domain, n, epsilon, delta, _ = point
+    plan = session_plan(DOMAINS[domain], n, ic.Budget(epsilon, delta), release="answer", max_queries=1000)
+
+    assert expected[:2] == (type(plan.sparse).__name__, plan.hard_answers)
+    assert expected[2] == pytest.approx(records(plan.sparse, plan.sparse.threshold), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("hard_answers", "expected"),
+    [(7, "ExponentialSparse"), (8, "GumbelSparse")],
+)
+def test_few_planned_numbers_take_pure_tests_though_delta_is_given(hard_answers, expected):
+    """The mechanism that resolves the smaller gap."""
+    budget = ic.Budget(1.0, 1e-6)
+    plan = session_plan(
+        DOMAINS["few"], 10**6, budget, release="answer", hard_answers=hard_answers, max_queries=1000
+    )
+
+    assert expected == type(plan.sparse).__name__
