@@ -156,7 +156,7 @@ class Sparse:
     itself: c runs of cost epsilon/c add to epsilon with no delta at all (Theorem 3.14), and the second noise
     is taken only where Theorem 3.20, computed for it, costs at most epsilon. Which of them is taken follows
     from c, epsilon and delta, all public, so that the choice costs nothing; since 4 c^2 <= 32 c ln(1/delta)
-    iff c <= 8 ln(1/delta), the book's rule of delta, always the second, draws more noise there than delta = 0.
+    iff c <= 8 ln(1/delta), the book, which takes the second for every delta > 0, draws more noise there.
 
     allocation "optimal", delta = 0 only: one rho ~ Lap(1/eps1) for the whole run, nu ~ Lap(2c/eps2), with
     eps1 : eps2 = 1 : (2c)^(2/3), which makes the variance of nu - rho least. Theorem: this is
@@ -368,8 +368,7 @@ def _redrawn_scales(budget: Budget, cutoff: int) -> tuple[Fraction, Fraction]:
 
 
 def _composed(scale: Fraction, budget: Budget, cutoff: int) -> float:
-    """What c AboveThresholds cost at delta: Corollary 3.21, which the book's scale is from, is false for large
-    epsilon."""
+    """What c AboveThresholds cost at delta, asked because Corollary 3.21 is false for large epsilon."""
     share = 2 / scale
     return advanced_composition(float_up(share), budget.delta, cutoff) if share <= 700 else math.inf
 

@@ -12,6 +12,7 @@ from typing import Literal, final
 import attrs
 import numpy as np
 
+from onlineic._composition import float_up
 from onlineic._typing import Floats, Ints
 from onlineic.accounting import Budget, Charge, Filter
 from onlineic.bounds import (
@@ -155,8 +156,9 @@ class LaplaceSparse(NumericSparse):
         bits = min(grid_bits, room)
         tests = max_queries * (1 + pair)
         if alpha is not None:
-            drawn = scale_at_least(scales.threshold * (1 << bits)) / (1 << bits)
-            margin = sparse_margin(hard_answers, tests, float(drawn), 0.9 * beta)
+            unit = 1 << bits
+            first, second = (scale_at_least(one * unit) / unit for one in (scales.threshold, scales.query))
+            margin = _margin(hard_answers, tests, first, second, 0.9 * beta)
             wanted = checked_real("alpha", alpha, above=0.0) * n + margin
         elif threshold is not None:
             wanted = checked_real("threshold", threshold, above=0.0) * n
@@ -243,7 +245,8 @@ class LaplaceSparse(NumericSparse):
 
     def easy_radius(self, beta: float, tests: int = 1) -> float:
         beta, tests = checked_tail(beta, tests)
-        margin = sparse_margin(self.cutoff, tests * (1 + self.pair), float(self.threshold_scale), beta)
+        tests *= 1 + self.pair
+        margin = _margin(self.cutoff, tests, self.threshold_scale, self.query_scale, beta)
         return (self.threshold + margin + 1) / (self.n << self.grid_bits)
 
     def hard_radius(
@@ -267,6 +270,35 @@ class LaplaceSparse(NumericSparse):
         hard_answers = checked_integer("hard_answers", hard_answers, at_least=1)
         unit = self.n << self.grid_bits
         tests = max_queries * (1 + self.pair)
-        margin = sparse_margin(self.cutoff, tests, float(self.threshold_scale), 0.9 * beta)
-        number = float(self.number_scale) * math.log(hard_answers / (0.1 * beta))
+        margin = _margin(self.cutoff, tests, self.threshold_scale, self.query_scale, 0.9 * beta)
+        units = [1 << bits for bits in range(self.grid_bits + 1)]  # of a query's own grid, whichever it is
+        scale = max(scale_at_least(self.number_scale * own) / own for own in units)
+        number = float_up(scale) * math.log(hard_answers / (0.1 * beta))
         return (margin + 1.0) / unit, (margin + 1.0) / unit, (number + 1.0) / self.n
+
+
+def _margin(cutoff: int, tests: int, threshold_scale: Fraction, query_scale: Fraction, beta: float) -> float:
+    """Return q ln(k Gamma(1 - r) (c + 1/2)^r/(2 beta)), r = s/q: `sparse_margin` of the noise that is drawn.
+
+    s and q are rounded up each by itself, so that r is a little off the 1/2 of `sparse_margin`, and twice the
+    threshold scale can be less than the query scale. With half a unit more for each noise on the integers,
+    one in all, the bound of that function holds for every r < 1; r = 1 has noise below any unit, and its own
+    union bound.
+
+    References
+    ----------
+    With X the largest of c exponentials of scale s, E e^(X/q) = Gamma(c + 1) Gamma(1 - r)/Gamma(c + 1 - r),
+    and the ratio without the middle factor is below (c + 1/2)^r (Kershaw 1983). On the integers
+    P(|rho| >= t) <= P(X + 1/2 >= t) and P(nu >= m) <= e^(-(m - 1/2)/q)/2.
+    """
+    if query_scale == 2 * threshold_scale:
+        return sparse_margin(cutoff, tests, float(threshold_scale), beta)
+    threshold, query = float_up(threshold_scale), float_up(query_scale)
+    ratio = float_up(threshold_scale / query_scale)
+    if ratio >= 1.0:
+        return float(
+            discrete_laplace_radius(threshold, beta / (2 * cutoff))
+            + discrete_laplace_radius(query, beta / tests)
+        )
+    logs = math.log(tests * math.gamma(1.0 - ratio) / (2.0 * beta)) + ratio * math.log(cutoff + 0.5)
+    return query * logs * (1.0 + 1e-12)

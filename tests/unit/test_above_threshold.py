@@ -118,7 +118,7 @@ def test_a_delta_is_used_from_the_first_cutoff_on_at_which_it_saves_noise(delta)
         pure.query_scale,
         composed.query_scale,
     )
-    assert book == pytest.approx(float(composed.threshold_scale), abs=2**-15)
+    assert book == pytest.approx(float(composed.threshold_scale), abs=2**-15 if book < 2**16 else 1)
     assert composed.threshold_scale < Sparse(0.1, 0, last + 1).threshold_scale
     assert 10 == Sparse(1.0, 0, 5, 1e-9).threshold_scale
 

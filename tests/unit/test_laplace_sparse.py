@@ -10,7 +10,7 @@ import pytest
 from onlineic.accounting import Budget, advanced_composition
 from onlineic.domain import Domain
 from onlineic.errors import InternalError, InvalidParameterError, SessionExhaustedError
-from onlineic.expressions import where
+from onlineic.expressions import weights, where
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Partition
 from onlineic.sparse import Hit, LaplaceSparse, SparseState
@@ -259,3 +259,76 @@ def test_a_plan_with_pairs_asks_for_the_threshold_of_twice_as_many_tests():
     double = LaplaceSparse.calibrated(Budget(1.0), max_queries=200, pair=True, **plan)
 
     assert single.threshold == double.threshold
+
+
+def chance_of_a_wrong_test(sparse, margin, tests):
+    """The union bound over the tests at the noise that is drawn: k E e^(|rho|/q) P(nu > a - |rho|) e^(..).
+
+    |rho| on the integers is at most half a unit more than the largest of c exponentials of scale s, and
+    P(nu >= m) <= e^(-(m - 1/2)/q)/2: E e^(X/q) = prod of j/(j - s/q) over j = 1 .. c, term by term.
+    """
+    ratio, query = sparse.threshold_scale / sparse.query_scale, float(sparse.query_scale)
+    ranks = np.arange(1, sparse.cutoff + 1)
+    moment = -np.log1p(-float(ratio) / ranks).sum()
+    return tests / 2 * math.exp(moment - margin / query)
+
+
+ROUNDED = [  # epsilon at which 9c/(4 epsilon), or twice that, lies just above what can be drawn
+    pytest.param(9 * 10**5 / (4 * scale), bits, id=f"{scale}, {bits} bits")
+    for scale, bits in [
+        (32_768.0001, 0),  # 65,536 and a bit becomes 65,537, and half of it stays
+        (40_000.0001, 0),
+        (65_535.9, 0),
+        (70_000.4, 0),  # twice 70,001 is more than 140,001
+        (70_000.6, 0),
+        (66_000.01, 1),
+        (16_384.0001, 1),
+    ]
+]
+
+
+@pytest.mark.parametrize("tests", [1, 1000, 10**9])
+@pytest.mark.parametrize(("epsilon", "bits"), ROUNDED)
+def test_margins_are_those_of_the_noise_drawn_however_its_two_scales_were_rounded(epsilon, bits, tests):
+    """At c = 10^5 nothing is slack: with twice the threshold scale the bound was 1.0003 beta."""
+    sparse = laplace(n=10**12, epsilon=epsilon, cutoff=10**5, grid_bits=bits)
+    unit = sparse.n << bits
+    easy = round(sparse.easy_radius(0.05, tests) * unit - sparse.threshold - 1, 3)
+    hit, miss, _ = (margin * unit - 1 for margin in sparse.margins(tests, 0.05, 10))
+
+    assert 0.05 * (1 - 1e-5) <= chance_of_a_wrong_test(sparse, easy, tests) <= 0.05 * (1 + 1e-8)
+    assert 0.045 * (1 - 1e-5) <= chance_of_a_wrong_test(sparse, hit, tests) <= 0.045 * (1 + 1e-8)
+    assert hit == miss
+
+
+@pytest.mark.parametrize("count", [1, 10])
+@pytest.mark.parametrize("bits", [0, 1, 5])
+def test_the_margin_of_numbers_is_that_of_the_noise_drawn_for_every_grid_of_a_query(bits, count):
+    """A scale of 65,536.01 counts is drawn as 65,537, one of 40,000.3 halves as 80,001 halves."""
+    for scale in (65_536.01, 80_000.0001, 40_000.00001):
+        sparse = laplace(n=10**9, epsilon=9 * 10 / scale, grid_bits=bits)
+        *_, number = sparse.margins(100, 0.05, count)
+        for own in range(bits + 1):
+            query = where(age=weights([0.5**own, 0.0, 0.0, 1.0])).bind(DOMAIN, bits)
+            assert own == query.grid_bits
+            drawn = sparse._number_scale(query) / (1 << own)
+
+            assert float(drawn) * math.log(count / 0.005) <= number * sparse.n - 1 + 1e-3
+
+
+def test_a_planned_gap_of_every_hit_counts_the_margin_of_the_noise_drawn():
+    """T - a_hit > alpha, of the settings as they will run."""
+    for epsilon in (9 * 10 / (4 * 40_000.0001), 9 * 10 / (4 * 70_000.4)):
+        sparse = LaplaceSparse.calibrated(
+            Budget(epsilon), n=10**9, hard_answers=10, max_queries=10**9, alpha=0.01
+        )
+        hit, *_ = sparse.margins(10**9, 0.05, 10)
+
+        assert 0.01 * sparse.n <= sparse.threshold - (hit * sparse.n - 1)
+
+
+def test_noise_below_every_unit_has_no_margin():
+    sparse = laplace(epsilon=1e9, cutoff=1)
+
+    assert sparse.threshold_scale == sparse.query_scale == Fraction(1, 2**16)
+    assert sparse.easy_radius(0.05, 1000) == (sparse.threshold + 1) / sparse.n
