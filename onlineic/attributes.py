@@ -181,9 +181,7 @@ class Binned:
 
     def __attrs_post_init__(self) -> None:
         if all(map(_is_number, self.edges)):  # a narrow number would compare, and be written, otherwise
-            edges = tuple(float(edge) if isinstance(edge, np.floating) else edge for edge in self.edges)
-            edges = tuple(int(edge) if isinstance(edge, np.integer) else edge for edge in edges)
-            object.__setattr__(self, "edges", edges)
+            object.__setattr__(self, "edges", tuple(map(_python_number, self.edges)))
         rising = all(map(_is_number, self.edges)) and all(
             low < high for low, high in zip(self.edges, self.edges[1:], strict=False)
         )
@@ -328,6 +326,13 @@ def _is_missing(value: object) -> bool:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+def _python_number(value: Any) -> Any:
+    """Return numpy's numbers as Python's, others as they are."""
+    if isinstance(value, np.generic):
+        return int(value) if isinstance(value, np.integer) else float(value)
+    return value
 
 
 def shown(value: object) -> str:
