@@ -391,3 +391,17 @@ def test_threads_count_every_read_and_get_the_same_answers():
 
     assert [expected] * 4 == found
     assert 5 * len(queries) == data.reads
+
+
+def test_a_read_whose_sums_no_float_holds_exactly_is_refused():
+    """n 2^k beyond 2^53: such a query is never asked by a session, whose grid is coarser then."""
+    domain = Domain.of(x=4)
+    data = PrivateData(np.array([2**34 - 6, 1, 2, 3]), domain)
+    at_most, too_fine = (dense(np.array([0.0, 2.0**-bits, 0.5, 1.0])).bind(domain, bits) for bits in (19, 20))
+
+    assert (data.n, 19, 20) == (2**34, at_most.grid_bits, too_fine.grid_bits)
+    assert 1 + (2 << 18) + (3 << 19) == data.exact_counts(at_most)
+    with pytest.raises(InternalError, match="2\\^53"):
+        data.exact_counts(too_fine)
+    with pytest.raises(InternalError, match="2\\^53"):
+        data.exact_counts_many([at_most, too_fine])

@@ -332,3 +332,14 @@ def test_noise_below_every_unit_has_no_margin():
 
     assert sparse.threshold_scale == sparse.query_scale == Fraction(1, 2**16)
     assert sparse.easy_radius(0.05, 1000) == (sparse.threshold + 1) / sparse.n
+
+
+def test_tests_of_tables_end_at_the_cutoff_too():
+    sparse, noise = laplace(cutoff=1), ScriptedNoise([0, 0])
+    state, hit = sparse.step_table(sparse.init(), 500, noise)
+    asked = len(noise.scales)
+
+    assert (1, Hit()) == (state.hits, hit)
+    with pytest.raises(SessionExhaustedError):
+        sparse.step_table(state, 0, noise)
+    assert asked == len(noise.scales)

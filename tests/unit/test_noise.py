@@ -229,6 +229,17 @@ def test_used_values_are_zeroed_by_the_next_call(sizes):
     assert set() == used & set(blocks._by_key[0, 1, 1].values.tolist())
 
 
+def test_a_block_that_made_room_for_its_refill_is_zeroed():
+    """The values that were left are in the new one: the old one could lie in memory for long."""
+    blocks = counting_blocks()
+    blocks.take((0, 1, 1), 3)
+    old = blocks._by_key[0, 1, 1].values
+    blocks.take((0, 1, 1), 2)
+
+    assert [0] * 4 == old.tolist()
+    assert [6, 7, 8] == blocks.take((0, 1, 1), 3).tolist()
+
+
 def test_unread_zeroes_what_it_leaves_used():
     blocks = counting_blocks()
     blocks.take((0, 1, 1), 3)
@@ -453,6 +464,16 @@ def test_another_process_id_is_refused_even_without_the_fork_hook(monkeypatch):
     noise = SystemNoise()
     noise.words(1)
     monkeypatch.setattr(os, "getpid", lambda: -5)
+
+    with pytest.raises(ForkedSessionError):
+        noise.words(1)
+
+
+def test_what_a_fork_has_duplicated_is_refused_under_every_process_id():
+    """Process ids are reused: a grandchild could have that of the process that made the source."""
+    noise = SystemNoise()
+    noise.words(1)
+    noise._disown()
 
     with pytest.raises(ForkedSessionError):
         noise.words(1)
