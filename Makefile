@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Scripts that make a table or figure; make_*.py build shipped data from downloaded files and are run by hand.
 EXPERIMENTS := $(filter-out experiments/make_%,$(wildcard experiments/*.py))
 
-.PHONY: demo test lint audit bench experiments experiments-quick
+.PHONY: demo test lint audit mutants bench experiments experiments-quick
 
 demo: $(VENV)/.plot
 	$(BIN)/python -m onlineic demo
@@ -20,6 +20,10 @@ lint: $(VENV)/.dev
 
 audit: $(VENV)/.test
 	$(BIN)/python -m pytest -m audit
+
+# Some of them: make mutants PICK="curator or ledger"
+mutants: $(VENV)/.test
+	$(BIN)/python -m pytest -m mutants $(if $(PICK),-k "$(PICK)") tests/mutants
 
 # addopts is emptied because it skips benchmarks.
 bench: $(VENV)/.test
