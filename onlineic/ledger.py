@@ -85,8 +85,8 @@ class Ledger(abc.ABC):
     """
 
     @abc.abstractmethod
-    def claim(self, account: Filter) -> None:
-        """Take the ledger for one session, which spends from this account.
+    def claim(self, owner: object, account: Filter) -> None:
+        """Take the ledger for one session, its owner, which spends from this account.
 
         Raises
         ------
@@ -98,8 +98,8 @@ class Ledger(abc.ABC):
         """
 
     @abc.abstractmethod
-    def give_back(self) -> None:
-        """Let another session claim the ledger: the one that had it was interrupted while it opened."""
+    def give_back(self, owner: object) -> None:
+        """Let another session claim the ledger, if this one has it: it was interrupted while it opened."""
 
     @property
     @abc.abstractmethod
@@ -154,7 +154,7 @@ class Ledger(abc.ABC):
 class _Book:
     """What holds of a memory ledger; replaced as a whole by one assignment."""
 
-    account: Filter | None = None
+    account: Filter = Filter(Fraction(0))  # unclaimed, it pays for nothing
     reserved: Charge | None = None
     length: int = 0  # records behind it are of a step that was interrupted
 
@@ -163,33 +163,32 @@ class _Book:
 class MemoryLedger(Ledger):
     """A ledger that lives as long as its process."""
 
-    __slots__ = ("_book", "_claimed", "_records")
+    __slots__ = ("_book", "_owner", "_records")
 
     def __init__(self) -> None:
-        self._claimed = False
+        self._owner: object = None
         self._records: list[Record] = []
         self._book = _Book()
 
-    def claim(self, account: Filter) -> None:
-        if self._claimed or any(isinstance(record, Easy | Hard) for record in self.records()):
+    def claim(self, owner: object, account: Filter) -> None:
+        if self._owner is not None or any(isinstance(record, Easy | Hard) for record in self.records()):
             raise LedgerLockedError("ledger must be new, got one of another session; leave it out.")
         book = self._book
-        if book.account is not None and attrs.evolve(book.account, spent=account.spent) != account:
+        if not book.length:
+            self._book = attrs.evolve(book, account=account)
+        elif attrs.evolve(book.account, spent=account.spent) != account:
             raise LedgerMismatchError(
                 f"ledger must be of an account of {book.account.capacity} {book.account.unit}, got "
                 f"{account.capacity} {account.unit}; open the session as it was opened, or leave it out."
             )
-        if book.account is None:
-            self._book = attrs.evolve(book, account=account)
-        self._claimed = True
+        self._owner = owner
 
-    def give_back(self) -> None:
-        self._claimed = False
+    def give_back(self, owner: object) -> None:
+        if self._owner is owner:
+            self._owner = None
 
     @property
     def account(self) -> Filter:
-        if self._book.account is None:
-            raise InternalError("a ledger must be claimed before it is used.")
         return self._book.account
 
     @property

@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any, final
@@ -10,7 +11,7 @@ import attrs
 import numpy as np
 
 from onlineic.answers import Answer, AnswerMemory, Status
-from onlineic.errors import UpdateFailedWarning
+from onlineic.errors import SessionStateError, UpdateFailedWarning
 from onlineic.hypothesis import block_guesses, grid_guesses
 from onlineic.ledger import Easy, Hard, Ledger, Record, UpdateFailed
 from onlineic.marginals import BoundMarginal
@@ -99,16 +100,20 @@ class AnswerBook:
         """Whether T(alpha) still bounds the hard answers: of single queries, learned from one by one."""
         return self._plan.certified and not self._table and not self.belief.failures
 
-    def take(self) -> Answer | None:
-        """Take in the next record, and return the answer that it is, if it is one."""
+    def take(self) -> tuple[Question, Answer] | None:
+        """Take in the next record, and return the question and answer that it is, if it is one."""
         at = self._taken
         record, *later = self._ledger.records(at.records, at.records + 2)
         if isinstance(record, Easy):
             answer = self._easy(record.query, record.guess)
             self._taken = _Taken(at.belief, at.records + 1, at.easy + 1, at.hard)
-            return answer
+            return record.query, answer
+        if self._asked_by_rule():
+            raise SessionStateError(
+                "session must not be asked by its own update rule, but was; mend the rule."
+            )
         belief, failed = self._learned(record, isinstance(later[0] if later else None, UpdateFailed))
-        hard = self._hard(record, belief) if isinstance(record, Hard) else None
+        hard = (record.query, self._hard(record, belief)) if isinstance(record, Hard) else None
         self._taken = _Taken(belief, at.records + 1, at.easy, at.hard + (hard is not None))
         if failed:
             with contextlib.suppress(UpdateFailedWarning):  # not even as an error may it stop the answer
@@ -131,6 +136,15 @@ class AnswerBook:
         except Exception as error:  # paid and public already: the answer stands, the old hypothesis is kept
             self._ledger.commit([UpdateFailed(type(error).__name__)])
             return belief.unmoved(released), True
+
+    def _asked_by_rule(self) -> bool:
+        """Whether a record is being taken further up: a flag would be left behind by an interrupt."""
+        frame = sys._getframe(1)
+        while frame.f_back is not None:
+            frame = frame.f_back
+            if frame.f_code is AnswerBook.take.__code__ and frame.f_locals["self"] is self:
+                return True
+        return False
 
     def known(self, question: Question) -> bool:
         """Whether the question needs no test: a constant, or remembered."""

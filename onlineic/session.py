@@ -157,9 +157,7 @@ class OnlineIC:
             max_queries=max_queries,
             alpha=alpha,
         )
-        session = cls.__new__(cls)
-        session._open(data, budget, plan, None, exhausted, ledger, noise)
-        return session
+        return cls.__new__(cls)._open(data, budget, plan, None, exhausted, ledger, noise)
 
     def _open(
         self,
@@ -170,7 +168,7 @@ class OnlineIC:
         exhausted: str,
         ledger: Ledger | None,
         noise: Noise | None,
-    ) -> None:
+    ) -> "OnlineIC":
         check_choices(exhausted, ledger, noise)
         self._data = data
         self._budget = budget
@@ -182,19 +180,18 @@ class OnlineIC:
         self._private = is_private(noise)
         belief = Belief(plan.update.init(data.domain, prior))
         self._ledger = ledger if ledger is not None else MemoryLedger()
-        self._ledger.claim(plan.sparse.account())
         try:
+            self._ledger.claim(self, plan.sparse.account())
             self._book = AnswerBook(plan, data.n, self._ledger, belief, self._private)
             self._curator = Curator(data, plan.sparse, noise, self._ledger, plan.partitions)
             # a session that was interrupted here left its ledger with what it had paid for
             if self._private and not (len(self._ledger) and any(held is budget for held in data.opened)):
                 data.opened.append(budget)
             if plan.opening is not None and not self._bought(plan.opening):
-                self._curator.measure_tables(
-                    plan.opening
-                )  # learned with the first question, behind all reads
+                self._curator.measure_tables(plan.opening)  # learned with the first question
+            return self
         except BaseException:
-            self._ledger.give_back()  # nobody has the session
+            self._ledger.give_back(self)  # nobody has the session
             raise
 
     def _bought(self, opening: Opening) -> bool:
@@ -307,7 +304,8 @@ class OnlineIC:
             if question is later:
                 return
             if question is following:
-                answers.append(self._taken())
+                answer = self._taken(question)
+                answers.append(book.without_test(question) if answer is None else answer)
                 if answers[-1].hard:  # those behind it were not tested
                     return
                 following = next(waiting, None)
@@ -336,12 +334,13 @@ class OnlineIC:
         later = tested[len(covered)] if len(covered) < len(tested) else None
         return [question for question, paid in zip(tested, covered, strict=False) if paid], later
 
-    def _taken(self) -> Answer:
-        """Return the next recorded answer."""
-        while True:
-            answer = self._book.take()
-            if answer is not None:
-                return answer
+    def _taken(self, question: Question) -> Answer | None:
+        """Return the recorded answer, or None if a hypothesis that asks its own session has taken it."""
+        while self._book.pending:
+            released = self._book.take()
+            if released is not None and released[0] is question:
+                return released[1]
+        return None
 
     def _catch_up(self) -> None:
         """Take in what an interrupted call, or the opening, left in the ledger: post-processing."""
@@ -363,7 +362,9 @@ class OnlineIC:
     @property
     def transcript(self) -> tuple[Record, ...]:
         """Everything recorded so far, in order: public; `replay` rebuilds the hypothesis from it."""
-        return self._ledger.records()
+        with self._lock:
+            self._catch_up()  # an update that fails is recorded behind its release
+            return self._ledger.records()
 
     def statistics(self) -> SessionStatistics:
         """Return a snapshot of public facts."""

@@ -125,17 +125,17 @@ def test_a_filter_accepts_exactly_its_capacity_and_not_a_hair_more():
     assert Fraction(2, 9) == half.left
     assert half.affords(Charge(Fraction(2, 9), "rest"))
     assert not half.affords(Charge(Fraction(2, 9) + hair, "rest"))
-    assert Filter(Fraction(1, 3), "epsilon", Fraction(1, 3)) == half.charge(Charge(Fraction(2, 9), "rest"))
+    assert Filter(Fraction(1, 3), spent=Fraction(1, 3)) == half.charge(Charge(Fraction(2, 9), "rest"))
 
 
 def test_a_refused_charge_leaves_the_filter_unchanged_and_says_what_is_left():
-    account = Filter(10, "ticks", 4)
+    account = Filter(10, spent=4)
     with pytest.raises(
-        BudgetExceededError, match="charge must be <= left=6 ticks, got charge=7 for hard answer"
+        BudgetExceededError, match="charge must be <= left=6 epsilon, got charge=7 for hard answer"
     ):
         account.charge(Charge(7, "hard answer"))
 
-    assert Filter(10, "ticks", 4) == account
+    assert Filter(10, spent=4) == account
     assert account.charge(Charge(0, "free")) == account
 
 
@@ -159,12 +159,37 @@ def test_amounts_that_hide_a_rounding_or_a_refund_are_refused(amount):
 def test_numpy_integers_become_exact_fractions_without_overflow():
     charge = Charge(np.int64(2**62), "x")
 
-    assert Fraction(2**63) == Filter(2**63, "ticks", 0).charge(charge).charge(charge).spent
+    assert Fraction(2**63) == Filter(2**63).charge(charge).charge(charge).spent
+
+
+@pytest.mark.parametrize(
+    ("unit", "order"), [("epsilon", None), ("shares", None), ("ticks", Fraction(2)), ("ticks", Fraction(3))]
+)
+def test_a_filter_refuses_charges_that_count_something_else(unit, order):
+    """A tick is 2^-40: ten thousand charges of .14 epsilon would be 4e-9 of an account of ticks."""
+    account = Filter(10**12, unit, order)
+    own = Charge(Fraction(14, 100), "hit", unit, order)
+    others = [("epsilon", None), ("shares", None), ("ticks", Fraction(2)), ("ticks", Fraction(3))]
+
+    assert account.charge(own).spent == Fraction(14, 100)
+    for other in others:
+        if other != (unit, order):
+            with pytest.raises(InvalidParameterError, match="nothing was spent"):
+                account.charge(Charge(Fraction(14, 100), "hit", *other))
+
+
+@pytest.mark.parametrize("made", [Charge, Filter])
+@pytest.mark.parametrize(
+    ("unit", "order"), [("ticks", None), ("epsilon", Fraction(2)), ("nats", None), ("ticks", 1), (None, None)]
+)
+def test_a_unit_and_its_order_belong_together(made, unit, order):
+    with pytest.raises(InvalidParameterError, match="unit|order"):
+        made(1, *["x"] * (made is Charge), unit, order)
 
 
 def test_a_filter_cannot_start_overspent():
     with pytest.raises(InvalidParameterError, match="spent must be <= capacity=1, got spent=2"):
-        Filter(1, "epsilon", 2)
+        Filter(1, spent=2)
 
 
 def test_basic_composition_adds_exactly():
@@ -464,10 +489,12 @@ def test_renyi_epsilon_inverts_the_capacity_on_the_private_side():
 
 def test_a_hopeless_order_has_capacity_zero_and_refuses_every_price():
     order = Fraction(3, 2)
-    account = Filter(accounting.renyi_capacity(order, 0.1, 1e-9), "ticks")
+    account = Filter(accounting.renyi_capacity(order, 0.1, 1e-9), "ticks", order)
 
     assert Fraction(0) == account.capacity
-    assert not account.affords(Charge(accounting.gumbel_charge(order, 1, Fraction(1000)), "hard"))
+    assert not account.affords(
+        Charge(accounting.gumbel_charge(order, 1, Fraction(1000)), "hard", "ticks", order)
+    )
 
 
 def test_loss_bound_is_spent_plus_the_ville_term():

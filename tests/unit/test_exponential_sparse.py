@@ -39,7 +39,6 @@ def small(**changes):
         "threshold": 102,
         "threshold_scale": Fraction(5),
         "query_scale": Fraction(10),
-        "max_queries": 3000,
     }
     return ExponentialSparse(**(options | changes))
 
@@ -64,21 +63,16 @@ class TestCalibration:
         assert sparse.threshold == math.ceil(threshold)
 
     @pytest.mark.parametrize("grid_bits", [0, 8, 20])
-    @pytest.mark.parametrize("fresh", [{}, {"confirm": True}, {"tables": True}])
-    @pytest.mark.parametrize("restarts", [0, 3])
+    @pytest.mark.parametrize("fresh", [False, True])
     @pytest.mark.parametrize("reserved", [Fraction(0), Fraction(1, 4)])
-    def test_the_plan_uses_up_epsilon_and_never_more(self, grid_bits, fresh, restarts, reserved):
-        sparse = plan(grid_bits=grid_bits, restarts=restarts, reserved=reserved, **fresh)
+    def test_the_plan_uses_up_epsilon_and_never_more(self, grid_bits, fresh, reserved):
+        sparse = plan(grid_bits=grid_bits, reserved=reserved, fresh=fresh)
         target = PARTITION if fresh else QUERY
 
-        spent = (1 + restarts) * sparse.opening().amount + 11 * sparse.price(target).amount
+        spent = sparse.opening().amount + 11 * sparse.price(target).amount
         assert (1 - reserved) * Fraction(99999, 100000) <= spent <= 1 - reserved
         assert sparse.price(QUERY).amount <= sparse.price(target).amount
         assert sparse.account() == Filter(Fraction(1), "epsilon")
-
-    def test_affordable_hits_leave_room_for_the_restarts(self):
-        assert plan(restarts=3).affordable(QUERY) == 11
-        assert plan(restarts=3).affordable(QUERY) < plan(restarts=0, hard_answers=20).affordable(QUERY)
 
     def test_alpha_asks_for_hits_with_a_real_gap(self):
         sparse = plan(hard_answers=229, alpha=0.123)
@@ -117,9 +111,8 @@ class TestCalibration:
             ({"alpha": 0.1, "threshold": 0.1}, "at most one"),
             ({"threshold": 1.5}, "threshold"),
             ({"false_hits": 0.0}, "false_hits"),
-            ({"restarts": -1}, "restarts"),
             ({"reserved": Fraction(1)}, "reserved"),
-            ({"confirm": True, "answer_share": Fraction(1)}, "answer_share"),
+            ({"fresh": True, "answer_share": Fraction(1)}, "answer_share"),
             ({"beta": 1.0}, "beta"),
         ],
         ids=str,
@@ -137,9 +130,7 @@ class TestCalibration:
             ({"query_scale": Fraction(0)}, "query_scale"),
             ({"query_scale": Fraction(2**48)}, "query_scale"),
             ({"number_scale": Fraction(2**47)}, "number_scale"),
-            ({"confirm": True}, "number_scale must be given"),
             ({"n": 2**40, "grid_bits": 20}, "2\\^53"),
-            ({"restarts": -1}, "restarts"),
         ],
         ids=str,
     )
@@ -163,14 +154,14 @@ class TestPrice:
         assert sparse.price(HALF).amount == Fraction(3, 10)
 
     def test_fresh_answers_add_their_own_charge(self):
-        sparse = small(number_scale=Fraction(8), confirm=True, grid_bits=1)
+        sparse = small(number_scale=Fraction(8), grid_bits=1)
 
         assert sparse.price(QUERY).amount == Fraction(4, 10) + Fraction(1, 8)
         assert sparse.price(HALF).amount == Fraction(3, 10) + Fraction(1, 16)
         assert sparse.price(PARTITION).amount == Fraction(4, 10) + Fraction(2, 16)
 
     def test_tables_are_refused_where_no_share_was_planned(self):
-        with pytest.raises(InvalidQueryError, match="tables=True"):
+        with pytest.raises(InvalidQueryError, match="fresh=True"):
             small().price(PARTITION)
 
     @pytest.mark.parametrize("query", [CONSTANT, HALF])
@@ -267,8 +258,8 @@ class TestMeasure:
         variance = sum(math.exp(-1 / b) / math.expm1(-1 / b) ** 2 for b in (5, 10))
         assert measured.scale == pytest.approx(math.sqrt(variance) / 2000)
 
-    def test_a_confirmed_number_and_a_table_are_fresh(self):
-        sparse = small(number_scale=Fraction(8), confirm=True, grid_bits=1)
+    def test_with_a_scale_of_their_own_a_number_and_a_table_are_fresh(self):
+        sparse = small(number_scale=Fraction(8), grid_bits=1)
         hit = Hit(side=1, excess=40)
         noise = ScriptedNoise([-3, 1, 0, -1, 2])
         number = sparse.measure(hit, HALF, 0, 500, noise)
@@ -302,54 +293,64 @@ class TestAccuracy:
         assert probability[difference > beyond - 102].sum() <= beta
         assert sparse.easy_radius(beta, 10**9) * 1000 == pytest.approx(102 + 5 * math.log(1 / beta))
 
-    def test_every_restart_has_a_threshold_of_its_own(self):
-        assert small(restarts=4).easy_radius(0.05, 10**9) == small().easy_radius(0.01, 10**9)
-
     @pytest.mark.parametrize("beta", [0.3, 0.05, 1e-3])
-    @pytest.mark.parametrize("gap", [0, 60, 102, 150])
-    def test_free_gaps_stay_within_their_radius_by_exact_summation(self, beta, gap):
-        """P(hard and error > r) over both sides, whatever the gap."""
+    @pytest.mark.parametrize("gap", [-300, -60, -5, 0, 5, 60, 101, 102, 150, 400])
+    def test_free_gaps_stay_within_their_radius_given_that_they_are_hard_by_exact_summation(self, beta, gap):
+        """Also where every hit is a false one: sides are tested in order, both against one rho."""
         sparse = small()
-        probability, difference = pairs(5, 10, 800)
-        centre = 1 / math.expm1(1 / 10) - 1 / math.expm1(1 / 5)
-        wrong = 0.0
-        for side in (1, -1):
-            hard = side * gap - difference >= 102
-            # value = guess + side (T + y - centre), y = side gap + nu - T - rho
-            error = np.abs(-side * difference - side * centre)
-            wrong += probability[hard & (error > sparse.hard_radius(QUERY, beta) * 1000)].sum()
-
-        assert wrong <= beta
-
-    def test_several_numbers_are_bounded_over_all_planned_queries(self):
-        b2, tests = 10.0, 3000
         q1, q2 = math.exp(-1 / 5), math.exp(-1 / 10)
-        radius = small().hard_radius(QUERY, 0.05, 4) * 1000
+        rho, nu = np.arange(300), np.arange(3000)
+        radius = sparse.hard_radius(QUERY, beta) * 1000
+        centre = 1 / math.expm1(1 / 10) - 1 / math.expm1(1 / 5)
+        law = (1 - q2) * q2**nu
+        hard = outside = 0.0
+        for level, weight in zip(rho, (1 - q1) * q1**rho, strict=True):
+            unfired = 1.0
+            for side in (1, -1):
+                fired = side * gap + nu >= 102 + level
+                # value = guess + side (T + y - centre), y = side gap + nu - T - rho
+                wrong = fired & (np.abs(nu - level - centre) > radius)
+                outside += weight * unfired * law[wrong].sum()
+                hard += weight * unfired * law[fired].sum()
+                unfired *= 1.0 - law[fired].sum()
+
+        assert outside <= beta * hard
+
+    def test_a_false_hit_is_outside_a_radius_short_of_the_threshold(self):
         centre = 1 / math.expm1(1 / 10) - 1 / math.expm1(1 / 5)
 
-        expected = b2 * math.log(2 * tests * (1 - q1) / (1 - q1 * q2) / 0.025) - centre
-        assert radius == pytest.approx(expected)
+        assert small().hard_radius(QUERY, 0.05) * 1000 == pytest.approx(102 + 10 * math.log(80) - centre)
+
+    def test_several_numbers_are_bounded_given_that_they_are_hard_or_over_all_tests_where_that_is_less(self):
+        b2, tests = 10.0, 30
+        q1, q2 = math.exp(-1 / 5), math.exp(-1 / 10)
+        sparse, centre = small(), 1 / math.expm1(1 / 10) - 1 / math.expm1(1 / 5)
+        union = b2 * math.log(2 * tests * (1 - q1) / (1 - q1 * q2) / 0.025)
+
+        assert sparse.hard_radius(QUERY, 0.05, 4, tests) * 1000 == pytest.approx(union - centre)
+        assert sparse.hard_radius(QUERY, 0.05, 4) * 1000 == pytest.approx(102 + b2 * math.log(320) - centre)
+        assert sparse.hard_radius(QUERY, 0.05, 4, 10**9) == sparse.hard_radius(QUERY, 0.05, 4)
 
     def test_fresh_answers_have_the_discrete_laplace_radius(self):
-        sparse = small(number_scale=Fraction(8), confirm=True)
+        sparse = small(number_scale=Fraction(8))
         q, r = math.exp(-1 / 8), round(sparse.hard_radius(QUERY, 0.05) * 1000)
 
         assert 2 * q ** (r + 1) / (1 + q) <= 0.05 < 2 * q**r / (1 + q)
         assert sparse.hard_radius(PARTITION, 0.05) > 2 * sparse.hard_radius(QUERY, 0.05)
 
-    @pytest.mark.parametrize("confirm", [False, True])
-    def test_margins_hold_by_exact_summation(self, confirm):
-        sparse = small(number_scale=Fraction(8), confirm=confirm)
+    @pytest.mark.parametrize("fresh", [False, True])
+    def test_margins_hold_by_exact_summation(self, fresh):
+        sparse = small(number_scale=Fraction(8) if fresh else None)
         hit, miss, number = (value * 1000 for value in sparse.margins(500, 0.05, 4))
         probability, difference = pairs(5, 10, 1500)
         rho = probability.sum(axis=1)
 
         failing = 2 * 500 * probability[-difference > hit].sum() + rho[np.arange(1500) > miss].sum()
-        if confirm:
+        if fresh:
             q = math.exp(-1 / 8)
             failing += 4 * 2 * q ** (math.floor(number) + 1) / (1 + q)
         assert failing <= 0.05
-        if not confirm:
+        if not fresh:
             centre = 1 / math.expm1(1 / 10) - 1 / math.expm1(1 / 5)
             assert number >= max(hit - centre, miss + centre)
 

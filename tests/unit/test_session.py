@@ -77,17 +77,21 @@ class PaperLedger(Ledger):
     def __init__(self):
         self.inner = MemoryLedger()
 
-    def claim(self):
-        self.inner.claim()
+    def claim(self, owner, account):
+        self.inner.claim(owner, account)
+
+    def give_back(self, owner):
+        self.inner.give_back(owner)
+
+    @property
+    def account(self):
+        return self.inner.account
 
     def reserve(self, charge):
         self.inner.reserve(charge)
 
     def commit(self, hard):
         self.inner.commit(hard)
-
-    def note(self, record):
-        self.inner.note(record)
 
     def burn(self):
         self.inner.burn()
@@ -96,12 +100,11 @@ class PaperLedger(Ledger):
     def reserved(self):
         return self.inner.reserved
 
-    @property
-    def spent(self):
-        return self.inner.spent
+    def __len__(self):
+        return len(self.inner)
 
-    def records(self):
-        return self.inner.records()
+    def records(self, start=0, stop=None):
+        return self.inner.records(start, stop)
 
 
 def table(counts=COUNTS, domain=DOMAIN):
@@ -453,7 +456,7 @@ def test_one_ledger_serves_one_session():
 def test_a_test_without_a_reservation_reads_nothing():
     data = table()
     ledger, sparse = MemoryLedger(), opened().plan.sparse
-    ledger.claim(sparse.account())
+    ledger.claim("a test", sparse.account())
     curator = Curator(data, sparse, Silent(), ledger)
     with pytest.raises(InternalError, match="reserved"):
         curator.test([ic.where(a=1).bind(DOMAIN)], [1])
@@ -771,7 +774,7 @@ def test_a_second_interrupt_while_the_first_is_handled_still_leaves_the_session_
         raise KeyboardInterrupt
 
     session = opened(noise=Callback(interrupt))
-    monkeypatch.setattr("onlineic.release.place_of", interrupt)
+    monkeypatch.setattr("onlineic.release._place_of", interrupt)
     with pytest.raises(KeyboardInterrupt):
         session.answer(ic.where(a=1))
 
