@@ -331,7 +331,7 @@ def test_opening_tables_that_are_not_charged_are_found(monkeypatch):
     method = Curator.measure_tables
 
     def unpaid(self, opening):
-        return method(self, attrs.evolve(opening, charge=Charge(Fraction(0), "nothing")))
+        return method(self, attrs.evolve(opening, charge=attrs.evolve(opening.charge, amount=Fraction(0))))
 
     monkeypatch.setattr(Curator, "measure_tables", unpaid)
     cost, capacity = all_hard(70)
@@ -349,8 +349,11 @@ def test_the_noise_of_the_test_reused_in_the_answer_is_found(monkeypatch):
 
 
 def test_a_charge_after_the_draw_is_found(monkeypatch):
-    monkeypatch.setattr(Curator, "_cover", lambda self, prices: [True] * len(prices))
-    monkeypatch.setattr(Curator, "_check_covered", lambda self, price: None)
+    def uncharged(self, questions, guesses):
+        self._guarded(lambda: self._tested(questions, guesses))
+
+    monkeypatch.setattr(Curator, "cover", lambda self, questions: [True] * len(questions))
+    monkeypatch.setattr(Curator, "test", uncharged)
     setting = SETTINGS["opening, corner, side"]
     session, director, _ = play(setting, setting.counts, (False, False, False))
 
