@@ -65,9 +65,16 @@ class Domain:
             raise InvalidDomainError(
                 f"attribute names must be distinct non-empty strings, got {list(self.names)}."
             )
-        if not all(isinstance(attribute, Attribute) for attribute in self.attributes):
+        object.__setattr__(self, "names", tuple(self.names))
+        object.__setattr__(self, "attributes", tuple(self.attributes))
+        # a subclass could have a size of its own, and another the next time
+        if not all(type(attribute) in (Categorical, IntegerRange, Binned) for attribute in self.attributes):
             raise InvalidDomainError("attributes must be kinds, got other objects; use Domain.of.")
-        shape = tuple(attribute.size for attribute in self.attributes)
+        if not all(type(attribute.missing) is bool for attribute in self.attributes):
+            raise InvalidDomainError(
+                "missing must be True or False, got another object; write optional(..) of the kind."
+            )
+        shape = tuple(int(attribute.size) for attribute in self.attributes)
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "size", math.prod(shape))  # Python ints: never wraps
         object.__setattr__(self, "_axes", {name: axis for axis, name in enumerate(self.names)})

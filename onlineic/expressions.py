@@ -94,7 +94,7 @@ class Condition:
                     f"weights of {name} must have shape ({attribute.size},), got ({len(self.parts)},)."
                 )
             return np.array(self.parts)
-        arrays = [_as_array(part.codes(name, attribute), attribute.size) for part in self.parts]
+        arrays = [_as_array(_checked(part).codes(name, attribute), attribute.size) for part in self.parts]
         if self.form == "not":
             return 1.0 - arrays[0]
         if self.form == "and":
@@ -240,12 +240,23 @@ def _where_factors(domain: Domain, parts: Sequence[tuple[str, Condition]]) -> di
     result: dict[tuple[int, ...], Any] = {}
     for name, condition in parts:
         axis = domain.axis(name)
-        result[(axis,)] = condition.codes(name, domain.attributes[axis])
+        result[(axis,)] = _checked(condition).codes(name, domain.attributes[axis])
     return result
+
+
+def _checked(condition: Any) -> Condition:
+    """Return a condition if it is one: a subclass could name other codes than its attribute has."""
+    if type(condition) is not Condition:
+        raise InvalidQueryError(
+            "a condition must be a label, None, between(..) or one_of(..), got a "
+            f"{type(condition).__name__}; write it with them."
+        )
+    return condition
 
 
 def _form(expression: Expression, domain: Domain) -> tuple[bool, Joint]:
     """Return (complement, factors over disjoint axes) of an expression tree."""
+    _expression(expression)
     if expression.form == "where":
         parts = _where_factors(domain, expression.parts)
         return False, {axes: _as_array(part, domain.shape[axes[0]]) for axes, part in parts.items()}
@@ -269,7 +280,7 @@ def _dense_factors(domain: Domain, expression: Expression) -> Joint:
         )
     if domain.size > JOINT_CELLS:
         raise TooLargeError(f"a dense query must have at most {JOINT_CELLS:,} cells, got {domain.size:,}.")
-    array = np.frombuffer(expression.parts[0]).reshape(domain.shape)
+    array = np.frombuffer(bytes(expression.parts[0])).reshape(domain.shape)  # nobody can change a copy
     return peeled(tuple(range(len(domain.shape))), array)
 
 
@@ -282,7 +293,7 @@ def _as_array(codes: tuple[int, int] | Floats, size: int) -> Floats:
 
 
 def _condition(value: Any) -> Condition:
-    return value if isinstance(value, Condition) else Condition("one_of", (_label(value),))
+    return value if type(value) is Condition else Condition("one_of", (_label(value),))
 
 
 def _label(value: Any) -> Label:
@@ -306,7 +317,7 @@ def _chain(form: str, left: Any, right: Any) -> tuple[Any, ...]:
 
 
 def _expression(value: Any) -> Expression:
-    if not isinstance(value, Expression):
+    if type(value) is not Expression:  # a subclass could bring its own way to bind
         raise InvalidQueryError(
             f"a query must be combined with a query, got a {type(value).__name__}; write where(...)."
         )

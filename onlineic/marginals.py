@@ -50,7 +50,7 @@ class Marginal:
         classes: dict[int, Ints] = {axis: np.arange(domain.shape[axis]) for axis in keys}
         inside: dict[int, Ints] = {}  # of axes that the condition cuts: whether each class counts
         if self.condition is not None:
-            query = self.condition.bind(domain)
+            query = _checked(self.condition).bind(domain)
             if query.grid_bits or query.constant is not None or (query.complement and len(query.axes) > 1):
                 raise InvalidQueryError(
                     "the condition of a marginal must be a conjunction of 0/1 conditions that some cells "
@@ -107,9 +107,16 @@ def marginal(*names: str, where: Expression | None = None) -> Marginal:
         raise InvalidQueryError(
             f"marginal must name one or more different attributes, got {list(names)!r:.60}."
         )
-    if where is not None and not isinstance(where, Expression):
-        raise InvalidQueryError(f"where must be a query made by where(...), got a {type(where).__name__}.")
-    return Marginal(names, where)
+    return Marginal(names, None if where is None else _checked(where))
+
+
+def _checked(condition: object) -> Expression:
+    """Return an expression if it is one: a subclass could bring its own way to bind."""
+    if type(condition) is not Expression:
+        raise InvalidQueryError(
+            f"where must be a query made by where(...), got a {type(condition).__name__}."
+        )
+    return condition
 
 
 @final

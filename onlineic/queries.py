@@ -129,7 +129,8 @@ class Query:
             raise InvalidQueryError(
                 "query must be as bind made it, got one put together by hand; bind an expression."
             )
-        if domain != self.domain:
+        # the shape is what the sensitivity rests on, however domains and their attributes compare
+        if domain.shape != self.domain.shape or domain != self.domain:
             raise DomainMismatchError(
                 f"query must be bound to domain {domain.digest()}, got one bound to {self.domain.digest()}; "
                 "bind the expression again."
@@ -193,15 +194,17 @@ class Partition:
         object.__setattr__(self, "axes", tuple(map(int, self.axes)))
         rising = list(self.axes) == sorted({*self.axes} & {*range(len(shape))})
         lengths = [(shape[axis],) for axis in self.axes] if rising else None
-        if [labels.shape for labels in self.classes] != lengths or not all(
-            np.array_equal(np.unique(labels), np.arange(labels.max() + 1)) for labels in self.classes
+        # copies first, plain ones: the caller may change his arrays, and a subclass could be two in one
+        copies = tuple(np.array(labels) for labels in self.classes)
+        if [labels.shape for labels in copies] != lengths or not all(
+            labels.dtype.kind in "iub" and np.array_equal(np.unique(labels), np.arange(labels.max() + 1))
+            for labels in copies
         ):
             raise InvalidQueryError(
                 "classes must number the blocks 0, 1, .. without gaps, one number a code of each of `axes`, "
                 "which increase, got other arrays; number them again."
             )
-        copies = tuple(labels.astype(np.int64) for labels in self.classes)  # the caller may change his arrays
-        object.__setattr__(self, "classes", copies)
+        object.__setattr__(self, "classes", tuple(labels.astype(np.int64) for labels in copies))
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -290,16 +293,37 @@ def canonical(
     joint: Mapping[tuple[int, ...], tuple[int, int] | Floats],
     grid_bits: int,
 ) -> Query:
-    """Drop full factors, find intervals, round the rest to the grid, choose between q and 1 - q."""
+    """Drop full factors, find intervals, round the rest to the grid, choose between q and 1 - q.
+
+    What the sensitivity rests on is checked here, whoever made the factors: axes of the domain, each in one
+    factor, intervals inside [0, size), tables of the shape of their axes with weights in [0, 1].
+
+    Raises
+    ------
+    InvalidQueryError
+        If a factor is not so.
+    """
     factors: list[Factor] = []
     fractional: list[tuple[tuple[int, ...], Floats]] = []
+    _check_axes(domain, joint)
     for axes, part in joint.items():
-        if isinstance(part, tuple):
+        if type(part) is tuple:
+            if len(axes) != 1 or not _inside(part, domain.shape[axes[0]]):
+                raise InvalidQueryError(
+                    "query must have intervals of codes inside its attributes, got others; make conditions "
+                    "with between(..), span(..) or one_of(..)."
+                )
             if part[0] >= part[1]:
                 return _constant(domain, complement, 0)
             if part[1] - part[0] < domain.shape[axes[0]]:
                 factors.append(Factor(axes, *part))
             continue
+        # a subclass of arrays, or an array of objects, could compare and round as it likes
+        if type(part) is not np.ndarray or part.dtype != np.float64 or part.shape != _lengths(domain, axes):
+            raise InvalidQueryError(
+                "query must have plain float64 weights, one for every code of its attributes, got others; "
+                "make conditions with weights(..)."
+            )
         if not ((part >= 0.0) & (part <= 1.0)).all():  # highest and lowest multiply where none is negative
             raise InvalidQueryError(
                 "query must have weights in [0, 1], got others; make conditions with weights(..)."
@@ -336,6 +360,34 @@ def canonical(
         complement ^= _turn(domain, factors)
     factors.sort(key=attrgetter("axes"))
     return _query(domain, tuple(factors), complement, rounding)
+
+
+def _check_axes(domain: Domain, joint: Mapping[tuple[int, ...], Any]) -> None:
+    """Raise unless a plain domain has all these axes, and each is in one factor."""
+    if type(domain) is not Domain:  # a subclass could be equal to a domain of another shape
+        raise InvalidQueryError(
+            f"domain must be a Domain itself, got a {type(domain).__name__}; write Domain.of(..)."
+        )
+    held, dimensions = set[int](), len(domain.shape)
+    for axes in joint:
+        for axis in axes:
+            if type(axis) is not int or not 0 <= axis < dimensions or axis in held:
+                raise InvalidQueryError(
+                    f"query must hold each of the axes 0 .. {dimensions - 1} at most once, got {axis!r:.60}; "
+                    "join the conditions on one attribute by &."
+                )
+            held.add(axis)
+
+
+def _inside(part: tuple[Any, ...], size: int) -> bool:
+    """Whether this is a half-open interval of codes below the size; no other class of numbers is asked."""
+    if len(part) != 2 or type(part[0]) is not int or type(part[1]) is not int:
+        return False
+    return 0 <= part[0] <= size and 0 <= part[1] <= size
+
+
+def _lengths(domain: Domain, axes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(domain.shape[axis] for axis in axes)
 
 
 def _query(domain: Domain, factors: tuple[Factor, ...], complement: bool, rounding: float) -> Query:
