@@ -13,6 +13,7 @@ from numbers import Rational
 from typing import final
 
 import attrs
+import numpy as np
 
 from onlineic._composition import advanced_composition as advanced_composition
 from onlineic._composition import advanced_share as advanced_share
@@ -67,7 +68,10 @@ def _exact(name: str, value: object) -> Fraction:
 
 def _not_above(value: object, number: float) -> float:
     """Largest float <= value: a wish of 1/10 must not become the float just above 1/10."""
-    exact = Fraction(value) if isinstance(value, (Rational, float)) else Fraction(number)
+    if isinstance(value, np.floating):
+        exact = Fraction(*value.as_integer_ratio())
+    else:
+        exact = Fraction(value) if isinstance(value, (Rational, float)) else Fraction(number)
     return number if Fraction(number) <= exact else math.nextafter(number, -math.inf)
 
 
@@ -274,7 +278,6 @@ def basic_composition(budgets: Iterable[Budget]) -> tuple[Fraction, Fraction]:
     return epsilon, sum((b.delta_exact for b in budgets), Fraction(0))
 
 
-@lru_cache(maxsize=4096, typed=True)
 def gumbel_charge(
     order: Fraction,
     sensitivity: int,
@@ -313,27 +316,33 @@ def gumbel_charge(
     sensitivity = checked_integer("sensitivity", sensitivity, at_least=0)
     if scale == 0:
         raise InvalidParameterError("scale must be > 0, got scale=0.")
-    test, less = Fraction(0), order - 1
-    if sensitivity > 0:
-        with localcontext(Context(prec=60)):
-            eta = decimal(Fraction(sensitivity) / scale)
-            free = 1 - decimal(less) * (eta.exp() - 1) if eta < 1000 else Decimal(0)
-            # Closer to the pole 60 digits are too few; a price there is above 41/(a - 1) anyway.
-            if free < Decimal("1e-18"):
-                raise InvalidParameterError(
-                    f"scale must be > sensitivity/ln(1 + 1/(order - 1)), got scale={scale}, "
-                    f"sensitivity={sensitivity}, order={order}; raise the scale or lower the order."
-                )
-            exact = -eta - free.ln() / decimal(less)
-            # 60 digits err by less than the slack, also near the pole; never free, however small eta
-            test = max(Fraction(exact) * (1 + SLACK) + SLACK, TICK / 1000)
     if (sigma is None) != (squared_sensitivity == 0):
         raise InvalidParameterError(
             "sigma and squared_sensitivity must be given together, "
             f"got sigma={sigma}, squared_sensitivity={squared_sensitivity}."
         )
     answer = Fraction(0) if sigma is None else _gaussian_part(order, sigma, squared_sensitivity)
-    return math.ceil((test + answer) / TICK)
+    return math.ceil((_gumbel_part(order, sensitivity, scale) + answer) / TICK)
+
+
+@lru_cache(maxsize=4096)
+def _gumbel_part(order: Fraction, sensitivity: int, scale: Fraction) -> Fraction:
+    """-eta - ln(1 - x)/(a - 1) rounded up, of Python numbers."""
+    if sensitivity == 0:
+        return Fraction(0)
+    less = order - 1
+    with localcontext(Context(prec=60)):
+        eta = decimal(Fraction(sensitivity) / scale)
+        free = 1 - decimal(less) * (eta.exp() - 1) if eta < 1000 else Decimal(0)
+        # Closer to the pole 60 digits are too few; a price there is above 41/(a - 1) anyway.
+        if free < Decimal("1e-18"):
+            raise InvalidParameterError(
+                f"scale must be > sensitivity/ln(1 + 1/(order - 1)), got scale={scale}, "
+                f"sensitivity={sensitivity}, order={order}; raise the scale or lower the order."
+            )
+        exact = -eta - free.ln() / decimal(less)
+        # 60 digits err by less than the slack, also near the pole; never free, however small eta
+        return max(Fraction(exact) * (1 + SLACK) + SLACK, TICK / 1000)
 
 
 def gaussian_charge(order: Fraction, sigma: Fraction, squared_sensitivity: int) -> int:

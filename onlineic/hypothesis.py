@@ -22,17 +22,20 @@ from onlineic.queries import Partition, Query, spread
 
 __all__ = [
     "MAX_CELLS",
+    "NO_BLOCKS",
     "Believed",
     "Histogram",
     "Hypothesis",
     "SignedHistogram",
     "VersionSpace",
     "block_guesses",
-    "checked_believed",
     "grid_guesses",
 ]
 
 MAX_CELLS = 2**26
+NO_BLOCKS = (
+    "a marginal must be asked of a hypothesis with blocks, got one without; use a shipped update rule."
+)
 NOT_FINITE = "hypothesis must evaluate to finite numbers, one a query, got others; mend the update rule."
 PREFIX_CELLS = 2**16  # above, a summed-area table costs more than the slices it saves between two updates
 COUNTED = 2**16
@@ -100,15 +103,10 @@ def block_guesses(hypothesis: Hypothesis, partition: Partition, n: int) -> tuple
     InvalidParameterError
         If it does not give one finite number a block.
     """
-    blocks = np.clip(_finite(checked_believed(hypothesis).blocks(partition), partition.blocks), 0.0, 1.0)
-    return tuple(np.rint(n * blocks).astype(np.int64).tolist())
-
-
-def checked_believed(hypothesis: Hypothesis) -> Believed:
-    """Return the hypothesis, or raise `InvalidQueryError` if it cannot answer a cross table."""
     if not isinstance(hypothesis, Believed):
-        raise InvalidQueryError("a marginal must be asked of a hypothesis with blocks, got one without.")
-    return hypothesis
+        raise InvalidQueryError(NO_BLOCKS)
+    blocks = np.clip(_finite(hypothesis.blocks(partition), partition.blocks), 0.0, 1.0)
+    return tuple(np.rint(n * blocks).astype(np.int64).tolist())
 
 
 def _finite(values: object, count: int) -> Floats:

@@ -154,7 +154,7 @@ class Ledger(abc.ABC):
 class _Book:
     """What holds of a memory ledger; replaced as a whole by one assignment."""
 
-    account: Filter = Filter(Fraction(0))  # unclaimed, it pays for nothing
+    account: Filter
     reserved: Charge | None = None
     length: int = 0  # records behind it are of a step that was interrupted
 
@@ -168,7 +168,7 @@ class MemoryLedger(Ledger):
     def __init__(self) -> None:
         self._owner: object = None
         self._records: list[Record] = []
-        self._book = _Book()
+        self._book = _Book(Filter(Fraction(0)))  # unclaimed, it pays for nothing
 
     def claim(self, owner: object, account: Filter) -> None:
         if self._owner is not None or any(isinstance(record, Easy | Hard) for record in self.records()):

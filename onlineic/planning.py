@@ -48,7 +48,7 @@ __all__ = ["ALL_HARD", "EASY_OR_HARD", "Plan", "SparseName", "session_plan", "te
 
 Rule = UpdateRule[Any]
 Release = Literal["answer", "partition"]
-# beta is divided once between the ways in which answers can fail (theory 6.8): one answer is easy or hard,
+# beta is divided once between the ways in which answers can fail (theory 6.0): one answer is easy or hard,
 # and each may fail in half of it; of all answers at once the easy ones take .9, the hard ones the rest
 EASY_OR_HARD, ALL_EASY, ALL_HARD = 0.5, 0.9, 0.1
 MOST_HARD = 10**9
@@ -128,7 +128,7 @@ def textbook_plan(
     Dwork & Roth (2014), Algorithm 11, Theorems 5.13 to 5.15, with the constants of `onlineic.bounds`. The
     threshold is 2 alpha; the closed formula printed in Algorithm 11 agrees with it at the least alpha only.
     """
-    _check_common(n, budget, max_queries, beta)
+    n, budget, max_queries, beta = _common(n, budget, max_queries, beta)
     if alpha is not None:
         alpha = checked_real("alpha", alpha, above=0.0, at_most=MOST_WISH)
     accuracy_of = _bound_of(update := _for_stream(update, max_queries, n), domain)
@@ -215,7 +215,7 @@ def session_plan(
     InvalidParameterError, InfeasibleAccuracyError
         If a parameter is outside its range, or alpha cannot be kept: the message names the least that can.
     """
-    _check_common(n, budget, max_queries, beta)
+    n, budget, max_queries, beta = _common(n, budget, max_queries, beta)
     if alpha is not None and (hard_answers is not None or threshold is not None):
         raise InvalidParameterError(
             f"alpha must be None with hard_answers or threshold, got alpha={alpha}; it settles both."
@@ -356,12 +356,15 @@ def _certified_plan(
     )
 
 
-def _check_common(n: int, budget: Budget, max_queries: int, beta: float) -> None:
-    """Check what both plans share; the outer limits keep every formula inside the floats."""
-    checked_integer("n", n, at_least=1)
-    checked_integer("max_queries", max_queries, at_least=1, at_most=MOST)
-    checked_real("beta", beta, at_least=LEAST, below=1.0)
-    checked_real("epsilon", budget.epsilon, at_least=LEAST, at_most=MOST_EPSILON)
+def _common(n: int, budget: Budget, max_queries: int, beta: float) -> tuple[int, Budget, int, float]:
+    """Return what both plans share, checked; the outer limits keep every formula inside the floats."""
+    epsilon = checked_real("epsilon", budget.epsilon, at_least=LEAST, at_most=MOST_EPSILON)
+    return (
+        checked_integer("n", n, at_least=1),
+        attrs.evolve(budget, epsilon=epsilon),
+        checked_integer("max_queries", max_queries, at_least=1, at_most=MOST),
+        checked_real("beta", beta, at_least=LEAST, below=1.0),
+    )
 
 
 def _rounded_up(value: float, digits: int) -> float:

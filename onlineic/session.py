@@ -19,7 +19,7 @@ from onlineic.curator import Curator
 from onlineic.data import PrivateData
 from onlineic.errors import InvalidQueryError, LedgerMismatchError, SessionExhaustedError
 from onlineic.expressions import Expression, dense
-from onlineic.hypothesis import Hypothesis, checked_believed
+from onlineic.hypothesis import NO_BLOCKS, Believed, Hypothesis
 from onlineic.ledger import Ledger, MemoryLedger, Opened, Record
 from onlineic.marginals import BoundMarginal, Marginal
 from onlineic.noise import Noise, SystemNoise
@@ -262,7 +262,8 @@ class OnlineIC:
         hypothesis = self._book.belief.hypothesis
         if isinstance(question, BoundMarginal):
             self._sparse.price(question.partition)
-            checked_believed(hypothesis)  # its value is the hypothesis again
+            if not isinstance(hypothesis, Believed):
+                raise InvalidQueryError(NO_BLOCKS)
         elif not hypothesis.supports(question):
             raise InvalidQueryError("query must be supported by the hypothesis, got one that is not.")
 
