@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 import onlineic as ic
 import onlineic.opening as opening_module
-from onlineic.accounting import Charge, gaussian_charge
+from onlineic.accounting import gaussian_charge
 from onlineic.data import PrivateData
 from onlineic.errors import (
     InternalError,
@@ -44,6 +44,9 @@ def table(counts=COUNTS):
 def opened(data=None, *, epsilon=1.0, delta=1e-6, seed=1, **settings):
     settings = {"noise": SimulatedNoise(seed)} | settings
     return ic.OnlineIC(data or table(), ic.Budget(epsilon, delta), **settings)
+
+
+BOTH = pytest.mark.parametrize("delta", [1e-6, 0.0], ids=["gumbel", "pure"])
 
 
 def probing(**settings):
@@ -235,10 +238,11 @@ def test_opening_tables_that_a_used_ledger_cannot_pay_are_not_drawn():
 @pytest.mark.usefixtures("pairs_of_attributes")
 @pytest.mark.parametrize("owner", [PrivateData, SimulatedNoise, MemoryLedger])
 @pytest.mark.parametrize("after", [False, True])
-def test_a_failure_while_opening_burns_the_charge_and_tells_nothing(owner, after, monkeypatch, caplog):
+@BOTH
+def test_a_failure_while_opening_burns_the_charge_and_tells_nothing(owner, after, delta, monkeypatch, caplog):
     names = {
         PrivateData: "exact_counts",
-        SimulatedNoise: "discrete_gaussian",
+        SimulatedNoise: "discrete_gaussian" if delta else "discrete_laplace",
         MemoryLedger: "commit",
     }
     method, calls = getattr(owner, names[owner]), []
@@ -254,7 +258,7 @@ def test_a_failure_while_opening_burns_the_charge_and_tells_nothing(owner, after
     monkeypatch.setattr(owner, names[owner], failing)
     ledger = MemoryLedger()
     with caplog.at_level(logging.ERROR), pytest.raises(SessionSealedError) as sealed:
-        opened(ledger=ledger)
+        opened(ledger=ledger, delta=delta)
     text = "".join(traceback.format_exception(sealed.value)) + caplog.text + repr(ledger.records())
 
     assert (None, None) == (sealed.value.__cause__, sealed.value.__context__)
@@ -289,10 +293,13 @@ def test_a_rule_that_fails_on_the_opening_keeps_the_paid_tables(monkeypatch):
 # -- prices ----------------------------------------------------------------------------------------------
 
 
-def test_every_hit_is_reserved_before_its_read_at_the_price_of_a_partition():
-    session = probing()
+@BOTH
+def test_every_hit_is_reserved_before_its_read_at_the_price_of_a_partition(delta):
+    session = probing(delta=delta)
     price = session.plan.sparse.price(Partition(DOMAIN, (0,), (np.arange(4),))).amount
-    left = session.plan.sparse.capacity - session._ledger.spent
+    run = session.plan.sparse.opening()  # the threshold noise, with the first hit
+    run = run.amount if run is not None else 0
+    left = session.plan.sparse.account().capacity - session._ledger.spent - run
     number = int(left // price)
     assert number == session.statistics().hard_left
     reads = []
@@ -301,7 +308,7 @@ def test_every_hit_is_reserved_before_its_read_at_the_price_of_a_partition():
     for query in stream(60, 5, tables=False):
         session.answer(query)
         reads.append(session._data.reads)
-    charges = {record.charge.amount for record in hits(session)}
+    charges = [record.charge.amount for record in hits(session)]
     reserved = None
     for record in session.transcript[2:]:
         if isinstance(record, Reserved):
@@ -312,9 +319,8 @@ def test_every_hit_is_reserved_before_its_read_at_the_price_of_a_partition():
             assert record.charge == reserved
             reserved = None
 
-    assert {price} == charges
-    assert number == len(hits(session))
-    assert session._ledger.spent <= session.plan.sparse.capacity
+    assert [price + run] + [price] * (number - 1) == charges
+    assert session._ledger.spent <= session.plan.sparse.account().capacity
     assert left - number * price < price
 
 
@@ -388,13 +394,14 @@ def test_a_number_that_costs_more_than_a_partition_is_paid_as_a_number():
     assert hits(session)[0].charge.amount == sparse.price(query).amount
 
 
-def test_exhaustion_is_decided_before_the_data_are_touched(monkeypatch):
-    session = probing(hard_answers=2)
+@BOTH
+def test_exhaustion_is_decided_before_the_data_are_touched(delta, monkeypatch):
+    session = probing(hard_answers=2, delta=delta)
     session.answer_many(stream(60, 1))
     assert 0 == session.statistics().hard_left
     for name in ("exact_counts", "exact_counts_many"):
         monkeypatch.setattr(PrivateData, name, lambda *_: 1 / 0)
-    monkeypatch.setattr(SimulatedNoise, "words", lambda *_: 1 / 0)
+    monkeypatch.setattr(SimulatedNoise, "words" if delta else "geometric", lambda *_: 1 / 0)
     records = session.transcript
     statuses = {answer.status for answer in session.answer_many(stream(200, 2))}
 
@@ -403,8 +410,9 @@ def test_exhaustion_is_decided_before_the_data_are_touched(monkeypatch):
     assert not session.statistics().sealed
 
 
-def test_easy_answers_leave_what_is_spent_bit_for_bit():
-    session = opened(threshold=0.9)
+@BOTH
+def test_easy_answers_leave_what_is_spent_bit_for_bit(delta):
+    session = opened(threshold=0.9, delta=delta)
     session.answer(ic.where(a=0))
     spent = session._ledger.spent
     for query in stream(60, 4):
@@ -469,14 +477,15 @@ def test_a_hard_answer_is_what_was_learned_and_its_bound_the_spread_of_the_block
 
 @pytest.mark.filterwarnings("ignore::onlineic.errors.UpdateFailedWarning")
 @pytest.mark.parametrize("release", ["partition", "answer"])
-def test_a_hard_answer_that_the_hypothesis_contradicts_is_as_measured(monkeypatch, release):
+@BOTH
+def test_a_hard_answer_that_the_hypothesis_contradicts_is_as_measured(monkeypatch, delta, release):
     """Nothing was learned, since the rule failed: the hypothesis is uniform."""
 
     def failing(*_):
         raise RuntimeError
 
     monkeypatch.setattr(MaximumEntropy, "update", failing)
-    session = probing(update=MaximumEntropy(), release=release)
+    session = probing(update=MaximumEntropy(), release=release, delta=delta)
     answer = session.answer(ic.where(a=0))
     record = hits(session)[0]
     value, weights = ic.partitions.derived(record.query, record.measurement)
@@ -486,8 +495,11 @@ def test_a_hard_answer_that_the_hypothesis_contradicts_is_as_measured(monkeypatc
     assert (value, "hard") == (answer.value, answer.status)
 
 
-def test_the_answer_of_a_query_whose_guess_was_far_off_is_as_measured_whatever_was_learned():
-    session = probing(prior=ic.Histogram(DOMAIN), threshold=0.01)  # no opening tables: the guess is uniform
+@BOTH
+def test_the_answer_of_a_query_whose_guess_was_far_off_is_as_measured_whatever_was_learned(delta):
+    session = probing(
+        prior=ic.Histogram(DOMAIN), threshold=0.01, delta=delta
+    )  # no opening tables: the guess is uniform
     answer = session.answer(ic.where(a=0))
     record = hits(session)[0]
     value, weights = ic.partitions.derived(record.query, record.measurement)
@@ -499,7 +511,8 @@ def test_the_answer_of_a_query_whose_guess_was_far_off_is_as_measured_whatever_w
 
 
 @pytest.mark.parametrize("failing", [lambda: math.nan, lambda: 1 / 0, lambda: None])
-def test_a_paid_answer_is_not_lost_where_what_was_learned_cannot_be_evaluated(failing):
+@BOTH
+def test_a_paid_answer_is_not_lost_where_what_was_learned_cannot_be_evaluated(failing, delta):
     """Of a rule of one's own: finiteness was checked for one block of the table only."""
 
     class Broken:
@@ -524,7 +537,7 @@ def test_a_paid_answer_is_not_lost_where_what_was_learned_cannot_be_evaluated(fa
 
     queries = [ic.where(a=low % 4, c=ic.between(low, 19)) for low in range(20)]
     asked = {query.bind(DOMAIN).key for query in queries}
-    session = probing(update=Rule(), release="partition")
+    session = probing(update=Rule(), release="partition", delta=delta)
     for query in queries:
         answer = session.answer(query)
         if answer.hard:
@@ -563,9 +576,10 @@ def test_a_measured_number_is_the_answer():
     assert float(measurement.values[0]) == answer.value
 
 
-def test_the_measurement_owns_its_numbers():
+@BOTH
+def test_the_measurement_owns_its_numbers(delta):
     """Writing to a released array changes neither the data nor what is released later."""
-    session = probing()
+    session = probing(delta=delta)
     first_hit(session)
     exact = session._data.exact_counts(hits(session)[0].measurement.target).copy()
     hits(session)[0].measurement.values[:] = -1.0
@@ -631,8 +645,9 @@ def test_the_hypothesis_is_rebuilt_bit_for_bit_from_the_transcript(settings):
     assert again.probabilities().tobytes() == session.hypothesis.probabilities().tobytes()
 
 
-def test_a_beginning_of_the_transcript_gives_every_easy_answer():
-    session = opened(threshold=0.003)
+@BOTH
+def test_a_beginning_of_the_transcript_gives_every_easy_answer(delta):
+    session = opened(threshold=0.003, delta=delta)
     session.answer_many(stream(80, 3))
     records = session.transcript
     easy = [(place, r) for place, r in enumerate(records) if isinstance(r, Easy)]
@@ -709,30 +724,33 @@ class Stop(BaseException):
 
 
 PRIVATE = [
-    (PrivateData, "exact_counts"),
-    (PrivateData, "exact_counts_many"),
-    (GumbelSparse, "step"),
-    (GumbelSparse, "step_many"),
-    (GumbelSparse, "step_table"),
-    (GumbelSparse, "measure"),
-    (SimulatedNoise, "words"),
-    (SimulatedNoise, "discrete_gaussian"),
-    (ic.partitions.PartitionRule, "partition"),
-    (MemoryLedger, "commit"),
+    (delta, owner, name)
+    for delta, mechanism, *drawn in (
+        (1e-6, GumbelSparse, "words", "discrete_gaussian"),
+        (0.0, ExponentialSparse, "geometric", "discrete_laplace"),
+    )
+    for owner, *names in (
+        (PrivateData, "exact_counts", "exact_counts_many"),
+        (mechanism, "step", "step_many", "step_table", "measure"),
+        (SimulatedNoise, *drawn),
+        (ic.partitions.PartitionRule, "partition"),
+        (MemoryLedger, "commit"),
+    )
+    for name in names
 ]
 ASKED = [ic.where(a=0), marginal("a", "b"), ic.where(c=ic.between(2, 9)), marginal("c"), ic.where(b=1)]
 
 
 @pytest.mark.parametrize("batch", [False, True])
 @pytest.mark.parametrize("failure", [ValueError, Stop])
-@pytest.mark.parametrize(("owner", "name"), PRIVATE)
+@pytest.mark.parametrize(("delta", "owner", "name"), PRIVATE)
 def test_a_failure_between_read_and_record_of_the_new_paths_burns_seals_and_tells_nothing(
-    owner, name, failure, batch, monkeypatch, caplog
+    delta, owner, name, failure, batch, monkeypatch, caplog
 ):
     injected = 0
     for occurrence in (1, 2):
         for after in (False, True):
-            session = probing(hard_answers=6)
+            session = probing(hard_answers=6, delta=delta)
             opening = session._ledger.spent
             calls = []
             with monkeypatch.context() as patched:
@@ -766,7 +784,9 @@ def test_a_failure_between_read_and_record_of_the_new_paths_burns_seals_and_tell
             recorded = name == "commit" and after and failure is Stop  # the record stands: nothing is lost
             assert session.statistics().sealed is not recorded
             standing = session._ledger.reserved.amount if recorded and session._ledger.reserved else 0
-            assert session._ledger.spent == opening + (len(hits(session)) + burned) * price + standing
+            run = session.plan.sparse.opening()  # the threshold noise, with the first hit or burned one
+            first = run.amount if run is not None and len(hits(session)) + burned else 0
+            assert session._ledger.spent == opening + first + (len(hits(session)) + burned) * price + standing
             assert str(SECRET) not in text
             reads = session._data.reads
             if not recorded:
@@ -778,8 +798,9 @@ def test_a_failure_between_read_and_record_of_the_new_paths_burns_seals_and_tell
 
 @pytest.mark.filterwarnings("ignore::onlineic.errors.UpdateFailedWarning")
 @pytest.mark.usefixtures("pairs_of_attributes")
-def test_a_failed_update_keeps_the_charge_and_the_answer_of_a_table_too(monkeypatch):
-    session = probing()
+@BOTH
+def test_a_failed_update_keeps_the_charge_and_the_answer_of_a_table_too(delta, monkeypatch):
+    session = probing(delta=delta)
     spent = session._ledger.spent
     assert 0 == session.statistics().update_failures  # of the opening
     with monkeypatch.context() as patched:
@@ -795,11 +816,12 @@ def test_a_failed_update_keeps_the_charge_and_the_answer_of_a_table_too(monkeypa
     assert "repeat" == session.answer(marginal("a", "c")).status
 
 
-def test_nothing_shown_holds_a_private_number(caplog):
+@BOTH
+def test_nothing_shown_holds_a_private_number(delta, caplog):
     """Counts of a planted table appear in no text, record or attribute that a session hands out."""
     counts = np.zeros(DOMAIN.shape, int)
     counts[1, 2, 7], counts[3, 0, 11] = SECRET, 2 * SECRET
-    session = opened(table(counts), threshold=1e-8)
+    session = opened(table(counts), threshold=1e-8, delta=delta)
     answers = session.answer_many(ASKED)
     shown = repr(session) + repr(session.statistics()) + repr(session.transcript) + caplog.text
     shown += repr(answers) + repr(session.plan) + repr(session._ledger) + repr(session._curator)
