@@ -147,7 +147,7 @@ class TestLoss:
 
 
 class TestDecisions:
-    SPARSE = ExponentialSparse(1000, 1.0, 3, Fraction(2), Fraction(5), 100)
+    SPARSE = ExponentialSparse(1000, 1.0, 3, Fraction(2), Fraction(5))
 
     def test_the_code_decides_as_the_mechanism_for_all_small_noises(self):
         """Every (rho, nu, nu') in [0, 5]^3 and gap in [-6, 6]: with exact noise this is the exact law."""

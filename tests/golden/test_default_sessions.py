@@ -116,7 +116,7 @@ SESSIONS = {
         **PAIRS, "budget": (1.0, 1e-9), "asked": ranges(TWO, 80, 9), "settings": {"threshold": 0.003},
     },
     "hits, pure": {
-        **PAIRS, "budget": (1.0, 0.0), "asked": ranges(TWO, 80, 10), "settings": {"threshold": 0.01},
+        **PAIRS, "budget": (1.0, 0.0), "asked": ranges(TWO, 80, 10), "settings": {"threshold": 0.001},
     },
     "hits, one attribute": {
         "counts": table(ONE, 3_000, 0.02), "shape": ONE, "budget": (1.0, 1e-9), "asked": ranges(ONE, 60, 11),

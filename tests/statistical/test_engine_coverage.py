@@ -62,7 +62,7 @@ def test_easy_answers_leave_their_bound_as_often_as_stated():
     data, noise, outside = two_cells(n, gap), SimulatedNoise(1), 0
     for _ in range(sessions):
         session = ic.OnlineIC(
-            data, ic.Budget(4.0, 1e-3), sparse=sparse, release="answer", beta=BETA, noise=noise
+            data, ic.Budget(4.0, 1e-3), sparse=sparse, release="answer", beta=2 * BETA, noise=noise
         )
         answer = session.answer(ic.where(x=0))
         outside += abs(answer.value - (0.5 + gap / n)) > answer.error_bound and answer.status == "easy"
@@ -77,15 +77,13 @@ def test_easy_answers_leave_their_bound_as_often_as_stated():
 def test_pure_easy_answers_leave_their_bound_as_often_as_stated():
     n, threshold, sessions = 10**6, 4000, 1500
     b1, b2 = Fraction(60), Fraction(150)
-    sparse = ExponentialSparse(
-        n=n, epsilon=1.0, threshold=threshold, threshold_scale=b1, query_scale=b2, max_queries=10
-    )
+    sparse = ExponentialSparse(n=n, epsilon=1.0, threshold=threshold, threshold_scale=b1, query_scale=b2)
     gap = math.floor(sparse.easy_radius(BETA) * n) + 1
     q1, q2 = math.exp(-1 / b1), math.exp(-1 / b2)
     exact = (1 - q2) / (1 - q1 * q2) * q1 ** (gap - threshold + 1)  # P(rho - nu > gap - T)
     data, noise, outside = two_cells(n, gap), SimulatedNoise(2), 0
     for _ in range(sessions):
-        session = ic.OnlineIC(data, ic.Budget(1.0), sparse=sparse, beta=BETA, noise=noise)
+        session = ic.OnlineIC(data, ic.Budget(1.0), sparse=sparse, beta=2 * BETA, noise=noise)
         answer = session.answer(ic.where(x=0))
         outside += abs(answer.value - (0.5 + gap / n)) > answer.error_bound and answer.status == "easy"
 
@@ -102,7 +100,7 @@ def test_scalar_numbers_leave_their_bound_as_often_as_stated_also_given_that_the
     data, noise, outside, positive, hits = two_cells(n, 0), SimulatedNoise(3), 0, 0, 0
     for _ in range(sessions):
         session = ic.OnlineIC(
-            data, ic.Budget(4.0, 1e-3), sparse=sparse, release="answer", beta=BETA, noise=noise
+            data, ic.Budget(4.0, 1e-3), sparse=sparse, release="answer", beta=2 * BETA, noise=noise
         )
         answer = session.answer(ic.where(x=0))
         if answer.hard:
@@ -247,7 +245,7 @@ def test_a_hard_table_leaves_its_bound_at_most_as_often_as_stated_in_every_mecha
     common = {"n": n, "hard_answers": 3, "max_queries": 10, "threshold": 1e-4}
     for sparse in (
         GumbelSparse.calibrated(budget, **common, partition=True),
-        ExponentialSparse.calibrated(ic.Budget(1.0), **common, tables=True),
+        ExponentialSparse.calibrated(ic.Budget(1.0), **common, fresh=True),
         "laplace",
     ):
         outside, hits, loose = 0, 0, 0
