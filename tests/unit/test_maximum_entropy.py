@@ -8,6 +8,7 @@ import pytest
 
 import onlineic as ic
 from onlineic._fitting import NoisyTable, fit
+from onlineic._nested import fit_nested
 from onlineic.errors import InvalidParameterError
 from onlineic.queries import Measurement, Partition
 from onlineic.testing import check_update_rule
@@ -255,3 +256,38 @@ def test_cells_that_the_fit_starves_stay_large_enough_for_a_histogram(monkeypatc
 
     assert maximum_entropy.SMALLEST > 10 * MIN_PRIOR
     assert (updated.probabilities() > 0).all()
+
+
+def test_first_tables_that_refine_each_other_are_fitted_in_closed_form():
+    """Shrunken least squares, where the first fit stops at a misfit; a descent would come near it only."""
+    fine = table(0, scale=0.02)
+    halves = Partition(DOMAIN, (0,), (np.array([0, 0, 1, 1]),))
+    tables = (fine, Measurement(halves, np.array([0.3, 0.71]), 0.02))
+    kernel = [NoisyTable({0: one.target.classes[0]}, one.values, 0.02) for one in tables]
+    rule = MaximumEntropy(misfit=0.5)
+    start = rule.init(DOMAIN)
+    nested = fit_nested(start.prior, kernel)
+
+    assert np.allclose(nested.cells, rule.update(start, tables, 0.1).probabilities(), rtol=1e-12, atol=0)
+    assert not np.allclose(
+        nested.cells, fit(start.prior, kernel, evaluations=200, enough=0.5).cells, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize(("misfit", "evaluations"), [(0.0, 100), (0.01, 200)])
+def test_a_first_fit_has_more_evaluations_than_a_refit(misfit, evaluations):
+    """A cold start wants them; the tables cross, so that no closed form is there."""
+    tables = (table(0, 1, scale=1e-5), table(1, 2, scale=1e-5), table(0, 2, scale=1e-5))
+    kernel = [
+        NoisyTable(
+            dict(zip(one.target.axes, one.target.classes, strict=True)), one.values.reshape(shape), 1e-5
+        )
+        for one, shape in zip(tables, ((4, 3), (3, 2), (4, 2)), strict=True)
+    ]
+    rule = MaximumEntropy(misfit=misfit)
+    start = rule.init(DOMAIN)
+    expected = fit(start.prior, kernel, evaluations=evaluations, enough=misfit)
+
+    assert fit_nested(start.prior, kernel) is None
+    assert expected.evaluations > 30
+    assert np.allclose(expected.cells, rule.update(start, tables, 0.1).probabilities(), rtol=1e-12, atol=0)
