@@ -368,7 +368,7 @@ class TestFixedBeforehand:
     def test_exactly_the_paid_hits_and_easy_answers_leave_the_account_unchanged(self):
         sparse = GumbelSparse.calibrated(Budget(1.0, 1e-6), n=1000, hard_answers=3, max_queries=100)
         account, price = sparse.account(), sparse.price(QUERY)
-        assert price == Charge(price.amount, "Gumbel test and Gaussian number")
+        assert price == Charge(price.amount, "Gumbel test and Gaussian number", "ticks", sparse.order)
         hits = 0
         while account.affords(price):
             account = account.charge(price)

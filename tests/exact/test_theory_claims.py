@@ -42,7 +42,7 @@ def table(codes, domain=DOMAIN):
 
 def curator(data, sparse, rule):
     ledger = MemoryLedger()
-    ledger.claim()
+    ledger.claim("a test", sparse.account())
     return Curator(data, sparse, SimulatedNoise(1), ledger, rule), ledger
 
 
@@ -69,8 +69,8 @@ def test_the_largest_gap_of_a_table_moves_by_at_most_one_count(monkeypatch):
         guesses = tuple(int(guess) for guess in generator.integers(0, 12, bound.partition.blocks))
         for records in (codes, other):
             judge, _ = curator(table(records), gumbel(grid_bits=3, scale=Fraction(320), threshold=720), None)
-            assert judge.cover_table(bound.partition)
-            judge.test_table(bound, guesses)
+            assert judge.cover([bound]) == [True]
+            judge.test([bound], [guesses])
         moves.add(abs(seen[-1] - seen[-2]))
 
     assert {0, 8} == moves  # one count is 8 units of this grid

@@ -34,6 +34,7 @@ def test_the_numbers_have_laplace_noise_of_the_stated_scale():
         threshold=1e-9,
         update=ic.MultiplicativeWeights(rate=1e-9),
         sparse="laplace",
+        beta=0.1,  # half of it for hard answers
         noise=SimulatedNoise(11),
     )
     intervals = [(low, high) for low in range(1, size - 20) for high in range(low + 20, size - 1)]
