@@ -1,0 +1,522 @@
+"""A sealed session stays sealed and says what is true; nothing that a hypothesis brings along meets a count.
+
+A test that was interrupted behind the read leaves a threshold that was drawn and not recorded: whatever asks
+the session then, and from wherever, no second one may be drawn, which nobody would have paid.
+"""
+
+import contextlib
+import logging
+import sys
+
+import attrs
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic import curator as curator_module
+from onlineic.data import PrivateData
+from onlineic.errors import InternalError, InvalidParameterError, LedgerLockedError, SessionSealedError
+from onlineic.hypothesis import block_guesses, grid_guesses
+from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Opened
+from onlineic.noise import SimulatedNoise, SystemNoise
+from onlineic.planning import session_plan
+from onlineic.sparse import ExponentialSparse, LaplaceSparse
+
+DOMAIN = ic.Domain.of(a=4, b=2)
+COUNTS = np.array([[90_000, 0], [2500, 2500], [1000, 1500], [1500, 1000]])
+PURE, GUMBEL = ic.Budget(1.0), ic.Budget(1.0, 1e-6)
+BOXES = [ic.where(a=a, b=b) for a in range(4) for b in range(2)]
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    logging.getLogger("onlineic").setLevel(logging.CRITICAL)
+    yield
+    logging.getLogger("onlineic").setLevel(logging.NOTSET)
+
+
+class Given(ic.UpdateRule):
+    """Believes a given hypothesis for ever."""
+
+    def __init__(self, hypothesis):
+        self.hypothesis = hypothesis
+
+    def init(self, domain, prior=None):
+        return self.hypothesis
+
+    def update(self, hypothesis, measurements, alpha):
+        return hypothesis
+
+    def update_bound(self, domain, alpha):
+        return None
+
+
+# -- a hypothesis that asks its own session ----------------------------------------------------------------
+
+
+class Interrupt:
+    """Raises at one of the lines that the curator runs, or counts them."""
+
+    def __init__(self, failure=None, place=None):
+        self.failure, self.place, self.seen = failure, place, 0
+
+    def __enter__(self):
+        self.before = sys.gettrace()
+        sys.settrace(self.called)
+        return self
+
+    def __exit__(self, *_):
+        sys.settrace(self.before)
+
+    def called(self, frame, event, argument):
+        return self.stepped if frame.f_code.co_filename == curator_module.__file__ else None
+
+    def stepped(self, frame, event, argument):
+        if event == "line":
+            if self.seen == self.place:
+                sys.settrace(None)
+                frame.f_trace = None
+                raise self.failure
+            self.seen += 1
+        return self.stepped
+
+
+class Asking:
+    """A hypothesis that, asked the first time in one way, asks its session, and swallows what comes of it."""
+
+    def __init__(self, way):
+        self.inner, self.way, self.session, self.watch = ic.Histogram(DOMAIN), way, None, None
+        self.sealed = None  # what the session said after the nested call
+
+    domain = DOMAIN
+
+    def ask(self, way):
+        if way == self.way and self.session is not None:
+            session, self.session = self.session, None
+            with contextlib.suppress(BaseException), self.watch:
+                session.answer(ic.where(a=0))
+            self.sealed = session.statistics().sealed
+
+    def supports(self, query):
+        return True
+
+    def evaluate(self, query):
+        self.ask("evaluate")
+        return 0.0
+
+    def evaluate_many(self, queries):
+        self.ask("evaluate_many")
+        return np.zeros(len(queries))
+
+    def blocks(self, partition):
+        self.ask("blocks")
+        return self.inner.blocks(partition)
+
+
+class Watched:
+    """Counts the draws of threshold noise."""
+
+    def __init__(self, monkeypatch, sparse):
+        self.drawn = 0
+        method = "geometric" if isinstance(sparse, ExponentialSparse) else "discrete_laplace"
+        real = getattr(SimulatedNoise, method)
+
+        def watching(noise, scale, size):
+            self.drawn += size * (scale == sparse.threshold_scale)
+            return real(noise, scale, size)
+
+        monkeypatch.setattr(SimulatedNoise, method, watching)
+
+
+MECHANISMS = {
+    "pure": ExponentialSparse.calibrated(
+        PURE, n=100_000, hard_answers=3, max_queries=50, threshold=0.05, fresh=True
+    ),
+    "laplace": LaplaceSparse.calibrated(PURE, n=100_000, hard_answers=3, max_queries=50, threshold=0.05),
+}
+WAYS = {"blocks": [ic.marginal("a")], "evaluate": [ic.where(b=0)], "evaluate_many": BOXES[3:5]}
+
+
+@pytest.mark.parametrize(
+    ("way", "failure"),
+    [
+        ("blocks", KeyboardInterrupt),
+        ("blocks", MemoryError),
+        ("evaluate", KeyboardInterrupt),
+        ("evaluate_many", MemoryError),
+    ],
+)
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_nested_call_that_was_interrupted_anywhere_never_lets_a_second_threshold_be_drawn(
+    name, way, failure, monkeypatch
+):
+    """The hypothesis swallows the interrupt, and the outer question goes on: sealed stays sealed."""
+    sparse, data = MECHANISMS[name], PrivateData(COUNTS, DOMAIN)
+    settings = {"sparse": sparse, "release": "answer", "max_queries": 50}
+    plan = session_plan(DOMAIN, data.n, PURE, update=Given(None), **settings)
+    monkeypatch.setattr(
+        "onlineic.session.session_plan", lambda *_, update, **more: attrs.evolve(plan, update=update)
+    )
+    watched, sealed, place, total = Watched(monkeypatch, sparse), 0, 0, None
+    while total is None or place < total:
+        hypothesis, kept = Asking(way), MemoryLedger()
+        watched.drawn = 0
+        hypothesis.watch = Interrupt(failure(), place if total is not None else None)
+        session = ic.OnlineIC(
+            data, PURE, update=Given(hypothesis), noise=SimulatedNoise(place), ledger=kept, **settings
+        )
+        hypothesis.session = session
+        statuses = []
+        for questions in [WAYS[way], *([box] for box in BOXES)]:
+            try:
+                statuses += [answer.status for answer in session.answer_many(questions)]
+            except SessionSealedError:
+                statuses.append("sealed")
+            except InternalError:  # the nested call used up what was reserved for this: nothing is read
+                statuses.append("unreserved")
+        hits = sum(isinstance(record, Hard) for record in session.transcript)
+        statistics = session.statistics()
+
+        assert watched.drawn <= 1 + hits * (name == "laplace")
+        paid = [record.charge.amount for record in session.transcript if isinstance(record, Hard | Burned)]
+        standing = kept.reserved.amount if kept.reserved is not None else 0
+        assert sum(paid) + standing == kept.spent <= sparse.account().capacity
+        assert not hypothesis.sealed or statistics.sealed
+        assert statistics.sealed == ("sealed" in statuses)
+        if hypothesis.sealed:
+            sealed += 1
+            assert statuses[0] in ("unreserved", "sealed")
+            assert {"sealed"} == set(statuses[1:])
+            assert hits <= (failure is MemoryError)  # which seals behind the record too
+        if total is None:
+            total = hypothesis.watch.seen
+        else:
+            place += 1
+
+    assert total > 60
+    assert sealed > 15
+
+
+def test_a_nested_call_inside_a_running_test_finds_the_session_sealed_and_the_outer_one_goes_on():
+    """As a signal handler between the read and the record would."""
+    noise, said = SimulatedNoise(1), []
+    session = ic.OnlineIC(
+        PrivateData(COUNTS, DOMAIN), PURE, sparse=MECHANISMS["pure"], release="answer", noise=noise
+    )
+    real = SimulatedNoise.geometric
+
+    def asking(source, scale, size):
+        if not said:
+            said.append(session.statistics().sealed)
+            with pytest.raises(SessionSealedError):
+                session.answer(ic.where(a=1))
+        return real(source, scale, size)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(SimulatedNoise, "geometric", asking)
+        first = session.answer(ic.where(a=0))
+
+    assert [True] == said
+    assert "hard" == first.status
+    assert not session.statistics().sealed
+    assert session.answer(ic.where(a=1)).status in ("easy", "hard")
+
+
+# -- a hypothesis that returns more than a number ----------------------------------------------------------
+
+
+class Spy:
+    """A number of the hypothesis's own class: notes all that it is ever told."""
+
+    heard: list = []  # noqa: RUF012
+
+    def __float__(self):
+        return 0.5
+
+    def __index__(self):
+        Spy.heard.append("index")
+        return 0
+
+    def __hash__(self):
+        return 1
+
+
+class SpyFloat(float):
+    """A float that does its own arithmetic."""
+
+    heard = Spy.heard
+
+
+class SpyArray(np.ndarray):
+    """An array that does its own arithmetic."""
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **more):
+        Spy.heard.append((ufunc.__name__, *(np.asarray(one).tolist() for one in inputs)))
+        plain = [one.view(np.ndarray) if isinstance(one, SpyArray) else one for one in inputs]
+        return getattr(ufunc, method)(*plain, **more)
+
+
+def listening(name):
+    """A method that notes its operands, and returns what lets the arithmetic go on with the spy in it."""
+
+    def method(self, *others):
+        Spy.heard.append((name, *others))
+        return {"sub": 0, "rsub": 0, "truediv": 0.5, "int": 0}.get(name, name in ARITHMETIC and self)
+
+    return method
+
+
+BOTH_SIDES = [
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "lshift",
+    "rshift",
+    "and",
+    "or",
+    "xor",
+]
+ALONE = ["neg", "pos", "abs", "trunc", "floor", "ceil", "int"]
+ARITHMETIC = {*BOTH_SIDES, *(f"r{name}" for name in BOTH_SIDES), *ALONE, "round"}
+for _name in [*ARITHMETIC - {"round"}, "eq", "ne", "lt", "le", "gt", "ge"]:  # which are false
+    for _kind in (Spy, SpyFloat):
+        setattr(_kind, f"__{_name}__", listening(_name))
+SpyFloat.__hash__ = Spy.__hash__
+Spy.__round__ = SpyFloat.__round__ = listening("round")
+
+
+class Spying:
+    """A hypothesis whose numbers are not numbers."""
+
+    domain = DOMAIN
+
+    def __init__(self, one, many):
+        self.one, self.many = one, many
+
+    def supports(self, query):
+        return True
+
+    def evaluate(self, query):
+        return self.one()
+
+    def evaluate_many(self, queries):
+        return self.many([self.one() for _ in queries])
+
+    def blocks(self, partition):
+        return self.many([self.one() for _ in range(partition.blocks)])
+
+
+def objects(values):
+    return np.array([None, *values], dtype=object)[1:]
+
+
+def own_array(values):
+    return np.full(len(values), 0.5).view(SpyArray)
+
+
+SPIES = [
+    pytest.param(Spy, objects, id="objects"),
+    pytest.param(Spy, list, id="list"),
+    pytest.param(Spy, tuple, id="tuple"),
+    pytest.param(lambda: SpyFloat(0.5), objects, id="floats-objects"),
+    pytest.param(lambda: SpyFloat(0.5), list, id="floats"),
+    pytest.param(lambda: np.array(0.5).view(SpyArray), own_array, id="arrays"),
+    pytest.param(lambda: np.float32(0.5), lambda values: np.full(len(values), 0.5, np.float16), id="numpy"),
+]
+COUNTED = {*COUNTS.ravel().tolist(), *COUNTS.sum(axis=0).tolist(), *COUNTS.sum(axis=1).tolist()} - {0}
+
+
+@pytest.mark.parametrize(("one", "many"), SPIES)
+@pytest.mark.parametrize("budget", [PURE, GUMBEL], ids=["pure", "gumbel"])
+@pytest.mark.parametrize("release", ["answer", "partition"])
+def test_what_a_hypothesis_returns_is_a_plain_number_before_the_data_are_read(one, many, budget, release):
+    """One at a time, in a batch and as a cross table, easy and hard: it hears of no count."""
+    data = PrivateData(COUNTS, DOMAIN)
+    sparse = "gumbel" if budget.delta else "exponential"
+    session = ic.OnlineIC(
+        data, budget, sparse=sparse, release=release, threshold=0.3, hard_answers=6, noise=SimulatedNoise(1),
+        update=Given(Spying(one, many)),
+    )  # fmt: skip
+    Spy.heard.clear()
+    answers = [session.answer(ic.where(a=0)), session.answer(ic.where(b=0))]
+    answers += session.answer_many([*BOXES[:3], ~BOXES[4], ic.where(a=ic.weights([0.5, 0.25, 1.0, 0.0]))])
+    if release == "partition" or budget.delta:
+        answers.append(session.answer(ic.marginal("a")))
+    records = [record for record in session.transcript if isinstance(record, Easy | Hard)]
+    guesses = [g for r in records for g in (r.guess if isinstance(r.guess, tuple) else (r.guess,))]
+
+    assert set() == COUNTED & set(numbers_in(Spy.heard))
+    assert {"easy", "hard"} == {answer.status for answer in answers}
+    assert all(type(guess) is int for guess in guesses)
+    assert all(type(answer.value) in (float, np.ndarray) for answer in answers)
+
+
+def numbers_in(heard):
+    for one in heard:
+        if isinstance(one, (tuple, list)):
+            yield from numbers_in(one)
+        elif isinstance(one, (int, float, np.integer, np.floating)) and not isinstance(one, SpyFloat):
+            yield int(one)
+        elif isinstance(one, np.ndarray):
+            yield from numbers_in(one.ravel().tolist())
+
+
+@pytest.mark.parametrize(("one", "many"), SPIES)
+def test_guesses_are_python_s_own_integers(one, many):
+    queries = [query.bind(DOMAIN) for query in BOXES[:3]]
+    hypothesis, table = Spying(one, many), ic.marginal("a").bind(DOMAIN).partition
+    guesses = [
+        *grid_guesses(hypothesis, queries, 1000),
+        *grid_guesses(hypothesis, queries[:1], 1000),
+        *block_guesses(hypothesis, table, 1000),
+    ]
+
+    assert [500] * 8 == guesses
+    assert {int} == set(map(type, guesses))
+
+
+class Wrong:
+    def __float__(self):
+        return float("nan")
+
+
+@pytest.mark.parametrize(
+    ("one", "many"), [(Wrong, objects), (lambda: np.inf, list), (lambda: 0.5, lambda _: [])]
+)
+def test_a_hypothesis_without_one_finite_number_a_query_is_refused_before_the_data_are_read(one, many):
+    data = PrivateData(COUNTS, DOMAIN)
+    session = ic.OnlineIC(
+        data, GUMBEL, sparse="gumbel", release="answer", hard_answers=3, update=Given(Spying(one, many)),
+        noise=SimulatedNoise(1),
+    )  # fmt: skip
+    targets = [BOXES[0].bind(DOMAIN), ic.marginal("a").bind(DOMAIN).partition]
+    reserved_at_most = max(session.plan.sparse.price(target).amount for target in targets)
+    for questions in (BOXES[:2], [ic.marginal("a")]):
+        with pytest.raises(InvalidParameterError, match="finite numbers"):
+            session.answer_many(questions)
+
+    assert 0 == data.reads
+    assert session._ledger.spent <= reserved_at_most
+    assert not session.statistics().sealed
+
+
+# -- what a sealed session still does ----------------------------------------------------------------------
+
+
+SEALABLE = {
+    "pure": (PURE, {"threshold": 0.02, "hard_answers": 4}),
+    "gumbel": (GUMBEL, {"threshold": 0.02, "hard_answers": 4}),
+    "numbers": (PURE, {"threshold": 0.02, "hard_answers": 4, "release": "answer"}),
+    "laplace": (PURE, {"threshold": 0.02, "hard_answers": 4, "sparse": "laplace"}),
+    "book": (ic.Budget(10.0), None),
+}
+
+
+def sealed(name, monkeypatch, failure=MemoryError):
+    """Return a session that was sealed by a failure behind its fourth question, and its answers before."""
+    budget, settings = SEALABLE[name]
+    data, noise = PrivateData(COUNTS * 10, DOMAIN), SimulatedNoise(2)
+    if settings is None:
+        session = ic.OnlineIC.textbook(data, epsilon=budget.epsilon, max_queries=20, alpha=0.2, noise=noise)
+    else:
+        session = ic.OnlineIC(data, budget, noise=noise, max_queries=50, **settings)
+    questions = [ic.where(b=1), ic.where(a=0, b=0), ic.where(a=ic.one_of(1, 2))]
+    answers = [session.answer(question) for question in questions]
+
+    def failing(*_):
+        raise failure
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(session.plan.sparse), "step", failing)
+        with pytest.raises(SessionSealedError if issubclass(failure, Exception) else failure):
+            session.answer(ic.where(a=3))
+    return session, questions, answers
+
+
+@pytest.mark.parametrize("failure", [MemoryError, KeyboardInterrupt])
+@pytest.mark.parametrize("name", SEALABLE)
+def test_a_sealed_session_keeps_every_promise_of_its_message(name, failure, monkeypatch):
+    session, questions, answers = sealed(name, monkeypatch, failure)
+    records, reads, before = session.transcript, session._data.reads, session.statistics()
+    with pytest.raises(SessionSealedError) as caught:
+        session.answer(ic.where(a=3))
+    for fresh in ([ic.where(a=1)], [ic.marginal("a", "b")], [questions[1], ic.where(a=1)]):
+        if name == "numbers" and fresh[0] == ic.marginal("a", "b"):
+            continue
+        with pytest.raises(SessionSealedError):
+            session.answer_many(fresh)
+    message = str(caught.value)
+
+    for promise in (
+        "was interrupted between reading the data and its record",
+        "whose charge stays spent",
+        "repeats are answered",
+        "hypothesis and transcript can be read",
+        "open a new session",
+    ):
+        assert promise in message
+    assert before.sealed
+    assert "sealed" in repr(session)
+    assert isinstance(records[-1], Burned)
+    charges = [record.charge.amount for record in records if isinstance(record, Hard | Burned | Opened)]
+    assert sum(charges) / session.plan.sparse.account().capacity == pytest.approx(before.spent, rel=1e-12)
+    for question, answer in zip(questions, answers, strict=True):
+        if name == "book" and session._book.belief.version:
+            break  # which asks again under another hypothesis
+        again = session.answer(question)
+        assert ("repeat", answer.value, answer.error_bound) == (again.status, again.value, again.error_bound)
+        opposite = session.answer(~question)
+        assert ("repeat", 1.0 - answer.value) == (opposite.status, opposite.value)
+    assert ("easy", 1.0, 0.0) == (
+        (constant := session.answer(ic.where())).status,
+        constant.value,
+        constant.error_bound,
+    )
+    believed = session.hypothesis
+    again = ic.replay(session.transcript, DOMAIN, session.plan.update, session.plan.alpha)
+    assert believed.probabilities().tobytes() == again.probabilities().tobytes()
+    after = session.statistics()
+    assert (records, reads) == (session.transcript, session._data.reads)
+    assert (True, before.spent, 0) == (after.sealed, after.spent, after.hard_left)
+    assert after.error_bound == before.error_bound
+
+
+def test_a_sealed_session_that_should_go_on_untested_does_not(monkeypatch):
+    """Whether a test fails must not be told apart from what it would have said by an untested answer."""
+    session, _, _ = sealed("pure", monkeypatch)
+
+    with pytest.raises(SessionSealedError):
+        session.answer(ic.where(a=2))
+    assert 0 == session.statistics().untested
+
+
+# -- a session that was interrupted while it opened --------------------------------------------------------
+
+
+def test_a_ledger_of_an_interrupted_opening_is_taken_over_and_nothing_is_paid_or_noted_twice(monkeypatch):
+    """With the system's noise: the budget is entered on the table once, the tables are bought once."""
+    data, kept = PrivateData(COUNTS, DOMAIN), MemoryLedger()
+    real = MemoryLedger.commit
+
+    def interrupted(self, records):
+        real(self, records)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MemoryLedger, "commit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            ic.OnlineIC(data, PURE, ledger=kept)
+    reads, spent = data.reads, kept.spent
+    session = ic.OnlineIC(data, PURE, ledger=kept, noise=SystemNoise())
+    with pytest.raises(LedgerLockedError):
+        ic.OnlineIC(data, PURE, ledger=kept)
+
+    assert (reads, spent) == (data.reads, kept.spent)
+    assert spent == session.plan.opening.charge.amount > 0
+    assert [PURE] == data.opened
+    assert 1 == sum(isinstance(record, Opened) for record in session.transcript)
+    assert session.answer(ic.where(a=0)).status in ("easy", "hard")
