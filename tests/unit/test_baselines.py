@@ -449,3 +449,18 @@ def test_system_noise_is_the_default():
     engine = PerQueryNoise(table(), APPROXIMATE, answers=1)
 
     assert isinstance(engine._shell.noise, SystemNoise)
+
+
+@pytest.mark.parametrize("moved", [1, 2])
+def test_gaussian_noise_on_a_coarse_grid_pays_for_its_roundings(moved):
+    """2^44 records leave 8 bits: sigma is a few hundred units, and eta = 201 moved/sigma^2 counts."""
+    budget = Budget(5.0, 1e-6)
+    law = calibrated(2**44, budget, moved, "gaussian")
+    eta = 201 * moved / float(law.scale) ** 2
+
+    def needed(epsilon, delta):
+        return math.sqrt(moved) * 2**law.grid_bits / gaussian_mu(epsilon, delta)
+
+    assert 8 == law.grid_bits
+    assert 1e-3 < eta < 0.01
+    assert needed(5.0, 1e-6) + 0.2 < needed(5.0 - 2 * eta, 1e-6 * math.exp(-eta)) <= float(law.scale)

@@ -593,3 +593,12 @@ def test_delta_improves_a_certificate_with_many_hits():
     better, worse = (bounds.least_error(RULES["mw_tight"], margins) for margins in (mixed, pure))
     assert better.error_bound < worse.error_bound
     assert better.cutoff > 116
+
+
+@pytest.mark.parametrize("scale", [0.2, 1 / math.log(2), 3.7, 45.0, 1e4])
+def test_discrete_radius_is_the_least_also_where_beta_is_a_tail_exactly(scale):
+    """There the formula for a first guess is a hair from an integer."""
+    for radius in (0, 1, 2, 5, 17, 100):
+        beta = bounds.discrete_laplace_tail(radius + 1, scale)
+        if 0.0 < beta < 1.0:
+            assert radius == bounds.discrete_laplace_radius(scale, beta)

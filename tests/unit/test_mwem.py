@@ -22,7 +22,7 @@ from onlineic.hypothesis import Histogram
 from onlineic.noise import SimulatedNoise, public_generator
 from onlineic.offline.construction import Workload, _Held
 from onlineic.offline.mwem import default_rounds, mwem
-from onlineic.offline.rounds import paid_rounds
+from onlineic.offline.rounds import _root_down, paid_rounds
 from onlineic.queries import Measurement, Partition, Query
 from onlineic.testing import ScriptedNoise, check_update_rule
 from onlineic.updates import (
@@ -502,16 +502,25 @@ def test_the_theorem_of_mwem_is_the_printed_one_and_refuses_an_empty_statement()
         bounds.mwem_error(1024, 500, 10**6, 1.0, 10, "loose")
 
 
+@pytest.mark.parametrize("square", [Fraction(2), Fraction(1, 3), Fraction(7, 10**9), Fraction(12345, 678)])
+def test_the_epsilon_of_a_choice_is_a_root_rounded_down(square):
+    root = _root_down(square)
+
+    assert Fraction(root) ** 2 <= square < Fraction(math.nextafter(root, math.inf)) ** 2
+
+
 @pytest.mark.parametrize("budget", [Budget(1.0), APPROXIMATE], ids=["pure", "zcdp"])
 def test_the_stated_bound_is_the_mean_gap_and_what_choice_and_answer_can_be_off(budget):
     """Averaged rounds share beta, choice and answer each their share; scores are rounded by half a unit."""
-    data, queries = table(), workload()
+    data, queries = table(), [*workload(), dense(np.indices((6, 3, 2))[0] / 15)]  # no multiples of 2^-20
     built = mwem(data, queries, budget, rounds=20, average=0.4, beta=0.1, noise=SimulatedNoise(3))
-    distinct, units = len({query.bind(DOMAIN) for query in queries}), data.n
+    bound = {query.bind(DOMAIN, built.grid_bits) for query in queries}
+    distinct, units, rounding = len(bound), data.n << 20, max(query.rounding for query in bound)
     share = 0.1 / (2 * 8)
     off = built.plan.answer_radius(share) + built.plan.choice_radius(distinct, share)
 
-    expected = (sum(built.gaps[-8:]) / 8) + (off + 0.5) / units
+    expected = (sum(built.gaps[-8:]) / 8) + (off + 0.5) / units + rounding
+    assert rounding > 2.0**-24
     assert built.error_bound == pytest.approx(expected, rel=1e-12)
 
 
