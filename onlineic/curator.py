@@ -154,7 +154,8 @@ class Curator:
             If anything failed after the data were read. Its cause is not chained: a traceback could hold
             a private number. The curator's log says where, never what.
         """
-        # once more, because a rule of its own may have asked since `cover`
+        # once more, because a hypothesis of its own may have asked since `cover`
+        self.check_unsealed()
         if self._ledger.reserved is None or max(map(self._price, questions)) > self._covered():
             raise InternalError("a test must be reserved before the data are read.")
         self._guarded(lambda: self._tested(questions, guesses))

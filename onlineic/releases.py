@@ -166,7 +166,7 @@ class AnswerBook:
             status, value = "easy", question.constant / (1 << question.grid_bits)
             bound = _cut(value, question.rounding)
         elif known is not None:
-            status, (value, bound) = "repeat", known
+            status, value, bound = "repeat", known[0], _cut(*known)
         else:
             value, bound = self._value(question, self.guesses([question])[0]), math.inf
         if status != "untested":

@@ -598,3 +598,18 @@ def test_no_bound_reaches_beyond_the_ends_of_the_unit_interval(name, n):
 
     assert reached >= 4
     assert hard >= 4 or name == "book"
+
+
+def test_a_repeat_that_was_rounded_from_farther_away_is_cut_too():
+    session = ic.OnlineIC(
+        ic.PrivateData([1, 0], ic.Domain.of(a=2)),
+        ic.Budget(1.0, 1e-6),
+        sparse="gumbel",
+        release="answer",
+        noise=SimulatedNoise(2),
+    )
+    session.answer(ic.dense(np.array([0.5, 0.0])))
+    again = session.answer(ic.dense(np.array([0.5 * (1 + 0.6 * 2**-20), 0.0])))
+
+    assert "repeat" == again.status
+    assert max(again.value, 1.0 - again.value) == again.error_bound
