@@ -24,7 +24,8 @@ from onlineic.audit import Law, ThresholdRule, worst_loss
 from onlineic.bounds import above_threshold_alpha, sparse_alpha
 from onlineic.noise import SimulatedNoise, scale_at_least
 from onlineic.sparse import AboveThreshold, Sparse
-from onlineic.sparse.scales import exponential_scales, gumbel_scale
+from onlineic.sparse.exponential import exponential_scales
+from onlineic.sparse.gumbel import gumbel_scale
 
 NAME = "above_threshold"
 REACH = 45  # scales of threshold noise that are summed

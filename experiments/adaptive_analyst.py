@@ -23,7 +23,7 @@ import onlineic as ic
 from onlineic.baselines import PerQueryNoise, noisy_histogram
 from onlineic.bounds import least_error, mw_tight_bound
 from onlineic.noise import Noise, SimulatedNoise
-from onlineic.sparse.scales import gumbel_margins
+from onlineic.sparse.gumbel import gumbel_margins
 
 NAME = "adaptive_analyst"
 ENGINES = ("one noisy histogram", "per-query noise", "textbook", "certified", "default")

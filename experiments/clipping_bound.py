@@ -30,10 +30,7 @@ from study.sources import external
 import onlineic as ic
 from onlineic.mechanisms import LaplaceMechanism
 from onlineic.noise import Noise, SimulatedNoise, scale_at_least
-from onlineic.offline.auto_average import auto_avg
-from onlineic.offline.clipping import clipping_bound
-from onlineic.offline.means import mean
-from onlineic.offline.selection import quantile
+from onlineic.offline import auto_avg, clipping_bound, mean, quantile
 from onlineic.sparse import AboveThreshold
 
 NAME = "clipping_bound"

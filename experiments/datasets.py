@@ -16,8 +16,8 @@ from study.outcome import baselines, default_session, measured, script, seeds, s
 from study.sources import adult_workload, conjunctions, covid, nltcs, one_dimensional, stream_of
 
 import onlineic as ic
+from onlineic.datasets import adult5
 from onlineic.evaluate import random_stream
-from onlineic.tables import adult5
 
 NAME = "datasets"
 ENGINES = ("default", "per-query, cached", "one noisy histogram", "noisy tables")

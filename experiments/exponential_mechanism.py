@@ -21,10 +21,11 @@ import numpy as np
 from study.outcome import script, seeds, stamped
 
 import onlineic as ic
+from onlineic.datasets import adult5
 from onlineic.mechanisms import ExponentialMechanism, LaplaceMechanism, NoisyMax, exponential_bound
 from onlineic.noise import SimulatedNoise
-from onlineic.offline.selection import quantile, quantile_scores
-from onlineic.tables import adult5
+from onlineic.offline import quantile
+from onlineic.offline.selection import quantile_scores
 
 NAME = "exponential_mechanism"
 NODES, SHARES = np.polynomial.legendre.leggauss(260)  # exact for polynomials of degree 519

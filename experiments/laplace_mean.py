@@ -23,8 +23,8 @@ from study.outcome import script, seeds, stamped
 import onlineic as ic
 from onlineic.mechanisms import LaplaceMechanism
 from onlineic.noise import SimulatedNoise, public_generator
-from onlineic.offline.means import mean, sensitivity
-from onlineic.offline.selection import quantile
+from onlineic.offline import mean, quantile
+from onlineic.offline.means import sensitivity
 
 NAME = "laplace_mean"
 TEXT = 0.9507  # coverage that the text found over 100,000 releases

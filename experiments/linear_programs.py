@@ -30,7 +30,7 @@ from study.outcome import script, seeds, stamped
 import onlineic as ic
 from onlineic.bounds import sparse_alpha
 from onlineic.noise import SimulatedNoise, scale_at_least
-from onlineic.offline.linear_programs import LinearPrograms, linear_programs_above
+from onlineic.offline import LinearPrograms, linear_programs_above
 from onlineic.sparse import Sparse
 
 NAME = "linear_programs"

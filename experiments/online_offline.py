@@ -22,10 +22,10 @@ from study.outcome import baselines, default_session, measured, script, seeds, s
 from study.sources import Stream, adult_workload, nltcs, stream_of
 
 import onlineic as ic
+from onlineic.datasets import adult5
 from onlineic.evaluate import random_stream
 from onlineic.noise import SimulatedNoise
 from onlineic.offline import iterative_construction, mwem
-from onlineic.tables import adult5
 from onlineic.updates import MeasuredWeights
 
 NAME = "online_offline"

@@ -21,7 +21,7 @@ from study.sources import Stream, external, stream_of
 
 import onlineic as ic
 from onlineic.noise import SimulatedNoise
-from onlineic.offline.range_queries import range_queries
+from onlineic.offline import range_queries
 
 NAME = "range_queries"
 TRAINING = 32_561

@@ -25,9 +25,7 @@ import onlineic as ic
 from onlineic import bounds
 from onlineic.mechanisms import LaplaceMechanism
 from onlineic.noise import SimulatedNoise
-from onlineic.offline.cdf import private_cdf, threshold_functions
-from onlineic.offline.small_database import small_database
-from onlineic.offline.threshold_database import threshold_database
+from onlineic.offline import private_cdf, small_database, threshold_database, threshold_functions
 
 NAME = "small_database"
 

@@ -21,7 +21,7 @@ from study.sources import Covid, Stream, covid
 import onlineic as ic
 from onlineic.baselines import PerQueryNoise, noisy_histogram
 from onlineic.noise import SimulatedNoise
-from onlineic.planning import session_plan
+from onlineic.session import session_plan
 
 NAME = "turbo"
 SPARSE_E = 7.81170  # root of (1/2 + e/4) exp(-e) = beta as the published code finds it; exact: 7.80428

@@ -28,7 +28,6 @@ from study.outcome import script, seeds, stamped
 from study.sources import stream_of, subsample
 
 import onlineic as ic
-from onlineic._calibration import default_numbers
 from onlineic.bounds import (
     Certificate,
     Margins,
@@ -48,7 +47,8 @@ from onlineic.evaluate import Trace, compare, random_stream
 from onlineic.hypothesis import VersionSpace
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Partition
-from onlineic.sparse.scales import gumbel_margins
+from onlineic.session.defaults import default_numbers
+from onlineic.sparse.gumbel import gumbel_margins
 
 NAME = "which_rule"
 NUMBERS = {

@@ -2,7 +2,7 @@
 
 import sys
 
-from onlineic.cli import main
+from onlineic.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

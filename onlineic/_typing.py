@@ -4,6 +4,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+
+
 Ints = NDArray[np.int64]
+
+
 Words = NDArray[np.uint64]
+
+
 Bools = NDArray[np.bool_]

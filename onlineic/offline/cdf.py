@@ -2,8 +2,7 @@
 
 Counts of blocks on one, two or three levels, made consistent and monotone, with a band that holds at all
 thresholds at once. No small database is involved: the net mechanism's bound for this class, see
-`onlineic.offline.threshold_database`, is several times wider.
-"""
+`onlineic.offline.threshold_database`, is several times wider."""
 
 import math
 from typing import final
@@ -12,10 +11,11 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats, Ints
-from onlineic.accounting import Budget
-from onlineic.attributes import Categorical, Label
-from onlineic.data import PrivateData
-from onlineic.domain import Domain
+from onlineic.accounting.budget import Budget
+from onlineic.data.private import PrivateData
+from onlineic.data.release import check_types, checked_noise, is_private, released
+from onlineic.domain.attributes import Categorical, Label
+from onlineic.domain.domain import Domain
 from onlineic.errors import (
     InvalidParameterError,
     InvalidQueryError,
@@ -23,18 +23,25 @@ from onlineic.errors import (
     checked_integer,
     checked_real,
 )
-from onlineic.mechanisms import LaplaceMechanism
-from onlineic.noise import Noise, SimulatedNoise
-from onlineic.partitions import one_way
-from onlineic.queries import Query, canonical
-from onlineic.release import check_types, checked_noise, is_private, released
+from onlineic.mechanisms.additive import LaplaceMechanism
+from onlineic.noise.sources import Noise, SimulatedNoise
+from onlineic.queries.partitions import one_way
+from onlineic.queries.query import Query, canonical
 
 __all__ = ["PrivateCdf", "ordered_axis", "private_cdf", "threshold_functions"]
 
 MAX_CELLS = 2**16
+
+
 MOST_LEVELS = 16
+
+
 SIMULATED = 1999  # releases of nothing but noise, which set the band; more where beta is small
+
+
 LEAST_BETA = 1e-3
+
+
 HELD = 2**21  # simulated numbers at a time
 
 

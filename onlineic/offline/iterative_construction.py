@@ -6,21 +6,35 @@ from typing import Any, Literal, final
 
 import attrs
 
-from onlineic.accounting import Budget
-from onlineic.bounds import Certificate, certificate, least_error, offline_ic_accuracy
-from onlineic.data import PrivateData
-from onlineic.domain import Domain
+from onlineic.accounting.budget import Budget
+from onlineic.bounds.certificates import Certificate, certificate, least_error
+from onlineic.bounds.offline import offline_ic_accuracy
+from onlineic.data.private import PrivateData
+from onlineic.data.release import check_types, checked_noise
+from onlineic.domain.domain import Domain
 from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError, checked_integer, checked_real
-from onlineic.noise import Noise
-from onlineic.offline.construction import Construction, Workload, construct, finished
-from onlineic.offline.rounds import Composition, Distinguisher, Rounds, paid_rounds
-from onlineic.release import check_types, checked_noise
-from onlineic.updates import ExactBound, MultiplicativeWeights, NeedsAccuracy, UpdateRule
+from onlineic.noise.sources import Noise
+from onlineic.offline.construction import (
+    Composition,
+    Construction,
+    Distinguisher,
+    Rounds,
+    Workload,
+    construct,
+    finished,
+    paid_rounds,
+)
+from onlineic.updates.base import ExactBound, NeedsAccuracy, UpdateRule
+from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 
 __all__ = ["iterative_construction"]
 
 Rule = UpdateRule[Any]
+
+
 MOST_ROUNDS = 10**6
+
+
 LARGEST_ALPHA = 1e6  # far beyond 1, where any promise is empty
 
 

@@ -8,23 +8,42 @@ from typing import Any, Literal
 import numpy as np
 
 from onlineic._typing import Floats
-from onlineic.accounting import Budget, zcdp_rho
-from onlineic.data import PrivateData
+from onlineic.accounting.budget import Budget
+from onlineic.accounting.composition import zcdp_rho
+from onlineic.data.private import PrivateData
+from onlineic.data.release import check_types, checked_noise
 from onlineic.errors import InvalidParameterError, checked_integer, checked_real
-from onlineic.hypothesis import Histogram, Hypothesis
-from onlineic.noise import Noise
-from onlineic.offline.construction import Construction, Workload, construct, finished
-from onlineic.offline.rounds import HALF, Composition, paid_rounds
-from onlineic.partitions import PartitionRule
-from onlineic.release import check_types, checked_noise
-from onlineic.updates import MaximumEntropy, MeasuredWeights, NeedsAccuracy, UpdateRule
+from onlineic.hypothesis.base import Hypothesis
+from onlineic.hypothesis.histogram import Histogram
+from onlineic.noise.sources import Noise
+from onlineic.offline.construction import (
+    HALF,
+    Composition,
+    Construction,
+    Workload,
+    construct,
+    finished,
+    paid_rounds,
+)
+from onlineic.queries.partitions import PartitionRule
+from onlineic.updates.base import NeedsAccuracy, UpdateRule
+from onlineic.updates.maximum_entropy import MaximumEntropy
+from onlineic.updates.multiplicative_weights import MeasuredWeights
 
 __all__ = ["default_rounds", "mwem"]
 
 Rule = UpdateRule[Any]
+
+
 MOST_ROUNDS = 1000  # planned; each replays all that was measured
+
+
 BALANCE = 9.0
+
+
 TABLE_ROUNDS = 8  # a table tells as much as so many numbers
+
+
 TABLE_CHOICE = Fraction(1, 5)  # tables are worth more than the best choice of them
 
 

@@ -6,18 +6,18 @@ from typing import Literal, final
 import attrs
 import numpy as np
 
-from onlineic._composition import float_down
 from onlineic._typing import Floats
-from onlineic.accounting import Budget
-from onlineic.data import PrivateData
+from onlineic.accounting.budget import Budget
+from onlineic.accounting.rounding import float_down
+from onlineic.data.private import PrivateData
+from onlineic.data.release import check_types, checked_noise, is_private, released
 from onlineic.errors import InvalidParameterError, checked_real
-from onlineic.expressions import Expression
-from onlineic.mechanisms import LaplaceMechanism
-from onlineic.noise import Noise
-from onlineic.offline.base import bound
-from onlineic.queries import Query
-from onlineic.release import check_types, checked_noise, is_private, released
-from onlineic.sparse import Sparse
+from onlineic.mechanisms.additive import LaplaceMechanism
+from onlineic.noise.sources import Noise
+from onlineic.queries.ask import bound
+from onlineic.queries.expressions import Expression
+from onlineic.queries.query import Query
+from onlineic.sparse.above_threshold import Sparse
 
 __all__ = ["LargeCounts", "range_queries"]
 

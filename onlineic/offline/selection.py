@@ -1,8 +1,7 @@
 """One value of one attribute, chosen privately: a quantile, the median, the most frequent value.
 
 A replaced record moves each count by at most one, and so each score by at most one; n is public. The choice
-costs epsilon whatever the number of candidates. Records without a value (the missing cell) are left out.
-"""
+costs epsilon whatever the number of candidates. Records without a value (the missing cell) are left out."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -12,20 +11,21 @@ from typing import Literal, final
 import attrs
 import numpy as np
 
-from onlineic._selection import exact_integers
 from onlineic._typing import Ints
-from onlineic.accounting import Budget
-from onlineic.attributes import Attribute, Categorical, Label, shown
-from onlineic.data import PrivateData
+from onlineic.accounting.budget import Budget
+from onlineic.data.private import PrivateData
+from onlineic.data.release import check_types, checked_noise, is_private, released
+from onlineic.domain.attributes import Attribute, Categorical, Label, shown
 from onlineic.errors import InvalidParameterError, InvalidQueryError, checked_real
-from onlineic.mechanisms import ExponentialMechanism, NoisyMax
-from onlineic.noise import Noise
-from onlineic.partitions import one_way
-from onlineic.release import check_types, checked_noise, is_private, released
+from onlineic.mechanisms.selection import ExponentialMechanism, NoisyMax, exact_integers
+from onlineic.noise.sources import Noise
+from onlineic.queries.partitions import one_way
 
 __all__ = ["Choice", "median", "most_popular", "quantile", "quantile_scores"]
 
 Engine = Literal["noisy max", "exponential"]
+
+
 FINE = 16  # bits below a count: candidates of one score are then equally likely, and less is lost
 
 

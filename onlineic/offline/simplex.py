@@ -1,8 +1,7 @@
 """Exact linear programs over {x >= 0: A x <= b}: optima and vertices, in integers, without a tolerance.
 
 A float solver stops within a tolerance, which is no bound on its error; what is released from private data
-needs the optimum itself. Up to some 40 rows and columns exact pivots are also faster than such a solver.
-"""
+needs the optimum itself. Up to some 40 rows and columns exact pivots are also faster than such a solver."""
 
 import math
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from onlineic.errors import InternalError
 __all__ = ["Dictionary", "Polyhedron", "feasible", "maximum", "vertices"]
 
 Vector = Sequence[Fraction]
+
 
 MOST_BASES = 5_000  # of a set whose vertices are listed
 

@@ -1,9 +1,10 @@
-"""SmallDB and the net mechanism: one small database, chosen privately, that answers a whole class of queries.
+"""The result of the net mechanism: a small database that stands for the private one.
+
+SmallDB and the net mechanism: one small database, chosen privately, that answers a whole class of queries.
 
 A theorem rather than a tool: it shows that exponentially many queries can be answered, at a cost that grows
 as |X|^m. Over as few cells as can be enumerated, one noisy count a cell errs less at every n. For threshold
-functions the choice can be made without enumeration, see `onlineic.offline.threshold_database`.
-"""
+functions the choice can be made without enumeration, see `onlineic.offline.threshold_database`."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,27 +14,110 @@ from typing import Literal, final
 import attrs
 import numpy as np
 
-from onlineic._multisets import multiset_blocks
 from onlineic._typing import Floats, Ints
-from onlineic.accounting import Budget
-from onlineic.bounds import best_net, log_multisets, multiset_radius, multiset_rows, net_error
-from onlineic.data import PrivateData
-from onlineic.domain import Domain
+from onlineic.accounting.budget import Budget
+from onlineic.bounds.nets import best_net, multiset_radius, multiset_rows, net_error
+from onlineic.bounds.updates import log_multisets
+from onlineic.data.private import PrivateData
+from onlineic.data.release import check_types, checked_noise, is_private, released
+from onlineic.domain.domain import Domain
 from onlineic.errors import InternalError, InvalidParameterError, TooLargeError, checked_integer, checked_real
-from onlineic.expressions import Expression
-from onlineic.mechanisms import ExponentialMechanism, NoisyMax
-from onlineic.noise import Noise, public_generator
-from onlineic.offline.base import bound
-from onlineic.offline.databases import SmallDatabase
-from onlineic.queries import Query
-from onlineic.release import check_types, checked_noise, is_private, released
+from onlineic.mechanisms.selection import ExponentialMechanism, NoisyMax
+from onlineic.noise.sources import Noise, public_generator
+from onlineic.queries.ask import bound
+from onlineic.queries.expressions import Expression
+from onlineic.queries.partitions import Partition
+from onlineic.queries.query import Query, totals
+from onlineic.queries.tables import Tables
+from onlineic.updates.median import multiset_blocks
 
-__all__ = ["small_database"]
+__all__ = ["SmallDatabase", "small_database"]
+
+
+@final
+@attrs.frozen(eq=False, repr=False)
+class SmallDatabase:
+    """A database of a few records that answers like the private one: public, a `Hypothesis`.
+
+    Attributes
+    ----------
+    domain : Domain
+    counts : int64 array, shape of the domain, read-only
+        Its records by cell.
+    error_bound : float or None
+        How far `evaluate` may be off for any query of the class, as it was written before its weights were
+        rounded to the grid, all at once, with probability 1 - beta: `radius` plus `selection_bound`. None
+        where the candidates are no net. Says nothing about other queries.
+    radius : float or None
+        How far the best candidate may be off.
+    selection_bound : float
+        How much worse than the best candidate the chosen one may be, with probability 1 - beta; on the grid.
+    beta : float
+    candidates : int
+        Databases it was chosen from.
+    private : bool
+        False: simulated noise was used, the database is NOT PRIVATE.
+    """
+
+    domain: Domain
+    counts: Ints
+    radius: float | None
+    selection_bound: float
+    beta: float
+    candidates: int
+    private: bool
+    _tables: Tables = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        counts = np.array(self.counts, np.int64).reshape(self.domain.shape)
+        counts.flags.writeable = False
+        object.__setattr__(self, "counts", counts)
+        object.__setattr__(self, "_tables", Tables(counts.astype(np.float64), counts.size))
+
+    @property
+    def size(self) -> int:
+        """Number of records."""
+        return int(self.counts.sum())
+
+    @property
+    def error_bound(self) -> float | None:
+        return None if self.radius is None else self.radius + self.selection_bound
+
+    def supports(self, query: Query) -> bool:
+        return query.domain == self.domain
+
+    def evaluate(self, query: Query) -> float:
+        return query.total(self._tables, self.size) / (self.size << query.grid_bits)
+
+    def evaluate_many(self, queries: Sequence[Query]) -> Floats:
+        scales = np.array([float(self.size << query.grid_bits) for query in queries])
+        return np.asarray(totals(queries, self._tables, self.size) / scales)
+
+    def blocks(self, partition: Partition) -> Floats:
+        """Return the fraction of records in every block, shape (blocks,)."""
+        return partition.measure(self._tables.table(partition.axes)) / self.size
+
+    def __repr__(self) -> str:
+        bound = "no bound" if self.error_bound is None else f"within {self.error_bound:.3g}"
+        stamp = "" if self.private else ", NOT PRIVATE"
+        return (
+            f"SmallDatabase({self.size} records over {self.domain.size} cells, {bound} at {1 - self.beta:.4g}"
+            f"{stamp})"
+        )
+
 
 MAX_CANDIDATES = 2**22
+
+
 QUICK_CANDIDATES = 2**18  # the size that is taken where none is asked for stays below
+
+
 MAX_WORK = 2**32  # cells^2 times candidates: what listing all databases takes, some ten seconds at the limit
+
+
 MAX_WEIGHTS = 2**25
+
+
 BLOCK = 2**21  # query values held at a time
 
 

@@ -1,8 +1,7 @@
 """Which values reach a threshold: AboveThreshold, and Sparse by restarts or by one kept threshold.
 
 Scales are exact rationals rounded up to what the sampler can draw. Values are integers in units in which one
-replaced record moves each of them by at most 1: counts, for 0/1 queries.
-"""
+replaced record moves each of them by at most 1: counts, for 0/1 queries."""
 
 import math
 from collections.abc import Sequence
@@ -12,21 +11,31 @@ from typing import Literal, final
 import attrs
 import numpy as np
 
-from onlineic._composition import float_up
 from onlineic._typing import Ints
-from onlineic.accounting import Budget, advanced_composition
-from onlineic.bounds import discrete_laplace_radius, sparse_margin
+from onlineic.accounting.budget import Budget
+from onlineic.accounting.composition import advanced_composition
+from onlineic.accounting.rounding import float_up
+from onlineic.bounds.sparse_vector import sparse_margin
 from onlineic.errors import InvalidParameterError, SessionExhaustedError, checked_integer, checked_real
-from onlineic.noise import Noise, checked_source, scale_at_least
+from onlineic.noise.laws import discrete_laplace_radius
+from onlineic.noise.sources import Noise, checked_source, scale_at_least
 from onlineic.sparse.base import SparseState
-from onlineic.sparse.scales import exponential_scales
+from onlineic.sparse.exponential import exponential_scales
 
 __all__ = ["AboveThreshold", "Sparse", "first_above"]
 
 SCALAR = 4  # up to so many values plain integers are faster than arrays
+
+
 CHUNK = 4096  # values tested at once: what is drawn in vain behind a hit stays short
+
+
 LARGEST_THRESHOLD = 2**60
+
+
 LEAST_BETA = 1e-250  # divided by the queries, it stays a float whose inverse is one
+
+
 FARTHEST = 2**61  # no noise reaches across from here: values beyond are compared as if they were here
 
 

@@ -1,21 +1,22 @@
 """`NumericSparse`: the test that tells hard queries from easy ones, and the number for a hard one.
 
 All arithmetic is on integers. A mechanism compares gaps in units of 1/(n 2^grid_bits), the session's grid;
-a query on a coarser grid has its gap multiplied up. The number of a hard answer is on the query's own grid.
-"""
+a query on a coarser grid has its gap multiplied up. The number of a hard answer is on the query's own grid."""
 
 import abc
+import math
 from operator import index
 from typing import final
 
 import attrs
 
 from onlineic._typing import Floats, Ints
-from onlineic.accounting import Charge, Filter
-from onlineic.noise import Noise
-from onlineic.queries import Measurement, Partition, Query
+from onlineic.accounting.budget import Charge, Filter
+from onlineic.noise.sources import Noise
+from onlineic.queries.partitions import Measurement, Partition
+from onlineic.queries.query import Query
 
-__all__ = ["Hit", "NumericSparse", "SparseState"]
+__all__ = ["Hit", "NumericSparse", "SparseState", "hits_paid"]
 
 
 @final
@@ -176,3 +177,8 @@ class NumericSparse(abc.ABC):
         No hit has |gap| < T - a_hit, no easy answer |gap| > T + a_miss, no number of a query errs by more
         than a_num, over `max_queries` tests and `hard_answers` numbers.
         """
+
+
+def hits_paid(hard_answers: int, false_hits: float) -> int:
+    """Return c' = ceil(c (1 + rho)): planned true hard answers and the tolerated false ones."""
+    return math.ceil(hard_answers * (1.0 + false_hits) - 1e-9)

@@ -1,30 +1,50 @@
-"""`GumbelSparse`: fresh Gumbel noise per test, no threshold noise; easy answers are free, a hit is paid."""
+"""`GumbelSparse`: fresh Gumbel noise per test, no threshold noise; easy answers are free, a hit is paid.
+
+Calibration of `GumbelSparse`: from a budget and a plan to order, scale, threshold and grid.
+
+Scales and predicted margins of `GumbelSparse` and `ExponentialSparse`, for planning: floats, in counts.
+
+Nothing here decides what is private: the classes round every scale up and price it exactly."""
 
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from typing import final
 
 import attrs
 import numpy as np
 
-from onlineic._gumbel import SCALE_LIMIT, fires_exactly, fires_one, screen
 from onlineic._typing import Floats, Ints
-from onlineic.accounting import Budget, Charge, Filter, gumbel_charge, loss_bound, renyi_capacity
+from onlineic.accounting.budget import Budget, Charge, Filter
+from onlineic.accounting.renyi import gumbel_charge, loss_bound, renyi_capacity
+from onlineic.bounds.certificates import Margins
 from onlineic.errors import (
+    InfeasibleAccuracyError,
     InternalError,
     InvalidParameterError,
     InvalidQueryError,
     checked_integer,
     checked_ratio,
+    checked_real,
 )
-from onlineic.noise import Noise
-from onlineic.queries import Measurement, Partition, Query
-from onlineic.sparse.base import Hit, NumericSparse, SparseState
-from onlineic.sparse.gumbel_plan import SIGMA_LIMIT, STEEPEST, calibrate, sigma_at_least
-from onlineic.sparse.scales import checked_tail, normal_quantile
+from onlineic.noise.gumbel import SCALE_LIMIT, fires_exactly, fires_one, screen
+from onlineic.noise.laws import checked_tail, normal_quantile
+from onlineic.noise.sources import Noise, scale_at_least
+from onlineic.queries.partitions import Measurement, Partition
+from onlineic.queries.query import Query
+from onlineic.sparse.base import Hit, NumericSparse, SparseState, hits_paid
 
-__all__ = ["GumbelSparse"]
+__all__ = [
+    "GumbelScale",
+    "GumbelSettings",
+    "GumbelSparse",
+    "calibrate",
+    "gumbel_margins",
+    "gumbel_resolution",
+    "gumbel_scale",
+    "sigma_at_least",
+]
 
 PRICES_HELD = 4096  # prices kept, so that asking for one costs no exact arithmetic
 
@@ -359,3 +379,343 @@ def _hit(state: SparseState) -> tuple[SparseState, Hit]:
 def _more(noise: Noise) -> Callable[[], int]:
     """Refinement bits of an undecided test."""
     return lambda: int(noise.words(1)[0])
+
+
+SIGMA_LIMIT = 1 << 26  # the discrete Gaussian's largest scale, grid units
+
+
+LEAST_GRID = 8  # fewer bits would round weights too coarsely
+
+
+STEEPEST = 26  # largest T/b: then the rare slow path of a test tells nothing beyond its label
+
+
+@final
+@attrs.frozen
+class GumbelSettings:
+    """What `calibrate` settles.
+
+    Attributes
+    ----------
+    order : Fraction
+        Multiple of 1/64.
+    scale : Fraction
+        b, units 1/(n 2^grid_bits).
+    threshold : int
+        T, same units.
+    grid_bits : int
+    ratio : Fraction
+        sigma / b: as wished, or less where b had to be raised for the threshold.
+    """
+
+    order: Fraction
+    scale: Fraction
+    threshold: int
+    grid_bits: int
+    ratio: Fraction
+
+
+def calibrate(
+    budget: Budget,
+    *,
+    n: int,
+    hard_answers: int,
+    max_queries: int,
+    grid_bits: int,
+    alpha: float | None,
+    threshold: float | None,
+    beta: float,
+    false_hits: float | None,
+    ratio: Fraction,
+    partition: bool,
+    reserved: Fraction,
+) -> GumbelSettings:
+    """Return the least noise that pays for the plan; parameters as in `GumbelSparse.calibrated`.
+
+    The real-valued optimum is rounded to the private side: order to a multiple of 1/64, b up to what the
+    sampler knows, sigma up, then b is raised until the exact prices fit the exact capacity.
+    """
+    n = checked_integer("n", n, at_least=1)
+    cutoff = checked_integer("hard_answers", hard_answers, at_least=1)
+    tests = checked_integer("max_queries", max_queries, at_least=1)
+    beta = checked_real("beta", beta, above=0.0, below=1.0)
+    reserved = checked_ratio("reserved", reserved, at_least=0.0, below=1.0)
+    ratio, share = checked_ratio("ratio", ratio, above=0.0), float(reserved)
+    if budget.delta == 0.0:
+        raise InvalidParameterError(
+            "delta must be in (0, 1) for GumbelSparse, got delta=0; use ExponentialSparse."
+        )
+    if alpha is not None and threshold is not None:
+        raise InvalidParameterError(
+            f"at most one of alpha and threshold must be given, got alpha={alpha}, threshold={threshold}."
+        )
+    if false_hits is None:
+        false_hits = GUMBEL_FALSE_HITS if alpha is None else 0.0
+    false_hits = checked_real("false_hits", false_hits, at_least=0.0)
+    if alpha is None and threshold is None and false_hits == 0.0:
+        raise InvalidParameterError("false_hits must be > 0 without alpha or threshold, got false_hits=0.")
+    count = hits_paid(cutoff, false_hits)
+    squared = 2.0 if partition else 1.0
+    best = gumbel_scale(
+        count,
+        budget.epsilon,
+        budget.delta,
+        ratio=float(ratio),
+        squared_sensitivity=squared,
+        reserved=share,
+    )
+    order = Fraction(max(65, round(64 * best.order)), 64)
+    least = scale_at_order(
+        float(order), count, budget.epsilon, budget.delta, squared / float(ratio) ** 2, share
+    )
+    if alpha is not None:
+        alpha = checked_real("alpha", alpha, above=0.0, below=1.0)
+    if threshold is not None:
+        threshold = checked_real("threshold", threshold, above=0.0, below=1.0)
+    wide = _least_for_threshold(n, tests, beta, alpha, threshold)
+    if wide > least:  # tests become cheaper than planned: the answers take what is left
+        least = wide
+        finest = ratio_at_scale(float(order), least, count, budget.epsilon, budget.delta, squared, share)
+        ratio = min(ratio, Fraction(math.ceil(finest * 2**20), 2**20))
+    bits = _grid_bits(n, least, float(ratio), checked_integer("grid_bits", grid_bits, at_least=0))
+    payable = (1 - reserved) * renyi_capacity(order, budget.epsilon, budget.delta)
+    scale, step = scale_at_least(Fraction(least) * (1 << bits)), 1
+    while not _payable(order, scale, bits, ratio, partition, payable / count):
+        scale = scale_at_least(scale + (Fraction(step, 2**16) if scale < 2**16 else step))
+        step *= 2
+    unit = n << bits
+    if alpha is not None:
+        level = alpha * unit + float(scale) * math.log(tests / (0.8 * beta)) + 2.0
+    elif threshold is not None:
+        level = threshold * unit
+    else:
+        level = float(scale) * math.log(max(1.0, tests / (false_hits * cutoff)))
+        level = min(level, math.floor(STEEPEST * scale))
+    return GumbelSettings(order, scale, max(1, math.ceil(level)), bits, ratio)
+
+
+def sigma_at_least(sigma: Fraction, from_bits: int, to_bits: int) -> int:
+    """Gaussian scale on the grid 2^-to_bits, whole units, not below `sigma` of the grid 2^-from_bits."""
+    return math.ceil(sigma * (1 << to_bits) / (1 << from_bits))
+
+
+def _least_for_threshold(
+    n: int, tests: int, beta: float, alpha: float | None, threshold: float | None
+) -> float:
+    """Least b, counts, at which the threshold asked for is at most 26 b."""
+    if alpha is not None:
+        room = STEEPEST - math.log(tests / (0.8 * beta))
+        if room < 1.0:
+            raise InvalidParameterError(
+                f"max_queries/beta must be below 5e10 with alpha, got max_queries={tests}, beta={beta}."
+            )
+        return (alpha * n + 4.0) / room
+    if threshold is not None:
+        return (threshold * n + 1.0) / STEEPEST
+    return 2.0 / STEEPEST
+
+
+def _grid_bits(n: int, scale: float, ratio: float, wanted: int) -> int:
+    """Finest grid, at most `wanted` bits, on which n, b and sigma (counts) stay in range."""
+    most = min(
+        53 - (n - 1).bit_length(),
+        SCALE_LIMIT.bit_length() - 2 - math.ceil(math.log2(scale)),
+        SIGMA_LIMIT.bit_length() - 1 - math.ceil(math.log2(ratio * scale * 1.001)),
+    )
+    if most < min(wanted, LEAST_GRID):
+        raise InfeasibleAccuracyError(
+            f"the noise must fit the sampler on a grid of {min(wanted, LEAST_GRID)} bits, got b={scale:.4g} "
+            f"and sigma={ratio * scale:.4g} records at n={n}; raise epsilon or delta, or lower hard_answers."
+        )
+    return min(wanted, most)
+
+
+def _payable(
+    order: Fraction, scale: Fraction, bits: int, ratio: Fraction, partition: bool, most: Fraction
+) -> bool:
+    """Whether the dearest planned hard answer costs at most `most` ticks."""
+    # (test, answer on the finest grid) is the dearest number: sigma is rounded up least there
+    answers = [(Fraction(sigma_at_least(ratio * scale, bits, bits)), 1 << 2 * bits)]
+    if partition:
+        answers.append((Fraction(sigma_at_least(ratio * scale, bits, 0)), 2))
+    try:
+        return all(
+            gumbel_charge(order, 1 << bits, scale, sigma, squared) <= most for sigma, squared in answers
+        )
+    except InvalidParameterError:  # x >= 1
+        return False
+
+
+GUMBEL_FALSE_HITS = 0.2  # tolerated false hits for each planned true one
+
+
+RATIO = 2.0  # sigma / b: the fresh answer then costs 8 % of b
+
+
+@final
+@attrs.frozen
+class GumbelScale:
+    """Least Gumbel scale that pays for a number of hard answers, and the Renyi order that allows it.
+
+    Attributes
+    ----------
+    scale : float
+        b, counts.
+    order : float
+        alpha.
+    """
+
+    scale: float
+    order: float
+
+
+@lru_cache(maxsize=4096)
+def gumbel_scale(
+    count: int,
+    epsilon: float,
+    delta: float,
+    *,
+    ratio: float = RATIO,
+    squared_sensitivity: float = 1.0,
+    reserved: float = 0.0,
+) -> GumbelScale:
+    """Return the least b with count * charge(alpha; 1, b, ratio b, L) <= (1 - reserved) R(alpha), and alpha.
+
+    Parameters
+    ----------
+    count : int, >= 1
+        c', hard answers that must be payable.
+    epsilon : float, > 0
+    delta : float, in (0, 1)
+    ratio : float, > 0
+        sigma / b of the fresh answer; inf for none.
+    squared_sensitivity : float, > 0
+        L in counts^2: 1 for a number, 2 for a partition.
+    reserved : float, in [0, 1)
+        Share of the capacity kept for other releases of the same filter.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is outside its range.
+    InfeasibleAccuracyError
+        If epsilon is so small that no order up to 10^5 has any capacity.
+
+    References
+    ----------
+    Calibrates the session-wide Renyi filter that stands in for Theorem 3.28 of Dwork & Roth (2014). The
+    order is searched on 400 points of ln(alpha - 1) in [ln 1e-3, ln 1e5], then between neighbours.
+    """
+    count = checked_integer("count", count, at_least=1)
+    epsilon = checked_real("epsilon", epsilon, above=0.0)
+    delta = checked_real("delta", delta, above=0.0, below=1.0)
+    ratio = checked_real("ratio", ratio, above=0.0) if ratio != math.inf else math.inf
+    squared = checked_real("squared_sensitivity", squared_sensitivity, above=0.0) / ratio**2
+    reserved = checked_real("reserved", reserved, at_least=0.0, below=1.0)
+    low, high = math.log(1e-3), math.log(1e5)
+    for _ in range(4):
+        grid = np.linspace(low, high, 400)
+        scales = _least_scales(np.exp(grid), count, epsilon, delta, squared, reserved)
+        best = int(np.argmin(scales))
+        low, high = grid[max(0, best - 1)], grid[min(399, best + 1)]
+    if not math.isfinite(scales[best]):
+        raise InfeasibleAccuracyError(
+            f"epsilon must be larger for delta={delta}, got epsilon={epsilon}: no Renyi order up to 1e5 "
+            "has any capacity; raise epsilon or delta."
+        )
+    return GumbelScale(float(scales[best]), 1.0 + math.exp(grid[best]))
+
+
+def scale_at_order(
+    order: float, count: int, epsilon: float, delta: float, squared: float, reserved: float
+) -> float:
+    """The least b at one order; `squared` is L / ratio^2."""
+    return float(_least_scales(np.array([order - 1.0]), count, epsilon, delta, squared, reserved)[0])
+
+
+def ratio_at_scale(
+    order: float, scale: float, count: int, epsilon: float, delta: float, squared: float, reserved: float
+) -> float:
+    """The least sigma / b with count * charge = capacity at a scale with room to spare; L = squared."""
+    less, eta = order - 1.0, 1.0 / scale
+    test = -eta - math.log1p(-less * math.expm1(eta)) / less
+    left = _capacity(np.array([less]), epsilon, delta).item() * (1.0 - reserved) / count - test
+    return math.sqrt(order * squared / (2.0 * left)) / scale
+
+
+def _capacity(less: Floats, epsilon: float, delta: float) -> Floats:
+    """R at the orders 1 + less, not below 0."""
+    return np.maximum(epsilon + np.log1p(1.0 / less) + (math.log(delta) + np.log1p(less)) / less, 0.0)
+
+
+def _least_scales(
+    less: Floats, count: int, epsilon: float, delta: float, squared: float, reserved: float
+) -> Floats:
+    """Root b of count * charge = capacity for each alpha - 1; inf where there is no capacity.
+
+    Newton's method in eta = 1/b from above the root: the charge is increasing and convex in eta, and at
+    least alpha (eta^2/2)(1 + squared), so the iterates fall to the root.
+    """
+    order = 1.0 + less
+    share = _capacity(less, epsilon, delta) * (1.0 - reserved) / count
+    pole = np.log1p(1.0 / less)  # x = 1
+    eta = np.minimum(np.sqrt(2.0 * share / (order * (1.0 + squared))), pole * (1.0 - 1e-12))
+    for _ in range(100):
+        free = 1.0 - less * np.expm1(eta)
+        value = -eta - np.log(free) / less + order * squared * eta**2 / 2.0 - share
+        slope = -1.0 + np.exp(eta) / free + order * squared * eta
+        step = np.divide(value, slope, out=np.zeros_like(eta), where=eta > 0.0)
+        eta = np.clip(eta - step, 0.0, pole * (1.0 - 1e-12))
+        if np.all(np.abs(step) <= 1e-15 * eta):
+            break
+    with np.errstate(divide="ignore"):
+        return 1.0 / eta
+
+
+def gumbel_margins(
+    *, n: int, max_queries: int, epsilon: float, delta: float, beta: float = 0.05, ratio: float = RATIO
+) -> Margins:
+    """Return c -> (a_hit, a_miss, a_num) of `GumbelSparse` calibrated for c hard answers, fractions.
+
+    a_hit = b ln(Q/(.8 beta)), a_miss = b ln ln(Q/(.1 beta)), a_num = ratio b z with z the normal quantile
+    at 1 - .1 beta/(2c). Continuous noise: on a grid add one unit to each.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is outside its range.
+
+    References
+    ----------
+    Tails of one Gumbel variable per test, by a union over Q tests; Theorem 5.14 of Dwork & Roth (2014)
+    with these margins in place of its alpha.
+    """
+    n, (beta, tests) = checked_integer("n", n, at_least=1), checked_tail(beta, max_queries)
+
+    def margins(cutoff: int) -> tuple[float, float, float]:
+        cutoff = checked_integer("cutoff", cutoff, at_least=1)
+        scale = gumbel_scale(cutoff, epsilon, delta, ratio=ratio).scale / n
+        return (
+            scale * math.log(tests / (0.8 * beta)),
+            scale * math.log(math.log(tests / (0.1 * beta))),
+            scale * ratio * normal_quantile(0.1 * beta / (2 * cutoff)),
+        )
+
+    return margins
+
+
+def gumbel_resolution(hard_answers: int, max_queries: int, epsilon: float, delta: float) -> float:
+    """Return G, counts: a gap that is found with 95 % at the threshold of few false hits (default choice).
+
+    G = b (ln(k/(.2 c)) + ln ln 20), b calibrated for ceil(1.2 c) hard answers.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is outside its range.
+    """
+    hard_answers = checked_integer("hard_answers", hard_answers, at_least=1)
+    count = hits_paid(hard_answers, GUMBEL_FALSE_HITS)
+    tests = checked_integer("max_queries", max_queries, at_least=1)
+    scale = gumbel_scale(count, epsilon, delta).scale
+    return scale * (math.log(tests / (GUMBEL_FALSE_HITS * hard_answers)) + math.log(math.log(20.0)))

@@ -1,8 +1,7 @@
 """NumericSparse of the book, with Laplace noise and repaired constants.
 
 Scales are exact rationals rounded up to what the sampler can draw. Units: one grid unit is 1/(n 2^grid_bits)
-of a fraction, and a query has sensitivity at most 2^grid_bits of them.
-"""
+of a fraction, and a query has sensitivity at most 2^grid_bits of them."""
 
 import math
 from collections.abc import Sequence
@@ -12,15 +11,10 @@ from typing import Literal, final
 import attrs
 import numpy as np
 
-from onlineic._composition import float_up
 from onlineic._typing import Floats, Ints
-from onlineic.accounting import Budget, Charge, Filter
-from onlineic.bounds import (
-    discrete_laplace_radius,
-    numeric_sparse_branch,
-    numeric_sparse_scales,
-    sparse_margin,
-)
+from onlineic.accounting.budget import Budget, Charge, Filter
+from onlineic.accounting.rounding import float_up
+from onlineic.bounds.sparse_vector import numeric_sparse_branch, numeric_sparse_scales, sparse_margin
 from onlineic.errors import (
     InfeasibleAccuracyError,
     InternalError,
@@ -29,15 +23,18 @@ from onlineic.errors import (
     checked_integer,
     checked_real,
 )
-from onlineic.noise import Noise, scale_at_least
-from onlineic.queries import Measurement, Partition, Query
+from onlineic.noise.laws import checked_tail, discrete_laplace_radius, laplace_sum_radius
+from onlineic.noise.sources import Noise, scale_at_least
+from onlineic.queries.partitions import Measurement, Partition
+from onlineic.queries.query import Query
 from onlineic.sparse.above_threshold import first_above
 from onlineic.sparse.base import Hit, NumericSparse, SparseState
-from onlineic.sparse.scales import checked_tail, laplace_sum_radius
 
 __all__ = ["LaplaceSparse"]
 
 FALSE_HITS = 0.2  # tolerated share of the hard answers that tests of equal numbers may use up
+
+
 SCALE_BITS = 47  # scales in grid units stay below 2^48, the samplers' limit
 
 

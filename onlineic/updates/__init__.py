@@ -1,10 +1,18 @@
 """Database-update algorithms: how a hard answer improves the hypothesis."""
 
-from onlineic.updates.base import ExactBound as ExactBound
-from onlineic.updates.base import NeedsAccuracy as NeedsAccuracy
-from onlineic.updates.base import UpdateRule as UpdateRule
-from onlineic.updates.maximum_entropy import MaximumEntropy as MaximumEntropy
-from onlineic.updates.measured_weights import MeasuredWeights as MeasuredWeights
-from onlineic.updates.median import Median as Median
-from onlineic.updates.multiplicative_weights import MultiplicativeWeights as MultiplicativeWeights
-from onlineic.updates.perceptron import Perceptron as Perceptron
+from onlineic.updates.base import ExactBound, NeedsAccuracy, UpdateRule
+from onlineic.updates.maximum_entropy import MaximumEntropy
+from onlineic.updates.median import Median
+from onlineic.updates.multiplicative_weights import MeasuredWeights, MultiplicativeWeights
+from onlineic.updates.perceptron import Perceptron
+
+__all__ = [
+    "ExactBound",
+    "MaximumEntropy",
+    "MeasuredWeights",
+    "Median",
+    "MultiplicativeWeights",
+    "NeedsAccuracy",
+    "Perceptron",
+    "UpdateRule",
+]

@@ -3,9 +3,9 @@
 import abc
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
-from onlineic.domain import Domain
-from onlineic.hypothesis import Hypothesis
-from onlineic.queries import Measurement
+from onlineic.domain.domain import Domain
+from onlineic.hypothesis.base import Hypothesis
+from onlineic.queries.partitions import Measurement
 
 __all__ = ["ExactBound", "NeedsAccuracy", "UpdateRule"]
 

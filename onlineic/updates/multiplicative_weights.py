@@ -1,18 +1,130 @@
-"""Multiplicative weights: the hypothesis is a distribution, tilted along each hard query."""
+"""Multiplicative weights with steps as large as the measured gaps, replayed over all measurements.
+
+Multiplicative weights: the hypothesis is a distribution, tilted along each hard query."""
 
 import math
 from typing import Literal, final
 
 import attrs
+import numpy as np
 
-from onlineic.bounds import mw_book_bound, mw_tight_bound
-from onlineic.domain import Domain
-from onlineic.errors import InvalidParameterError, checked_real
-from onlineic.hypothesis import Histogram, Hypothesis
-from onlineic.queries import Measurement
+from onlineic._typing import Floats
+from onlineic.bounds.updates import mw_book_bound, mw_tight_bound
+from onlineic.domain.domain import Domain
+from onlineic.errors import InvalidParameterError, checked_integer, checked_real
+from onlineic.hypothesis.base import Hypothesis
+from onlineic.hypothesis.histogram import Histogram, box_slices, relative_weights
+from onlineic.queries.partitions import Measurement, Partition
+from onlineic.queries.query import Query
+from onlineic.queries.tables import contract, spread
 from onlineic.updates.base import UpdateRule
 
-__all__ = ["MultiplicativeWeights"]
+__all__ = ["MeasuredWeights", "MultiplicativeWeights"]
+
+FLOOR = 1e-85  # of the mass of all cells: a histogram refuses cells that could never be repaired
+
+
+LARGEST_MASS = 1e100
+
+
+@final
+@attrs.frozen
+class MeasuredWeights(UpdateRule[Histogram]):
+    """p(x) <- p(x) exp(rate (v - f(p)) f(x)) / Z along every measurement so far, `replays` times.
+
+    Parameters
+    ----------
+    variant : "tight" or "book"
+        tight: rate 4. book: rate 1/2, as in MWEM.
+    replays : int, >= 1
+        Passes over all measurements, oldest first, after each new one.
+
+    Notes
+    -----
+    The step reads how large the gap is, so v is clipped to [0, 1], which brings it nearer to f(x). With gap g
+    and answer error e the step 4 (g + e) lowers KL(x || p) by at least 2 (g^2 - e^2) (Hoeffding's lemma), the
+    step (g + e)/2 by (g^2 - e^2)/4. Since an answer may be off by almost the gap, there is no T(alpha), and
+    `update_bound` is None. A partition moves all its blocks at once, at half the rate: one of two blocks is
+    the query. The argument is kept; an update copies the cells once.
+
+    References
+    ----------
+    Hardt, Ligett & McSherry (2012), Figure 1 and section 2.3 (replays), at rate 1/2.
+    """
+
+    variant: Literal["tight", "book"] = "tight"
+    replays: int = 3
+
+    def __attrs_post_init__(self) -> None:
+        if self.variant not in ("tight", "book"):
+            raise InvalidParameterError(f"variant must be 'tight' or 'book', got variant={self.variant!r}.")
+        object.__setattr__(self, "replays", checked_integer("replays", self.replays, at_least=1))
+
+    def init(self, domain: Domain, prior: Hypothesis | None = None) -> Histogram:
+        if prior is None:
+            return Histogram(domain)
+        if not isinstance(prior, Histogram) or prior.domain != domain:
+            raise InvalidParameterError(
+                f"prior must be a Histogram over the session's domain, got a {type(prior).__name__}."
+            )
+        return prior
+
+    def update(self, hypothesis: Histogram, measurements: tuple[Measurement, ...], alpha: float) -> Histogram:
+        cells, mass = hypothesis.probabilities(), 1.0  # not normalised between the steps
+        rate = 4.0 if self.variant == "tight" else 0.5
+        supports = [_support(measurement, cells.ndim) for measurement in measurements]
+        for _ in range(self.replays):
+            for measurement, support in zip(measurements, supports, strict=True):
+                target = measurement.target
+                if isinstance(target, Partition):
+                    mass = _step_blocks(cells, mass, target, measurement.values, rate / 2.0)
+                elif target.constant is None:
+                    mass = _step(cells, mass, target, support, float(measurement.values[0]), rate)
+                if not 1.0 / LARGEST_MASS < mass < LARGEST_MASS:
+                    mass = _normalise(cells)
+        _normalise(cells)
+        np.maximum(cells, FLOOR, out=cells)
+        return Histogram(hypothesis.domain, cells)
+
+    def update_bound(self, domain: Domain, alpha: float) -> int | None:
+        return None
+
+
+def _support(measurement: Measurement, dimensions: int) -> tuple[slice, ...] | None:
+    """Return where a box query has weight 1, for a view of the cells; None for other targets."""
+    target = measurement.target
+    return box_slices(target, dimensions) if isinstance(target, Query) and target.box is not None else None
+
+
+def _step(
+    cells: Floats, mass: float, query: Query, support: tuple[slice, ...] | None, value: float, rate: float
+) -> float:
+    """Move the cells along one query, in place; return their new mass."""
+    wanted = min(max(1.0 - value if query.complement else value, 0.0), 1.0)  # of the product of factors
+    if support is not None:
+        held = cells[support]
+        inside = float(held.sum())
+        factor = math.exp(rate * (wanted - inside / mass))
+        held *= factor
+        return max(mass + (factor - 1.0) * inside, 0.0)
+    weights = relative_weights(query)
+    cells *= np.exp(rate * (wanted - float((cells * weights).sum()) / mass) * weights)
+    return float(cells.sum())
+
+
+def _step_blocks(cells: Floats, mass: float, target: Partition, values: Floats, rate: float) -> float:
+    """Move the cells of every block along its own gap, in place; return their new mass."""
+    gaps = np.clip(values, 0.0, 1.0) - target.measure(contract(cells, target.axes)) / mass
+    factors = np.exp(rate * gaps).reshape(target.shape)
+    cells *= spread(factors[np.ix_(*target.classes)], target.axes, cells.ndim)
+    return float(cells.sum())
+
+
+def _normalise(cells: Floats) -> float:
+    """Divide by the mass, in place; return the new one."""
+    cells /= cells.sum()
+    return 1.0
+
 
 MAX_RATE = 100.0
 

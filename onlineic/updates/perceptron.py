@@ -6,11 +6,13 @@ from typing import Literal, final
 import attrs
 import numpy as np
 
-from onlineic.bounds import perceptron_book_bound, perceptron_centred_bound
-from onlineic.domain import Domain
+from onlineic.bounds.updates import perceptron_book_bound, perceptron_centred_bound
+from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, checked_real
-from onlineic.hypothesis import Histogram, Hypothesis, SignedHistogram
-from onlineic.queries import Measurement
+from onlineic.hypothesis.base import Hypothesis
+from onlineic.hypothesis.histogram import Histogram
+from onlineic.hypothesis.signed import SignedHistogram
+from onlineic.queries.partitions import Measurement
 from onlineic.updates.base import UpdateRule
 
 __all__ = ["Perceptron"]

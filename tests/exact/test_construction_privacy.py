@@ -17,14 +17,12 @@ import onlineic as ic
 from onlineic.accounting import Budget, zcdp_rho
 from onlineic.data import PrivateData
 from onlineic.domain import Domain
-from onlineic.expressions import dense
 from onlineic.mechanisms import ExponentialMechanism, NoisyMax
 from onlineic.noise import SimulatedNoise
-from onlineic.offline.construction import Workload, construct
-from onlineic.offline.iterative_construction import iterative_construction
-from onlineic.offline.mwem import mwem
-from onlineic.offline.rounds import Rounds, paid_rounds
-from onlineic.testing import ScriptedNoise
+from onlineic.noise.scripted import ScriptedNoise
+from onlineic.offline import iterative_construction, mwem
+from onlineic.offline.construction import Rounds, Workload, construct, paid_rounds
+from onlineic.queries import dense
 from onlineic.updates import MeasuredWeights, MultiplicativeWeights
 
 TIGHT = 1 + 1e-9

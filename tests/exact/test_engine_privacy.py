@@ -16,12 +16,11 @@ import pytest
 
 import onlineic as ic
 from onlineic.accounting import TICK, Charge
-from onlineic.curator import Curator
 from onlineic.data import PrivateData
 from onlineic.ledger import Hard, MemoryLedger, Opened
-from onlineic.marginals import BoundMarginal, marginal
 from onlineic.noise import Noise
-from onlineic.queries import Measurement, Partition, Query
+from onlineic.queries import BoundMarginal, Measurement, Partition, Query, marginal
+from onlineic.session.curator import Curator
 from onlineic.sparse import GumbelSparse
 from onlineic.updates import MaximumEntropy
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from onlineic._exponentials import decay_bounds, exp_down, exp_up
+from onlineic.noise.exp import decay_bounds, exp_down, exp_up
 
 
 def exponential(x):

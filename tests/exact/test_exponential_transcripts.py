@@ -7,9 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from onlineic.sparse.base import Hit
-from onlineic.sparse.exponential import ExponentialSparse
-from onlineic.testing import ScriptedNoise
+from onlineic.noise.scripted import ScriptedNoise
+from onlineic.sparse import ExponentialSparse, Hit
 
 MOST = 4  # D, grid units
 EASY = (0, 3, 1000, 10**8)

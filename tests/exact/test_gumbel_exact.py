@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from onlineic import _exponentials
-from onlineic._exponentials import check_arithmetic, exp_ieee, exp_ieee_one
-from onlineic._gumbel import MARGIN, fires, fires_exactly, fires_one, screen, silence_bounds
 from onlineic.errors import InternalError
+from onlineic.noise import exp as _exponentials
+from onlineic.noise.exp import check_arithmetic, exp_ieee, exp_ieee_one
+from onlineic.noise.gumbel import MARGIN, fires, fires_exactly, fires_one, screen, silence_bounds
 
 SCALES = (
     Fraction(10813, 256),
@@ -126,7 +126,7 @@ class TestExponential:
         program = (
             "import ctypes, numpy, attrs, fractions\n"
             f"assert ctypes.CDLL(None).fesetround({mode}) == 0\n"
-            "try:\n    import onlineic._gumbel\n"
+            "try:\n    import onlineic.noise.gumbel\n"
             "except Exception as error:\n    print(type(error).__name__, 'round to nearest' in str(error))\n"
         )
 

@@ -12,9 +12,9 @@ from scipy import stats
 
 from onlineic.accounting import TICK, Budget, Charge, gumbel_charge, renyi_capacity
 from onlineic.domain import Domain
-from onlineic.expressions import where
-from onlineic.sparse.gumbel import GumbelSparse
-from onlineic.sparse.scales import gumbel_scale
+from onlineic.queries import where
+from onlineic.sparse import GumbelSparse
+from onlineic.sparse.gumbel import gumbel_scale
 
 QUERY = where(age=1).bind(Domain.of(age=4), 0)
 

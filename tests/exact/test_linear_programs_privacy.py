@@ -17,8 +17,7 @@ import onlineic as ic
 from onlineic.audit import goodness_of_fit, observe, transcript_law
 from onlineic.errors import InvalidParameterError
 from onlineic.noise import SimulatedNoise
-from onlineic.offline import simplex
-from onlineic.offline.linear_programs import LinearPrograms, linear_programs_above
+from onlineic.offline import LinearPrograms, linear_programs_above, simplex
 from onlineic.sparse import Sparse
 
 TIGHT = 1 + 1e-9

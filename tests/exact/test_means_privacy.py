@@ -14,10 +14,9 @@ import pytest
 import onlineic as ic
 from onlineic.audit import Law, ThresholdRule, goodness_of_fit, transcript_law, worst_loss
 from onlineic.noise import SimulatedNoise
-from onlineic.offline.auto_average import auto_avg
-from onlineic.offline.clipping import clipping_bound, records_left
-from onlineic.offline.means import mean
-from onlineic.testing import ScriptedNoise
+from onlineic.noise.scripted import ScriptedNoise
+from onlineic.offline import auto_avg, clipping_bound, mean
+from onlineic.offline.means import records_left
 
 TIGHT = 1 + 1e-9
 LOW, HIGH = 3, 6  # values of the small range

@@ -10,10 +10,9 @@ from onlineic.accounting import Filter
 from onlineic.data import PrivateData
 from onlineic.ledger import Hard, Opened
 from onlineic.noise import SimulatedNoise
-from onlineic.partitions import derived
-from onlineic.queries import Partition
+from onlineic.noise.laws import laplace_sum_radius
+from onlineic.queries import Partition, derived
 from onlineic.sparse import ExponentialSparse
-from onlineic.sparse.scales import laplace_sum_radius
 
 DOMAIN = ic.Domain.of(a=12, b=3, c=["x", "y"])
 

@@ -17,9 +17,8 @@ import onlineic as ic
 from onlineic.accounting import Charge
 from onlineic.data import PrivateData
 from onlineic.ledger import Hard, MemoryLedger
-from onlineic.marginals import Marginal, marginal
 from onlineic.noise import Noise
-from onlineic.queries import Partition
+from onlineic.queries import Marginal, Partition, marginal
 from onlineic.sparse import ExponentialSparse
 from onlineic.updates import MaximumEntropy
 

@@ -7,8 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from onlineic._composition import exact_delta, float_down, float_up
-from onlineic._gumbel import MARGIN, fires_one, screen
+from onlineic.accounting import exact_delta
+from onlineic.accounting.rounding import float_down, float_up
+from onlineic.noise.gumbel import MARGIN, fires_one, screen
 
 
 @pytest.mark.parametrize("value", [1.0, 0.1, 3.5e-200, 7e150])

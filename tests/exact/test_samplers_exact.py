@@ -10,8 +10,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from onlineic import _samplers
-from onlineic._samplers import (
+from onlineic.errors import InternalError
+from onlineic.noise import samplers as _samplers
+from onlineic.noise.samplers import (
     bernoulli_exp,
     discrete_gaussian,
     discrete_laplace,
@@ -20,7 +21,6 @@ from onlineic._samplers import (
     uniform_below,
     words,
 )
-from onlineic.errors import InternalError
 
 COINS = [  # numerator, denominator, steps enumerated
     (1, 2, 6),

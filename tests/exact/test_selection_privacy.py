@@ -7,12 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from onlineic import _selection
 from onlineic.data import PrivateData
 from onlineic.domain import Domain, optional
 from onlineic.mechanisms import ExponentialMechanism, NoisyMax
-from onlineic.offline.selection import most_popular, quantile, quantile_scores
-from onlineic.testing import ScriptedNoise
+from onlineic.mechanisms import selection as _selection
+from onlineic.noise.scripted import ScriptedNoise
+from onlineic.offline import most_popular, quantile
+from onlineic.offline.selection import quantile_scores
 
 EPSILON = 0.5
 LEVELS = (0, 1, 3, 200)  # the farthest is out of reach: there the ratio is at its worst

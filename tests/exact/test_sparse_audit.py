@@ -21,8 +21,8 @@ from onlineic.audit import (
     worst_loss,
 )
 from onlineic.errors import InternalError
+from onlineic.noise.scripted import ScriptedNoise
 from onlineic.sparse import AboveThreshold, LaplaceSparse, Sparse, SparseState
-from onlineic.testing import ScriptedNoise
 
 NONE = Law("none")
 TIGHT = 1 + 1e-9
@@ -161,7 +161,7 @@ def test_no_threshold_noise_costs_a_quarter_for_every_easy_answer(monkeypatch):
     """The loss of `m` easy answers at a high level and one hit is m/4 + 1/4."""
     losses = []
     for copies in (1, 2, 3, 1000):
-        monkeypatch.setattr("onlineic._threshold_laws.COPIES", (copies,))
+        monkeypatch.setattr("onlineic.audit.laws.COPIES", (copies,))
         losses.append(worst_loss(ThresholdRule(0, NONE, lap(4))))
 
     assert [0.5, 0.75, 1.0] == pytest.approx(losses[:3], abs=2e-2)

@@ -8,13 +8,12 @@ import pytest
 
 import onlineic as ic
 from onlineic.accounting import TICK
-from onlineic.curator import Curator
 from onlineic.domain import Domain
 from onlineic.ledger import MemoryLedger
 from onlineic.noise import SimulatedNoise
-from onlineic.opening import opening_tables
-from onlineic.partitions import PartitionRule, block_weights, derived, one_way, pairs_of
-from onlineic.queries import Measurement
+from onlineic.queries import Measurement, PartitionRule, block_weights, derived, one_way, pairs_of
+from onlineic.session.curator import Curator
+from onlineic.session.first_tables import opening_tables
 from onlineic.sparse import GumbelSparse
 
 DOMAIN = Domain.of(a=["x", "y", "z"], b=range(5), c=[False, True])

@@ -14,9 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onlineic.attributes import binned
 from onlineic.data import PrivateData
-from onlineic.domain import Domain, optional
+from onlineic.domain import Domain, binned, optional
 from onlineic.errors import (
     DomainMismatchError,
     InvalidInputError,
@@ -25,7 +24,7 @@ from onlineic.errors import (
     TooLargeError,
     checked_real,
 )
-from onlineic.expressions import at_least, below, between, dense, one_of, span, weights, where
+from onlineic.queries import at_least, below, between, dense, one_of, span, weights, where
 
 EXAMPLES = max(100, settings().max_examples)  # four tests of this number: at least 400 on each change
 DOMAIN = Domain.of(

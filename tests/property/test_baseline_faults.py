@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-from onlineic._baseline_noise import Law
 from onlineic.baselines import NoisyTables, PerQueryNoise, noisy_histogram
 from onlineic.data import PrivateData
 from onlineic.errors import ForkedSessionError, SessionSealedError
-from onlineic.expressions import Expression
 from onlineic.noise import SimulatedNoise, SystemNoise
+from onlineic.noise.laws import Law
+from onlineic.queries import Expression
 
 DOMAIN = ic.Domain.of(a=4, b=3)
 SECRET = 76_543_219

@@ -11,14 +11,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import onlineic as ic
-from onlineic.attributes import Categorical, IntegerRange
 from onlineic.data import PrivateData
-from onlineic.domain import Domain
+from onlineic.domain import Categorical, Domain, IntegerRange
 from onlineic.errors import InvalidDomainError, InvalidInputError, InvalidParameterError, InvalidQueryError
-from onlineic.expressions import Condition, Expression, between, dense, one_of, weights, where
-from onlineic.marginals import Marginal, marginal
 from onlineic.noise import SimulatedNoise
-from onlineic.queries import Factor, Partition, Query, canonical
+from onlineic.queries import (
+    Condition,
+    Expression,
+    Factor,
+    Marginal,
+    Partition,
+    Query,
+    between,
+    canonical,
+    dense,
+    marginal,
+    one_of,
+    weights,
+    where,
+)
 
 DOMAIN = Domain.of(a=3, b=4, c=["x", "y"])
 ONE_RECORD = [PrivateData(row, DOMAIN) for row in np.eye(24, dtype=np.int64)]

@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onlineic.domain import Domain
-from onlineic.expressions import dense, where
 from onlineic.noise import SimulatedNoise, scale_at_least
-from onlineic.queries import Partition
-from onlineic.sparse.gumbel import GumbelSparse
+from onlineic.queries import Partition, dense, where
+from onlineic.sparse import GumbelSparse
 
 DOMAIN = Domain.of(age=4, sex=2)
 TARGETS = (

@@ -13,12 +13,15 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-from onlineic import curator, ledger, releases, session, transcript
+from onlineic import ledger, session
 from onlineic.data import PrivateData
 from onlineic.errors import BudgetExceededError, SessionSealedError
 from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Opened, Reserved, UpdateFailed
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Query
+from onlineic.session import answers as releases
+from onlineic.session import belief as transcript
+from onlineic.session import curator
 
 FILES = {os.path.realpath(module.__file__) for module in (curator, ledger, releases, session, transcript)}
 DOMAIN = ic.Domain.of(a=4, b=3)

@@ -19,17 +19,16 @@ import pytest
 
 import onlineic as ic
 from onlineic import accounting as ac
-from onlineic import attributes as at
-from onlineic import audit, baselines, bounds, evaluate, hypothesis, mechanisms, offline, partitions, testing
-from onlineic import expressions as ex
+from onlineic import audit, baselines, bounds, evaluate, hypothesis, mechanisms, offline, testing
 from onlineic import sparse as sp
 from onlineic.data import PrivateData
 from onlineic.domain import Domain, optional
+from onlineic.domain import attributes as at
 from onlineic.errors import OnlineICError
-from onlineic.marginals import marginal
 from onlineic.noise import SimulatedNoise, SystemNoise, public_generator, scale_at_least
-from onlineic.queries import Measurement, Partition
-from onlineic.testing import ScriptedNoise
+from onlineic.noise.scripted import ScriptedNoise
+from onlineic.queries import Measurement, Partition, marginal, partitions
+from onlineic.queries import expressions as ex
 
 F = Fraction
 INTEGERS = (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64)

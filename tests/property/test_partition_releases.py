@@ -11,8 +11,7 @@ import onlineic as ic
 from onlineic.data import PrivateData
 from onlineic.ledger import Hard, Opened
 from onlineic.noise import SimulatedNoise
-from onlineic.partitions import PartitionRule, block_weights, derived, one_way, pairs_of
-from onlineic.queries import Measurement
+from onlineic.queries import Measurement, PartitionRule, block_weights, derived, one_way, pairs_of
 
 SHAPES = st.lists(st.integers(1, 24), min_size=1, max_size=4).filter(lambda s: 2 <= math.prod(s) <= 4000)
 RULES = st.builds(

@@ -8,12 +8,21 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onlineic._totals import totals
-from onlineic.attributes import binned
 from onlineic.data import PrivateData
-from onlineic.domain import Domain, optional
-from onlineic.expressions import at_least, below, between, dense, one_of, span, weights, where
-from onlineic.queries import Partition, canonical
+from onlineic.domain import Domain, binned, optional
+from onlineic.queries import (
+    Partition,
+    at_least,
+    below,
+    between,
+    canonical,
+    dense,
+    one_of,
+    span,
+    weights,
+    where,
+)
+from onlineic.queries.query import totals
 
 NAMES = "abcd"
 FRACTIONS = (0.0, 0.25, 1 / 3, 0.5, 0.7, 1.0, 1e-9, 1 - 1e-9)
@@ -320,7 +329,7 @@ def test_order_of_records_attributes_and_writing_does_not_matter(data):
 
 @given(st.data())
 def test_one_query_alone_and_many_at_once_give_the_same_bits(data):
-    from onlineic._arrays import Tables
+    from onlineic.queries.tables import Tables
 
     domain = data.draw(domains())
     seed = data.draw(st.integers(0, 2**32))

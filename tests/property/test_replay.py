@@ -9,7 +9,7 @@ import onlineic as ic
 from onlineic.data import PrivateData
 from onlineic.ledger import Burned, Easy, Hard, Reserved, UpdateFailed
 from onlineic.noise import SimulatedNoise
-from onlineic.transcript import replay
+from onlineic.session import replay
 
 DOMAIN = ic.Domain.of(a=3, b=2)
 RULES = [

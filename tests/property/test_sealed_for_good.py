@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-from onlineic import curator as curator_module
 from onlineic.data import PrivateData
 from onlineic.errors import InternalError, InvalidParameterError, LedgerLockedError, SessionSealedError
 from onlineic.hypothesis import block_guesses, grid_guesses
 from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Opened
 from onlineic.noise import SimulatedNoise, SystemNoise
-from onlineic.planning import session_plan
+from onlineic.session import curator as curator_module
+from onlineic.session import session_plan
 from onlineic.sparse import ExponentialSparse, LaplaceSparse
 
 DOMAIN = ic.Domain.of(a=4, b=2)

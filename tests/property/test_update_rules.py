@@ -8,16 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import onlineic.session as session_module
+import onlineic.session.session as session_module
 from onlineic import OnlineIC, replay
 from onlineic.data import PrivateData
 from onlineic.domain import Domain
-from onlineic.expressions import dense
 from onlineic.hypothesis import Histogram
 from onlineic.noise import public_generator
-from onlineic.planning import textbook_plan
-from onlineic.queries import Measurement
-from onlineic.testing import ScriptedNoise
+from onlineic.noise.scripted import ScriptedNoise
+from onlineic.queries import Measurement, dense
+from onlineic.session import textbook_plan
 from onlineic.updates import Median, MultiplicativeWeights, Perceptron
 
 RULES = [

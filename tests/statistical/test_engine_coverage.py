@@ -14,10 +14,8 @@ from scipy import stats
 import onlineic as ic
 from onlineic.data import PrivateData
 from onlineic.ledger import Hard
-from onlineic.marginals import BoundMarginal, marginal
 from onlineic.noise import SimulatedNoise
-from onlineic.partitions import block_weights, derived
-from onlineic.queries import Partition
+from onlineic.queries import BoundMarginal, Partition, block_weights, derived, marginal
 from onlineic.sparse import ExponentialSparse, GumbelSparse
 
 pytestmark = pytest.mark.statistical

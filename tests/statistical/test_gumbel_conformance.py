@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from onlineic.noise import SimulatedNoise
-from onlineic.sparse.gumbel import GumbelSparse
+from onlineic.sparse import GumbelSparse
 
 SCALE, THRESHOLD = 40, 400
 SPARSE = GumbelSparse(10_000, 1.0, 1e-6, Fraction(19), Fraction(SCALE), THRESHOLD)

@@ -22,7 +22,7 @@ import onlineic as ic
 from onlineic.audit import Law, ThresholdRule, transcript_law
 from onlineic.data import PrivateData
 from onlineic.noise import Noise, SimulatedNoise
-from onlineic.planning import session_plan
+from onlineic.session import session_plan
 
 EPSILON, BETA, N = 0.1, 0.05, 200_000
 SESSIONS, LEVEL, FOUND = 10_000, 1e-9, 0.075  # a failure probability of .075 is found, see below

@@ -13,11 +13,12 @@ import pytest
 from scipy import stats
 
 from onlineic.audit import Law, ThresholdRule, black_box_epsilon, goodness_of_fit, transcript_law
-from onlineic.bounds import discrete_laplace_tail, laplace_bound, numeric_sparse_alpha
+from onlineic.bounds import laplace_bound, numeric_sparse_alpha
 from onlineic.domain import Domain
-from onlineic.expressions import where
 from onlineic.mechanisms import LaplaceMechanism, NoisyMax
 from onlineic.noise import SimulatedNoise
+from onlineic.noise.laws import discrete_laplace_tail
+from onlineic.queries import where
 from onlineic.sparse import Hit, LaplaceSparse, Sparse
 
 pytestmark = pytest.mark.statistical

@@ -9,9 +9,7 @@ from scipy.stats import binomtest
 import onlineic as ic
 from onlineic.mechanisms import LaplaceMechanism
 from onlineic.noise import Noise, SimulatedNoise
-from onlineic.offline.auto_average import auto_avg
-from onlineic.offline.clipping import clipping_bound
-from onlineic.offline.means import mean
+from onlineic.offline import auto_avg, clipping_bound, mean
 
 pytestmark = pytest.mark.statistical
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from onlineic import _samplers
 from onlineic.noise import SimulatedNoise, SystemNoise
+from onlineic.noise import samplers as _samplers
 
 pytestmark = pytest.mark.statistical
 

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from onlineic.accounting import advanced_composition
-from onlineic.bounds import above_threshold_alpha, discrete_laplace_radius, sparse_alpha, sparse_margin
+from onlineic.bounds import above_threshold_alpha, sparse_alpha, sparse_margin
 from onlineic.errors import InvalidParameterError, SessionExhaustedError
 from onlineic.noise import SimulatedNoise
+from onlineic.noise.laws import discrete_laplace_radius
+from onlineic.noise.scripted import ScriptedNoise
 from onlineic.sparse import AboveThreshold, Sparse, SparseState
 from onlineic.sparse.above_threshold import CHUNK, _kept_radius
-from onlineic.testing import ScriptedNoise
 
 ALLOCATIONS = ("restarts", "optimal")
 

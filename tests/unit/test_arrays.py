@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onlineic import _arrays
-from onlineic._arrays import Tables, contract, spread, summed_area
+from onlineic.queries import spread
+from onlineic.queries import tables as _arrays
+from onlineic.queries.tables import Tables, contract, summed_area
 
 SHAPES = [
     (1,),

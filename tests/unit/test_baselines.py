@@ -11,9 +11,9 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from onlineic._baseline_noise import calibrated, laplace_sum_quantile
 from onlineic.accounting import Budget, gaussian_delta, gaussian_mu
 from onlineic.baselines import NoisyTables, PerQueryNoise, noisy_histogram
+from onlineic.baselines.noise import calibrated
 from onlineic.data import PrivateData
 from onlineic.domain import Domain
 from onlineic.errors import (
@@ -22,9 +22,10 @@ from onlineic.errors import (
     InvalidQueryError,
     SessionSealedError,
 )
-from onlineic.expressions import at_least, between, one_of, weights, where
 from onlineic.noise import SimulatedNoise, SystemNoise
-from onlineic.testing import ScriptedNoise
+from onlineic.noise.laws import laplace_sum_quantile
+from onlineic.noise.scripted import ScriptedNoise
+from onlineic.queries import at_least, between, one_of, weights, where
 
 DOMAIN = Domain.of(a=4, b=["x", "y", "z"])
 COUNTS = np.array([[5, 0, 2], [1, 7, 0], [0, 3, 9], [4, 4, 65]])

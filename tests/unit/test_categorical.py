@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from onlineic import _categorical
-from onlineic._categorical import draw
 from onlineic.errors import InternalError
 from onlineic.noise import SimulatedNoise
-from onlineic.testing import ScriptedNoise
+from onlineic.noise import categorical as _categorical
+from onlineic.noise.categorical import draw
+from onlineic.noise.scripted import ScriptedNoise
 
 ALWAYS_EXACT = 2.0  # a margin that sends every draw to the interval arithmetic
 SETTINGS = {

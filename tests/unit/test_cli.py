@@ -16,8 +16,8 @@ from onlineic import cli
 from onlineic.cli import main
 from onlineic.domain import Domain
 from onlineic.errors import InvalidQueryError
-from onlineic.expressions import at_least, below, between, one_of, where
-from onlineic.query_json import parsed_query
+from onlineic.queries import at_least, below, between, one_of, where
+from onlineic.queries.json import parsed_query
 from onlineic.session import OnlineIC
 
 DOMAIN = Domain.of(

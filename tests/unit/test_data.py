@@ -8,13 +8,11 @@ import threading
 import numpy as np
 import pytest
 
-from onlineic.attributes import binned
 from onlineic.data import MAX_CELLS, PrivateData
-from onlineic.domain import Domain, optional
+from onlineic.datasets import adult5
+from onlineic.domain import Domain, binned, optional
 from onlineic.errors import DomainMismatchError, InternalError, InvalidDataError, TooLargeError
-from onlineic.expressions import at_least, between, dense, one_of, weights, where
-from onlineic.queries import Partition
-from onlineic.tables import adult5
+from onlineic.queries import Partition, at_least, between, dense, one_of, weights, where
 
 DOMAIN = Domain.of(age=range(17, 91), sex=["F", "M"])
 SMALL = Domain.of(a=2, b=["x", "y", "z"])

@@ -3,7 +3,7 @@
 import pytest
 
 import onlineic as ic
-from onlineic.planning import session_plan
+from onlineic.session import session_plan
 from onlineic.sparse import ExponentialSparse
 
 DOMAINS = {

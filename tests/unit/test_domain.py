@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onlineic.attributes import Binned, Categorical, IntegerRange, binned
-from onlineic.domain import Domain, optional
+from onlineic.domain import Binned, Categorical, Domain, IntegerRange, binned, optional
 from onlineic.errors import InvalidDataError, InvalidDomainError, InvalidQueryError
 
 INF, NAN = float("inf"), float("nan")

@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import norm
 
 import onlineic as ic
-import onlineic.opening as opening_module
+import onlineic.session.first_tables as opening_module
 from onlineic.accounting import gaussian_charge
 from onlineic.data import PrivateData
 from onlineic.errors import (
@@ -23,11 +23,10 @@ from onlineic.errors import (
     UpdateFailedWarning,
 )
 from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Opened, Reserved, UpdateFailed
-from onlineic.marginals import BoundMarginal, marginal
 from onlineic.noise import SimulatedNoise
-from onlineic.queries import Measurement, Partition, Query
+from onlineic.queries import BoundMarginal, Measurement, Partition, Query, marginal
+from onlineic.session import replay
 from onlineic.sparse import ExponentialSparse, GumbelSparse
-from onlineic.transcript import replay
 from onlineic.updates import MaximumEntropy
 
 DOMAIN = ic.Domain.of(a=4, b=3, c=20)
@@ -460,7 +459,7 @@ def test_a_hard_answer_is_what_was_learned_and_its_bound_the_spread_of_the_block
     session = probing()
     query, answer = first_hit(session)
     record = hits(session)[0]
-    value, weights = ic.partitions.derived(record.query, record.measurement)
+    value, weights = ic.queries.derived(record.query, record.measurement)
     deviation = record.measurement.scale * float(np.linalg.norm(weights))
     learned = session.hypothesis.evaluate(record.query)
 
@@ -488,7 +487,7 @@ def test_a_hard_answer_that_the_hypothesis_contradicts_is_as_measured(monkeypatc
     session = probing(update=MaximumEntropy(), release=release, delta=delta)
     answer = session.answer(ic.where(a=0))
     record = hits(session)[0]
-    value, weights = ic.partitions.derived(record.query, record.measurement)
+    value, weights = ic.queries.derived(record.query, record.measurement)
     gap = abs(value - session.hypothesis.evaluate(record.query))
 
     assert gap > 3 * record.measurement.scale * float(np.linalg.norm(weights))
@@ -502,7 +501,7 @@ def test_the_answer_of_a_query_whose_guess_was_far_off_is_as_measured_whatever_w
     )  # no opening tables: the guess is uniform
     answer = session.answer(ic.where(a=0))
     record = hits(session)[0]
-    value, weights = ic.partitions.derived(record.query, record.measurement)
+    value, weights = ic.queries.derived(record.query, record.measurement)
     deviation = record.measurement.scale * float(np.linalg.norm(weights))
 
     assert isinstance(record.measurement.target, Partition)
@@ -543,7 +542,7 @@ def test_a_paid_answer_is_not_lost_where_what_was_learned_cannot_be_evaluated(fa
         if answer.hard:
             break
     record = hits(session)[0]
-    value, weights = ic.partitions.derived(record.query, record.measurement)
+    value, weights = ic.queries.derived(record.query, record.measurement)
     agreeing = 3 * record.measurement.scale * float(np.linalg.norm(weights))
 
     assert abs(record.guess / N - value) < agreeing
@@ -733,7 +732,7 @@ PRIVATE = [
         (PrivateData, "exact_counts", "exact_counts_many"),
         (mechanism, "step", "step_many", "step_table", "measure"),
         (SimulatedNoise, *drawn),
-        (ic.partitions.PartitionRule, "partition"),
+        (ic.queries.PartitionRule, "partition"),
         (MemoryLedger, "commit"),
     )
     for name in names

@@ -19,8 +19,8 @@ from onlineic.evaluate import (
     simulate,
     trace,
 )
-from onlineic.expressions import between, weights, where
 from onlineic.noise import SimulatedNoise
+from onlineic.queries import between, weights, where
 from onlineic.session import OnlineIC
 from onlineic.updates import MultiplicativeWeights, Perceptron
 

@@ -11,13 +11,11 @@ from onlineic.accounting import Budget, Filter
 from onlineic.bounds import least_error, mw_tight_bound
 from onlineic.domain import Domain
 from onlineic.errors import InternalError, InvalidParameterError, InvalidQueryError
-from onlineic.expressions import dense, where
 from onlineic.noise import SimulatedNoise
-from onlineic.queries import Partition
-from onlineic.sparse.base import Hit
-from onlineic.sparse.exponential import ExponentialSparse
-from onlineic.sparse.scales import exponential_margins, exponential_scales
-from onlineic.testing import ScriptedNoise
+from onlineic.noise.scripted import ScriptedNoise
+from onlineic.queries import Partition, dense, where
+from onlineic.sparse import ExponentialSparse, Hit
+from onlineic.sparse.exponential import exponential_margins, exponential_scales
 
 DOMAIN = Domain.of(age=4, sex=2)
 QUERY = where(age=1).bind(DOMAIN, 20)

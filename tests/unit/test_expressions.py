@@ -7,11 +7,9 @@ import operator
 import numpy as np
 import pytest
 
-from onlineic import expressions
-from onlineic.attributes import binned
-from onlineic.domain import Domain, optional
+from onlineic.domain import Domain, binned, optional
 from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeError
-from onlineic.expressions import at_least, below, between, dense, one_of, span, weights, where
+from onlineic.queries import at_least, below, between, dense, expressions, one_of, span, weights, where
 
 DOMAIN = Domain.of(
     age=range(17, 91),

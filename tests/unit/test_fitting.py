@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from onlineic._descent import descend
-from onlineic._fitting import ClassDomain, NoisyTable, fit
 from onlineic.errors import InvalidParameterError
+from onlineic.hypothesis.fitting import ClassDomain, NoisyTable, descend, fit
 
 SHAPE = (12, 3, 5, 2)
 

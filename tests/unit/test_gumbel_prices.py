@@ -8,9 +8,8 @@ import pytest
 
 from onlineic.accounting import Budget, gumbel_charge
 from onlineic.domain import Domain
-from onlineic.expressions import dense
-from onlineic.queries import Partition
-from onlineic.sparse.gumbel import GumbelSparse
+from onlineic.queries import Partition, dense
+from onlineic.sparse import GumbelSparse
 
 DOMAIN = Domain.of(age=4)
 PARTITION = Partition(DOMAIN, (0,), (np.arange(4),))

@@ -18,17 +18,11 @@ from onlineic.errors import (
     InvalidParameterError,
     InvalidQueryError,
 )
-from onlineic.expressions import dense, where
 from onlineic.noise import SimulatedNoise
-from onlineic.queries import Partition
-from onlineic.sparse.gumbel import GumbelSparse
-from onlineic.sparse.scales import (
-    exponential_resolution,
-    gumbel_margins,
-    gumbel_resolution,
-    gumbel_scale,
-)
-from onlineic.testing import ScriptedNoise
+from onlineic.noise.scripted import ScriptedNoise
+from onlineic.queries import Partition, dense, where
+from onlineic.sparse import GumbelSparse, exponential_resolution, gumbel_resolution
+from onlineic.sparse.gumbel import gumbel_margins, gumbel_scale
 
 DOMAIN = Domain.of(age=4, sex=2)
 QUERY = where(age=1).bind(DOMAIN, 20)

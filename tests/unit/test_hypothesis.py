@@ -9,10 +9,9 @@ import pytest
 from onlineic import hypothesis as module
 from onlineic.domain import Domain
 from onlineic.errors import InvalidParameterError, TooLargeError
-from onlineic.expressions import between, dense, one_of, weights, where
 from onlineic.hypothesis import Histogram, Hypothesis, SignedHistogram, VersionSpace
 from onlineic.noise import public_generator
-from onlineic.queries import Partition
+from onlineic.queries import Partition, between, dense, one_of, weights, where
 
 BITS = 1e-12  # hypothesis.md 14
 

@@ -19,20 +19,12 @@ from onlineic.errors import (
     SessionSealedError,
 )
 from onlineic.evaluate import exact_values
-from onlineic.expressions import dense
 from onlineic.noise import SimulatedNoise, SystemNoise, public_generator
-from onlineic.offline.construction import Workload
-from onlineic.offline.iterative_construction import iterative_construction
-from onlineic.offline.mwem import mwem
-from onlineic.offline.rounds import paid_rounds
-from onlineic.testing import ScriptedNoise
-from onlineic.updates import (
-    MaximumEntropy,
-    MeasuredWeights,
-    Median,
-    Perceptron,
-    UpdateRule,
-)
+from onlineic.noise.scripted import ScriptedNoise
+from onlineic.offline import iterative_construction, mwem
+from onlineic.offline.construction import Workload, paid_rounds
+from onlineic.queries import dense
+from onlineic.updates import MaximumEntropy, MeasuredWeights, Median, Perceptron, UpdateRule
 
 GOLDEN = {"queries": 100, "epsilon": 1.0, "beta": 0.05}
 LEAST = {  # MW book, |X| = 2^10

@@ -10,11 +10,10 @@ import pytest
 from onlineic.accounting import Budget, advanced_composition
 from onlineic.domain import Domain
 from onlineic.errors import InternalError, InvalidParameterError, SessionExhaustedError
-from onlineic.expressions import weights, where
 from onlineic.noise import SimulatedNoise
-from onlineic.queries import Partition
+from onlineic.noise.scripted import ScriptedNoise
+from onlineic.queries import Partition, weights, where
 from onlineic.sparse import Hit, LaplaceSparse, SparseState
-from onlineic.testing import ScriptedNoise
 
 DOMAIN = Domain.of(sex=["F", "M"], age=range(4))
 QUERY = where(sex="F").bind(DOMAIN, 0)

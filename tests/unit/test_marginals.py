@@ -8,8 +8,8 @@ import onlineic as ic
 from onlineic.data import PrivateData
 from onlineic.errors import InvalidQueryError, SessionExhaustedError, TooLargeError
 from onlineic.ledger import Easy, Hard
-from onlineic.marginals import marginal
 from onlineic.noise import SimulatedNoise
+from onlineic.queries import marginal
 
 DOMAIN = ic.Domain.of(a=4, b=3, c=2)
 COUNTS = np.random.default_rng(2).multinomial(60_000, np.random.default_rng(1).dirichlet(np.full(24, 0.3)))

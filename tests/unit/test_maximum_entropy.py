@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-from onlineic._fitting import NoisyTable, fit
-from onlineic._nested import fit_nested
 from onlineic.errors import InvalidParameterError
+from onlineic.hypothesis.fitting import NoisyTable, fit, fit_nested
 from onlineic.queries import Measurement, Partition
 from onlineic.testing import check_update_rule
 from onlineic.updates import MaximumEntropy
@@ -238,7 +237,7 @@ def test_no_number_of_updates_is_proven():
 
 def test_cells_that_the_fit_starves_stay_large_enough_for_a_histogram(monkeypatch):
     """The floor is above the histogram's own smallest prior, also where the cells sum to a hair over 1."""
-    from onlineic.hypothesis import MIN_PRIOR
+    from onlineic.hypothesis.histogram import MIN_PRIOR
     from onlineic.updates import maximum_entropy
 
     domain = ic.Domain.of(a=3)

@@ -10,18 +10,12 @@ import pytest
 
 import onlineic as ic
 from onlineic.bounds import laplace_bound
-from onlineic.errors import (
-    InvalidParameterError,
-    InvalidQueryError,
-    SessionSealedError,
-    TooLargeError,
-)
+from onlineic.errors import InvalidParameterError, InvalidQueryError, SessionSealedError, TooLargeError
 from onlineic.mechanisms import LaplaceMechanism
 from onlineic.noise import SimulatedNoise
-from onlineic.offline.auto_average import auto_avg
-from onlineic.offline.clipping import clipping_bound, records_left
-from onlineic.offline.means import mean, sensitivity
-from onlineic.testing import ScriptedNoise
+from onlineic.noise.scripted import ScriptedNoise
+from onlineic.offline import auto_avg, clipping_bound, mean
+from onlineic.offline.means import records_left, sensitivity
 
 VALUES = [3, 3, 4, 7, 12]  # sum 29
 LAST = 99  # lifts every candidate but the one it is given to

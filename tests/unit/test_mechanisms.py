@@ -20,7 +20,7 @@ from onlineic.mechanisms import (
     exponential_bound,
 )
 from onlineic.noise import SimulatedNoise
-from onlineic.testing import ScriptedNoise
+from onlineic.noise.scripted import ScriptedNoise
 
 
 def chosen_law(scores, scale, ties_first=True):

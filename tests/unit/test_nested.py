@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from onlineic._fitting import NoisyTable, fit
-from onlineic._nested import fit_nested, shrunken
 from onlineic.errors import InvalidParameterError
+from onlineic.hypothesis.fitting import NoisyTable, fit, fit_nested, shrunken
 
 CELLS = 24
 TRUTH = np.random.default_rng(3).dirichlet(np.full(CELLS, 2.0))

@@ -17,12 +17,12 @@ import numpy as np
 import pytest
 from hypothesis import strategies
 
-from onlineic import _blocks
 from onlineic import noise as noise_module
-from onlineic._blocks import Blocks
 from onlineic.errors import ForkedSessionError, InternalError, InvalidParameterError
 from onlineic.noise import Noise, SimulatedNoise, SystemNoise, public_generator, scale_at_least
-from onlineic.testing import ScriptedNoise
+from onlineic.noise import blocks as _blocks
+from onlineic.noise.blocks import Blocks
+from onlineic.noise.scripted import ScriptedNoise
 
 SCALE = Fraction(37, 10)
 DRAWS = {  # every method, at a fixed scale

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from onlineic.sparse.scales import laplace_sum_radius
+from onlineic.noise.laws import laplace_sum_radius
 
 
 def law(scale, size):

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from onlineic import bounds
-from onlineic._multisets import multiset_blocks, multisets
 from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError
+from onlineic.updates.median import multiset_blocks, multisets
 
 CELLS, QUERIES = 1024, 100
 

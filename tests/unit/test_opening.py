@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-import onlineic.planning as planning_module
+import onlineic.session.plan as planning_module
 from onlineic.accounting import TICK, renyi_capacity
 from onlineic.noise import SimulatedNoise
-from onlineic.opening import laplace_opens
-from onlineic.planning import session_plan
+from onlineic.session import session_plan
+from onlineic.session.first_tables import laplace_opens
 
 SMALL = ic.Domain.of(a=["x", "y"], b=4, c=range(16))
 

@@ -5,8 +5,7 @@ import pytest
 
 import onlineic as ic
 from onlineic.errors import InvalidParameterError, InvalidQueryError
-from onlineic.partitions import PartitionRule, block_weights, derived, one_way, pairs_of
-from onlineic.queries import Measurement, Partition
+from onlineic.queries import Measurement, Partition, PartitionRule, block_weights, derived, one_way, pairs_of
 
 SMALL = ic.Domain.of(a=4, b=3)
 

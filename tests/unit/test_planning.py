@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-from onlineic._calibration import session_grid_bits
 from onlineic.bounds import numeric_sparse_alpha, numeric_sparse_scales, sparse_margin
 from onlineic.errors import InfeasibleAccuracyError, InvalidDataError, InvalidParameterError
 from onlineic.noise import Noise, SimulatedNoise
-from onlineic.planning import session_plan, textbook_plan
+from onlineic.queries.query import session_grid_bits
+from onlineic.session import session_plan, textbook_plan
 from onlineic.sparse import GumbelSparse, NumericSparse
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "oracle.csv"

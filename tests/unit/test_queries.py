@@ -7,23 +7,25 @@ import attrs
 import numpy as np
 import pytest
 
-from onlineic._arrays import Tables
-from onlineic._totals import totals
-from onlineic.attributes import binned
-from onlineic.domain import Domain, optional
+from onlineic.domain import Domain, binned, optional
 from onlineic.errors import DomainMismatchError, InvalidQueryError
-from onlineic.expressions import (
+from onlineic.queries import (
+    GRID_BITS,
     Condition,
     Expression,
+    Measurement,
+    Partition,
     at_least,
     below,
     between,
+    canonical,
     dense,
     one_of,
     weights,
     where,
 )
-from onlineic.queries import GRID_BITS, Measurement, Partition, canonical
+from onlineic.queries.query import totals
+from onlineic.queries.tables import Tables
 
 DOMAIN = Domain.of(age=range(17, 91), sex=["F", "M"], race=list("abcde"))
 

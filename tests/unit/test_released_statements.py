@@ -24,9 +24,8 @@ from onlineic.data import PrivateData
 from onlineic.errors import InvalidQueryError, SessionExhaustedError, SessionSealedError
 from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, UpdateFailed
 from onlineic.noise import Noise, SimulatedNoise, scale_at_least
-from onlineic.partitions import derived
-from onlineic.planning import session_plan
-from onlineic.queries import Measurement, Query
+from onlineic.queries import Measurement, Query, derived
+from onlineic.session import session_plan
 from onlineic.sparse import ExponentialSparse
 
 LEVEL = 1e-9

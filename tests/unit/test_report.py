@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from onlineic.errors import InvalidParameterError, MissingExtraError
-from onlineic.evaluate import Trace
-from onlineic.report import error_figure, marginal_figure, rows, text_table
+from onlineic.evaluate import Trace, error_figure, marginal_figure, rows, text_table
 
 
 def one_trace(label, errors, seed=0, **counts):

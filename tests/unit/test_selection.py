@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from onlineic.attributes import binned
 from onlineic.data import PrivateData
-from onlineic.domain import Domain, optional
+from onlineic.domain import Domain, binned, optional
 from onlineic.errors import InvalidParameterError, InvalidQueryError, SessionSealedError
 from onlineic.mechanisms import ExponentialMechanism, NoisyMax, exponential_bound
 from onlineic.noise import SimulatedNoise, SystemNoise
-from onlineic.offline.selection import median, most_popular, quantile, quantile_scores
-from onlineic.testing import ScriptedNoise
+from onlineic.noise.scripted import ScriptedNoise
+from onlineic.offline import median, most_popular, quantile
+from onlineic.offline.selection import quantile_scores
 
 COUNTEREXAMPLE = np.array([0, 0, 40, 0, 0, 0, 60, 0, 0, 0])  # 40 records in cell 3, 60 in cell 7 of 10
 SHARES = (0, Fraction(1, 3), Fraction(1, 2), Fraction(9, 10), 1)
@@ -324,7 +324,7 @@ class TestPromises:
 
         data = grades(COUNTEREXAMPLE)
         if second is not None:
-            monkeypatch.setattr("onlineic.release._place_of", again)
+            monkeypatch.setattr("onlineic.data.release._place_of", again)
             reached = KeyboardInterrupt if second is KeyboardInterrupt else SessionSealedError
 
         with pytest.raises(reached) as caught:

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-from onlineic.curator import Curator
 from onlineic.data import PrivateData
 from onlineic.errors import (
     DomainMismatchError,
@@ -27,9 +26,10 @@ from onlineic.errors import (
 )
 from onlineic.ledger import Burned, Easy, Hard, Ledger, MemoryLedger, Reserved, UpdateFailed
 from onlineic.noise import Noise, SimulatedNoise, SystemNoise
+from onlineic.noise.scripted import ScriptedNoise
 from onlineic.queries import Query
+from onlineic.session.curator import Curator
 from onlineic.sparse import LaplaceSparse
-from onlineic.testing import ScriptedNoise
 
 DOMAIN = ic.Domain.of(a=4, b=3)
 COUNTS = np.array([[0, 0, 0], [0, 5000, 100], [20000, 7, 3], [0, 0, 4890]])
@@ -774,7 +774,7 @@ def test_a_second_interrupt_while_the_first_is_handled_still_leaves_the_session_
         raise KeyboardInterrupt
 
     session = opened(noise=Callback(interrupt))
-    monkeypatch.setattr("onlineic.release._place_of", interrupt)
+    monkeypatch.setattr("onlineic.data.release._place_of", interrupt)
     with pytest.raises(KeyboardInterrupt):
         session.answer(ic.where(a=1))
 

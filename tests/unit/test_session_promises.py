@@ -7,16 +7,14 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-import onlineic.opening as opening_module
+import onlineic.session.first_tables as opening_module
 from onlineic.accounting import TICK, Charge
 from onlineic.data import PrivateData
 from onlineic.errors import InternalError
 from onlineic.ledger import Hard, MemoryLedger, Opened, Reserved
-from onlineic.marginals import marginal
 from onlineic.noise import SimulatedNoise
-from onlineic.partitions import derived
-from onlineic.planning import session_plan
-from onlineic.queries import Measurement, Partition
+from onlineic.queries import Measurement, Partition, derived, marginal
+from onlineic.session import session_plan
 from onlineic.sparse import ExponentialSparse
 
 DOMAIN = ic.Domain.of(a=4, b=3, c=20)

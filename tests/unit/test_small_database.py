@@ -13,21 +13,25 @@ from scipy import stats
 
 import onlineic as ic
 from onlineic import bounds
-from onlineic._multisets import multisets
 from onlineic.errors import InvalidParameterError, InvalidQueryError, SessionSealedError, TooLargeError
 from onlineic.evaluate import exact_values
 from onlineic.hypothesis import Believed, Hypothesis
 from onlineic.mechanisms import ExponentialMechanism
 from onlineic.noise import SimulatedNoise
-from onlineic.offline import paths
-from onlineic.offline.cdf import threshold_functions
-from onlineic.offline.paths import count_paths, path_of_rank, strip_width
-from onlineic.offline.range_queries import range_queries
-from onlineic.offline.small_database import Scoring, small_database
-from onlineic.offline.threshold_database import _beyond, _rows, _uniform_path, threshold_database
-from onlineic.partitions import one_way
-from onlineic.queries import Query
-from onlineic.testing import ScriptedNoise
+from onlineic.noise.scripted import ScriptedNoise
+from onlineic.offline import range_queries, small_database, threshold_database, threshold_functions
+from onlineic.offline import threshold_database as paths
+from onlineic.offline.small_database import Scoring
+from onlineic.offline.threshold_database import (
+    _beyond,
+    _rows,
+    _uniform_path,
+    count_paths,
+    path_of_rank,
+    strip_width,
+)
+from onlineic.queries import Query, one_way
+from onlineic.updates.median import multisets
 
 module = importlib.import_module("onlineic.offline.small_database")  # its function has the same name
 

@@ -7,7 +7,7 @@ import importlib.resources
 import numpy as np
 import pytest
 
-from onlineic.tables import adult5
+from onlineic.datasets import adult5
 
 SHA256 = "597e3f2aed7319814ec42127d28be9ab18e724bde868f974cde22d288156376b"
 

@@ -7,10 +7,9 @@ import pytest
 
 from onlineic.domain import Domain
 from onlineic.errors import InvalidParameterError, TooLargeError
-from onlineic.expressions import dense, where
 from onlineic.hypothesis import Histogram, SignedHistogram, VersionSpace
 from onlineic.noise import public_generator
-from onlineic.queries import Measurement, Partition
+from onlineic.queries import Measurement, Partition, dense, where
 from onlineic.updates import ExactBound, Median, MultiplicativeWeights, NeedsAccuracy, Perceptron, UpdateRule
 
 JUST = 2.0**-18  # strictly above, by a few steps of the grid of weights

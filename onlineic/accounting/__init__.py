@@ -1,0 +1,44 @@
+"""What a release costs: budgets, charges, filters and compositions, exact and rounded to the private side."""
+
+from onlineic.accounting.budget import Budget, Charge, Filter, basic_composition
+from onlineic.accounting.composition import (
+    advanced_composition,
+    advanced_share,
+    exact_delta,
+    exact_share,
+    gaussian_delta,
+    gaussian_mu,
+    zcdp_delta,
+    zcdp_epsilon,
+    zcdp_rho,
+)
+from onlineic.accounting.renyi import (
+    TICK,
+    gaussian_charge,
+    gumbel_charge,
+    loss_bound,
+    renyi_capacity,
+    renyi_epsilon,
+)
+
+__all__ = [
+    "TICK",
+    "Budget",
+    "Charge",
+    "Filter",
+    "advanced_composition",
+    "advanced_share",
+    "basic_composition",
+    "exact_delta",
+    "exact_share",
+    "gaussian_charge",
+    "gaussian_delta",
+    "gaussian_mu",
+    "gumbel_charge",
+    "loss_bound",
+    "renyi_capacity",
+    "renyi_epsilon",
+    "zcdp_delta",
+    "zcdp_epsilon",
+    "zcdp_rho",
+]

@@ -1,0 +1,232 @@
+"""Budgets, charges and filters; every result is rounded to the private side.
+
+Prices go up, capacities and affordable parameters go down, sums are exact `Fraction`s.
+Neighbours replace one record. Renyi prices and capacities are whole ticks of 2^-40."""
+
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+from numbers import Rational
+from typing import final
+
+import attrs
+import numpy as np
+
+from onlineic.accounting.rounding import _exact, _order
+from onlineic.errors import BudgetExceededError, InvalidParameterError, checked_real
+
+__all__ = ["Budget", "Charge", "Filter", "basic_composition"]
+
+LARGEST_EPSILON = 20.0
+
+
+def _not_above(value: object, number: float) -> float:
+    """Largest float <= value: a wish of 1/10 must not become the float just above 1/10."""
+    if isinstance(value, np.floating):
+        exact = Fraction(*value.as_integer_ratio())
+    else:
+        exact = Fraction(value) if isinstance(value, (Rational, float)) else Fraction(number)
+    return number if Fraction(number) <= exact else math.nextafter(number, -math.inf)
+
+
+def _remedy(epsilon: object, allowed: bool) -> str:
+    """What helps a caller whose epsilon is refused: not the same for 0, for 50 and for a whole budget."""
+    if isinstance(epsilon, Budget):
+        return "give the number, budget.epsilon"
+    if allowed or not isinstance(epsilon, (int, float)) or not epsilon > LARGEST_EPSILON:
+        return ""
+    return "lower it; in a Budget, allow_large_epsilon=True lifts the upper limit"
+
+
+@final
+@attrs.frozen
+class Budget:
+    """(epsilon, delta)-differential privacy for replace-one neighbours, with public n.
+
+    Parameters
+    ----------
+    epsilon : float, in (0, 20]
+        Kept as given. Larger values promise nothing useful and need `allow_large_epsilon`.
+    delta : float, in [0, 1)
+        0 is pure differential privacy.
+    allow_large_epsilon : bool
+        Accept a finite epsilon above 20.
+
+    Raises
+    ------
+    InvalidParameterError
+        If epsilon or delta is outside its range.
+
+    References
+    ----------
+    Dwork & Roth (2014), Definition 2.4, with "replace one record" for its neighbours.
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    allow_large_epsilon: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        epsilon = checked_real(
+            "epsilon",
+            self.epsilon,
+            above=0.0,
+            at_most=math.inf if self.allow_large_epsilon else LARGEST_EPSILON,
+            remedy=_remedy(self.epsilon, self.allow_large_epsilon),
+        )
+        delta = checked_real("delta", self.delta, at_least=0.0, below=1.0)
+        object.__setattr__(
+            self, "epsilon", checked_real("epsilon", _not_above(self.epsilon, epsilon), above=0.0)
+        )
+        object.__setattr__(self, "delta", _not_above(self.delta, delta))
+
+    @property
+    def epsilon_exact(self) -> Fraction:
+        """The float epsilon as a Fraction."""
+        return Fraction(self.epsilon)
+
+    @property
+    def delta_exact(self) -> Fraction:
+        """The float delta as a Fraction."""
+        return Fraction(self.delta)
+
+    @property
+    def pure(self) -> bool:
+        """Whether delta is 0."""
+        return self.delta == 0.0
+
+
+@final
+@attrs.frozen
+class Charge:
+    """What one release uses up of a filter's capacity, an exact and public amount >= 0.
+
+    Parameters
+    ----------
+    amount : Fraction, >= 0
+        Rounded up by whoever computed it.
+    event : str
+        The release that is paid, for the public record.
+    unit : str
+        What the amount counts: "epsilon", "ticks" of 2^-40 in Renyi divergence, "shares" of a whole.
+    order : Fraction, > 1, optional
+        Of the Renyi divergence, with ticks and only with ticks: amounts at two orders do not add.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the amount is negative or not rational, or unit and order do not belong together.
+    """
+
+    amount: Fraction
+    event: str
+    unit: str = "epsilon"
+    order: Fraction | None = None
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "amount", _exact("amount", self.amount))
+        object.__setattr__(self, "order", _checked_unit(self.unit, self.order))
+
+
+@final
+@attrs.frozen
+class Filter:
+    """Exact account of a fixed capacity: the charges on every transcript stay <= capacity.
+
+    Parameters
+    ----------
+    capacity : Fraction, >= 0
+        Rounded down by whoever computed it, fixed before the first release.
+    unit, order
+        What capacity and charges count, as in `Charge`: another charge is refused.
+    spent : Fraction, in [0, capacity]
+
+    Raises
+    ------
+    InvalidParameterError
+        If an amount is negative or not rational, spent exceeds capacity, or unit and order do not belong
+        together.
+
+    References
+    ----------
+    Pure epsilon: losses add on each transcript, so the sum bounds the realised loss (Dwork & Roth
+    2014, Theorem 3.14, adaptive). Renyi of one order fixed beforehand: the moment times
+    exp(-(order - 1) * charges) is a supermartingale, so the same check suffices.
+    """
+
+    capacity: Fraction
+    unit: str = "epsilon"
+    order: Fraction | None = None
+    spent: Fraction = attrs.field(default=Fraction(0), kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "capacity", _exact("capacity", self.capacity))
+        object.__setattr__(self, "spent", _exact("spent", self.spent))
+        object.__setattr__(self, "order", _checked_unit(self.unit, self.order))
+        if self.spent > self.capacity:
+            raise InvalidParameterError(f"spent must be <= capacity={self.capacity}, got spent={self.spent}.")
+
+    @property
+    def left(self) -> Fraction:
+        """Capacity minus what is spent."""
+        return self.capacity - self.spent
+
+    def affords(self, charge: Charge) -> bool:
+        """Whether the charge fits: spent + amount <= capacity, exactly.
+
+        Raises
+        ------
+        InvalidParameterError
+            If the charge counts something else than this filter.
+        """
+        if (charge.unit, charge.order) != (self.unit, self.order):
+            raise InvalidParameterError(
+                f"charge must count {_unit_text(self.unit, self.order)}, got "
+                f"{_unit_text(charge.unit, charge.order)} for {charge.event}; nothing was spent: charge the "
+                "filter of the mechanism that made it."
+            )
+        return self.spent + charge.amount <= self.capacity
+
+    def charge(self, charge: Charge) -> "Filter":
+        """Return the filter with the charge spent; the old one is unchanged.
+
+        Raises
+        ------
+        InvalidParameterError
+            If the charge counts something else than this filter.
+        BudgetExceededError
+            If the charge does not fit; nothing has happened then.
+        """
+        if not self.affords(charge):
+            raise BudgetExceededError(
+                f"charge must be <= left={self.left} {_unit_text(self.unit, self.order)}, got "
+                f"charge={charge.amount} for {charge.event}; nothing was spent."
+            )
+        return attrs.evolve(self, spent=self.spent + charge.amount)
+
+
+def _checked_unit(unit: object, order: object) -> Fraction | None:
+    """Return the order of an amount in this unit."""
+    if unit not in ("epsilon", "ticks", "shares"):
+        raise InvalidParameterError(f"unit must be 'epsilon', 'ticks' or 'shares', got unit={unit!r:.60}.")
+    if (unit == "ticks") != (order is not None):
+        raise InvalidParameterError(
+            f"order must be given with ticks and only with ticks, got unit={unit!r}, order={order!r:.60}."
+        )
+    return None if order is None else _order(order)
+
+
+def _unit_text(unit: str, order: Fraction | None) -> str:
+    return unit if order is None else f"ticks of 2^-40 at Renyi order {order}"
+
+
+def basic_composition(budgets: Iterable[Budget]) -> tuple[Fraction, Fraction]:
+    """Return (sum of epsilon, sum of delta), exactly: what all of them promise together.
+
+    References
+    ----------
+    Dwork & Roth (2014), Theorem 3.16; adaptive if each budget is fixed before its mechanism starts.
+    """
+    budgets = tuple(budgets)
+    epsilon = sum((b.epsilon_exact for b in budgets), Fraction(0))
+    return epsilon, sum((b.delta_exact for b in budgets), Fraction(0))

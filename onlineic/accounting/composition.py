@@ -1,0 +1,291 @@
+"""Composition of mechanisms that are fixed in advance; every result is rounded to the private side.
+
+Losses that are computed go up, parameters that may be used go down."""
+
+import math
+from collections.abc import Callable
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
+
+from onlineic.accounting.rounding import _float_conversion, conversion, float_down, float_up
+from onlineic.errors import InvalidParameterError, checked_integer, checked_real
+
+LARGEST_COUNT = 10**6
+
+
+SLACK = 2.0**-40  # relative; far above the rounding of the float formulas it covers
+
+
+def advanced_composition(epsilon: float, delta_prime: float, count: int) -> float:
+    """Return sqrt(2k ln(1/d')) e + k e (exp(e) - 1), rounded up, for k mechanisms of epsilon each.
+
+    Parameters
+    ----------
+    epsilon : float, in (0, 700]
+        Of each mechanism.
+    delta_prime : float, in (0, 1)
+        The total delta is k times that of each mechanism plus delta_prime.
+    count : int, >= 1
+        k, number of mechanisms, adaptive.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is outside its range.
+
+    References
+    ----------
+    Dwork & Roth (2014), Theorem 3.20.
+    """
+    epsilon = checked_real("epsilon", epsilon, above=0.0, at_most=700.0)
+    delta_prime = checked_real("delta_prime", delta_prime, above=0.0, below=1.0)
+    count = checked_integer("count", count, at_least=1)
+    with localcontext(Context(prec=60)):
+        share, spread = Decimal(epsilon), (-2 * count * Decimal(delta_prime).ln()).sqrt()
+        return float_up(spread * share + count * share * (share.exp() - 1))
+
+
+def advanced_share(epsilon: float, delta_prime: float, count: int) -> float:
+    """Return e0 = e / (2 sqrt(2k ln(1/d'))), rounded down, if k such mechanisms really cost <= e.
+
+    Parameters
+    ----------
+    epsilon, delta_prime, count
+        Total epsilon, the delta paid for composing, and k; ranges as in `advanced_composition`.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is outside its range, or Theorem 3.20 at e0 exceeds epsilon.
+
+    References
+    ----------
+    Dwork & Roth (2014), Corollary 3.21, which states no upper limit on epsilon and delta_prime and
+    is false without one: (10, .01, 1) costs 11.91. Hence the check.
+    """
+    epsilon = checked_real("epsilon", epsilon, above=0.0, at_most=700.0)
+    delta_prime = checked_real("delta_prime", delta_prime, above=0.0, below=1.0)
+    count = checked_integer("count", count, at_least=1)
+    with localcontext(Context(prec=60)):
+        share = float_down(Decimal(epsilon) / (2 * (-2 * count * Decimal(delta_prime).ln()).sqrt()))
+    cost = advanced_composition(share, delta_prime, count) if share <= 700.0 else math.inf
+    if cost > epsilon:
+        raise InvalidParameterError(
+            f"epsilon must be small enough for Corollary 3.21, got epsilon={epsilon}, "
+            f"delta_prime={delta_prime}, count={count}, which cost {cost:.4g}; "
+            "use exact_share, or lower epsilon or delta_prime."
+        )
+    return share
+
+
+def exact_delta(share: float, count: int, epsilon: float) -> float:
+    """Return the least delta at which k pure mechanisms of e0 each are (epsilon, delta), rounded up.
+
+    sum over j of Binom(k, j; p) max(0, 1 - exp(epsilon - L_j)) with L_j = e0 (2j - k) and
+    p = e^e0 / (1 + e^e0): k randomised responses, the worst k pure mechanisms.
+
+    Parameters
+    ----------
+    share : float, in [0, 300]
+        e0, epsilon of each mechanism.
+    count : int, in [1, 10^6]
+        k, number of mechanisms, adaptive.
+    epsilon : float, >= 0
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is outside its range.
+
+    References
+    ----------
+    Kairouz, Oh & Viswanath (2015), Theorem 3.3.
+    """
+    share = checked_real("share", share, at_least=0.0, at_most=300.0)
+    count = checked_integer("count", count, at_least=1, at_most=LARGEST_COUNT)
+    epsilon = checked_real("epsilon", epsilon, at_least=0.0)
+    if Fraction(share) * count <= Fraction(epsilon):
+        return 0.0
+    j = max(0, math.floor((count + epsilon / share) / 2) - 1)  # the first term with L_j near epsilon
+    miss = math.exp(-share)
+    logs = [math.lgamma(count + 1), -math.lgamma(j + 1), -math.lgamma(count - j + 1)]
+    logs += [-share * (count - j), -count * math.log1p(miss)]
+    # Terms are kept relative to the first, whose logarithm may lie below the float range.
+    first, ratio, total = math.fsum(logs), 1.0, 0.0
+    while j <= count:
+        loss = share * (2 * j - count)
+        total += ratio * max(0.0, -math.expm1(epsilon - loss - abs(loss) * 2.0**-52))
+        step = (count - j) / ((j + 1) * miss)
+        if step < 0.5 and ratio < total * 2.0**-60:  # the rest is below 2^-59 of the total
+            break
+        ratio, j = ratio * step, j + 1
+        if ratio > 1e150:
+            first, total, ratio = first + math.log(ratio), total / ratio, 1.0
+    if total == 0.0:
+        return 0.0
+    rounding = 2.0**-49 * (sum(abs(term) for term in logs) + count)  # lgamma is good to some ulp
+    return min(1.0, math.exp(min(0.0, first + math.log(total) + rounding)) * (1 + SLACK))
+
+
+def exact_share(epsilon: float, delta: float, count: int) -> float:
+    """Return the largest e0, rounded down, such that k mechanisms of e0 each are (epsilon, delta).
+
+    Parameters
+    ----------
+    epsilon : float, in (0, 200]
+    delta : float, in [0, 1)
+    count : int, in [1, 10^6]
+        k, number of mechanisms, adaptive.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is outside its range.
+
+    References
+    ----------
+    Kairouz, Oh & Viswanath (2015), Theorem 3.3; it is never below Corollary 3.21 of Dwork & Roth.
+    """
+    epsilon = checked_real("epsilon", epsilon, above=0.0, at_most=200.0)
+    delta = checked_real("delta", delta, at_least=0.0, below=1.0)
+    count = checked_integer("count", count, at_least=1, at_most=LARGEST_COUNT)
+    low = float_down(Fraction(epsilon) / count)
+    if delta == 0.0:
+        return low
+    high = low
+    while high < 300.0 and exact_delta(high, count, epsilon) <= delta:
+        low, high = high, min(300.0, 2 * high)
+    return _largest(lambda share: exact_delta(share, count, epsilon) <= delta, low, high)
+
+
+def zcdp_delta(rho: float, epsilon: float) -> float:
+    """Return min over a > 1 of exp((a-1)(a rho - epsilon)) (1 - 1/a)^a / (a-1), rounded up.
+
+    A pure e0 is (e0^2/2)-zCDP, Gaussian noise sigma at L2 sensitivity d is d^2/(2 sigma^2); rho adds.
+
+    Raises
+    ------
+    InvalidParameterError
+        If rho is not positive or epsilon is negative.
+
+    References
+    ----------
+    Canonne, Kamath & Steinke (2020), Proposition 12; every order a gives a valid bound.
+    """
+    rho = checked_real("rho", rho, above=0.0)
+    epsilon = checked_real("epsilon", epsilon, at_least=0.0)
+    order = _best_order(
+        lambda less: -(less * ((1 + less) * rho - epsilon - math.log1p(1 / less)) - math.log1p(less))
+    )
+    with localcontext(Context(prec=60)):
+        less, exact = Decimal(order) - 1, Decimal(order)
+        exponent = less * (exact * Decimal(rho) - Decimal(epsilon) + (less / exact).ln()) - exact.ln()
+        return min(1.0, max(math.ulp(0.0), float_up(min(exponent, Decimal(0)).exp())))
+
+
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    """Return min over a > 1 of a rho + ln(1 - 1/a) - (ln delta + ln a)/(a-1), rounded up.
+
+    Raises
+    ------
+    InvalidParameterError
+        If rho is not positive or delta is outside (0, 1).
+
+    References
+    ----------
+    Canonne, Kamath & Steinke (2020), Proposition 12, solved for epsilon.
+    """
+    rho = checked_real("rho", rho, above=0.0)
+    delta = checked_real("delta", delta, above=0.0, below=1.0)
+    order = _best_order(lambda less: _float_conversion(less, delta) - (1 + less) * rho)
+    with localcontext(Context(prec=60)):
+        return float_up(max(Decimal(0), Decimal(order) * Decimal(rho) - conversion(Fraction(order), delta)))
+
+
+def zcdp_rho(epsilon: float, delta: float) -> float:
+    """Return the largest rho, rounded down, such that rho-zCDP is (epsilon, delta).
+
+    Raises
+    ------
+    InvalidParameterError
+        If epsilon is not positive or delta is outside (0, 1).
+
+    References
+    ----------
+    Canonne, Kamath & Steinke (2020), Proposition 12, solved for rho.
+    """
+    epsilon = checked_real("epsilon", epsilon, above=0.0)
+    delta = checked_real("delta", delta, above=0.0, below=1.0)
+    order = _best_order(lambda less: (epsilon + _float_conversion(less, delta)) / (1 + less))
+    with localcontext(Context(prec=60)):
+        return float_down((Decimal(epsilon) + conversion(Fraction(order), delta)) / Decimal(order))
+
+
+def gaussian_delta(mu: float, epsilon: float) -> float:
+    """Return Phi(mu/2 - epsilon/mu) - exp(epsilon) Phi(-mu/2 - epsilon/mu), rounded up.
+
+    The exact delta of Gaussian noise sigma at L2 sensitivity d, mu = d/sigma; mu^2 adds.
+
+    Raises
+    ------
+    InvalidParameterError
+        If mu is not positive or epsilon is outside [0, 600].
+
+    References
+    ----------
+    Balle & Wang (2018), Theorem 8; Dong, Roth & Su (2022), Corollary 2.13.
+    """
+    mu = checked_real("mu", mu, above=0.0)
+    epsilon = checked_real("epsilon", epsilon, at_least=0.0, at_most=600.0)
+    upper, lower = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+    first = math.erfc(upper / math.sqrt(2)) / 2
+    tail = math.erfc(lower / math.sqrt(2)) / 2
+    second = math.exp(epsilon) * tail if tail > 1e-300 else 0.0  # a subnormal tail has lost its digits
+    # An argument's relative error u moves its tail by up to (1 + x^2) u; a tail is 0 beyond x = 100.
+    moved = first * (4 + min(upper * upper, 1e4)) + second * (4 + min(lower * lower, 1e4) + epsilon)
+    rounding = 2.0**-50 * moved + 2.0**-1070
+    return min(1.0, max(first - second, 0.0) + rounding)
+
+
+def gaussian_mu(epsilon: float, delta: float) -> float:
+    """Return the largest mu, rounded down, whose Gaussian release is (epsilon, delta).
+
+    One release of L2 sensitivity d then has sigma = d/mu, m equal ones sqrt(m) d/mu.
+
+    Raises
+    ------
+    InvalidParameterError
+        If epsilon is outside (0, 600] or delta outside (0, 1).
+
+    References
+    ----------
+    Balle & Wang (2018), Theorem 8 (a fixed set of Gaussian releases; not a filter).
+    """
+    epsilon = checked_real("epsilon", epsilon, above=0.0, at_most=600.0)
+    delta = checked_real("delta", delta, above=0.0, below=1.0)
+    high = 1.0
+    while gaussian_delta(high, epsilon) <= delta:
+        high *= 2
+    low = high
+    while gaussian_delta(low, epsilon) > delta:
+        low /= 2
+    return _largest(lambda mu: gaussian_delta(mu, epsilon) <= delta, low, high)
+
+
+def _best_order(value: Callable[[float], float]) -> float:
+    """Order a that nearly maximises value(a - 1): grid in ln(a - 1), then golden section."""
+    width = 0.1
+    start = max((width * i for i in range(-90, 370)), key=lambda log: value(math.exp(log)))
+    low, high = start - width, start + width
+    for _ in range(40):
+        left, right = high - (high - low) * 0.6180339887498949, low + (high - low) * 0.6180339887498949
+        low, high = (low, right) if value(math.exp(left)) >= value(math.exp(right)) else (left, high)
+    return 1 + math.exp((low + high) / 2)
+
+
+def _largest(feasible: Callable[[float], bool], low: float, high: float) -> float:
+    """Nearly largest feasible number: bisection from a feasible low, returns a feasible one."""
+    while high - low > low * 2.0**-44:
+        middle = (low + high) / 2
+        low, high = (middle, high) if feasible(middle) else (low, middle)
+    return low

@@ -1,0 +1,175 @@
+"""accounting.renyi."""
+
+import math
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
+from functools import lru_cache
+
+from onlineic.accounting.rounding import _exact, _order, conversion, decimal, float_up
+from onlineic.errors import InvalidParameterError, checked_integer, checked_real
+
+__all__ = ["TICK", "gaussian_charge", "gumbel_charge", "loss_bound", "renyi_capacity", "renyi_epsilon"]
+
+TICK = Fraction(1, 2**40)
+
+
+SLACK = Fraction(1, 10**40)  # covers the rounding of 60 digits
+
+
+def gumbel_charge(
+    order: Fraction,
+    sensitivity: int,
+    scale: Fraction,
+    sigma: Fraction | None = None,
+    squared_sensitivity: int = 0,
+) -> int:
+    """Return ceil(2^40 [-eta - ln(1 - x)/(a - 1) + a L/(2 sigma^2)]), ticks of one hard answer.
+
+    eta = sensitivity/scale and x = (a - 1)(e^eta - 1) < 1. Easy answers are free.
+
+    Parameters
+    ----------
+    order : Fraction, > 1
+        a, the one Renyi order of the filter.
+    sensitivity : int, >= 0, grid units
+        Of the tested gap.
+    scale : Fraction, > 0, grid units
+        b of the Gumbel noise.
+    sigma : Fraction or int, > 0, grid units, optional
+        Of the fresh discrete Gaussian answer; None: no such answer.
+    squared_sensitivity : int, >= 1 if sigma is given
+        L, squared L2 sensitivity of that answer: Delta^2 for a number, 2 g^2 for a partition.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is outside its range, or x >= 1: no finite charge exists at this order.
+
+    References
+    ----------
+    Extends Algorithm 3 of Dwork & Roth (2014): no threshold noise, Gumbel test noise. Each slot of a
+    Poisson clock whose log-rate moves by at most eta has the Renyi moment bounded by this price.
+    """
+    order, scale = _order(order), _exact("scale", scale)
+    sensitivity = checked_integer("sensitivity", sensitivity, at_least=0)
+    if scale == 0:
+        raise InvalidParameterError("scale must be > 0, got scale=0.")
+    if (sigma is None) != (squared_sensitivity == 0):
+        raise InvalidParameterError(
+            "sigma and squared_sensitivity must be given together, "
+            f"got sigma={sigma}, squared_sensitivity={squared_sensitivity}."
+        )
+    answer = Fraction(0) if sigma is None else _gaussian_part(order, sigma, squared_sensitivity)
+    return math.ceil((_gumbel_part(order, sensitivity, scale) + answer) / TICK)
+
+
+@lru_cache(maxsize=4096)
+def _gumbel_part(order: Fraction, sensitivity: int, scale: Fraction) -> Fraction:
+    """-eta - ln(1 - x)/(a - 1) rounded up, of Python numbers."""
+    if sensitivity == 0:
+        return Fraction(0)
+    less = order - 1
+    with localcontext(Context(prec=60)):
+        eta = decimal(Fraction(sensitivity) / scale)
+        free = 1 - decimal(less) * (eta.exp() - 1) if eta < 1000 else Decimal(0)
+        # Closer to the pole 60 digits are too few; a price there is above 41/(a - 1) anyway.
+        if free < Decimal("1e-18"):
+            raise InvalidParameterError(
+                f"scale must be > sensitivity/ln(1 + 1/(order - 1)), got scale={scale}, "
+                f"sensitivity={sensitivity}, order={order}; raise the scale or lower the order."
+            )
+        exact = -eta - free.ln() / decimal(less)
+        # 60 digits err by less than the slack, also near the pole; never free, however small eta
+        return max(Fraction(exact) * (1 + SLACK) + SLACK, TICK / 1000)
+
+
+def gaussian_charge(order: Fraction, sigma: Fraction, squared_sensitivity: int) -> int:
+    """Return ceil(2^40 a L/(2 sigma^2)), ticks of one discrete Gaussian answer without a test.
+
+    Parameters
+    ----------
+    order, sigma, squared_sensitivity
+        As in `gumbel_charge`.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is outside its range.
+
+    References
+    ----------
+    Canonne, Kamath & Steinke (2020), Proposition 5: the discrete Gaussian at integer shifts costs no
+    more than the continuous one; independent coordinates add.
+    """
+    return math.ceil(_gaussian_part(_order(order), sigma, squared_sensitivity) / TICK)
+
+
+def renyi_capacity(order: Fraction, epsilon: float, delta: float) -> int:
+    """Return floor(2^40 [epsilon - ln(1 - 1/a) + (ln delta + ln a)/(a - 1)]), at least 0, ticks.
+
+    A filter of this capacity at order a makes the whole interaction (epsilon, delta); 0 pays for nothing.
+
+    Raises
+    ------
+    InvalidParameterError
+        If order <= 1, epsilon is not positive or delta is outside (0, 1).
+
+    References
+    ----------
+    Canonne, Kamath & Steinke (2020), Proposition 12, for one order fixed before the first release.
+    """
+    order = _order(order)
+    epsilon = checked_real("epsilon", epsilon, above=0.0)
+    with localcontext(Context(prec=60)):
+        exact = Fraction(epsilon) + Fraction(conversion(order, delta))
+    return max(0, math.floor((exact - SLACK) / TICK))  # 60 digits err by less than the slack
+
+
+def renyi_epsilon(order: Fraction, spent_ticks: int, delta: float) -> float:
+    """Return the epsilon, rounded up and at least 0, of a filter of that capacity at order a.
+
+    It is a statement about a capacity fixed beforehand, not about what happens to be spent.
+
+    Raises
+    ------
+    InvalidParameterError
+        If order <= 1, spent_ticks is negative or delta is outside (0, 1).
+
+    References
+    ----------
+    Inverse of `renyi_capacity`.
+    """
+    order, spent = _order(order), checked_integer("spent_ticks", spent_ticks, at_least=0) * TICK
+    with localcontext(Context(prec=60)):
+        return float_up(max(Decimal(0), decimal(spent) - conversion(order, delta)))
+
+
+def loss_bound(order: Fraction, spent_ticks: int, delta: float) -> float:
+    """Return spent + ln(1/delta)/(a - 1), rounded up: the realised loss stays below it at all times.
+
+    It holds with probability >= 1 - delta for the loss so far; it is no smaller (epsilon, delta).
+
+    Raises
+    ------
+    InvalidParameterError
+        If order <= 1, spent_ticks is negative or delta is outside (0, 1).
+
+    References
+    ----------
+    Ville's inequality for the supermartingale of `Filter` at order a - 1 under the data's own law.
+    """
+    order, spent = _order(order), checked_integer("spent_ticks", spent_ticks, at_least=0) * TICK
+    delta = checked_real("delta", delta, above=0.0, below=1.0)
+    with localcontext(Context(prec=60)):
+        return float_up(decimal(spent) - Decimal(delta).ln() / decimal(order - 1))
+
+
+def _gaussian_part(order: Fraction, sigma: Fraction, squared_sensitivity: int) -> Fraction:
+    """Exact a L/(2 sigma^2)."""
+    sigma, squared = (
+        _exact("sigma", sigma),
+        checked_integer("squared_sensitivity", squared_sensitivity, at_least=1),
+    )
+    if sigma == 0:
+        raise InvalidParameterError("sigma must be > 0, got sigma=0.")
+    return order * squared / (2 * sigma**2)

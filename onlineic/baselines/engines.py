@@ -1,0 +1,465 @@
+"""The trivial baselines behind the session's interface: per-query noise, noisy tables, one noisy histogram.
+
+They are real (epsilon, delta) mechanisms for replace-one neighbours with public n, and every comparison
+shows them: where one of them wins, use it."""
+
+import math
+import os
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NoReturn, final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Floats
+from onlineic.accounting.budget import Budget
+from onlineic.baselines.noise import calibrated, moments, moved_to
+from onlineic.data.private import PrivateData
+from onlineic.data.release import (
+    charged,
+    check_types,
+    checked_noise,
+    guarded,
+    is_private,
+    log_failure,
+    released,
+)
+from onlineic.domain.domain import Domain
+from onlineic.errors import (
+    ForkedSessionError,
+    InvalidParameterError,
+    InvalidQueryError,
+    SessionSealedError,
+    checked_integer,
+    checked_real,
+)
+from onlineic.noise.laws import Choice, Law, Name
+from onlineic.noise.sources import Noise
+from onlineic.queries.answers import Answer, AnswerMemory, Status
+from onlineic.queries.expressions import Expression, dense
+from onlineic.queries.partitions import Partition
+from onlineic.queries.query import Query, totals
+from onlineic.queries.tables import Tables
+
+__all__ = ["BaselineStatistics", "NoisyTables", "PerQueryNoise", "noisy_histogram"]
+
+PREFIX_CELLS = 2**22
+
+
+SEALED = (
+    "a baseline must not have been interrupted between reading the data and its answers, but was: its budget "
+    "stays spent; ask again what it has released, or make another (budgets add)."
+)
+
+
+@final
+@attrs.frozen
+class BaselineStatistics:
+    """A snapshot of a baseline: public facts only, named as in `SessionStatistics`.
+
+    Attributes
+    ----------
+    asked, easy, hard, repeat, untested : int
+        Answers by status: easy are constants, hard are measured, untested have no bound.
+    hard_left : int or None
+        Measured answers that can still be paid; None: no limit.
+    spent : float
+        Share of the budget that is used up, in [0, 1].
+    budget : Budget
+    noise : "laplace" or "gaussian"
+    deviation : float
+        Standard deviation of one released number, fraction of records.
+    sealed : bool
+        Whether a read was interrupted: only what was released before is answered.
+    private : bool
+        False: simulated or foreign noise, NOT PRIVATE.
+    """
+
+    asked: int
+    easy: int
+    hard: int
+    repeat: int
+    untested: int
+    hard_left: int | None
+    spent: float
+    budget: Budget
+    noise: Name
+    deviation: float
+    sealed: bool
+    private: bool
+
+
+@final
+class PerQueryNoise:
+    """Fresh noise on every answer, at the full budget for a number of answers fixed in advance.
+
+    Laplace noise of scale k/epsilon counts is pure; Gaussian noise has sigma = sqrt(k)/mu counts, exact
+    accounting. Replacing one record changes each of the k numbers by at most one, so their L1
+    sensitivity is k and their squared L2 sensitivity k.
+
+    Parameters
+    ----------
+    data : PrivateData
+    budget : Budget
+    answers : int, >= 1
+        k, answers that are paid for; with `cache`, distinct ones. Later queries are untested: they are
+        answered by their share of the domain, without a look at the data.
+    noise_law : "laplace", "gaussian" or "best"
+        Best: the law of the smaller variance at this budget.
+    cache : bool
+        Whether a repeated query (or its complement) gets its first answer again, free.
+    beta : float, in (0, 1)
+        Failure probability of an answer's `error_bound`.
+    noise : Noise, optional
+        By default the system's entropy.
+
+    Raises
+    ------
+    InvalidParameterError
+        Also for Gaussian noise with delta = 0.
+    InfeasibleAccuracyError
+        If the noise would leave the samplers' range.
+
+    Notes
+    -----
+    The budget is charged here, for all the answers; each is counted as used before the data are read for it.
+    A failure between the read and its answers seals the baseline: whatever needs another read is refused by
+    `SessionSealedError`; with `cache`, what was released before is given again.
+
+    References
+    ----------
+    Dwork & Roth (2014), Theorems 3.6 and 3.16 for Laplace; calibration in `_baseline_noise.calibrated`.
+    """
+
+    __slots__ = ("_left", "_memory", "_paid", "_process", "_radius", "_sealed", "_shell")
+
+    def __init__(
+        self,
+        data: PrivateData,
+        budget: Budget,
+        *,
+        answers: int,
+        noise_law: Choice = "gaussian",
+        cache: bool = False,
+        beta: float = 0.05,
+        noise: Noise | None = None,
+    ) -> None:
+        self._paid = self._left = checked_integer("answers", answers, at_least=1)
+        self._shell = _Shell(data, budget, self._paid, noise_law, beta, noise)
+        self._radius = self._shell.law.radius(self._shell.beta)
+        self._memory = AnswerMemory(lasting=True) if cache else None
+        self._sealed = False
+        self._process = os.getpid()
+        charged(data, budget, self._shell.noise)
+
+    def answer(self, query: Expression | Query | Any) -> Answer:
+        """Answer one query, as `answer_many` does."""
+        return self.answer_many([query])[0]
+
+    def answer_many(self, queries: Iterable[Expression | Query | Any]) -> list[Answer]:
+        """Answer queries in order, all checked before the first is.
+
+        Raises
+        ------
+        InvalidQueryError, DomainMismatchError, TooLargeError
+            If a query cannot be asked; nothing was spent.
+        SessionSealedError
+            If a read failed, now or before, and a query has no answer from then. Its cause is not chained: a
+            traceback could hold a private number.
+        ForkedSessionError
+            In another process than that which made the baseline.
+        """
+        if os.getpid() != self._process:  # before the lock: in a forked process nobody may ever release it
+            raise ForkedSessionError(
+                "a baseline must be used in the process that made it, got a forked one; make another there."
+            )
+        with self._shell.lock:
+            bound = self._shell.bound(queries)
+            if self._sealed and any(query.constant is None and not self._known(query) for query in bound):
+                raise SessionSealedError(SEALED)
+            fresh = iter(self._measured(self._payable(bound)))
+            return [self._released(query, fresh) for query in bound]
+
+    def _payable(self, queries: Sequence[Query]) -> list[Query]:
+        """The queries that will be measured, in order: a function of the queries and what is left."""
+        new: list[Query] = []
+        seen: set[tuple[Any, ...]] = set()
+        for query in queries:
+            if query.constant is None and query.key not in seen and not self._known(query):
+                new.append(query)
+                if self._memory is not None:
+                    seen.add(query.key)
+        return new[: self._left]
+
+    def _measured(self, queries: list[Query]) -> list[float]:
+        """Noisy counts: charged, then read, then drawn; sealed until they are here, if ever."""
+        if not queries:
+            return []
+        shell, bits = self._shell, self._shell.law.grid_bits
+        shifts = np.array([bits - query.grid_bits for query in queries])
+
+        def private() -> list[float]:
+            exact = shell.data.exact_counts_many(queries) << shifts
+            numbers = exact + shell.law.draw(shell.noise, len(queries))
+            return [math.ldexp(number, -bits) for number in numbers.tolist()]
+
+        self._left -= len(queries)
+        self._sealed = True  # a nested call, or a second Ctrl-C, finds it closed
+        numbers = guarded(private, log_failure, SEALED)
+        self._sealed = False
+        return numbers
+
+    def _known(self, query: Query) -> bool:
+        return self._memory is not None and self._memory.recall(query, 0) is not None
+
+    def _released(self, query: Query, fresh: Iterator[float]) -> Answer:
+        if query.constant is not None:
+            return self._shell.constant(query)
+        known = self._memory.recall(query, 0) if self._memory is not None else None
+        if known is not None:
+            return self._shell.answer("repeat", *known)
+        count = next(fresh, None)
+        if count is None:
+            return self._shell.untested(query)
+        answer = self._shell.answer(
+            "hard", count / self._shell.data.n, self._radius / self._shell.data.n + query.rounding
+        )
+        if self._memory is not None:
+            self._memory.remember(query, answer, 0)
+        return answer
+
+    def statistics(self) -> BaselineStatistics:
+        with self._shell.lock:
+            left = 0 if self._sealed else self._left
+            return self._shell.statistics(left, (self._paid - self._left) / self._paid, self._sealed)
+
+    def __repr__(self) -> str:
+        cached = ", cached" if self._memory is not None else ""
+        left = "sealed" if self._sealed else f"{self._left} of {self._paid} answers left"
+        return f"PerQueryNoise({self._shell.describe()}, {left}{cached})"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("PerQueryNoise cannot be copied: its budget would be copied too.")
+
+
+@final
+class NoisyTables:
+    """Noisy marginal tables of attribute sets named in advance, released once; every answer is free.
+
+    One release of m tables: replacing one record changes two cells of each by one, so L1 sensitivity 2m
+    and squared L2 sensitivity 2m. A query f on a table of C cells is answered by the linear estimate
+    f . v + mean(f) (n - sum v), which uses that n is public: its variance is (f . f - (sum f)^2/C) times
+    that of a cell. Nothing is clipped. A query takes the smallest table that holds its attributes; one
+    that no table holds is untested: it gets its share of the domain.
+
+    Privacy holds for every analyst. `error_bound` holds for queries chosen without knowledge of the noise: an
+    analyst who asks for the cells that look too large can be off by far more.
+
+    Parameters
+    ----------
+    data : PrivateData
+    budget : Budget
+    tables : iterable of iterables of attribute names
+        The attribute sets; duplicates count once.
+    noise_law, beta, noise
+        As in `PerQueryNoise`.
+
+    References
+    ----------
+    Dwork & Roth (2014), Theorem 3.6 and Example 3.2 (histograms), with sensitivity 2m for replaced records.
+    """
+
+    __slots__ = ("_held", "_radii", "_shell", "_supersets")
+
+    def __init__(
+        self,
+        data: PrivateData,
+        budget: Budget,
+        tables: Iterable[Iterable[str]],
+        *,
+        noise_law: Choice = "best",
+        beta: float = 0.05,
+        noise: Noise | None = None,
+    ) -> None:
+        check_types(data, budget, None)
+        sets = _attribute_sets(data.domain, tables)
+        self._shell = shell = _Shell(data, budget, 2 * len(sets), noise_law, beta, noise)
+        self._held: dict[tuple[int, ...], tuple[Domain, Tables]] = {}
+        self._supersets: dict[tuple[int, ...], tuple[int, ...] | None] = {}
+        self._radii: dict[tuple[Any, ...], float] = {}
+        targets = [
+            Partition(data.domain, axes, tuple(np.arange(data.domain.shape[axis]) for axis in axes))
+            for axes in sets
+        ]
+        bits = shell.law.grid_bits
+
+        def noisy(target: Partition) -> Floats:
+            cells = (data.exact_counts(target) << bits) + shell.law.draw(shell.noise, target.blocks)
+            return np.ldexp(cells.astype(np.float64), -bits)
+
+        all_noisy = released(data, budget, shell.noise, lambda: [noisy(target) for target in targets])
+        for target, counts in zip(targets, all_noisy, strict=True):
+            counts += (data.n - counts.sum()) / counts.size  # the linear optimum, as n is public
+            names = tuple(data.domain.names[axis] for axis in target.axes)
+            self._held[target.axes] = (
+                data.domain.project(*names),
+                Tables(counts.reshape(target.shape), PREFIX_CELLS),
+            )
+
+    def answer(self, query: Expression | Query | Any) -> Answer:
+        return self.answer_many([query])[0]
+
+    def answer_many(self, queries: Iterable[Expression | Query | Any]) -> list[Answer]:
+        with self._shell.lock:
+            bound = self._shell.bound(queries)
+            places: dict[tuple[int, ...], list[int]] = {}
+            for index, query in enumerate(bound):
+                table = self._table_of(query.axes)
+                if query.constant is None and table is not None:
+                    places.setdefault(table, []).append(index)
+            values = np.full(len(bound), np.nan)
+            for axes, members in places.items():
+                domain, cells = self._held[axes]
+                moved = [moved_to(bound[index], axes, domain) for index in members]
+                units = np.array([1 << bound[index].grid_bits for index in members])
+                values[members] = totals(moved, cells, self._shell.data.n) / units
+            return [self._released(*pair) for pair in zip(bound, values.tolist(), strict=True)]
+
+    def _table_of(self, axes: tuple[int, ...]) -> tuple[int, ...] | None:
+        """The smallest table over a superset of the axes, or None."""
+        if axes not in self._supersets:
+            fitting = [held for held in self._held if set(axes) <= set(held)]
+            self._supersets[axes] = min(fitting, key=lambda held: self._held[held][0].size, default=None)
+        return self._supersets[axes]
+
+    def _released(self, query: Query, count: float) -> Answer:
+        if query.constant is not None:
+            return self._shell.constant(query)
+        table = self._table_of(query.axes)
+        if table is None:
+            return self._shell.untested(query)
+        n, cells = self._shell.data.n, self._held[table][0].size
+        total, squares = moments(query)
+        spread = max(0.0, squares - total * total) * cells  # f . f - (sum f)^2 / C
+        support = round(total * cells) if query.grid_bits == 0 else None
+        key = (cells, total, squares, support)
+        radius = self._radii.get(key)
+        if radius is None:
+            radius = self._shell.law.sum_radius(self._shell.beta, spread, support, cells)
+            self._radii[key] = radius
+        return self._shell.answer("hard", count / n, radius / n + query.rounding)
+
+    def statistics(self) -> BaselineStatistics:
+        with self._shell.lock:
+            return self._shell.statistics(None, 1.0, sealed=False)
+
+    def __repr__(self) -> str:
+        return f"NoisyTables({self._shell.describe()}, {len(self._held)} tables)"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("NoisyTables cannot be copied: it holds the private table.")
+
+
+def noisy_histogram(
+    data: PrivateData,
+    budget: Budget,
+    *,
+    noise_law: Choice = "best",
+    beta: float = 0.05,
+    noise: Noise | None = None,
+) -> NoisyTables:
+    """Return the one noisy table of all attributes: Lap(2/epsilon) a cell, or N(0, 2/mu^2) where less noisy.
+
+    Parameters
+    ----------
+    data, budget, noise_law, beta, noise
+        As in `NoisyTables`.
+    """
+    check_types(data, budget, None)
+    return NoisyTables(data, budget, [data.domain.names], noise_law=noise_law, beta=beta, noise=noise)
+
+
+@final
+class _Shell:
+    """What all baselines share: checked arguments, the law, binding and counting."""
+
+    __slots__ = ("_counts", "beta", "budget", "data", "law", "lock", "noise", "private")
+
+    def __init__(
+        self,
+        data: PrivateData,
+        budget: Budget,
+        moved: int,
+        law: str,
+        beta: float,
+        noise: Noise | None,
+    ) -> None:
+        check_types(data, budget, None)
+        self.data, self.budget = data, budget
+        self.beta = checked_real("beta", beta, above=0.0, below=1.0)
+        self.law: Law = calibrated(data.n, budget, moved, law)
+        self.noise = checked_noise(noise)
+        self.private = is_private(self.noise)
+        self.lock = threading.RLock()
+        self._counts: dict[Status, int] = {"easy": 0, "hard": 0, "repeat": 0, "untested": 0}
+
+    def bound(self, queries: Iterable[Any]) -> list[Query]:
+        domain, bits = self.data.domain, self.law.grid_bits
+        result = []
+        for query in queries:
+            if type(query) in (Expression, Query):
+                result.append(query.bind(domain, bits))
+            elif isinstance(query, np.ndarray):
+                result.append(dense(query).bind(domain, bits))
+            else:
+                raise InvalidQueryError(
+                    "query must be data (where(...), a Query or an array of weights), "
+                    f"got a {type(query).__name__}; write where(attribute=condition)."
+                )
+        return result
+
+    def answer(self, status: Status, value: float, error_bound: float) -> Answer:
+        self._counts[status] += 1
+        return Answer(value, self.data.n * value, status, error_bound, self.private)
+
+    def constant(self, query: Query) -> Answer:
+        return self.answer("easy", (query.constant or 0) / (1 << query.grid_bits), query.rounding)
+
+    def untested(self, query: Query) -> Answer:
+        share = moments(query)[0]
+        return self.answer("untested", 1.0 - share if query.complement else share, math.inf)
+
+    def statistics(self, left: int | None, spent: float, sealed: bool) -> BaselineStatistics:
+        return BaselineStatistics(
+            asked=sum(self._counts.values()),
+            **self._counts,
+            hard_left=left,
+            spent=spent,
+            budget=self.budget,
+            noise=self.law.name,
+            deviation=self.law.deviation / self.data.n,
+            sealed=sealed,
+            private=self.private,
+        )
+
+    def describe(self) -> str:
+        stamp = "" if self.private else ", NOT PRIVATE"
+        return (
+            f"n={self.data.n}, epsilon={self.budget.epsilon:g}, delta={self.budget.delta:g}, "
+            f"{self.law.name} noise of {self.law.deviation:.4g} records{stamp}"
+        )
+
+
+def _attribute_sets(domain: Domain, tables: Iterable[Iterable[str]]) -> list[tuple[int, ...]]:
+    """Distinct axes of the tables, in order."""
+    sets = []
+    for names in tables:
+        if isinstance(names, str):
+            raise InvalidParameterError(
+                f"tables must be lists of attribute names, got the text {names!r:.60}; write [[..], ..]."
+            )
+        sets.append(domain.project_axes(*names))
+    if not sets or not all(sets):
+        raise InvalidParameterError("tables must be one or more sets of attributes, got none; name some.")
+    return list(dict.fromkeys(sets))

@@ -1,0 +1,178 @@
+"""Certificates: the error that a session can promise once gap, threshold and noise are decoupled.
+
+Any sparse implementation takes part by its margins, any rule by its T(alpha)."""
+
+import math
+from collections.abc import Callable
+from typing import final
+
+import attrs
+
+from onlineic.bounds.sparse_vector import numeric_sparse_scales, sparse_margin
+from onlineic.errors import InfeasibleAccuracyError, checked_integer, checked_real
+
+UpdateBound = Callable[[float], float]
+
+
+Margins = Callable[[int], tuple[float, float, float]]
+
+
+LEAST_ALPHA, LARGEST_ALPHA = 1e-9, 1e6
+
+
+@final
+@attrs.frozen
+class Certificate:
+    """A tighter promise: hard gaps >= alpha, every answer within error_bound, at most c hard answers.
+
+    Parameters
+    ----------
+    alpha : float, > 0
+        alpha_d, with floor T(alpha_d) <= cutoff.
+    cutoff : int, >= 1
+    threshold : float
+        alpha_d + a_hit.
+    error_bound : float
+        alpha_d + a_hit + a_miss.
+    hit_margin, miss_margin, number_margin : float, >= 0
+        a_hit, a_miss, a_num: how far a hit, an easy answer and a number can be off.
+    """
+
+    alpha: float
+    cutoff: int
+    threshold: float
+    error_bound: float
+    hit_margin: float
+    miss_margin: float
+    number_margin: float
+
+
+def least_update_alpha(update_bound: UpdateBound, cutoff: int) -> float:
+    """Return the smallest alpha with T(alpha) <= c, the upper end of a bisection.
+
+    Raises
+    ------
+    InfeasibleAccuracyError
+        If T exceeds c at every alpha; the message names the least cutoff.
+
+    References
+    ----------
+    Inverse of T; sqrt(ln|X|/(2c)) for tight multiplicative weights.
+    """
+    cutoff = checked_integer("cutoff", cutoff, at_least=1)
+    if update_bound(LARGEST_ALPHA) > cutoff:
+        raise InfeasibleAccuracyError(
+            f"cutoff must be >= {math.ceil(update_bound(LARGEST_ALPHA))} for this rule, got cutoff={cutoff}."
+        )
+    if update_bound(LEAST_ALPHA) <= cutoff:
+        return LEAST_ALPHA
+    return least_feasible(lambda alpha: update_bound(alpha) <= cutoff, LEAST_ALPHA, LARGEST_ALPHA)
+
+
+def laplace_margins(
+    *, n: int, max_queries: int, epsilon: float, delta: float = 0.0, beta: float = 0.05
+) -> Margins:
+    """Return c -> (a_hit, a_miss, a_num) of `LaplaceSparse` with the absolute test, fractions.
+
+    a_hit = a_miss = sparse_margin(c, Q) at .9 beta, a_num = s_num ln(c/(.1 beta)), continuous noise:
+    on a grid add one unit to each.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is outside its range.
+
+    References
+    ----------
+    Dwork & Roth (2014), Algorithm 3 with `numeric_sparse_scales` and `sparse_margin`.
+    """
+    n, beta = checked_integer("n", n, at_least=1), checked_real("beta", beta, above=0.0, below=1.0)
+
+    def margins(cutoff: int) -> tuple[float, float, float]:
+        cutoff = checked_integer("cutoff", cutoff, at_least=1)
+        scales = numeric_sparse_scales(cutoff, epsilon, delta)
+        test = sparse_margin(cutoff, max_queries, float(scales.threshold), 0.9 * beta) / n
+        return test, test, float(scales.number) * math.log(cutoff / (0.1 * beta)) / n
+
+    return margins
+
+
+def certificate(update_bound: UpdateBound, margins: Margins, cutoff: int) -> Certificate:
+    """Return the promise at cutoff c: threshold alpha_d + a_hit, all errors <= alpha_d + a_hit + a_miss.
+
+    Parameters
+    ----------
+    update_bound : alpha -> T(alpha)
+    margins : c -> (a_hit, a_miss, a_num), fractions of records
+        Of the sparse implementation, together failing with probability <= beta.
+    cutoff : int, >= 1
+        alpha_d is the smallest alpha with T(alpha) <= c.
+
+    Raises
+    ------
+    InfeasibleAccuracyError
+        If a_num > alpha_d: a number could then point an update the wrong way.
+
+    References
+    ----------
+    Decouples what Theorem 5.14 of Dwork & Roth (2014) ties to one alpha: a hit has gap >= alpha_d and
+    a number within a_num <= alpha_d of it, hence an update; an easy answer errs by <= threshold + a_miss.
+    """
+    cutoff = checked_integer("cutoff", cutoff, at_least=1)
+    alpha = least_update_alpha(update_bound, cutoff)
+    hit, miss, number = margins(cutoff)
+    if number > alpha:
+        raise InfeasibleAccuracyError(
+            f"cutoff must leave a_num <= alpha_d, got cutoff={cutoff} with "
+            f"{number:.4g} > {alpha:.4g}; lower it."
+        )
+    return Certificate(alpha, cutoff, alpha + hit, alpha + hit + miss, hit, miss, number)
+
+
+def least_error(update_bound: UpdateBound, margins: Margins, most_cutoff: int = 10**9) -> Certificate:
+    """Return the certificate with the smallest error bound over integer cutoffs c.
+
+    Every cutoff gives a valid certificate; a grid and a ternary search find the best one wherever
+    the error bound falls and then rises.
+
+    Raises
+    ------
+    InfeasibleAccuracyError
+        If no cutoff has a certificate.
+
+    References
+    ----------
+    As in `certificate`.
+    """
+
+    def error(cutoff: int) -> float:
+        try:
+            return certificate(update_bound, margins, cutoff).error_bound
+        except InfeasibleAccuracyError:
+            return math.inf
+
+    most_cutoff = checked_integer("most_cutoff", most_cutoff, at_least=1)
+    grid = [1]
+    while grid[-1] < most_cutoff:
+        grid.append(min(most_cutoff, max(grid[-1] + 1, grid[-1] * 5 // 4)))
+    errors = [error(cutoff) for cutoff in grid]
+    best = errors.index(min(errors))
+    if errors[best] == math.inf:
+        raise InfeasibleAccuracyError(
+            "n must be large enough for a certificate with a_num <= alpha_d; raise n."
+        )
+    low, high = grid[max(0, best - 1)], grid[min(len(grid) - 1, best + 1)]
+    while high - low > 2:
+        left, right = low + (high - low) // 3, high - (high - low) // 3
+        low, high = (low, right) if error(left) <= error(right) else (left, high)
+    return certificate(update_bound, margins, min(range(low, high + 1), key=error))
+
+
+def least_feasible(feasible: Callable[[float], bool], low: float, high: float) -> float:
+    """Nearly least feasible number above an infeasible low: bisection of the logarithm."""
+    for _ in range(200):
+        middle = math.sqrt(low * high)
+        if not low < middle < high:
+            break
+        low, high = (low, middle) if feasible(middle) else (middle, high)
+    return high

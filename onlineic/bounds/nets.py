@@ -1,0 +1,285 @@
+"""What the net mechanism promises: a small database chosen by the exponential mechanism, as functions.
+
+A net is a set N of databases such that every database x has some y in N with |f(x) - f(y)| <= its radius for
+every query f of a class. The exponential mechanism on -max_f |f(x) - f(y)| (sensitivity 1/n) then errs by at
+most radius + 2 (ln|N| + ln(1/beta))/(epsilon n), all queries at once, with probability >= 1 - beta.
+
+Shared parameters: size |X| >= 1 cells, queries |Q| >= 1, n >= 1 records, rows m >= 1 records of a candidate,
+epsilon in (0, inf), beta in (0, 1) the chance of failure; errors are fractions of records. A bound above 1
+says nothing. Any value outside raises `InvalidParameterError`."""
+
+import math
+from collections.abc import Callable
+
+from onlineic.bounds.sparse_vector import records_for
+from onlineic.bounds.updates import log_multisets
+from onlineic.errors import InfeasibleAccuracyError, checked_integer, checked_real
+
+Radius = Callable[[int], float]
+
+
+"""rows -> radius of the net of all multisets of that many records, non-increasing."""
+
+
+LARGEST_ROWS = 2**40
+
+
+def small_database_size(alpha: float, queries: int) -> int:
+    """Return m = ln|Q| / alpha^2, rounded down where that is still an alpha-net, else the least such m.
+
+    m records drawn from x miss some query by more than alpha with probability at most 2|Q| e^(-2 m alpha^2),
+    which must be below 1: m > ln(2|Q|)/(2 alpha^2). The logarithm matters: |Q|/alpha^2 records, as one
+    published program takes, are a net too, |Q|/ln|Q| times as large, and the bound pays for every record.
+
+    Parameters
+    ----------
+    alpha : float, in (0, 1]
+        Radius of the net.
+    queries : int, >= 3
+        Below three the book's size is no net.
+
+    References
+    ----------
+    Dwork & Roth (2014), Theorem 4.2 and Algorithm 4. A size is a whole number; rounded up, the net would be
+    larger than |X|^(ln|Q|/alpha^2), which Proposition 4.4 counts with. Rounded down it is a net whenever
+    alpha^2 <= ln(|Q|/2)/2, that is always from 15 queries on.
+    """
+    alpha, queries = _alpha(alpha), checked_integer("queries", queries, at_least=3)
+    return max(math.floor(math.log(queries) / alpha**2), _sampling_rows(alpha, queries))
+
+
+def small_database_error(
+    alpha: float, size: int, queries: int, n: int, epsilon: float, beta: float = 0.05
+) -> float:
+    """Return alpha + 2 (ln|X| ln|Q|/alpha^2 + ln(1/beta))/(epsilon n): SmallDB's error, as the book counts.
+
+    Parameters
+    ----------
+    alpha : float, in (0, 1]
+        Radius of the net; `least_small_database_error` takes the best one.
+    size, queries, n, epsilon, beta
+        As above, queries >= 3.
+
+    References
+    ----------
+    Dwork & Roth (2014), Proposition 4.4, with alpha^2 in the denominator.
+    """
+    alpha = _alpha(alpha)
+    return _net_error(alpha, _logs(size, queries) / alpha**2, n, epsilon, beta)
+
+
+def least_small_database_error(
+    size: int, queries: int, n: int, epsilon: float, beta: float = 0.05
+) -> tuple[float, float]:
+    """Return the least `small_database_error` over alpha, and that alpha = (4 ln|X| ln|Q|/(epsilon n))^(1/3).
+
+    References
+    ----------
+    Dwork & Roth (2014), Proposition 4.4 minimised; an alpha above 1 is cut to 1, where the bound is vacuous.
+    """
+    alpha: float = (4 * _logs(size, queries) / (_epsilon(epsilon) * _n(n))) ** (1 / 3)
+    alpha = min(1.0, alpha) or 1.0  # one cell: nothing to choose
+    return small_database_error(alpha, size, queries, n, epsilon, beta), alpha
+
+
+def small_database_alpha(size: int, queries: int, n: int, epsilon: float, beta: float = 0.05) -> float:
+    """Return ((16 ln|X| ln|Q| + 4 ln(1/beta))/(epsilon n))^(1/3), SmallDB's error at net radius half of it.
+
+    References
+    ----------
+    Dwork & Roth (2014), Theorem 4.5; its proof needs the result to be at most 1.
+    """
+    needed = 16 * _logs(size, queries) - 4 * math.log(_beta(beta))
+    return float((needed / (_epsilon(epsilon) * _n(n))) ** (1 / 3))
+
+
+def small_database_n(alpha: float, size: int, queries: int, epsilon: float, beta: float = 0.05) -> int:
+    """Return the least n >= (16 ln|X| ln|Q| + 4 ln(1/beta))/(epsilon alpha^3): SmallDB errs by alpha at most.
+
+    Parameters
+    ----------
+    alpha : float, in (0, 1]
+        Wanted error of every query.
+    size, queries, epsilon, beta
+        As above, queries >= 3.
+
+    References
+    ----------
+    Dwork & Roth (2014), Theorem 4.5.
+    """
+    needed = 16 * _logs(size, queries) - 4 * math.log(_beta(beta))
+    return records_for(needed / (_epsilon(epsilon) * _alpha(alpha) ** 3))
+
+
+def multiset_rows(alpha: float, size: int, queries: int) -> int:
+    """Return the least m known to make all multisets of m records an alpha-net of |Q| queries.
+
+    The smaller of floor(ln(2|Q|)/(2 alpha^2)) + 1 (sampling) and ceil(|X|/(4 alpha)) (rounding).
+
+    References
+    ----------
+    Sampling: Dwork & Roth (2014), Theorem 4.2 with Hoeffding's constants. Rounding: not in the book, see
+    `multiset_radius`.
+    """
+    alpha = _alpha(alpha)
+    return min(
+        _sampling_rows(alpha, checked_integer("queries", queries, at_least=1)), _rounding_rows(alpha, size)
+    )
+
+
+def multiset_radius(rows: int, size: int, queries: int) -> float:
+    """Return min(1, sqrt(ln(2|Q|)/(2m)), |X|/(4m)): radius of all multisets of m records for |Q| queries.
+
+    References
+    ----------
+    Hoeffding's inequality and a union bound over 2|Q| sides (some sample is within the radius, since there
+    are finitely many); and rounding x to multiples of 1/m by largest remainders, which moves at most |X|/2
+    records and so at most |X|/(4m) in total variation.
+    """
+    rows = checked_integer("rows", rows, at_least=1)
+    size, queries = checked_integer("size", size, at_least=1), checked_integer("queries", queries, at_least=1)
+    return min(1.0, math.sqrt(math.log(2 * queries) / (2 * rows)), size / (4 * rows) if size > 1 else 0.0)
+
+
+def threshold_rows(alpha: float) -> int:
+    """Return m = ceil(1/(2 alpha)): all multisets of m records are an alpha-net of the threshold functions.
+
+    References
+    ----------
+    Not in the book; see `threshold_radius`.
+    """
+    return math.ceil(1 / (2 * _alpha(alpha)))
+
+
+def threshold_radius(rows: int) -> float:
+    """Return 1/(2m): every distribution function is this near to that of some m records, at every threshold.
+
+    Take y_i = the least cell d with F(d) >= (2i - 1)/(2m), i = 1..m. Then m G(d) = #{i : y_i <= d} =
+    floor(m F(d) + 1/2), the nearest whole number to m F(d). No m records do better if F takes the value
+    1/(2m). Compare sqrt(ln(2|Q|)/(2m)) for a general class of |Q| queries.
+
+    References
+    ----------
+    Not in the book: quantiles as representatives.
+    """
+    return 1 / (2 * checked_integer("rows", rows, at_least=1))
+
+
+def net_error(radius: float, rows: int, size: int, n: int, epsilon: float, beta: float = 0.05) -> float:
+    """Return radius + 2 (ln C(|X|+m-1, m) + ln(1/beta))/(epsilon n): candidates = all multisets of m records.
+
+    Parameters
+    ----------
+    radius : float, in [0, 1]
+        Of this net for the class: `multiset_radius` or `threshold_radius`.
+    rows, size, n, epsilon, beta
+        As above.
+
+    References
+    ----------
+    Dwork & Roth (2014), Theorem 3.11 on a net; every multiset counted once, not as |X|^m lists.
+    """
+    radius = checked_real("radius", radius, at_least=0.0, at_most=1.0)
+    return _net_error(radius, log_multisets(size, rows), n, epsilon, beta)
+
+
+def best_net(radius: Radius, size: int, n: int, epsilon: float, beta: float = 0.05) -> tuple[int, float]:
+    """Return (m, error) of the least `net_error` found over m.
+
+    Every m is valid, so the bound is too: up to 1,000 all are tried, beyond steps of 1 % and the neighbours
+    of the best. No m above n is tried: n records hold every database exactly.
+
+    Parameters
+    ----------
+    radius : rows -> float
+        Such as ``threshold_radius`` or ``lambda m: multiset_radius(m, size, queries)``.
+    size, n, epsilon, beta
+        As above.
+    """
+
+    def error(rows: int) -> float:
+        return net_error(0.0 if rows == n else radius(rows), rows, size, n, epsilon, beta)
+
+    n = _n(n)
+    trials, rows = [], 1
+    while rows < n:
+        trials.append(rows)
+        rows += max(1, rows // 100) if rows >= 1000 else 1
+    best = min([*trials, n], key=error)
+    near = range(max(1, best - best // 50), min(n, best + best // 50) + 1)
+    best = min([best, *near[:: max(1, len(near) // 1000)]], key=error)
+    return best, error(best)
+
+
+def least_net_n(radius: Radius, alpha: float, size: int, epsilon: float, beta: float = 0.05) -> int:
+    """Return the least n found over m with `net_error` <= alpha.
+
+    n = 2 (ln C(|X|+m-1, m) + ln(1/beta))/(epsilon (alpha - radius)). For threshold functions it grows
+    as ln|X|/(alpha^2 epsilon), for a general class as ln|X| ln|Q|/(alpha^3 epsilon).
+
+    Parameters
+    ----------
+    radius : rows -> float
+        As in `best_net`.
+    alpha : float, in (0, 1]
+        Wanted error of every query.
+    size, epsilon, beta
+        As above.
+
+    Raises
+    ------
+    InfeasibleAccuracyError
+        If that n exceeds 2^63, or no m below 2^40 has a radius below alpha.
+
+    References
+    ----------
+    Dwork & Roth (2014), Theorem 4.5 with the nets above.
+    """
+    alpha, epsilon = _alpha(alpha), _epsilon(epsilon)
+    spare, best, rows = -math.log(_beta(beta)), math.inf, 1
+    while rows <= LARGEST_ROWS:
+        needed = 2 * (log_multisets(size, rows) + spare) / epsilon
+        if needed / alpha >= best:
+            break  # more rows cost more, and no radius is below zero
+        room = alpha - radius(rows)
+        best = min(best, needed / room) if room > 0 else best
+        rows += max(1, rows // 100) if rows >= 1000 else 1
+    if best == math.inf:
+        raise InfeasibleAccuracyError(
+            f"alpha must be above the radius of some net of 2^40 records, got alpha={alpha}; raise alpha."
+        )
+    return records_for(best * (1 + 2.0**-50))
+
+
+def _net_error(radius: float, log_candidates: float, n: int, epsilon: float, beta: float) -> float:
+    return radius + 2 * (log_candidates - math.log(_beta(beta))) / (_epsilon(epsilon) * _n(n))
+
+
+def _logs(size: int, queries: int) -> float:
+    """ln|X| ln|Q| of checked sizes."""
+    size, queries = checked_integer("size", size, at_least=1), checked_integer("queries", queries, at_least=3)
+    return math.log(size) * math.log(queries)
+
+
+def _sampling_rows(alpha: float, queries: int) -> int:
+    return math.floor(math.log(2 * queries) / (2 * alpha**2)) + 1
+
+
+def _rounding_rows(alpha: float, size: int) -> int:
+    return math.ceil(checked_integer("size", size, at_least=1) / (4 * alpha))
+
+
+def _alpha(alpha: float) -> float:
+    return checked_real("alpha", alpha, at_least=1e-9, at_most=1.0)
+
+
+def _beta(beta: float) -> float:
+    return checked_real("beta", beta, above=0.0, below=1.0)
+
+
+def _epsilon(epsilon: float) -> float:
+    return checked_real("epsilon", epsilon, above=0.0)
+
+
+def _n(n: int) -> int:
+    return checked_integer("n", n, at_least=1)

@@ -1,0 +1,281 @@
+"""What the offline iterative construction and MWEM promise, as functions.
+
+Shared parameters: queries |Q| >= 1 in the class, n >= 1 records, epsilon in (0, inf), delta in [0, 1), and
+beta in (0, 1), the chance of failure; errors are fractions of records, all queries of the class at once. A
+rule enters as `update_bound`, alpha -> T(alpha), real-valued and non-increasing. Any value outside raises
+`InvalidParameterError`."""
+
+import math
+from typing import Literal, final
+
+import attrs
+
+from onlineic.bounds.certificates import LARGEST_ALPHA, LEAST_ALPHA, UpdateBound, least_feasible
+from onlineic.bounds.sparse_vector import records_for
+from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError, checked_integer, checked_real
+
+Composition = Literal["basic", "advanced"]
+
+
+@final
+@attrs.frozen
+class OfflineAccuracy:
+    """What Theorem 5.7 promises, its constants corrected, with probability >= 1 - beta.
+
+    Parameters
+    ----------
+    alpha : float, > 0
+        Error of every query of the class.
+    updates : float, >= 0
+        T(alpha/2), real-valued.
+    rounds : int, >= 1
+        max(1, floor T(alpha/2)).
+    stop : float
+        3 alpha/4: a noisy gap below it ends the construction.
+    composition : "basic" or "advanced"
+        How 2 rounds mechanisms share the budget.
+    """
+
+    alpha: float
+    updates: float
+    rounds: int
+    stop: float
+    composition: Composition
+
+
+def offline_ic_composition(updates: float, delta: float) -> Composition:
+    """Return the composition with the smaller error: basic iff delta = 0 or T <= 4 ln(1/delta).
+
+    References
+    ----------
+    Compares 32 T with 64 sqrt(T ln(1/delta)); a public decision. The book has no such choice.
+    """
+    updates, delta = _updates(updates), checked_real("delta", delta, at_least=0.0, below=1.0)
+    return "basic" if delta == 0.0 or updates <= -4 * math.log(delta) else "advanced"
+
+
+def offline_ic_error(
+    updates: float,
+    queries: int,
+    n: int,
+    epsilon: float,
+    delta: float = 0.0,
+    beta: float = 0.05,
+    composition: Composition | None = None,
+) -> float:
+    """Return 8F: 32 T ln(2T|Q|/beta)/(n epsilon), or 64 sqrt(T ln(1/delta)) ln(2T|Q|/beta)/(n epsilon).
+
+    F = 2 ln(2T|Q|/beta)/(n e0) is the error of one choice at e0 = epsilon/(2T), or
+    epsilon/(4 sqrt(T ln(1/delta))); an answer errs by no more than F. The construction is alpha-accurate for
+    every alpha at least this large, if T = T(alpha/2).
+
+    Parameters
+    ----------
+    updates : float, >= 1
+        T, real for a solver's sake.
+    queries, n, epsilon, delta, beta
+        As above.
+    composition : "basic" or "advanced", optional
+        None: the smaller, `offline_ic_composition`.
+
+    References
+    ----------
+    Dwork & Roth (2014), Theorem 5.6: alpha >= max[8 ln(2T/beta)/(e0 n), 8F]. Theorem 5.7 prints 8 and 16 for
+    32 and 64, which its own Theorem 5.6 does not give; Theorem 5.12 follows from 64.
+    """
+    updates = _updates(updates)
+    if composition not in (None, "basic", "advanced"):
+        raise InvalidParameterError(
+            f"composition must be 'basic' or 'advanced', got composition={composition!r:.60}."
+        )
+    records = checked_real("epsilon", epsilon, above=0.0) * checked_integer("n", n, at_least=1)
+    logs = math.log(checked_integer("queries", queries, at_least=1)) + math.log(
+        2 * updates / checked_real("beta", beta, above=0.0, below=1.0)
+    )
+    if (composition or offline_ic_composition(updates, delta)) == "basic":
+        return 32 * updates * logs / records
+    small = checked_real(
+        "delta", delta, above=0.0, below=1.0, remedy='composition="advanced" needs delta > 0'
+    )
+    return 64 * math.sqrt(-updates * math.log(small)) * logs / records
+
+
+def offline_ic_alpha(
+    update_bound: UpdateBound,
+    *,
+    queries: int,
+    n: int,
+    epsilon: float,
+    delta: float = 0.0,
+    beta: float = 0.05,
+    composition: Composition | None = None,
+) -> float:
+    """Return the smallest alpha >= offline_ic_error(max(T(alpha/2), 1)), the upper end of a bisection.
+
+    Parameters
+    ----------
+    update_bound : alpha -> T(alpha)
+        Real-valued and non-increasing. Where it jumps, the solution may sit on the jump.
+    queries, n, epsilon, delta, beta, composition
+        As in `offline_ic_error`.
+
+    Raises
+    ------
+    InfeasibleAccuracyError
+        If no alpha below 10^6 will do.
+    InvalidParameterError
+        If a parameter is outside its range.
+
+    References
+    ----------
+    Dwork & Roth (2014), Theorem 5.7 with 32 and 64 in place of the printed 8 and 16.
+    """
+
+    def feasible(alpha: float) -> bool:
+        updates = max(1.0, update_bound(alpha / 2))
+        return alpha >= offline_ic_error(updates, queries, n, epsilon, delta, beta, composition)
+
+    if not feasible(LARGEST_ALPHA):
+        raise InfeasibleAccuracyError(
+            f"n must be large enough for some alpha < {LARGEST_ALPHA:g}, got n={n}, epsilon={epsilon}; "
+            "raise either."
+        )
+    return LEAST_ALPHA if feasible(LEAST_ALPHA) else least_feasible(feasible, LEAST_ALPHA, LARGEST_ALPHA)
+
+
+def offline_ic_n(
+    update_bound: UpdateBound,
+    alpha: float,
+    *,
+    queries: int,
+    epsilon: float,
+    delta: float = 0.0,
+    beta: float = 0.05,
+    composition: Composition | None = None,
+) -> int:
+    """Return the least n with alpha >= offline_ic_error(max(T(alpha/2), 1)); T must not contain n.
+
+    Parameters
+    ----------
+    alpha : float, > 0
+    update_bound, queries, epsilon, delta, beta, composition
+        As in `offline_ic_alpha`.
+
+    Raises
+    ------
+    InfeasibleAccuracyError
+        If that n exceeds 2^63.
+    InvalidParameterError
+        If a parameter is outside its range.
+
+    References
+    ----------
+    Theorem 5.7 as in `offline_ic_alpha`, solved for n.
+    """
+    alpha = checked_real("alpha", alpha, above=0.0)
+    updates = max(1.0, update_bound(alpha / 2))
+    n = max(
+        1, records_for(offline_ic_error(updates, queries, 1, epsilon, delta, beta, composition) / alpha) - 1
+    )
+    while alpha < offline_ic_error(updates, queries, n, epsilon, delta, beta, composition):
+        n += 1 + (n >> 52)
+    return n
+
+
+def offline_ic_accuracy(
+    update_bound: UpdateBound,
+    *,
+    queries: int,
+    n: int,
+    epsilon: float,
+    delta: float = 0.0,
+    beta: float = 0.05,
+    alpha: float | None = None,
+    composition: Composition | None = None,
+) -> OfflineAccuracy:
+    """Return what the construction promises at the given alpha, or at the least feasible one.
+
+    Parameters
+    ----------
+    alpha : float, > 0, optional
+    update_bound, queries, n, epsilon, delta, beta, composition
+        As in `offline_ic_alpha`.
+
+    Raises
+    ------
+    InfeasibleAccuracyError
+        If alpha is below the least feasible one, which the message names.
+    InvalidParameterError
+        If another parameter is outside its range.
+
+    References
+    ----------
+    Dwork & Roth (2014), Algorithm 8 and Theorem 5.7 with the constants of `offline_ic_error`.
+    """
+    least = offline_ic_alpha(
+        update_bound,
+        queries=queries,
+        n=n,
+        epsilon=epsilon,
+        delta=delta,
+        beta=beta,
+        composition=composition,
+    )
+    alpha = least if alpha is None else checked_real("alpha", alpha, above=0.0)
+    if alpha < least:
+        near = float(f"{least:.4g}")
+        raise InfeasibleAccuracyError(
+            f"alpha must be >= {near if near >= least else least * 1.001:.4g} at n={n}, queries={queries}, "
+            f"epsilon={epsilon}, delta={delta}, beta={beta}, got alpha={alpha}; raise alpha, n or epsilon."
+        )
+    updates = update_bound(alpha / 2)
+    chosen = composition or offline_ic_composition(max(1.0, updates), delta)
+    return OfflineAccuracy(alpha, updates, max(1, math.floor(updates)), 0.75 * alpha, chosen)
+
+
+def mwem_error(
+    size: int, queries: int, n: int, epsilon: float, rounds: int, variant: Literal["tight", "book"] = "book"
+) -> float:
+    """Return 2 sqrt(ln|X|/R) + 10 R ln|Q|/(epsilon n): pure MWEM's error, all queries at once.
+
+    With probability >= 1 - 2R/|Q|, for the mean of the R hypotheses that the rounds chose against, one step
+    of rate 1/2 a round and no replays. The variant "tight", rate 4, has sqrt(ln|X|/(2R)) for the first term.
+
+    Parameters
+    ----------
+    size : int, >= 1
+        |X|, cells.
+    queries : int, > 2 R
+        |Q|; with fewer the statement is empty.
+    rounds : int, >= 1
+        R.
+    n, epsilon
+        As above.
+    variant : "tight" or "book"
+        The step, as in `MeasuredWeights`.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is outside its range.
+
+    References
+    ----------
+    Hardt, Ligett & McSherry (2012), Theorem 2.2. With gap g and answer error e, the step (g + e)/2 lowers
+    KL(x || p) by at least (g^2 - e^2)/4, the step 4 (g + e) by 2 (g^2 - e^2) (Hoeffding), so the root mean
+    square of g is at most 2 sqrt(ln|X|/R), or sqrt(ln|X|/(2R)), plus the largest |e|. At epsilon/(2R) each,
+    |e| exceeds 2R ln|Q|/epsilon, or a choice loses more than 8R ln|Q|/epsilon, with chance 1/|Q|.
+    """
+    if variant not in ("tight", "book"):
+        raise InvalidParameterError(f"variant must be 'tight' or 'book', got variant={variant!r}.")
+    logs = math.log(checked_integer("size", size, at_least=1))
+    rounds = checked_integer("rounds", rounds, at_least=1)
+    queries = checked_integer("queries", queries, at_least=2 * rounds + 1)
+    records = checked_real("epsilon", epsilon, above=0.0) * checked_integer("n", n, at_least=1)
+    learned = 2 * math.sqrt(logs / rounds) if variant == "book" else math.sqrt(logs / (2 * rounds))
+    return learned + 10 * rounds * math.log(queries) / records
+
+
+def _updates(updates: float) -> float:
+    """Checked T."""
+    return checked_real("updates", updates, at_least=1.0)

@@ -1,0 +1,331 @@
+"""Theory as functions: accuracy of the online engine, solved for any one of its parameters.
+
+Errors are fractions of records, the rest as in the parts: exact tails, one-shot bounds and the sparse
+vector with Laplace noise in counts, T(alpha) of every rule as a real number. A rule enters as
+`update_bound`, alpha -> T(alpha), non-increasing; close over whatever else T depends on (n, Q)."""
+
+import math
+from typing import final
+
+import attrs
+
+from onlineic.bounds.certificates import (
+    LARGEST_ALPHA,
+    LEAST_ALPHA,
+    UpdateBound,
+    least_feasible,
+    least_update_alpha,
+)
+from onlineic.bounds.sparse_vector import (
+    Branch,
+    numeric_sparse_alpha,
+    numeric_sparse_branch,
+    numeric_sparse_scales,
+    records_for,
+)
+from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError, checked_integer, checked_real
+
+MOST_QUERIES = 2**63 - 1
+
+
+@final
+@attrs.frozen
+class OnlineAccuracy:
+    """What Theorem 5.14 or 5.15 promises for a whole session, with probability >= 1 - beta.
+
+    Parameters
+    ----------
+    alpha : float, > 0
+        Error of the numbers; a hard query has a gap of at least alpha.
+    updates : float, >= 0
+        T(alpha), real-valued.
+    cutoff : int, >= 1
+        c = max(1, floor(T)) unless it was given: hard answers to pay for.
+    threshold : float
+        2 alpha. Never the closed formula of Algorithm 11, which differs away from the fixed point.
+    error_bound : float
+        3 alpha, every answer at once.
+    branch : "pure" or "repaired"
+        Calibration of the sparse vector.
+    """
+
+    alpha: float
+    updates: float
+    cutoff: int
+    threshold: float
+    error_bound: float
+    branch: Branch
+
+
+def least_alpha(
+    update_bound: UpdateBound,
+    *,
+    n: int,
+    max_queries: int,
+    epsilon: float,
+    delta: float = 0.0,
+    beta: float = 0.05,
+    branch: Branch | None = None,
+    pair: bool = True,
+) -> float:
+    """Return the smallest alpha >= numeric_sparse_alpha(max(T(alpha), 1), k), the upper end of a bisection.
+
+    Parameters
+    ----------
+    update_bound : alpha -> T(alpha)
+        Real-valued and non-increasing. Where it jumps, the solution may sit on the jump.
+    n, max_queries, epsilon, delta, beta
+        Records, Q, budget, failure probability.
+    branch : "pure" or "repaired", optional
+        None: the smaller of the two where both are allowed.
+    pair : bool
+        Two comparisons for each query (k = 2Q, as in the book) or one absolute test (k = Q).
+
+    Raises
+    ------
+    InfeasibleAccuracyError
+        If no alpha below 10^6 will do.
+    InvalidParameterError
+        If another parameter is outside its range.
+
+    References
+    ----------
+    Dwork & Roth (2014), Theorems 5.14 and 5.15 with the repaired Theorem 3.28.
+    """
+    queries = _comparisons(max_queries, pair)
+
+    def feasible(alpha: float) -> bool:
+        cutoff = max(1.0, update_bound(alpha))
+        return alpha >= numeric_sparse_alpha(cutoff, queries, epsilon, delta, beta, n, branch)
+
+    if not feasible(LARGEST_ALPHA):
+        raise InfeasibleAccuracyError(
+            f"n must be large enough for some alpha < {LARGEST_ALPHA:g}, "
+            f"got n={n}, epsilon={epsilon}; raise either."
+        )
+    return LEAST_ALPHA if feasible(LEAST_ALPHA) else least_feasible(feasible, LEAST_ALPHA, LARGEST_ALPHA)
+
+
+def online_ic_accuracy(
+    update_bound: UpdateBound,
+    *,
+    n: int,
+    max_queries: int,
+    epsilon: float,
+    delta: float = 0.0,
+    beta: float = 0.05,
+    alpha: float | None = None,
+    cutoff: int | None = None,
+    branch: Branch | None = None,
+    pair: bool = True,
+) -> OnlineAccuracy:
+    """Return what a session promises at the given alpha or cutoff, or at the least feasible alpha.
+
+    At a given alpha c = max(1, floor T(alpha)); at a given cutoff c alpha is the larger of
+    numeric_sparse_alpha(c) and the smallest alpha with T(alpha) <= c.
+
+    Parameters
+    ----------
+    alpha : float, > 0, optional
+    cutoff : int, >= 1, optional
+        At most one of the two.
+    update_bound, n, max_queries, epsilon, delta, beta, branch, pair
+        As in `least_alpha`.
+
+    Raises
+    ------
+    InfeasibleAccuracyError
+        If alpha is below the least feasible one, which the message names.
+    InvalidParameterError
+        If alpha and cutoff are both given, a parameter is outside its range, or the branch asked for
+        costs more than epsilon.
+
+    References
+    ----------
+    Dwork & Roth (2014), Theorems 5.14 (delta = 0) and 5.15: constants 9 and 9 sqrt8 for 9 and the false
+    sqrt512 + 1, threshold 2 alpha, and the smaller of both for delta > 0.
+    """
+    if alpha is not None and cutoff is not None:
+        raise InvalidParameterError(
+            f"alpha must be None if cutoff is given, got alpha={alpha}, cutoff={cutoff}."
+        )
+    queries = _comparisons(max_queries, pair)
+
+    def least(hits: int, which: Branch | None) -> float:
+        return numeric_sparse_alpha(hits, queries, epsilon, delta, beta, n, which)
+
+    def smallest() -> float:
+        return least_alpha(
+            update_bound,
+            n=n,
+            max_queries=max_queries,
+            epsilon=epsilon,
+            delta=delta,
+            beta=beta,
+            branch=branch,
+            pair=pair,
+        )
+
+    if cutoff is not None:
+        hits = checked_integer("cutoff", cutoff, at_least=1)
+        alpha = max(least(hits, branch), least_update_alpha(update_bound, hits))
+    else:
+        alpha = smallest() if alpha is None else checked_real("alpha", alpha, above=0.0)
+        hits = max(1, math.floor(update_bound(alpha)))
+        if alpha < least(hits, branch):
+            raise InfeasibleAccuracyError(
+                f"alpha must be >= {_shown_up(smallest())} at n={n}, max_queries={max_queries}, "
+                f"epsilon={epsilon}, delta={delta}, beta={beta}, got alpha={alpha}; "
+                "raise alpha, n or epsilon."
+            )
+    chosen = branch or numeric_sparse_branch(hits, delta)
+    numeric_sparse_scales(hits, epsilon, delta, chosen)  # refuses what Corollary 3.21 cannot pay for
+    return OnlineAccuracy(alpha, update_bound(alpha), hits, 2 * alpha, 3 * alpha, chosen)
+
+
+def least_n(
+    update_bound: UpdateBound,
+    alpha: float,
+    *,
+    max_queries: int,
+    epsilon: float,
+    delta: float = 0.0,
+    beta: float = 0.05,
+    branch: Branch | None = None,
+    pair: bool = True,
+) -> int:
+    """Return the least n with alpha >= numeric_sparse_alpha(max(T(alpha), 1), k); T must not contain n.
+
+    Parameters
+    ----------
+    alpha : float, > 0
+        Wanted; the error bound of every answer is 3 alpha.
+    update_bound, max_queries, epsilon, delta, beta, branch, pair
+        As in `least_alpha`.
+
+    Raises
+    ------
+    InfeasibleAccuracyError
+        If that n exceeds 2^63.
+    InvalidParameterError
+        If a parameter is outside its range.
+
+    References
+    ----------
+    Theorems 5.14 and 5.15 as in `online_ic_accuracy`, solved for n.
+    """
+    alpha, queries = checked_real("alpha", alpha, above=0.0), _comparisons(max_queries, pair)
+    cutoff = max(1.0, update_bound(alpha))
+    n = max(
+        1, records_for(numeric_sparse_alpha(cutoff, queries, epsilon, delta, beta, 1, branch) / alpha) - 1
+    )
+    while alpha < numeric_sparse_alpha(cutoff, queries, epsilon, delta, beta, n, branch):
+        n += 1 + (n >> 52)
+    return n
+
+
+def least_epsilon(
+    update_bound: UpdateBound,
+    alpha: float,
+    *,
+    n: int,
+    max_queries: int,
+    delta: float = 0.0,
+    beta: float = 0.05,
+    branch: Branch | None = None,
+    pair: bool = True,
+) -> float:
+    """Return the least epsilon with alpha >= numeric_sparse_alpha(max(T(alpha), 1), k).
+
+    Parameters
+    ----------
+    update_bound, alpha, n, max_queries, delta, beta, branch, pair
+        As in `least_n` and `least_alpha`.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is outside its range, or Corollary 3.21 fails at that epsilon.
+
+    References
+    ----------
+    Theorems 5.14 and 5.15 as in `online_ic_accuracy`, solved for epsilon.
+    """
+    alpha, queries = checked_real("alpha", alpha, above=0.0), _comparisons(max_queries, pair)
+    cutoff = max(1.0, update_bound(alpha))
+    epsilon = numeric_sparse_alpha(cutoff, queries, 1.0, delta, beta, n, branch) / alpha
+    while alpha < numeric_sparse_alpha(cutoff, queries, epsilon, delta, beta, n, branch):
+        epsilon = math.nextafter(epsilon, math.inf)
+    numeric_sparse_scales(math.floor(cutoff), epsilon, delta, branch or numeric_sparse_branch(cutoff, delta))
+    return epsilon
+
+
+def most_queries(
+    update_bound: UpdateBound,
+    alpha: float,
+    *,
+    n: int,
+    epsilon: float,
+    delta: float = 0.0,
+    beta: float = 0.05,
+    branch: Branch | None = None,
+    pair: bool = True,
+) -> int:
+    """Return the largest Q with alpha >= numeric_sparse_alpha(max(T(alpha), 1), k), at most 2^63 - 1.
+
+    Parameters
+    ----------
+    update_bound, alpha, n, epsilon, delta, beta, branch, pair
+        As in `least_n` and `least_alpha`; T must not contain Q.
+
+    Raises
+    ------
+    InfeasibleAccuracyError
+        If not even one query is; the message names the alpha that one query needs.
+    InvalidParameterError
+        If a parameter is outside its range.
+
+    References
+    ----------
+    Theorems 5.14 and 5.15 as in `online_ic_accuracy`, solved for Q.
+    """
+    alpha, sides = checked_real("alpha", alpha, above=0.0), _comparisons(1, pair)
+    beta = checked_real("beta", beta, above=0.0, below=1.0)
+    cutoff = max(1.0, update_bound(alpha))
+
+    def needed(comparisons: float) -> float:
+        return numeric_sparse_alpha(cutoff, comparisons, epsilon, delta, beta, n, branch)
+
+    if alpha < needed(sides):
+        least = least_alpha(
+            update_bound,
+            n=n,
+            max_queries=1,
+            epsilon=epsilon,
+            delta=delta,
+            beta=beta,
+            branch=branch,
+            pair=pair,
+        )
+        raise InfeasibleAccuracyError(
+            f"alpha must be >= {_shown_up(least)} for one query at n={n}, epsilon={epsilon}, delta={delta}, "
+            f"beta={beta}, got alpha={alpha}; raise alpha, n or epsilon."
+        )
+    logs = math.log(4 * cutoff / beta)  # alpha is linear in ln k + this
+    room = alpha / needed(1.0) * logs - logs
+    queries = MOST_QUERIES if room > math.log(MOST_QUERIES) + 1 else math.ceil(math.exp(room) / sides) + 1
+    queries = min(queries, MOST_QUERIES)
+    while alpha < needed(float(sides * queries)):
+        queries -= 1 + (queries >> 48)
+    return queries
+
+
+def _comparisons(max_queries: int, pair: bool) -> int:
+    """Comparisons of a stream: both sides of every query, or one absolute test each."""
+    return checked_integer("max_queries", max_queries, at_least=1) * (2 if pair else 1)
+
+
+def _shown_up(value: float) -> str:
+    """Four digits of a number not below the value."""
+    near = f"{value:.4g}"
+    return near if float(near) >= value else f"{value * 1.001:.4g}"

@@ -1,0 +1,116 @@
+"""cli.main."""
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Sequence
+
+from onlineic.cli.ask import CLOSED_PIPE, FAILED, INTERRUPTED, USAGE, _ask
+from onlineic.cli.demo import _demo
+from onlineic.errors import InvalidDataError, InvalidInputError, OnlineICError
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments without the program's name; by default those of the process.
+
+    Returns
+    -------
+    int
+        0; 1 if a line or a file failed; 2 for arguments that cannot be used; 130 after Ctrl-C; 141 if
+        the reader of the output has gone.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a narrow locale must not stop an answer that is paid
+    arguments = _parser().parse_args(argv)
+    try:
+        status = arguments.run(arguments)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        print("onlineic: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # the interpreter flushes once more at its end: let it write to nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLOSED_PIPE
+    except OSError as error:
+        print(f"onlineic: error: {error.filename or 'a file'}: {error.strerror}", file=sys.stderr)
+        return FAILED
+    except OnlineICError as error:
+        print(f"onlineic: error: {error}", file=sys.stderr)
+        wrong_usage = isinstance(error, InvalidInputError) and not isinstance(error, InvalidDataError)
+        return USAGE if wrong_usage else FAILED
+    return int(status)
+
+
+def _parser() -> argparse.ArgumentParser:
+    """Build the parser; abbreviations are refused: a mistyped --eps must not pass for --epsilon."""
+    parser = argparse.ArgumentParser(
+        prog="onlineic",
+        allow_abbrev=False,
+        description="Differentially private answers to a stream of counting queries under one budget.",
+    )
+    commands = parser.add_subparsers(required=True, metavar="{demo,ask}")
+    demo = commands.add_parser(
+        "demo",
+        allow_abbrev=False,
+        help="answer a random stream about a public census table, beside the trivial baselines",
+        description="Answer a random stream about the public Adult table, beside the trivial baselines.",
+    )
+    demo.add_argument("--queries", type=_positive, default=4000, metavar="Q", help="default 4000")
+    demo.add_argument("--epsilon", type=float, default=1.0, help="default 1")
+    demo.add_argument("--delta", type=float, default=1e-9, help="default 1e-9")
+    demo.add_argument("--seed", type=_seed, help="simulated noise: repeatable, NOT PRIVATE")
+    demo.add_argument(
+        "--plot", default="onlineic-demo.png", metavar="FILE", help="default ./onlineic-demo.png"
+    )
+    demo.set_defaults(run=_demo)
+    ask = commands.add_parser(
+        "ask",
+        allow_abbrev=False,
+        help="answer queries about a CSV table, one JSON object a line",
+        description='One query a line: {"age": [30, 50], "sex": "F"}. A list of two numbers is a closed '
+        'range of an ordered attribute, null the missing value; {"one_of": [..]}, {"not": ..}, '
+        '{"at_least": v} and {"below": v} stand for a condition; a whole line {"not": {..}} for all other '
+        "records. "
+        "Every run spends its whole budget anew: the budgets of several runs on one table add.",
+    )
+    ask.add_argument("--csv", required=True, metavar="FILE", help="the private table, with a header line")
+    ask.add_argument("--domain", required=True, metavar="FILE.json", help="the public domain of its columns")
+    ask.add_argument("--epsilon", type=float, required=True)
+    ask.add_argument("--delta", type=float, default=0.0, help="default 0")
+    wish = ask.add_mutually_exclusive_group()
+    wish.add_argument("--hard-answers", type=_positive, metavar="C", help="how many queries may be measured")
+    wish.add_argument("--alpha", type=float, help="accuracy to certify instead, fraction of records")
+    ask.add_argument("--max-queries", type=_positive, metavar="Q", help="length that accuracy speaks of")
+    ask.add_argument("--format", choices=("text", "json", "csv"), default="text")
+    ask.add_argument(
+        "--show-data-errors",
+        action="store_true",
+        help="say what is wrong with a table that does not fit its domain; may quote a record",
+    )
+    ask.add_argument("queries", nargs="?", metavar="QUERIES", help="file of queries; default standard input")
+    ask.set_defaults(run=_ask)
+    return parser
+
+
+def _positive(text: str) -> int:
+    return _whole(text, 1)
+
+
+def _seed(text: str) -> int:
+    return _whole(text, 0)
+
+
+def _whole(text: str, least: int) -> int:
+    if not (text.isascii() and text.isdigit()) or int(text) < least:
+        raise argparse.ArgumentTypeError(f"must be a whole number >= {least}, got {text!r:.40}")
+    return int(text)

@@ -1,0 +1,24 @@
+"""The private table, and the one way to it."""
+
+from onlineic.data.private import MAX_CELLS, PrivateData
+from onlineic.data.release import (
+    charged,
+    check_types,
+    checked_noise,
+    guarded,
+    is_private,
+    log_failure,
+    released,
+)
+
+__all__ = [
+    "MAX_CELLS",
+    "PrivateData",
+    "charged",
+    "check_types",
+    "checked_noise",
+    "guarded",
+    "is_private",
+    "log_failure",
+    "released",
+]

@@ -1,0 +1,138 @@
+"""How every mechanism of this package meets the private table: paid first, and private frames stay inside."""
+
+import logging
+import os
+from collections.abc import Callable
+from typing import TypeVar
+
+from onlineic.accounting.budget import Budget
+from onlineic.data.private import PrivateData
+from onlineic.errors import InvalidParameterError, SessionSealedError
+from onlineic.noise.sources import Noise, SystemNoise, checked_source
+from onlineic.updates.base import UpdateRule
+
+__all__ = ["charged", "check_types", "checked_noise", "guarded", "is_private", "log_failure", "released"]
+
+FAILED = (
+    "a release must not be interrupted between reading the data and its result, but was: its budget stays "
+    "spent; ask again with a budget of its own (budgets add)."
+)
+
+
+T = TypeVar("T")
+
+
+_log = logging.getLogger("onlineic")
+
+
+def check_types(data: object, budget: object, update: object) -> None:
+    """Raise `InvalidParameterError` unless these are a table, a budget and an update rule or None."""
+    if not isinstance(data, PrivateData):
+        raise InvalidParameterError(
+            f"data must be a PrivateData, got a {type(data).__name__}; write PrivateData.from_records(...)."
+        )
+    if not isinstance(budget, Budget):
+        raise InvalidParameterError(
+            f"budget must be a Budget, got a {type(budget).__name__}; write Budget(epsilon=1.0, delta=1e-9)."
+        )
+    if update is not None and not isinstance(update, UpdateRule):
+        raise InvalidParameterError(
+            f"update must be an UpdateRule, got a {type(update).__name__}; write MultiplicativeWeights()."
+        )
+
+
+def checked_noise(noise: Noise | None) -> Noise:
+    """Return the source to draw from: the system's entropy where none is given.
+
+    Raises
+    ------
+    InvalidParameterError
+        If it is no `Noise`.
+    """
+    return SystemNoise() if noise is None else checked_source(noise)
+
+
+def is_private(noise: Noise) -> bool:
+    """Return whether a release is private: of other sources than the system nothing is known."""
+    return type(noise) is SystemNoise
+
+
+def charged(data: PrivateData, budget: Budget, noise: Noise) -> None:
+    """Enter `budget` among those of the table, if what is released with this noise is private.
+
+    Everything public must be checked before: from here on the budget is spent, whatever happens.
+
+    Raises
+    ------
+    InvalidParameterError
+        If data or budget are of another type; nothing was spent.
+    """
+    check_types(data, budget, None)
+    if is_private(noise):
+        data.opened.append(budget)
+
+
+def released(data: PrivateData, budget: Budget, noise: Noise, private: Callable[[], T]) -> T:
+    """Charge `budget` to the table, then run `private`, which reads the data and draws.
+
+    Raises
+    ------
+    InvalidParameterError
+        As `charged`.
+    SessionSealedError
+        If `private` failed. Its cause is not chained: a traceback could hold a private number.
+    """
+    charged(data, budget, noise)
+    return guarded(private, log_failure, FAILED)
+
+
+def log_failure(name: str, place: str, interrupted: bool) -> None:
+    """Say in the log where a release failed, never with what."""
+    _log.error("release failed: %s at %s", name, place)
+
+
+def guarded(private: Callable[[], T], failed: Callable[[str, str, bool], None], message: str) -> T:
+    """Return what `private` returns; from a failure let out neither its frames nor its text nor its cause.
+
+    Parameters
+    ----------
+    private : () -> result
+        Reads the data. Its frames are the only ones that hold private numbers.
+    failed : (name of the exception, file and line, whether an interrupt passes on) -> None
+        Called once after a failure, outside of the handler.
+    message : str
+        Of the `SessionSealedError`; says nothing about the failure.
+
+    Raises
+    ------
+    SessionSealedError
+        For every `Exception` and every group of exceptions. Ctrl-C and the like pass on, without the frames
+        that they came from.
+    """
+    interrupt: BaseException | None = None
+    name = place = "?"
+    try:
+        try:
+            return private()
+        except BaseException as error:
+            name, place = type(error).__name__, _place_of(error)
+            if not isinstance(error, (Exception, BaseExceptionGroup)):  # a group holds its members' frames
+                interrupt = error
+    except BaseException as second:  # Ctrl-C in the handler above; no call here, so a third cannot come
+        interrupt = second
+    # here, outside the handlers and the private frame, so that nothing private is chained to what leaves
+    if interrupt is not None:
+        interrupt.__traceback__ = interrupt.__context__ = interrupt.__cause__ = None
+    if interrupt is None or isinstance(interrupt, Exception):
+        failed(name, place, False)
+        raise SessionSealedError(message)
+    failed(name, place, True)
+    raise interrupt
+
+
+def _place_of(error: BaseException) -> str:
+    """Return file and line where an exception was raised: never its text, which could hold a count."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else "?"

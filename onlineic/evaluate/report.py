@@ -1,0 +1,258 @@
+"""Text tables of traces, and figures where matplotlib is installed. NOT PRIVATE: traces know the truth.
+
+Figures use `matplotlib.figure.Figure` alone: no window, no global state. Colours are those of Okabe and Ito,
+told apart by colour-blind readers, and line styles differ too."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Floats
+from onlineic.errors import InvalidParameterError, MissingExtraError
+from onlineic.evaluate.traces import Trace
+
+__all__ = [
+    "Row",
+    "error_figure",
+    "marginal_figure",
+    "new_figure",
+    "plot_errors",
+    "plot_marginal",
+    "rows",
+    "text_table",
+]
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+
+
+DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (7, 3)), (0, (1, 2)))
+
+
+@final
+@attrs.frozen
+class Row:
+    """One line of the table: the traces of one label, over all seeds.
+
+    Attributes
+    ----------
+    label : str
+    traces : int
+        How many were joined.
+    rate : float
+        Answers per second.
+    easy, hard, repeat, untested, spent : float
+        Means over the traces.
+    mean, rms, largest : float
+        Mean, root-mean-square and largest absolute error over all answers of all traces, fractions.
+    """
+
+    label: str
+    traces: int
+    rate: float
+    easy: float
+    hard: float
+    repeat: float
+    untested: float
+    spent: float
+    mean: float
+    rms: float
+    largest: float
+
+
+def rows(traces: Iterable[Trace]) -> list[Row]:
+    """Return one row a label, in order of first appearance.
+
+    Parameters
+    ----------
+    traces : iterable of Trace
+    """
+    groups: dict[str, list[Trace]] = {}
+    for trace in traces:
+        groups.setdefault(trace.label, []).append(trace)
+    return [_row(label, group) for label, group in groups.items()]
+
+
+def _row(label: str, group: Sequence[Trace]) -> Row:
+    errors = np.abs(np.concatenate([trace.errors for trace in group]))
+    return Row(
+        label=label,
+        traces=len(group),
+        rate=errors.size / max(sum(trace.seconds for trace in group), 1e-9),
+        easy=float(np.mean([trace.easy for trace in group])),
+        hard=float(np.mean([trace.hard for trace in group])),
+        repeat=float(np.mean([trace.repeat for trace in group])),
+        untested=float(np.mean([trace.untested for trace in group])),
+        spent=float(np.mean([trace.spent for trace in group])),
+        mean=float(errors.mean()),
+        rms=float(np.sqrt(np.square(errors).mean())),
+        largest=float(errors.max()),
+    )
+
+
+def text_table(traces: Iterable[Trace]) -> str:
+    """Return an aligned table, one line a label; a star marks the smallest error of each kind.
+
+    Errors are fractions of records.
+
+    Parameters
+    ----------
+    traces : iterable of Trace
+    """
+    lines = rows(traces)
+    if not lines:
+        raise InvalidParameterError("traces must be one or more, got none; run compare(...) first.")
+    head = ["engine", "answers/s", "hard", "easy", "repeat", "untested", "spent", "mean", "rms", "max"]
+    least = [min(getattr(line, name) for line in lines) for name in ("mean", "rms", "largest")]
+    cells = [head]
+    for line in lines:
+        errors = [
+            f"{value:.5f}{'*' if len(lines) > 1 and value == best else ' '}"
+            for value, best in zip((line.mean, line.rms, line.largest), least, strict=True)
+        ]
+        counts = [f"{count:,.0f}" for count in (line.rate, line.hard, line.easy, line.repeat, line.untested)]
+        cells.append([line.label, *counts, f"{line.spent:.0%}", *errors])
+    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
+    text = [
+        "  ".join([row[0].ljust(widths[0])] + [c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True)])
+        for row in [[*head[:7], *(f"{name} " for name in head[7:])], *cells[1:]]
+    ]
+    rule = "-" * max(len(line.rstrip()) for line in text)
+    return "\n".join([text[0].rstrip(), rule, *(line.rstrip() for line in text[1:])])
+
+
+def error_figure(traces: Iterable[Trace], *, title: str = "") -> "Figure":
+    """Return a figure with `plot_errors`."""
+    figure = new_figure(7.0, 4.2)
+    plot_errors(figure.add_subplot(), traces, title=title)
+    return figure
+
+
+def marginal_figure(
+    values: Sequence[Any], truth: Floats, hypothesis: Floats, *, name: str = "", n: int = 1
+) -> "Figure":
+    """Return a figure with `plot_marginal`."""
+    figure = new_figure(7.0, 4.2)
+    plot_marginal(figure.add_subplot(), values, truth, hypothesis, name=name, n=n)
+    return figure
+
+
+def plot_errors(axes: "Axes", traces: Iterable[Trace], *, title: str = "") -> "Axes":
+    """Draw the share of answers within each error, one curve a label. NOT PRIVATE.
+
+    Parameters
+    ----------
+    axes : matplotlib Axes
+    traces : iterable of Trace
+        Those of one label are joined. The first label is drawn thickest.
+    """
+    groups: dict[str, list[Trace]] = {}
+    for trace in traces:
+        groups.setdefault(trace.label, []).append(trace)
+    if not groups:
+        raise InvalidParameterError("traces must be one or more, got none; run compare(...) first.")
+    floor = min(trace.rms_error for group in groups.values() for trace in group) / 100 or 1e-9
+    widest = 0.0
+    for place, (label, group) in enumerate(groups.items()):
+        errors = np.sort(np.abs(np.concatenate([trace.errors for trace in group])))
+        share = np.arange(1, errors.size + 1) / errors.size
+        widest = max(widest, float(errors[-1]))
+        axes.plot(
+            np.maximum(errors, floor),
+            share,
+            label=label,
+            color=COLOURS[place % len(COLOURS)],
+            linestyle=DASHES[place % len(DASHES)],
+            linewidth=2.6 if place == 0 else 1.5,
+            zorder=3 if place == 0 else 2,
+        )
+    axes.set(xscale="log", xlim=(floor, 1.2 * max(widest, 2 * floor)), ylim=(0.0, 1.0))
+    axes.set_xlabel("absolute error, fraction of records")
+    axes.set_ylabel("share of answers within it")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    axes.set_title(
+        title or "Errors against the truth (NOT PRIVATE): further left is better", loc="left", fontsize=11
+    )
+    axes.legend(loc="upper left", fontsize=8, framealpha=0.9)
+    _bare(axes)
+    return axes
+
+
+def plot_marginal(
+    axes: "Axes",
+    values: Sequence[Any],
+    truth: Floats,
+    hypothesis: Floats,
+    *,
+    name: str = "",
+    n: int = 1,
+    title: str = "",
+) -> "Axes":
+    """Draw what the hypothesis believes of one attribute against the truth. NOT PRIVATE.
+
+    Parameters
+    ----------
+    axes : matplotlib Axes
+    values : sequence, (m,)
+        The attribute's values, as labels of the axis.
+    truth, hypothesis : float64 arrays, (m,)
+        Fractions of records.
+    name : str
+        Of the attribute.
+    n : int
+        Number of records; 1 leaves fractions.
+    """
+    truth, hypothesis = np.asarray(truth, np.float64), np.asarray(hypothesis, np.float64)
+    if not len(values) == truth.size == hypothesis.size:
+        raise InvalidParameterError(
+            "values, truth and hypothesis must have equal lengths, got "
+            f"{len(values)}, {truth.size} and {hypothesis.size}."
+        )
+    place = np.arange(truth.size)
+    axes.bar(place, n * truth, width=1.0, color="#BBBBBB", label="truth")
+    edges = np.append(place - 0.5, truth.size - 0.5)
+    axes.stairs(n * hypothesis, edges, color=COLOURS[0], linewidth=1.8, label="hypothesis of the session")
+    step = max(1, -(-truth.size // 8))
+    axes.set_xticks(place[::step], [str(value) for value in values[::step]])
+    axes.set_xlim(-0.5, truth.size - 0.5)
+    axes.set_ylim(bottom=min(0.0, 1.05 * n * float(hypothesis.min())))
+    axes.set_xlabel(name)
+    axes.set_ylabel("records" if n > 1 else "fraction of records")
+    if n > 1:
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.set_title(
+        title or f"What the session believes about {name}, without a guarantee", loc="left", fontsize=11
+    )
+    axes.legend(loc="upper right", fontsize=8, framealpha=0.9)
+    _bare(axes)
+    return axes
+
+
+def new_figure(width: float, height: float) -> "Figure":
+    """Return an empty figure of this size in inches.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError(
+            "matplotlib must be installed for figures; run pip install 'onlineic[plot]'."
+        ) from None
+    return Figure(figsize=(width, height), layout="constrained", dpi=120)
+
+
+def _bare(axes: "Axes") -> None:
+    axes.grid(True, which="major", color="#DDDDDD", linewidth=0.6)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)

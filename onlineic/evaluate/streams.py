@@ -1,0 +1,63 @@
+"""evaluate.streams."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from onlineic._typing import Floats
+from onlineic.data.private import PrivateData
+from onlineic.domain.domain import Domain
+from onlineic.noise.sources import public_generator
+from onlineic.queries.expressions import Expression, between, dense, where
+from onlineic.queries.partitions import Partition
+from onlineic.queries.query import Query, session_grid_bits
+
+__all__ = ["exact_marginal", "exact_values", "random_stream"]
+
+
+def exact_values(data: PrivateData, stream: Sequence[Any]) -> Floats:
+    """Return the exact answers, (queries,) fractions of records. NOT PRIVATE."""
+    bound = _bound(data, stream)
+    units = np.array([data.n << query.grid_bits for query in bound], np.float64)
+    return data.exact_counts_many(bound) / units
+
+
+def exact_marginal(data: PrivateData, name: str) -> Floats:
+    """Return the exact fraction of records with each value of an attribute. NOT PRIVATE."""
+    axis = data.domain.axis(name)
+    codes = np.arange(data.domain.shape[axis], dtype=np.int64)
+    return data.exact_counts(Partition(data.domain, (axis,), (codes,))) / data.n
+
+
+def random_stream(domain: Domain, size: int, seed: int = 0) -> list[Expression]:
+    """Return random conjunctions over 1 to 3 attributes: a range of integers, or a label.
+
+    Parameters
+    ----------
+    domain : Domain
+    size : int
+    seed : int
+        Public.
+    """
+    generator = public_generator(seed)
+    stream = []
+    for _ in range(size):
+        conditions: dict[str, Any] = {}
+        count = int(generator.integers(1, min(3, len(domain.names)) + 1))
+        for axis in sorted(generator.permutation(len(domain.names))[:count].tolist()):
+            name, kind = domain.names[axis], domain.attributes[axis]
+            first, last = sorted(generator.integers(0, kind.size - kind.missing, 2).tolist())
+            if kind.ordered:
+                conditions[name] = between(kind.label(first), kind.label(last))
+            else:
+                conditions[name] = kind.label(first)
+        stream.append(where(conditions))
+    return stream
+
+
+def _bound(data: PrivateData, stream: Sequence[Any]) -> list[Query]:
+    bits = session_grid_bits(data.n)
+    return [
+        (dense(query) if isinstance(query, np.ndarray) else query).bind(data.domain, bits) for query in stream
+    ]

@@ -1,0 +1,109 @@
+"""hypothesis.base."""
+
+import math
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from onlineic._typing import Floats
+from onlineic.domain.domain import Domain
+from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeError
+from onlineic.queries.partitions import Partition
+from onlineic.queries.query import Query
+
+__all__ = ["MAX_CELLS", "NO_BLOCKS", "Believed", "Hypothesis", "block_guesses", "grid_guesses"]
+
+MAX_CELLS = 2**26
+
+
+NO_BLOCKS = (
+    "a marginal must be asked of a hypothesis with blocks, got one without; use a shipped update rule."
+)
+
+
+NOT_FINITE = "hypothesis must evaluate to finite numbers, one a query, got others; mend the update rule."
+
+
+@runtime_checkable
+class Hypothesis(Protocol):
+    """Anything that linear queries can be evaluated on. A rule with more state brings its own class."""
+
+    @property
+    def domain(self) -> Domain:
+        """The domain of the queries."""
+
+    def supports(self, query: Query) -> bool:
+        """Whether `evaluate` takes this query."""
+
+    def evaluate(self, query: Query) -> float:
+        """Return f(hypothesis), a fraction of records in [0, 1]."""
+
+    def evaluate_many(self, queries: Sequence[Query]) -> Floats:
+        """Return f(hypothesis) of every query, shape (m,): the same bits as one at a time."""
+
+
+@runtime_checkable
+class Believed(Protocol):
+    """A hypothesis that also knows partitions: what cross tables and partition releases ask of one."""
+
+    def blocks(self, partition: Partition) -> Floats:
+        """Return the guess of every block, shape (blocks,)."""
+
+
+def grid_guesses(hypothesis: Hypothesis, queries: Sequence[Query], n: int) -> list[int]:
+    """Return n 2^k f(hypothesis) of each query, evaluated and rounded once, in [0, n 2^k]. Public.
+
+    This very integer is tested and, if easy, released, so an easy answer's error bound needs nothing
+    from the hypothesis. It is Python's own: a number of a class of the hypothesis's would meet the counts.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the hypothesis does not give one finite number a query.
+    """
+    if len(queries) == 1:
+        values = [float(hypothesis.evaluate(queries[0]))]
+    else:
+        values = _finite(hypothesis.evaluate_many(queries), len(queries)).tolist()
+    guesses = []
+    for query, value in zip(queries, values, strict=True):
+        if not math.isfinite(value):
+            raise InvalidParameterError(NOT_FINITE)
+        most = n << query.grid_bits
+        guesses.append(min(max(round(most * value), 0), most))
+    return guesses
+
+
+def block_guesses(hypothesis: Hypothesis, partition: Partition, n: int) -> tuple[int, ...]:
+    """Return n f(hypothesis) of every block, rounded once, in [0, n]. Public.
+
+    Raises
+    ------
+    InvalidQueryError
+        If the hypothesis has no blocks.
+    InvalidParameterError
+        If it does not give one finite number a block.
+    """
+    if not isinstance(hypothesis, Believed):
+        raise InvalidQueryError(NO_BLOCKS)
+    blocks = np.clip(_finite(hypothesis.blocks(partition), partition.blocks), 0.0, 1.0)
+    return tuple(np.rint(n * blocks).astype(np.int64).tolist())
+
+
+def _finite(values: object, count: int) -> Floats:
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    if array.shape != (count,) or not np.isfinite(array).all():
+        raise InvalidParameterError(NOT_FINITE)
+    return array
+
+
+def check_size(domain: Domain) -> None:
+    if domain.size > MAX_CELLS:
+        raise TooLargeError(
+            f"domain must have at most {MAX_CELLS:,} cells for a histogram, got {domain.size:,}; "
+            "project it to fewer attributes."
+        )

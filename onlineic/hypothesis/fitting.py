@@ -1,0 +1,519 @@
+"""Accelerated mirror descent in the potentials of an exponential family.
+
+Maximum-entropy fitting: the distribution nearest a prior that agrees with noisy tables.
+
+Pure, deterministic functions of plain, public arrays: a prior and released tables. The distribution fitted is
+``h ~ prior * exp(sum_i theta_i[block_i(x)])``, with one potential per block of each table.
+
+* **Class domain.** ``h / prior`` is constant on the common refinement of the tables, taken axis by axis: the
+  prior is summed over those classes once, and axes that no table reads drop out.
+* **Merge tree.** Tables over few axes are joined pairwise, smallest union first. Factors travel up the tree,
+  masses travel down it: one evaluation costs a few passes over the root.
+* **Accelerated mirror descent** on the potentials, one evaluation per iteration. Fitting on fits the noise:
+  the default of 30 evaluations from the previous potentials is a regulariser.
+
+Estimating a distribution from noisy tables of which each refines the next, in closed form.
+
+A first fit to such tables by descent is slow where the noise is small, and is stopped too early or too late.
+Here every block's count is the least-squares one given all tables, and what the parts of a block deviate from
+the prior's split of it is shrunk by as much as noise alone would explain. Pure functions of released tables."""
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from onlineic._typing import Floats, Ints
+from onlineic.errors import InvalidParameterError, checked_integer, checked_real
+from onlineic.queries.tables import contract
+
+__all__ = ["ClassDomain", "Fit", "NoisyTable", "descend", "fit", "fit_nested", "shrunken"]
+
+
+def descend(
+    evaluate: Callable[[Floats], tuple[Floats, float]],
+    start: Floats,
+    observed: Floats,
+    variance: Floats,
+    step: float,
+    *,
+    evaluations: int = 30,
+    kl_weight: float = 0.0,
+    tolerance: float = 1e-4,
+    enough: float = 0.0,
+) -> tuple[Floats, Floats, int]:
+    """Minimise ``sum (m - observed)^2 / (2 variance) + kl_weight KL(h || prior)`` over potentials of h.
+
+    Mirror descent with Nesterov's momentum, restarted when the loss rises by 2 % or the gradient turns
+    against the momentum. The best point seen is returned: its loss is never above that of `start`.
+
+    Parameters
+    ----------
+    evaluate : callable
+        Potentials to (block masses of ``h ~ prior * exp(potentials)``, log-normaliser), prior of total 1.
+    start, observed, variance : float arrays, shape (blocks,)
+        First potentials, noisy masses, variances of their noise.
+    step : float
+        First step, in units of variance; it grows by 3 % an iteration.
+    evaluations, kl_weight, tolerance, enough
+        As in `fit`; four evaluations in a row that lower the loss by less than the share `tolerance` end it.
+
+    Returns
+    -------
+    potentials, masses, used
+        Best point, and the number of evaluations.
+
+    References
+    ----------
+    O'Donoghue and Candes (2015), "Adaptive restart for accelerated gradient schemes", the gradient scheme;
+    here with a growing step and a second test against the extrapolation direction.
+    """
+    x = y = start
+    t, flat, used = 1.0, 0, 0
+    best: tuple[float, Floats, Floats] = (math.inf, start, start)  # loss, potentials, masses
+    while used < evaluations:
+        masses, log_normaliser = evaluate(y)
+        residual = masses - observed
+        loss = float(residual @ (residual / variance)) / 2
+        if kl_weight:
+            loss += kl_weight * (float(y @ masses) - log_normaliser)
+        used += 1
+        if loss < best[0]:
+            flat = flat + 1 if best[0] - loss < tolerance * loss else 0
+            best = loss, y, masses
+        else:
+            flat += 1
+            if not loss <= 1.02 * best[0]:  # written so that a loss that is not a number comes here too
+                step, t = step / 2, 1.0
+                _, y, masses = best
+                x = y
+        if flat >= 4 or 2 * best[0] <= enough * len(observed):
+            break
+        gradient = (masses - observed) / variance
+        if kl_weight:
+            gradient += kl_weight * y
+        ahead = y - step * gradient
+        if t > 1 and gradient @ (ahead - x) > 0 and gradient @ (y - x) > 0:
+            t = 1.0
+            x = y = ahead
+            continue
+        faster = (1 + math.sqrt(1 + 4 * t * t)) / 2
+        y = ahead + (t - 1) / faster * (ahead - x)
+        x, t, step = ahead, faster, step * 1.03
+    return best[1], best[2], used
+
+
+# Below this normaliser the product of factors may have lost cells that matter: evaluate in log space instead.
+_SAFE_NORMALISER = 1e-150
+
+
+def _by_axis(classes: Mapping[int, Ints]) -> Mapping[int, Ints]:
+    """In increasing order of axes."""
+    return {axis: classes[axis] for axis in sorted(classes)}
+
+
+@final
+@attrs.frozen(eq=False)
+class NoisyTable:
+    """Noisy masses ``y_j = P(block j) + N(0, scale^2)`` of a public partition of the domain.
+
+    Parameters
+    ----------
+    classes : mapping of axis to int array
+        For every axis that the table reads, the class 0, 1, ... of each value on that axis, every class used.
+        The blocks are the products of these classes, in increasing order of axes.
+    values : float array
+        One noisy fraction per block, not clipped: shape = numbers of classes in axis order, or ``(m,)`` where
+        `merged` is given.
+    scale : float
+        Standard deviation of the noise of each value, as a fraction, > 0.
+    merged : int array, optional
+        Block index in 0..m-1 of every product of classes (shape = numbers of classes): joins products into
+        blocks, such as "the cells outside a query are one block".
+    """
+
+    classes: Mapping[int, Ints] = attrs.field(repr=False, converter=_by_axis)
+    values: Floats = attrs.field(repr=False)
+    scale: float
+    merged: Ints | None = attrs.field(default=None, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        cuts = self.classes.values()
+        shape = tuple(int(cut.max()) + 1 for cut in cuts)
+        if not shape or any(len(np.unique(cut)) <= cut.max() for cut in cuts):
+            raise InvalidParameterError("classes must use every class 0, 1, ... of every axis.")
+        if self.merged is not None:
+            if self.merged.shape != shape or len(np.unique(self.merged)) != self.values.size:
+                raise InvalidParameterError(f"merged must have shape {shape} and name every block.")
+            shape = (int(self.merged.max()) + 1,)
+        if self.values.shape != shape or not np.isfinite(self.values).all():
+            raise InvalidParameterError(f"values must be finite, of shape {shape}, got {self.values.shape}.")
+        object.__setattr__(self, "scale", checked_real("scale", self.scale, above=0.0))
+
+
+@final
+@attrs.frozen(eq=False)
+class Fit:
+    """A fitted distribution: `cells`, of total 1 and the shape of the prior.
+
+    `potentials` and `masses` hold one array per table, in the order and shapes of the tables; the potentials
+    are the next fit's `start`. `loss` is ``sum_i |masses_i - values_i|^2 / (2 scale_i^2)``: twice this over
+    the number of blocks is near 0.75 for a good fit, far above 1.2 when the fit is too short.
+    """
+
+    cells: Floats = attrs.field(repr=False)
+    potentials: tuple[Floats, ...] = attrs.field(repr=False)
+    masses: tuple[Floats, ...] = attrs.field(repr=False)
+    loss: float
+    evaluations: int
+
+
+@attrs.frozen(eq=False)
+class _Link:
+    """Edge from a parent to a child: the parent's axes that the child has, and its shape for broadcasting."""
+
+    child: int
+    keep: tuple[int, ...]
+    broadcast: tuple[int, ...]
+
+
+@final
+@attrs.frozen(eq=False)
+class ClassDomain:
+    """The common refinement of some tables, the prior summed over it, and the merge tree that joins them."""
+
+    # refined: per axis of the domain the class of each value, None where no table reads it.
+    # axes: those that some table reads, fewest classes first (long inner loops); base: their class masses.
+    # leaves: per measured set of axes, shape of its classes and (slice of potentials, block codes) per table.
+    # nodes: inner nodes of the tree, behind the leaves; children before parents, the root last.
+    refined: tuple[Ints | None, ...]
+    axes: tuple[int, ...]
+    base: Floats
+    shapes: tuple[tuple[int, ...], ...]
+    leaves: tuple[tuple[tuple[int, ...], list[tuple[slice, NDArray[np.intp]]]], ...]
+    nodes: tuple[tuple[_Link, _Link], ...]
+
+    @classmethod
+    def of(cls, prior: Floats, tables: Sequence[NoisyTable]) -> "ClassDomain":
+        """Refine the axes of `prior` by all `tables` and plan the merge tree."""
+        refined: dict[int, Ints] = {}
+        first: dict[int, Ints] = {}  # axis -> first value of each class
+        for axis in {axis: None for table in tables for axis in table.classes}:
+            cuts = {t.classes[axis].tobytes(): t.classes[axis] for t in tables if axis in t.classes}
+            refined[axis], first[axis] = _common_refinement(list(cuts.values()))
+        axes = tuple(sorted(first, key=lambda axis: (len(first[axis]), axis)))
+        grouped: dict[tuple[int, ...], list[tuple[slice, NDArray[np.intp]]]] = {}
+        start = 0
+        for table in tables:
+            part = slice(start, start + table.values.size)
+            own = tuple(axis for axis in axes if axis in table.classes)
+            grouped.setdefault(own, []).append((part, _block_codes(table, own, first)))
+            start = part.stop
+        return cls(
+            refined=tuple(refined.get(axis) for axis in range(prior.ndim)),
+            axes=axes,
+            base=_sum_classes(prior, axes, refined),
+            shapes=tuple(table.values.shape for table in tables),
+            leaves=tuple((tuple(len(first[a]) for a in own), parts) for own, parts in grouped.items()),
+            nodes=_merge_tree(list(grouped), {axis: len(first[axis]) for axis in axes}),
+        )
+
+    def evaluate(self, potentials: Floats) -> tuple[Floats, float]:
+        """Block masses of ``h ~ base * exp(potentials)``, table after table, and the log-normaliser."""
+        density, log_normaliser = self.weigh(potentials)
+        density *= self.base
+        return self.measure(density), log_normaliser
+
+    def weigh(self, potentials: Floats) -> tuple[Floats, float]:
+        """Normalised ratio h / prior over the class cells, and the log-normaliser."""
+        logs = []
+        for shape, parts in self.leaves:
+            logs.append(np.zeros(math.prod(shape)))
+            for part, code in parts:
+                logs[-1] += potentials[part][code]
+            logs[-1].shape = shape
+        peaks = [float(log.max()) for log in logs]
+        # Every factor is <= 1, so a cell that underflows is below 1e-308: harmless while the sum is not tiny.
+        ratio = self._join([np.exp(log - peak) for log, peak in zip(logs, peaks, strict=True)], np.multiply)
+        shift = math.fsum(peaks)
+        normaliser = float(np.vdot(ratio, self.base))
+        if not normaliser > _SAFE_NORMALISER:
+            ratio = self._join(logs, np.add)
+            shift = float(ratio.max())
+            ratio = np.exp(ratio - shift)
+            normaliser = float(np.vdot(ratio, self.base))
+        ratio *= 1.0 / normaliser
+        return ratio, shift + math.log(normaliser)
+
+    def _join(self, tables: list[Floats], join: np.ufunc) -> Floats:
+        """Join the tables of the leaves, up the tree: the table of the root."""
+        for pair in self.nodes:
+            left, right = (tables[link.child].reshape(link.broadcast) for link in pair)
+            tables.append(join(left, right))
+        return tables[-1]
+
+    def measure(self, density: Floats) -> Floats:
+        """Block masses of a density over the class cells, table after table: down the tree."""
+        tables = {len(self.leaves) + len(self.nodes) - 1: density}
+        for offset in range(len(self.nodes) - 1, -1, -1):
+            parent = tables.pop(len(self.leaves) + offset)
+            for link in self.nodes[offset]:
+                tables[link.child] = contract(parent, link.keep)
+        masses = np.empty(sum(math.prod(shape) for shape in self.shapes))
+        for index, (_, parts) in enumerate(self.leaves):
+            for part, code in parts:
+                masses[part] = np.bincount(code, tables[index].ravel(), part.stop - part.start)
+        return masses
+
+    def expand(self, ratio: Floats, prior: Floats) -> Floats:
+        """The cells ``prior * ratio``: a value over the classes is repeated over the cells of each class."""
+        ratio = ratio.transpose(np.argsort(self.axes))
+        for axis, index in enumerate(self.refined):
+            if index is None:
+                ratio = np.expand_dims(ratio, axis)
+            elif ratio.shape[axis] < index.size:
+                ratio = ratio.take(index, axis=axis)
+        cells: Floats = prior * ratio
+        cells /= cells.sum()
+        return cells
+
+    def split(self, values: Floats) -> tuple[Floats, ...]:
+        """Cut one long vector into the shapes of the tables."""
+        ends = np.cumsum([math.prod(shape) for shape in self.shapes])[:-1]
+        return tuple(part.reshape(s) for part, s in zip(np.split(values, ends), self.shapes, strict=True))
+
+
+def _common_refinement(cuts: Sequence[Ints]) -> tuple[Ints, Ints]:
+    """Class of every value, when values of one class differ in no cut, and the first value of each class."""
+    joint = np.zeros_like(cuts[0])
+    for cut in cuts:
+        joint = np.unique(joint * (cut.max() + 1) + cut, return_inverse=True)[1]
+    _, first, joint = np.unique(joint, return_index=True, return_inverse=True)
+    rank = np.argsort(np.argsort(first))  # number the classes by their first value: ordered cuts stay ordered
+    return rank[joint], np.sort(first)
+
+
+def _block_codes(table: NoisyTable, own: Sequence[int], first: Mapping[int, Ints]) -> NDArray[np.intp]:
+    """Block of every class cell of the axes `own`, flattened."""
+    code = np.zeros((1,) * len(own), np.intp)
+    for axis, index in table.classes.items():
+        along = [-1 if axis == other else 1 for other in own]
+        code = code * (index.max() + 1) + index[first[axis]].reshape(along)
+    flat = code.ravel()
+    return flat if table.merged is None else table.merged.ravel()[flat]
+
+
+def _sum_classes(prior: Floats, axes: tuple[int, ...], refined: Mapping[int, Ints]) -> Floats:
+    """Prior mass of every class cell, total 1, in the order of `axes`."""
+    base = contract(prior, tuple(sorted(axes)))
+    for position, axis in enumerate(sorted(axes)):
+        index = refined[axis]
+        count = int(index.max()) + 1
+        if count < index.size:
+            order = np.argsort(index, kind="stable")
+            starts = np.searchsorted(index[order], np.arange(count))
+            base = np.add.reduceat(base.take(order, axis=position), starts, axis=position)
+    return np.ascontiguousarray((base / base.sum()).transpose([sorted(axes).index(axis) for axis in axes]))
+
+
+def _merge_tree(sets: Sequence[tuple[int, ...]], sizes: Mapping[int, int]) -> tuple[tuple[_Link, _Link], ...]:
+    """Join the two live nodes with the smallest union table until one is left; ties go to the oldest pair."""
+    axes, widths = list(sizes), np.array(list(sizes.values()), float)
+    members = np.zeros((2 * len(sets) - 1, len(axes)), bool)  # node -> its axes
+    members[: len(sets)] = [[axis in own for axis in axes] for own in sets]
+    cost = np.full((len(members), len(members)), np.inf)
+    live = np.zeros(len(members), bool)
+    nodes = []
+    for new in range(len(members)):
+        if new >= len(sets):
+            pair = [int(node) for node in np.unravel_index(np.argmin(cost), cost.shape)]
+            live[pair] = False
+            cost[pair, :] = cost[:, pair] = np.inf
+            members[new] = members[pair].any(axis=0)
+            links = []
+            for child in pair:
+                has = members[child][members[new]]
+                shape = np.where(has, widths[members[new]], 1).astype(int)
+                links.append(_Link(child, tuple(np.flatnonzero(has).tolist()), tuple(shape.tolist())))
+            nodes.append((links[0], links[1]))
+        older = np.flatnonzero(live[:new])
+        cost[older, new] = np.where(members[older] | members[new], widths, 1.0).prod(axis=1)
+        live[new] = True
+    return tuple(nodes)
+
+
+def fit(
+    prior: Floats,
+    tables: Sequence[NoisyTable],
+    start: Sequence[Floats] = (),
+    *,
+    evaluations: int = 30,
+    kl_weight: float = 0.0,
+    tolerance: float = 1e-4,
+    enough: float = 0.0,
+) -> Fit:
+    """The distribution near the entropy maximiser, relative to `prior`, among those that fit `tables`.
+
+    Parameters
+    ----------
+    prior : float array
+        Positive masses over the domain, one axis per attribute; the total need not be 1.
+    tables : sequence of NoisyTable, at least one
+    start : sequence of float arrays, optional
+        Potentials of an earlier fit to the first `len(start)` tables; the other potentials start at zero.
+    evaluations : int, optional
+        Limit on evaluations, >= 1. 30 is enough from earlier potentials; a cold start wants 75 to 100.
+    kl_weight : float, optional
+        Weight >= 0 of ``KL(h || prior)``; a positive one makes the optimum unique, whatever the path.
+    tolerance : float, optional
+        Share of `descend`; 0 goes on for as long as the loss falls.
+    enough : float, optional
+        Stop once twice the loss is this share of the number of blocks; 1 is what the truth expects.
+
+    Raises
+    ------
+    InvalidParameterError
+        A prior that is not positive everywhere: a zero cell could never be repaired. Shapes that disagree.
+    """
+    if not 0 < prior.min() <= prior.sum() < math.inf:
+        raise InvalidParameterError("prior must be positive and finite in every cell; add a small floor.")
+    cuts = [(axis, cut) for table in tables for axis, cut in table.classes.items()]
+    if not cuts or any(not 0 <= axis < prior.ndim or cut.shape != (prior.shape[axis],) for axis, cut in cuts):
+        raise InvalidParameterError(f"tables must be one or more over a domain of shape {prior.shape}.")
+    if [s.shape for s in start] != [t.values.shape for t in tables[: len(start)]]:
+        raise InvalidParameterError("start must hold potentials of the first tables, in their shapes.")
+    evaluations = checked_integer("evaluations", evaluations, at_least=1)
+    kl_weight, tolerance, enough = (
+        checked_real(name, value, at_least=0.0)
+        for name, value in (("kl_weight", kl_weight), ("tolerance", tolerance), ("enough", enough))
+    )
+    domain = ClassDomain.of(prior, tables)
+    observed = np.concatenate([table.values.ravel() for table in tables])
+    variance = np.concatenate([np.full(table.values.size, table.scale**2) for table in tables])
+    unseen = [np.zeros(table.values.size) for table in tables[len(start) :]]
+    theta, masses, used = descend(
+        domain.evaluate,
+        np.concatenate([potential.ravel() for potential in start] + unseen),
+        observed,
+        variance,
+        4 / math.fsum(table.scale**-2 for table in tables),
+        evaluations=evaluations,
+        kl_weight=kl_weight,
+        tolerance=tolerance,
+        enough=enough,
+    )
+    ratio, _ = domain.weigh(theta)
+    return Fit(
+        cells=domain.expand(ratio, prior),
+        potentials=tuple(part - part.max() for part in domain.split(theta)),
+        masses=domain.split(masses),
+        loss=float((masses - observed) @ ((masses - observed) / variance)) / 2,
+        evaluations=used,
+    )
+
+
+PRIOR_SHARE = 0.1  # of the prior in the result, standard deviations of a cell: keeps logarithms finite
+
+
+def fit_nested(prior: Floats, tables: Sequence[NoisyTable]) -> Fit | None:
+    """Return the shrunken least-squares estimate from a chain of partitions, or None if they are no chain.
+
+    The potentials of the finest table are log(h / prior), the others are zero.
+    """
+    order = sorted(range(len(tables)), key=lambda index: -tables[index].values.size)
+    if any(set(table.classes) - set(tables[order[0]].classes) for table in tables):
+        return None
+    domain = ClassDomain.of(prior, tables)
+    if len(domain.leaves) > 1:
+        return None
+    codes = [code for _, code in domain.leaves[0][1]]
+    groups = []
+    for fine, coarse in itertools.pairwise(order):
+        first = np.unique(codes[fine], return_index=True)[1]
+        groups.append(codes[coarse][first])
+        if not np.array_equal(groups[-1][codes[fine]], codes[coarse]):
+            return None
+    finest = order[0]
+    base: Floats = np.bincount(codes[finest], domain.base.ravel()).astype(np.float64)
+    if base.min() < np.finfo(np.float64).tiny:  # no finite potential repairs such a block
+        return None
+    values = [tables[index].values.ravel() for index in order]
+    scales = [tables[index].scale for index in order]
+    blocks = shrunken(values, scales, groups, base)
+    mixed = min(1.0, PRIOR_SHARE * scales[0])
+    blocks = (1.0 - mixed) * blocks + mixed * base
+    potentials = [np.zeros(table.values.size) for table in tables]
+    potentials[finest] = np.log(blocks / base)
+    theta = np.concatenate(potentials)
+    ratio, _ = domain.weigh(theta)
+    masses = domain.measure(ratio * domain.base)
+    observed = np.concatenate([table.values.ravel() for table in tables])
+    deviation = np.concatenate([np.full(table.values.size, table.scale) for table in tables])
+    return Fit(
+        cells=domain.expand(ratio, prior),
+        potentials=tuple(part - part.max() for part in domain.split(theta)),
+        masses=domain.split(masses),
+        loss=float((((masses - observed) / deviation) ** 2).sum()) / 2,
+        evaluations=1,
+    )
+
+
+def shrunken(
+    values: Sequence[Floats], scales: Sequence[float], groups: Sequence[Ints], base: Floats
+) -> Floats:
+    """Return non-negative masses of the finest blocks, of total 1.
+
+    Parameters
+    ----------
+    values : sequence of float arrays
+        Noisy masses of the blocks of every level, finest first.
+    scales : sequence of float
+        Standard deviation of each level.
+    groups : sequence of int arrays
+        For every level but the last, which block of the next level each block is a part of.
+    base : float array
+        Prior masses of the finest blocks.
+
+    References
+    ----------
+    Hay, Rastogi, Miklau & Suciu (2010) for least squares on a tree, up and down; James & Stein (1961),
+    positive part, for the parts of one block, k parts of a known sum having k - 1 degrees of freedom.
+    """
+    best, variances, priors = [values[0]], [np.full(values[0].size, scales[0] ** 2)], [base]
+    for own, scale, group in zip(values[1:], scales[1:], groups, strict=True):
+        parts, spread = np.bincount(group, best[-1]), np.bincount(group, variances[-1])
+        share = spread / (scale**2 + spread)
+        best.append(parts + (own - parts) * share)
+        variances.append(scale**2 * share)
+        priors.append(np.bincount(group, priors[-1]).astype(np.float64))
+    whole = np.ones(1)
+    joins = [*groups, np.zeros(best[-1].size, np.int64)]
+    for estimate, spread, prior, group in zip(
+        best[::-1], variances[::-1], priors[::-1], joins[::-1], strict=True
+    ):
+        # what the parts lack to their whole is given to them in proportion to their variances
+        lacking = (whole - np.bincount(group, estimate)) / np.bincount(group, spread)
+        expected = (whole / np.bincount(group, prior))[group] * prior
+        deviation = estimate + lacking[group] * spread - expected
+        noise = np.maximum(np.bincount(group) - 3.0, 0.0)
+        seen = np.bincount(group, deviation**2 / spread)
+        kept = np.maximum(0.0, 1.0 - noise / np.maximum(seen, np.maximum(noise, 1.0)))
+        whole = _projected(expected + kept[group] * deviation, group, whole)
+    return whole
+
+
+def _projected(values: Floats, group: Ints, whole: Floats) -> Floats:
+    """Return the nearest non-negative masses whose sum over each group is its whole."""
+    held = np.ones(values.size, bool)
+    result = values
+    for _ in range(values.size):  # every pass but the last drops a part: Michelot (1986)
+        sums, counts = np.bincount(group, values * held), np.bincount(group, held)
+        result = np.where(held, values + ((whole - sums) / np.maximum(counts, 1))[group], 0.0)
+        if result.min() >= 0.0:
+            break
+        held &= result > 0.0
+    return np.maximum(result, 0.0)

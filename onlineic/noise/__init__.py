@@ -1,0 +1,12 @@
+"""The only door to randomness: exact integer noise from the system, and a stamped simulation of it."""
+
+from onlineic.noise.sources import (
+    Noise,
+    SimulatedNoise,
+    SystemNoise,
+    checked_source,
+    public_generator,
+    scale_at_least,
+)
+
+__all__ = ["Noise", "SimulatedNoise", "SystemNoise", "checked_source", "public_generator", "scale_at_least"]

@@ -1,0 +1,131 @@
+"""Exact decisions of tests with Gumbel noise, as a pure function of uniform words.
+
+A test with hazard e^x, x = (d - T)/b rational, is easy with probability p(x) = exp(-e^x). With U
+uniform on [0, 1) it fires iff U >= p(x). One 64-bit word holds the first 64 bits of U; a float
+filter with a proven margin decides all but a fraction 2^-40 of the words, and interval arithmetic
+on the SAME bits decides the rest. A fresh coin for an undecided word would be biased: the word is
+undecided because of its value.
+
+The error of the float part is proven, not measured:
+
+* `exp_ieee` has relative error < 2^-47 (`onlineic._exponentials`).
+* numerator and denominator are exact below 2^53, so x has one rounding; with |x| <= 60 the computed
+  p is within 2^-46 of p(x), clipping x to [-60, 6] moves p by < 1e-25, and the sums round by 2^-53.
+  The margin 2^-42 is 15 times what is needed."""
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+
+from onlineic._typing import Ints, Words
+from onlineic.errors import InternalError
+from onlineic.noise.exp import decay_bounds, exp_down, exp_ieee, exp_ieee_one, exp_up
+
+MARGIN = 2.0**-42
+
+
+GUARD = 32  # extra bits of the interval beyond those of U
+
+
+SCALE_LIMIT = 2**46  # 64 (t + s) must stay below 2^53
+
+
+More = Callable[[], int]
+
+
+def screen(words: Words, numerators: Ints, denominator: Fraction, margin: float = MARGIN) -> Ints:
+    """Decide lanes by the float filter: 1 fires, 0 easy, -1 undecided (ask `fires_exactly`).
+
+    Parameters
+    ----------
+    words : (m,) uint64
+        First 64 bits of each lane's uniform.
+    numerators : (m,) int64
+        d - T of each lane, grid units.
+    denominator : Fraction, > 0
+        Scale b = t/s, grid units; t and s below 2^46.
+    margin : float, at least 2^-42
+        Larger values only send more lanes to the exact path (tests).
+    """
+    t, s = denominator.numerator, denominator.denominator
+    _check_scale(t, s)
+    reach = -(-t // s)
+    # Clamped before the product with s, which would wrap at n = 2^39 and s = 2^16.
+    x = (np.clip(numerators, -64 * reach, 8 * reach) * s) / float(t)
+    p = exp_ieee(-exp_ieee(np.clip(x, -60.0, 6.0)))
+    u = (words >> np.uint64(11)) * 2.0**-53
+    verdict = np.full(u.shape, -1, dtype=np.int64)
+    verdict[u >= p + margin] = 1
+    verdict[u + 2.0**-53 <= p - margin] = 0
+    return verdict
+
+
+def fires(words: Words, numerators: Ints, denominator: Fraction, more: More, margin: float = MARGIN) -> Ints:
+    """Return 1 where U >= exp(-e^(numerator/denominator)), else 0, exactly.
+
+    `more` supplies the next 64 bits of an undecided lane, lanes in ascending order.
+    Parameters as in `screen`.
+    """
+    verdict = screen(words, numerators, denominator, margin)
+    for lane in np.flatnonzero(verdict < 0):
+        verdict[lane] = fires_exactly(int(words[lane]), int(numerators[lane]), denominator, more)
+    return verdict
+
+
+def fires_one(word: int, numerator: int, denominator: Fraction, more: More, margin: float = MARGIN) -> bool:
+    """Decide one test: the decision of `fires` on the same bits, without arrays."""
+    t, s = denominator.numerator, denominator.denominator
+    _check_scale(t, s)
+    reach = -(-t // s)
+    x = min(max(numerator, -64 * reach), 8 * reach) * s / t
+    p = exp_ieee_one(-exp_ieee_one(min(max(x, -60.0), 6.0)))
+    u = (word >> 11) * 2.0**-53
+    if u >= p + margin:
+        return True
+    if u + 2.0**-53 <= p - margin:
+        return False
+    return fires_exactly(word, numerator, denominator, more)
+
+
+def fires_exactly(word: int, numerator: int, denominator: Fraction, more: More) -> bool:
+    """Compare U with p(x) in integers, 64 more bits of U at a time; ends with probability 1."""
+    x = numerator / denominator
+    drawn, bits = word, 64
+    while True:
+        low, high = silence_bounds(x, bits + GUARD)
+        if drawn << GUARD >= high:
+            return True
+        if (drawn + 1) << GUARD <= low:
+            return False
+        drawn, bits = drawn << 64 | more(), bits + 64
+
+
+def silence_bounds(x: Fraction, bits: int) -> tuple[int, int]:
+    """Integers with low <= 2^bits exp(-e^x) <= high; directed rounding throughout.
+
+    Parameters
+    ----------
+    x : Fraction
+        Any size, either sign.
+    bits : int, >= 1
+        Fixed-point bits.
+    """
+    if x >= 64:  # e^64 > bits, so p < 2^-bits
+        return 0, 1
+    one = 1 << bits
+    if x >= 0:
+        units = x.numerator << bits
+        rate_low = exp_down(units // x.denominator, bits)
+        rate_high = exp_up(-(-units // x.denominator), bits)
+    else:
+        rate_low, rate_high = decay_bounds(-x, bits)
+    if rate_low >= bits << bits:  # e^-bits < 2^-bits
+        return 0, 1
+    return (one << bits) // exp_up(rate_high, bits), -((-one << bits) // exp_down(rate_low, bits))
+
+
+def _check_scale(t: int, s: int) -> None:
+    """Refuse a scale at which the float filter would not be exact."""
+    if not (0 < t < SCALE_LIMIT and s < SCALE_LIMIT):
+        raise InternalError("The scale of a Gumbel test left its range; please report this.")

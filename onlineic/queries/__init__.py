@@ -1,0 +1,58 @@
+"""What is asked and what is answered: linear queries, cross tables, partitions, answers."""
+
+from onlineic.queries.answers import Answer, AnswerMemory, Status
+from onlineic.queries.expressions import (
+    Condition,
+    Expression,
+    at_least,
+    below,
+    between,
+    dense,
+    one_of,
+    span,
+    weights,
+    where,
+)
+from onlineic.queries.marginals import BoundMarginal, Marginal, marginal
+from onlineic.queries.partitions import (
+    Measurement,
+    Partition,
+    PartitionRule,
+    block_weights,
+    derived,
+    one_way,
+    pairs_of,
+)
+from onlineic.queries.query import GRID_BITS, Factor, Query, canonical
+from onlineic.queries.tables import spread
+
+__all__ = [
+    "GRID_BITS",
+    "Answer",
+    "AnswerMemory",
+    "BoundMarginal",
+    "Condition",
+    "Expression",
+    "Factor",
+    "Marginal",
+    "Measurement",
+    "Partition",
+    "PartitionRule",
+    "Query",
+    "Status",
+    "at_least",
+    "below",
+    "between",
+    "block_weights",
+    "canonical",
+    "dense",
+    "derived",
+    "marginal",
+    "one_of",
+    "one_way",
+    "pairs_of",
+    "span",
+    "spread",
+    "weights",
+    "where",
+]

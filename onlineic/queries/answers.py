@@ -1,0 +1,112 @@
+"""What a session hands out: answers, a memory of them, and a snapshot of its public facts."""
+
+import math
+from typing import Any, Literal, NoReturn, final
+
+import attrs
+import numpy as np
+
+from onlineic.queries.marginals import BoundMarginal
+from onlineic.queries.query import Query
+
+__all__ = ["Answer", "AnswerMemory", "Status"]
+
+Status = Literal["easy", "hard", "repeat", "untested"]
+
+
+@final
+@attrs.frozen
+class Answer:
+    """One released answer.
+
+    Attributes
+    ----------
+    value : float
+        Fraction of records; an array for a cross table. A hard answer is as measured, not clipped, or
+        what the hypothesis says that was fitted to the released table, where it agrees with the table.
+    count : float
+        n times value.
+    status : "easy", "hard", "repeat" or "untested"
+        From the hypothesis after a test, measured, released before, or from the hypothesis without a
+        test because the budget is used up.
+    error_bound : float
+        Half-width around `value` that holds the exact fraction (of a table: all of them) with probability
+        1 - beta, for this one answer, whether it turns out easy or hard (textbook mode: 3 alpha, for all
+        answers at once); inf for an untested answer. A fraction lies in [0, 1]: no bound reaches beyond.
+    private : bool
+        False: simulated noise was used, the answer is NOT PRIVATE.
+    """
+
+    value: Any = attrs.field(eq=attrs.cmp_using(eq=np.array_equal))
+    count: Any = attrs.field(eq=attrs.cmp_using(eq=np.array_equal))
+    status: Status
+    error_bound: float
+    private: bool = True
+
+    @property
+    def hard(self) -> bool:
+        """Whether the answer was measured now."""
+        return self.status == "hard"
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("an Answer has no truth value: compare answer.value instead.")
+
+    def __repr__(self) -> str:
+        stamp = "" if self.private else ", NOT PRIVATE"
+        bound = f"± {self.error_bound:.3g}" if math.isfinite(self.error_bound) else "no bound"
+        if isinstance(self.value, np.ndarray):
+            shape = " x ".join(map(str, self.value.shape))
+            return f"Answer(table of {shape} cells {bound}, {self.status}{stamp})"
+        return f"Answer({self.value:.6g} {bound}, {self.count:.1f} records, {self.status}{stamp})"
+
+
+@final
+@attrs.frozen
+class _Remembered:
+    value: Any
+    complement: bool
+    error_bound: float
+    rounding: float
+    version: int
+
+
+@final
+class AnswerMemory:
+    """Released answers by question; a query and its complement share one.
+
+    Handing out again what was released is post-processing: free, and never less accurate than before.
+
+    Parameters
+    ----------
+    lasting : bool
+        Whether an answer is remembered under every later hypothesis (the book asks again).
+    """
+
+    __slots__ = ("_answers", "_lasting")
+
+    def __init__(self, *, lasting: bool) -> None:
+        self._answers: dict[tuple[Any, ...], _Remembered] = {}
+        self._lasting = lasting
+
+    def remember(self, question: Query | BoundMarginal, answer: Answer, version: int) -> None:
+        """Keep an answer given by the hypothesis of this version, or measured against it."""
+        self._answers[question.key] = _Remembered(
+            _copied(answer.value), question.complement, answer.error_bound, question.rounding, version
+        )
+
+    def recall(self, question: Query | BoundMarginal, version: int) -> tuple[Any, float] | None:
+        """Return (value, error bound) of an earlier answer that still stands, or None."""
+        known = self._answers.get(question.key)
+        if known is None or not (self._lasting or known.version == version):
+            return None
+        # another query may have been rounded to the same one, from farther away
+        bound = known.error_bound + max(0.0, question.rounding - known.rounding)
+        return _copied(known.value) if known.complement == question.complement else 1.0 - known.value, bound
+
+
+def _copied(value: Any) -> Any:
+    """Return a number, or a copy of a table: a caller may write to his array."""
+    return value.copy() if isinstance(value, np.ndarray) else value

@@ -1,0 +1,371 @@
+"""What an analyst writes: queries as data, before they meet a domain.
+
+An expression is symbolic, immutable, hashable and printable; `bind` checks it against a domain and returns
+the canonical `Query`. Data are never involved, and a Python function is never accepted: run on records it
+could leak through state, time or exceptions."""
+
+import hashlib
+import keyword
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial, reduce
+from typing import Any, Literal, NoReturn, final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Floats
+from onlineic.domain.attributes import LARGEST, Attribute, Categorical, Label, shown
+from onlineic.domain.domain import Domain
+from onlineic.errors import InvalidQueryError, TooLargeError, checked_integer
+from onlineic.queries.algebra import JOINT_CELLS, Joint, intersection, peeled, settled
+from onlineic.queries.query import GRID_BITS, Query, canonical
+
+__all__ = [
+    "Condition",
+    "Expression",
+    "at_least",
+    "below",
+    "between",
+    "dense",
+    "one_of",
+    "span",
+    "weights",
+    "where",
+]
+
+
+@final
+@attrs.frozen
+class Condition:
+    """What one attribute must satisfy; combine conditions on one attribute with ``&``, ``|`` and ``~``."""
+
+    form: Literal["interval", "one_of", "weights", "not", "or", "and"]
+    parts: tuple[Any, ...] = attrs.field(eq=repr)  # repr tells True from 1
+
+    def __invert__(self) -> "Condition":
+        return self.parts[0] if self.form == "not" else Condition("not", (self,))
+
+    def __or__(self, other: Any) -> "Condition":
+        return Condition("or", _chain("or", self, _condition(other)))
+
+    def __and__(self, other: Any) -> "Condition":
+        return Condition("and", _chain("and", self, _condition(other)))
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(
+            "a condition has no truth value: combine conditions with & | ~, not with and, or, not."
+        )
+
+    def __repr__(self) -> str:
+        if self.form == "interval":
+            low, high = (repr(end) if math.isfinite(end) else f"float('{end}')" for end in self.parts[:2])
+            if self.parts[2]:
+                return f"between({low}, {high})"
+            if self.parts[1] == math.inf:
+                return f"at_least({low})"
+            return f"below({high})" if self.parts[0] == -math.inf else f"span({low}, {high})"
+        if self.form == "not":
+            return f"~{self.parts[0]!r}"
+        if self.form in ("or", "and"):
+            return f"({(' | ' if self.form == 'or' else ' & ').join(map(repr, self.parts))})"
+        shown = ", ".join(map(repr, self.parts))
+        return f"weights([{shown}])" if self.form == "weights" else f"one_of({shown})"
+
+    def codes(self, name: str, attribute: Attribute) -> tuple[int, int] | Floats:
+        """Return the satisfied codes as a half-open range, or as weights in [0, 1] per code."""
+        if self.form == "interval":
+            if isinstance(attribute, Categorical):
+                raise InvalidQueryError(
+                    f"{name} must be ordered for a range, got labels without order; write one_of(...)."
+                )
+            return attribute.interval(name, *self.parts)
+        if self.form == "one_of":
+            if len(self.parts) == 1:
+                code = attribute.code(name, self.parts[0])
+                return code, code + 1
+            values = np.zeros(attribute.size)
+            values[[attribute.code(name, label) for label in self.parts]] = 1.0
+            return values
+        if self.form == "weights":
+            if len(self.parts) != attribute.size:
+                raise InvalidQueryError(
+                    f"weights of {name} must have shape ({attribute.size},), got ({len(self.parts)},)."
+                )
+            return np.array(self.parts)
+        arrays = [_as_array(_checked(part).codes(name, attribute), attribute.size) for part in self.parts]
+        if self.form == "not":
+            return 1.0 - arrays[0]
+        if self.form == "and":
+            return reduce(np.multiply, arrays)
+        return 1.0 - reduce(np.multiply, [1.0 - array for array in arrays])
+
+
+def between(low: float, high: float) -> Condition:
+    """Return the condition low <= value <= high: closed at both ends, like SQL BETWEEN."""
+    return _interval("between", low, high, closed=True)
+
+
+def span(low: float, high: float) -> Condition:
+    """Return the condition low <= value < high."""
+    return _interval("span", low, high, closed=False)
+
+
+def at_least(low: float) -> Condition:
+    """Return the condition value >= low."""
+    return _interval("at_least", low, math.inf, closed=False)
+
+
+def below(high: float) -> Condition:
+    """Return the condition value < high."""
+    return _interval("below", -math.inf, high, closed=False)
+
+
+def one_of(*labels: Label) -> Condition:
+    """Return the condition that the value is one of the labels (None: the missing cell)."""
+    if not labels:
+        raise InvalidQueryError("one_of must list one or more labels, got none.")
+    return Condition("one_of", tuple(map(_label, labels)))
+
+
+def weights(values: Iterable[float]) -> Condition:
+    """Return a weight in [0, 1] for every code of the attribute, in code order."""
+    array = _checked_weights(values)
+    if array.ndim != 1:
+        raise InvalidQueryError(f"weights must have shape (size of the attribute,), got {array.shape}.")
+    return Condition("weights", tuple(array.tolist()))
+
+
+@final
+@attrs.frozen
+class Expression:
+    """A query as written, before it meets a domain; combine with ``&``, ``|`` and ``~``."""
+
+    form: Literal["where", "dense", "not", "and", "or"]
+    parts: tuple[Any, ...] = attrs.field(eq=repr)
+    shape: tuple[int, ...] = ()  # of a dense array
+
+    def __invert__(self) -> "Expression":
+        return self.parts[0] if self.form == "not" else Expression("not", (self,))
+
+    def __and__(self, other: Any) -> "Expression":
+        return Expression("and", _chain("and", self, _expression(other)))
+
+    def __or__(self, other: Any) -> "Expression":
+        return Expression("or", _chain("or", self, _expression(other)))
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("a query has no truth value: combine queries with & | ~, not with and, or, not.")
+
+    def __repr__(self) -> str:
+        if self.form == "where":
+            if all(name.isidentifier() and not keyword.iskeyword(name) for name, _ in self.parts):
+                return f"where({', '.join(f'{name}={_shown(c)}' for name, c in self.parts)})"
+            return f"where({{{', '.join(f'{name!r}: {_shown(c)}' for name, c in self.parts)}}})"
+        if self.form == "dense":
+            digest = hashlib.sha256(self.parts[0]).hexdigest()[:8]
+            return f"dense(<{' x '.join(map(str, self.shape))} weights, {digest}>)"
+        if self.form == "not":
+            return f"~{self.parts[0]!r}"
+        return f"({(' | ' if self.form == 'or' else ' & ').join(map(repr, self.parts))})"
+
+    def bind(self, domain: Domain, grid_bits: int = GRID_BITS) -> "Query":
+        """Return the canonical query over a domain, its weights rounded to 2^-grid_bits.
+
+        Parameters
+        ----------
+        domain : Domain
+            Public; data are never looked at.
+        grid_bits : int, in [0, 20]
+            Finest grid allowed; 0/1 queries use 0 bits whatever it is.
+
+        Raises
+        ------
+        InvalidQueryError
+            If the expression does not fit the domain.
+        TooLargeError
+            If a condition ties more than 2^22 joint cells.
+        """
+        if type(grid_bits) is not int or not 0 <= grid_bits <= GRID_BITS:
+            grid_bits = checked_integer("grid_bits", grid_bits, at_least=0, at_most=GRID_BITS)
+        try:
+            if self.form == "where":  # the common case: no algebra
+                return canonical(domain, False, _where_factors(domain, self.parts), grid_bits)
+            complement, joint = settled(*_form(self, domain))
+        except RecursionError:
+            raise TooLargeError(
+                "a query must nest a few hundred operators at most, got more; combine flat with one operator."
+            ) from None
+        return canonical(domain, complement, joint, grid_bits)
+
+
+def where(conditions: Mapping[str, Any] | None = None, /, **more: Any) -> Expression:
+    """Return the query "the fraction of records that satisfy every condition".
+
+    Parameters
+    ----------
+    conditions, **more
+        Attribute -> a label (None: the missing cell) or a condition made by `between`, `span`, `at_least`,
+        `below`, `one_of`, `weights`. Names that are no identifiers go into the mapping.
+
+    Examples
+    --------
+    >>> where(age=between(30, 50), sex="F")
+    where(age=between(30, 50), sex='F')
+    """
+    if conditions is not None and not isinstance(conditions, Mapping):
+        raise InvalidQueryError(
+            f"query must be data (conditions by attribute), got a {type(conditions).__name__}; "
+            "write where(attribute=condition)."
+        )
+    given = conditions or {}
+    for name in given:
+        if name in more:
+            raise InvalidQueryError(
+                f"an attribute must have one condition, got two for {name!r}; join them by &."
+            )
+        if not isinstance(name, str):
+            raise InvalidQueryError(f"attribute must be a name, got a {type(name).__name__}; write its name.")
+    return Expression("where", tuple((name, _condition(part)) for name, part in {**given, **more}.items()))
+
+
+def dense(values: Any) -> Expression:
+    """Return the query with one weight in [0, 1] per cell, shape (|X|,) or the domain's shape."""
+    array = _checked_weights(values)
+    return Expression("dense", (array.tobytes(),), array.shape)
+
+
+def _where_factors(domain: Domain, parts: Sequence[tuple[str, Condition]]) -> dict[tuple[int, ...], Any]:
+    result: dict[tuple[int, ...], Any] = {}
+    for name, condition in parts:
+        axis = domain.axis(name)
+        result[(axis,)] = _checked(condition).codes(name, domain.attributes[axis])
+    return result
+
+
+def _checked(condition: Any) -> Condition:
+    """Return a condition if it is one: a subclass could name other codes than its attribute has."""
+    if type(condition) is not Condition:
+        raise InvalidQueryError(
+            "a condition must be a label, None, between(..) or one_of(..), got a "
+            f"{type(condition).__name__}; write it with them."
+        )
+    return condition
+
+
+def _form(expression: Expression, domain: Domain) -> tuple[bool, Joint]:
+    """Return (complement, factors over disjoint axes) of an expression tree."""
+    _expression(expression)
+    if expression.form == "where":
+        parts = _where_factors(domain, expression.parts)
+        return False, {axes: _as_array(part, domain.shape[axes[0]]) for axes, part in parts.items()}
+    if expression.form == "dense":
+        return False, _dense_factors(domain, expression)
+    if expression.form == "not":
+        complement, joint = _form(expression.parts[0], domain)
+        return not complement, joint
+    either = expression.form == "or"  # a | b = ~(~a & ~b)
+    forms = (
+        (complement ^ either, joint) for complement, joint in (_form(p, domain) for p in expression.parts)
+    )
+    complement, joint = reduce(partial(intersection, domain), forms)
+    return complement ^ either, joint
+
+
+def _dense_factors(domain: Domain, expression: Expression) -> Joint:
+    if expression.shape not in ((domain.size,), domain.shape):
+        raise InvalidQueryError(
+            f"weights must have shape ({domain.size},) or {domain.shape}, got {expression.shape}."
+        )
+    if domain.size > JOINT_CELLS:
+        raise TooLargeError(f"a dense query must have at most {JOINT_CELLS:,} cells, got {domain.size:,}.")
+    array = np.frombuffer(bytes(expression.parts[0])).reshape(domain.shape)  # nobody can change a copy
+    return peeled(tuple(range(len(domain.shape))), array)
+
+
+def _as_array(codes: tuple[int, int] | Floats, size: int) -> Floats:
+    if not isinstance(codes, tuple):
+        return codes
+    result = np.zeros(size)
+    result[codes[0] : codes[1]] = 1.0
+    return result
+
+
+def _condition(value: Any) -> Condition:
+    return value if type(value) is Condition else Condition("one_of", (_label(value),))
+
+
+def _label(value: Any) -> Label:
+    """Return a label as a plain value of a type that attributes can have; nothing else passes."""
+    value = _plain(value)
+    kind = type(value)
+    if kind is str or kind is bool or value is None:
+        return value  # type: ignore[no-any-return]
+    if (kind is int and abs(value) <= 2 * LARGEST) or (kind is float and math.isfinite(value)):
+        return value  # type: ignore[no-any-return]
+    raise InvalidQueryError(
+        "a condition must be a label, None, between(..) or one_of(..), got "
+        f"{shown(value) if kind in (int, float) else f'a {kind.__name__}'}; "
+        "for several labels write one_of(...), for missing values None."
+    )
+
+
+def _chain(form: str, left: Any, right: Any) -> tuple[Any, ...]:
+    """Return the parts of a chain of one operator, flat: long chains need no deep recursion."""
+    return tuple(part for side in (left, right) for part in (side.parts if side.form == form else (side,)))
+
+
+def _expression(value: Any) -> Expression:
+    if type(value) is not Expression:  # a subclass could bring its own way to bind
+        raise InvalidQueryError(
+            f"a query must be combined with a query, got a {type(value).__name__}; write where(...)."
+        )
+    return value
+
+
+def _interval(name: str, low: Any, high: Any, *, closed: bool) -> Condition:
+    low, high = _plain(low), _plain(high)
+    for end in (low, high):
+        if not (type(end) is float and end == end) and not (type(end) is int and abs(end) <= 2 * LARGEST):
+            raise InvalidQueryError(f"{name} must have numbers as ends, got {shown(end)}; write numbers.")
+    if low > high:
+        raise InvalidQueryError(f"{name} must have low <= high, got {low!r} > {high!r}; swap the ends.")
+    if low == math.inf or high == -math.inf:
+        raise InvalidQueryError(f"{name} must have a finite end, got {low!r} and {high!r}; write a number.")
+    return Condition("interval", (low, high, closed))
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _shown(condition: Condition) -> str:
+    if condition.form == "one_of" and len(condition.parts) == 1:
+        return repr(condition.parts[0])
+    return repr(condition)
+
+
+def _checked_weights(values: Any) -> Floats:
+    """Return a private copy of weights in [0, 1]; nothing else passes."""
+    if isinstance(values, np.ma.MaskedArray) or callable(values):
+        raise InvalidQueryError(
+            f"query must be data (a plain array of weights), got a {type(values).__name__}."
+        )
+    try:
+        array = np.array(values)  # a copy first, then the checks: the caller may change his array later
+    except Exception:  # whatever the object raises: it is no data
+        raise InvalidQueryError(
+            "weights must be an array of numbers, got a ragged or other sequence."
+        ) from None
+    if array.dtype.kind not in "fiub" or array.size == 0 or array.ndim == 0:
+        raise InvalidQueryError(
+            f"weights must be a non-empty array of numbers, got dtype {array.dtype} and shape {array.shape}."
+        )
+    array = np.ascontiguousarray(array, dtype=np.float64)
+    bad = ~((array >= 0.0) & (array <= 1.0))  # NaN is bad
+    if bad.any():
+        index = int(np.argmax(bad))
+        raise InvalidQueryError(
+            f"weights must lie in [0, 1], got weights[{index}]={array.item(index)!r}; rescale the query."
+        )
+    return array

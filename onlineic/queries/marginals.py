@@ -1,0 +1,147 @@
+"""Cross tables: one vector query, tested by its largest cell gap and released as a whole.
+
+Replacing one record moves it between two cells, so the largest gap of a table has the sensitivity of one
+count, and a hard table costs what one partition costs, however many cells it has."""
+
+import math
+from functools import cached_property
+from typing import final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Floats, Ints
+from onlineic.domain.domain import Domain
+from onlineic.errors import InvalidQueryError, TooLargeError
+from onlineic.queries.expressions import Expression
+from onlineic.queries.partitions import Partition
+
+__all__ = ["BoundMarginal", "Marginal", "marginal"]
+
+MOST_CELLS = 2**16
+
+
+@final
+@attrs.frozen
+class Marginal:
+    """A cross table as written: attributes, and which records count."""
+
+    names: tuple[str, ...]
+    condition: Expression | None = None
+
+    def __repr__(self) -> str:
+        names = ", ".join(map(repr, self.names))
+        return (
+            f"marginal({names})" if self.condition is None else f"marginal({names}, where={self.condition!r})"
+        )
+
+    def bind(self, domain: Domain) -> "BoundMarginal":
+        """Return the table over a domain.
+
+        Raises
+        ------
+        InvalidQueryError
+            If a name is unknown or the condition is not a conjunction of 0/1 conditions.
+        TooLargeError
+            If the table, cut by its condition, has more than 2^16 blocks.
+        """
+        keys = [domain.axis(name) for name in self.names]
+        classes: dict[int, Ints] = {axis: np.arange(domain.shape[axis]) for axis in keys}
+        inside: dict[int, Ints] = {}  # of axes that the condition cuts: whether each class counts
+        if self.condition is not None:
+            query = _checked(self.condition).bind(domain)
+            if query.grid_bits or query.constant is not None or (query.complement and len(query.axes) > 1):
+                raise InvalidQueryError(
+                    "the condition of a marginal must be a conjunction of 0/1 conditions that some cells "
+                    "meet and some do not; ask the cells one by one, or leave it out."
+                )
+            for factor in query.factors:
+                if len(factor.axes) > 1:
+                    raise InvalidQueryError(
+                        "the condition of a marginal must be a conjunction of conditions on one attribute "
+                        "each; ask the cells one by one."
+                    )
+                axis, weights = factor.axes[0], factor.weights(domain)
+                weights = 1 - weights if query.complement else weights
+                if axis in classes:
+                    inside[axis] = weights
+                else:
+                    classes[axis], inside[axis] = weights, np.array([0, 1])
+        axes = tuple(sorted(classes))
+        blocks = math.prod(int(classes[axis].max()) + 1 for axis in axes)
+        if blocks > MOST_CELLS:
+            raise TooLargeError(
+                f"a marginal must have at most {MOST_CELLS:,} blocks, got {blocks:,}; use fewer attributes."
+            )
+        partition = Partition(domain, axes, tuple(classes[axis] for axis in axes))
+        index = np.arange(blocks).reshape(partition.shape)
+        counts = np.ones(partition.shape, dtype=bool)
+        for axis, kept in inside.items():
+            shape = [1] * len(axes)
+            shape[axes.index(axis)] = len(kept)
+            counts &= kept.astype(bool).reshape(shape)
+        # of an axis that is no key, the cells of the table are those of the class that counts
+        place = tuple(slice(None) if axis in keys else 1 for axis in axes)
+        order = np.argsort(np.argsort(keys))
+        cells = np.where(counts, index, -1)[place].transpose(order)
+        return BoundMarginal(self.names, partition, np.ascontiguousarray(cells))
+
+
+def marginal(*names: str, where: Expression | None = None) -> Marginal:
+    """Return the cross table of these attributes, among the records that satisfy `where`.
+
+    Parameters
+    ----------
+    *names : str
+        One or more different attributes; the table's axes, in this order.
+    where : Expression, optional
+        A conjunction of 0/1 conditions on one attribute each.
+
+    Examples
+    --------
+    >>> marginal("sex", "income")
+    marginal('sex', 'income')
+    """
+    if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise InvalidQueryError(
+            f"marginal must name one or more different attributes, got {list(names)!r:.60}."
+        )
+    return Marginal(names, None if where is None else _checked(where))
+
+
+def _checked(condition: object) -> Expression:
+    """Return an expression if it is one: a subclass could bring its own way to bind."""
+    if type(condition) is not Expression:
+        raise InvalidQueryError(
+            f"where must be a query made by where(...), got a {type(condition).__name__}."
+        )
+    return condition
+
+
+@final
+@attrs.frozen(eq=False)
+class BoundMarginal:
+    """A cross table over a domain.
+
+    Attributes
+    ----------
+    names : tuple of str
+    partition : Partition
+        Of the whole domain; its blocks hold the table's cells, and the rest.
+    cells : int64 array, shape of the table
+        Block of every cell; -1 for one that the condition excludes, whose value is 0 whatever the data.
+    """
+
+    names: tuple[str, ...]
+    partition: Partition
+    cells: Ints
+    complement, constant, rounding = False, None, 0.0  # of a query with these: asked and remembered alike
+
+    @cached_property
+    def key(self) -> tuple[object, ...]:
+        """Equal for equal tables."""
+        return ("marginal", *self.names, *self.partition.key, self.cells.tobytes())
+
+    def table(self, blocks: Floats) -> Floats:
+        """Return the cells of the table from the values of all blocks."""
+        return np.where(self.cells >= 0, np.append(np.asarray(blocks, np.float64), 0.0)[self.cells], 0.0)

@@ -1,0 +1,361 @@
+"""Many queries on one array at once.
+
+Linear queries in canonical form, on the integer grid.
+
+A `Query` is a product of weight vectors over disjoint sets of attributes, or one minus such a product,
+with INTEGER weights on the dyadic grid 2^-grid_bits. The rounded query is the query: hypothesis, private
+counts and error bounds all use it, and its sensitivity is an exact integer."""
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from operator import attrgetter
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Floats, Ints
+from onlineic.domain.domain import Domain
+from onlineic.errors import DomainMismatchError, InvalidParameterError, InvalidQueryError
+from onlineic.queries.tables import Tables, spread
+
+__all__ = ["GRID_BITS", "Factor", "Query", "canonical", "session_grid_bits", "totals"]
+
+
+def session_grid_bits(n: int) -> int:
+    """Return the finest grid on which n 2^k fits a float64 integer with a bit to spare, at most 20.
+
+    Raises
+    ------
+    InvalidParameterError
+        If fewer than 8 bits are left for weights between 0 and 1.
+    """
+    bits = min(GRID_BITS, 52 - math.ceil(math.log2(n)))
+    if bits < 8:
+        raise InvalidParameterError(f"n must be at most 2^44 for a grid of 8 bits, got n={n}; take a sample.")
+    return bits
+
+
+@final
+@attrs.frozen(eq=False)
+class Factor:
+    """Integer weights over a few attributes: an interval of codes (0/1), or a table.
+
+    Parameters
+    ----------
+    axes : tuple of int
+        Axes of the domain, increasing.
+    low, high : int
+        The half-open interval of codes with weight 1; only where `table` is None.
+    table : int64 array over the axes, or None
+        Weights in [0, 2^bits], read-only.
+    bits : int
+        Grid exponent of this factor.
+    """
+
+    axes: tuple[int, ...]
+    low: int = 0
+    high: int = 0
+    table: Ints | None = None
+    bits: int = 0
+
+    @cached_property
+    def floats(self) -> Floats:
+        """The weights of a table as float64 integers, for exact products below 2^53."""
+        return self.table.astype(np.float64)  # type: ignore[union-attr]
+
+    def weights(self, domain: Domain) -> Ints:
+        """Return the integer weights over the axes."""
+        if self.table is not None:
+            return self.table
+        result = np.zeros(domain.shape[self.axes[0]], np.int64)
+        result[self.low : self.high] = 1
+        return result
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        if self.table is None:
+            return (self.axes[0], self.low, self.high)
+        return (*self.axes, self.bits, self.table.tobytes())
+
+
+GRID_BITS = 20  # finest grid of fractional weights
+
+
+@final
+@attrs.frozen(eq=False, repr=False)
+class Query:
+    """A canonical linear query: f(x) = product of factors, or one minus it, on the grid 2^-grid_bits.
+
+    Attributes
+    ----------
+    domain : Domain
+    factors : tuple of Factor
+        Over disjoint axes, ordered by first axis; none for a constant.
+    complement : bool
+        Whether the query is one minus the product.
+    axes : tuple of int
+        All axes of the factors, increasing.
+    grid_bits : int
+        k: integer weights lie in [0, 2^k].
+    sensitivity : int
+        max - min of the integer weights over the domain: what n 2^k f can change by when one record is
+        replaced, exactly. 0 for a constant query.
+    rounding : float
+        Largest difference of the rounded query from the one written, in fractions.
+    """
+
+    domain: Domain
+    factors: tuple[Factor, ...]
+    complement: bool
+    grid_bits: int
+    sensitivity: int
+    rounding: float
+    axes: tuple[int, ...]
+    box: tuple[tuple[int, ...], tuple[int, ...]] | None  # (low, high) along `axes`, if all are intervals
+    key: tuple[Any, ...]  # equal for a query and its complement
+    constant: int | None  # integer value of a constant query
+    # set by `canonical` alone and not copied by attrs.evolve: an altered query would lie about its price
+    _canonical: bool = attrs.field(default=False, init=False)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Query):
+            return NotImplemented
+        return (self.key, self.complement, self.domain) == (other.key, other.complement, other.domain)
+
+    def __hash__(self) -> int:
+        return hash((self.key, self.complement))
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.domain.names[axis] for axis in self.axes)
+        return f"Query({'1 - ' * self.complement}product over ({names}), grid_bits={self.grid_bits})"
+
+    def bind(self, domain: Domain, grid_bits: int = GRID_BITS) -> "Query":
+        """Return the query itself if it was bound to this domain, and is as it was bound."""
+        if not self._canonical:
+            raise InvalidQueryError(
+                "query must be as bind made it, got one put together by hand; bind an expression."
+            )
+        # the shape is what the sensitivity rests on, however domains and their attributes compare
+        if domain.shape != self.domain.shape or domain != self.domain:
+            raise DomainMismatchError(
+                f"query must be bound to domain {domain.digest()}, got one bound to {self.domain.digest()}; "
+                "bind the expression again."
+            )
+        if self.grid_bits > grid_bits:
+            raise InvalidQueryError(
+                f"query must have grid_bits <= {grid_bits}, got {self.grid_bits}; bind it with {grid_bits}."
+            )
+        return self
+
+    def total(self, tables: Tables, mass: float) -> float:
+        """Return the sum over all cells of cell * integer weight; `mass` is the sum of the cells."""
+        if self.constant is not None:
+            return mass * self.constant
+        if self.box is not None:
+            result = tables.box(self.axes, *self.box)
+        else:
+            parts = [
+                (factor.axes, (factor.low, factor.high) if factor.table is None else factor.floats)
+                for factor in self.factors
+            ]
+            result = tables.weighted(self.axes, parts)
+        return mass * (1 << self.grid_bits) - result if self.complement else result
+
+    def weights(self) -> Ints:
+        """Return the integer weights of all cells, shape of the domain: for small domains and tests."""
+        result: Ints = np.ones(self.domain.shape, np.int64) if not self.factors else np.ones((), np.int64)
+        for factor in self.factors:
+            result = result * spread(factor.weights(self.domain), factor.axes, len(self.domain.shape))
+        if self.constant is not None:
+            result = np.full(self.domain.shape, self.constant, np.int64)
+        elif self.complement:
+            result = (1 << self.grid_bits) - result
+        return np.broadcast_to(result, self.domain.shape)
+
+
+def totals(queries: Sequence[Query], tables: Tables, mass: float) -> Floats:
+    """Return `total` of every query, shape (m,), to the same bits: boxes by attribute set in one gather."""
+    result = np.empty(len(queries))
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for index, query in enumerate(queries):
+        if query.box is None:
+            result[index] = query.total(tables, mass)
+        else:
+            groups.setdefault(query.axes, []).append(index)
+    for axes, members in groups.items():
+        ends = np.array([queries[index].box for index in members], np.int64)  # (m, 2, axes)
+        turned = np.array([queries[index].complement for index in members])
+        sums = tables.boxes(axes, ends[:, 0], ends[:, 1])
+        result[members] = np.where(turned, mass - sums, sums)
+    return result
+
+
+def canonical(
+    domain: Domain,
+    complement: bool,
+    joint: Mapping[tuple[int, ...], tuple[int, int] | Floats],
+    grid_bits: int,
+) -> Query:
+    """Drop full factors, find intervals, round the rest to the grid, choose between q and 1 - q.
+
+    What the sensitivity rests on is checked here, whoever made the factors: axes of the domain, each in one
+    factor, intervals inside [0, size), tables of the shape of their axes with weights in [0, 1].
+
+    Raises
+    ------
+    InvalidQueryError
+        If a factor is not so.
+    """
+    factors: list[Factor] = []
+    fractional: list[tuple[tuple[int, ...], Floats]] = []
+    _check_axes(domain, joint)
+    for axes, part in joint.items():
+        if type(part) is tuple:
+            if len(axes) != 1 or not _inside(part, domain.shape[axes[0]]):
+                raise InvalidQueryError(
+                    "query must have intervals of codes inside its attributes, got others; make conditions "
+                    "with between(..), span(..) or one_of(..)."
+                )
+            if part[0] >= part[1]:
+                return _constant(domain, complement, 0)
+            if part[1] - part[0] < domain.shape[axes[0]]:
+                factors.append(Factor(axes, *part))
+            continue
+        # a subclass of arrays, or an array of objects, could compare and round as it likes
+        if type(part) is not np.ndarray or part.dtype != np.float64 or part.shape != _lengths(domain, axes):
+            raise InvalidQueryError(
+                "query must have plain float64 weights, one for every code of its attributes, got others; "
+                "make conditions with weights(..)."
+            )
+        if not ((part >= 0.0) & (part <= 1.0)).all():  # highest and lowest multiply where none is negative
+            raise InvalidQueryError(
+                "query must have weights in [0, 1], got others; make conditions with weights(..)."
+            )
+        if not part.any():
+            return _constant(domain, complement, 0)
+        if (part == 1.0).all():
+            continue
+        if ((part == 0.0) | (part == 1.0)).all():
+            factors.append(_tabled(axes, part.astype(np.int64), 0))
+        else:
+            fractional.append((axes, part))
+    rounding = 0.0
+    if fractional:
+        bits = grid_bits // len(fractional)
+        if bits < 1:
+            raise InvalidQueryError(
+                f"query must have at most {grid_bits} attributes with fractional weights on a grid of "
+                f"{grid_bits} bits, got {len(fractional)}; use 0/1 conditions."
+            )
+        for axes, part in fractional:
+            table = np.rint(np.ldexp(part, bits)).astype(np.int64)
+            error = float(np.abs(np.ldexp(table.astype(float), -bits) - part).max())
+            if not table.any():
+                return _constant(domain, complement, 0, 0, error)
+            rounding += error
+            common = int(np.bitwise_or.reduce(table, axis=None))
+            spare = min(bits, (common & -common).bit_length() - 1)  # the coarsest grid that holds the table
+            if spare < bits or (table < common).any():
+                factors.append(_tabled(axes, table >> spare, bits - spare))
+    if not factors:
+        return _constant(domain, complement, 1, 0, rounding)
+    if len(factors) == 1:
+        complement ^= _turn(domain, factors)
+    factors.sort(key=attrgetter("axes"))
+    return _query(domain, tuple(factors), complement, rounding)
+
+
+def _check_axes(domain: Domain, joint: Mapping[tuple[int, ...], Any]) -> None:
+    """Raise unless a plain domain has all these axes, and each is in one factor."""
+    if type(domain) is not Domain:  # a subclass could be equal to a domain of another shape
+        raise InvalidQueryError(
+            f"domain must be a Domain itself, got a {type(domain).__name__}; write Domain.of(..)."
+        )
+    held, dimensions = set[int](), len(domain.shape)
+    for axes in joint:
+        for axis in axes:
+            if type(axis) is not int or not 0 <= axis < dimensions or axis in held:
+                raise InvalidQueryError(
+                    f"query must hold each of the axes 0 .. {dimensions - 1} at most once, got {axis!r:.60}; "
+                    "join the conditions on one attribute by &."
+                )
+            held.add(axis)
+
+
+def _inside(part: tuple[Any, ...], size: int) -> bool:
+    """Whether this is a half-open interval of codes below the size; no other class of numbers is asked."""
+    if len(part) != 2 or type(part[0]) is not int or type(part[1]) is not int:
+        return False
+    return 0 <= part[0] <= size and 0 <= part[1] <= size
+
+
+def _lengths(domain: Domain, axes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(domain.shape[axis] for axis in axes)
+
+
+def _query(domain: Domain, factors: tuple[Factor, ...], complement: bool, rounding: float) -> Query:
+    grid_bits, highest, lowest = 0, 1, 1
+    low, high, held, keys = list[int](), list[int](), list[int](), list[tuple[Any, ...]]()
+    for factor in factors:  # one plain loop: this runs for every query of a stream
+        held += factor.axes
+        keys.append(factor.key)
+        if factor.table is None:
+            lowest = 0
+            low.append(factor.low)
+            high.append(factor.high)
+        else:
+            grid_bits += factor.bits
+            highest *= int(factor.table.max())
+            lowest *= int(factor.table.min())
+    if highest == lowest:
+        return _constant(domain, complement, highest, grid_bits, rounding)
+    box = (tuple(low), tuple(high)) if len(low) == len(factors) else None
+    axes, key = tuple(sorted(held)), tuple(keys)
+    return _marked(
+        Query(domain, factors, complement, grid_bits, highest - lowest, rounding, axes, box, key, None)
+    )
+
+
+def _constant(
+    domain: Domain, complement: bool, value: int, grid_bits: int = 0, rounding: float = 0.0
+) -> Query:
+    value = (1 << grid_bits) - value if complement else value
+    key = ("constant", grid_bits, value)
+    return _marked(Query(domain, (), False, grid_bits, 0, rounding, (), None, key, value))
+
+
+def _marked(query: Query) -> Query:
+    """Mark a query whose sensitivity, box and key were computed from its factors."""
+    object.__setattr__(query, "_canonical", True)
+    return query
+
+
+def _tabled(axes: tuple[int, ...], table: Ints, bits: int) -> Factor:
+    """Return a factor; 0/1 weights of consecutive codes become an interval."""
+    if table.ndim == 1 and bits == 0:
+        codes = np.flatnonzero(table)
+        if codes[-1] - codes[0] + 1 == len(codes):
+            return Factor(axes, int(codes[0]), int(codes[-1]) + 1)
+    table = np.array(table, order="C")
+    table.flags.writeable = False
+    return Factor(axes, 0, 0, table, bits)
+
+
+def _turn(domain: Domain, factors: list[Factor]) -> bool:
+    """Replace the only factor w by 1 - w if that comes first in order, so that q and ~q share a key."""
+    factor = factors[0]
+    if factor.table is None:
+        if factor.low > 0:
+            return False
+        factors[0] = Factor(factor.axes, factor.high, domain.shape[factor.axes[0]])
+        return True
+    turned = (1 << factor.bits) - factor.table
+    differs = np.flatnonzero(turned.ravel() != factor.table.ravel())
+    if len(differs) == 0 or turned.ravel()[differs[0]] > factor.table.ravel()[differs[0]]:
+        return False
+    if not turned.any():
+        return False
+    factors[0] = _tabled(factor.axes, turned, factor.bits)
+    return True

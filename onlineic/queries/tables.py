@@ -1,0 +1,170 @@
+"""Contractions and summed-area tables, shared by the private counts and the public histogram."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from onlineic._typing import Floats, Ints
+
+CACHE_BYTES = 2**28
+
+
+CORNER_AXES = 6  # a box has 2^axes corners: above, slices are cheaper and lose fewer bits
+
+
+def contract(cells: Floats, keep: tuple[int, ...]) -> Floats:
+    """Return the table of `cells` over the axes `keep`: the sum over all others, in a fresh array.
+
+    Adjacent axes of one kind (kept, summed) are merged into runs, and the longest summed run goes first,
+    as a product by ones: up to 23 times faster than a multi-axis `sum`.
+    """
+    runs: list[list[int]] = []  # [length, kept]
+    for axis, length in enumerate(cells.shape):
+        kept = int(axis in keep)
+        if runs and runs[-1][1] == kept:
+            runs[-1][0] *= length
+        else:
+            runs.append([length, kept])
+    array = cells.reshape([length for length, _ in runs])
+    kinds = [kept for _, kept in runs]
+    while 0 in kinds:
+        axis = max((axis for axis, kept in enumerate(kinds) if not kept), key=lambda axis: array.shape[axis])
+        array = _sum_run(array, axis)
+        del kinds[axis]
+    return np.array(array, copy=True).reshape([cells.shape[axis] for axis in keep])
+
+
+def _sum_run(array: Floats, axis: int) -> Floats:
+    """Sum over one axis of (A, n, B)."""
+    before, length, after = array.shape[:axis], array.shape[axis], array.shape[axis + 1 :]
+    rows, columns = int(np.prod(before)), int(np.prod(after))
+    block = array.reshape(rows, length, columns)
+    ones = np.ones(length)
+    if columns == 1:
+        result = block.reshape(rows, length) @ ones
+    elif rows == 1:
+        result = ones @ block.reshape(length, columns)
+    elif columns >= 32 or rows <= 64:
+        result = np.matmul(ones, block)
+    else:
+        result = np.einsum("anb->ab", block)
+    return result.reshape(before + after)
+
+
+def spread(array: Any, axes: tuple[int, ...], dimensions: int) -> Any:
+    """View an array over `axes` as one over all axes, of length 1 elsewhere."""
+    shape = [1] * dimensions
+    for axis, length in zip(axes, array.shape, strict=True):
+        shape[axis] = length
+    return array.reshape(shape)
+
+
+def summed_area(table: Floats) -> Floats:
+    """Return the table of prefix sums with a zero border: entry (i, j, ..) sums all indices below."""
+    result = np.zeros([length + 1 for length in table.shape])
+    inner = result[(slice(1, None),) * table.ndim]
+    inner[...] = table
+    for axis in range(table.ndim):
+        np.cumsum(inner, axis=axis, out=inner)
+    return result
+
+
+class Tables:
+    """Sums over boxes and weighted boxes of one array of cells: marginal tables, made on first use.
+
+    A query over the axes S is answered from the table of S, which has far fewer cells than the array:
+    boxes by the 2^|S| corners of its summed-area table, weights by contraction. One query alone and many
+    at once take the same path, so that their results agree to the last bit.
+
+    Parameters
+    ----------
+    cells : float64 array
+        Not copied; must not change while the tables are used. Where all cells are integers with a sum
+        below 2^53, every result is an exact integer.
+    prefix_cells : int
+        Largest table for which a summed-area table is made; above, and for more than 6 axes, boxes are
+        sliced.
+    """
+
+    __slots__ = ("_cells", "_entries", "_prefix_cells", "_spent_bytes")
+
+    def __init__(self, cells: Floats, prefix_cells: int) -> None:
+        self._cells = cells
+        self._prefix_cells = prefix_cells
+        self._entries: dict[tuple[int, ...], tuple[Floats, Floats | None, tuple[int, ...]]] = {}
+        self._spent_bytes = 0
+
+    def table(self, axes: tuple[int, ...]) -> Floats:
+        """Return the marginal table over `axes`; a cache, not to be written to."""
+        return self._entry(axes)[0]
+
+    def total(self) -> float:
+        """Return the sum of all cells."""
+        return float(self._entry(())[0])
+
+    def box(self, axes: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...]) -> float:
+        """Return the sum over low <= code < high along `axes`."""
+        table, prefix, steps = self._entry(axes)
+        if prefix is None:
+            return float(table[tuple(map(slice, low, high))].sum())
+        corners, sign = [0], [1.0]
+        for first, last, step in zip(low, high, steps, strict=True):
+            upper, lower = last * step, first * step
+            corners = [entry + upper for entry in corners] + [entry + lower for entry in corners]
+            sign += [-one for one in sign]
+        result = 0.0
+        for one, entry in zip(sign, corners, strict=True):
+            result += one * prefix.item(entry)
+        return result
+
+    def boxes(self, axes: tuple[int, ...], low: Ints, high: Ints) -> Floats:
+        """Return the sums over many boxes; low, high: (m, axes)."""
+        table, prefix, steps = self._entry(axes)
+        if prefix is None:
+            return np.array([table[tuple(map(slice, *ends))].sum() for ends in zip(low, high, strict=True)])
+        upper, lower = high * np.array(steps, np.int64), low * np.array(steps, np.int64)
+        result = np.zeros(len(low))
+        for corner in range(1 << len(axes)):
+            entry = np.zeros(len(low), np.int64)
+            for axis in range(len(axes)):
+                entry += (lower if corner >> axis & 1 else upper)[:, axis]
+            result += (1 - 2 * (corner.bit_count() & 1)) * prefix[entry]
+        return result
+
+    def weighted(
+        self, axes: tuple[int, ...], parts: Sequence[tuple[tuple[int, ...], Floats | tuple[int, int]]]
+    ) -> float:
+        """Return the sum of cells times a product of weights: (axes, array) or (axes, interval) each."""
+        table = self._entry(axes)[0]
+        left = list(axes)
+        for held, part in parts:
+            places = [left.index(axis) for axis in held]
+            if isinstance(part, tuple):
+                table = table[(slice(None),) * places[0] + (slice(*part),)].sum(axis=places[0])
+            elif places == [table.ndim - 1]:
+                table = table.dot(part)
+            else:
+                table = np.tensordot(table, part, axes=(places, range(part.ndim)))
+            left = [axis for axis in left if axis not in held]
+        return float(table)
+
+    def _entry(self, axes: tuple[int, ...]) -> tuple[Floats, Floats | None, tuple[int, ...]]:
+        entry = self._entries.get(axes)
+        if entry is not None:
+            return entry
+        table = contract(self._cells, axes) if len(axes) < self._cells.ndim else self._cells
+        prefix: Floats | None = None
+        steps: tuple[int, ...] = ()
+        if 0 < len(axes) <= CORNER_AXES and table.size <= self._prefix_cells:
+            area = summed_area(table)
+            prefix = area.ravel()
+            steps = tuple(stride // area.itemsize for stride in area.strides)
+        self._spent_bytes += (0 if table is self._cells else table.nbytes) + (
+            0 if prefix is None else prefix.nbytes
+        )
+        if self._spent_bytes > CACHE_BYTES:  # drop all: which tables exist depends on the queries alone
+            self._entries.clear()
+            self._spent_bytes = 0
+        self._entries[axes] = (table, prefix, steps)
+        return self._entries[axes]

@@ -1,0 +1,20 @@
+"""The session: OnlineIC itself, its plan, its answers and its public record."""
+
+from onlineic.session.answers import SessionStatistics
+from onlineic.session.belief import Belief, measured, replay
+from onlineic.session.plan import ALL_HARD, EASY_OR_HARD, Plan, SparseName, session_plan, textbook_plan
+from onlineic.session.session import OnlineIC
+
+__all__ = [
+    "ALL_HARD",
+    "EASY_OR_HARD",
+    "Belief",
+    "OnlineIC",
+    "Plan",
+    "SessionStatistics",
+    "SparseName",
+    "measured",
+    "replay",
+    "session_plan",
+    "textbook_plan",
+]

@@ -1,0 +1,94 @@
+"""What a session believes, as a function of its public transcript."""
+
+import itertools
+import math
+from collections.abc import Iterable
+from typing import Any, final
+
+import attrs
+
+from onlineic.domain.domain import Domain
+from onlineic.hypothesis.base import Hypothesis
+from onlineic.ledger.records import Hard, Opened, Record, UpdateFailed
+from onlineic.queries.partitions import Measurement
+from onlineic.queries.query import Query
+from onlineic.updates.base import UpdateRule
+
+__all__ = ["Belief", "measured", "replay"]
+
+
+@final
+@attrs.frozen(eq=False)
+class Belief:
+    """The hypothesis and the measurements it rests on; replaced as a whole by one assignment.
+
+    Attributes
+    ----------
+    hypothesis : Hypothesis
+    measurements : tuple of Measurement
+        Oldest first.
+    version : int
+        Updates so far.
+    failures : int
+        Updates that failed; the hypothesis stayed as it was.
+    """
+
+    hypothesis: Hypothesis
+    measurements: tuple[Measurement, ...] = ()
+    version: int = 0
+    failures: int = 0
+
+    def learned(self, released: tuple[Measurement, ...], update: UpdateRule[Any], alpha: float) -> "Belief":
+        """Return the belief after the rule has seen new measurements; raises what the rule raises.
+
+        Raises
+        ------
+        ArithmeticError
+            If the new hypothesis does not give a finite number for what was measured.
+        """
+        measurements = (*self.measurements, *released)
+        hypothesis = update.update(self.hypothesis, measurements, alpha)
+        target = released[-1].target
+        query = target if isinstance(target, Query) else target.block(0)
+        if not math.isfinite(hypothesis.evaluate(query)):
+            raise ArithmeticError("the updated hypothesis must be finite.")
+        return attrs.evolve(self, hypothesis=hypothesis, measurements=measurements, version=self.version + 1)
+
+    def unmoved(self, released: tuple[Measurement, ...]) -> "Belief":
+        """Return the belief after a failed update: the measurements stand, the hypothesis is kept."""
+        measurements = (*self.measurements, *released)
+        return attrs.evolve(self, measurements=measurements, failures=self.failures + 1)
+
+
+def measured(record: Record) -> tuple[Measurement, ...]:
+    """Return what an update rule is shown of a record: nothing, unless it is a release."""
+    if isinstance(record, Opened):
+        return record.measurements
+    return (record.measurement,) if isinstance(record, Hard) else ()
+
+
+def replay(
+    records: Iterable[Record],
+    domain: Domain,
+    update: UpdateRule[Any],
+    alpha: float,
+    prior: Hypothesis | None = None,
+) -> Hypothesis:
+    """Return the hypothesis of a session, rebuilt bit for bit from its public transcript alone.
+
+    Parameters
+    ----------
+    records : iterable of Record
+        `session.transcript`, or a beginning of it.
+    update, alpha
+        `session.plan.update` and `session.plan.alpha`.
+    """
+    belief = Belief(update.init(domain, prior))
+    records = list(records)
+    for record, following in itertools.zip_longest(records, records[1:]):
+        released = measured(record)
+        if released and isinstance(following, UpdateFailed):
+            belief = belief.unmoved(released)
+        elif released:
+            belief = belief.learned(released, update, alpha)
+    return belief.hypothesis

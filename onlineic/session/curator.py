@@ -1,0 +1,301 @@
+"""The private half of a session: the only code that reads counts to answer a query.
+
+The order is the guarantee: reserve, read, draw, commit. Before the reservation a failure changes nothing.
+From the read to the commit any exception seals the session and burns the reservation, because falling back to
+the old state would tell, unpaid, whether the hard path was taken. What was released is handed on through the
+ledger alone: nothing behind the commit can lose it."""
+
+import contextlib
+import logging
+import math
+import os
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import final
+
+import numpy as np
+
+from onlineic._typing import Ints
+from onlineic.accounting.budget import Charge
+from onlineic.data.private import PrivateData
+from onlineic.data.release import guarded
+from onlineic.errors import ForkedSessionError, InternalError, SessionSealedError
+from onlineic.ledger.records import Easy, Hard, Ledger, Opened
+from onlineic.noise.sources import Noise
+from onlineic.queries.marginals import BoundMarginal
+from onlineic.queries.partitions import Measurement, Pairs, Partition, PartitionRule, one_way, pairs_of
+from onlineic.queries.query import Query
+from onlineic.session.first_tables import Opening
+from onlineic.sparse.base import Hit, NumericSparse, SparseState
+
+__all__ = ["Curator"]
+
+SEALED = (
+    "session must not test another query while a test runs, or after one was interrupted between reading the "
+    "data and its record, whose charge stays spent. What was released stands: repeats are answered, "
+    "hypothesis and transcript can be read; open a new session for more (budgets add)."
+)
+
+
+Question = Query | BoundMarginal
+
+
+Guess = int | tuple[int, ...]
+
+
+_log = logging.getLogger("onlineic")
+
+
+@final
+class Curator:
+    """Tests questions against the private table and measures the hard ones, each paid before it is read.
+
+    Parameters
+    ----------
+    data : PrivateData
+    sparse : NumericSparse
+    noise : Noise
+    ledger : Ledger
+        Claimed for the account of `sparse`. All that is released goes there.
+    partitions : PartitionRule, optional
+        Which partition a hard query releases; None: its number alone.
+    """
+
+    __slots__ = (
+        "_data", "_due", "_ledger", "_noise", "_pairs", "_partitions", "_prices", "_process", "_sealed",
+        "_sparse", "_state", "_table_price",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        data: PrivateData,
+        sparse: NumericSparse,
+        noise: Noise,
+        ledger: Ledger,
+        partitions: PartitionRule | None = None,
+    ) -> None:
+        self._data = data
+        self._sparse = sparse
+        self._noise = noise
+        self._ledger = ledger
+        self._state: SparseState = sparse.init()  # holds the secret threshold noise: never shown
+        start = sparse.opening()
+        self._due = start.amount if start is not None else Fraction(0)  # with the first hit
+        self._prices: dict[tuple[int, int], Fraction] = {}
+        self._partitions = partitions
+        # of axes that stand together in a released partition
+        self._pairs: Pairs = frozenset()
+        for record in ledger.records():
+            if isinstance(record, Opened):
+                self._learn_pairs(*(bought.target for bought in record.measurements))
+        # a hit of a partition session costs what a partition does, or the number that is released instead:
+        # which of the two, no test can change
+        self._table_price = sparse.price(one_way(data.domain, 0)).amount if partitions is not None else None
+        self._sealed = False
+        self._process = os.getpid()
+
+    @property
+    def sealed(self) -> bool:
+        """Whether nothing may be tested: an answer was interrupted after the data were read, or runs."""
+        return self._sealed
+
+    def check_process(self) -> None:
+        """Raise `ForkedSessionError` in another process than the one that opened the session."""
+        if os.getpid() != self._process:
+            raise ForkedSessionError(
+                "session must be used in the process that opened it, got a forked one; open a new session."
+            )
+
+    def check_unsealed(self) -> None:
+        """Raise `SessionSealedError` if nothing may be tested."""
+        if self._sealed:
+            raise SessionSealedError(SEALED)
+
+    def cover(self, questions: Sequence[Question]) -> list[bool]:
+        """Reserve a hit, and return which of the leading questions may be tested. Public; reads nothing.
+
+        A standing reservation serves every test until a hit uses it up, and is topped up for the first
+        payable question, if that is dearer. The list ends before the next one that is dearer still: so a
+        batch pays what its questions pay one at a time.
+        """
+        self.check_unsealed()
+        prices = [self._price(question) for question in questions]
+        level = covered = self._covered()
+        if all(price <= level for price in set(prices)):
+            return [True] * len(prices)
+        left = self._ledger.account.left - self._due
+        payable: list[bool] = []
+        for price in prices:
+            if level < price <= left:
+                if any(payable):
+                    break
+                level = price
+            payable.append(price <= left)
+        if any(payable) and (self._ledger.reserved is None or level > covered):
+            account, event = self._ledger.account, "one hard answer with its tests"
+            self._ledger.reserve(Charge(level + self._due, event, account.unit, account.order))
+        return payable
+
+    def _covered(self) -> Fraction:
+        """Return the dearest hit that the standing reservation pays: after a Ctrl-C only the ledger knows."""
+        standing = self._ledger.reserved
+        return Fraction(0) if standing is None else standing.amount - self._due
+
+    def test(self, questions: Sequence[Question], guesses: Sequence[Guess]) -> None:
+        """Test covered questions in order up to the first hit, which is measured; all goes to the ledger.
+
+        Parameters
+        ----------
+        questions : sequence of Query, or one BoundMarginal
+            All covered by the standing reservation. A cross table is tested by its largest cell gap, and its
+            hit releases all its blocks.
+        guesses : sequence of int, or of one tuple of int
+            The public integers n 2^k f(hypothesis) that are tested and, if easy, released; of a cross table
+            those of all its blocks.
+
+        Raises
+        ------
+        SessionSealedError
+            If anything failed after the data were read. Its cause is not chained: a traceback could hold
+            a private number. The curator's log says where, never what.
+        """
+        # once more, because a hypothesis of its own may have asked since `cover`
+        self.check_unsealed()
+        if self._ledger.reserved is None or max(map(self._price, questions)) > self._covered():
+            raise InternalError("a test must be reserved before the data are read.")
+        self._guarded(lambda: self._tested(questions, guesses))
+
+    def _tested(self, questions: Sequence[Question], guesses: Sequence[Guess]) -> None:
+        """Read, draw, record: only from here on do frames hold private numbers."""
+        state, easy, hit, counts = self._stepped(questions, guesses)
+        records: list[Easy | Hard] = list(map(Easy, questions[:easy], guesses))
+        if hit is not None:
+            question, guess, charge = questions[easy], guesses[easy], self._ledger.reserved
+            if charge is None:
+                raise InternalError("a hit must be reserved before the data are read.")
+            records.append(Hard(question, guess, self._measured(hit, question, guess, counts), charge))
+            self._due = Fraction(0)
+        self._state = state
+        self._record(records)
+
+    def _stepped(
+        self, questions: Sequence[Question], guesses: Sequence[Guess]
+    ) -> tuple[SparseState, int, Hit | None, int | Ints]:
+        """Return the new state, the number of leading easy questions, and a hit with its exact counts."""
+        grid, first, guess = self._sparse.grid_bits, questions[0], guesses[0]
+        if isinstance(first, BoundMarginal):
+            counts = self._data.exact_counts(first.partition)
+            gaps = counts - np.array(guess, np.int64)
+            largest = int(np.abs(gaps)[np.unique(first.cells[first.cells >= 0])].max()) << grid
+            state, hit = self._sparse.step_table(self._state, largest, self._noise)
+            return state, int(hit is None), hit, counts
+        queries = [question for question in questions if isinstance(question, Query)]
+        numbers = [number for number in guesses if isinstance(number, int)]
+        if len(queries) == 1:
+            count, shift = self._data.exact_counts(first), grid - first.grid_bits
+            gap = (count - numbers[0]) << shift
+            state, hit = self._sparse.step(self._state, gap, first.sensitivity << shift, self._noise)
+            return state, int(hit is None), hit, count
+        counts = self._data.exact_counts_many(queries)
+        shifts = np.array([grid - query.grid_bits for query in queries])
+        gaps = (counts - np.array(numbers, np.int64)) << shifts
+        sensitivities = np.array([query.sensitivity for query in queries], np.int64) << shifts
+        state, easy, hit = self._sparse.step_many(self._state, gaps, sensitivities, self._noise)
+        return state, easy, hit, 0 if hit is None else int(counts[easy])
+
+    def _measured(self, hit: Hit, question: Question, guess: Guess, counts: int | Ints) -> Measurement:
+        """Return the released answer of a hit: the number, or all blocks of a partition."""
+        if isinstance(question, BoundMarginal):
+            target = question.partition
+        else:
+            # a function of the query and the transcript before its test: the test cannot make it dearer
+            chosen = (
+                self._partitions.partition(question, self._pairs) if self._partitions is not None else None
+            )
+            if chosen is None:
+                tested = guess if isinstance(guess, int) else 0
+                return self._sparse.measure(hit, question, tested, counts, self._noise)
+            target, counts = chosen, self._data.exact_counts(chosen)
+        self._learn_pairs(target)
+        return self._sparse.measure(hit, target, 0, counts, self._noise)
+
+    def _learn_pairs(self, *targets: Query | Partition) -> None:
+        for target in targets:
+            if isinstance(target, Partition):
+                self._pairs |= pairs_of(target)
+
+    def measure_tables(self, opening: Opening) -> None:
+        """Release partitions with fresh noise before the first query, in one charge, to the ledger.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the account cannot pay them; nothing was spent.
+        SessionSealedError
+            As in `test`.
+        """
+        self.check_unsealed()
+        self._ledger.reserve(opening.charge)
+        self._guarded(lambda: self._measured_tables(opening))
+
+    def _measured_tables(self, opening: Opening) -> None:
+        n = self._data.n
+        released = []
+        for target, scale in zip(opening.targets, opening.scales, strict=True):
+            counts = self._data.exact_counts(target)
+            if opening.pure:
+                drawn, deviation = self._noise.discrete_laplace(scale, target.blocks), math.sqrt(2.0) * scale
+            else:
+                drawn, deviation = self._noise.discrete_gaussian(int(scale), target.blocks), float(scale)
+            released.append(Measurement(target, (counts + drawn) / n, deviation / n))
+            self._learn_pairs(target)
+        self._record([Opened(tuple(released), opening.charge)])
+
+    def _record(self, records: Sequence[Easy | Hard | Opened]) -> None:
+        """Commit what was released, behind which nothing private is left to do."""
+        self._ledger.commit(records)
+        self._sealed = False
+
+    def _guarded(self, private: Callable[[], None]) -> None:
+        """Run what reads the data and ends with `_record`: sealed while it runs, for good if it fails."""
+        self.check_unsealed()  # a rule of its own may have asked, and been interrupted, since the last check
+        length = len(self._ledger)
+
+        def failed(name: str, place: str, interrupted: bool) -> None:
+            if interrupted and len(self._ledger) > length:
+                self._sealed = False  # behind the commit: what was released is recorded, and all else done
+                return
+            self._sealed = True
+            with contextlib.suppress(Exception):  # a reservation that cannot be burned still counts as spent
+                self._ledger.burn()
+            _log.error("session sealed: %s at %s", name, place)
+
+        self._sealed = True  # a second Ctrl-C, or a nested call, finds it closed
+        guarded(private, failed, SEALED)
+
+    def hard_left(self) -> int:
+        """Return how many hits of the largest price can still be paid."""
+        if self._sealed:
+            return 0
+        return int((self._ledger.account.left - self._due) // self._dearest())
+
+    def _dearest(self) -> Fraction:
+        if self._table_price is not None:
+            return self._table_price
+        shape = self._data.domain.shape
+        axis = max(range(len(shape)), key=shape.__getitem__)
+        if shape[axis] == 1:  # every query is constant: none is ever tested
+            return self._ledger.account.capacity + 1
+        return self._price(one_way(self._data.domain, axis).block(0))
+
+    def _price(self, question: Question) -> Fraction:
+        if isinstance(question, BoundMarginal):
+            return self._sparse.price(question.partition).amount
+        key = (question.sensitivity, question.grid_bits)
+        if key not in self._prices:
+            number = self._sparse.price(question).amount
+            self._prices[key] = number if self._table_price is None else max(number, self._table_price)
+        return self._prices[key]
+
+    def __repr__(self) -> str:
+        return f"Curator({self._data!r}, {self._ledger!r})"

@@ -1,0 +1,78 @@
+"""session.defaults."""
+
+import math
+from fractions import Fraction
+from typing import final
+
+import attrs
+
+from onlineic.accounting.budget import Budget
+from onlineic.domain.domain import Domain
+
+__all__ = ["Shares", "default_numbers", "default_shares"]
+
+MOST_PLANNED = 100  # each refit takes a while
+
+
+LEAST_PAIR_SHARE = 0.2  # below, noisier pair tables than tests can use
+
+
+PARTITION_FALSE_HITS = 0.5  # a false hit still brings a table
+
+
+PARTITION_RATIO = Fraction(1)  # sigma / b of a table: tests and tables of about equal noise
+
+
+@final
+@attrs.frozen
+class Shares:
+    """How a default partition session divides its capacity, and how finely it cuts.
+
+    Attributes
+    ----------
+    hard_answers : int
+        c, planned true hard answers.
+    one_way, pairs : Fraction
+        Shares of the opening tables; the rest pays hard answers.
+    parts : int
+        Equal parts into which a long ordered attribute is cut.
+    misfit : float
+        At what 2 loss / blocks the fit of the opening tables stops: below, it fits their noise.
+    """
+
+    hard_answers: int
+    one_way: Fraction
+    pairs: Fraction
+    parts: int
+    misfit: float
+
+
+def default_shares(n: int, budget: Budget, max_queries: int, hard_answers: int | None) -> Shares:
+    """Return the shares for a budget, from n epsilon alone; found by experiment, not proven to be best.
+
+    Large n epsilon resolves more than two-way tables hold, so more goes to hard answers and finer cuts. A
+    wish for more hard answers takes their price from the tables.
+    """
+    size = n * budget.epsilon / 5e4
+    planned = min(max_queries, MOST_PLANNED, max(2, round(10.0 / 3.0 * size**0.8)))
+    tests = min(0.4, max(0.1, 0.25 * size**0.45))
+    if hard_answers is not None:
+        tests = min(0.9, max(0.1, tests * hard_answers / planned))
+    one_way = min(0.1, 1.0 - tests)
+    pairs = 1.0 - one_way - tests
+    return Shares(
+        hard_answers=planned if hard_answers is None else hard_answers,
+        one_way=Fraction(round(one_way * 1000), 1000),
+        pairs=Fraction(round(pairs * 1000), 1000) if pairs >= LEAST_PAIR_SHARE else Fraction(0),
+        parts=int(min(32.0, max(4.0, round(24.0 * size**0.6)))),
+        misfit=min(0.7, max(0.55, 0.55 + 0.1 * math.log2(0.4 / size))),
+    )
+
+
+def default_numbers(n: int, budget: Budget, domain: Domain, max_queries: int) -> int:
+    """Return c for a session that releases numbers and names neither an accuracy nor c.
+
+    One number teaches little: many are planned. Found by experiment, not proven to be best.
+    """
+    planned: float = 85.0 * (n * budget.epsilon / 5e4) ** 0.45 * math.sqrt(len(domain.names) / 6.0)
+    return min(max_queries, max(4, math.ceil(planned)))

@@ -1,0 +1,210 @@
+"""The tables that a partition session buys before its first query: every pair of attributes, coarsely.
+
+Which tables, with what noise and at what charge is a function of the domain, n and the budget. They teach the
+hypothesis all two-way interactions at once, so that few queries are hard afterwards; and like every release
+they are charged before they are drawn. Where the cells are few for n epsilon one table of all of them is
+better, and a single long attribute has levels in the place of pairs."""
+
+import itertools
+import math
+from fractions import Fraction
+from typing import final
+
+import attrs
+import numpy as np
+
+from onlineic.accounting.budget import Budget, Charge
+from onlineic.accounting.composition import zcdp_rho
+from onlineic.accounting.renyi import TICK, gaussian_charge
+from onlineic.domain.domain import Domain
+from onlineic.noise.sources import scale_at_least
+from onlineic.queries.partitions import Partition, PartitionRule, one_way
+from onlineic.sparse.exponential import ExponentialSparse
+from onlineic.sparse.gumbel import GumbelSparse
+
+__all__ = ["Opening", "laplace_opens", "opening_tables", "pair_cover"]
+
+BRANCH = 8  # from one level of a single ordered attribute to the next
+
+
+FLAT, LEAST_PARTS = 64, 4  # up to so many cells there is one level; no level has fewer parts (by experiment)
+
+
+LARGEST_SIGMA = 2**26  # of the discrete Gaussian sampler
+
+
+CLEAR = 40.0  # standard deviations in a mean cell: from there on all cells beat all pairs (by experiment)
+
+
+MOST_CELLS = 2**22  # of a table of all: more would take gigabytes behind the read
+
+
+QUIETER = 1.05  # of the variances, of which the Gaussian one is a little more in a filter of one order
+
+
+MERGED_BLOCKS = 16  # small attributes share a table up to so many blocks
+
+
+Pair = tuple[int, ...]
+
+
+@final
+@attrs.frozen
+class Opening:
+    """Tables to release together, and what they cost.
+
+    Attributes
+    ----------
+    targets : tuple of Partition
+    scales : tuple of Fraction
+        Of each one's noise, records: sigma of a discrete Gaussian, or the scale of a discrete Laplace.
+    charge : Charge
+        Of all of them: a replaced record moves between two blocks of each, so their costs add; each is
+        order * 2 / (2 sigma^2) in Renyi divergence, or 2 / scale in epsilon.
+    pure : bool
+        Whether the noise is Laplace.
+    """
+
+    targets: tuple[Partition, ...]
+    scales: tuple[Fraction, ...]
+    charge: Charge
+    pure: bool = False
+
+
+def opening_tables(
+    mechanism: GumbelSparse | ExponentialSparse,
+    domain: Domain,
+    rule: PartitionRule,
+    *,
+    one_way_share: Fraction,
+    pair_share: Fraction,
+    laplace: bool = False,
+) -> Opening | None:
+    """Return the one-way marginals and a cover of all pairs, at their shares of the capacity, or None.
+
+    With `laplace` (see `laplace_opens`) there is one table of all cells instead, its noise Laplace at both
+    shares of epsilon; or, of one attribute, its levels.
+
+    An attribute's one-way share grows with its size: large ones are harder to learn. A domain of one ordered
+    attribute has no pairs: there the marginal is released on several levels of coarseness instead, so that
+    long ranges need not be summed from many noisy cells.
+    """
+    axes = [axis for axis, size in enumerate(domain.shape) if size > 1]
+    if laplace:
+        return _laplace_tables(mechanism, domain, axes, one_way_share + pair_share)
+    if len(axes) == 1:
+        wanted = _levels(domain, axes[0])
+        shares = [(one_way_share + pair_share) / len(wanted) for _ in wanted]
+    else:
+        ones = [one_way(domain, axis) for axis in axes]
+        pairs = [rule.table(domain, held) for held in pair_cover(domain, rule)] if pair_share > 0 else []
+        blocks = sum(target.blocks for target in ones)
+        wanted = [*ones, *pairs]
+        shares = [one_way_share * Fraction(target.blocks, blocks) for target in ones]
+        shares += [pair_share / len(pairs) for _ in pairs]
+    targets: list[Partition] = []
+    scales: list[Fraction] = []
+    amount = Fraction(0)
+    for target, share in zip(wanted, shares, strict=True):
+        scale = _least_scale(mechanism, share)
+        if scale is not None:
+            targets.append(target)
+            scales.append(scale)
+            amount += _price(mechanism, scale)
+    if not targets:
+        return None
+    account = mechanism.account()
+    charge = Charge(amount, f"{len(targets)} opening tables", account.unit, account.order)
+    return Opening(tuple(targets), tuple(scales), charge, isinstance(mechanism, ExponentialSparse))
+
+
+def laplace_opens(domain: Domain, n: int, budget: Budget, share: float) -> bool:
+    """Return whether to open with Laplace noise, at this share of epsilon: few tables have less of it so.
+
+    One table of all cells, where a mean cell stands clear of its noise; or the m levels of one attribute, if
+    2 (2 m/(share epsilon))^2 is below the variance m/(share rho) of Gaussian noise in the same budget.
+    """
+    axes = [axis for axis, size in enumerate(domain.shape) if size > 1]
+    if len(axes) > 1:
+        deviation = math.sqrt(2.0) * 2.0 / (share * budget.epsilon)
+        return domain.size <= MOST_CELLS and n / domain.size >= CLEAR * deviation
+    if not axes or budget.pure:
+        return False
+    rho = zcdp_rho(budget.epsilon, budget.delta)
+    return 8.0 * len(_levels(domain, axes[0])) * rho <= QUIETER * share * budget.epsilon**2
+
+
+def _laplace_tables(
+    mechanism: GumbelSparse | ExponentialSparse, domain: Domain, axes: list[int], share: Fraction
+) -> Opening:
+    """Return one table of all cells, or the levels of one attribute, with Laplace noise."""
+    cells = Partition(domain, tuple(axes), tuple(np.arange(domain.shape[axis]) for axis in axes))
+    targets = [cells] if len(axes) > 1 else _levels(domain, axes[0])
+    scale = scale_at_least(2 * len(targets) / (share * Fraction(mechanism.epsilon)))
+    amount = 2 * len(targets) / scale
+    if isinstance(mechanism, GumbelSparse):
+        # what is pure costs no more in Renyi divergence, of whatever order
+        amount = Fraction(math.ceil(amount / TICK))
+    account = mechanism.account()
+    charge = Charge(amount, f"{len(targets)} opening tables, Laplace", account.unit, account.order)
+    return Opening(tuple(targets), (scale,) * len(targets), charge, pure=True)
+
+
+def pair_cover(domain: Domain, rule: PartitionRule) -> list[tuple[int, ...]]:
+    """Return sets of axes that hold every pair, small attributes together in tables of few blocks."""
+    width = {axis: rule.parts_of(attribute) for axis, attribute in enumerate(domain.attributes)}
+    axes = [axis for axis in width if width[axis] > 1]
+    todo: set[Pair] = set(itertools.combinations(axes, 2))
+    cover = []
+    while todo:
+        held = set(max(todo, key=lambda pair: (math.prod(width[axis] for axis in pair), pair)))
+        while True:
+            blocks = math.prod(width[axis] for axis in held)
+            best = None
+            for axis in axes:
+                if axis in held or blocks * width[axis] > MERGED_BLOCKS:
+                    continue
+                gain = sum((min(axis, other), max(axis, other)) in todo for other in held)
+                if gain:
+                    key = (gain / math.log2(width[axis]), -width[axis], -axis)
+                    best = key if best is None else max(best, key)
+            if best is None:
+                break
+            held.add(-best[2])
+        todo -= set(itertools.combinations(sorted(held), 2))
+        cover.append(tuple(sorted(held)))
+    return cover
+
+
+def _levels(domain: Domain, axis: int) -> list[Partition]:
+    """Return the marginal of an attribute, and of a long ordered one also its coarser levels."""
+    levels, size = [one_way(domain, axis)], domain.shape[axis]
+    if size <= FLAT or not domain.attributes[axis].ordered:
+        return levels
+    parts = math.ceil(size / BRANCH)
+    while parts >= LEAST_PARTS:
+        # of whole blocks of the level before: least squares wants a tree
+        levels.append(Partition(domain, (axis,), (levels[-1].classes[0] * parts // size,)))
+        size, parts = parts, math.ceil(parts / BRANCH)
+    return levels
+
+
+def _least_scale(mechanism: GumbelSparse | ExponentialSparse, share: Fraction) -> Fraction | None:
+    """Return the least scale with which one table costs at most its share, or None if none is drawable."""
+    most = share * mechanism.account().capacity
+    if isinstance(mechanism, ExponentialSparse):
+        scale = scale_at_least(2 / most) if most > 0 else Fraction(LARGEST_SIGMA + 1)
+    elif most < 1:
+        return None
+    else:
+        scale = Fraction(max(1, math.floor(math.sqrt(float(mechanism.order) * 2**40 / float(most))) - 1))
+        while _price(mechanism, scale) > most:
+            scale += 1
+    return scale if scale <= LARGEST_SIGMA else None
+
+
+def _price(mechanism: GumbelSparse | ExponentialSparse, scale: Fraction) -> Fraction:
+    """Return the cost of one table: L1 sensitivity 2, squared L2 sensitivity 2."""
+    if isinstance(mechanism, ExponentialSparse):
+        return 2 / scale
+    return Fraction(gaussian_charge(mechanism.order, scale, 2))

@@ -1,0 +1,500 @@
+"""From a plan to a calibrated mechanism: which one, with what share of the budget for opening tables.
+
+The public parameters of a session, settled from public facts alone before the data are touched.
+
+With neither an accuracy nor a number of hard answers given, the shares and the choice of the
+mechanism are rules found by experiment (`experiments/README.md`): they depend on n, the domain, the budget
+and the length of the stream, never on the data."""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+from typing import Any, Literal, final
+
+import attrs
+
+from onlineic.accounting.budget import Budget
+from onlineic.bounds.online import online_ic_accuracy
+from onlineic.domain.domain import Domain
+from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError, checked_integer, checked_real
+from onlineic.hypothesis.base import Hypothesis
+from onlineic.hypothesis.histogram import Histogram
+from onlineic.queries.partitions import PartitionRule
+from onlineic.queries.query import session_grid_bits
+from onlineic.session.defaults import PARTITION_FALSE_HITS, PARTITION_RATIO, default_numbers, default_shares
+from onlineic.session.first_tables import Opening, laplace_opens, opening_tables
+from onlineic.sparse.base import NumericSparse
+from onlineic.sparse.exponential import ExponentialSparse, exponential_resolution
+from onlineic.sparse.gumbel import GumbelSparse, gumbel_resolution
+from onlineic.sparse.laplace import LaplaceSparse
+from onlineic.updates.base import ExactBound, NeedsAccuracy, UpdateRule
+from onlineic.updates.maximum_entropy import MaximumEntropy
+from onlineic.updates.multiplicative_weights import MultiplicativeWeights
+from onlineic.updates.perceptron import Perceptron
+
+__all__ = [
+    "ALL_HARD",
+    "EASY_OR_HARD",
+    "Plan",
+    "SparseName",
+    "brought",
+    "calibrated",
+    "chosen",
+    "session_plan",
+    "textbook_plan",
+]
+
+SparseName = Literal["gumbel", "exponential", "laplace"]
+
+
+def chosen(
+    name: SparseName | None, cutoff: int, max_queries: int, budget: Budget, partition: bool
+) -> SparseName:
+    """Return the mechanism: the smaller predicted resolution, from public parameters."""
+    if name is not None:
+        if name not in ("gumbel", "exponential", "laplace"):
+            raise InvalidParameterError(f"sparse must be 'gumbel', 'exponential' or 'laplace', got {name!r}.")
+        return name
+    if budget.delta == 0.0:
+        return "exponential"
+    if partition:
+        return "gumbel"
+    exponential = exponential_resolution(cutoff, max_queries, budget.epsilon)
+    return (
+        "gumbel"
+        if gumbel_resolution(cutoff, max_queries, budget.epsilon, budget.delta) <= exponential
+        else "exponential"
+    )
+
+
+def calibrated(
+    name: SparseName,
+    budget: Budget,
+    n: int,
+    cutoff: int,
+    max_queries: int,
+    beta: float,
+    *,
+    alpha: float | None = None,
+    threshold: float | None = None,
+    partition: bool = False,
+    reserved: Fraction = Fraction(0),
+    pure: bool = False,
+) -> NumericSparse:
+    """Return the named mechanism with the least noise that pays for `cutoff` hard answers.
+
+    `reserved` is the share of the capacity, or with `pure` of epsilon, that is kept for other releases.
+    """
+    common: dict[str, Any] = {
+        "n": n,
+        "hard_answers": cutoff,
+        "max_queries": max_queries,
+        "grid_bits": session_grid_bits(n),
+        "alpha": alpha,
+        "threshold": threshold,
+        "beta": beta,
+    }
+    if name == "laplace":
+        return LaplaceSparse.calibrated(budget, **common)
+    if name == "exponential":
+        return ExponentialSparse.calibrated(budget, **common, fresh=partition, reserved=reserved)
+    ratio = PARTITION_RATIO if partition else Fraction(2)
+    false_hits = PARTITION_FALSE_HITS if partition else None
+    kept = Fraction(0) if pure else reserved
+    if pure:  # the order that suits what is left; a hair less, since capacities are rounded down
+        left = budget.epsilon * float(1 - reserved) * (1.0 - 2.0**-30)
+        tests = Budget(left, budget.delta, budget.allow_large_epsilon)
+    else:
+        tests = budget
+    mechanism = GumbelSparse.calibrated(
+        tests, **common, ratio=ratio, partition=partition, reserved=kept, false_hits=false_hits
+    )
+    return attrs.evolve(mechanism, epsilon=budget.epsilon) if pure else mechanism
+
+
+def brought(sparse: NumericSparse, n: int, budget: Budget) -> NumericSparse:
+    """Return a mechanism brought by the caller, if it is ours and spends no more than the budget."""
+    if type(sparse) not in (GumbelSparse, ExponentialSparse, LaplaceSparse):
+        raise InvalidParameterError(
+            "sparse must be a GumbelSparse, ExponentialSparse or LaplaceSparse, got a "
+            f"{type(sparse).__name__}: nothing is proven of another."
+        )
+    epsilon = Fraction(sparse.epsilon)  # type: ignore[attr-defined]
+    delta = Fraction(getattr(sparse, "delta", 0.0))
+    if epsilon > budget.epsilon_exact or delta > budget.delta_exact or sparse.n != n:
+        raise InvalidParameterError(
+            f"sparse must be made for n={n} and at most {budget}, got n={sparse.n}, "
+            f"epsilon={float(epsilon):g}, delta={float(delta):g}; calibrate it for this table."
+        )
+    return sparse
+
+
+Rule = UpdateRule[Any]
+
+
+Release = Literal["answer", "partition"]
+
+
+# beta is divided once between the ways in which answers can fail (theory 6.0): one answer is easy or hard,
+# and each may fail in half of it; of all answers at once the easy ones take .9, the hard ones the rest
+EASY_OR_HARD, ALL_EASY, ALL_HARD = 0.5, 0.9, 0.1
+
+
+MOST_HARD = 10**9
+
+
+NO_BOUND = 1e15  # hard answers that no budget can pay, where a rule has no T at this alpha
+
+
+LEAST, MOST = 1e-100, 2**63 - 1
+
+
+MOST_EPSILON = 1e3  # promises nothing any more
+
+
+MOST_WISH = 1e6  # the solvers look no further
+
+
+@final
+@attrs.frozen
+class Plan:
+    """All that a session fixes at its start, a function of public facts.
+
+    Attributes
+    ----------
+    sparse : NumericSparse
+    update : UpdateRule
+    alpha : float
+        Gap that an update may rely on, fraction of records.
+    beta : float
+        Failure probability of the accuracy statements.
+    max_queries : int
+        Q, the length of the stream that `error_bound` speaks of. Privacy does not depend on it.
+    hard_answers : int
+        c, hard answers planned for; false hits may use up more than that, and are paid for too.
+    error_bound : float
+        Bound on every easy answer of the first Q queries at once, and with a certificate on every answer,
+        with probability 1 - beta.
+    certified : bool
+        Whether T(alpha) proves that the hard answers cannot run out in that event.
+    textbook : bool
+        Whether answers carry the theorem's own bound, 3 alpha.
+    partitions : PartitionRule or None
+        Which partition a hard query releases; None: its number alone.
+    opening : Opening or None
+        Tables released at the start; None: none are.
+    """
+
+    sparse: NumericSparse
+    update: Rule
+    alpha: float
+    beta: float
+    max_queries: int
+    hard_answers: int
+    error_bound: float
+    certified: bool
+    textbook: bool = False
+    partitions: PartitionRule | None = None
+    opening: Opening | None = None
+
+
+def textbook_plan(
+    domain: Domain,
+    n: int,
+    budget: Budget,
+    update: Rule,
+    *,
+    beta: float = 0.05,
+    max_queries: int = 1000,
+    alpha: float | None = None,
+) -> Plan:
+    """Return Algorithm OnlineIC at its theorem's parameters: c = floor T(alpha), threshold 2 alpha, pairs.
+
+    Parameters
+    ----------
+    alpha : float, optional
+        None: the least alpha that the theorem allows.
+
+    Raises
+    ------
+    InfeasibleAccuracyError
+        If alpha is below the least feasible one, which the message names.
+
+    References
+    ----------
+    Dwork & Roth (2014), Algorithm 11, Theorems 5.13 to 5.15, with the constants of `onlineic.bounds`. The
+    threshold is 2 alpha; the closed formula printed in Algorithm 11 agrees with it at the least alpha only.
+    """
+    n, budget, max_queries, beta = _common(n, budget, max_queries, beta)
+    if alpha is not None:
+        alpha = checked_real("alpha", alpha, above=0.0, at_most=MOST_WISH)
+    accuracy_of = _bound_of(update := _for_stream(update, max_queries, n), domain)
+    if accuracy_of is None:
+        raise InvalidParameterError(
+            f"update must have a proven T(alpha) in textbook mode, got {update!r}; use OnlineIC(...)."
+        )
+    solved = partial(
+        online_ic_accuracy,
+        accuracy_of,
+        n=n,
+        max_queries=max_queries,
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        beta=beta,
+        alpha=alpha,
+    )
+    try:
+        accuracy = solved()
+    except InvalidParameterError:
+        accuracy = solved(branch="pure")  # Corollary 3.21 fails at a large epsilon: pure noise always holds
+    update = _at(update, domain, accuracy.alpha)
+    sparse = LaplaceSparse.calibrated(
+        budget,
+        n=n,
+        hard_answers=accuracy.cutoff,
+        max_queries=max_queries,
+        grid_bits=session_grid_bits(n),
+        threshold=accuracy.threshold,
+        beta=beta,
+        pair=True,
+    )
+    return Plan(
+        sparse=sparse,
+        update=update,
+        alpha=accuracy.alpha,
+        beta=beta,
+        max_queries=max_queries,
+        hard_answers=accuracy.cutoff,
+        error_bound=accuracy.error_bound,
+        certified=True,
+        textbook=True,
+    )
+
+
+def session_plan(
+    domain: Domain,
+    n: int,
+    budget: Budget,
+    *,
+    update: Rule | None = None,
+    sparse: SparseName | NumericSparse | None = None,
+    release: Release | None = None,
+    prior: Hypothesis | None = None,
+    beta: float = 0.05,
+    max_queries: int = 10_000,
+    alpha: float | None = None,
+    hard_answers: int | None = None,
+    threshold: float | None = None,
+) -> Plan:
+    """Return the parameters of a session that tests every query once.
+
+    Parameters
+    ----------
+    update : UpdateRule, optional
+        None: `MaximumEntropy`, or `MultiplicativeWeights` with `alpha` or without partitions.
+    sparse : "gumbel", "exponential", "laplace" or NumericSparse, optional
+        None: `ExponentialSparse` for delta = 0; else `GumbelSparse` for partitions, and for numbers the one
+        of the two that resolves smaller gaps.
+    release : "answer" or "partition", optional
+        None: partitions where `MaximumEntropy` can read them.
+    prior : Hypothesis, optional
+        A public start; without one, partition sessions buy opening tables.
+    alpha : float, optional
+        With it, c = max(1, floor T(alpha)) and the threshold is alpha + a_hit: a certificate for all answers.
+    hard_answers : int, optional
+        c. The threshold is such that max_queries tests of equal numbers waste few hard answers; nothing
+        promises that c is enough, but every answer given before they are used up keeps its bound.
+    threshold : float, optional
+        Fraction of records; overrides that rule.
+
+    Raises
+    ------
+    InvalidParameterError, InfeasibleAccuracyError
+        If a parameter is outside its range, or alpha cannot be kept: the message names the least that can.
+    """
+    n, budget, max_queries, beta = _common(n, budget, max_queries, beta)
+    if alpha is not None and (hard_answers is not None or threshold is not None):
+        raise InvalidParameterError(
+            f"alpha must be None with hard_answers or threshold, got alpha={alpha}; it settles both."
+        )
+    if alpha is not None and release == "partition":
+        raise InvalidParameterError("release must be 'answer' with alpha: T(alpha) counts single queries.")
+    if threshold is not None:
+        threshold = checked_real("threshold", threshold, above=0.0, below=1.0)
+    if release is None:
+        fits = update is None or isinstance(update, MaximumEntropy)
+        tables = sparse in (None, "gumbel", "exponential") or isinstance(sparse, GumbelSparse)
+        release = "partition" if fits and tables and alpha is None else "answer"
+    if release not in ("answer", "partition"):
+        raise InvalidParameterError(f"release must be 'answer' or 'partition', got release={release!r}.")
+    given = update
+    if update is None:
+        update = MaximumEntropy() if release == "partition" else MultiplicativeWeights()
+    update = _for_stream(update, max_queries, n)
+    if alpha is not None:
+        return _certified_plan(domain, n, budget, update, sparse, prior, beta, max_queries, alpha)
+    partition = release == "partition"
+    if hard_answers is not None:
+        hard_answers = checked_integer("hard_answers", hard_answers, at_least=1, at_most=MOST_HARD)
+    shares = default_shares(n, budget, max_queries, hard_answers)
+    # tables are bought where the rule reads them all and nobody brings a start or a mechanism of his own
+    opens = partition and isinstance(update, MaximumEntropy) and prior is None
+    opens = opens and not isinstance(sparse, NumericSparse)
+    if partition:
+        cutoff = shares.hard_answers
+    else:
+        cutoff = hard_answers or default_numbers(n, budget, domain, max_queries)
+    bought = shares.one_way + shares.pairs if opens else Fraction(0)
+    laplace = opens and laplace_opens(domain, n, budget, float(bought))
+    if isinstance(sparse, NumericSparse):
+        mechanism = brought(sparse, n, budget)
+    else:
+        name = chosen(sparse, cutoff, max_queries, budget, partition)
+        mechanism = calibrated(
+            name,
+            budget,
+            n,
+            cutoff,
+            max_queries,
+            beta,
+            threshold=threshold,
+            partition=partition,
+            reserved=bought,
+            pure=laplace,
+        )
+    rule = PartitionRule(parts=shares.parts)
+    opening = None
+    if opens and isinstance(mechanism, (GumbelSparse, ExponentialSparse)):
+        opening = opening_tables(
+            mechanism, domain, rule, one_way_share=shares.one_way, pair_share=shares.pairs, laplace=laplace
+        )
+    if given is None and partition:
+        update = MaximumEntropy(misfit=shares.misfit)
+    easy = mechanism.easy_radius(ALL_EASY * beta, max_queries)
+    # numbers all have one scale, known now; the bound of a block sum is known when it is released
+    number = 0.0 if partition else mechanism.margins(max_queries, beta, cutoff)[2]
+    relied = mechanism.threshold / (n << mechanism.grid_bits) / 2.0  # as the book: threshold 2 alpha
+    return Plan(
+        sparse=mechanism,
+        update=_at(update, domain, relied),
+        alpha=relied,
+        beta=beta,
+        max_queries=max_queries,
+        hard_answers=cutoff,
+        error_bound=max(easy, number),
+        certified=False,
+        partitions=rule if partition else None,
+        opening=opening,
+    )
+
+
+def _certified_plan(
+    domain: Domain,
+    n: int,
+    budget: Budget,
+    update: Rule,
+    sparse: SparseName | NumericSparse | None,
+    prior: Hypothesis | None,
+    beta: float,
+    max_queries: int,
+    alpha: float,
+) -> Plan:
+    """Return the certificate of a known T(alpha): every error <= alpha + a_hit + a_miss."""
+    alpha = checked_real("alpha", alpha, above=0.0, below=1.0)
+    bound_of = _bound_of(update, domain, prior)
+    if bound_of is None:
+        start = " from this prior" if prior is not None else ""
+        raise InvalidParameterError(
+            f"hard_answers must be given for {update!r}, which has no proven T(alpha){start}."
+        )
+    if isinstance(sparse, NumericSparse):
+        raise InvalidParameterError("sparse must be a name with alpha, which settles its scales.")
+
+    def candidate(wanted: float) -> tuple[NumericSparse, tuple[float, float, float]]:
+        cutoff = max(1, math.floor(bound_of(wanted)))
+        name = chosen(sparse, cutoff, max_queries, budget, partition=False)
+        # half a record more: guesses are rounded on the query's own grid, and gaps must exceed alpha strictly
+        mechanism = calibrated(name, budget, n, cutoff, max_queries, beta, alpha=wanted + 0.5 / n)
+        return mechanism, mechanism.margins(max_queries, beta, cutoff)
+
+    def feasible(wanted: float) -> bool:
+        if bound_of(wanted) > MOST_HARD:
+            return False
+        try:
+            return candidate(wanted)[1][2] <= wanted
+        except (InvalidParameterError, InfeasibleAccuracyError):
+            return False
+
+    if not feasible(alpha):
+        low, high = alpha, 1.0 - 1.0 / n  # half a record is added, and a threshold stays below 1
+        if high <= alpha or not feasible(high):
+            raise InfeasibleAccuracyError(
+                f"n must be larger for any alpha < 1 at epsilon={budget.epsilon}, delta={budget.delta}, got "
+                f"n={n}; raise n or epsilon, or give hard_answers."
+            )
+        while high / low > 1.0002:
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if feasible(middle) else (middle, high)
+        least = next(shown for digits in (4, 5, 6, 17) if feasible(shown := _rounded_up(high, digits)))
+        raise InfeasibleAccuracyError(
+            f"alpha must be >= {least} at n={n}, epsilon={budget.epsilon}, delta={budget.delta}, got "
+            f"alpha={alpha}; raise alpha, epsilon or n, or give hard_answers."
+        )
+    mechanism, (_, miss, _) = candidate(alpha)
+    return Plan(
+        sparse=mechanism,
+        update=_at(update, domain, alpha),
+        alpha=alpha,
+        beta=beta,
+        max_queries=max_queries,
+        hard_answers=max(1, math.floor(bound_of(alpha))),
+        error_bound=mechanism.threshold / (n << mechanism.grid_bits) + miss,
+        certified=True,
+    )
+
+
+def _common(n: int, budget: Budget, max_queries: int, beta: float) -> tuple[int, Budget, int, float]:
+    """Return what both plans share, checked; the outer limits keep every formula inside the floats."""
+    epsilon = checked_real("epsilon", budget.epsilon, at_least=LEAST, at_most=MOST_EPSILON)
+    return (
+        checked_integer("n", n, at_least=1),
+        attrs.evolve(budget, epsilon=epsilon),
+        checked_integer("max_queries", max_queries, at_least=1, at_most=MOST),
+        checked_real("beta", beta, at_least=LEAST, below=1.0),
+    )
+
+
+def _rounded_up(value: float, digits: int) -> float:
+    """Return `value` to so many digits, not below it."""
+    near = float(f"{value:.{digits}g}")
+    return near if near >= value else float(f"{value * (1.0 + 10.0 ** (1 - digits)):.{digits}g}")
+
+
+def _bound_of(
+    update: Rule, domain: Domain, prior: Hypothesis | None = None
+) -> Callable[[float], float] | None:
+    """Return alpha -> T(alpha) of a rule, or None where none is proven."""
+    exact: Callable[[Domain, float], float | None]
+    if prior is not None:  # a wrong prior takes longer to repair than the rule's own start
+        if not isinstance(update, (MultiplicativeWeights, Perceptron)) or not isinstance(prior, Histogram):
+            return None
+        exact = partial(update.exact_update_bound, prior=prior)
+    else:
+        exact = update.exact_update_bound if isinstance(update, ExactBound) else update.update_bound
+    if exact(domain, 0.5) is None:
+        return None
+
+    def bound(alpha: float) -> float:
+        value = exact(domain, alpha)
+        return NO_BOUND if value is None else float(value)
+
+    return bound
+
+
+def _for_stream(update: Rule, max_queries: int, n: int) -> Rule:
+    return update.for_stream(max_queries, n) if isinstance(update, NeedsAccuracy) else update
+
+
+def _at(update: Rule, domain: Domain, alpha: float) -> Rule:
+    return update.at(domain, alpha) if isinstance(update, NeedsAccuracy) else update

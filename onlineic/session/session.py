@@ -1,0 +1,436 @@
+"""What a session must be opened with: checked by name before anything is built.
+
+The session: OnlineIC itself, the imperative shell around pure steps.
+
+One answer goes bind, guess, cover, test, record, take in: what is private about it happens in
+`onlineic.curator` alone, and ends with a record in the ledger. Everything else is a function of public facts
+and of those records: `onlineic.releases` takes them in one by one, so that no interrupt loses one."""
+
+import itertools
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, NoReturn, final
+
+import numpy as np
+
+from onlineic.accounting.budget import Budget
+from onlineic.data.private import PrivateData
+from onlineic.data.release import check_types, is_private
+from onlineic.errors import (
+    InvalidParameterError,
+    InvalidQueryError,
+    LedgerMismatchError,
+    SessionExhaustedError,
+)
+from onlineic.hypothesis.base import NO_BLOCKS, Believed, Hypothesis
+from onlineic.ledger.memory import MemoryLedger
+from onlineic.ledger.records import Ledger, Opened, Record
+from onlineic.noise.sources import Noise, SystemNoise, checked_source
+from onlineic.queries.answers import Answer
+from onlineic.queries.expressions import Expression, dense
+from onlineic.queries.marginals import BoundMarginal, Marginal
+from onlineic.queries.query import Query
+from onlineic.session.answers import AnswerBook, Question, SessionStatistics
+from onlineic.session.belief import Belief
+from onlineic.session.curator import Curator
+from onlineic.session.first_tables import Opening
+from onlineic.session.plan import Plan, SparseName, session_plan, textbook_plan
+from onlineic.sparse.base import NumericSparse
+from onlineic.updates.base import UpdateRule
+from onlineic.updates.multiplicative_weights import MultiplicativeWeights
+
+__all__ = ["OnlineIC", "check_choices"]
+
+
+def check_choices(exhausted: object, ledger: object, noise: object) -> None:
+    """Raise `InvalidParameterError` unless these are choices that a session knows."""
+    if not isinstance(exhausted, str) or exhausted not in ("untested", "raise"):
+        raise InvalidParameterError(
+            f"exhausted must be 'untested' or 'raise', got exhausted={exhausted!r:.60}."
+        )
+    if ledger is not None and not isinstance(ledger, Ledger):
+        raise InvalidParameterError(f"ledger must be a Ledger or None, got a {type(ledger).__name__}.")
+    simulated = noise is not None and type(checked_source(noise)) is not SystemNoise
+    if simulated and ledger is not None and not isinstance(ledger, MemoryLedger):
+        raise InvalidParameterError("ledger must be None with simulated noise: such answers are not private.")
+
+
+CHUNK, LARGEST_CHUNK = 64, 4096
+
+
+@final
+class OnlineIC:
+    """Answers to a stream of linear queries about one private table, under one budget.
+
+    Everything that a session releases (values, labels, bounds, statistics, messages, its records) is jointly
+    (epsilon, delta)-differentially private for replace-one neighbours with public n, for every adaptive
+    stream of queries. It protects against people who see what is released, not against people who can
+    look inside this process.
+
+    Parameters
+    ----------
+    data : PrivateData
+    budget : Budget
+        For the whole life of the session, however many queries are asked.
+    hard_answers : int, optional
+        How many hard queries to plan for. Where delta > 0 some more are paid for, since hits can be false:
+        see `statistics().hard_left`.
+    alpha : float, optional
+        Accuracy to certify instead: the gap above which queries are hard, fraction of records. At most one
+        of the two; with neither, both are planned from n, the domain, the budget and `max_queries`.
+    max_queries, beta : int, float
+        Length of the stream that the session-wide accuracy statement covers, and its failure probability.
+    update, sparse, release, threshold
+        As in `planning.session_plan`; by default partition releases and maximum-entropy refits, with
+        pay-per-hit tests for delta > 0 and pure tests for delta = 0.
+    prior : Hypothesis, optional
+        Public start, never made from the private rows; without one, opening tables are bought.
+    exhausted : "untested" or "raise"
+        What to do when the hard answers are used up: answer from the hypothesis, with no bound and
+        without touching the data, or raise `SessionExhaustedError`.
+    ledger, noise : Ledger, Noise, optional
+        By default in memory, and the system's entropy. Simulated noise stamps everything NOT PRIVATE.
+
+    Notes
+    -----
+    Not copyable, not picklable, not usable after a fork: a copy would copy the budget.
+
+    References
+    ----------
+    Dwork & Roth (2014), section 5.2.2, Algorithm 11.
+    """
+
+    def __init__(
+        self,
+        data: PrivateData,
+        budget: Budget,
+        *,
+        hard_answers: int | None = None,
+        alpha: float | None = None,
+        max_queries: int = 10_000,
+        beta: float = 0.05,
+        update: UpdateRule[Any] | None = None,
+        sparse: SparseName | NumericSparse | None = None,
+        release: Literal["answer", "partition"] | None = None,
+        threshold: float | None = None,
+        prior: Hypothesis | None = None,
+        exhausted: Literal["untested", "raise"] = "untested",
+        ledger: Ledger | None = None,
+        noise: Noise | None = None,
+    ) -> None:
+        check_types(data, budget, update)
+        plan = session_plan(
+            data.domain,
+            data.n,
+            budget,
+            update=update,
+            sparse=sparse,
+            release=release,
+            prior=prior,
+            beta=beta,
+            max_queries=max_queries,
+            alpha=alpha,
+            hard_answers=hard_answers,
+            threshold=threshold,
+        )
+        self._open(data, budget, plan, prior, exhausted, ledger, noise)
+
+    @classmethod
+    def textbook(
+        cls,
+        data: PrivateData,
+        *,
+        epsilon: float,
+        delta: float = 0.0,
+        beta: float = 0.05,
+        max_queries: int = 1000,
+        update: UpdateRule[Any] | None = None,
+        alpha: float | None = None,
+        exhausted: Literal["untested", "raise"] = "untested",
+        ledger: Ledger | None = None,
+        noise: Noise | None = None,
+    ) -> "OnlineIC":
+        """Return Algorithm OnlineIC of the book at the parameters of Theorem 5.14 or 5.15.
+
+        Threshold 2 alpha, the pair of tests with short circuit, c = floor T(alpha) hard answers; with
+        probability 1 - beta every error of the first `max_queries` answers is at most 3 alpha.
+
+        Parameters
+        ----------
+        alpha : float, optional
+            None: the least that the theorem allows.
+        update : UpdateRule
+            With a proven T(alpha); by default `MultiplicativeWeights(variant="book")`.
+
+        Raises
+        ------
+        InfeasibleAccuracyError
+            If alpha is infeasible; the message names the least feasible one.
+        """
+        budget = Budget(epsilon, delta)
+        check_types(data, budget, update)
+        plan = textbook_plan(
+            data.domain,
+            data.n,
+            budget,
+            update or MultiplicativeWeights(variant="book"),
+            beta=beta,
+            max_queries=max_queries,
+            alpha=alpha,
+        )
+        return cls.__new__(cls)._open(data, budget, plan, None, exhausted, ledger, noise)
+
+    def _open(
+        self,
+        data: PrivateData,
+        budget: Budget,
+        plan: Plan,
+        prior: Hypothesis | None,
+        exhausted: str,
+        ledger: Ledger | None,
+        noise: Noise | None,
+    ) -> "OnlineIC":
+        check_choices(exhausted, ledger, noise)
+        self._data = data
+        self._budget = budget
+        self._plan = plan
+        self._sparse: NumericSparse = plan.sparse
+        self._exhausted = exhausted
+        self._lock = threading.RLock()
+        noise = noise if noise is not None else SystemNoise()
+        self._private = is_private(noise)
+        belief = Belief(plan.update.init(data.domain, prior))
+        self._ledger = ledger if ledger is not None else MemoryLedger()
+        try:
+            self._ledger.claim(self, plan.sparse.account())
+            self._book = AnswerBook(plan, data.n, self._ledger, belief, self._private)
+            self._curator = Curator(data, plan.sparse, noise, self._ledger, plan.partitions)
+            # a session that was interrupted here left its ledger with what it had paid for
+            if self._private and not (len(self._ledger) and any(held is budget for held in data.opened)):
+                data.opened.append(budget)
+            if plan.opening is not None and not self._bought(plan.opening):
+                self._curator.measure_tables(plan.opening)  # learned with the first question
+            return self
+        except BaseException:
+            self._ledger.give_back(self)  # nobody has the session
+            raise
+
+    def _bought(self, opening: Opening) -> bool:
+        """Whether the ledger holds the opening tables of this plan already."""
+        opened = [record for record in self._ledger.records() if isinstance(record, Opened)]
+        for record in opened:
+            targets = tuple(bought.target for bought in record.measurements)
+            if (targets, record.charge) != (opening.targets, opening.charge):
+                raise LedgerMismatchError(
+                    "ledger must hold the opening tables of this session's plan, got others; open the "
+                    "session as it was opened, or leave the ledger out."
+                )
+        return bool(opened)
+
+    def answer(self, query: Expression | Query | Any) -> Answer:
+        """Answer one query.
+
+        Parameters
+        ----------
+        query : Expression or Query, or array of weights in [0, 1], one a cell
+
+        Returns
+        -------
+        Answer
+
+        Raises
+        ------
+        InvalidQueryError, DomainMismatchError, TooLargeError
+            If the query cannot be asked; nothing has changed and nothing was spent.
+        SessionExhaustedError
+            With exhausted="raise", when the hard answers are used up.
+        SessionSealedError, ForkedSessionError
+            If the session can no longer answer.
+        """
+        return self.answer_many([query])[0]
+
+    def answer_many(self, queries: Iterable[Expression | Query | Any]) -> list[Answer]:
+        """Answer queries in order: the same answers as one at a time, at array speed.
+
+        All queries are checked before the first is answered. What an exception in the middle of them leaves
+        behind is in the transcript, and remembered: asked again, it is a repeat.
+        """
+        if not isinstance(queries, Iterable):
+            raise InvalidQueryError(f"queries must be a sequence of queries, got a {type(queries).__name__}.")
+        self._curator.check_process()  # before the lock: in a forked process nobody may ever release it
+        with self._lock:
+            bound = [self._bound(query) for query in queries]
+            self._catch_up()  # behind the loop, because a generator may have asked on its own
+            for question in bound:
+                self._check_supported(question)
+            return self._stream(bound)
+
+    def _bound(self, query: Any) -> Question:
+        if type(query) is Marginal:
+            return query.bind(self._data.domain)
+        if type(query) in (Expression, Query):  # a subclass could bring a `total` that looks at the counts
+            bound: Query = query.bind(self._data.domain, self._sparse.grid_bits)
+            return bound
+        if isinstance(query, np.ndarray):
+            return dense(query).bind(self._data.domain, self._sparse.grid_bits)
+        raise InvalidQueryError(
+            "query must be data (where(...), a Query or an array of weights), "
+            f"got a {type(query).__name__}; write where(attribute=condition)."
+        )
+
+    def _check_supported(self, question: Question) -> None:
+        """Raise `InvalidQueryError` if the mechanism or the hypothesis does not know such questions."""
+        hypothesis = self._book.belief.hypothesis
+        if isinstance(question, BoundMarginal):
+            self._sparse.price(question.partition)
+            if not isinstance(hypothesis, Believed):
+                raise InvalidQueryError(NO_BLOCKS)
+        elif not hypothesis.supports(question):
+            raise InvalidQueryError("query must be supported by the hypothesis, got one that is not.")
+
+    def _stream(self, questions: Sequence[Question]) -> list[Answer]:
+        """Answer questions in order, testing in chunks between two hits; cross tables one by one."""
+        answers: list[Answer] = []
+        chunk = CHUNK
+        while len(answers) < len(questions):
+            start = len(answers)
+            run: Sequence[Question] = questions[start : start + 1]
+            if isinstance(run[0], Query):
+                run = [
+                    *itertools.takewhile(lambda one: isinstance(one, Query), questions[start : start + chunk])
+                ]
+            try:
+                self._chunk(run, answers)
+            except SessionExhaustedError as error:
+                error.answers = tuple(answers)
+                raise
+            taken = len(answers) - start
+            chunk = min(2 * chunk, LARGEST_CHUNK) if taken >= chunk else max(CHUNK, 2 * taken)
+        return answers
+
+    def _chunk(self, questions: Sequence[Question], answers: list[Answer]) -> None:
+        """Append the answers up to the first hard one, which is included, or one that must wait its turn."""
+        book = self._book
+        seen: set[tuple[Any, ...]] = set()
+        tested: list[Question] = []
+        for question in questions:  # a repeat, also of a query earlier in the chunk, needs no test
+            if question.key not in seen and not book.known(question):
+                seen.add(question.key)
+                tested.append(question)
+        payable, later = self._payable(tested, first=questions[0]) if tested else ([], None)
+        if payable:
+            self._curator.test(payable, book.guesses(payable))  # its answers come by way of the ledger
+        waiting = iter(payable)
+        following = next(waiting, None)
+        for question in questions:
+            if question is later:
+                return
+            if question is following:
+                answer = self._taken(question)
+                answers.append(book.without_test(question) if answer is None else answer)
+                if answers[-1].hard:  # those behind it were not tested
+                    return
+                following = next(waiting, None)
+            else:
+                answers.append(book.without_test(question))
+
+    def _payable(
+        self, tested: Sequence[Question], first: Question
+    ) -> tuple[Sequence[Question], Question | None]:
+        """Return the questions whose tests are paid for, and the first that must wait for another chunk.
+
+        Raises
+        ------
+        SessionExhaustedError, SessionSealedError
+            If that is the first of the chunk.
+        """
+        if self._curator.sealed:
+            if tested[0] is first:
+                self._curator.check_unsealed()
+            return [], tested[0]
+        covered = self._curator.cover(tested)
+        if not all(covered) and self._exhausted == "raise":
+            covered = covered[: covered.index(False)]
+            if not covered and tested[0] is first:
+                raise SessionExhaustedError(self._book.used_up())
+        later = tested[len(covered)] if len(covered) < len(tested) else None
+        return [question for question, paid in zip(tested, covered, strict=False) if paid], later
+
+    def _taken(self, question: Question) -> Answer | None:
+        """Return the recorded answer, or None if a hypothesis that asks its own session has taken it."""
+        while self._book.pending:
+            released = self._book.take()
+            if released is not None and released[0] is question:
+                return released[1]
+        return None
+
+    def _catch_up(self) -> None:
+        """Take in what an interrupted call, or the opening, left in the ledger: post-processing."""
+        while self._book.pending:
+            self._book.take()
+
+    @property
+    def hypothesis(self) -> Hypothesis:
+        """The current hypothesis: public, and without any guarantee for a query that was not tested."""
+        with self._lock:
+            self._catch_up()
+            return self._book.belief.hypothesis
+
+    @property
+    def plan(self) -> Plan:
+        """The public parameters."""
+        return self._plan
+
+    @property
+    def transcript(self) -> tuple[Record, ...]:
+        """Everything recorded so far, in order: public; `replay` rebuilds the hypothesis from it."""
+        with self._lock:
+            self._catch_up()  # an update that fails is recorded behind its release
+            return self._ledger.records()
+
+    def statistics(self) -> SessionStatistics:
+        """Return a snapshot of public facts."""
+        with self._lock:
+            self._catch_up()
+            return self._snapshot()
+
+    def _snapshot(self) -> SessionStatistics:
+        with self._lock:
+            plan, counts = self._plan, self._book.counts
+            return SessionStatistics(
+                asked=sum(counts.values()),
+                easy=counts["easy"],
+                hard=counts["hard"],
+                repeat=counts["repeat"],
+                untested=counts["untested"],
+                hard_left=self._curator.hard_left(),
+                spent=float(self._ledger.spent / self._sparse.account().capacity),
+                budget=self._budget,
+                threshold=self._sparse.threshold / (self._data.n << self._sparse.grid_bits),
+                alpha=plan.alpha,
+                beta=plan.beta,
+                error_bound=self._book.error_bound(),
+                certified=self._book.certified,
+                update_failures=self._book.belief.failures,
+                sealed=self._curator.sealed,
+                private=self._private,
+            )
+
+    def __repr__(self) -> str:
+        stats = self._snapshot()  # of what was taken in: a repr must not run an update
+        shape = " x ".join(map(str, self._data.domain.shape))
+        stamp = "" if self._private else ", NOT PRIVATE"
+        return (
+            f"OnlineIC(n={self._data.n}, {shape} cells, epsilon={self._budget.epsilon:g}, "
+            f"delta={self._budget.delta:g}, {self._plan.update!r}, {stats.asked} asked, {stats.hard} hard, "
+            f"{stats.hard_left} hard left{', sealed' * stats.sealed}{stamp})"
+        )
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("OnlineIC cannot be pickled: its budget would be copied too.")
+
+    def __copy__(self) -> NoReturn:
+        raise TypeError("OnlineIC cannot be copied: its budget would be copied too.")
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        raise TypeError("OnlineIC cannot be copied: its budget would be copied too.")
