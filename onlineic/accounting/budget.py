@@ -1,7 +1,8 @@
 """Budgets, charges and filters; every result is rounded to the private side.
 
 Prices go up, capacities and affordable parameters go down, sums are exact `Fraction`s.
-Neighbours replace one record. Renyi prices and capacities are whole ticks of 2^-40."""
+Neighbours replace one record. Renyi prices and capacities are whole ticks of 2^-40.
+"""
 
 import math
 from collections.abc import Iterable

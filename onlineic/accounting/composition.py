@@ -1,6 +1,7 @@
 """Composition of mechanisms that are fixed in advance; every result is rounded to the private side.
 
-Losses that are computed go up, parameters that may be used go down."""
+Losses that are computed go up, parameters that may be used go down.
+"""
 
 import math
 from collections.abc import Callable

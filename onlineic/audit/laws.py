@@ -1,6 +1,7 @@
 """Exact laws of threshold mechanisms: transcripts, hockey sticks and worst losses, as finite sums.
 
-A mechanism is a `ThresholdRule`, right or wrong: mutants are other values of its fields."""
+A mechanism is a `ThresholdRule`, right or wrong: mutants are other values of its fields.
+"""
 
 import itertools
 import math

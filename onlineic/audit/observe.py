@@ -1,7 +1,8 @@
 """Audits of threshold mechanisms: exact transcript laws, exact worst losses, tests of drawn transcripts.
 
 A mechanism enters as a `ThresholdRule`, read off running code by `observe`, so that what is judged is what
-runs. Integer noise makes every probability a finite sum; nothing here is private or secret."""
+runs. Integer noise makes every probability a finite sum; nothing here is private or secret.
+"""
 
 import math
 from collections import Counter

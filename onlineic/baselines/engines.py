@@ -1,7 +1,8 @@
 """The trivial baselines behind the session's interface: per-query noise, noisy tables, one noisy histogram.
 
 They are real (epsilon, delta) mechanisms for replace-one neighbours with public n, and every comparison
-shows them: where one of them wins, use it."""
+shows them: where one of them wins, use it.
+"""
 
 import math
 import os
@@ -129,7 +130,7 @@ class PerQueryNoise:
 
     References
     ----------
-    Dwork & Roth (2014), Theorems 3.6 and 3.16 for Laplace; calibration in `_baseline_noise.calibrated`.
+    Dwork & Roth (2014), Theorems 3.6 and 3.16 for Laplace; calibration in `baselines.noise.calibrated`.
     """
 
     __slots__ = ("_left", "_memory", "_paid", "_process", "_radius", "_sealed", "_shell")
@@ -282,7 +283,7 @@ class NoisyTables:
         beta: float = 0.05,
         noise: Noise | None = None,
     ) -> None:
-        check_types(data, budget, None)
+        check_types(data, budget)
         sets = _attribute_sets(data.domain, tables)
         self._shell = shell = _Shell(data, budget, 2 * len(sets), noise_law, beta, noise)
         self._held: dict[tuple[int, ...], tuple[Domain, Tables]] = {}
@@ -376,7 +377,7 @@ def noisy_histogram(
     data, budget, noise_law, beta, noise
         As in `NoisyTables`.
     """
-    check_types(data, budget, None)
+    check_types(data, budget)
     return NoisyTables(data, budget, [data.domain.names], noise_law=noise_law, beta=beta, noise=noise)
 
 
@@ -395,7 +396,7 @@ class _Shell:
         beta: float,
         noise: Noise | None,
     ) -> None:
-        check_types(data, budget, None)
+        check_types(data, budget)
         self.data, self.budget = data, budget
         self.beta = checked_real("beta", beta, above=0.0, below=1.0)
         self.law: Law = calibrated(data.n, budget, moved, law)

@@ -1,6 +1,7 @@
 """Noise of the baselines: discrete laws calibrated at the full budget, and exact radii of their sums.
 
-Laws live on the grid of 2^-grid_bits counts. Everything here is a function of public facts."""
+Laws live on the grid of 2^-grid_bits counts. Everything here is a function of public facts.
+"""
 
 import math
 from fractions import Fraction

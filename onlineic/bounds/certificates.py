@@ -1,6 +1,7 @@
 """Certificates: the error that a session can promise once gap, threshold and noise are decoupled.
 
-Any sparse implementation takes part by its margins, any rule by its T(alpha)."""
+Any sparse implementation takes part by its margins, any rule by its T(alpha).
+"""
 
 import math
 from collections.abc import Callable

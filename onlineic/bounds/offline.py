@@ -3,7 +3,8 @@
 Shared parameters: queries |Q| >= 1 in the class, n >= 1 records, epsilon in (0, inf), delta in [0, 1), and
 beta in (0, 1), the chance of failure; errors are fractions of records, all queries of the class at once. A
 rule enters as `update_bound`, alpha -> T(alpha), real-valued and non-increasing. Any value outside raises
-`InvalidParameterError`."""
+`InvalidParameterError`.
+"""
 
 import math
 from typing import Literal, final

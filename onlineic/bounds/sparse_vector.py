@@ -3,7 +3,8 @@
 Unless a name says otherwise: scales and thresholds in counts (sensitivity 1), errors divided by n.
 Shared parameters: epsilon > 0, delta in [0, 1), beta in (0, 1) the chance that an accuracy statement
 fails, n >= 1 records, cutoff c >= 1 hits, queries k >= 1 comparisons. Any other value raises
-`InvalidParameterError`."""
+`InvalidParameterError`.
+"""
 
 import math
 from decimal import Context, Decimal, localcontext
@@ -21,7 +22,7 @@ from onlineic.errors import (
     checked_ratio,
     checked_real,
 )
-from onlineic.noise.laws import _beta
+from onlineic.noise.laws import checked_beta
 
 Branch = Literal["pure", "repaired"]
 
@@ -37,7 +38,7 @@ def laplace_bound(epsilon: float, beta: float, sensitivity: float = 1.0, count: 
     """
     count = checked_integer("count", count, at_least=1)
     sensitivity = checked_real("sensitivity", sensitivity, above=0.0)
-    return sensitivity * count * math.log(count / _beta(beta)) / _epsilon(epsilon)
+    return sensitivity * count * math.log(count / checked_beta(beta)) / _epsilon(epsilon)
 
 
 def laplace_n(error: float, epsilon: float, beta: float, count: int = 1) -> int:
@@ -64,7 +65,7 @@ def gaussian_n(error: float, rho: float, beta: float, count: int = 1) -> int:
 
     error, rho = checked_real("error", error, above=0.0), checked_real("rho", rho, above=0.0)
     count = checked_integer("count", count, at_least=1)
-    quantile = -NormalDist().inv_cdf(_beta(beta) / (2 * count))
+    quantile = -NormalDist().inv_cdf(checked_beta(beta) / (2 * count))
     return records_for(math.sqrt(count / (2 * rho)) * quantile / error)
 
 
@@ -76,7 +77,7 @@ def above_threshold_alpha(queries: int, epsilon: float, beta: float) -> float:
     Dwork & Roth (2014), Theorem 3.24.
     """
     queries = checked_integer("queries", queries, at_least=1)
-    return 8 * (math.log(queries) + math.log(2 / _beta(beta))) / _epsilon(epsilon)
+    return 8 * (math.log(queries) + math.log(2 / checked_beta(beta))) / _epsilon(epsilon)
 
 
 def sparse_alpha(cutoff: int, queries: int, epsilon: float, delta: float, beta: float) -> float:
@@ -88,7 +89,7 @@ def sparse_alpha(cutoff: int, queries: int, epsilon: float, delta: float, beta: 
     """
     cutoff = checked_integer("cutoff", cutoff, at_least=1)
     queries, delta = checked_integer("queries", queries, at_least=1), _delta(delta)
-    logs = math.log(queries) + math.log(2 * cutoff / _beta(beta))
+    logs = math.log(queries) + math.log(2 * cutoff / checked_beta(beta))
     factor = 8 * cutoff if delta == 0.0 else math.sqrt(512 * cutoff * -math.log(delta))
     return factor * logs / _epsilon(epsilon)
 
@@ -192,7 +193,7 @@ def numeric_sparse_alpha(
     cutoff = checked_real("cutoff", cutoff, at_least=1.0)
     queries = checked_real("queries", queries, at_least=1.0)
     scale = _epsilon(epsilon) * checked_integer("n", n, at_least=1)
-    logs = math.log(queries) + math.log(4 * cutoff / _beta(beta))
+    logs = math.log(queries) + math.log(4 * cutoff / checked_beta(beta))
     if (branch or numeric_sparse_branch(cutoff, delta)) == "pure":
         return 9 * cutoff * logs / scale
     small = checked_real("delta", delta, above=0.0, below=1.0, remedy='branch="repaired" needs delta > 0')
@@ -215,7 +216,7 @@ def sparse_margin(cutoff: int, queries: int, threshold_scale: float, beta: float
         checked_integer("queries", queries, at_least=1),
     )
     scale = checked_real("threshold_scale", threshold_scale, above=0.0)
-    return 2 * scale * math.log(queries * math.sqrt(math.pi * (cutoff + 0.5)) / (2 * _beta(beta)))
+    return 2 * scale * math.log(queries * math.sqrt(math.pi * (cutoff + 0.5)) / (2 * checked_beta(beta)))
 
 
 def records_for(number: float) -> int:

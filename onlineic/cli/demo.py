@@ -2,7 +2,8 @@
 
 Answers go to standard output, everything else to standard error. What `ask` prints about a query depends on
 released numbers and the query alone; what is wrong with the table itself may quote a record and is shown
-only on demand."""
+only on demand.
+"""
 
 import argparse
 import math

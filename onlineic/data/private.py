@@ -1,7 +1,8 @@
 """The private table: the only holder of records and counts.
 
 Only `session`, `offline`, `baselines`, `evaluate`, `audit` and the front ends may import this module, and
-its read method `exact_counts` has a name that nothing else uses: a test holds both rules."""
+its read method `exact_counts` has a name that nothing else uses: a test holds both rules.
+"""
 
 import csv
 import threading

@@ -9,7 +9,6 @@ from onlineic.accounting.budget import Budget
 from onlineic.data.private import PrivateData
 from onlineic.errors import InvalidParameterError, SessionSealedError
 from onlineic.noise.sources import Noise, SystemNoise, checked_source
-from onlineic.updates.base import UpdateRule
 
 __all__ = ["charged", "check_types", "checked_noise", "guarded", "is_private", "log_failure", "released"]
 
@@ -25,8 +24,8 @@ T = TypeVar("T")
 _log = logging.getLogger("onlineic")
 
 
-def check_types(data: object, budget: object, update: object) -> None:
-    """Raise `InvalidParameterError` unless these are a table, a budget and an update rule or None."""
+def check_types(data: object, budget: object) -> None:
+    """Raise `InvalidParameterError` unless these are a table and a budget."""
     if not isinstance(data, PrivateData):
         raise InvalidParameterError(
             f"data must be a PrivateData, got a {type(data).__name__}; write PrivateData.from_records(...)."
@@ -34,10 +33,6 @@ def check_types(data: object, budget: object, update: object) -> None:
     if not isinstance(budget, Budget):
         raise InvalidParameterError(
             f"budget must be a Budget, got a {type(budget).__name__}; write Budget(epsilon=1.0, delta=1e-9)."
-        )
-    if update is not None and not isinstance(update, UpdateRule):
-        raise InvalidParameterError(
-            f"update must be an UpdateRule, got a {type(update).__name__}; write MultiplicativeWeights()."
         )
 
 
@@ -67,7 +62,7 @@ def charged(data: PrivateData, budget: Budget, noise: Noise) -> None:
     InvalidParameterError
         If data or budget are of another type; nothing was spent.
     """
-    check_types(data, budget, None)
+    check_types(data, budget)
     if is_private(noise):
         data.opened.append(budget)
 

@@ -15,7 +15,7 @@ __all__ = ["adult5", "adult_domain"]
 
 
 def adult_domain() -> Domain:
-    """Return the public domain of `tables.adult5`, 23,680 cells."""
+    """Return the public domain of `datasets.adult5`, 23,680 cells."""
     races = ["Amer-Indian-Eskimo", "Asian-Pac-Islander", "Black", "Other", "White"]
     ranges = {"age": range(17, 91), "education_num": range(1, 17)}
     return Domain.of({**ranges, "race": races, "sex": ["Female", "Male"], "income": ["<=50K", ">50K"]})
@@ -39,7 +39,7 @@ def adult5() -> tuple[dict[str, NDArray[Any]], Ints]:
     ----------
     Becker, B. and Kohavi, R. (1996), Adult, UCI Machine Learning Repository.
     """
-    packed = importlib.resources.files("onlineic.tables").joinpath("adult5.csv.gz").read_bytes()
+    packed = importlib.resources.files("onlineic.datasets").joinpath("adult5.csv.gz").read_bytes()
     header, *rows = csv.reader(gzip.decompress(packed).decode("ascii").splitlines())
     text = dict(zip(header, map(np.array, zip(*rows, strict=True)), strict=True))
     counts = text.pop("count").astype(np.int64)

@@ -1,7 +1,8 @@
 """What values an attribute takes: labels, a range of integers, or a number cut into bins.
 
 A kind knows its size, the code of each label, and how to encode a column of records. The cell for
-missing values, where there is one, is always the last."""
+missing values, where there is one, is always the last.
+"""
 
 import difflib
 import math

@@ -1,7 +1,8 @@
 """The public universe: named attributes with finitely many values, and the codes of their values.
 
 A domain is written down by a person who knows the table's meaning, never read off the private rows:
-the list of labels that happen to occur is itself a release."""
+the list of labels that happen to occur is itself a release.
+"""
 
 import difflib
 import hashlib

@@ -1,7 +1,8 @@
 """Text tables of traces, and figures where matplotlib is installed. NOT PRIVATE: traces know the truth.
 
 Figures use `matplotlib.figure.Figure` alone: no window, no global state. Colours are those of Okabe and Ito,
-told apart by colour-blind readers, and line styles differ too."""
+told apart by colour-blind readers, and line styles differ too.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, final

@@ -2,7 +2,8 @@
 
 Everything here reads the exact answers and hands out functions of them, whatever noise is used. Running it on
 the real table and then choosing the rule, the threshold or the budget of a private session by what was seen
-is a release that no promise covers: use public or synthetic data for that."""
+is a release that no promise covers: use public or synthetic data for that.
+"""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -16,7 +16,8 @@ Estimating a distribution from noisy tables of which each refines the next, in c
 
 A first fit to such tables by descent is slow where the noise is small, and is stopped too early or too late.
 Here every block's count is the least-squares one given all tables, and what the parts of a block deviate from
-the prior's split of it is shrunk by as much as noise alone would explain. Pure functions of released tables."""
+the prior's split of it is shrunk by as much as noise alone would explain. Pure functions of released tables.
+"""
 
 import itertools
 import math

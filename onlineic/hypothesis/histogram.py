@@ -2,7 +2,8 @@
 
 A hypothesis is a function of public facts and released numbers only, so nothing here can cost privacy,
 and nothing here may see data. Accuracy of easy answers does not depend on it either: the very number that
-`evaluate` returns is rounded, tested and released."""
+`evaluate` returns is rounded, tested and released.
+"""
 
 import math
 from collections.abc import Sequence

@@ -2,7 +2,8 @@
 
 Order is the guarantee: a charge is reserved before the data are read, and a release is recorded before
 anything is done with it. The ledger owns the account, and refuses a reservation that the account cannot pay.
-`MemoryLedger` keeps that order without a file: every new process is a new budget, and budgets add."""
+`MemoryLedger` keeps that order without a file: every new process is a new budget, and budgets add.
+"""
 
 import abc
 from collections.abc import Sequence

@@ -1,7 +1,8 @@
 """One-shot releases: Laplace, Gaussian, and the selection of a best candidate. Exact integers in and out.
 
 Values and scores are integers in grid units, 1/(n 2^k) of a fraction; a query with weights in [0, 1] has
-sensitivity 2^k of them. Neighbours replace one record. Scales are exact rationals, rounded up."""
+sensitivity 2^k of them. Neighbours replace one record. Scales are exact rationals, rounded up.
+"""
 
 import math
 from fractions import Fraction

@@ -2,7 +2,8 @@
 
 Scores are integers in any unit, and sensitivity says how far one replaced record moves any one of them, in
 the same unit. Replace-one scores are not monotone (one count rises while another falls), so neither mechanism
-can use the half of its noise that monotone scores would spare."""
+can use the half of its noise that monotone scores would spare.
+"""
 
 import math
 from fractions import Fraction

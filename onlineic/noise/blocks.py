@@ -1,7 +1,8 @@
 """Values drawn ahead in blocks, one block for each key, handed out by a counter.
 
 Blocks are refilled on the counter only, never on a value, so that the time of a draw does not depend on
-what is drawn. What was handed out is zeroed as soon as it can no longer be given back."""
+what is drawn. What was handed out is zeroed as soon as it can no longer be given back.
+"""
 
 import threading
 from collections import OrderedDict

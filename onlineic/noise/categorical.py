@@ -15,7 +15,8 @@ The relative error of a float weight is below 2^-45:
   multiple of ln 2. With 128 bits of x and of ln 2, r errs by less than 2^-60 wherever f 2^e counts.
 
 The largest weight is in [1/4, 1], and the sums are exact: weights are split at 2^-26 into two integers, the
-lower one rounded at 2^-62. So C_i/W errs by less than 2^-44 + 2^-50 + m 2^-60; the margin has twice that."""
+lower one rounded at 2^-62. So C_i/W errs by less than 2^-44 + 2^-50 + m 2^-60; the margin has twice that.
+"""
 
 from collections.abc import Sequence
 from fractions import Fraction

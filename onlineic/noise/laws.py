@@ -175,7 +175,7 @@ def discrete_laplace_radius(scale: float, beta: float) -> int:
     ----------
     Inverse of `discrete_laplace_tail`.
     """
-    scale, beta = checked_real("scale", scale, above=0.0), _beta(beta)
+    scale, beta = checked_real("scale", scale, above=0.0), checked_beta(beta)
     guess = math.floor(scale * (math.log(2) - math.log(beta) - math.log1p(math.exp(-1 / scale)))) - 1
     radius = max(0, guess - 1)
     while discrete_laplace_tail(radius + 1, scale) > beta:
@@ -236,7 +236,7 @@ def _ratio(distance: float, scale: float) -> float:
     return checked_real("distance", distance, at_least=0.0) / checked_real("scale", scale, above=0.0)
 
 
-def _beta(beta: float) -> float:
+def checked_beta(beta: float) -> float:
     """Checked failure probability."""
     return checked_real("beta", beta, above=0.0, below=1.0)
 

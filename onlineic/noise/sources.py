@@ -4,7 +4,8 @@ Every law lives on the integers and is sampled exactly (`onlineic._samplers`), s
 part in a private comparison or release. Values are drawn ahead in blocks of a fixed size for each
 (method, scale) and handed out by a counter: the time of a draw does not depend on its value.
 
-Scales are rationals in grid units, of at most 2^48 over 2^48; round up to one with `scale_at_least`."""
+Scales are rationals in grid units, of at most 2^48 over 2^48; round up to one with `scale_at_least`.
+"""
 
 import abc
 import math

@@ -2,7 +2,8 @@
 
 Counts of blocks on one, two or three levels, made consistent and monotone, with a band that holds at all
 thresholds at once. No small database is involved: the net mechanism's bound for this class, see
-`onlineic.offline.threshold_database`, is several times wider."""
+`onlineic.offline.threshold_database`, is several times wider.
+"""
 
 import math
 from typing import final
@@ -53,7 +54,7 @@ def threshold_functions(domain: Domain, attribute: str) -> tuple[Query, ...]:
     Parameters
     ----------
     domain : Domain
-        Of the table that they will be asked of: `data.domain`.
+        Of the table that they will be asked of: `data.private.domain`.
     attribute : str
         Ordered: a range of integers or bins.
 
@@ -206,7 +207,7 @@ def private_cdf(
     noise = checked_noise(noise)
     beta = checked_real("beta", beta, at_least=LEAST_BETA, below=1.0)
     budget = Budget(epsilon)
-    check_types(data, budget, None)
+    check_types(data, budget)
     axis = ordered_axis(data.domain, attribute)
     partition, cells, n = one_way(data.domain, axis), data.domain.shape[axis], data.n
     if cells > MAX_CELLS:

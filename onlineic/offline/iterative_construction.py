@@ -24,7 +24,7 @@ from onlineic.offline.construction import (
     finished,
     paid_rounds,
 )
-from onlineic.updates.base import ExactBound, NeedsAccuracy, UpdateRule
+from onlineic.updates.base import ExactBound, NeedsAccuracy, UpdateRule, check_rule
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 
 __all__ = ["iterative_construction"]
@@ -109,7 +109,8 @@ def iterative_construction(
     >>> bool(np.abs(built.answers(ranges) - truth).max() < 0.08)
     True
     """
-    check_types(data, budget, update)
+    check_types(data, budget)
+    check_rule(update)
     noise = checked_noise(noise)
     beta = checked_real("beta", beta, at_least=1e-100, below=1.0)
     if variant not in ("tight", "book"):

@@ -4,7 +4,8 @@ What is compared is floor((v_j - threshold)/sensitivity_j), an exact integer fun
 arithmetic finds v_j itself, and one replaced record moves the quotient by at most 1, hence its floor as well.
 What `scipy.optimize.linprog` returns is a float within a tolerance: no sensitivity is proven of it.
 
-Linear programs with private data in one side of each: exact optima, and how far one record moves them."""
+Linear programs with private data in one side of each: exact optima, and how far one record moves them.
+"""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -389,7 +390,7 @@ def linear_programs_above(
     ProgramsAbove((3,), 4 of 5 compared)
     """
     source, budget = checked_noise(noise), Budget(epsilon)
-    check_types(data, budget, None)
+    check_types(data, budget)
     if not isinstance(programs, LinearPrograms):
         raise InvalidParameterError(f"programs must be LinearPrograms, got a {type(programs).__name__}.")
     if programs.n != data.n:

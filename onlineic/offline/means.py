@@ -2,7 +2,8 @@
 
 A bound that few records exceed, found by sparse vector.
 
-The Laplace mechanism on a mean, and why the same noise is useless on a maximum."""
+The Laplace mechanism on a mean, and why the same noise is useless on a maximum.
+"""
 
 import math
 from collections.abc import Iterable
@@ -150,14 +151,14 @@ def auto_avg(
     Examples
     --------
     >>> import numpy as np, onlineic as ic
-    >>> from onlineic.offline.auto_average import auto_avg
+    >>> from onlineic.offline import auto_avg
     >>> ages = ic.PrivateData.from_records({"age": 17 + np.arange(50_000) % 60}, ic.Domain.of(age=range(151)))
     >>> average = auto_avg(ages, "age", epsilon=1.0)
     >>> average.private, abs(average.value - 46.5) < 0.5
     (True, True)
     """
     source, budget = checked_noise(noise), Budget(epsilon)
-    check_types(data, budget, None)
+    check_types(data, budget)
     if count not in ("public", "noisy"):
         raise InvalidParameterError(f"count must be 'public' or 'noisy', got count={count!r:.60}.")
     kind = integers(data.domain, attribute)
@@ -334,14 +335,14 @@ def clipping_bound(
     Examples
     --------
     >>> import numpy as np, onlineic as ic
-    >>> from onlineic.offline.clipping import clipping_bound
+    >>> from onlineic.offline import clipping_bound
     >>> ages = ic.PrivateData.from_records({"age": 17 + np.arange(50_000) % 60}, ic.Domain.of(age=range(151)))
     >>> found = clipping_bound(ages, "age", epsilon=0.5)
     >>> found.candidates, found.private, 70 < found.bound  # nobody is above 76
     (150, True, True)
     """
     source, budget = checked_noise(noise), Budget(epsilon)
-    check_types(data, budget, None)
+    check_types(data, budget)
     kind = integers(data.domain, attribute)
     beta = checked_real("beta", beta, above=0.0, below=1.0)
     search = bound_search(kind, data.n, budget.epsilon, bounds, threshold, beta)
@@ -384,7 +385,7 @@ def records_left(candidates: int, epsilon: float, beta: float) -> int:
 
     Examples
     --------
-    >>> from onlineic.offline.clipping import records_left
+    >>> from onlineic.offline.means import records_left
     >>> records_left(30_000, 1 / 3, 0.05)  # 8 ln(2K/beta)/epsilon = 336
     88
     """
@@ -534,7 +535,7 @@ def mean(
     True
     """
     source, budget = checked_noise(noise), Budget(epsilon)
-    check_types(data, budget, None)
+    check_types(data, budget)
     kind = integers(data.domain, attribute)
     width = width_of(kind, data.n)
     mechanism = LaplaceMechanism(budget.epsilon, width)
@@ -570,7 +571,7 @@ def sensitivity(statistic: Literal["sum", "mean", "maximum"], attribute: Attribu
     ----------
     statistic : "sum", "mean" or "maximum"
     attribute : Attribute
-        A range of integers, such as `domain.attribute("age")`; only its public ends matter.
+        A range of integers, such as `domain.domain.attribute("age")`; only its public ends matter.
     n : int, >= 1
 
     Raises

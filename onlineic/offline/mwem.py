@@ -26,7 +26,7 @@ from onlineic.offline.construction import (
     paid_rounds,
 )
 from onlineic.queries.partitions import PartitionRule
-from onlineic.updates.base import NeedsAccuracy, UpdateRule
+from onlineic.updates.base import NeedsAccuracy, UpdateRule, check_rule
 from onlineic.updates.maximum_entropy import MaximumEntropy
 from onlineic.updates.multiplicative_weights import MeasuredWeights
 
@@ -132,7 +132,8 @@ def mwem(
     >>> bool(np.abs(learned.answers(ranges) - truth).max() < learned.error_bound < 0.05)
     True
     """
-    check_types(data, budget, update)
+    check_types(data, budget)
+    check_rule(update)
     noise = checked_noise(noise)
     beta = checked_real("beta", beta, at_least=1e-100, below=1.0)
     if release not in ("answer", "partition"):

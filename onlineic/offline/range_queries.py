@@ -132,7 +132,7 @@ def range_queries(
     ((0, 1, 2), 3, None, True)
     """
     source, budget = checked_noise(noise), Budget(epsilon)
-    check_types(data, budget, None)
+    check_types(data, budget)
     beta = checked_real("beta", beta, at_least=1e-200, below=1.0)  # divided by the queries
     if divide not in ("hits", "cutoff"):
         raise InvalidParameterError(f"divide must be 'hits' or 'cutoff', got divide={divide!r:.60}.")

@@ -1,7 +1,8 @@
 """One value of one attribute, chosen privately: a quantile, the median, the most frequent value.
 
 A replaced record moves each count by at most one, and so each score by at most one; n is public. The choice
-costs epsilon whatever the number of candidates. Records without a value (the missing cell) are left out."""
+costs epsilon whatever the number of candidates. Records without a value (the missing cell) are left out.
+"""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -226,7 +227,7 @@ def quantile_scores(counts: Ints, q: float | Rational) -> Ints:
 
 def _attribute(data: PrivateData, name: str, epsilon: float) -> Attribute:
     """The kind of an attribute of a table, once these are a table and a lawful epsilon."""
-    check_types(data, Budget(epsilon), None)
+    check_types(data, Budget(epsilon))
     return data.domain.attribute(name)
 
 

@@ -1,7 +1,8 @@
 """Exact linear programs over {x >= 0: A x <= b}: optima and vertices, in integers, without a tolerance.
 
 A float solver stops within a tolerance, which is no bound on its error; what is released from private data
-needs the optimum itself. Up to some 40 rows and columns exact pivots are also faster than such a solver."""
+needs the optimum itself. Up to some 40 rows and columns exact pivots are also faster than such a solver.
+"""
 
 import math
 from collections.abc import Sequence

@@ -4,7 +4,8 @@ SmallDB and the net mechanism: one small database, chosen privately, that answer
 
 A theorem rather than a tool: it shows that exponentially many queries can be answered, at a cost that grows
 as |X|^m. Over as few cells as can be enumerated, one noisy count a cell errs less at every n. For threshold
-functions the choice can be made without enumeration, see `onlineic.offline.threshold_database`."""
+functions the choice can be made without enumeration, see `onlineic.offline.threshold_database`.
+"""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -258,7 +259,7 @@ def small_database(
     """
     noise, beta = checked_noise(noise), checked_real("beta", beta, above=0.0, below=1.0)
     budget = Budget(epsilon)
-    check_types(data, budget, None)
+    check_types(data, budget)
     domain, n = data.domain, data.n
     asked = _class(queries, domain)
     if candidates is not None:

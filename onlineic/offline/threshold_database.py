@@ -18,7 +18,8 @@ SmallDB for the threshold functions of one ordered attribute, drawn exactly with
 
 All multisets of m records over K ordered cells are candidates, 10^30 of them at K = 256 and m = 20. Those of
 one score are counted by dynamic programming (`onlineic.offline.paths`), one score is drawn with its count as
-multiplicity, and then one of its databases, uniformly."""
+multiplicity, and then one of its databases, uniformly.
+"""
 
 import math
 from itertools import pairwise
@@ -240,7 +241,7 @@ def threshold_database(
     """
     noise, beta = checked_noise(noise), checked_real("beta", beta, above=0.0, below=1.0)
     budget = Budget(epsilon)
-    check_types(data, budget, None)
+    check_types(data, budget)
     engine = ExponentialMechanism(budget.epsilon)
     partition = one_way(data.domain, ordered_axis(data.domain, attribute))
     domain, n = data.domain.project(attribute), data.n

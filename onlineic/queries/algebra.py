@@ -1,7 +1,8 @@
 """Products of weights over disjoint sets of attributes: their intersection, and their finest form.
 
 A form is (complement, factors): the product of the factors, or one minus it. It says the same for every
-way of writing a query, so that a question asked before is recognised."""
+way of writing a query, so that a question asked before is recognised.
+"""
 
 import math
 from collections.abc import Sequence

@@ -2,7 +2,8 @@
 
 An expression is symbolic, immutable, hashable and printable; `bind` checks it against a domain and returns
 the canonical `Query`. Data are never involved, and a Python function is never accepted: run on records it
-could leak through state, time or exceptions."""
+could leak through state, time or exceptions.
+"""
 
 import hashlib
 import keyword

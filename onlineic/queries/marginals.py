@@ -1,7 +1,8 @@
 """Cross tables: one vector query, tested by its largest cell gap and released as a whole.
 
 Replacing one record moves it between two cells, so the largest gap of a table has the sensitivity of one
-count, and a hard table costs what one partition costs, however many cells it has."""
+count, and a hard table costs what one partition costs, however many cells it has.
+"""
 
 import math
 from functools import cached_property

@@ -4,7 +4,8 @@ Linear queries in canonical form, on the integer grid.
 
 A `Query` is a product of weight vectors over disjoint sets of attributes, or one minus such a product,
 with INTEGER weights on the dyadic grid 2^-grid_bits. The rounded query is the query: hypothesis, private
-counts and error bounds all use it, and its sensitivity is an exact integer."""
+counts and error bounds all use it, and its sensitivity is an exact integer.
+"""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -79,9 +79,9 @@ def replay(
     Parameters
     ----------
     records : iterable of Record
-        `session.transcript`, or a beginning of it.
+        `session.session.transcript`, or a beginning of it.
     update, alpha
-        `session.plan.update` and `session.plan.alpha`.
+        `session.session.plan.update` and `session.session.plan.alpha`.
     """
     belief = Belief(update.init(domain, prior))
     records = list(records)

@@ -3,7 +3,8 @@
 The order is the guarantee: reserve, read, draw, commit. Before the reservation a failure changes nothing.
 From the read to the commit any exception seals the session and burns the reservation, because falling back to
 the old state would tell, unpaid, whether the hard path was taken. What was released is handed on through the
-ledger alone: nothing behind the commit can lose it."""
+ledger alone: nothing behind the commit can lose it.
+"""
 
 import contextlib
 import logging

@@ -4,7 +4,8 @@ The public parameters of a session, settled from public facts alone before the d
 
 With neither an accuracy nor a number of hard answers given, the shares and the choice of the
 mechanism are rules found by experiment (`experiments/README.md`): they depend on n, the domain, the budget
-and the length of the stream, never on the data."""
+and the length of the stream, never on the data.
+"""
 
 import math
 from collections.abc import Callable

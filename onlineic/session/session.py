@@ -4,7 +4,8 @@ The session: OnlineIC itself, the imperative shell around pure steps.
 
 One answer goes bind, guess, cover, test, record, take in: what is private about it happens in
 `onlineic.curator` alone, and ends with a record in the ledger. Everything else is a function of public facts
-and of those records: `onlineic.releases` takes them in one by one, so that no interrupt loses one."""
+and of those records: `onlineic.releases` takes them in one by one, so that no interrupt loses one.
+"""
 
 import itertools
 import threading
@@ -36,7 +37,7 @@ from onlineic.session.curator import Curator
 from onlineic.session.first_tables import Opening
 from onlineic.session.plan import Plan, SparseName, session_plan, textbook_plan
 from onlineic.sparse.base import NumericSparse
-from onlineic.updates.base import UpdateRule
+from onlineic.updates.base import UpdateRule, check_rule
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 
 __all__ = ["OnlineIC", "check_choices"]
@@ -81,7 +82,7 @@ class OnlineIC:
     max_queries, beta : int, float
         Length of the stream that the session-wide accuracy statement covers, and its failure probability.
     update, sparse, release, threshold
-        As in `planning.session_plan`; by default partition releases and maximum-entropy refits, with
+        As in `session.session_plan`; by default partition releases and maximum-entropy refits, with
         pay-per-hit tests for delta > 0 and pure tests for delta = 0.
     prior : Hypothesis, optional
         Public start, never made from the private rows; without one, opening tables are bought.
@@ -118,7 +119,8 @@ class OnlineIC:
         ledger: Ledger | None = None,
         noise: Noise | None = None,
     ) -> None:
-        check_types(data, budget, update)
+        check_types(data, budget)
+        check_rule(update)
         plan = session_plan(
             data.domain,
             data.n,
@@ -168,7 +170,8 @@ class OnlineIC:
             If alpha is infeasible; the message names the least feasible one.
         """
         budget = Budget(epsilon, delta)
-        check_types(data, budget, update)
+        check_types(data, budget)
+        check_rule(update)
         plan = textbook_plan(
             data.domain,
             data.n,

@@ -1,7 +1,8 @@
 """Which values reach a threshold: AboveThreshold, and Sparse by restarts or by one kept threshold.
 
 Scales are exact rationals rounded up to what the sampler can draw. Values are integers in units in which one
-replaced record moves each of them by at most 1: counts, for 0/1 queries."""
+replaced record moves each of them by at most 1: counts, for 0/1 queries.
+"""
 
 import math
 from collections.abc import Sequence

@@ -1,7 +1,8 @@
 """`NumericSparse`: the test that tells hard queries from easy ones, and the number for a hard one.
 
 All arithmetic is on integers. A mechanism compares gaps in units of 1/(n 2^grid_bits), the session's grid;
-a query on a coarser grid has its gap multiplied up. The number of a hard answer is on the query's own grid."""
+a query on a coarser grid has its gap multiplied up. The number of a hard answer is on the query's own grid.
+"""
 
 import abc
 import math

@@ -1,6 +1,7 @@
 """`ExponentialSparse`: pure differential privacy from one kept threshold and one-sided noises.
 
-Calibration of `ExponentialSparse`: from epsilon and a plan to scales and threshold."""
+Calibration of `ExponentialSparse`: from epsilon and a plan to scales and threshold.
+"""
 
 import math
 from collections.abc import Sequence

@@ -4,7 +4,8 @@ Calibration of `GumbelSparse`: from a budget and a plan to order, scale, thresho
 
 Scales and predicted margins of `GumbelSparse` and `ExponentialSparse`, for planning: floats, in counts.
 
-Nothing here decides what is private: the classes round every scale up and price it exactly."""
+Nothing here decides what is private: the classes round every scale up and price it exactly.
+"""
 
 import math
 from collections.abc import Callable

@@ -1,7 +1,8 @@
 """NumericSparse of the book, with Laplace noise and repaired constants.
 
 Scales are exact rationals rounded up to what the sampler can draw. Units: one grid unit is 1/(n 2^grid_bits)
-of a fraction, and a query has sensitivity at most 2^grid_bits of them."""
+of a fraction, and a query has sensitivity at most 2^grid_bits of them.
+"""
 
 import math
 from collections.abc import Sequence

@@ -4,10 +4,11 @@ import abc
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from onlineic.domain.domain import Domain
+from onlineic.errors import InvalidParameterError
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.queries.partitions import Measurement
 
-__all__ = ["ExactBound", "NeedsAccuracy", "UpdateRule"]
+__all__ = ["ExactBound", "NeedsAccuracy", "UpdateRule", "check_rule"]
 
 H = TypeVar("H", bound=Hypothesis)
 
@@ -60,3 +61,11 @@ class NeedsAccuracy(Protocol):
 
     def at(self, domain: Domain, alpha: float) -> UpdateRule[Hypothesis]:
         """Return the rule fixed for this accuracy."""
+
+
+def check_rule(update: object) -> None:
+    """Raise `InvalidParameterError` unless this is an update rule or None."""
+    if update is not None and not isinstance(update, UpdateRule):
+        raise InvalidParameterError(
+            f"update must be an UpdateRule, got a {type(update).__name__}; write MultiplicativeWeights()."
+        )

@@ -1,6 +1,7 @@
 """Enumeration of all small databases: the multisets of m records over |X| cells, in order, by blocks.
 
-The median mechanism: all small databases vote, and each hard query sends at least half of them away."""
+The median mechanism: all small databases vote, and each hard query sends at least half of them away.
+"""
 
 import math
 from collections.abc import Iterator

@@ -1,6 +1,7 @@
 """Multiplicative weights with steps as large as the measured gaps, replayed over all measurements.
 
-Multiplicative weights: the hypothesis is a distribution, tilted along each hard query."""
+Multiplicative weights: the hypothesis is a distribution, tilted along each hard query.
+"""
 
 import math
 from typing import Literal, final

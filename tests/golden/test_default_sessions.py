@@ -1,7 +1,8 @@
 """Sessions with the plans that users get, on simulated noise, against stored transcripts.
 
-Draws, charges, labels and guesses are compared exactly, values and bounds to 1e-12: a change of structure changes
-none of them. `python tests/golden/test_default_sessions.py` writes the files anew: say in the changelog what changed.
+Draws, charges, labels and guesses are compared exactly, values and bounds to 1e-12: a change of structure
+changes none of them. `python tests/golden/test_default_sessions.py` writes the files anew: the changelog
+then says what changed.
 """
 
 import json
@@ -58,7 +59,7 @@ def table(shape, n, concentration):
 
 
 def ranges(shape, count, seed):
-    """Random conjunctions of ranges, points and sets, every fifth a repeat, every ninth of fractional weights."""
+    """Random conjunctions of ranges and points, every fifth a repeat, every ninth of fractional weights."""
     generator = np.random.default_rng(seed)
     asked = []
     for number in range(count):
@@ -87,7 +88,8 @@ SESSIONS = {
         "budget": (1.0, 1e-9),
         "asked": [
             ic.marginal("a"), ic.where(a=3), ic.marginal("a", "c"), ic.marginal("c", "b"), ic.marginal("a"),
-            ic.where(a=ic.between(2, 7), b=1), ic.marginal("a", "b", "c"), ic.marginal("b", where=ic.where(c=0)),
+            ic.where(a=ic.between(2, 7), b=1), ic.marginal("a", "b", "c"),
+            ic.marginal("b", where=ic.where(c=0)),
         ],
     },
     "one attribute": {
@@ -108,7 +110,9 @@ SESSIONS = {
             for seed in range(40)
         ],
     },
-    "numbers": {**PAIRS, "budget": (1.0, 1e-9), "asked": ranges(TWO, 60, 6), "settings": {"release": "answer"}},
+    "numbers": {
+        **PAIRS, "budget": (1.0, 1e-9), "asked": ranges(TWO, 60, 6), "settings": {"release": "answer"},
+    },
     "numbers, pure": {
         **PAIRS, "budget": (1.0, 0.0), "asked": ranges(TWO, 60, 7), "settings": {"release": "answer"},
     },
@@ -132,7 +136,7 @@ def played(name):
     """Return everything that a session asked, charged and released, as JSON."""
     plan = SESSIONS[name]
     noise = Logged(11)
-    data = ic.PrivateData(plan["counts"], ic.Domain.of(**{key: size for key, size in plan["shape"].items()}))
+    data = ic.PrivateData(plan["counts"], ic.Domain.of(plan["shape"]))
     session = ic.OnlineIC(data, ic.Budget(*plan["budget"]), noise=noise, **plan.get("settings", {}))
     half = len(plan["asked"]) // 2
     answers = [session.answer(query) for query in plan["asked"][:half]]

@@ -1,4 +1,4 @@
-"""An interrupt or a failure at every line of a session: what its record holds is learned, counted, remembered.
+"""An interrupt or a failure at every line of a session: its record is learned, counted and remembered.
 
 Lines are those of the modules through which an answer goes. At each of them, and at several of its visits,
 something is raised; then the session, or another one opened on the same ledger, is asked on.
@@ -13,17 +13,19 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-from onlineic import ledger, session
 from onlineic.data import PrivateData
 from onlineic.errors import BudgetExceededError, SessionSealedError
-from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Opened, Reserved, UpdateFailed
+from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Opened, Reserved, UpdateFailed, records
+from onlineic.ledger import memory as ledger
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Query
 from onlineic.session import answers as releases
 from onlineic.session import belief as transcript
-from onlineic.session import curator
+from onlineic.session import curator, session
 
-FILES = {os.path.realpath(module.__file__) for module in (curator, ledger, releases, session, transcript)}
+FILES = {
+    os.path.realpath(module.__file__) for module in (curator, ledger, records, releases, session, transcript)
+}
 DOMAIN = ic.Domain.of(a=4, b=3)
 COUNTS = np.array([[4000, 0, 10], [0, 500, 100], [2000, 7, 3], [0, 0, 489]])
 ASKED = [

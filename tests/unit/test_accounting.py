@@ -183,7 +183,7 @@ def test_a_filter_refuses_charges_that_count_something_else(unit, order):
     ("unit", "order"), [("ticks", None), ("epsilon", Fraction(2)), ("nats", None), ("ticks", 1), (None, None)]
 )
 def test_a_unit_and_its_order_belong_together(made, unit, order):
-    with pytest.raises(InvalidParameterError, match="unit|order"):
+    with pytest.raises(InvalidParameterError, match=r"unit|order"):
         made(1, *["x"] * (made is Charge), unit, order)
 
 

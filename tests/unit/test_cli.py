@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import onlineic
-from onlineic import cli
-from onlineic.cli import main
+from onlineic.cli import ask, main
+from onlineic.cli import demo as demo_module
 from onlineic.domain import Domain
 from onlineic.errors import InvalidQueryError
 from onlineic.queries import at_least, below, between, one_of, where
@@ -121,7 +121,7 @@ def test_json_writes_null_for_no_bound_and_csv_inf(table, queries, capsys, monke
     def numbers_only(*arguments, **options):
         return OnlineIC(*arguments, release="answer", **options)
 
-    monkeypatch.setattr(cli, "OnlineIC", numbers_only)  # without opening tables the hard answers run out
+    monkeypatch.setattr(ask, "OnlineIC", numbers_only)  # without opening tables the hard answers run out
     lines = [json.dumps({"age": [low, low + 9]}) for low in range(80)]
     paid = ["--epsilon", "20", "--hard-answers", "1", "--max-queries", "80"]
     assert 0 == main([*table, *paid, "--format", "json", queries(*lines)])
@@ -153,7 +153,7 @@ def test_only_what_was_given_reaches_the_session(table, queries, monkeypatch):
         seen.append((budget.epsilon, budget.delta, options))
         return OnlineIC(data, budget, hard_answers=1)
 
-    monkeypatch.setattr(cli, "OnlineIC", opened)
+    monkeypatch.setattr(ask, "OnlineIC", opened)
     main([*table, "--epsilon", "2", queries()])
     main([*table, "--epsilon", "2", "--alpha", "0.3", "--max-queries", "9", queries()])
 
@@ -230,7 +230,7 @@ def test_ctrl_c_exits_with_130(table, queries, capsys, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "_answer_lines", interrupted)
+    monkeypatch.setattr(ask, "_answer_lines", interrupted)
 
     assert 130 == main([*table, *PAID, queries("{}")])
     assert "interrupted" in capsys.readouterr().err
@@ -345,9 +345,9 @@ def test_progress_is_one_line_on_a_terminal_after_two_seconds(monkeypatch):
             return True
 
     now = [100.0]
-    monkeypatch.setattr(cli.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(demo_module.time, "monotonic", lambda: now[0])
     out = Terminal()
-    progress = cli._Progress(out, 1000, began=100.0)
+    progress = demo_module._Progress(out, 1000, began=100.0)
     session = type("Statistics", (), {"asked": 500, "hard": 3, "hard_left": 2, "spent": 0.6})
     for moment in (101.0, 102.5, 102.6, 102.75):
         now[0] = moment

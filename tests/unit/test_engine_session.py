@@ -62,7 +62,7 @@ def stream(size, seed, tables=True):
         low, high = sorted(generator.integers(0, 20, 2).tolist())
         if kind == 0 and queries:
             queries.append(queries[generator.integers(len(queries))])
-        elif kind == 1 and queries and not isinstance(queries[-1], ic.marginals.Marginal):
+        elif kind == 1 and queries and not isinstance(queries[-1], ic.queries.marginals.Marginal):
             queries.append(~queries[-1])
         elif kind == 2:
             queries.append(ic.dense(generator.integers(0, 5, DOMAIN.shape) / (4 << generator.integers(0, 4))))
@@ -834,7 +834,7 @@ def test_nothing_shown_holds_a_private_number(delta, caplog):
 
 
 def test_a_bound_table_or_a_subclass_is_not_taken_for_a_question():
-    class Sub(ic.marginals.Marginal):
+    class Sub(ic.queries.marginals.Marginal):
         pass
 
     session = opened()

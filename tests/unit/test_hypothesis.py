@@ -6,10 +6,10 @@ import pickle
 import numpy as np
 import pytest
 
-from onlineic import hypothesis as module
 from onlineic.domain import Domain
 from onlineic.errors import InvalidParameterError, TooLargeError
 from onlineic.hypothesis import Histogram, Hypothesis, SignedHistogram, VersionSpace
+from onlineic.hypothesis import histogram as module
 from onlineic.noise import public_generator
 from onlineic.queries import Partition, between, dense, one_of, weights, where
 

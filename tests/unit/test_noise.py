@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 from hypothesis import strategies
 
-from onlineic import noise as noise_module
 from onlineic.errors import ForkedSessionError, InternalError, InvalidParameterError
 from onlineic.noise import Noise, SimulatedNoise, SystemNoise, public_generator, scale_at_least
 from onlineic.noise import blocks as _blocks
+from onlineic.noise import sources as noise_module
 from onlineic.noise.blocks import Blocks
 from onlineic.noise.scripted import ScriptedNoise
 

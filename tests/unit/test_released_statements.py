@@ -18,11 +18,11 @@ from scipy import stats
 from scipy.optimize import minimize_scalar
 
 import onlineic as ic
-from onlineic import ledger as ledger_module
 from onlineic.accounting import Charge, Filter
 from onlineic.data import PrivateData
 from onlineic.errors import InvalidQueryError, SessionExhaustedError, SessionSealedError
 from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, UpdateFailed
+from onlineic.ledger import memory as ledger_module
 from onlineic.noise import Noise, SimulatedNoise, scale_at_least
 from onlineic.queries import Measurement, Query, derived
 from onlineic.session import session_plan

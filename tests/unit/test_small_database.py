@@ -20,7 +20,6 @@ from onlineic.mechanisms import ExponentialMechanism
 from onlineic.noise import SimulatedNoise
 from onlineic.noise.scripted import ScriptedNoise
 from onlineic.offline import range_queries, small_database, threshold_database, threshold_functions
-from onlineic.offline import threshold_database as paths
 from onlineic.offline.small_database import Scoring
 from onlineic.offline.threshold_database import (
     _beyond,
@@ -33,6 +32,7 @@ from onlineic.offline.threshold_database import (
 from onlineic.queries import Query, one_way
 from onlineic.updates.median import multisets
 
+paths = importlib.import_module("onlineic.offline.threshold_database")
 module = importlib.import_module("onlineic.offline.small_database")  # its function has the same name
 
 DOMAIN = ic.Domain.of(a=range(3), b=["x", "y"])

@@ -19,7 +19,7 @@ def records(mask):
 
 
 def test_unpacked_file_has_the_published_hash():
-    packed = importlib.resources.files("onlineic.tables").joinpath("adult5.csv.gz").read_bytes()
+    packed = importlib.resources.files("onlineic.datasets").joinpath("adult5.csv.gz").read_bytes()
 
     assert SHA256 == hashlib.sha256(gzip.decompress(packed)).hexdigest()
 
