@@ -18,7 +18,7 @@ from onlineic.queries.query import session_grid_bits
 from onlineic.session import session_plan, textbook_plan
 from onlineic.sparse import GumbelSparse, NumericSparse
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "oracle.csv"
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "oracle.csv"
 DOMAIN = ic.Domain.of(x=1024)
 
 
