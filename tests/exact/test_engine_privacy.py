@@ -18,8 +18,8 @@ import onlineic as ic
 from onlineic.accounting import TICK, Charge
 from onlineic.data import PrivateData
 from onlineic.ledger import Hard, MemoryLedger, Opened
-from onlineic.noise import Noise
-from onlineic.queries import BoundMarginal, Measurement, Partition, Query, marginal
+from onlineic.noise import Noise, SimulatedNoise
+from onlineic.queries import BoundMarginal, Marginal, Measurement, Partition, Query, marginal
 from onlineic.session.curator import Curator
 from onlineic.sparse import GumbelSparse
 from onlineic.updates import MaximumEntropy
@@ -75,7 +75,7 @@ class Setting:
 def gap_of(question, counts, guesses):
     """Largest gap of a question in records, from first principles."""
     table = np.array(counts).reshape(2, 2)
-    if isinstance(question, ic.marginals.Marginal):
+    if isinstance(question, Marginal):
         bound = question.bind(DOMAIN)
         blocks = PrivateData(table, DOMAIN).exact_counts(bound.partition)
         return max(abs(int(blocks[cell]) - guesses[cell]) for cell in bound.cells.ravel() if cell >= 0)
@@ -88,7 +88,7 @@ def hazards(setting, counts, sparse):
     n = sum(counts)
     result = []
     for question in setting.questions:
-        if isinstance(question, ic.marginals.Marginal):
+        if isinstance(question, Marginal):
             target = question.bind(DOMAIN).partition
             guesses = tuple(round(n / target.blocks) for _ in range(target.blocks))
         else:
@@ -271,7 +271,7 @@ def all_hard(count, other=(999, 0, 0, 1), **settings):
         sparse=setting.sparse,
         release="partition",
         ledger=ledger,
-        noise=ic.noise.SimulatedNoise(1),
+        noise=SimulatedNoise(1),
         **({"hard_answers": 2, "max_queries": 4} | setting.settings),
     )
     session.answer_many(setting.questions)
