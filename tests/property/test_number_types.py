@@ -1220,9 +1220,14 @@ OTHERWISE = {  # varied under another name, or holding queries and laws rather t
     "hockey_stick": {"law", "other"},
     "hockey_stick_with_numbers": {"law", "other"},
     "PartitionRule.partition": {"measured"},
+    # through the session that they plan
+    "session_plan": {"n", "beta", "max_queries", "alpha", "hard_answers", "threshold"},
+    "textbook_plan": {"n", "beta", "max_queries", "alpha"},
 }
 MADE = {  # by the package itself, from numbers that it has checked; a caller only reads them
-    "AutoAverage", "BaselineStatistics", "BoundMarginal", "Certificate", "Choice", "ClippingBound",
+    "Answer", "AnswerMemory.recall", "AnswerMemory.remember", "AutoAverage", "BaselineStatistics", "Belief",
+    "Belief.learned", "Plan", "Row", "SessionStatistics", "marginal_figure", "new_figure", "plot_marginal",
+    "replay", "BoundMarginal", "Certificate", "Choice", "ClippingBound",
     "Construction", "Expression", "Factor", "LargeCounts", "Mean", "OfflineAccuracy", "OnlineAccuracy",
     "PrivateCdf", "ProgramsAbove", "Query", "Query.total", "SparseScales", "Trace", "VersionSpace",
     "block_guesses", "canonical", "grid_guesses", "shown", "spread",
