@@ -1,4 +1,8 @@
-"""`docs/theory.md` and `docs/errata.md` name the code and the tests they speak of: all of them must exist."""
+"""`docs/theory.md` and `docs/errata.md` name the code and the tests they speak of: all of them must exist.
+
+Code is named as a reader can import it, through the face of its wing; the few names from inside a wing, of
+which a proof speaks and which no face hands out, are listed here.
+"""
 
 import ast
 import importlib
@@ -16,6 +20,17 @@ NAME = re.compile(r"`([a-z_]\w*(?:\.\w+)+)`")
 NAMES = sorted(set(NAME.findall(THEORY + ERRATA)))
 TESTS = [name for name in NAMES if name.startswith("test_")]
 CODE = [name for name in NAMES if not name.startswith("test_")]
+INSIDE = {
+    "noise.exp.exp_ieee",
+    "noise.gumbel.fires_exactly",
+    "noise.gumbel.screen",
+    "noise.samplers.bernoulli_exp",
+    "session.answers.AnswerBook.take",
+    "session.curator.Curator.cover",
+    "session.curator.Curator.measure_tables",
+    "session.curator.Curator.test",
+}
+WIDEST = 118
 
 
 @lru_cache
@@ -48,6 +63,32 @@ def _resolve(name: str) -> object:
 @pytest.mark.parametrize("name", CODE)
 def test_code_of_the_theory_exists(name):
     assert _resolve(name) is not None
+
+
+def _through_a_face(name: str) -> bool:
+    """Whether a name is one that its wing hands out, or a member of one."""
+    wing, held, *_ = name.split(".")
+    return held in importlib.import_module(f"onlineic.{wing}").__all__
+
+
+def test_names_go_through_the_faces_but_for_the_few_of_which_a_proof_speaks():
+    assert sorted(INSIDE) == [name for name in CODE if not _through_a_face(name)]
+    assert len(INSIDE) <= 12
+
+
+def test_what_a_face_does_not_hand_out_is_found():
+    assert _through_a_face("sparse.GumbelSparse.step")
+    assert not _through_a_face("sparse.gumbel.GumbelSparse.step")
+
+
+def test_lines_are_narrow_unless_one_name_is_wider():
+    wide = [line for line in THEORY.splitlines() if len(line) > WIDEST and not line.startswith("| [")]
+
+    assert [] == [line for line in wide if not re.fullmatch(r"`test_[\w.]+`[,.]", line)]
+
+
+def test_the_index_names_every_section_of_the_theory_in_order():
+    assert re.findall(r"^## (.+)$", THEORY, re.M) == re.findall(r"^\| \[(.+?)\]\(#", THEORY, re.M)
 
 
 @pytest.mark.parametrize("name", TESTS)
