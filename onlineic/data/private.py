@@ -4,10 +4,9 @@ Only `session`, `offline`, `baselines`, `evaluate`, `audit` and the front ends m
 its read method `exact_counts` has a name that nothing else uses: a test holds both rules.
 """
 
-import csv
+import os
 import threading
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NoReturn, final, overload
 
 import numpy as np
@@ -104,17 +103,21 @@ class PrivateData:
         return cls._tabulated(codes, weights, domain)
 
     @classmethod
-    def from_csv(cls, path: str | Path, domain: Domain, *, count: str | None = None) -> "PrivateData":
+    def from_csv(
+        cls, path: str | os.PathLike[str], domain: Domain, *, count: str | None = None
+    ) -> "PrivateData":
         """Return the table of a CSV file with a header line; an empty field is a missing value.
 
         Parameters
         ----------
-        path : str or Path
+        path : str or path
         domain : Domain
             Says how each column is read: whole numbers, numbers or text. Other columns are ignored.
         count : str, optional
             Column that says how many records a line stands for.
         """
+        import csv  # few sessions load a file: imported with it
+
         try:
             with open(path, newline="", encoding="utf-8-sig") as file:
                 reader = csv.reader(file, skipinitialspace=True)

@@ -4,7 +4,6 @@ A kind knows its size, the code of each label, and how to encode a column of rec
 missing values, where there is one, is always the last.
 """
 
-import difflib
 import math
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Set
@@ -78,6 +77,8 @@ class Categorical:
         code = self._codes.get(label) if type(label) is type(self.labels[0]) else None
         if code is not None:
             return code
+        import difflib  # of a message alone: imported with it
+
         near = difflib.get_close_matches(str(label)[:99], [str(known) for known in self.labels], 1)
         some = ", ".join(repr(known) for known in self.labels[:SHOWN])
         raise InvalidQueryError(

@@ -4,9 +4,6 @@ A domain is written down by a person who knows the table's meaning, never read o
 the list of labels that happen to occur is itself a release.
 """
 
-import difflib
-import hashlib
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, final
@@ -120,6 +117,8 @@ class Domain:
         `{"edges": [..]}`, where "-inf" and "inf" may end the edges; an object may add `"missing": true`,
         and `"integer": true` beside edges.
         """
+        import json  # few sessions need a file: imported with it
+
         try:
             written = json.loads(text, object_pairs_hook=_distinct)
         except json.JSONDecodeError as error:
@@ -132,6 +131,8 @@ class Domain:
 
     def to_json(self) -> str:
         """Return the domain in the form that `from_json` reads."""
+        import json
+
         return json.dumps({name: _to_json(kind) for name, kind in self}, ensure_ascii=False)
 
     def __iter__(self) -> Iterator[tuple[str, Attribute]]:
@@ -142,6 +143,8 @@ class Domain:
         try:
             return self._axes[name]
         except (KeyError, TypeError):
+            import difflib  # of a message alone: imported with it
+
             near = difflib.get_close_matches(str(name)[:99], self.names, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"it has {shown(list(self.names))}."
             raise InvalidQueryError(
@@ -163,6 +166,8 @@ class Domain:
 
     def digest(self) -> str:
         """Return a short public fingerprint of names, kinds and labels."""
+        import hashlib
+
         return hashlib.sha256(self.to_json().encode(errors="surrogatepass")).hexdigest()[:16]
 
     def encode(self, columns: Mapping[str, Any] | np.ndarray[Any, Any]) -> Ints:

@@ -277,7 +277,7 @@ def checked_source(noise: object) -> "Noise":
     )
 
 
-def public_generator(seed: int) -> np.random.Generator:
+def public_generator(seed: int) -> "np.random.Generator":
     """Return a generator for public sampling (synthetic rows, particles), independent of all noise.
 
     Parameters
@@ -376,7 +376,7 @@ def _stream(seed: int, key: Key) -> ByteSource:
     ).bytes
 
 
-def _generator(seed: int, *name: int) -> np.random.Generator:
+def _generator(seed: int, *name: int) -> "np.random.Generator":  # numpy loads it when first asked
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=name)))
 
 

@@ -5,7 +5,6 @@ the canonical `Query`. Data are never involved, and a Python function is never a
 could leak through state, time or exceptions.
 """
 
-import hashlib
 import keyword
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -164,6 +163,8 @@ class Expression:
                 return f"where({', '.join(f'{name}={_shown(c)}' for name, c in self.parts)})"
             return f"where({{{', '.join(f'{name!r}: {_shown(c)}' for name, c in self.parts)}}})"
         if self.form == "dense":
+            import hashlib  # of a repr alone: imported with it
+
             digest = hashlib.sha256(self.parts[0]).hexdigest()[:8]
             return f"dense(<{' x '.join(map(str, self.shape))} weights, {digest}>)"
         if self.form == "not":
