@@ -14,42 +14,39 @@ import pytest
 
 import onlineic as ic
 from onlineic.ledger import Easy, Hard, Opened
-from onlineic.noise import Noise, SimulatedNoise
+from support.noise import Wrapped
 
 TWO = {"a": 24, "b": 10, "c": 5}
 SMALL = {"a": 12, "b": 5, "c": 3}
 ONE = {"age": 90}
 
 
-class Logged(Noise):
+class Logged(Wrapped):
     """Simulated noise that notes what was asked of it."""
 
     def __init__(self, seed):
-        self.inner, self.asked = SimulatedNoise(seed), []
-
-    @property
-    def simulated(self):
-        return True
+        super().__init__(seed)
+        self.asked = []
 
     def words(self, size):
         self.asked.append(f"words {size}")
-        return self.inner.words(size)
+        return super().words(size)
 
     def geometric(self, scale, size):
         self.asked.append(f"geometric {scale} {size}")
-        return self.inner.geometric(scale, size)
+        return super().geometric(scale, size)
 
     def discrete_laplace(self, scale, size):
         self.asked.append(f"laplace {scale} {size}")
-        return self.inner.discrete_laplace(scale, size)
+        return super().discrete_laplace(scale, size)
 
     def discrete_gaussian(self, sigma, size):
         self.asked.append(f"gaussian {sigma} {size}")
-        return self.inner.discrete_gaussian(sigma, size)
+        return super().discrete_gaussian(sigma, size)
 
     def unread(self, count):
         self.asked.append(f"unread {count}")
-        self.inner.unread(count)
+        super().unread(count)
 
 
 def table(shape, n, concentration):
