@@ -97,6 +97,20 @@ def test_one_query_and_any_batch_give_the_same_bits(seed):
         assert alone == np.concatenate(parts).tolist()
 
 
+@pytest.mark.parametrize("made", [Histogram, lambda domain: SignedHistogram(domain, np.ones(domain.shape))])
+def test_up_to_two_to_the_16_cells_a_box_is_read_off_prefix_sums(made):
+    """Four entries in the place of a slice: nothing but time would show that they are not used."""
+    for size, used in ((2**15, True), (2**17, False)):
+        domain = Domain.of(x=size, y=2)
+        hypothesis = made(domain)
+        hypothesis.evaluate(where(x=between(3, size - 5), y=1).bind(domain))
+        _, prefix, _ = (
+            hypothesis._held()._entries[0, 1] if made is Histogram else hypothesis._tables._entries[0, 1]
+        )
+
+        assert used is (prefix is not None)
+
+
 def test_tables_too_large_for_prefix_sums_give_the_same_answers():
     domain = Domain.of(x=2**17, y=2)
     low, high = 3, 2**16 + 5
