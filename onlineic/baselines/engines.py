@@ -30,7 +30,6 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import (
     ForkedSessionError,
     InvalidParameterError,
-    InvalidQueryError,
     SessionSealedError,
     checked_integer,
     checked_real,
@@ -38,7 +37,8 @@ from onlineic.errors import (
 from onlineic.noise.laws import Choice, Law, Name
 from onlineic.noise.sources import Noise
 from onlineic.queries.answers import Answer, AnswerMemory, Status
-from onlineic.queries.expressions import Expression, dense
+from onlineic.queries.ask import bind_query
+from onlineic.queries.expressions import Expression
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query, totals
 from onlineic.queries.tables import Tables
@@ -406,19 +406,7 @@ class _Shell:
         self._counts: dict[Status, int] = {"easy": 0, "hard": 0, "repeat": 0, "untested": 0}
 
     def bound(self, queries: Iterable[Any]) -> list[Query]:
-        domain, bits = self.data.domain, self.law.grid_bits
-        result = []
-        for query in queries:
-            if type(query) in (Expression, Query):
-                result.append(query.bind(domain, bits))
-            elif isinstance(query, np.ndarray):
-                result.append(dense(query).bind(domain, bits))
-            else:
-                raise InvalidQueryError(
-                    "query must be data (where(...), a Query or an array of weights), "
-                    f"got a {type(query).__name__}; write where(attribute=condition)."
-                )
-        return result
+        return [bind_query(query, self.data.domain, self.law.grid_bits) for query in queries]
 
     def answer(self, status: Status, value: float, error_bound: float) -> Answer:
         self._counts[status] += 1

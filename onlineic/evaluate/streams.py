@@ -1,4 +1,4 @@
-"""evaluate.streams."""
+"""Streams of queries for experiments, and their exact answers. NOT PRIVATE."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,16 +9,17 @@ from onlineic._typing import Floats
 from onlineic.data.private import PrivateData
 from onlineic.domain.domain import Domain
 from onlineic.noise.sources import public_generator
-from onlineic.queries.expressions import Expression, between, dense, where
+from onlineic.queries.ask import bind_queries
+from onlineic.queries.expressions import Expression, between, where
 from onlineic.queries.partitions import Partition
-from onlineic.queries.query import Query, session_grid_bits
+from onlineic.queries.query import session_grid_bits
 
 __all__ = ["exact_marginal", "exact_values", "random_stream"]
 
 
 def exact_values(data: PrivateData, stream: Sequence[Any]) -> Floats:
     """Return the exact answers, (queries,) fractions of records. NOT PRIVATE."""
-    bound = _bound(data, stream)
+    bound = bind_queries(stream, data.domain, session_grid_bits(data.n))
     units = np.array([data.n << query.grid_bits for query in bound], np.float64)
     return data.exact_counts_many(bound) / units
 
@@ -54,10 +55,3 @@ def random_stream(domain: Domain, size: int, seed: int = 0) -> list[Expression]:
                 conditions[name] = kind.label(first)
         stream.append(where(conditions))
     return stream
-
-
-def _bound(data: PrivateData, stream: Sequence[Any]) -> list[Query]:
-    bits = session_grid_bits(data.n)
-    return [
-        (dense(query) if isinstance(query, np.ndarray) else query).bind(data.domain, bits) for query in stream
-    ]

@@ -17,9 +17,11 @@ from onlineic.accounting.budget import Budget
 from onlineic.baselines.engines import NoisyTables, PerQueryNoise, noisy_histogram
 from onlineic.data.private import PrivateData
 from onlineic.errors import InvalidParameterError, checked_integer
-from onlineic.evaluate.streams import _bound, exact_values
+from onlineic.evaluate.streams import exact_values
 from onlineic.noise.sources import Noise, SimulatedNoise
 from onlineic.queries.answers import Answer
+from onlineic.queries.ask import bind_queries
+from onlineic.queries.query import session_grid_bits
 from onlineic.session.session import OnlineIC
 from onlineic.updates.base import UpdateRule
 
@@ -257,7 +259,8 @@ def known_baselines(
     data, budget
     stream : sequence of queries
     """
-    bound = [query for query in _bound(data, stream) if query.constant is None]
+    asked = bind_queries(stream, data.domain, session_grid_bits(data.n))
+    bound = [query for query in asked if query.constant is None]
     paid = max(1, len(bound))
     distinct = max(1, len({query.key for query in bound}))
     shape, names = data.domain.shape, data.domain.names

@@ -27,7 +27,7 @@ from onlineic.hypothesis.base import Hypothesis
 from onlineic.mechanisms.selection import ExponentialMechanism, NoisyMax
 from onlineic.noise.laws import discrete_laplace_radius
 from onlineic.noise.sources import Noise, scale_at_least
-from onlineic.queries.ask import bound
+from onlineic.queries.ask import bind_queries
 from onlineic.queries.partitions import Measurement, Pairs, Partition, PartitionRule, pairs_of
 from onlineic.queries.query import Query, session_grid_bits
 from onlineic.updates.base import UpdateRule
@@ -167,7 +167,7 @@ class Construction:
             If a query cannot be bound to the domain on this grid.
         """
         # as the class: of a query rounded otherwise the hypothesis can be off by both roundings more
-        asked = bound(queries, self.hypothesis.domain, self.grid_bits)
+        asked = bind_queries(queries, self.hypothesis.domain, self.grid_bits)
         values = np.clip(self.hypothesis.evaluate_many(asked), 0.0, 1.0)  # as they were tested; a copy
         for place, query in enumerate(asked):
             if query.constant is not None:  # known; a hypothesis need not have mass 1
@@ -222,7 +222,7 @@ class Workload:
         InvalidQueryError, DomainMismatchError
             If a query cannot be bound, or all are constant.
         """
-        asked = bound(queries, domain, session_grid_bits(n))
+        asked = bind_queries(queries, domain, session_grid_bits(n))
         distinct = tuple(dict.fromkeys(query for query in asked if query.constant is None))
         if not distinct:
             raise InvalidQueryError(

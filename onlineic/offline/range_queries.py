@@ -14,7 +14,7 @@ from onlineic.data.release import check_types, checked_noise, is_private, releas
 from onlineic.errors import InvalidParameterError, checked_real
 from onlineic.mechanisms.additive import LaplaceMechanism
 from onlineic.noise.sources import Noise
-from onlineic.queries.ask import bound
+from onlineic.queries.ask import bind_queries
 from onlineic.queries.expressions import Expression
 from onlineic.queries.query import Query
 from onlineic.sparse.above_threshold import Sparse
@@ -136,7 +136,7 @@ def range_queries(
     beta = checked_real("beta", beta, at_least=1e-200, below=1.0)  # divided by the queries
     if divide not in ("hits", "cutoff"):
         raise InvalidParameterError(f"divide must be 'hits' or 'cutoff', got divide={divide!r:.60}.")
-    asked = bound(queries, data.domain, 0)  # no grid: fractional weights are refused
+    asked = bind_queries(queries, data.domain, 0)  # no grid: fractional weights are refused
     if not asked:
         raise InvalidParameterError("queries must hold one or more queries, got none; ask one.")
     share = float_down(budget.epsilon_exact / 2)

@@ -25,7 +25,7 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import InternalError, InvalidParameterError, TooLargeError, checked_integer, checked_real
 from onlineic.mechanisms.selection import ExponentialMechanism, NoisyMax
 from onlineic.noise.sources import Noise, public_generator
-from onlineic.queries.ask import bound
+from onlineic.queries.ask import bind_queries
 from onlineic.queries.expressions import Expression
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query, totals
@@ -291,7 +291,7 @@ def small_database(
 
 def _class(queries: Iterable[Expression | Query | Floats], domain: Domain) -> list[Query]:
     """Return the queries bound to the domain; one or more, and few enough for a dense matrix."""
-    asked = bound(queries, domain)
+    asked = bind_queries(queries, domain)
     if not asked:
         raise InvalidParameterError("queries must hold one or more queries, got none; ask one.")
     if len(asked) * domain.size > MAX_WEIGHTS:

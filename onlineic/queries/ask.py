@@ -1,4 +1,4 @@
-"""Queries as the offline mechanisms take them."""
+"""From what an analyst may ask to what a mechanism takes: the one place where foreign objects are let in."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,35 +8,50 @@ import numpy as np
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, InvalidQueryError
 from onlineic.queries.expressions import Expression, dense
-from onlineic.queries.query import Query
+from onlineic.queries.marginals import BoundMarginal, Marginal
+from onlineic.queries.query import GRID_BITS, Query
 
-__all__ = ["bound"]
+__all__ = ["Question", "bind_queries", "bind_query", "bind_question"]
+
+Question = Query | BoundMarginal
 
 
-def bound(queries: Iterable[Any], domain: Domain, grid_bits: int | None = None) -> list[Query]:
-    """Return the queries bound to the domain: expressions, bound queries or arrays of weights.
+def bind_query(query: Any, domain: Domain, grid_bits: int = GRID_BITS, *, name: str = "query") -> Query:
+    """Return an expression, a bound query or an array of weights, bound to the domain; messages say `name`.
+
+    Raises
+    ------
+    InvalidQueryError, DomainMismatchError, TooLargeError
+        If it is of another type, or does not fit the domain or the grid.
+    """
+    if type(query) in (Expression, Query):  # a subclass could bring a `total` that looks at the counts
+        bound: Query = query.bind(domain, grid_bits)
+        return bound
+    if isinstance(query, np.ndarray):
+        return dense(query).bind(domain, grid_bits)
+    raise InvalidQueryError(
+        f"{name} must be data (where(...), a Query or an array of weights), "
+        f"got a {type(query).__name__}; write where(attribute=condition)."
+    )
+
+
+def bind_question(question: Any, domain: Domain, grid_bits: int = GRID_BITS) -> Question:
+    """Return what `bind_query` does, or a cross table bound to the domain."""
+    return question.bind(domain) if type(question) is Marginal else bind_query(question, domain, grid_bits)
+
+
+def bind_queries(queries: Iterable[Any], domain: Domain, grid_bits: int = GRID_BITS) -> list[Query]:
+    """Return a list of queries, each as `bind_query` does.
 
     Raises
     ------
     InvalidParameterError
         If `queries` is no list or other iterable.
-    InvalidQueryError, DomainMismatchError
-        If a query is of another type, or does not fit the domain or the grid.
+    InvalidQueryError, DomainMismatchError, TooLargeError
+        As `bind_query`.
     """
     if isinstance(queries, (str, bytes)) or not isinstance(queries, Iterable):
         raise InvalidParameterError(
             f"queries must be a list of queries, got a {type(queries).__name__}; write [where(...), ...]."
         )
-    options = {} if grid_bits is None else {"grid_bits": grid_bits}
-    result = []
-    for query in queries:
-        if type(query) in (Expression, Query):  # a subclass could bring a `total` that looks at the counts
-            result.append(query.bind(domain, **options))
-        elif isinstance(query, np.ndarray):
-            result.append(dense(query).bind(domain, **options))
-        else:
-            raise InvalidQueryError(
-                "queries must hold data (where(...), a Query or an array of weights), "
-                f"got a {type(query).__name__}; write [where(attribute=condition), ..]."
-            )
-    return result
+    return [bind_query(query, domain, grid_bits, name="queries") for query in queries]

@@ -15,13 +15,14 @@ from onlineic.errors import SessionStateError, UpdateFailedWarning
 from onlineic.hypothesis.base import block_guesses, grid_guesses
 from onlineic.ledger.records import Easy, Hard, Ledger, Record, UpdateFailed
 from onlineic.queries.answers import Answer, AnswerMemory, Status
+from onlineic.queries.ask import Question
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.partitions import Partition, derived
 from onlineic.queries.query import Query
 from onlineic.session.belief import Belief, measured
 from onlineic.session.plan import ALL_HARD, EASY_OR_HARD, Plan
 
-__all__ = ["AnswerBook", "Question", "SessionStatistics"]
+__all__ = ["AnswerBook", "SessionStatistics"]
 
 
 @final
@@ -75,9 +76,6 @@ class SessionStatistics:
 
 
 AGREEING = 3.0  # standard deviations of what was measured
-
-
-Question = Query | BoundMarginal
 
 
 Guess = int | tuple[int, ...]

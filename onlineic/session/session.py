@@ -1,18 +1,15 @@
-"""What a session must be opened with: checked by name before anything is built.
-
-The session: OnlineIC itself, the imperative shell around pure steps.
+"""The session: OnlineIC itself, the imperative shell around pure steps.
 
 One answer goes bind, guess, cover, test, record, take in: what is private about it happens in
-`onlineic.curator` alone, and ends with a record in the ledger. Everything else is a function of public facts
-and of those records: `onlineic.releases` takes them in one by one, so that no interrupt loses one.
+`onlineic.session.curator` alone, and ends with a record in the ledger. Everything else is a function of
+public facts and of those records: `onlineic.session.answers` takes them in one by one, so that no interrupt
+loses one.
 """
 
 import itertools
 import threading
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NoReturn, final
-
-import numpy as np
 
 from onlineic.accounting.budget import Budget
 from onlineic.data.private import PrivateData
@@ -28,10 +25,11 @@ from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.records import Ledger, Opened, Record
 from onlineic.noise.sources import Noise, SystemNoise, checked_source
 from onlineic.queries.answers import Answer
-from onlineic.queries.expressions import Expression, dense
-from onlineic.queries.marginals import BoundMarginal, Marginal
+from onlineic.queries.ask import Question, bind_question
+from onlineic.queries.expressions import Expression
+from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.query import Query
-from onlineic.session.answers import AnswerBook, Question, SessionStatistics
+from onlineic.session.answers import AnswerBook, SessionStatistics
 from onlineic.session.belief import Belief
 from onlineic.session.curator import Curator
 from onlineic.session.first_tables import Opening
@@ -262,24 +260,12 @@ class OnlineIC:
             raise InvalidQueryError(f"queries must be a sequence of queries, got a {type(queries).__name__}.")
         self._curator.check_process()  # before the lock: in a forked process nobody may ever release it
         with self._lock:
-            bound = [self._bound(query) for query in queries]
+            domain, grid_bits = self._data.domain, self._sparse.grid_bits
+            bound = [bind_question(query, domain, grid_bits) for query in queries]
             self._catch_up()  # behind the loop, because a generator may have asked on its own
             for question in bound:
                 self._check_supported(question)
             return self._stream(bound)
-
-    def _bound(self, query: Any) -> Question:
-        if type(query) is Marginal:
-            return query.bind(self._data.domain)
-        if type(query) in (Expression, Query):  # a subclass could bring a `total` that looks at the counts
-            bound: Query = query.bind(self._data.domain, self._sparse.grid_bits)
-            return bound
-        if isinstance(query, np.ndarray):
-            return dense(query).bind(self._data.domain, self._sparse.grid_bits)
-        raise InvalidQueryError(
-            "query must be data (where(...), a Query or an array of weights), "
-            f"got a {type(query).__name__}; write where(attribute=condition)."
-        )
 
     def _check_supported(self, question: Question) -> None:
         """Raise `InvalidQueryError` if the mechanism or the hypothesis does not know such questions."""
