@@ -13,11 +13,12 @@ import attrs
 
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Charge, Filter
+from onlineic.errors import InvalidParameterError, checked_real
 from onlineic.noise.sources import Noise
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
 
-__all__ = ["Hit", "NumericSparse", "SparseState", "hits_paid"]
+__all__ = ["Hit", "NumericSparse", "SparseState", "hits_paid", "tolerated_false_hits"]
 
 
 @final
@@ -183,3 +184,19 @@ class NumericSparse(abc.ABC):
 def hits_paid(hard_answers: int, false_hits: float) -> int:
     """Return c' = ceil(c (1 + rho)): planned true hard answers and the tolerated false ones."""
     return math.ceil(hard_answers * (1.0 + false_hits) - 1e-9)
+
+
+def tolerated_false_hits(
+    false_hits: float | None, alpha: float | None, threshold: float | None, *, usual: float
+) -> float:
+    """Return rho, checked together with what settles a threshold: alpha, or T itself, or rho alone."""
+    if alpha is not None and threshold is not None:
+        raise InvalidParameterError(
+            f"at most one of alpha and threshold must be given, got alpha={alpha}, threshold={threshold}."
+        )
+    if false_hits is None:
+        false_hits = usual if alpha is None else 0.0
+    false_hits = checked_real("false_hits", false_hits, at_least=0.0)
+    if alpha is None and threshold is None and false_hits == 0.0:
+        raise InvalidParameterError("false_hits must be > 0 without alpha or threshold, got false_hits=0.")
+    return false_hits

@@ -1,7 +1,4 @@
-"""`ExponentialSparse`: pure differential privacy from one kept threshold and one-sided noises.
-
-Calibration of `ExponentialSparse`: from epsilon and a plan to scales and threshold.
-"""
+"""`ExponentialSparse`: pure differential privacy from one kept threshold and one-sided noises."""
 
 import math
 from collections.abc import Sequence
@@ -26,21 +23,18 @@ from onlineic.noise.laws import checked_tail, discrete_laplace_radius, laplace_s
 from onlineic.noise.sources import Noise, scale_at_least
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
-from onlineic.sparse.base import Hit, NumericSparse, SparseState, hits_paid
+from onlineic.sparse.base import Hit, NumericSparse, SparseState, hits_paid, tolerated_false_hits
 
 __all__ = [
-    "ExponentialSettings",
     "ExponentialSparse",
-    "calibrate",
     "exponential_margins",
     "exponential_resolution",
     "exponential_scales",
 ]
 
 PRICES_HELD = 4096  # prices kept, so that asking for one costs no exact arithmetic
-
-
 SCALAR = 4  # up to so many values plain integers are faster than arrays
+FALSE_HITS = 0.05  # tolerated false hits for each planned true one
 
 
 @final
@@ -160,27 +154,37 @@ class ExponentialSparse(NumericSparse):
         InvalidParameterError
             If a parameter is outside its range.
         """
-        settings = calibrate(
-            budget,
-            n=n,
-            hard_answers=hard_answers,
-            max_queries=max_queries,
-            grid_bits=grid_bits,
-            alpha=alpha,
-            threshold=threshold,
-            beta=beta,
-            false_hits=false_hits,
-            answer_share=answer_share if fresh else Fraction(0),
-            reserved=reserved,
-        )
+        cutoff = checked_integer("hard_answers", hard_answers, at_least=1)
+        n = checked_integer("n", n, at_least=1)
+        tests = checked_integer("max_queries", max_queries, at_least=1)
+        beta = checked_real("beta", beta, above=0.0, below=1.0)
+        reserved = checked_ratio("reserved", reserved, at_least=0.0, below=1.0)
+        answer_share = checked_ratio("answer_share", answer_share if fresh else 0, at_least=0.0, below=1.0)
+        false_hits = tolerated_false_hits(false_hits, alpha, threshold, usual=FALSE_HITS)
+        count = hits_paid(cutoff, false_hits)
+        epsilon = Fraction(budget.epsilon) * (1 - reserved)
+        left = epsilon * (1 - answer_share)
+        grid_bits = checked_integer("grid_bits", grid_bits, at_least=0)
+        unit = 1 << grid_bits
+        # exact from here on: the hits take what the thresholds, rounded up, leave
+        threshold_scale = scale_at_least(Fraction(exponential_scales(count, float(left))[0]) * unit)
+        query_scale = scale_at_least(2 * count * unit / (left - unit / threshold_scale))
+        b1, b2 = float(threshold_scale), float(query_scale)
+        if alpha is not None:
+            margin = b2 * math.log(2.0 * tests * b2 / ((b1 + b2) * 0.95 * beta))
+            level = checked_real("alpha", alpha, above=0.0, below=1.0) * n * unit + margin + 2.0
+        elif threshold is not None:
+            level = checked_real("threshold", threshold, above=0.0, below=1.0) * n * unit
+        else:
+            level = b2 * math.log(max(1.0, 2.0 * tests * b2 / ((b1 + b2) * false_hits * cutoff)))
         return cls(
             n=n,
             epsilon=budget.epsilon,
-            threshold=settings.threshold,
-            threshold_scale=settings.threshold_scale,
-            query_scale=settings.query_scale,
+            threshold=max(1, math.ceil(level)),
+            threshold_scale=threshold_scale,
+            query_scale=query_scale,
             grid_bits=grid_bits,
-            number_scale=settings.number_scale,
+            number_scale=scale_at_least(count / (epsilon * answer_share)) if answer_share else None,
         )
 
     def account(self) -> Filter:
@@ -394,83 +398,6 @@ def _deviation(scale: Fraction) -> float:
     return math.exp(-0.5 / scale) / -math.expm1(-1.0 / scale)
 
 
-@final
-@attrs.frozen
-class ExponentialSettings:
-    """What `calibrate` settles.
-
-    Attributes
-    ----------
-    threshold : int
-        T, units 1/(n 2^grid_bits).
-    threshold_scale, query_scale : Fraction
-        b1 and b2, same units.
-    number_scale : Fraction or None
-        lambda of a fresh answer of L1 sensitivity 1 count, counts.
-    """
-
-    threshold: int
-    threshold_scale: Fraction
-    query_scale: Fraction
-    number_scale: Fraction | None
-
-
-def calibrate(
-    budget: Budget,
-    *,
-    n: int,
-    hard_answers: int,
-    max_queries: int,
-    grid_bits: int,
-    alpha: float | None,
-    threshold: float | None,
-    beta: float,
-    false_hits: float | None,
-    answer_share: Fraction,
-    reserved: Fraction,
-) -> ExponentialSettings:
-    """Return scales whose exact charges for the plan fit epsilon; as in `ExponentialSparse.calibrated`."""
-    cutoff = checked_integer("hard_answers", hard_answers, at_least=1)
-    n = checked_integer("n", n, at_least=1)
-    tests = checked_integer("max_queries", max_queries, at_least=1)
-    beta = checked_real("beta", beta, above=0.0, below=1.0)
-    reserved = checked_ratio("reserved", reserved, at_least=0.0, below=1.0)
-    answer_share = checked_ratio("answer_share", answer_share, at_least=0.0, below=1.0)
-    if alpha is not None and threshold is not None:
-        raise InvalidParameterError(
-            f"at most one of alpha and threshold must be given, got alpha={alpha}, threshold={threshold}."
-        )
-    if false_hits is None:
-        false_hits = EXPONENTIAL_FALSE_HITS if alpha is None else 0.0
-    false_hits = checked_real("false_hits", false_hits, at_least=0.0)
-    if alpha is None and threshold is None and false_hits == 0.0:
-        raise InvalidParameterError("false_hits must be > 0 without alpha or threshold, got false_hits=0.")
-    count = hits_paid(cutoff, false_hits)
-    epsilon = Fraction(budget.epsilon) * (1 - reserved)
-    left = epsilon * (1 - answer_share)
-    unit = 1 << checked_integer("grid_bits", grid_bits, at_least=0)
-    # exact from here on: the hits take what the thresholds, rounded up, leave
-    threshold_scale = scale_at_least(Fraction(exponential_scales(count, float(left))[0]) * unit)
-    query_scale = scale_at_least(2 * count * unit / (left - unit / threshold_scale))
-    b1, b2 = float(threshold_scale), float(query_scale)
-    if alpha is not None:
-        margin = b2 * math.log(2.0 * tests * b2 / ((b1 + b2) * 0.95 * beta))
-        level = checked_real("alpha", alpha, above=0.0, below=1.0) * n * unit + margin + 2.0
-    elif threshold is not None:
-        level = checked_real("threshold", threshold, above=0.0, below=1.0) * n * unit
-    else:
-        level = b2 * math.log(max(1.0, 2.0 * tests * b2 / ((b1 + b2) * false_hits * cutoff)))
-    return ExponentialSettings(
-        threshold=max(1, math.ceil(level)),
-        threshold_scale=threshold_scale,
-        query_scale=query_scale,
-        number_scale=scale_at_least(count / (epsilon * answer_share)) if answer_share else None,
-    )
-
-
-EXPONENTIAL_FALSE_HITS = 0.05
-
-
 def exponential_scales(count: int, epsilon: float) -> tuple[float, float]:
     """Return (b1, b2), counts: threshold and test scale with 1/b1 + 2 count/b2 = epsilon.
 
@@ -534,9 +461,9 @@ def exponential_resolution(hard_answers: int, max_queries: int, epsilon: float) 
         If a parameter is outside its range.
     """
     hard_answers = checked_integer("hard_answers", hard_answers, at_least=1)
-    count = hits_paid(hard_answers, EXPONENTIAL_FALSE_HITS)
+    count = hits_paid(hard_answers, FALSE_HITS)
     tests = checked_integer("max_queries", max_queries, at_least=1)
     b1, b2 = exponential_scales(count, epsilon)
-    threshold = b2 * math.log(2.0 * tests * b2 / ((b1 + b2) * EXPONENTIAL_FALSE_HITS * hard_answers))
+    threshold = b2 * math.log(2.0 * tests * b2 / ((b1 + b2) * FALSE_HITS * hard_answers))
     missed = b1 / ((b1 + b2) * 0.05)  # P(rho - nu > x) = (b1/(b1 + b2)) e^(-x/b1)
     return threshold + (b1 * math.log(missed) if missed >= 1.0 else b2 * math.log(0.95 * (b1 + b2) / b2))

@@ -1,10 +1,7 @@
 """`GumbelSparse`: fresh Gumbel noise per test, no threshold noise; easy answers are free, a hit is paid.
 
-Calibration of `GumbelSparse`: from a budget and a plan to order, scale, threshold and grid.
-
-Scales and predicted margins of `GumbelSparse` and `ExponentialSparse`, for planning: floats, in counts.
-
-Nothing here decides what is private: the classes round every scale up and price it exactly.
+The planning below the class predicts scales in floats and counts. It decides nothing about privacy: the class
+rounds every scale up and prices it exactly.
 """
 
 import math
@@ -34,13 +31,11 @@ from onlineic.noise.laws import checked_tail, normal_quantile
 from onlineic.noise.sources import Noise, scale_at_least
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
-from onlineic.sparse.base import Hit, NumericSparse, SparseState, hits_paid
+from onlineic.sparse.base import Hit, NumericSparse, SparseState, hits_paid, tolerated_false_hits
 
 __all__ = [
     "GumbelScale",
-    "GumbelSettings",
     "GumbelSparse",
-    "calibrate",
     "gumbel_margins",
     "gumbel_resolution",
     "gumbel_scale",
@@ -48,6 +43,11 @@ __all__ = [
 ]
 
 PRICES_HELD = 4096  # prices kept, so that asking for one costs no exact arithmetic
+SIGMA_LIMIT = 1 << 26  # the discrete Gaussian's largest scale, grid units
+STEEPEST = 26  # largest T/b: then the rare slow path of a test tells nothing beyond its label
+LEAST_GRID = 8  # fewer bits would round weights too coarsely
+FALSE_HITS = 0.2  # tolerated false hits for each planned true one
+RATIO = Fraction(2)  # sigma / b: the fresh answer then costs 8 % of b
 
 
 @final
@@ -105,7 +105,7 @@ class GumbelSparse(NumericSparse):
     scale: Fraction
     threshold: int
     grid_bits: int = 0
-    ratio: Fraction = Fraction(2)
+    ratio: Fraction = RATIO
     capacity: int = attrs.field(init=False)  # R in ticks of 2^-40
     _prices: dict[tuple[int, int], Charge] = attrs.field(init=False, repr=False, eq=False, factory=dict)
 
@@ -158,7 +158,7 @@ class GumbelSparse(NumericSparse):
         threshold: float | None = None,
         beta: float = 0.05,
         false_hits: float | None = None,
-        ratio: Fraction = Fraction(2),
+        ratio: Fraction = RATIO,
         partition: bool = False,
         reserved: Fraction = Fraction(0),
     ) -> "GumbelSparse":
@@ -195,30 +195,69 @@ class GumbelSparse(NumericSparse):
             If a parameter is outside its range.
         InfeasibleAccuracyError
             If the noise would leave the sampler's range.
+
+        Notes
+        -----
+        The real-valued optimum is rounded to the private side: order to a multiple of 1/64, b up to what the
+        sampler knows, sigma up, then b is raised until the exact prices fit the exact capacity.
         """
-        settings = calibrate(
-            budget,
-            n=n,
-            hard_answers=hard_answers,
-            max_queries=max_queries,
-            grid_bits=grid_bits,
-            alpha=alpha,
-            threshold=threshold,
-            beta=beta,
-            false_hits=false_hits,
-            ratio=ratio,
-            partition=partition,
-            reserved=reserved,
+        n = checked_integer("n", n, at_least=1)
+        cutoff = checked_integer("hard_answers", hard_answers, at_least=1)
+        tests = checked_integer("max_queries", max_queries, at_least=1)
+        beta = checked_real("beta", beta, above=0.0, below=1.0)
+        reserved = checked_ratio("reserved", reserved, at_least=0.0, below=1.0)
+        ratio, share = checked_ratio("ratio", ratio, above=0.0), float(reserved)
+        if budget.delta == 0.0:
+            raise InvalidParameterError(
+                "delta must be in (0, 1) for GumbelSparse, got delta=0; use ExponentialSparse."
+            )
+        false_hits = tolerated_false_hits(false_hits, alpha, threshold, usual=FALSE_HITS)
+        count = hits_paid(cutoff, false_hits)
+        squared = 2.0 if partition else 1.0
+        best = gumbel_scale(
+            count,
+            budget.epsilon,
+            budget.delta,
+            ratio=float(ratio),
+            squared_sensitivity=squared,
+            reserved=share,
         )
+        order = Fraction(max(65, round(64 * best.order)), 64)
+        least = scale_at_order(
+            float(order), count, budget.epsilon, budget.delta, squared / float(ratio) ** 2, share
+        )
+        if alpha is not None:
+            alpha = checked_real("alpha", alpha, above=0.0, below=1.0)
+        if threshold is not None:
+            threshold = checked_real("threshold", threshold, above=0.0, below=1.0)
+        wide = _least_for_threshold(n, tests, beta, alpha, threshold)
+        if wide > least:  # tests become cheaper than planned: the answers take what is left
+            least = wide
+            finest = ratio_at_scale(float(order), least, count, budget.epsilon, budget.delta, squared, share)
+            ratio = min(ratio, Fraction(math.ceil(finest * 2**20), 2**20))
+        bits = _grid_bits(n, least, float(ratio), checked_integer("grid_bits", grid_bits, at_least=0))
+        payable = (1 - reserved) * renyi_capacity(order, budget.epsilon, budget.delta)
+        scale, step = scale_at_least(Fraction(least) * (1 << bits)), 1
+        while not _payable(order, scale, bits, ratio, partition, payable / count):
+            scale = scale_at_least(scale + (Fraction(step, 2**16) if scale < 2**16 else step))
+            step *= 2
+        unit = n << bits
+        if alpha is not None:
+            level = alpha * unit + float(scale) * math.log(tests / (0.8 * beta)) + 2.0
+        elif threshold is not None:
+            level = threshold * unit
+        else:
+            level = float(scale) * math.log(max(1.0, tests / (false_hits * cutoff)))
+            level = min(level, math.floor(STEEPEST * scale))
         return cls(
             n=n,
             epsilon=budget.epsilon,
             delta=budget.delta,
-            order=settings.order,
-            scale=settings.scale,
-            threshold=settings.threshold,
-            grid_bits=settings.grid_bits,
-            ratio=settings.ratio,
+            order=order,
+            scale=scale,
+            threshold=max(1, math.ceil(level)),
+            grid_bits=bits,
+            ratio=ratio,
         )
 
     def sigma(self, grid_bits: int) -> int:
@@ -382,119 +421,6 @@ def _more(noise: Noise) -> Callable[[], int]:
     return lambda: int(noise.words(1)[0])
 
 
-SIGMA_LIMIT = 1 << 26  # the discrete Gaussian's largest scale, grid units
-
-
-LEAST_GRID = 8  # fewer bits would round weights too coarsely
-
-
-STEEPEST = 26  # largest T/b: then the rare slow path of a test tells nothing beyond its label
-
-
-@final
-@attrs.frozen
-class GumbelSettings:
-    """What `calibrate` settles.
-
-    Attributes
-    ----------
-    order : Fraction
-        Multiple of 1/64.
-    scale : Fraction
-        b, units 1/(n 2^grid_bits).
-    threshold : int
-        T, same units.
-    grid_bits : int
-    ratio : Fraction
-        sigma / b: as wished, or less where b had to be raised for the threshold.
-    """
-
-    order: Fraction
-    scale: Fraction
-    threshold: int
-    grid_bits: int
-    ratio: Fraction
-
-
-def calibrate(
-    budget: Budget,
-    *,
-    n: int,
-    hard_answers: int,
-    max_queries: int,
-    grid_bits: int,
-    alpha: float | None,
-    threshold: float | None,
-    beta: float,
-    false_hits: float | None,
-    ratio: Fraction,
-    partition: bool,
-    reserved: Fraction,
-) -> GumbelSettings:
-    """Return the least noise that pays for the plan; parameters as in `GumbelSparse.calibrated`.
-
-    The real-valued optimum is rounded to the private side: order to a multiple of 1/64, b up to what the
-    sampler knows, sigma up, then b is raised until the exact prices fit the exact capacity.
-    """
-    n = checked_integer("n", n, at_least=1)
-    cutoff = checked_integer("hard_answers", hard_answers, at_least=1)
-    tests = checked_integer("max_queries", max_queries, at_least=1)
-    beta = checked_real("beta", beta, above=0.0, below=1.0)
-    reserved = checked_ratio("reserved", reserved, at_least=0.0, below=1.0)
-    ratio, share = checked_ratio("ratio", ratio, above=0.0), float(reserved)
-    if budget.delta == 0.0:
-        raise InvalidParameterError(
-            "delta must be in (0, 1) for GumbelSparse, got delta=0; use ExponentialSparse."
-        )
-    if alpha is not None and threshold is not None:
-        raise InvalidParameterError(
-            f"at most one of alpha and threshold must be given, got alpha={alpha}, threshold={threshold}."
-        )
-    if false_hits is None:
-        false_hits = GUMBEL_FALSE_HITS if alpha is None else 0.0
-    false_hits = checked_real("false_hits", false_hits, at_least=0.0)
-    if alpha is None and threshold is None and false_hits == 0.0:
-        raise InvalidParameterError("false_hits must be > 0 without alpha or threshold, got false_hits=0.")
-    count = hits_paid(cutoff, false_hits)
-    squared = 2.0 if partition else 1.0
-    best = gumbel_scale(
-        count,
-        budget.epsilon,
-        budget.delta,
-        ratio=float(ratio),
-        squared_sensitivity=squared,
-        reserved=share,
-    )
-    order = Fraction(max(65, round(64 * best.order)), 64)
-    least = scale_at_order(
-        float(order), count, budget.epsilon, budget.delta, squared / float(ratio) ** 2, share
-    )
-    if alpha is not None:
-        alpha = checked_real("alpha", alpha, above=0.0, below=1.0)
-    if threshold is not None:
-        threshold = checked_real("threshold", threshold, above=0.0, below=1.0)
-    wide = _least_for_threshold(n, tests, beta, alpha, threshold)
-    if wide > least:  # tests become cheaper than planned: the answers take what is left
-        least = wide
-        finest = ratio_at_scale(float(order), least, count, budget.epsilon, budget.delta, squared, share)
-        ratio = min(ratio, Fraction(math.ceil(finest * 2**20), 2**20))
-    bits = _grid_bits(n, least, float(ratio), checked_integer("grid_bits", grid_bits, at_least=0))
-    payable = (1 - reserved) * renyi_capacity(order, budget.epsilon, budget.delta)
-    scale, step = scale_at_least(Fraction(least) * (1 << bits)), 1
-    while not _payable(order, scale, bits, ratio, partition, payable / count):
-        scale = scale_at_least(scale + (Fraction(step, 2**16) if scale < 2**16 else step))
-        step *= 2
-    unit = n << bits
-    if alpha is not None:
-        level = alpha * unit + float(scale) * math.log(tests / (0.8 * beta)) + 2.0
-    elif threshold is not None:
-        level = threshold * unit
-    else:
-        level = float(scale) * math.log(max(1.0, tests / (false_hits * cutoff)))
-        level = min(level, math.floor(STEEPEST * scale))
-    return GumbelSettings(order, scale, max(1, math.ceil(level)), bits, ratio)
-
-
 def sigma_at_least(sigma: Fraction, from_bits: int, to_bits: int) -> int:
     """Gaussian scale on the grid 2^-to_bits, whole units, not below `sigma` of the grid 2^-from_bits."""
     return math.ceil(sigma * (1 << to_bits) / (1 << from_bits))
@@ -547,12 +473,6 @@ def _payable(
         return False
 
 
-GUMBEL_FALSE_HITS = 0.2  # tolerated false hits for each planned true one
-
-
-RATIO = 2.0  # sigma / b: the fresh answer then costs 8 % of b
-
-
 @final
 @attrs.frozen
 class GumbelScale:
@@ -576,7 +496,7 @@ def gumbel_scale(
     epsilon: float,
     delta: float,
     *,
-    ratio: float = RATIO,
+    ratio: float = float(RATIO),
     squared_sensitivity: float = 1.0,
     reserved: float = 0.0,
 ) -> GumbelScale:
@@ -674,7 +594,7 @@ def _least_scales(
 
 
 def gumbel_margins(
-    *, n: int, max_queries: int, epsilon: float, delta: float, beta: float = 0.05, ratio: float = RATIO
+    *, n: int, max_queries: int, epsilon: float, delta: float, beta: float = 0.05, ratio: float = float(RATIO)
 ) -> Margins:
     """Return c -> (a_hit, a_miss, a_num) of `GumbelSparse` calibrated for c hard answers, fractions.
 
@@ -716,7 +636,7 @@ def gumbel_resolution(hard_answers: int, max_queries: int, epsilon: float, delta
         If a parameter is outside its range.
     """
     hard_answers = checked_integer("hard_answers", hard_answers, at_least=1)
-    count = hits_paid(hard_answers, GUMBEL_FALSE_HITS)
+    count = hits_paid(hard_answers, FALSE_HITS)
     tests = checked_integer("max_queries", max_queries, at_least=1)
     scale = gumbel_scale(count, epsilon, delta).scale
-    return scale * (math.log(tests / (GUMBEL_FALSE_HITS * hard_answers)) + math.log(math.log(20.0)))
+    return scale * (math.log(tests / (FALSE_HITS * hard_answers)) + math.log(math.log(20.0)))
