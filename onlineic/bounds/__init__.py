@@ -5,7 +5,6 @@ from onlineic.bounds.certificates import (
     Margins,
     UpdateBound,
     certificate,
-    laplace_margins,
     least_error,
     least_update_alpha,
 )
@@ -68,11 +67,6 @@ from onlineic.bounds.updates import (
 from onlineic.noise.laws import (
     discrete_laplace_radius,
     discrete_laplace_tail,
-    geometric_difference_tail,
-    geometric_tail,
-    laplace_difference_tail,
-    laplace_mixed_tail,
-    laplace_tail,
 )
 
 __all__ = [
@@ -90,14 +84,8 @@ __all__ = [
     "discrete_laplace_radius",
     "discrete_laplace_tail",
     "gaussian_n",
-    "geometric_difference_tail",
-    "geometric_tail",
     "laplace_bound",
-    "laplace_difference_tail",
-    "laplace_margins",
-    "laplace_mixed_tail",
     "laplace_n",
-    "laplace_tail",
     "least_alpha",
     "least_epsilon",
     "least_error",

@@ -9,8 +9,7 @@ from typing import final
 
 import attrs
 
-from onlineic.bounds.sparse_vector import numeric_sparse_scales, sparse_margin
-from onlineic.errors import InfeasibleAccuracyError, checked_integer, checked_real
+from onlineic.errors import InfeasibleAccuracyError, checked_integer
 
 UpdateBound = Callable[[float], float]
 
@@ -68,34 +67,6 @@ def least_update_alpha(update_bound: UpdateBound, cutoff: int) -> float:
     if update_bound(LEAST_ALPHA) <= cutoff:
         return LEAST_ALPHA
     return least_feasible(lambda alpha: update_bound(alpha) <= cutoff, LEAST_ALPHA, LARGEST_ALPHA)
-
-
-def laplace_margins(
-    *, n: int, max_queries: int, epsilon: float, delta: float = 0.0, beta: float = 0.05
-) -> Margins:
-    """Return c -> (a_hit, a_miss, a_num) of `LaplaceSparse` with the absolute test, fractions.
-
-    a_hit = a_miss = sparse_margin(c, Q) at .9 beta, a_num = s_num ln(c/(.1 beta)), continuous noise:
-    on a grid add one unit to each.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
-    Dwork & Roth (2014), Algorithm 3 with `numeric_sparse_scales` and `sparse_margin`.
-    """
-    n, beta = checked_integer("n", n, at_least=1), checked_real("beta", beta, above=0.0, below=1.0)
-
-    def margins(cutoff: int) -> tuple[float, float, float]:
-        cutoff = checked_integer("cutoff", cutoff, at_least=1)
-        scales = numeric_sparse_scales(cutoff, epsilon, delta)
-        test = sparse_margin(cutoff, max_queries, float(scales.threshold), 0.9 * beta) / n
-        return test, test, float(scales.number) * math.log(cutoff / (0.1 * beta)) / n
-
-    return margins
 
 
 def certificate(update_bound: UpdateBound, margins: Margins, cutoff: int) -> Certificate:

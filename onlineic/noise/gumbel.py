@@ -62,20 +62,8 @@ def screen(words: Words, numerators: Ints, denominator: Fraction, margin: float 
     return verdict
 
 
-def fires(words: Words, numerators: Ints, denominator: Fraction, more: More, margin: float = MARGIN) -> Ints:
-    """Return 1 where U >= exp(-e^(numerator/denominator)), else 0, exactly.
-
-    `more` supplies the next 64 bits of an undecided lane, lanes in ascending order.
-    Parameters as in `screen`.
-    """
-    verdict = screen(words, numerators, denominator, margin)
-    for lane in np.flatnonzero(verdict < 0):
-        verdict[lane] = fires_exactly(int(words[lane]), int(numerators[lane]), denominator, more)
-    return verdict
-
-
 def fires_one(word: int, numerator: int, denominator: Fraction, more: More, margin: float = MARGIN) -> bool:
-    """Decide one test: the decision of `fires` on the same bits, without arrays."""
+    """Decide one test: the decision of `screen` and `fires_exactly` on the same bits, without arrays."""
     t, s = denominator.numerator, denominator.denominator
     _check_scale(t, s)
     reach = -(-t // s)

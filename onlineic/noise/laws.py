@@ -147,16 +147,6 @@ def laplace_sum_quantile(support: int, cells: int, beta: float) -> float:
     return high
 
 
-def laplace_tail(distance: float, scale: float) -> float:
-    """Return P(|Z| >= t) = e^(-t/s), Z Laplace of scale s; half of it on each side, t >= 0.
-
-    References
-    ----------
-    Dwork & Roth (2014), Fact 3.7.
-    """
-    return math.exp(-_ratio(distance, scale))
-
-
 def discrete_laplace_tail(distance: int, scale: float) -> float:
     """Return P(|Z| >= t) = 2 q^t/(1 + q) for t >= 1, q = e^(-1/s); half of it on each side.
 
@@ -181,54 +171,6 @@ def discrete_laplace_radius(scale: float, beta: float) -> int:
     while discrete_laplace_tail(radius + 1, scale) > beta:
         radius += 1
     return radius
-
-
-def geometric_tail(distance: int, scale: float) -> float:
-    """Return P(Z >= t) = e^(-t/s), Z one-sided geometric on 0, 1, ...
-
-    References
-    ----------
-    Summed from P(z) = (1 - q) q^z, q = e^(-1/s), the law of `Noise.geometric`.
-    """
-    return math.exp(-_ratio(checked_integer("distance", distance, at_least=0), scale))
-
-
-def laplace_difference_tail(distance: float, scale: float) -> float:
-    """Return P(Z1 - Z2 >= t) = (2 + t/s) e^(-t/s)/4 for two Laplace variables of one scale, t >= 0.
-
-    References
-    ----------
-    By convolution; the tail behind report noisy max (Dwork & Roth 2014, Claim 3.9).
-    """
-    steps = _ratio(distance, scale)
-    return (2 + steps) * math.exp(-steps) / 4
-
-
-def laplace_mixed_tail(distance: float, wide: float, narrow: float) -> float:
-    """Return P(Z1 - Z2 >= t) = (b^2 e^(-t/b) - s^2 e^(-t/s)) / (2 (b^2 - s^2)), scales b > s, t >= 0.
-
-    It is the law of ONE fixed comparison. A union bound over a stream that shares Z2 is false:
-    use `sparse_margin` there.
-
-    References
-    ----------
-    By convolution.
-    """
-    narrow = checked_real("narrow", narrow, above=0.0)
-    wide = checked_real("wide", wide, above=narrow)
-    upper = wide**2 * math.exp(-_ratio(distance, wide)) - narrow**2 * math.exp(-_ratio(distance, narrow))
-    return upper / (2 * (wide**2 - narrow**2))
-
-
-def geometric_difference_tail(distance: int, scale: float) -> float:
-    """Return P(Z1 - Z2 >= t) = q^t/(1 + q), t >= 1, for two one-sided geometric variables of one scale.
-
-    References
-    ----------
-    The difference is discrete Laplace of the same scale.
-    """
-    distance = checked_integer("distance", distance, at_least=1)
-    return discrete_laplace_tail(distance, scale) / 2
 
 
 def _ratio(distance: float, scale: float) -> float:

@@ -58,7 +58,7 @@ class Hit:
 
 
 class NumericSparse(abc.ABC):
-    """Frozen settings of a sparse-vector mechanism with numeric answers; interface only."""
+    """Frozen settings of a sparse-vector mechanism with numeric answers; interface only, `init` apart."""
 
     @property
     @abc.abstractmethod
@@ -93,9 +93,9 @@ class NumericSparse(abc.ABC):
             If the mechanism cannot release this target.
         """
 
-    @abc.abstractmethod
     def init(self) -> SparseState:
         """Return the state before the first test. Draws nothing."""
+        return SparseState()
 
     @abc.abstractmethod
     def step(

@@ -10,7 +10,6 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget, Charge, Filter
-from onlineic.bounds.certificates import Margins
 from onlineic.errors import (
     InternalError,
     InvalidParameterError,
@@ -27,12 +26,10 @@ from onlineic.sparse.base import Hit, NumericSparse, SparseState, hits_paid, tol
 
 __all__ = [
     "ExponentialSparse",
-    "exponential_margins",
     "exponential_resolution",
     "exponential_scales",
 ]
 
-PRICES_HELD = 4096  # prices kept, so that asking for one costs no exact arithmetic
 SCALAR = 4  # up to so many values plain integers are faster than arrays
 FALSE_HITS = 0.05  # tolerated false hits for each planned true one
 
@@ -87,7 +84,6 @@ class ExponentialSparse(NumericSparse):
     query_scale: Fraction
     grid_bits: int = 0
     number_scale: Fraction | None = None
-    _prices: dict[tuple[int, int], Charge] = attrs.field(init=False, repr=False, eq=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
         budget = Budget(self.epsilon, allow_large_epsilon=True)
@@ -194,15 +190,6 @@ class ExponentialSparse(NumericSparse):
         return Charge((1 << self.grid_bits) / self.threshold_scale, "threshold noise of one run")
 
     def price(self, target: Query | Partition) -> Charge:
-        kind = (-1 if isinstance(target, Partition) else target.sensitivity, target.grid_bits)
-        charge = self._prices.get(kind)
-        if charge is None:
-            if len(self._prices) >= PRICES_HELD:
-                self._prices.clear()
-            charge = self._prices[kind] = self._priced(target)
-        return charge
-
-    def _priced(self, target: Query | Partition) -> Charge:
         most = 1 << self.grid_bits
         if isinstance(target, Partition):
             scale = self._fresh_scale(target)
@@ -220,9 +207,6 @@ class ExponentialSparse(NumericSparse):
         return Charge(
             test + target.sensitivity / self._fresh_scale(target), "exponential test and Laplace number"
         )
-
-    def init(self) -> SparseState:
-        return SparseState()
 
     def step(
         self, state: SparseState, gap: int, sensitivity: int, noise: Noise
@@ -322,16 +306,6 @@ class ExponentialSparse(NumericSparse):
             number = (radius + 1.0) / self.n
         return (hit + 1.0) / unit, (miss + 1.0) / unit, number
 
-    def affordable(self, target: Query | Partition) -> int:
-        """Return how many such hard answers the run pays for."""
-        left = Fraction(self.epsilon) - Fraction(1 << self.grid_bits) / self.threshold_scale
-        return int(left // self.price(target).amount)
-
-    def loss_bound(self, account: Filter, delta: float = 0.0) -> float:
-        """Return what is spent, rounded up: the realised loss is never above it, for any delta."""
-        spent = float(account.spent)
-        return spent if Fraction(spent) >= account.spent else math.nextafter(spent, math.inf)
-
     def _first(
         self, state: SparseState, values: Sequence[int] | Ints, sensitivity: int, noise: Noise
     ) -> tuple[SparseState, int, int | None]:
@@ -419,34 +393,6 @@ def exponential_scales(count: int, epsilon: float) -> tuple[float, float]:
     weight = (2.0 * count) ** (2.0 / 3.0)
     threshold_part = epsilon / (1.0 + weight)
     return 1.0 / threshold_part, 2.0 * count / (threshold_part * weight)
-
-
-def exponential_margins(*, n: int, max_queries: int, epsilon: float, beta: float = 0.05) -> Margins:
-    """Return c -> (a_hit, a_miss, a_num) of `ExponentialSparse` calibrated for c hard answers, fractions.
-
-    a_hit = b2 ln(2 Q b2/((b1 + b2) .95 beta)), a_miss = b1 ln(1/(.05 beta)) for all tests at once, and
-    a_num for the free gap centred at its mean. Continuous noise: on a grid add one unit to each.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
-    The test noise is fresh and the kept threshold noise one-sided, so both tails hold for every adaptive
-    analyst: a hit needs nu >= a + rho, whatever is known of rho; an easy answer needs rho > a.
-    """
-    n, (beta, tests) = checked_integer("n", n, at_least=1), checked_tail(beta, max_queries)
-
-    def margins(cutoff: int) -> tuple[float, float, float]:
-        b1, b2 = exponential_scales(checked_integer("cutoff", cutoff, at_least=1), epsilon)
-        hit = b2 * math.log(2.0 * tests * b2 / ((b1 + b2) * 0.95 * beta))
-        miss = b1 * math.log(1.0 / (0.05 * beta))
-        centre = b2 - b1
-        return hit / n, miss / n, max(hit - centre, miss + centre) / n
-
-    return margins
 
 
 def exponential_resolution(hard_answers: int, max_queries: int, epsilon: float) -> float:

@@ -15,8 +15,7 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget, Charge, Filter
-from onlineic.accounting.renyi import gumbel_charge, loss_bound, renyi_capacity
-from onlineic.bounds.certificates import Margins
+from onlineic.accounting.renyi import gumbel_charge, renyi_capacity
 from onlineic.errors import (
     InfeasibleAccuracyError,
     InternalError,
@@ -36,13 +35,11 @@ from onlineic.sparse.base import Hit, NumericSparse, SparseState, hits_paid, tol
 __all__ = [
     "GumbelScale",
     "GumbelSparse",
-    "gumbel_margins",
     "gumbel_resolution",
     "gumbel_scale",
     "sigma_at_least",
 ]
 
-PRICES_HELD = 4096  # prices kept, so that asking for one costs no exact arithmetic
 SIGMA_LIMIT = 1 << 26  # the discrete Gaussian's largest scale, grid units
 STEEPEST = 26  # largest T/b: then the rare slow path of a test tells nothing beyond its label
 LEAST_GRID = 8  # fewer bits would round weights too coarsely
@@ -107,7 +104,6 @@ class GumbelSparse(NumericSparse):
     grid_bits: int = 0
     ratio: Fraction = RATIO
     capacity: int = attrs.field(init=False)  # R in ticks of 2^-40
-    _prices: dict[tuple[int, int], Charge] = attrs.field(init=False, repr=False, eq=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
         budget = Budget(self.epsilon, self.delta, allow_large_epsilon=True)
@@ -272,15 +268,6 @@ class GumbelSparse(NumericSparse):
         return None
 
     def price(self, target: Query | Partition) -> Charge:
-        kind = (-1 if isinstance(target, Partition) else target.sensitivity, target.grid_bits)
-        charge = self._prices.get(kind)
-        if charge is None:
-            if len(self._prices) >= PRICES_HELD:
-                self._prices.clear()
-            charge = self._prices[kind] = self._priced(target)
-        return charge
-
-    def _priced(self, target: Query | Partition) -> Charge:
         if isinstance(target, Partition):
             # the test, of a 0/1 query or of the largest block gap, moves by one count
             ticks = self._ticks(1 << self.grid_bits, target.grid_bits, 2 << 2 * target.grid_bits)
@@ -294,9 +281,6 @@ class GumbelSparse(NumericSparse):
         tested = target.sensitivity << self.grid_bits - target.grid_bits
         ticks = self._ticks(tested, target.grid_bits, target.sensitivity**2)
         return Charge(Fraction(ticks), "Gumbel test and Gaussian number", "ticks", self.order)
-
-    def init(self) -> SparseState:
-        return SparseState()
 
     def step(
         self, state: SparseState, gap: int, sensitivity: int, noise: Noise
@@ -384,23 +368,6 @@ class GumbelSparse(NumericSparse):
             (scale * math.log(math.log(tests / (0.1 * beta))) + 1.0) / unit,
             sigma * number + 1.0 / self.n,
         )
-
-    def false_hits(self, max_queries: int) -> float:
-        """Return k (1 - exp(-e^(-T/b))): false hits expected in k tests of equal numbers."""
-        tests = checked_integer("max_queries", max_queries, at_least=1)
-        return tests * -math.expm1(-math.exp(-self.threshold / self.scale))
-
-    def affordable(self, target: Query | Partition) -> int:
-        """Return floor(R / price): how many such hard answers the whole capacity pays for."""
-        return int(self.capacity // self.price(target).amount)
-
-    def loss_bound(self, account: Filter, delta: float) -> float:
-        """Return spent + ln(1/delta)/(a - 1): the realised loss stays below it for ever, but with delta.
-
-        A statement about the loss so far, with probability >= 1 - delta for all times at once; it is no
-        smaller (epsilon, delta) that could be claimed afterwards.
-        """
-        return loss_bound(self.order, math.ceil(account.spent), delta)
 
     def _ticks(self, sensitivity: int, grid_bits: int, squared: int) -> int:
         """Price of a test (session units) with an answer on its own grid."""
@@ -591,38 +558,6 @@ def _least_scales(
             break
     with np.errstate(divide="ignore"):
         return 1.0 / eta
-
-
-def gumbel_margins(
-    *, n: int, max_queries: int, epsilon: float, delta: float, beta: float = 0.05, ratio: float = float(RATIO)
-) -> Margins:
-    """Return c -> (a_hit, a_miss, a_num) of `GumbelSparse` calibrated for c hard answers, fractions.
-
-    a_hit = b ln(Q/(.8 beta)), a_miss = b ln ln(Q/(.1 beta)), a_num = ratio b z with z the normal quantile
-    at 1 - .1 beta/(2c). Continuous noise: on a grid add one unit to each.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
-    Tails of one Gumbel variable per test, by a union over Q tests; Theorem 5.14 of Dwork & Roth (2014)
-    with these margins in place of its alpha.
-    """
-    n, (beta, tests) = checked_integer("n", n, at_least=1), checked_tail(beta, max_queries)
-
-    def margins(cutoff: int) -> tuple[float, float, float]:
-        cutoff = checked_integer("cutoff", cutoff, at_least=1)
-        scale = gumbel_scale(cutoff, epsilon, delta, ratio=ratio).scale / n
-        return (
-            scale * math.log(tests / (0.8 * beta)),
-            scale * math.log(math.log(tests / (0.1 * beta))),
-            scale * ratio * normal_quantile(0.1 * beta / (2 * cutoff)),
-        )
-
-    return margins
 
 
 def gumbel_resolution(hard_answers: int, max_queries: int, epsilon: float, delta: float) -> float:

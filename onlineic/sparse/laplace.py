@@ -184,9 +184,6 @@ class LaplaceSparse(NumericSparse):
     def price(self, target: Query | Partition) -> Charge:
         return self._price
 
-    def init(self) -> SparseState:
-        return SparseState()
-
     def step(
         self, state: SparseState, gap: int, sensitivity: int, noise: Noise
     ) -> tuple[SparseState, Hit | None]:

@@ -313,14 +313,14 @@ def test_tables_of_all_paid_hits_together_stay_within_the_capacity():
 
 def test_a_partition_charged_with_the_sensitivity_of_one_block_is_found(monkeypatch):
     """L = g^2 instead of 2 g^2, which is also a hit charged as its number only."""
-    method = GumbelSparse._priced
+    method = GumbelSparse.price
 
     def cheap(self, target):
         if isinstance(target, Partition):
             return Charge(Fraction(self._ticks(1 << self.grid_bits, 0, 1)), "too little")
         return method(self, target)
 
-    monkeypatch.setattr(GumbelSparse, "_priced", cheap)
+    monkeypatch.setattr(GumbelSparse, "price", cheap)
     cost, capacity = all_hard(70, sparse=fine(), budget=ic.Budget(4.0, 0.01))
 
     assert cost > 1.3 * capacity

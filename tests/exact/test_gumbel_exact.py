@@ -13,7 +13,16 @@ from scipy import stats
 from onlineic.errors import InternalError
 from onlineic.noise import exp as _exponentials
 from onlineic.noise.exp import check_arithmetic, exp_ieee, exp_ieee_one
-from onlineic.noise.gumbel import MARGIN, fires, fires_exactly, fires_one, screen, silence_bounds
+from onlineic.noise.gumbel import MARGIN, fires_exactly, fires_one, screen, silence_bounds
+
+
+def fires(words, numerators, denominator, more, margin=MARGIN):
+    """1 where U >= exp(-e^(numerator/denominator)), else 0: what `step_many` does lane by lane."""
+    verdict = screen(words, numerators, denominator, margin)
+    for lane in np.flatnonzero(verdict < 0):
+        verdict[lane] = fires_exactly(int(words[lane]), int(numerators[lane]), denominator, more)
+    return verdict
+
 
 SCALES = (
     Fraction(10813, 256),

@@ -160,7 +160,7 @@ def test_hits_whose_tables_are_not_charged_are_found(monkeypatch):
         return Charge(Fraction(2, 8), "the test alone")
 
     assert isinstance(play((20, 8, 6, 10), [CORNER], [True])[0].transcript[-1].measurement.target, Partition)
-    monkeypatch.setattr(ExponentialSparse, "_priced", cheap)
+    monkeypatch.setattr(ExponentialSparse, "price", cheap)
     one, other, questions = SETTINGS["tables"]
     rows = losses(one, other, questions, block=1)  # nearly all of a hit's price is its table
 

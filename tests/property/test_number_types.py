@@ -269,6 +269,16 @@ def tight(alpha):
     return bounds.mw_tight_bound(48, alpha)
 
 
+def margins_at(n):
+    """Margins of `LaplaceSparse`, calibrated for so many hard answers."""
+
+    def margins(cutoff):
+        wish = {"hard_answers": cutoff, "max_queries": 1000, "threshold": 0.5}
+        return sp.LaplaceSparse.calibrated(BUDGET, n=n, **wish).margins(1000, 0.05, cutoff)
+
+    return margins
+
+
 def ranks(rows):
     return bounds.multiset_radius(rows, 48, 100)
 
@@ -525,18 +535,11 @@ EXAMPLES = {
     "zcdp_rho": Example(ac.zcdp_rho, {"epsilon": 2.0, "delta": 0.001}),
     # bounds
     "certificate": Example(
-        lambda cutoff: bounds.certificate(
-            tight, bounds.laplace_margins(n=10**8, max_queries=1000, epsilon=1.0), cutoff
-        ),
+        lambda cutoff: bounds.certificate(tight, margins_at(10**8), cutoff),
         {"cutoff": sizes(100, 20_000)},
     ),
-    "laplace_margins": Example(
-        lambda **given: bounds.laplace_margins(**given)(10), {**SOLVER, "delta": 0.001}
-    ),
     "least_error": Example(
-        lambda most_cutoff: bounds.least_error(
-            tight, bounds.laplace_margins(n=10**6, max_queries=1000, epsilon=1.0), most_cutoff
-        ),
+        lambda most_cutoff: bounds.least_error(tight, margins_at(10**6), most_cutoff),
         {"most_cutoff": WIDE},
     ),
     "least_feasible": Example(
@@ -574,19 +577,10 @@ EXAMPLES = {
     "discrete_laplace_radius": Example(bounds.discrete_laplace_radius, {"scale": 100.0, "beta": 0.05}),
     "discrete_laplace_tail": Example(bounds.discrete_laplace_tail, {"distance": WIDE, "scale": 100.0}),
     "gaussian_n": Example(bounds.gaussian_n, {"error": 0.01, "rho": 0.1, "beta": 0.05, "count": WIDE}),
-    "geometric_difference_tail": Example(
-        bounds.geometric_difference_tail, {"distance": WIDE, "scale": 100.0}
-    ),
-    "geometric_tail": Example(bounds.geometric_tail, {"distance": WIDE, "scale": 100.0}),
     "laplace_bound": Example(
         bounds.laplace_bound, {"epsilon": 1.0, "beta": 0.05, "sensitivity": 100.0, "count": WIDE}
     ),
-    "laplace_difference_tail": Example(bounds.laplace_difference_tail, {"distance": 100.0, "scale": 100.0}),
-    "laplace_mixed_tail": Example(
-        bounds.laplace_mixed_tail, {"distance": 100.0, "wide": 120.0, "narrow": 100.0}
-    ),
     "laplace_n": Example(bounds.laplace_n, {"error": 0.01, "epsilon": 1.0, "beta": 0.05, "count": WIDE}),
-    "laplace_tail": Example(bounds.laplace_tail, {"distance": 100.0, "scale": 100.0}),
     "numeric_sparse_alpha": Example(
         bounds.numeric_sparse_alpha,
         {"cutoff": 100.0, "queries": 120.0, "epsilon": 1.0, "delta": 0.001, "beta": 0.05, "n": WIDE},
@@ -791,9 +785,6 @@ EXAMPLES = {
         ),
         {"n": sizes(3000, 100, 20_000), "threshold": 0.25, "grid_bits": sizes(20)},
     ),
-    "ExponentialSparse.loss_bound": Example(
-        lambda delta: EXPONENTIAL.loss_bound(EXPONENTIAL.account(), delta), {"delta": 0.001}
-    ),
     "GumbelSparse": Example(
         using(sp.GumbelSparse),
         {
@@ -822,15 +813,11 @@ EXAMPLES = {
         },
     ),
     "GumbelSparse.sigma": Example(GUMBEL.sigma, {"grid_bits": sizes(20)}),
-    "GumbelSparse.false_hits": Example(GUMBEL.false_hits, {"max_queries": WIDE}),
     "GumbelSparse.calibrated, threshold": Example(
         lambda **given: used(
             sp.GumbelSparse.calibrated(APPROXIMATE, hard_answers=5, max_queries=100, **given)
         ),
         {"n": sizes(3000, 100, 20_000), "threshold": 0.25, "grid_bits": sizes(20)},
-    ),
-    "GumbelSparse.loss_bound": Example(
-        lambda delta: GUMBEL.loss_bound(GUMBEL.account(), delta), {"delta": 0.001}
     ),
     "LaplaceSparse": Example(
         using(sp.LaplaceSparse),

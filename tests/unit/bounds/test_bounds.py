@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from onlineic import bounds
-from onlineic.accounting import advanced_composition
+from onlineic.accounting import Budget, advanced_composition
 from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError
+from onlineic.sparse import LaplaceSparse
 
 SETTING = {"n": 10**5, "max_queries": 100, "epsilon": 1.0, "delta": 1e-6, "beta": 0.05}
 RULES = {
@@ -23,62 +24,38 @@ RULES = {
 }
 
 
+def laplace_tail(distance, scale):
+    """P(|Z| >= t), Z Laplace."""
+    return math.exp(-distance / scale)
+
+
+def laplace_margins(n, max_queries, epsilon, delta=0.0):
+    """c -> margins of the mechanism calibrated for c hard answers."""
+
+    def margins(cutoff):
+        plan = {"n": n, "hard_answers": cutoff, "max_queries": max_queries, "grid_bits": 20}
+        sparse = LaplaceSparse.calibrated(Budget(epsilon, delta), threshold=0.5, **plan)
+        return sparse.margins(max_queries, 0.05, cutoff)
+
+    return margins
+
+
 # ------------------------------------ exact tails
 def laws(scale, reach=4000):
-    """Probabilities of the discrete Laplace and the geometric law on -reach..reach and 0..reach."""
+    """Probabilities of the discrete Laplace law on -reach..reach."""
     q = math.exp(-1 / scale)
     z = np.arange(-reach, reach + 1)
-    return z, (1 - q) / (1 + q) * q ** np.abs(z), np.where(z >= 0, (1 - q) * q ** np.abs(z), 0.0)
+    return z, (1 - q) / (1 + q) * q ** np.abs(z)
 
 
 @pytest.mark.parametrize("scale", [0.3, 1.0, 7.5, 60.0])
 @pytest.mark.parametrize("distance", [0, 1, 2, 17, 100])
 def test_discrete_tails_are_sums_of_their_laws(scale, distance):
-    z, laplace, geometric = laws(scale)
+    z, laplace = laws(scale)
 
     assert laplace[np.abs(z) >= distance].sum() == pytest.approx(
         bounds.discrete_laplace_tail(distance, scale)
     )
-    assert geometric[z >= distance].sum() == pytest.approx(bounds.geometric_tail(distance, scale))
-
-
-@pytest.mark.parametrize("scale", [0.3, 1.0, 7.5])
-@pytest.mark.parametrize("distance", [1, 3, 20])
-def test_difference_of_two_geometric_variables(scale, distance):
-    _, _, geometric = laws(scale, reach=400)
-    difference = np.convolve(geometric, geometric[::-1])
-    steps = np.arange(difference.size) - difference.size // 2
-    tail = difference[steps >= distance].sum()
-
-    assert tail == pytest.approx(bounds.geometric_difference_tail(distance, scale))
-
-
-@pytest.mark.parametrize("distance", [0.0, 0.5, 3.0, 40.0])
-def test_continuous_tails_are_integrals(distance):
-    width = 0.001
-    nodes = np.arange(-80, 80, width) + width / 2
-
-    def density(scale):
-        return np.exp(-np.abs(nodes) / scale) / (2 * scale)
-
-    def beyond(values, scale):
-        return np.where(
-            values >= 0, np.exp(-np.abs(values) / scale) / 2, 1 - np.exp(-np.abs(values) / scale) / 2
-        )
-
-    same = (density(2.0) * beyond(distance + nodes, 2.0)).sum() * width
-    mixed = (density(2.0) * beyond(distance + nodes, 5.0)).sum() * width
-
-    assert same == pytest.approx(bounds.laplace_difference_tail(distance, 2.0), rel=1e-5)
-    assert mixed == pytest.approx(bounds.laplace_mixed_tail(distance, 5.0, 2.0), rel=1e-5)
-    assert math.exp(-distance / 2) == bounds.laplace_tail(distance, 2.0)
-
-
-def test_mixed_tail_at_the_scales_of_one_comparison():
-    steps = 3.7
-
-    expected = (4 * math.exp(-steps / 2) - math.exp(-steps)) / 6
-    assert expected == pytest.approx(bounds.laplace_mixed_tail(steps, 2.0, 1.0))
 
 
 @pytest.mark.parametrize("scale", [0.01, 0.3, 1.0, 7.5, 1e6, Fraction(10**12, 7)])
@@ -103,7 +80,7 @@ def test_scripted_coverage_at_one_and_a_half():
 @pytest.mark.parametrize(("count", "sensitivity"), [(1, 1.0), (50, 3.0)])
 def test_laplace_bound_covers_with_beta_exactly_for_one_and_by_union_for_many(count, sensitivity):
     bound = bounds.laplace_bound(0.5, 0.05, sensitivity, count)
-    one = bounds.laplace_tail(bound, sensitivity * count / 0.5)
+    one = laplace_tail(bound, sensitivity * count / 0.5)
 
     assert 0.05 == pytest.approx(count * one)
     assert 1 - (1 - one) ** count <= 0.05 + 1e-15
@@ -145,8 +122,8 @@ def test_an_absurd_number_of_records_is_refused(call):
 def test_above_threshold_alpha_splits_beta_between_threshold_and_queries():
     alpha, queries, epsilon, beta = bounds.above_threshold_alpha(1000, 0.7, 0.02), 1000, 0.7, 0.02
 
-    assert beta / 2 == pytest.approx(queries * bounds.laplace_tail(alpha / 2, 4 / epsilon))
-    assert bounds.laplace_tail(alpha / 2, 2 / epsilon) <= beta / 2
+    assert beta / 2 == pytest.approx(queries * laplace_tail(alpha / 2, 4 / epsilon))
+    assert laplace_tail(alpha / 2, 2 / epsilon) <= beta / 2
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
@@ -249,9 +226,9 @@ def test_alpha_of_numeric_sparse_follows_from_its_scales(branch, cutoff, queries
 
     # Each of the c epochs may fail with beta/(2c): half of it to its threshold, half to its queries.
     each = beta / (4 * cutoff)
-    assert each == pytest.approx(queries * bounds.laplace_tail(alpha / 2, float(scales.query)))
-    assert bounds.laplace_tail(alpha / 2, float(scales.threshold)) <= each
-    assert cutoff * bounds.laplace_tail(alpha, float(scales.number)) <= beta / 2
+    assert each == pytest.approx(queries * laplace_tail(alpha / 2, float(scales.query)))
+    assert laplace_tail(alpha / 2, float(scales.threshold)) <= each
+    assert cutoff * laplace_tail(alpha, float(scales.number)) <= beta / 2
 
 
 def number_failure(cutoff, queries, delta, branch):
@@ -264,7 +241,7 @@ def number_failure(cutoff, queries, delta, branch):
     else:
         alpha = bounds.numeric_sparse_alpha(cutoff, queries, 1.0, delta, 0.05, 1, branch)
         scale = float(bounds.numeric_sparse_scales(cutoff, 1.0, delta, branch).number)
-    return -math.expm1(cutoff * math.log1p(-bounds.laplace_tail(alpha, scale)))
+    return -math.expm1(cutoff * math.log1p(-laplace_tail(alpha, scale)))
 
 
 @pytest.mark.parametrize(
@@ -369,9 +346,7 @@ def test_update_bounds_fall_with_alpha(rule):
         lambda: bounds.perceptron_book_bound(8, 0.1, p2=0.1),
         lambda: bounds.perceptron_centred_bound(8, 0.1, p2=1.5),
         lambda: bounds.median_book_bound(8, 0.1, 1),
-        lambda: bounds.laplace_tail(-1.0, 1.0),
-        lambda: bounds.laplace_mixed_tail(1.0, 1.0, 1.0),
-        lambda: bounds.geometric_tail(1.5, 1.0),
+        lambda: bounds.discrete_laplace_tail(1.5, 1.0),
         lambda: bounds.laplace_bound(1.0, 1.0),
         lambda: bounds.numeric_sparse_scales(0, 1.0),
         lambda: bounds.numeric_sparse_scales(1, math.inf),
@@ -551,7 +526,7 @@ def test_most_queries_is_capped_and_names_the_alpha_of_one_query():
     ],
 )
 def test_golden_certificates_of_laplace_sparse(size, queries, n, error, cutoff):
-    margins = bounds.laplace_margins(n=n, max_queries=queries, epsilon=1.0)
+    margins = laplace_margins(n=n, max_queries=queries, epsilon=1.0)
     found = bounds.least_error(partial(bounds.mw_tight_bound, size), margins)
 
     assert error == pytest.approx(found.error_bound, abs=5.1e-5)
@@ -563,7 +538,7 @@ def test_golden_certificates_of_laplace_sparse(size, queries, n, error, cutoff):
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 def test_no_cutoff_beats_the_certificate(rule):
-    margins = bounds.laplace_margins(n=10**5, max_queries=1000, epsilon=1.0)
+    margins = laplace_margins(n=10**5, max_queries=1000, epsilon=1.0)
     found = bounds.least_error(rule, margins)
     others = []
     for cutoff in range(1, 1200):
@@ -577,18 +552,16 @@ def test_no_cutoff_beats_the_certificate(rule):
 
 
 def test_a_certificate_with_numbers_worse_than_its_gap_is_refused():
-    margins = bounds.laplace_margins(n=10**4, max_queries=100, epsilon=1.0)
+    margins = laplace_margins(n=10**4, max_queries=100, epsilon=1.0)
     with pytest.raises(InfeasibleAccuracyError, match="cutoff must leave a_num <= alpha_d, got cutoff=5000"):
         bounds.certificate(RULES["mw_tight"], margins, 5000)
     with pytest.raises(InfeasibleAccuracyError, match="n must be large enough"):
-        bounds.least_error(
-            RULES["perceptron_book"], bounds.laplace_margins(n=1, max_queries=10, epsilon=0.01), 10
-        )
+        bounds.least_error(RULES["perceptron_book"], laplace_margins(n=1, max_queries=10, epsilon=0.01), 10)
 
 
 def test_delta_improves_a_certificate_with_many_hits():
-    pure = bounds.laplace_margins(n=10**7, max_queries=1000, epsilon=1.0)
-    mixed = bounds.laplace_margins(n=10**7, max_queries=1000, epsilon=1.0, delta=1e-6)
+    pure = laplace_margins(n=10**7, max_queries=1000, epsilon=1.0)
+    mixed = laplace_margins(n=10**7, max_queries=1000, epsilon=1.0, delta=1e-6)
 
     better, worse = (bounds.least_error(RULES["mw_tight"], margins) for margins in (mixed, pure))
     assert better.error_bound < worse.error_bound
