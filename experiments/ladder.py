@@ -42,7 +42,7 @@ LABELS = {  # key: (label, what it must know in advance)
     "entropy": ("maximum entropy, numbers, Gumbel test", "-"),
     "partitions": ("maximum entropy, partitions on demand", "-"),
     "twenty": ("the same, 20 hard answers", "-"),
-    "default": ("default: partitions and opening tables", "-"),
+    "default": ("default: partitions and first tables", "-"),
 }
 
 
@@ -61,7 +61,7 @@ def run(quick: bool) -> dict:
     makers["entropy"] = default_session(
         stream, budget, update=ic.MaximumEntropy(), sparse="gumbel", release="answer"
     )
-    uniform = ic.Histogram(stream.data.domain)  # whoever brings a start buys no opening tables
+    uniform = ic.Histogram(stream.data.domain)  # whoever brings a start buys no first tables
     makers["partitions"] = default_session(stream, budget, prior=uniform)
     makers["twenty"] = default_session(stream, budget, prior=uniform, hard_answers=20)
     makers["default"] = default_session(stream, budget)

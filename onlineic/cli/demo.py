@@ -19,7 +19,7 @@ from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget
 from onlineic.bounds.online import least_n
 from onlineic.data.private import PrivateData
-from onlineic.datasets.adult import adult5, adult_domain
+from onlineic.datasets.adult import adult5, adult5_domain
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidInputError, MissingExtraError
 from onlineic.evaluate.report import new_figure, plot_errors, plot_marginal, rows, text_table
@@ -34,7 +34,7 @@ from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 def _demo(arguments: argparse.Namespace) -> int:
     budget = Budget(arguments.epsilon, arguments.delta)
     columns, counts = adult5()
-    domain = adult_domain()
+    domain = adult5_domain()
     data = PrivateData.from_counts(columns, counts, domain)
     stream = random_stream(domain, arguments.queries)
     truths = exact_values(data, stream)

@@ -48,7 +48,7 @@ class PrivateData:
         How many times `exact_counts` was called: public, since it depends on released facts alone.
     """
 
-    __slots__ = ("_counts", "_lock", "_reads", "_tables", "domain", "n", "opened")
+    __slots__ = ("_counts", "_lock", "_reads", "_tables", "budgets", "domain", "n")
 
     def __init__(self, counts: Ints, domain: Domain) -> None:
         _check_size(domain)
@@ -62,7 +62,7 @@ class PrivateData:
         self.n = int(array.sum())
         if self.n < 1:
             raise InvalidDataError("records must be one or more, got none; load some.")
-        self.opened: list[Budget] = []
+        self.budgets: list[Budget] = []
         self._reads = 0
         self._lock = threading.Lock()
         # float64 holds these integers exactly, and so is every partial sum below 2^53: any order of

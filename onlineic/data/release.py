@@ -64,7 +64,7 @@ def charged(data: PrivateData, budget: Budget, noise: Noise) -> None:
     """
     check_types(data, budget)
     if is_private(noise):
-        data.opened.append(budget)
+        data.budgets.append(budget)
 
 
 def released(data: PrivateData, budget: Budget, noise: Noise, private: Callable[[], T]) -> T:

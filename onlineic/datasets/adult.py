@@ -11,21 +11,13 @@ from numpy.typing import NDArray
 from onlineic._typing import Ints
 from onlineic.domain.domain import Domain
 
-__all__ = ["adult5", "adult_domain"]
-
-
-def adult_domain() -> Domain:
-    """Return the public domain of `datasets.adult5`, 23,680 cells."""
-    races = ["Amer-Indian-Eskimo", "Asian-Pac-Islander", "Black", "Other", "White"]
-    ranges = {"age": range(17, 91), "education_num": range(1, 17)}
-    return Domain.of({**ranges, "race": races, "sex": ["Female", "Male"], "income": ["<=50K", ">50K"]})
+__all__ = ["adult5", "adult5_domain"]
 
 
 def adult5() -> tuple[dict[str, NDArray[Any]], Ints]:
     """Return the distinct rows of five attributes of UCI Adult, and how many of 48,842 records hold each.
 
-    The table fits ``Domain.of(age=range(17, 91), education_num=range(1, 17), race=[...], sex=[...],
-    income=[...])``: 5, 2 and 2 labels, 23,680 cells in all.
+    The table fits `adult5_domain`, 23,680 cells.
 
     Returns
     -------
@@ -45,3 +37,10 @@ def adult5() -> tuple[dict[str, NDArray[Any]], Ints]:
     counts = text.pop("count").astype(np.int64)
     numbers = {name: text[name].astype(np.int64) for name in ("age", "education_num")}
     return {**text, **numbers}, counts
+
+
+def adult5_domain() -> Domain:
+    """Return the public domain of `adult5`: 74 ages, 16 years of education, 5 races, 2 sexes, 2 incomes."""
+    races = ["Amer-Indian-Eskimo", "Asian-Pac-Islander", "Black", "Other", "White"]
+    ranges = {"age": range(17, 91), "education_num": range(1, 17)}
+    return Domain.of({**ranges, "race": races, "sex": ["Female", "Male"], "income": ["<=50K", ">50K"]})

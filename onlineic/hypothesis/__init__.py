@@ -1,6 +1,6 @@
 """Public beliefs about the private database, on which queries are evaluated."""
 
-from onlineic.hypothesis.base import MAX_CELLS, NO_BLOCKS, Believed, Hypothesis, block_guesses, grid_guesses
+from onlineic.hypothesis.base import MAX_CELLS, NO_BLOCKS, HasBlocks, Hypothesis, block_guesses, grid_guesses
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.hypothesis.signed import SignedHistogram
 from onlineic.hypothesis.version_space import VersionSpace
@@ -8,7 +8,7 @@ from onlineic.hypothesis.version_space import VersionSpace
 __all__ = [
     "MAX_CELLS",
     "NO_BLOCKS",
-    "Believed",
+    "HasBlocks",
     "Histogram",
     "Hypothesis",
     "SignedHistogram",

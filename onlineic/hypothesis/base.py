@@ -12,7 +12,7 @@ from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeEr
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query
 
-__all__ = ["MAX_CELLS", "NO_BLOCKS", "Believed", "Hypothesis", "block_guesses", "grid_guesses"]
+__all__ = ["MAX_CELLS", "NO_BLOCKS", "HasBlocks", "Hypothesis", "block_guesses", "grid_guesses"]
 
 MAX_CELLS = 2**26
 
@@ -44,7 +44,7 @@ class Hypothesis(Protocol):
 
 
 @runtime_checkable
-class Believed(Protocol):
+class HasBlocks(Protocol):
     """A hypothesis that also knows partitions: what cross tables and partition releases ask of one."""
 
     def blocks(self, partition: Partition) -> Floats:
@@ -85,7 +85,7 @@ def block_guesses(hypothesis: Hypothesis, partition: Partition, n: int) -> tuple
     InvalidParameterError
         If it does not give one finite number a block.
     """
-    if not isinstance(hypothesis, Believed):
+    if not isinstance(hypothesis, HasBlocks):
         raise InvalidQueryError(NO_BLOCKS)
     blocks = np.clip(_finite(hypothesis.blocks(partition), partition.blocks), 0.0, 1.0)
     return tuple(np.rint(n * blocks).astype(np.int64).tolist())

@@ -5,7 +5,7 @@ Maximum-entropy fitting: the distribution nearest a prior that agrees with noisy
 Pure, deterministic functions of plain, public arrays: a prior and released tables. The distribution fitted is
 ``h ~ prior * exp(sum_i theta_i[block_i(x)])``, with one potential per block of each table.
 
-* **Class domain.** ``h / prior`` is constant on the common refinement of the tables, taken axis by axis: the
+* **Coarse domain.** ``h / prior`` is constant on the common refinement of the tables, taken axis by axis: the
   prior is summed over those classes once, and axes that no table reads drop out.
 * **Merge tree.** Tables over few axes are joined pairwise, smallest union first. Factors travel up the tree,
   masses travel down it: one evaluation costs a few passes over the root.
@@ -32,7 +32,7 @@ from onlineic._typing import Floats, Ints
 from onlineic.errors import InvalidParameterError, checked_integer, checked_real
 from onlineic.queries.tables import contract
 
-__all__ = ["ClassDomain", "Fit", "NoisyTable", "descend", "fit", "fit_nested", "shrunken"]
+__all__ = ["CoarseDomain", "Fit", "NoisyTable", "descend", "fit", "fit_nested", "shrunken"]
 
 
 def descend(
@@ -184,7 +184,7 @@ class _Link:
 
 @final
 @attrs.frozen(eq=False)
-class ClassDomain:
+class CoarseDomain:
     """The common refinement of some tables, the prior summed over it, and the merge tree that joins them."""
 
     # refined: per axis of the domain the class of each value, None where no table reads it.
@@ -199,7 +199,7 @@ class ClassDomain:
     nodes: tuple[tuple[_Link, _Link], ...]
 
     @classmethod
-    def of(cls, prior: Floats, tables: Sequence[NoisyTable]) -> "ClassDomain":
+    def of(cls, prior: Floats, tables: Sequence[NoisyTable]) -> "CoarseDomain":
         """Refine the axes of `prior` by all `tables` and plan the merge tree."""
         refined: dict[int, Ints] = {}
         first: dict[int, Ints] = {}  # axis -> first value of each class
@@ -392,7 +392,7 @@ def fit(
         checked_real(name, value, at_least=0.0)
         for name, value in (("kl_weight", kl_weight), ("tolerance", tolerance), ("enough", enough))
     )
-    domain = ClassDomain.of(prior, tables)
+    domain = CoarseDomain.of(prior, tables)
     observed = np.concatenate([table.values.ravel() for table in tables])
     variance = np.concatenate([np.full(table.values.size, table.scale**2) for table in tables])
     unseen = [np.zeros(table.values.size) for table in tables[len(start) :]]
@@ -428,7 +428,7 @@ def fit_nested(prior: Floats, tables: Sequence[NoisyTable]) -> Fit | None:
     order = sorted(range(len(tables)), key=lambda index: -tables[index].values.size)
     if any(set(table.classes) - set(tables[order[0]].classes) for table in tables):
         return None
-    domain = ClassDomain.of(prior, tables)
+    domain = CoarseDomain.of(prior, tables)
     if len(domain.leaves) > 1:
         return None
     codes = [code for _, code in domain.leaves[0][1]]

@@ -35,9 +35,9 @@ from onlineic.updates.base import UpdateRule
 __all__ = [
     "Composition",
     "Construction",
-    "Course",
     "Distinguisher",
     "Rounds",
+    "Run",
     "Workload",
     "construct",
     "finished",
@@ -260,7 +260,7 @@ class Workload:
 
 @final
 @attrs.frozen(eq=False)
-class Course:
+class Run:
     """How a construction went: the last hypothesis and every released number.
 
     Attributes
@@ -291,7 +291,7 @@ def construct(
     stop: int = 0,
     tables: PartitionRule | None = None,
     observe: Callable[[int, Hypothesis], None] | None = None,
-) -> Course:
+) -> Run:
     """Run the rounds on the private table: Algorithm 8 with `stop`, MWEM without.
 
     Parameters
@@ -314,7 +314,7 @@ def construct(
     """
     first = workload.guesses(start)
 
-    def private() -> Course:
+    def private() -> Run:
         guesses = first
         held, hypothesis = _Held(data, workload, plan, noise), start
         measurements: list[Measurement] = []
@@ -339,15 +339,15 @@ def construct(
                 gaps.append(abs(value - int(guesses[index])))
                 # the test reads the released value alone, so it is free: post-processing
                 if gaps[-1] < stop:
-                    return Course(hypothesis, tuple(measurements), tuple(gaps), True)
+                    return Run(hypothesis, tuple(measurements), tuple(gaps), True)
             hypothesis = update.update(hypothesis, tuple(measurements), alpha)
-        return Course(hypothesis, tuple(measurements), tuple(gaps), False)
+        return Run(hypothesis, tuple(measurements), tuple(gaps), False)
 
     return released(data, budget, noise, private)
 
 
 def finished(
-    course: Course,
+    run: Run,
     hypothesis: Hypothesis,
     workload: Workload,
     plan: Rounds,
@@ -358,12 +358,12 @@ def finished(
     error_bound: float = math.inf,
     beta: float,
 ) -> Construction:
-    """Return what is released of a course."""
+    """Return what is released of a run."""
     return Construction(
         hypothesis=hypothesis,
-        measurements=course.measurements,
-        gaps=tuple(gap / workload.units for gap in course.gaps),
-        stopped=course.stopped,
+        measurements=run.measurements,
+        gaps=tuple(gap / workload.units for gap in run.gaps),
+        stopped=run.stopped,
         alpha=alpha,
         error_bound=min(alpha, error_bound),
         beta=beta,

@@ -132,7 +132,7 @@ def iterative_construction(
     settled = settle.book(alpha, rounds) if variant == "book" else settle.tight(alpha, rounds)
     if isinstance(rule, NeedsAccuracy):
         rule = rule.at(domain, settled.relied)
-    course = construct(
+    run = construct(
         data,
         budget,
         noise,
@@ -143,14 +143,14 @@ def iterative_construction(
         settled.relied,
         stop=settled.stop,
     )
-    if course.stopped:
-        found = course.gaps[-1] + 0.5 + sum(settle.radii(settled.plan))
+    if run.stopped:
+        found = run.gaps[-1] + 0.5 + sum(settle.radii(settled.plan))
         error = found / workload.units + workload.rounding
     else:  # no longer sequence of updates exists: no gap above `relied` is left
         error = settled.relied + workload.rounding if settled.alpha < math.inf else math.inf
     return finished(
-        course,
-        course.hypothesis,
+        run,
+        run.hypothesis,
         workload,
         settled.plan,
         budget,

@@ -176,7 +176,7 @@ def mwem(
             cells = hypothesis.probabilities()
             total[:] = [total[0] + cells if total else cells]
 
-    course = construct(
+    run = construct(
         data,
         budget,
         noise,
@@ -188,15 +188,15 @@ def mwem(
         tables=PartitionRule() if by_table else None,
         observe=observe,
     )
-    hypothesis, error = course.hypothesis, math.inf
+    hypothesis, error = run.hypothesis, math.inf
     if averaged:
         hypothesis = Histogram(data.domain, np.maximum(total[0], 1e-80))
         if not by_table:
             share = beta / (2 * averaged)
             off = plan.answer_radius(share) + plan.choice_radius(len(workload.queries), share) + 0.5
-            mean = sum(course.gaps[-averaged:]) / averaged
+            mean = sum(run.gaps[-averaged:]) / averaged
             error = (mean + off) / workload.units + workload.rounding
-    return finished(course, hypothesis, workload, plan, budget, noise, error_bound=error, beta=beta)
+    return finished(run, hypothesis, workload, plan, budget, noise, error_bound=error, beta=beta)
 
 
 def default_rounds(

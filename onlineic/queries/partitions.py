@@ -282,7 +282,7 @@ class Measurement:
     def against(self, hypothesis: Any) -> tuple[Query, float, float]:
         """Return (query, noisy value, guess); of a partition the block with the largest gap, lowest on ties.
 
-        For rules that move along one query; the hypothesis must be `Believed`.
+        For rules that move along one query; the hypothesis must be `HasBlocks`.
         """
         if isinstance(self.target, Query):
             return self.target, float(self.values[0]), hypothesis.evaluate(self.target)

@@ -125,8 +125,8 @@ class AnswerBook:
         self._memory = AnswerMemory(lasting=not plan.textbook)
         self._easy_radius = plan.sparse.easy_radius(EASY_OR_HARD * plan.beta)
         self._payable = plan.sparse.account().capacity  # what all hits together can cost
-        if plan.opening is not None:
-            self._payable -= plan.opening.charge.amount
+        if plan.first_tables is not None:
+            self._payable -= plan.first_tables.charge.amount
         # largest so far, of any tested answer; taking a record twice does not change them
         self._worst = 0.0  # bound of a hard answer, all of them at once
         self._rounding = 0.0  # distance of an answered query from the one written

@@ -27,7 +27,7 @@ from onlineic.queries.ask import Question
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.partitions import Measurement, Pairs, Partition, PartitionRule, one_way, pairs_of
 from onlineic.queries.query import Query
-from onlineic.session.first_tables import Opening
+from onlineic.session.first_tables import FirstTables
 from onlineic.sparse.base import Hit, NumericSparse, SparseState
 
 __all__ = ["Curator"]
@@ -223,7 +223,7 @@ class Curator:
             if isinstance(target, Partition):
                 self._pairs |= pairs_of(target)
 
-    def measure_tables(self, opening: Opening) -> None:
+    def measure_tables(self, tables: FirstTables) -> None:
         """Release partitions with fresh noise before the first query, in one charge, to the ledger.
 
         Raises
@@ -234,21 +234,21 @@ class Curator:
             As in `test`.
         """
         self.check_unsealed()
-        self._ledger.reserve(opening.charge)
-        self._guarded(lambda: self._measured_tables(opening))
+        self._ledger.reserve(tables.charge)
+        self._guarded(lambda: self._measured_tables(tables))
 
-    def _measured_tables(self, opening: Opening) -> None:
+    def _measured_tables(self, tables: FirstTables) -> None:
         n = self._data.n
         released = []
-        for target, scale in zip(opening.targets, opening.scales, strict=True):
+        for target, scale in zip(tables.targets, tables.scales, strict=True):
             counts = self._data.exact_counts(target)
-            if opening.pure:
+            if tables.pure:
                 drawn, deviation = self._noise.discrete_laplace(scale, target.blocks), math.sqrt(2.0) * scale
             else:
                 drawn, deviation = self._noise.discrete_gaussian(int(scale), target.blocks), float(scale)
             released.append(Measurement(target, (counts + drawn) / n, deviation / n))
             self._learn_pairs(target)
-        self._record([Opened(tuple(released), opening.charge)])
+        self._record([Opened(tuple(released), tables.charge)])
 
     def _record(self, records: Sequence[Easy | Hard | Opened]) -> None:
         """Commit what was released, behind which nothing private is left to do."""

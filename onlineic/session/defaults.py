@@ -33,11 +33,11 @@ class Shares:
     hard_answers : int
         c, planned true hard answers.
     one_way, pairs : Fraction
-        Shares of the opening tables; the rest pays hard answers.
+        Shares of the first tables; the rest pays hard answers.
     parts : int
         Equal parts into which a long ordered attribute is cut.
     misfit : float
-        At what 2 loss / blocks the fit of the opening tables stops: below, it fits their noise.
+        At what 2 loss / blocks the fit of the first tables stops: below, it fits their noise.
     """
 
     hard_answers: int

@@ -23,7 +23,7 @@ from onlineic.queries.partitions import Partition, PartitionRule, one_way
 from onlineic.sparse.exponential import ExponentialSparse
 from onlineic.sparse.gumbel import GumbelSparse
 
-__all__ = ["Opening", "laplace_opens", "opening_tables", "pair_cover"]
+__all__ = ["FirstTables", "chosen_first_tables", "laplace_suits", "pair_cover"]
 
 BRANCH = 8  # from one level of a single ordered attribute to the next
 
@@ -51,7 +51,7 @@ Pair = tuple[int, ...]
 
 @final
 @attrs.frozen
-class Opening:
+class FirstTables:
     """Tables to release together, and what they cost.
 
     Attributes
@@ -72,7 +72,7 @@ class Opening:
     pure: bool = False
 
 
-def opening_tables(
+def chosen_first_tables(
     mechanism: GumbelSparse | ExponentialSparse,
     domain: Domain,
     rule: PartitionRule,
@@ -80,10 +80,10 @@ def opening_tables(
     one_way_share: Fraction,
     pair_share: Fraction,
     laplace: bool = False,
-) -> Opening | None:
+) -> FirstTables | None:
     """Return the one-way marginals and a cover of all pairs, at their shares of the capacity, or None.
 
-    With `laplace` (see `laplace_opens`) there is one table of all cells instead, its noise Laplace at both
+    With `laplace` (see `laplace_suits`) there is one table of all cells instead, its noise Laplace at both
     shares of epsilon; or, of one attribute, its levels.
 
     An attribute's one-way share grows with its size: large ones are harder to learn. A domain of one ordered
@@ -116,10 +116,10 @@ def opening_tables(
         return None
     account = mechanism.account()
     charge = Charge(amount, f"{len(targets)} opening tables", account.unit, account.order)
-    return Opening(tuple(targets), tuple(scales), charge, isinstance(mechanism, ExponentialSparse))
+    return FirstTables(tuple(targets), tuple(scales), charge, isinstance(mechanism, ExponentialSparse))
 
 
-def laplace_opens(domain: Domain, n: int, budget: Budget, share: float) -> bool:
+def laplace_suits(domain: Domain, n: int, budget: Budget, share: float) -> bool:
     """Return whether to open with Laplace noise, at this share of epsilon: few tables have less of it so.
 
     One table of all cells, where a mean cell stands clear of its noise; or the m levels of one attribute, if
@@ -137,7 +137,7 @@ def laplace_opens(domain: Domain, n: int, budget: Budget, share: float) -> bool:
 
 def _laplace_tables(
     mechanism: GumbelSparse | ExponentialSparse, domain: Domain, axes: list[int], share: Fraction
-) -> Opening:
+) -> FirstTables:
     """Return one table of all cells, or the levels of one attribute, with Laplace noise."""
     cells = Partition(domain, tuple(axes), tuple(np.arange(domain.shape[axis]) for axis in axes))
     targets = [cells] if len(axes) > 1 else _levels(domain, axes[0])
@@ -148,7 +148,7 @@ def _laplace_tables(
         amount = Fraction(math.ceil(amount / TICK))
     account = mechanism.account()
     charge = Charge(amount, f"{len(targets)} opening tables, Laplace", account.unit, account.order)
-    return Opening(tuple(targets), (scale,) * len(targets), charge, pure=True)
+    return FirstTables(tuple(targets), (scale,) * len(targets), charge, pure=True)
 
 
 def pair_cover(domain: Domain, rule: PartitionRule) -> list[tuple[int, ...]]:

@@ -1,4 +1,4 @@
-"""From a plan to a calibrated mechanism: which one, with what share of the budget for opening tables.
+"""From a plan to a calibrated mechanism: which one, with what share of the budget for first tables.
 
 The public parameters of a session, settled from public facts alone before the data are touched.
 
@@ -24,7 +24,7 @@ from onlineic.hypothesis.histogram import Histogram
 from onlineic.queries.partitions import PartitionRule
 from onlineic.queries.query import session_grid_bits
 from onlineic.session.defaults import PARTITION_FALSE_HITS, PARTITION_RATIO, default_numbers, default_shares
-from onlineic.session.first_tables import Opening, laplace_opens, opening_tables
+from onlineic.session.first_tables import FirstTables, laplace_suits, chosen_first_tables
 from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.exponential import ExponentialSparse, exponential_resolution
 from onlineic.sparse.gumbel import GumbelSparse, gumbel_resolution
@@ -183,7 +183,7 @@ class Plan:
         Whether answers carry the theorem's own bound, 3 alpha.
     partitions : PartitionRule or None
         Which partition a hard query releases; None: its number alone.
-    opening : Opening or None
+    first_tables : FirstTables or None
         Tables released at the start; None: none are.
     """
 
@@ -197,7 +197,7 @@ class Plan:
     certified: bool
     textbook: bool = False
     partitions: PartitionRule | None = None
-    opening: Opening | None = None
+    first_tables: FirstTables | None = None
 
 
 def textbook_plan(
@@ -300,7 +300,7 @@ def session_plan(
     release : "answer" or "partition", optional
         None: partitions where `MaximumEntropy` can read them.
     prior : Hypothesis, optional
-        A public start; without one, partition sessions buy opening tables.
+        A public start; without one, partition sessions buy first tables.
     alpha : float, optional
         With it, c = max(1, floor T(alpha)) and the threshold is alpha + a_hit: a certificate for all answers.
     hard_answers : int, optional
@@ -347,7 +347,7 @@ def session_plan(
     else:
         cutoff = hard_answers or default_numbers(n, budget, domain, max_queries)
     bought = shares.one_way + shares.pairs if opens else Fraction(0)
-    laplace = opens and laplace_opens(domain, n, budget, float(bought))
+    laplace = opens and laplace_suits(domain, n, budget, float(bought))
     if isinstance(sparse, NumericSparse):
         mechanism = brought(sparse, n, budget)
     else:
@@ -365,9 +365,9 @@ def session_plan(
             pure=laplace,
         )
     rule = PartitionRule(parts=shares.parts)
-    opening = None
+    first_tables = None
     if opens and isinstance(mechanism, (GumbelSparse, ExponentialSparse)):
-        opening = opening_tables(
+        first_tables = chosen_first_tables(
             mechanism, domain, rule, one_way_share=shares.one_way, pair_share=shares.pairs, laplace=laplace
         )
     if given is None and partition:
@@ -386,7 +386,7 @@ def session_plan(
         error_bound=max(easy, number),
         certified=False,
         partitions=rule if partition else None,
-        opening=opening,
+        first_tables=first_tables,
     )
 
 

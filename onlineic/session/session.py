@@ -20,7 +20,7 @@ from onlineic.errors import (
     LedgerMismatchError,
     SessionExhaustedError,
 )
-from onlineic.hypothesis.base import NO_BLOCKS, Believed, Hypothesis
+from onlineic.hypothesis.base import NO_BLOCKS, HasBlocks, Hypothesis
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.records import Ledger, Opened, Record
 from onlineic.noise.sources import Noise, SystemNoise, checked_source
@@ -32,7 +32,7 @@ from onlineic.queries.query import Query
 from onlineic.session.answers import AnswerBook, SessionStatistics
 from onlineic.session.belief import Belief
 from onlineic.session.curator import Curator
-from onlineic.session.first_tables import Opening
+from onlineic.session.first_tables import FirstTables
 from onlineic.session.plan import Plan, SparseName, session_plan, textbook_plan
 from onlineic.sparse.base import NumericSparse
 from onlineic.updates.base import UpdateRule, check_rule
@@ -83,7 +83,7 @@ class OnlineIC:
         As in `session.session_plan`; by default partition releases and maximum-entropy refits, with
         pay-per-hit tests for delta > 0 and pure tests for delta = 0.
     prior : Hypothesis, optional
-        Public start, never made from the private rows; without one, opening tables are bought.
+        Public start, never made from the private rows; without one, first tables are bought.
     exhausted : "untested" or "raise"
         What to do when the hard answers are used up: answer from the hypothesis, with no bound and
         without touching the data, or raise `SessionExhaustedError`.
@@ -207,23 +207,23 @@ class OnlineIC:
             self._book = AnswerBook(plan, data.n, self._ledger, belief, self._private)
             self._curator = Curator(data, plan.sparse, noise, self._ledger, plan.partitions)
             # a session that was interrupted here left its ledger with what it had paid for
-            if self._private and not (len(self._ledger) and any(held is budget for held in data.opened)):
-                data.opened.append(budget)
-            if plan.opening is not None and not self._bought(plan.opening):
-                self._curator.measure_tables(plan.opening)  # learned with the first question
+            if self._private and not (len(self._ledger) and any(held is budget for held in data.budgets)):
+                data.budgets.append(budget)
+            if plan.first_tables is not None and not self._bought(plan.first_tables):
+                self._curator.measure_tables(plan.first_tables)  # learned with the first question
             return self
         except BaseException:
             self._ledger.give_back(self)  # nobody has the session
             raise
 
-    def _bought(self, opening: Opening) -> bool:
-        """Whether the ledger holds the opening tables of this plan already."""
+    def _bought(self, tables: FirstTables) -> bool:
+        """Whether the ledger holds the first tables of this plan already."""
         opened = [record for record in self._ledger.records() if isinstance(record, Opened)]
         for record in opened:
             targets = tuple(bought.target for bought in record.measurements)
-            if (targets, record.charge) != (opening.targets, opening.charge):
+            if (targets, record.charge) != (tables.targets, tables.charge):
                 raise LedgerMismatchError(
-                    "ledger must hold the opening tables of this session's plan, got others; open the "
+                    "ledger must hold the first tables of this session's plan, got others; open the "
                     "session as it was opened, or leave the ledger out."
                 )
         return bool(opened)
@@ -272,7 +272,7 @@ class OnlineIC:
         hypothesis = self._book.belief.hypothesis
         if isinstance(question, BoundMarginal):
             self._sparse.price(question.partition)
-            if not isinstance(hypothesis, Believed):
+            if not isinstance(hypothesis, HasBlocks):
                 raise InvalidQueryError(NO_BLOCKS)
         elif not hypothesis.supports(question):
             raise InvalidQueryError("query must be supported by the hypothesis, got one that is not.")

@@ -171,7 +171,7 @@ def walk(setting):
                 log += math.log(-math.expm1(-hazard)) if status == "hard" else -hazard
             laws.append((log, released, tuple(tested), session.plan))
         (left, released, tested, plan), (right, _, again, other_plan) = laws
-        assert (tested, plan.sparse, plan.opening) == (again, other_plan.sparse, other_plan.opening)
+        assert (tested, plan.sparse, plan.first_tables) == (again, other_plan.sparse, other_plan.first_tables)
         rows[tested] = (left, right, shifts(released, setting.counts, setting.other))
     total = sum(math.exp(row[0]) for row in rows.values())
     assert total == pytest.approx(1.0, abs=1e-9)
@@ -220,15 +220,17 @@ def _hypothesis_stays(monkeypatch):
 
 XOR = ic.dense(np.array([[1.0, 0.0], [0.0, 1.0]]))
 SETTINGS = {
-    "opening, corner, side": Setting((20, 8, 6, 10), (19, 8, 6, 11), (CORNER, ic.where(a=0), XOR)),
-    "opening, table and number": Setting((12, 8, 12, 8), (11, 9, 12, 8), (marginal("a", "b"), ic.where(b=1))),
+    "first tables, corner, side": Setting((20, 8, 6, 10), (19, 8, 6, 11), (CORNER, ic.where(a=0), XOR)),
+    "first tables, table and number": Setting(
+        (12, 8, 12, 8), (11, 9, 12, 8), (marginal("a", "b"), ic.where(b=1))
+    ),
     "fractional": Setting(
         (30, 1, 1, 0), (29, 1, 1, 1), (ic.dense(np.array([[1.0, 0.5], [0.25, 0.0]])), CORNER)
     ),
     "near the threshold": Setting(
         (24, 4, 4, 4), (23, 5, 4, 4), (CORNER, ic.where(a=0), marginal("a", "b")), ic.Budget(1.0, 0.05)
     ),
-    "no opening": Setting(
+    "no first tables": Setting(
         (20, 8, 6, 10),
         (19, 8, 6, 11),
         (CORNER, ic.where(a=0), XOR),
@@ -276,13 +278,13 @@ def all_hard(count, other=(999, 0, 0, 1), **settings):
     )
     session.answer_many(setting.questions)
     released = []
-    order, opening = session.plan.sparse.order, session.plan.opening
-    pure = opening is not None and opening.pure
+    order, bought = session.plan.sparse.order, session.plan.first_tables
+    pure = bought is not None and bought.pure
     for record in session.transcript:
         released += record.measurements if isinstance(record, Opened) and not pure else []
         released += [record.measurement] if isinstance(record, Hard) else []
     # two blocks of the table of all cells move by the records that were replaced
-    laplace = 2 * laplace_divergence(float(order), float(opening.scales[0]), 1) if pure else 0.0
+    laplace = 2 * laplace_divergence(float(order), float(bought.scales[0]), 1) if pure else 0.0
     cost = laplace + sum(
         float(order) * step**2 / (2 * sigma**2)
         for sigma, step in shifts(released, setting.counts, setting.other)
@@ -326,11 +328,11 @@ def test_a_partition_charged_with_the_sensitivity_of_one_block_is_found(monkeypa
     assert cost > 1.3 * capacity
 
 
-def test_opening_tables_that_are_not_charged_are_found(monkeypatch):
+def test_first_tables_that_are_not_charged_are_found(monkeypatch):
     method = Curator.measure_tables
 
-    def unpaid(self, opening):
-        return method(self, attrs.evolve(opening, charge=attrs.evolve(opening.charge, amount=Fraction(0))))
+    def unpaid(self, bought):
+        return method(self, attrs.evolve(bought, charge=attrs.evolve(bought.charge, amount=Fraction(0))))
 
     monkeypatch.setattr(Curator, "measure_tables", unpaid)
     cost, capacity = all_hard(70)
@@ -344,7 +346,7 @@ def test_the_noise_of_the_test_reused_in_the_answer_is_found(monkeypatch):
 
     monkeypatch.setattr(GumbelSparse, "measure", reused)
     with pytest.raises(AssertionError):
-        walk(SETTINGS["opening, corner, side"])
+        walk(SETTINGS["first tables, corner, side"])
 
 
 def test_a_charge_after_the_draw_is_found(monkeypatch):
@@ -353,7 +355,7 @@ def test_a_charge_after_the_draw_is_found(monkeypatch):
 
     monkeypatch.setattr(Curator, "cover", lambda self, questions: [True] * len(questions))
     monkeypatch.setattr(Curator, "test", uncharged)
-    setting = SETTINGS["opening, corner, side"]
+    setting = SETTINGS["first tables, corner, side"]
     session, director, _ = play(setting, setting.counts, (False, False, False))
 
     assert 3 == director.unpaid
@@ -375,4 +377,4 @@ def test_another_scale_or_threshold_than_the_stated_one_is_found(factor, shift, 
 
     monkeypatch.setattr(GumbelSparse, "step", other)
     with pytest.raises(AssertionError):
-        walk(SETTINGS["opening, corner, side"])
+        walk(SETTINGS["first tables, corner, side"])

@@ -26,16 +26,16 @@ def opened(seed=0, **settings):
     return ic.OnlineIC(table(seed), ic.Budget(1.0), noise=SimulatedNoise(seed), **settings)
 
 
-def test_opening_tables_and_all_payable_hits_cost_at_most_epsilon_exactly():
+def test_first_tables_and_all_payable_hits_cost_at_most_epsilon_exactly():
     session = opened(max_queries=500)
-    sparse, opening = session.plan.sparse, session.plan.opening
+    sparse, bought = session.plan.sparse, session.plan.first_tables
 
     assert isinstance(sparse, ExponentialSparse)
-    assert opening.pure
+    assert bought.pure
     # replacing one record moves it between two blocks of each table: epsilon 2/scale each
-    assert sum(2 / scale for scale in opening.scales) == opening.charge.amount
-    left = Filter(Fraction(1), "epsilon").charge(opening.charge).left - sparse.opening().amount
-    price = sparse.price(opening.targets[0]).amount
+    assert sum(2 / scale for scale in bought.scales) == bought.charge.amount
+    left = Filter(Fraction(1), "epsilon").charge(bought.charge).left - sparse.opening().amount
+    price = sparse.price(bought.targets[0]).amount
     assert session.statistics().hard_left == left // price
     assert 0 < left
 

@@ -13,7 +13,7 @@ from onlineic.ledger import MemoryLedger
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Measurement, PartitionRule, block_weights, derived, one_way, pairs_of
 from onlineic.session.curator import Curator
-from onlineic.session.first_tables import opening_tables
+from onlineic.session.first_tables import chosen_first_tables
 from onlineic.sparse import GumbelSparse
 
 DOMAIN = Domain.of(a=["x", "y", "z"], b=range(5), c=[False, True])
@@ -92,17 +92,19 @@ def test_a_number_released_in_a_partition_session_is_paid_as_such():
 
 
 @pytest.mark.parametrize("sizes", [(3, 5, 2), (40, 3, 7, 2)])
-def test_opening_tables_are_charged_for_two_moved_blocks_each_and_fit_their_share(sizes):
+def test_first_tables_are_charged_for_two_moved_blocks_each_and_fit_their_share(sizes):
     """Theory 4.2: the charge is the sum of order * 2 / (2 sigma^2), no less, and within both shares."""
     domain = Domain.of({f"a{i}": size for i, size in enumerate(sizes)})
     sparse = gumbel(n=1000)
     shares = Fraction(1, 10), Fraction(3, 5)
-    opening = opening_tables(sparse, domain, PartitionRule(), one_way_share=shares[0], pair_share=shares[1])
-    exact = sum(sparse.order * 2 / (2 * Fraction(sigma) ** 2) for sigma in opening.scales)
+    bought = chosen_first_tables(
+        sparse, domain, PartitionRule(), one_way_share=shares[0], pair_share=shares[1]
+    )
+    exact = sum(sparse.order * 2 / (2 * Fraction(sigma) ** 2) for sigma in bought.scales)
 
-    assert exact <= opening.charge.amount * TICK <= exact + len(opening.scales) * TICK
-    assert opening.charge.amount <= sum(shares) * sparse.capacity
-    assert {pair for target in opening.targets for pair in pairs_of(target)} == set(
+    assert exact <= bought.charge.amount * TICK <= exact + len(bought.scales) * TICK
+    assert bought.charge.amount <= sum(shares) * sparse.capacity
+    assert {pair for target in bought.targets for pair in pairs_of(target)} == set(
         itertools.combinations(range(len(sizes)), 2)
     )
 
@@ -112,16 +114,16 @@ def test_a_laplace_table_in_a_renyi_filter_costs_no_more_than_its_epsilon_of_wha
     """Theory 4.2: two moved blocks, their moments by enumeration; tight at large orders."""
     sparse = gumbel(n=1000, order=order, scale=Fraction(4000), threshold=9000)
     shares = {"one_way_share": Fraction(1, 10), "pair_share": Fraction(3, 5)}
-    opening = opening_tables(sparse, DOMAIN, PartitionRule(), **shares, laplace=True)
-    scale, power = float(opening.scales[0]), float(order)
+    bought = chosen_first_tables(sparse, DOMAIN, PartitionRule(), **shares, laplace=True)
+    scale, power = float(bought.scales[0]), float(order)
     z = np.arange(-4000, 4001)
     log_mass = -np.abs(z) / scale + np.log(np.tanh(0.5 / scale))
     log_moved = -np.abs(z - 1) / scale + np.log(np.tanh(0.5 / scale))
     divergence = np.log(np.exp(power * log_mass + (1 - power) * log_moved).sum()) / (power - 1)
-    charge = float(opening.charge.amount * TICK)
+    charge = float(bought.charge.amount * TICK)
 
-    assert (1, DOMAIN.size, True) == (len(opening.targets), opening.targets[0].blocks, opening.pure)
-    assert Fraction(2) / opening.scales[0] <= opening.charge.amount * TICK <= Fraction(7, 10) * 8 + TICK
+    assert (1, DOMAIN.size, True) == (len(bought.targets), bought.targets[0].blocks, bought.pure)
+    assert Fraction(2) / bought.scales[0] <= bought.charge.amount * TICK <= Fraction(7, 10) * 8 + TICK
     assert 2 * divergence <= charge * (1 + 1e-9)
     assert power < 10 or 2 * divergence > 0.99 * charge
 

@@ -213,7 +213,7 @@ def test_a_session_opens_or_refuses_by_name(name, value, textbook):
         given_settings = SETTINGS | {"data": data, name: value}
         reads = data.reads
         data = given_settings.pop("data")
-        opened_before = len(session._data.opened)
+        opened_before = len(session._data.budgets)
         try:
             if textbook:
                 for absent in ("hard_answers", "threshold", "prior"):
@@ -223,12 +223,12 @@ def test_a_session_opens_or_refuses_by_name(name, value, textbook):
                 budget = ic.Budget(given_settings.pop("epsilon"), given_settings.pop("delta"))
                 opened = ic.OnlineIC(data, budget, **given_settings)
             outcomes.add(("opened", repr(opened)))
-            opening = opened.plan.opening
-            paid_reads = len(opening.targets) if opening is not None else 0
+            bought = opened.plan.first_tables
+            paid_reads = len(bought.targets) if bought is not None else 0
             assert len(opened.transcript) == (2 if paid_reads else 0)  # reserved, then released
         except OnlineICError as error:
             outcomes.add((type(error).__name__, str(error)))
-            assert len(session._data.opened) == opened_before
+            assert len(session._data.budgets) == opened_before
             paid_reads = 0
         assert reads + paid_reads == session._data.reads
 

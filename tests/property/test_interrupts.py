@@ -228,7 +228,7 @@ def interrupted(name, failure, visits_of_a_line, held):
                     except BudgetExceededError:
                         assert isinstance(kept.records()[-1], Burned)
                         continue
-                    bought = one.plan.opening
+                    bought = one.plan.first_tables
                     if bought is not None and not any(
                         isinstance(record, Burned) for record in kept.records()
                     ):

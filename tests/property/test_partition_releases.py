@@ -155,8 +155,8 @@ def test_which_partition_is_released_is_a_function_of_query_and_transcript_alone
         pairs = frozenset()
         for record in records:
             if isinstance(record, Opened):
-                assert record.charge == plan.opening.charge
-                assert tuple(m.target for m in record.measurements) == plan.opening.targets
+                assert record.charge == plan.first_tables.charge
+                assert tuple(m.target for m in record.measurements) == plan.first_tables.targets
                 for measurement in record.measurements:
                     pairs |= pairs_of(measurement.target)
             if isinstance(record, Hard):
@@ -164,6 +164,8 @@ def test_which_partition_is_released_is_a_function_of_query_and_transcript_alone
                 assert record.measurement.target == (expected if expected is not None else record.query)
                 if expected is not None:
                     pairs |= pairs_of(expected)
-        released.append((plan.sparse, plan.partitions, plan.opening, session.statistics().hard_left > -1))
+        released.append(
+            (plan.sparse, plan.partitions, plan.first_tables, session.statistics().hard_left > -1)
+        )
 
     assert released[0] == released[1]  # and the plan is public: n and the domain are all it saw

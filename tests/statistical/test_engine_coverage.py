@@ -213,7 +213,7 @@ def test_derived_block_sums_have_the_stated_standard_deviation():
     assert max(p_value(0.7), p_value(1.4)) < LEVEL
 
 
-def test_opening_tables_have_the_noise_that_is_charged():
+def test_first_tables_have_the_noise_that_is_charged():
     """Sum of squares over sigma^2 is chi-square up to the grid: a tenth in sigma is found."""
     noise, total, count = SimulatedNoise(15), 0.0, 0
     counts = np.random.default_rng(1).multinomial(10**6, np.full(40 * 30, 1 / 1200)).reshape(40, 30)

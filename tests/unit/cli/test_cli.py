@@ -121,7 +121,7 @@ def test_json_writes_null_for_no_bound_and_csv_inf(table, queries, capsys, monke
     def numbers_only(*arguments, **options):
         return OnlineIC(*arguments, release="answer", **options)
 
-    monkeypatch.setattr(ask, "OnlineIC", numbers_only)  # without opening tables the hard answers run out
+    monkeypatch.setattr(ask, "OnlineIC", numbers_only)  # without first tables the hard answers run out
     lines = [json.dumps({"age": [low, low + 9]}) for low in range(80)]
     paid = ["--epsilon", "20", "--hard-answers", "1", "--max-queries", "80"]
     assert 0 == main([*table, *paid, "--format", "json", queries(*lines)])

@@ -90,7 +90,7 @@ def test_the_system_s_noise_alone_is_stamped_private_and_charged(door):
     outcomes = {}
     for make in (SystemNoise, lambda: SimulatedNoise(0), ForeignNoise):
         data, noise = table(), make()
-        outcomes[type(noise).__name__] = (DOORS[door](data, noise), data.opened)
+        outcomes[type(noise).__name__] = (DOORS[door](data, noise), data.budgets)
 
     assert {
         "SystemNoise": ({True}, [BUDGET]),
@@ -105,4 +105,4 @@ def test_what_is_no_noise_is_refused_by_name_before_any_charge(door):
     with pytest.raises(InvalidParameterError, match="noise must be a Noise, got a Generator"):
         DOORS[door](data, np.random.default_rng(0))
 
-    assert ([], 0) == (data.opened, data.reads)
+    assert ([], 0) == (data.budgets, data.reads)

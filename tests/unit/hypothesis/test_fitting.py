@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from onlineic.errors import InvalidParameterError
-from onlineic.hypothesis.fitting import ClassDomain, NoisyTable, descend, fit
+from onlineic.hypothesis.fitting import CoarseDomain, NoisyTable, descend, fit
 
 SHAPE = (12, 3, 5, 2)
 
@@ -75,7 +75,7 @@ def test_tree_equals_dense_expand_and_measure(problem):
     flat = np.concatenate([t.ravel() for t in theta])
     weight = prior / prior.sum()
     dense = weight * np.exp(sum(p.ravel()[codes(t, SHAPE)] for t, p in zip(tables, theta, strict=True)))
-    domain = ClassDomain.of(prior, tables)
+    domain = CoarseDomain.of(prior, tables)
     masses, log_normaliser = domain.evaluate(flat)
     ratio, _ = domain.weigh(flat)
 
@@ -86,7 +86,7 @@ def test_tree_equals_dense_expand_and_measure(problem):
         assert np.abs(expected - actual).max() < 3e-15  # masses near 1: a few units in the last place
 
 
-def test_class_domain_is_the_common_refinement():
+def test_coarse_domain_is_the_common_refinement():
     """Values that no table tells apart share a class, and an axis that no table reads drops out."""
     age = np.array([0, 0, 1, 1, 1, 1])
     late = np.array([1, 1, 1, 1, 0, 0])
@@ -95,7 +95,7 @@ def test_class_domain_is_the_common_refinement():
         NoisyTable({0: age}, np.array([0.5, 0.5]), 0.1),
         NoisyTable({2: np.arange(2), 0: late}, np.full((2, 2), 0.25), 0.1),
     ]
-    domain = ClassDomain.of(prior, tables)
+    domain = CoarseDomain.of(prior, tables)
 
     assert domain.axes == (2, 0)
     assert domain.base.shape == (2, 3)
@@ -115,7 +115,7 @@ def test_extreme_potentials_do_not_underflow():
     ridge = np.full((3, 3), -2500.0)
     ridge[2, 0] = 1500.0
     theta = np.concatenate([[900.0, 0, -900], [900.0, 0, -900], ridge.ravel()])
-    masses, log_normaliser = ClassDomain.of(np.ones(shape), tables).evaluate(theta)
+    masses, log_normaliser = CoarseDomain.of(np.ones(shape), tables).evaluate(theta)
 
     np.testing.assert_allclose([0, 0, 1], masses[:3], atol=1e-15)
     assert -300 - math.log(9) == pytest.approx(log_normaliser, abs=1e-9)
@@ -154,7 +154,7 @@ def test_loss_is_never_above_the_start(problem, evaluations):
 
 def test_loss_with_kl_weight_is_never_above_the_start(problem):
     prior, _, tables = problem
-    domain = ClassDomain.of(prior, tables)
+    domain = CoarseDomain.of(prior, tables)
     observed = np.concatenate([t.values.ravel() for t in tables])
     weight = 3.0
 
@@ -306,7 +306,7 @@ def test_factors_that_all_but_vanish_together_are_evaluated_by_their_logarithms(
         NoisyTable({0: identity, 2: identity}, np.full((2, 2), 0.25), 0.1),
     ]
     theta = np.concatenate([[0.0, 0.0, -741.0, -741.0], [-740.0, -740.0, 0.0, 0.0]])
-    masses, log_normaliser = ClassDomain.of(np.ones((2, 2, 2)), tables).evaluate(theta)
+    masses, log_normaliser = CoarseDomain.of(np.ones((2, 2, 2)), tables).evaluate(theta)
     first = 1 / (1 + math.exp(-1))
 
     np.testing.assert_allclose(np.array([first, first, 1 - first, 1 - first]) / 2, masses[:4], rtol=1e-12)
@@ -332,6 +332,6 @@ def test_tables_with_the_smallest_union_are_joined_first():
         NoisyTable({a: np.arange(sizes[a]), b: np.arange(sizes[b])}, np.zeros((sizes[a], sizes[b])), 0.1)
         for a, b in ((2, 3), (0, 1), (1, 2))
     ]
-    domain = ClassDomain.of(np.ones(sizes), tables)
+    domain = CoarseDomain.of(np.ones(sizes), tables)
 
     assert [{1, 2}, {0, 3}] == [{link.child for link in pair} for pair in domain.nodes]

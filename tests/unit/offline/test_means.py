@@ -130,7 +130,7 @@ def test_a_beta_too_small_for_its_radius_is_refused_before_the_budget_is_spent(r
     with pytest.raises(InvalidParameterError, match=r"beta must be a number in \[1e-300, 1\)"):
         release(data, "x", 1.0, beta=beta)
 
-    assert (0, []) == (data.reads, data.opened)
+    assert (0, []) == (data.reads, data.budgets)
     assert release(data, "x", 1.0, beta=1e-300).error_bound > 0
 
 
@@ -155,7 +155,7 @@ def test_only_ranges_of_integers_have_a_mean(release, kind, values, message):
     with pytest.raises(InvalidQueryError, match=message):
         release(data, "x", 1.0)
 
-    assert ([], 0) == (data.opened, data.reads)
+    assert ([], 0) == (data.budgets, data.reads)
 
 
 @pytest.mark.parametrize("release", ALL)
@@ -180,7 +180,7 @@ def test_bad_parameters_cost_nothing(release, changes):
     with pytest.raises((InvalidParameterError, InvalidQueryError)):
         release(**given)
 
-    assert ([], 0) == (data.opened, data.reads)
+    assert ([], 0) == (data.budgets, data.reads)
 
 
 @pytest.mark.parametrize("release", [clipping_bound, auto_avg])
@@ -205,7 +205,7 @@ def test_bad_bounds_and_thresholds_cost_nothing(release, changes):
     with pytest.raises(InvalidParameterError):
         release(data, "x", 1.0, **changes)
 
-    assert ([], 0) == (data.opened, data.reads)
+    assert ([], 0) == (data.budgets, data.reads)
 
 
 @pytest.mark.parametrize("release", [mean, auto_avg])
@@ -214,7 +214,7 @@ def test_a_sum_that_could_overflow_is_refused(release):
     with pytest.raises(TooLargeError, match=r"2\^62"):
         release(data, "x", 1.0)
 
-    assert [] == data.opened
+    assert [] == data.budgets
 
 
 @pytest.mark.parametrize("release", ALL)
@@ -222,7 +222,7 @@ def test_releases_are_charged_and_stamped(release):
     data = table()
     real, simulated = release(data, "x", 0.5), release(data, "x", 0.5, noise=SimulatedNoise(1))
 
-    assert [ic.Budget(0.5)] == data.opened
+    assert [ic.Budget(0.5)] == data.budgets
     assert (True, False) == (real.private, simulated.private)
     assert "NOT PRIVATE" not in repr(real)
     assert "NOT PRIVATE" in repr(simulated)

@@ -300,7 +300,7 @@ class TestPromises:
         most_popular(data, "grade", 0.5, mechanism="exponential")
 
         assert 2 == data.reads
-        assert [0.25, 0.5] == [budget.epsilon for budget in data.opened]
+        assert [0.25, 0.5] == [budget.epsilon for budget in data.budgets]
 
     @pytest.mark.parametrize(
         ("failure", "reached"),
@@ -358,7 +358,7 @@ class TestPromises:
 
         with pytest.raises(InvalidParameterError):
             quantile(**given)
-        assert ([], 0) == (data.opened, data.reads)
+        assert ([], 0) == (data.budgets, data.reads)
 
     @pytest.mark.parametrize("attribute", ["sex", "agee"])
     def test_attribute_without_order_or_unknown_is_refused(self, attribute):
@@ -366,7 +366,7 @@ class TestPromises:
 
         with pytest.raises(InvalidQueryError, match=r"ordered|did you mean"):
             median(data, attribute, 1.0)
-        assert ([], 0) == (data.opened, data.reads)
+        assert ([], 0) == (data.budgets, data.reads)
 
 
 @pytest.mark.parametrize("beta", [0.3, 0.05])

@@ -15,7 +15,7 @@ import onlineic as ic
 from onlineic import bounds
 from onlineic.errors import InvalidParameterError, InvalidQueryError, SessionSealedError, TooLargeError
 from onlineic.evaluate import exact_values
-from onlineic.hypothesis import Believed, Hypothesis
+from onlineic.hypothesis import HasBlocks, Hypothesis
 from onlineic.mechanisms import ExponentialMechanism
 from onlineic.noise import SimulatedNoise
 from onlineic.noise.scripted import ScriptedNoise
@@ -160,7 +160,7 @@ def test_a_subclass_of_query_never_meets_the_private_tables():
         with pytest.raises(InvalidQueryError, match="Spy"):
             release()
 
-    assert ([], 0, []) == (seen, data.reads, data.opened)
+    assert ([], 0, []) == (seen, data.reads, data.budgets)
 
 
 def test_arrays_of_weights_are_queries_too():
@@ -182,7 +182,7 @@ def test_scores_beyond_exact_integers_are_refused_before_anything_is_spent(count
     with pytest.raises(TooLargeError, match=text):
         small_database(data, [ic.dense([0.0, 1 / 3])], 1.0, size=size)
 
-    assert ([], 0) == (data.opened, data.reads)
+    assert ([], 0) == (data.budgets, data.reads)
 
 
 # ------------------------------------ bounds
@@ -369,7 +369,7 @@ def test_products_beyond_int64_are_refused_and_never_taken_by_default():
         with pytest.raises(TooLargeError, match=r"below 2\^60"):
             threshold_database(data, "d", 20.0, **wish)
 
-    assert ([], 0) == (data.opened, data.reads)
+    assert ([], 0) == (data.budgets, data.reads)
     assert _rows(2, 2**32, 20.0, None, None, 0.05) * 2**32 < 2**60
 
 
@@ -452,7 +452,7 @@ def test_a_small_database_is_a_hypothesis():
     queries = [query.bind(DOMAIN) for query in MIXED]
 
     assert isinstance(chosen, Hypothesis)
-    assert isinstance(chosen, Believed)
+    assert isinstance(chosen, HasBlocks)
     for query, value in zip(queries, chosen.evaluate_many(queries), strict=True):
         weights = query.weights() / 2**query.grid_bits
         assert value == chosen.evaluate(query) == pytest.approx(float((weights * chosen.counts).sum()) / 7)
@@ -475,11 +475,11 @@ def test_a_small_database_is_a_hypothesis():
 def test_the_budget_is_charged_and_simulated_noise_is_stamped(release):
     data = ic.PrivateData(np.array([9, 1, 0, 6, 7, 3]), DOMAIN)
     simulated = release(data, SimulatedNoise(0))
-    assert (False, []) == (simulated.private, data.opened)
+    assert (False, []) == (simulated.private, data.budgets)
     assert "NOT PRIVATE" in repr(simulated)
     private = release(data, None)
 
-    assert (True, [ic.Budget(0.5)]) == (private.private, data.opened)
+    assert (True, [ic.Budget(0.5)]) == (private.private, data.budgets)
     assert "NOT PRIVATE" not in repr(private)
     with pytest.raises(SessionSealedError, match="interrupted"):
         release(data, ScriptedNoise([]))
@@ -514,7 +514,7 @@ def test_bad_arguments_cost_nothing(call, error, text):
     with pytest.raises(error, match=text):
         call(data)
 
-    assert ([], 0) == (data.opened, data.reads)
+    assert ([], 0) == (data.budgets, data.reads)
 
 
 def test_what_would_take_too_long_is_refused_before_anything_is_spent():
@@ -525,4 +525,4 @@ def test_what_would_take_too_long_is_refused_before_anything_is_spent():
     with pytest.raises(TooLargeError, match="private_cdf"):  # soon counted, but in gigabytes
         threshold_database(few, "d", 0.01, size=20_000)
 
-    assert [] == data.opened == few.opened
+    assert [] == data.budgets == few.budgets

@@ -62,18 +62,18 @@ def records(sparse, value):
 def test_a_default_plan_is_the_one_written_down(point, expected):
     domain, n, epsilon, delta, wished = point
     plan = session_plan(DOMAINS[domain], n, ic.Budget(epsilon, delta), hard_answers=wished)
-    sparse, opening = plan.sparse, plan.opening
+    sparse, bought = plan.sparse, plan.first_tables
     pure = isinstance(sparse, ExponentialSparse)
     tests = (sparse.threshold_scale, sparse.query_scale) if pure else (sparse.scale,)
     block = float(sparse.number_scale) if pure else records(sparse, sparse.ratio * sparse.scale)
-    chosen = (plan.hard_answers, plan.partitions.parts, len(opening.targets), opening.pure)
+    chosen = (plan.hard_answers, plan.partitions.parts, len(bought.targets), bought.pure)
     noise = (*(records(sparse, scale) for scale in tests), block, records(sparse, sparse.threshold))
-    bought = (float(min(opening.scales)), float(max(opening.scales)))
+    scales = (float(min(bought.scales)), float(max(bought.scales)))
 
     assert (expected[:2], expected[2:4]) == (chosen[:2], chosen[2:])
     assert (pure, expected[4]) == (delta == 0.0, pytest.approx(plan.update.misfit, abs=1e-4))
     assert expected[5] == pytest.approx(noise, rel=1e-4)
-    assert expected[6] == pytest.approx(bought, rel=1e-3)
+    assert expected[6] == pytest.approx(scales, rel=1e-3)
 
 
 @pytest.mark.parametrize(("point", "expected"), list(zip(POINTS, NUMBERS, strict=True)), ids=NAMES)

@@ -1,4 +1,4 @@
-"""The default session: opening tables, partition releases, prices before reads, exhaustion, faults."""
+"""The default session: first tables, partition releases, prices before reads, exhaustion, faults."""
 
 import copy
 import logging
@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import norm
 
 import onlineic as ic
-import onlineic.session.first_tables as opening_module
+import onlineic.session.first_tables as first_tables
 from onlineic.accounting import gaussian_charge
 from onlineic.data import PrivateData
 from onlineic.errors import (
@@ -116,13 +116,13 @@ def first_hit(session):
     raise AssertionError("twenty tests of a threshold near zero cannot all be easy.")
 
 
-# -- opening ---------------------------------------------------------------------------------------------
+# -- first tables ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def pairs_of_attributes(monkeypatch):
     """Sessions open with Gaussian tables of pairs, though these cells are few enough for one of all."""
-    monkeypatch.setattr(opening_module, "CLEAR", math.inf)
+    monkeypatch.setattr(first_tables, "CLEAR", math.inf)
 
 
 def test_the_table_of_all_cells_is_reserved_then_read_then_recorded_once_at_its_price(monkeypatch):
@@ -138,19 +138,19 @@ def test_the_table_of_all_cells_is_reserved_then_read_then_recorded_once_at_its_
     session = opened()
     assert "commit" == events[-1]  # all is paid and recorded before the first fit, which may be interrupted
     assert 0 == session.statistics().update_failures
-    opening = session.plan.opening
+    bought = session.plan.first_tables
     reserved, record = session.transcript
-    (one,), (scale,) = record.measurements, opening.scales
+    (one,), (scale,) = record.measurements, bought.scales
 
     assert ["reserve", "exact_counts", "discrete_laplace", "commit", "update"] == events
-    assert (Reserved(opening.charge), opening.targets) == (reserved, (one.target,))
+    assert (Reserved(bought.charge), bought.targets) == (reserved, (one.target,))
     assert (math.sqrt(2.0) * scale / N, (DOMAIN.size,)) == (one.scale, one.values.shape)
-    assert opening.charge.amount == record.charge.amount == session._ledger.spent
-    assert 2 / scale * 2**40 <= opening.charge.amount < session.plan.sparse.capacity
+    assert bought.charge.amount == record.charge.amount == session._ledger.spent
+    assert 2 / scale * 2**40 <= bought.charge.amount < session.plan.sparse.capacity
 
 
 @pytest.mark.usefixtures("pairs_of_attributes")
-def test_opening_tables_are_reserved_then_read_then_recorded_once_at_their_price(monkeypatch):
+def test_first_tables_are_reserved_then_read_then_recorded_once_at_their_price(monkeypatch):
     events = []
     for owner, name in (
         (MemoryLedger, "reserve"),
@@ -163,31 +163,31 @@ def test_opening_tables_are_reserved_then_read_then_recorded_once_at_their_price
     session = opened()
     assert "commit" == events[-1]
     assert 0 == session.statistics().update_failures
-    opening = session.plan.opening
-    count = len(opening.targets)
+    bought = session.plan.first_tables
+    count = len(bought.targets)
     reserved, record = session.transcript
 
     assert ["reserve", *["exact_counts", "discrete_gaussian"] * count, "commit", "update"] == events
-    assert (Reserved(opening.charge), Opened) == (reserved, type(record))
-    assert opening.targets == tuple(one.target for one in record.measurements)
-    assert opening.charge == record.charge
-    assert opening.charge.amount == session._ledger.spent
+    assert (Reserved(bought.charge), Opened) == (reserved, type(record))
+    assert bought.targets == tuple(one.target for one in record.measurements)
+    assert bought.charge == record.charge
+    assert bought.charge.amount == session._ledger.spent
     order = session.plan.sparse.order
-    for target, sigma, one in zip(opening.targets, opening.scales, record.measurements, strict=True):
+    for target, sigma, one in zip(bought.targets, bought.scales, record.measurements, strict=True):
         assert (float(sigma) / N, (target.blocks,)) == (one.scale, one.values.shape)
-    assert opening.charge.amount >= sum(
-        gaussian_charge(order, Fraction(sigma), 2) for sigma in opening.scales
-    )
-    assert opening.charge.amount < session.plan.sparse.capacity
+    assert bought.charge.amount >= sum(gaussian_charge(order, Fraction(sigma), 2) for sigma in bought.scales)
+    assert bought.charge.amount < session.plan.sparse.capacity
 
 
 @pytest.mark.usefixtures("pairs_of_attributes")
 def test_the_exact_cost_of_the_opening_is_not_above_its_charge():
     """order * 2 / (2 sigma^2) a table, in exact fractions."""
     session = opened()
-    exact = sum(session.plan.sparse.order / Fraction(sigma) ** 2 for sigma in session.plan.opening.scales)
+    exact = sum(
+        session.plan.sparse.order / Fraction(sigma) ** 2 for sigma in session.plan.first_tables.scales
+    )
 
-    assert exact * 2**40 <= session.plan.opening.charge.amount < exact * 2**40 + 100
+    assert exact * 2**40 <= session.plan.first_tables.charge.amount < exact * 2**40 + 100
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_the_exact_cost_of_the_opening_is_not_above_its_charge():
 def test_no_other_session_opens_with_tables_or_touches_the_data(settings):
     session = opened(**settings)
 
-    assert (None, (), 0) == (session.plan.opening, session.transcript, session._data.reads)
+    assert (None, (), 0) == (session.plan.first_tables, session.transcript, session._data.reads)
 
 
 @pytest.mark.parametrize("shape", [{"a": 3}, {"a": 1}, {"a": 40}, {"a": 1, "b": 5}, {"a": 2, "b": 2}])
@@ -219,10 +219,10 @@ def test_small_domains_and_few_records_open_too(shape, n):
     assert session.answer(ic.where(a=0)).status in ("easy", "hard")
 
 
-def test_opening_tables_that_a_used_ledger_cannot_pay_are_not_drawn():
+def test_first_tables_that_a_used_ledger_cannot_pay_are_not_drawn():
     ledger = MemoryLedger()
     plan = opened().plan
-    account, price = plan.sparse.account(), plan.opening.charge
+    account, price = plan.sparse.account(), plan.first_tables.charge
     ledger.claim("another", account)
     ledger.reserve(attrs.evolve(price, amount=account.capacity - price.amount + 1))
     ledger.burn()
@@ -281,9 +281,9 @@ def test_a_rule_that_fails_on_the_opening_keeps_the_paid_tables(monkeypatch):
     with pytest.warns(UpdateFailedWarning):
         assert 1 == session.statistics().update_failures
     assert [Reserved, Opened, UpdateFailed] == [type(record) for record in session.transcript]
-    assert session.plan.opening.charge.amount == session._ledger.spent
+    assert session.plan.first_tables.charge.amount == session._ledger.spent
     assert session.answer(ic.where(a=0, b=0)).hard
-    assert len(session.plan.opening.targets) + 1 == len(session.hypothesis.potentials)  # it caught up
+    assert len(session.plan.first_tables.targets) + 1 == len(session.hypothesis.potentials)  # it caught up
     monkeypatch.setattr(MaximumEntropy, "update", method)
     again = replay(session.transcript, DOMAIN, session.plan.update, session.plan.alpha)
     assert again.probabilities().tobytes() == session.hypothesis.probabilities().tobytes()
@@ -498,7 +498,7 @@ def test_a_hard_answer_that_the_hypothesis_contradicts_is_as_measured(monkeypatc
 def test_the_answer_of_a_query_whose_guess_was_far_off_is_as_measured_whatever_was_learned(delta):
     session = probing(
         prior=ic.Histogram(DOMAIN), threshold=0.01, delta=delta
-    )  # no opening tables: the guess is uniform
+    )  # no first tables: the guess is uniform
     answer = session.answer(ic.where(a=0))
     record = hits(session)[0]
     value, weights = ic.queries.derived(record.query, record.measurement)
@@ -553,7 +553,7 @@ def test_a_paid_answer_is_not_lost_where_what_was_learned_cannot_be_evaluated(fa
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_the_refusal_after_the_last_hit_speaks_of_what_the_opening_tables_left(delta):
+def test_the_refusal_after_the_last_hit_speaks_of_what_the_first_tables_left(delta):
     session = probing(delta=delta, hard_answers=3, exhausted="raise")
     paid = session.statistics().hard_left
     with pytest.raises(SessionExhaustedError, match=f"is used up, by {paid} hard answers") as refused:
@@ -750,7 +750,7 @@ def test_a_failure_between_read_and_record_of_the_new_paths_burns_seals_and_tell
     for occurrence in (1, 2):
         for after in (False, True):
             session = probing(hard_answers=6, delta=delta)
-            opening = session._ledger.spent
+            spent = session._ledger.spent
             calls = []
             with monkeypatch.context() as patched:
                 method = getattr(owner, name)
@@ -785,7 +785,7 @@ def test_a_failure_between_read_and_record_of_the_new_paths_burns_seals_and_tell
             standing = session._ledger.reserved.amount if recorded and session._ledger.reserved else 0
             run = session.plan.sparse.opening()  # the threshold noise, with the first hit or burned one
             first = run.amount if run is not None and len(hits(session)) + burned else 0
-            assert session._ledger.spent == opening + first + (len(hits(session)) + burned) * price + standing
+            assert session._ledger.spent == spent + first + (len(hits(session)) + burned) * price + standing
             assert str(SECRET) not in text
             reads = session._data.reads
             if not recorded:

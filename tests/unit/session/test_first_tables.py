@@ -12,7 +12,7 @@ import onlineic.session.plan as planning_module
 from onlineic.accounting import TICK, renyi_capacity
 from onlineic.noise import SimulatedNoise
 from onlineic.session import session_plan
-from onlineic.session.first_tables import laplace_opens
+from onlineic.session.first_tables import laplace_suits
 
 SMALL = ic.Domain.of(a=["x", "y"], b=4, c=range(16))
 
@@ -21,7 +21,7 @@ SMALL = ic.Domain.of(a=["x", "y"], b=4, c=range(16))
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
 def test_levels_of_one_ordered_attribute_refine_each_other(size, delta):
     plan = session_plan(ic.Domain.of(a=range(size)), 10**6, ic.Budget(1.0, delta))
-    cuts = [target.classes[0] for target in plan.opening.targets]
+    cuts = [target.classes[0] for target in plan.first_tables.targets]
 
     assert np.array_equal(cuts[0], np.arange(size))
     for fine, coarse in itertools.pairwise(cuts):
@@ -35,14 +35,14 @@ def test_all_cells_are_bought_where_a_mean_cell_is_clear_of_their_noise(delta):
     few = ic.Domain.of(a=range(75), b=16, c=5, d=2, e=2)
     least, one, half = 128 * 40 * 2**1.5, ic.Budget(1.0, delta), ic.Budget(0.5, delta)
 
-    assert laplace_opens(SMALL, int(least) + 1, one, 1.0)
-    assert not laplace_opens(SMALL, int(least) - 1, one, 1.0)
-    assert laplace_opens(SMALL, int(least / 0.5) + 1, half, 1.0)
-    assert laplace_opens(SMALL, int(least / 0.5) + 1, one, 0.5)
-    assert not laplace_opens(few, 48_842, one, 1.0)
-    assert not laplace_opens(ic.Domain.of(a=1, b=1), 10**9, one, 1.0)
-    assert laplace_opens(ic.Domain.of(a=2**11, b=2**11), 10**12, one, 1.0)
-    assert not laplace_opens(ic.Domain.of(a=2**11, b=2**11, c=2), 10**12, one, 1.0)  # gigabytes
+    assert laplace_suits(SMALL, int(least) + 1, one, 1.0)
+    assert not laplace_suits(SMALL, int(least) - 1, one, 1.0)
+    assert laplace_suits(SMALL, int(least / 0.5) + 1, half, 1.0)
+    assert laplace_suits(SMALL, int(least / 0.5) + 1, one, 0.5)
+    assert not laplace_suits(few, 48_842, one, 1.0)
+    assert not laplace_suits(ic.Domain.of(a=1, b=1), 10**9, one, 1.0)
+    assert laplace_suits(ic.Domain.of(a=2**11, b=2**11), 10**12, one, 1.0)
+    assert not laplace_suits(ic.Domain.of(a=2**11, b=2**11, c=2), 10**12, one, 1.0)  # gigabytes
 
 
 @pytest.mark.parametrize(
@@ -57,9 +57,9 @@ def test_all_cells_are_bought_where_a_mean_cell_is_clear_of_their_noise(delta):
     ],
 )
 def test_short_attributes_have_one_level_and_no_level_is_of_two_or_three_parts(size, parts):
-    opening = session_plan(ic.Domain.of(a=range(size), b=1), 10**6, ic.Budget(1.0)).opening
+    bought = session_plan(ic.Domain.of(a=range(size), b=1), 10**6, ic.Budget(1.0)).first_tables
 
-    assert parts == ([] if opening is None else [target.blocks for target in opening.targets])
+    assert parts == ([] if bought is None else [target.blocks for target in bought.targets])
 
 
 @pytest.mark.parametrize(
@@ -74,11 +74,11 @@ def test_short_attributes_have_one_level_and_no_level_is_of_two_or_three_parts(s
 )
 def test_levels_of_one_attribute_have_the_noise_of_less_variance(monkeypatch, size, delta, laplace):
     domain, budget = ic.Domain.of(a=range(size)), ic.Budget(1.0, delta)
-    chosen = session_plan(domain, 10**6, budget, max_queries=1_000).opening
-    monkeypatch.setattr(planning_module, "laplace_opens", lambda *_: not laplace)
-    other = session_plan(domain, 10**6, budget, max_queries=1_000).opening
+    chosen = session_plan(domain, 10**6, budget, max_queries=1_000).first_tables
+    monkeypatch.setattr(planning_module, "laplace_suits", lambda *_: not laplace)
+    other = session_plan(domain, 10**6, budget, max_queries=1_000).first_tables
     chosen_deviation, other_deviation = (
-        float(opening.scales[0]) * (math.sqrt(2) if opening.pure else 1) for opening in (chosen, other)
+        float(bought.scales[0]) * (math.sqrt(2) if bought.pure else 1) for bought in (chosen, other)
     )
 
     assert (laplace, not laplace) == (chosen.pure, other.pure)
@@ -90,11 +90,11 @@ def test_levels_of_one_attribute_have_the_noise_of_less_variance(monkeypatch, si
 def test_laplace_levels_are_charged_twice_their_number_over_the_scale(epsilon):
     domain = ic.Domain.of(a=range(512), b=1)
     plan = session_plan(domain, 10**6, ic.Budget(epsilon, 1e-12), max_queries=1_000)
-    opening, charge = plan.opening, plan.opening.charge.amount * TICK
+    bought, charge = plan.first_tables, plan.first_tables.charge.amount * TICK
 
-    assert (True, 3) == (opening.pure, len(opening.targets))
-    assert 6 / opening.scales[0] <= charge <= 6 / opening.scales[0] + TICK
-    assert plan.sparse.account().capacity > opening.charge.amount
+    assert (True, 3) == (bought.pure, len(bought.targets))
+    assert 6 / bought.scales[0] <= charge <= 6 / bought.scales[0] + TICK
+    assert plan.sparse.account().capacity > bought.charge.amount
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-12, 1e-9, 1e-3])
@@ -102,16 +102,16 @@ def test_laplace_levels_are_charged_twice_their_number_over_the_scale(epsilon):
 @pytest.mark.parametrize("n", [10**5, 10**8])
 def test_one_laplace_table_of_all_cells_leaves_the_planned_hard_answers_payable(n, epsilon, delta):
     plan = session_plan(SMALL, n, ic.Budget(epsilon, delta), max_queries=1_000)
-    opening, sparse = plan.opening, plan.sparse
+    bought, sparse = plan.first_tables, plan.sparse
     unit = TICK if delta else 1
-    charge = opening.charge.amount * unit
+    charge = bought.charge.amount * unit
 
-    assert (1, SMALL.size, True) == (len(opening.targets), opening.targets[0].blocks, opening.pure)
-    assert 2 / opening.scales[0] <= charge <= 2 / opening.scales[0] + TICK
+    assert (1, SMALL.size, True) == (len(bought.targets), bought.targets[0].blocks, bought.pure)
+    assert 2 / bought.scales[0] <= charge <= 2 / bought.scales[0] + TICK
     assert charge < Fraction(9, 10) * Fraction(epsilon) + TICK
     first = sparse.opening().amount if sparse.opening() is not None else 0
-    left = sparse.account().capacity - opening.charge.amount - first
-    assert plan.hard_answers <= left // sparse.price(opening.targets[0]).amount
+    left = sparse.account().capacity - bought.charge.amount - first
+    assert plan.hard_answers <= left // sparse.price(bought.targets[0]).amount
     assert epsilon == sparse.epsilon
     if delta:  # the capacity is that of the whole budget, at the order that suits what is left of it
         assert renyi_capacity(sparse.order, epsilon, delta) == sparse.account().capacity
@@ -120,7 +120,8 @@ def test_one_laplace_table_of_all_cells_leaves_the_planned_hard_answers_payable(
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
 def test_a_wish_for_hard_answers_takes_their_price_from_the_table(delta):
     few, many = (
-        session_plan(SMALL, 10**7, ic.Budget(1.0, delta), hard_answers=c).opening.scales[0] for c in (5, 500)
+        session_plan(SMALL, 10**7, ic.Budget(1.0, delta), hard_answers=c).first_tables.scales[0]
+        for c in (5, 500)
     )
 
     assert few < many
@@ -134,7 +135,7 @@ def test_the_first_hypothesis_is_as_near_as_the_table_of_all_cells(delta):
     data = ic.PrivateData(counts.reshape(2, 4, 16), SMALL)
     session = ic.OnlineIC(data, ic.Budget(1.0, delta), noise=SimulatedNoise(3))
     error = session.hypothesis.probabilities() - counts.reshape(2, 4, 16) / 10**5
-    scale = session.plan.opening.scales[0]
+    scale = session.plan.first_tables.scales[0]
 
     assert float(np.sqrt((error**2).mean())) < 1.3 * float(scale) * 2**0.5 / 10**5
     assert session.hypothesis.probabilities().min() > 0.0

@@ -198,7 +198,7 @@ def test_all_hits_of_a_pure_session_share_one_tenth_of_beta_numbers_and_tables_a
         data, PURE, beta=beta, threshold=1e-6, hard_answers=9, noise=SimulatedNoise(order), max_queries=50
     )
     sparse, plan = session.plan.sparse, session.plan
-    payable = Fraction(sparse.epsilon) - plan.opening.charge.amount
+    payable = Fraction(sparse.epsilon) - plan.first_tables.charge.amount
     test = Fraction(2 << sparse.grid_bits) / sparse.query_scale
     cell = scale_at_least(2 * sparse.number_scale)
     prices = {"number": test + 1 / scale_at_least(sparse.number_scale), "table": test + 2 / cell}
@@ -325,7 +325,7 @@ def test_how_far_a_constant_was_rounded_is_in_the_bound_of_all_answers(repeated)
     error = abs(answer.value - x * y)
     after = session.statistics().error_bound
 
-    assert ("easy", 0) == (answer.status, data.reads - len(session.plan.opening.targets))
+    assert ("easy", 0) == (answer.status, data.reads - len(session.plan.first_tables.targets))
     assert before < error <= answer.error_bound
     assert error <= after
     assert after == pytest.approx(before + answer.error_bound, rel=1e-12)

@@ -441,7 +441,7 @@ def test_the_budget_of_a_private_session_is_noted_on_the_data_and_no_simulated_o
     ic.OnlineIC(data, ic.Budget(1.0), hard_answers=1)
     opened(data)
 
-    assert [ic.Budget(1.0)] == data.opened
+    assert [ic.Budget(1.0)] == data.budgets
 
 
 def test_one_ledger_serves_one_session():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-import onlineic.session.first_tables as opening_module
+import onlineic.session.first_tables as first_tables
 from onlineic.accounting import TICK, Charge
 from onlineic.data import PrivateData
 from onlineic.errors import InternalError
@@ -110,24 +110,24 @@ def test_the_threshold_noise_of_a_run_is_charged_once_with_its_first_hit(questio
 
 
 @BOTH
-def test_opening_tables_cost_at_least_what_their_noise_does(delta, monkeypatch):
+def test_first_tables_cost_at_least_what_their_noise_does(delta, monkeypatch):
     """A record moves between two blocks of each: 2/scale of epsilon, or order/sigma^2 at the Renyi order."""
-    monkeypatch.setattr(opening_module, "CLEAR", math.inf)  # tables of pairs, not one of all cells
+    monkeypatch.setattr(first_tables, "CLEAR", math.inf)  # tables of pairs, not one of all cells
     session = opened(delta=delta)
-    opening, sparse = session.plan.opening, session.plan.sparse
+    bought, sparse = session.plan.first_tables, session.plan.sparse
     if delta:
-        exact, unit = sum(sparse.order / scale**2 for scale in opening.scales), TICK
+        exact, unit = sum(sparse.order / scale**2 for scale in bought.scales), TICK
     else:
-        exact, unit = sum(2 / scale for scale in opening.scales), 1
+        exact, unit = sum(2 / scale for scale in bought.scales), 1
 
-    assert (len(opening.targets) > 3, delta == 0.0) == (True, opening.pure)
-    assert exact <= opening.charge.amount * unit <= exact + 100 * TICK
-    assert opening.charge.amount == session._ledger.spent == session.transcript[1].charge.amount
+    assert (len(bought.targets) > 3, delta == 0.0) == (True, bought.pure)
+    assert exact <= bought.charge.amount * unit <= exact + 100 * TICK
+    assert bought.charge.amount == session._ledger.spent == session.transcript[1].charge.amount
 
 
 @BOTH
-def test_opening_tables_are_reserved_read_drawn_and_recorded_in_this_order(delta, monkeypatch):
-    monkeypatch.setattr(opening_module, "CLEAR", math.inf)
+def test_first_tables_are_reserved_read_drawn_and_recorded_in_this_order(delta, monkeypatch):
+    monkeypatch.setattr(first_tables, "CLEAR", math.inf)
     events, drawn = [], "discrete_gaussian" if delta else "discrete_laplace"
 
     def watched(method):
@@ -148,7 +148,7 @@ def test_opening_tables_are_reserved_read_drawn_and_recorded_in_this_order(delta
     (record,) = [record for record in session.transcript if isinstance(record, Opened)]
 
     assert ["reserve", *["exact_counts", drawn] * len(record.measurements), "commit"] == events
-    for one, scale in zip(record.measurements, session.plan.opening.scales, strict=True):
+    for one, scale in zip(record.measurements, session.plan.first_tables.scales, strict=True):
         deviation = float(scale) * (1.0 if delta else math.sqrt(2.0))
         assert deviation / N == pytest.approx(one.scale, rel=1e-12)
 
@@ -194,7 +194,7 @@ def test_the_bound_of_all_hard_answers_takes_a_tenth_of_beta_for_all_that_are_pa
     (record,) = hits(session)
     mechanism, target = session.plan.sparse, record.measurement.target
     left = Fraction(mechanism.account().capacity)
-    left -= session.plan.opening.charge.amount if session.plan.opening is not None else 0
+    left -= session.plan.first_tables.charge.amount if session.plan.first_tables is not None else 0
     answers = math.ceil(left / mechanism.price(target).amount)
     value, weights = derived(record.query, record.measurement)
     if release == "partition":
