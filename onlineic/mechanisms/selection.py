@@ -52,7 +52,7 @@ class ExponentialMechanism:
     References
     ----------
     Dwork & Roth (2014), Definition 3.4 and Theorem 3.10. The draw uses integers where floats cannot tell,
-    so the law is this one to the last bit (`onlineic._categorical`).
+    so the law is this one to the last bit (`onlineic.noise.categorical`).
 
     Examples
     --------

@@ -8,7 +8,7 @@ undecided because of its value.
 
 The error of the float part is proven, not measured:
 
-* `exp_ieee` has relative error < 2^-47 (`onlineic._exponentials`).
+* `exp_ieee` has relative error < 2^-47 (`onlineic.noise.exp`).
 * numerator and denominator are exact below 2^53, so x has one rounding; with |x| <= 60 the computed
   p is within 2^-46 of p(x), clipping x to [-60, 6] moves p by < 1e-25, and the sums round by 2^-53.
   The margin 2^-42 is 15 times what is needed.

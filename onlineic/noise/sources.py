@@ -1,6 +1,6 @@
 """The only door to randomness: exact integer noise, drawn in blocks, over the system's entropy.
 
-Every law lives on the integers and is sampled exactly (`onlineic._samplers`), so that no float takes
+Every law lives on the integers and is sampled exactly (`onlineic.noise.samplers`), so that no float takes
 part in a private comparison or release. Values are drawn ahead in blocks of a fixed size for each
 (method, scale) and handed out by a counter: the time of a draw does not depend on its value.
 
