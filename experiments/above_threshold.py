@@ -17,6 +17,7 @@ from pathlib import Path
 import attrs
 import numpy as np
 from scipy.special import ndtri
+from study.mechanisms import exponential_scales, gumbel_scale
 from study.outcome import script, seeds, stamped
 
 from onlineic.accounting import advanced_share, gaussian_mu
@@ -24,8 +25,6 @@ from onlineic.audit import Law, ThresholdRule, worst_loss
 from onlineic.bounds import above_threshold_alpha, sparse_alpha
 from onlineic.noise import SimulatedNoise, scale_at_least
 from onlineic.sparse import AboveThreshold, Sparse
-from onlineic.sparse.exponential import exponential_scales
-from onlineic.sparse.gumbel import gumbel_scale
 
 NAME = "above_threshold"
 REACH = 45  # scales of threshold noise that are summed
@@ -90,7 +89,7 @@ def gumbel_resolution(scale: float, tests: int, rate: float) -> tuple[float, flo
 
 def kept_geometric(cutoff: int, epsilon: float) -> tuple[Law, Law]:
     """Return the one-sided noises of `ExponentialSparse`, one test a query."""
-    b1, b2 = (scale_at_least(Fraction(scale)) for scale in exponential_scales(cutoff, epsilon))
+    b1, b2 = map(scale_at_least, exponential_scales(cutoff, epsilon))
     return Law("geometric", b1), Law("geometric", b2)
 
 
@@ -124,7 +123,7 @@ def first_of(tests: int, config: Config) -> dict:
         "naive, epsilon once": (none, laplace(1 / Fraction(epsilon))),
     }
     found = {name: resolution(*pair, tests, rate) for name, pair in laws.items()}
-    found["Gumbel"] = gumbel_resolution(gumbel_scale(1, epsilon, delta, ratio=math.inf).scale, tests, rate)
+    found["Gumbel"] = gumbel_resolution(gumbel_scale(1, epsilon, delta), tests, rate)
     sigma = math.sqrt(tests) / gaussian_mu(epsilon, delta)
     found["naive, Gaussian"] = gaussian_resolution(sigma, tests, rate)
     # what the wrong budget of the naive variant really is; the audit goes as far as floats do
@@ -153,7 +152,7 @@ def several(cutoff: int, config: Config, drawn: list[int]) -> dict:
         row["observed"][name] = observed(mechanism, level, gap, tests, config, seed)
         row["radius"][name] = mechanism.radius(tests * cutoff, rate)
     row["G"]["one-sided"] = resolution(*kept_geometric(cutoff, epsilon), tests, rate)[1]
-    scale = gumbel_scale(cutoff, epsilon, config.delta, ratio=math.inf).scale
+    scale = gumbel_scale(cutoff, epsilon, config.delta)
     row["G"]["Gumbel"] = gumbel_resolution(scale, tests, rate)[1]
     row["alpha"] = sparse_alpha(cutoff, tests * cutoff, epsilon, 0.0, rate)
     return row

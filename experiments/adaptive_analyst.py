@@ -17,13 +17,13 @@ from pathlib import Path
 
 import attrs
 import numpy as np
+from study.mechanisms import gumbel_margins
 from study.outcome import script, seeds, stamped
 
 import onlineic as ic
 from onlineic.baselines import PerQueryNoise, noisy_histogram
 from onlineic.bounds import least_error, mw_tight_bound
 from onlineic.noise import Noise, SimulatedNoise
-from onlineic.sparse.gumbel import gumbel_margins
 
 NAME = "adaptive_analyst"
 ENGINES = ("one noisy histogram", "per-query noise", "textbook", "certified", "default")
@@ -75,7 +75,11 @@ def opened(name: str, data: ic.PrivateData, queries: int, config: Config, noise:
         )
     if name == "default":
         return ic.OnlineIC(data, budget, max_queries=queries, noise=noise)
-    margins = gumbel_margins(n=data.n, max_queries=queries, epsilon=config.epsilon, delta=config.delta)
+    in_counts = gumbel_margins(queries, config.epsilon, config.delta)
+
+    def margins(cutoff: int) -> tuple[float, ...]:
+        return tuple(margin / data.n for margin in in_counts(cutoff))
+
     wanted = least_error(lambda alpha: mw_tight_bound(size, alpha), margins).alpha
     # a trifle more than the least, for the grid's rounding
     return ic.OnlineIC(data, budget, alpha=1.02 * wanted, sparse="gumbel", max_queries=queries, noise=noise)

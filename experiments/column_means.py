@@ -25,7 +25,6 @@ from onlineic.bounds import sparse_alpha
 from onlineic.errors import SessionExhaustedError
 from onlineic.noise import SimulatedNoise, scale_at_least
 from onlineic.sparse import Sparse, SparseState
-from onlineic.sparse.above_threshold import first_above
 
 NAME = "column_means"
 
@@ -77,9 +76,11 @@ class Kept:
     def step(self, state: SparseState, value: int, noise) -> tuple[SparseState, bool]:
         if state.hits >= self.cutoff:
             raise SessionExhaustedError("asked after the last hit")
-        scales = (self.threshold_scale, self.query_scale)
-        state, index = first_above(state, [value], self.threshold, *scales, noise, keep=True)
-        return state, index == 0
+        rho = state.threshold_noise
+        if rho is None:
+            rho = int(noise.discrete_laplace(self.threshold_scale, 1)[0])
+        fired = value + int(noise.discrete_laplace(self.query_scale, 1)[0]) >= self.threshold + rho
+        return SparseState(state.hits + fired, rho), fired
 
     def init(self) -> SparseState:
         return SparseState()

@@ -13,10 +13,9 @@ from pathlib import Path
 
 import attrs
 from study.outcome import baselines, default_session, measured, script, seeds, stamped
-from study.sources import adult_workload, conjunctions, covid, nltcs, one_dimensional, stream_of
+from study.sources import adult5_data, adult_workload, conjunctions, covid, nltcs, one_dimensional, stream_of
 
 import onlineic as ic
-from onlineic.datasets import adult5
 from onlineic.evaluate import random_stream
 
 NAME = "datasets"
@@ -40,10 +39,7 @@ def streams(config: Config):
     """Yield every stream, one at a time."""
     size, seed = config.queries, config.stream_seed
     yield adult_workload("adult6", size)
-    columns, counts = adult5()
-    labels = {name: sorted(set(columns[name].tolist())) for name in ("race", "sex", "income")}
-    domain = ic.Domain.of(age=range(17, 91), education_num=range(1, 17), **labels)
-    five = ic.PrivateData.from_counts(columns, counts, domain)
+    five = adult5_data()
     yield stream_of("adult5, ranges", five, random_stream(five.domain, size, seed))
     survey = nltcs()
     yield stream_of("NLTCS, 1-4-way", survey, conjunctions(survey.domain, size, 4, seed))

@@ -17,9 +17,8 @@ from pathlib import Path
 
 import attrs
 import numpy as np
-from online_offline import adult5_data
 from study.outcome import script, seeds, stamped
-from study.sources import Stream, conjunctions, nltcs, one_dimensional, stream_of
+from study.sources import Stream, adult5_data, conjunctions, nltcs, one_dimensional, stream_of, whole
 from updates_against_bound import JUST, Setting, candidates, cells_of, loss_of_potential
 
 import onlineic as ic
@@ -192,8 +191,7 @@ def textbook(name: str, stream: Stream, alpha: float, config: Config, seed: int)
         except InfeasibleAccuracyError:
             continue
     domain = stream.data.domain
-    every = Partition(domain, tuple(range(len(domain.shape))), tuple(map(np.arange, domain.shape)))
-    counts = stream.data.exact_counts(every).reshape(domain.shape)
+    counts = stream.data.exact_counts(whole(domain)).reshape(domain.shape)
     data = ic.PrivateData(counts << power, domain)
     session = ic.OnlineIC.textbook(
         data,

@@ -24,9 +24,9 @@ import onlineic as ic
 from onlineic.mechanisms import LaplaceMechanism
 from onlineic.noise import SimulatedNoise, public_generator
 from onlineic.offline import mean, quantile
-from onlineic.offline.means import sensitivity
 
 NAME = "laplace_mean"
+TOP = 100  # scores are 0..100
 TEXT = 0.9507  # coverage that the text found over 100,000 releases
 
 
@@ -48,14 +48,14 @@ class Config:
 def scores(config: Config) -> np.ndarray:
     """Return made-up test scores."""
     drawn = public_generator(config.seed).normal(60.0, 14.0, config.records)
-    return np.clip(np.rint(drawn), 0, 100).astype(np.int64)
+    return np.clip(np.rint(drawn), 0, TOP).astype(np.int64)
 
 
 def release(values: np.ndarray, data: ic.PrivateData, epsilon: float, config: Config, seed: int) -> dict:
     """Return one row: many releases of the mean and of the maximum at one epsilon."""
     one = mean(data, "score", epsilon, beta=config.beta, noise=SimulatedNoise(seed))
-    kind, noise = data.domain.attribute("score"), SimulatedNoise(seed)
-    mechanism = LaplaceMechanism(epsilon, int(sensitivity("sum", kind, data.n)))
+    noise = SimulatedNoise(seed)
+    mechanism = LaplaceMechanism(epsilon, TOP)  # one record moves the sum by the whole range
     assert mechanism.scale == one.scale  # what is drawn below is what `mean` draws, many at a time
     exact = np.full(config.releases, values.sum())
     errors = mechanism.release(exact, noise) - exact
@@ -69,9 +69,8 @@ def release(values: np.ndarray, data: ic.PrivateData, epsilon: float, config: Co
             "within": inside,
             "p": binomtest(inside, config.releases, covered).pvalue,
         }
-    # the maximum: the same scale, but on the maximum itself
-    largest = LaplaceMechanism(epsilon, int(sensitivity("maximum", kind, data.n)))
-    tops = largest.release(np.full(config.releases, values.max()), noise)
+    # the maximum moves as far: one record at the top of an empty range
+    tops = mechanism.release(np.full(config.releases, values.max()), noise)
     edges = np.linspace(-6, 6, config.bins + 1)  # in units of the scale
     histogram, _ = np.histogram(errors / float(one.scale), bins=edges)
     return {
@@ -83,7 +82,7 @@ def release(values: np.ndarray, data: ic.PrivateData, epsilon: float, config: Co
         "exact_coverage": covered,
         "p": binomtest(within, config.releases, covered).pvalue,
         "planted": planted,
-        "maximum_bound": largest.radius(config.beta),
+        "maximum_bound": mechanism.radius(config.beta),
         "maximum_error": float(np.median(np.abs(tops - values.max()))),
         "quantile": quantile(data, "score", 0.99, epsilon, noise=SimulatedNoise(seed)).value,
         "histogram": histogram.tolist() if epsilon == config.shown else None,
@@ -94,7 +93,7 @@ def run(quick: bool) -> dict:
     start = time.perf_counter()
     config = Config(releases=5_000, bins=40) if quick else Config()
     values = scores(config)
-    data = ic.PrivateData.from_records({"score": values}, ic.Domain.of(score=range(101)))
+    data = ic.PrivateData.from_records({"score": values}, ic.Domain.of(score=range(TOP + 1)))
     drawn = seeds(config.seed, len(config.epsilons))
     rows = [
         release(values, data, epsilon, config, seed)
@@ -104,8 +103,8 @@ def run(quick: bool) -> dict:
     sizes = [
         {
             "n": n,
-            "mean": LaplaceMechanism(config.shown, 100).radius(config.beta) / n,
-            "maximum": LaplaceMechanism(config.shown, 100).radius(config.beta),
+            "mean": LaplaceMechanism(config.shown, TOP).radius(config.beta) / n,
+            "maximum": LaplaceMechanism(config.shown, TOP).radius(config.beta),
         }
         for n in config.sizes
     ]

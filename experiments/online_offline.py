@@ -19,10 +19,9 @@ from typing import Any
 import attrs
 import numpy as np
 from study.outcome import baselines, default_session, measured, script, seeds, stamped
-from study.sources import Stream, adult_workload, nltcs, stream_of
+from study.sources import Stream, adult5_data, adult_workload, nltcs, stream_of
 
 import onlineic as ic
-from onlineic.datasets import adult5
 from onlineic.evaluate import random_stream
 from onlineic.noise import SimulatedNoise
 from onlineic.offline import iterative_construction, mwem
@@ -61,14 +60,6 @@ def pairs(domain: ic.Domain) -> list:
         for a in range(kinds[i].size)
         for b in range(kinds[j].size)
     ]
-
-
-def adult5_data() -> ic.PrivateData:
-    """Return the table that the package ships."""
-    columns, counts = adult5()
-    labels = {name: sorted(set(columns[name].tolist())) for name in ("race", "sex", "income")}
-    domain = ic.Domain.of(age=range(17, 91), education_num=range(1, 17), **labels)
-    return ic.PrivateData.from_counts(columns, counts, domain)
 
 
 def streams(config: Config):

@@ -228,7 +228,7 @@ def table(result: dict) -> str:
         measured = " | ".join(f"{one['engines'][name]['mean']:.5f}" for name in names)
         general = f"{one['proposition_4_4']:.3f}" if one["proposition_4_4"] < 1 else "above 1"
         lines.append(
-            f"| {one['data']} | {one['n']:,} | {one['rows']} | {measured} | {one['band']:.5f} "
+            f"| {one['data']} | {one['n']:,} | {one['rows']:,} | {measured} | {one['band']:.5f} "
             f"| {one['net_bound']:.5f} | {general} |"
         )
     return "\n".join(lines)

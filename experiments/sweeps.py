@@ -14,11 +14,10 @@ from pathlib import Path
 import attrs
 import numpy as np
 from study.outcome import baselines, default_session, measured, script, seeds, stamped
-from study.sources import Stream, adult_workload, stream_of, subsample
+from study.sources import Stream, adult_workload, stream_of, subsample, whole
 
 import onlineic as ic
 from onlineic.evaluate import random_stream
-from onlineic.queries import Partition
 
 NAME = "sweeps"
 ENGINES = ("default", "per-query Gaussian", "per-query, cached", "one noisy histogram", "noisy tables")
@@ -43,13 +42,6 @@ class Config:
 
 def quick_config() -> Config:
     return Config((100, 1_000, 3_000), (0.1, 1.0), (1_000, 10_000), queries=1_000, pool=2_000, runs=1)
-
-
-def counts_of(data: ic.PrivateData) -> np.ndarray:
-    """Return all cell counts, flat."""
-    shape = data.domain.shape
-    every = Partition(data.domain, tuple(range(len(shape))), tuple(np.arange(size) for size in shape))
-    return data.exact_counts(every)
 
 
 def point(config: Config, sweep: str, value: float, stream: Stream, epsilon: float) -> dict:
@@ -86,7 +78,7 @@ def run(quick: bool) -> dict:
     ]
     standard = repeated(pool, config.queries, config.stream_seed)
     rows += [point(config, "epsilon", epsilon, standard, epsilon) for epsilon in config.epsilons]
-    counts = counts_of(data)
+    counts = data.exact_counts(whole(data.domain))
     for size in config.sizes:
         sample = ic.PrivateData(subsample(counts, size, config.stream_seed), data.domain)
         stream = stream_of("sample", sample, expressions[: config.queries])

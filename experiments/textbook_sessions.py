@@ -9,23 +9,19 @@ Writes results/textbook_sessions.json (with --quick a small one in a temporary f
 and the figure are made from that file alone.
 """
 
-import argparse
-import json
 import math
-import platform
-import tempfile
 import time
 from pathlib import Path
 
 import attrs
 import numpy as np
+from study.outcome import script, stamped
 
 import onlineic as ic
 from onlineic.hypothesis import Histogram, SignedHistogram
 from onlineic.noise import SimulatedNoise
 
 NAME = "textbook_sessions"
-RESULTS = Path(__file__).resolve().parent / "results"
 
 
 @attrs.frozen
@@ -153,8 +149,9 @@ def run_session(group: Group, config: Config, seed: np.random.SeedSequence) -> d
     }
 
 
-def run(config: Config) -> dict:
+def run(quick: bool) -> dict:
     start = time.perf_counter()
+    config = quick_config() if quick else full_config()
     seeds = np.random.SeedSequence(config.seed).spawn(config.sessions)  # paired: the same for every group
     rows = []
     for group in config.groups:
@@ -164,16 +161,7 @@ def run(config: Config) -> dict:
             for seed in seeds
         ]
         print(f"{group}: {time.perf_counter() - began:.1f} s", flush=True)
-    return {
-        "config": attrs.asdict(config),
-        "versions": {
-            "onlineic": ic.__version__,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-        },
-        "wall_seconds": round(time.perf_counter() - start, 2),
-        "sessions": rows,
-    }
+    return stamped(config, start, sessions=rows)
 
 
 def grouped(result: dict) -> list[tuple[dict, list[dict]]]:
@@ -233,27 +221,5 @@ def figure(result: dict, path: Path) -> None:
     canvas.savefig(path, dpi=120)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a few sessions, under 20 seconds")
-    parser.add_argument("--from-json", action="store_true", help="only make the table and the figure")
-    arguments = parser.parse_args()
-    folder = Path(tempfile.mkdtemp()) if arguments.quick else RESULTS
-    path = folder / f"{NAME}.json"
-
-    if arguments.quick or not arguments.from_json:
-        folder.mkdir(exist_ok=True)
-        result = run(quick_config() if arguments.quick else full_config())
-        path.write_text(json.dumps(result) + "\n")
-    result = json.loads(path.read_text())
-    path.with_suffix(".md").write_text(table(result) + "\n")
-    print(table(result))
-    try:
-        figure(result, path.with_suffix(".png"))
-    except ImportError:
-        print("no figure: install onlineic[plot]")
-    print(f"{path}: {result['wall_seconds']} s")
-
-
 if __name__ == "__main__":
-    main()
+    script(NAME, __doc__, run, table, figure)

@@ -8,22 +8,18 @@ numbers are lower bounds on the worst case. Writes results/updates_against_bound
 one in a temporary folder); the markdown table and the figure are made from that file alone.
 """
 
-import argparse
-import json
 import math
-import platform
-import tempfile
 import time
 from pathlib import Path
 
 import attrs
 import numpy as np
+from study.outcome import script, stamped
 
 import onlineic as ic
 from onlineic.hypothesis import Histogram, SignedHistogram
 
 NAME = "updates_against_bound"
-RESULTS = Path(__file__).resolve().parent / "results"
 JUST = 2.0**-18  # gap above alpha: a few steps of the grid of weights, 2^-20
 
 
@@ -180,8 +176,9 @@ def most_survivors(setting, config, rule, truth, hypothesis, generator):
     return max((step for step in steps if step is not None), key=lambda step: step.candidates, default=None)
 
 
-def run(config: Config) -> dict:
+def run(quick: bool) -> dict:
     start = time.perf_counter()
+    config = quick_config() if quick else full_config()
     rows = []
     for setting, seed in zip(
         config.settings, np.random.SeedSequence(config.seed).spawn(len(config.settings)), strict=True
@@ -198,16 +195,7 @@ def run(config: Config) -> dict:
             }
         )
         print(f"{setting}: {updates} of {bound:.1f}", flush=True)
-    return {
-        "config": attrs.asdict(config),
-        "versions": {
-            "onlineic": ic.__version__,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-        },
-        "wall_seconds": round(time.perf_counter() - start, 2),
-        "rows": rows,
-    }
+    return stamped(config, start, rows=rows)
 
 
 def table(result: dict) -> str:
@@ -247,27 +235,5 @@ def figure(result: dict, path: Path) -> None:
     canvas.savefig(path, dpi=120)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small settings, under 20 seconds")
-    parser.add_argument("--from-json", action="store_true", help="only make the table and the figure")
-    arguments = parser.parse_args()
-    folder = Path(tempfile.mkdtemp()) if arguments.quick else RESULTS
-    path = folder / f"{NAME}.json"
-
-    if arguments.quick or not arguments.from_json:
-        folder.mkdir(exist_ok=True)
-        result = run(quick_config() if arguments.quick else full_config())
-        path.write_text(json.dumps(result, indent=1) + "\n")
-    result = json.loads(path.read_text())
-    path.with_suffix(".md").write_text(table(result) + "\n")
-    print(table(result))
-    try:
-        figure(result, path.with_suffix(".png"))
-    except ImportError:
-        print("no figure: install onlineic[plot]")
-    print(f"{path}: {result['wall_seconds']} s")
-
-
 if __name__ == "__main__":
-    main()
+    script(NAME, __doc__, run, table, figure)

@@ -23,9 +23,9 @@ from typing import Any
 import attrs
 import numpy as np
 from hard_queries import counted
-from online_offline import adult5_data
+from study.mechanisms import gumbel_margins
 from study.outcome import script, seeds, stamped
-from study.sources import stream_of, subsample
+from study.sources import adult5_data, stream_of, subsample, whole
 
 import onlineic as ic
 from onlineic.bounds import (
@@ -46,9 +46,7 @@ from onlineic.errors import InfeasibleAccuracyError, TooLargeError
 from onlineic.evaluate import Trace, compare, random_stream
 from onlineic.hypothesis import VersionSpace
 from onlineic.noise import SimulatedNoise
-from onlineic.queries import Partition
-from onlineic.session.defaults import default_numbers
-from onlineic.sparse.gumbel import gumbel_margins
+from onlineic.session import session_plan
 
 NAME = "which_rule"
 NUMBERS = {
@@ -132,8 +130,10 @@ def rules_for(cells: int, config: Config) -> dict:
 
 def options(data: ic.PrivateData, queries: int, times: int, config: Config) -> dict:
     """Return what a session of a rule that learns from numbers is told, so many times the planner's c."""
-    planned = default_numbers(data.n, ic.Budget(config.epsilon, config.delta), data.domain, queries)
-    return {"release": "answer", "sparse": "gumbel", "hard_answers": times * planned}
+    told = {"release": "answer", "sparse": "gumbel"}
+    budget = ic.Budget(config.epsilon, config.delta)
+    plan = session_plan(data.domain, data.n, budget, max_queries=queries, **told)
+    return told | {"hard_answers": times * plan.hard_answers}
 
 
 def random_queries(cells: int, size: int, seed: int) -> list:
@@ -264,10 +264,6 @@ def measured(config: Config, drawn: list[int]) -> list[dict]:
     return rows
 
 
-def whole(domain: ic.Domain) -> Partition:
-    return Partition(domain, tuple(range(len(domain.shape))), tuple(map(np.arange, domain.shape)))
-
-
 def adult(config: Config, seed: int) -> list[dict]:
     """Return all engines on Adult and on a sample of it."""
     full, rows = adult5_data(), []
@@ -322,9 +318,7 @@ def certificates(config: Config) -> list[dict]:
     cases += [(config.promised[1], config.promised[0], promise) for promise in config.promises]
     queries, rows = config.certified_queries, []
 
-    in_counts = functools.cache(
-        gumbel_margins(n=1, max_queries=queries, epsilon=config.epsilon, delta=config.delta)
-    )
+    in_counts = functools.cache(gumbel_margins(queries, config.epsilon, config.delta))
 
     def margins(n: int) -> Margins:
         return lambda cutoff: tuple(margin / n for margin in in_counts(cutoff))
@@ -412,9 +406,29 @@ def shown(value: float) -> str:
     return f"{value:.2g}" if value < 0.0095 else f"{value:.3f}"
 
 
+def least_certified(proofs: list[dict], config: dict) -> list[str]:
+    """Return the best rule that can be run, and its certified error, by cells and n."""
+    sizes = config["certified_sizes"]
+    head = " | ".join(f"n = {n:.0e}" for n in sizes)
+    lines = [
+        f"| least certified error, {config['certified_queries']:,} queries, ε = {config['epsilon']:g}: cells "
+        f"| {head} |",
+        "|---" * (1 + len(sizes)) + "|",
+    ]
+    for cells in config["certified_cells"]:
+        found = []
+        for rules in (row["rules"] for row in proofs if row["cells"] == cells):
+            error, name = ranked(rules, runnable(rules))[0]
+            less = "median" in rules and rules["median"][0] < error
+            found.append(f"{SHORT[name]}, {shown(error)}{' †' if less else ''}")
+        lines.append(f"| {cells:,} | {' | '.join(found)} |")
+    return lines
+
+
 def table(result: dict) -> str:
-    config, lines = result["config"], []
+    config = result["config"]
     proofs = [row for row in result["certificates"] if row["promise"] is None]
+    lines = [*least_certified(proofs, config), ""]
     lines += [
         "| least certified error, 10,000 queries: cells | n | "
         + " | ".join(PROVEN)

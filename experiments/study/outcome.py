@@ -14,8 +14,7 @@ import attrs
 import numpy as np
 
 import onlineic as ic
-from onlineic.baselines import NoisyTables, PerQueryNoise, noisy_histogram
-from onlineic.evaluate import trace
+from onlineic.evaluate import known_baselines, trace
 from onlineic.noise import Noise, SimulatedNoise
 from study.sources import MissingDataError, Stream
 
@@ -69,23 +68,15 @@ def default_session(stream: Stream, budget: ic.Budget, **options: Any) -> Maker:
 
 def baselines(stream: Stream, budget: ic.Budget) -> dict[str, Maker]:
     """Return the trivial baselines, which are told what an online engine is not: counts or attribute sets."""
-    data, paid = stream.data, len(stream.queries)
-    distinct, sets = len({query.key for query in stream.queries}), stream.sets
+    known = known_baselines(stream.data, budget, stream.queries)
+    # labels without the number of sets, which differs from stream to stream
     return {
-        "per-query Laplace": lambda noise: PerQueryNoise(
-            data, budget, answers=paid, noise_law="laplace", noise=noise
-        ),
-        "per-query Gaussian": lambda noise: PerQueryNoise(data, budget, answers=paid, noise=noise),
-        "per-query, cached": lambda noise: PerQueryNoise(
-            data, budget, answers=distinct, noise_law="best", cache=True, noise=noise
-        ),
-        "one noisy histogram": lambda noise: noisy_histogram(data, budget, noise=noise),
-        "noisy tables": lambda noise: NoisyTables(data, budget, sets, noise=noise),
+        label.partition(" (")[0].replace(" noise, cached", ", cached"): make for label, make in known.items()
     }
 
 
 def stamped(config: Any, start: float, **content: Any) -> dict[str, Any]:
-    """Return a result with configuration, versions and wall time."""
+    """Return a result with configuration, versions and times."""
     return {
         "config": attrs.asdict(config),
         "versions": {
@@ -94,6 +85,7 @@ def stamped(config: Any, start: float, **content: Any) -> dict[str, Any]:
             "python": platform.python_version(),
         },
         "wall_seconds": round(time.perf_counter() - start, 2),
+        "processor_seconds": round(time.process_time(), 2),  # what a busy machine repeats
         **content,
     }
 

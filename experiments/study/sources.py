@@ -14,8 +14,9 @@ import attrs
 import numpy as np
 
 import onlineic as ic
+from onlineic.datasets import adult5
 from onlineic.evaluate import exact_values
-from onlineic.queries import Query
+from onlineic.queries import Partition, Query
 
 
 class MissingDataError(Exception):
@@ -57,6 +58,19 @@ def stream_of(label: str, data: ic.PrivateData, expressions: Sequence[Any]) -> S
 def subsample(counts: np.ndarray, size: int, seed: int) -> np.ndarray:
     """Return counts of a sample without replacement."""
     return np.random.default_rng(seed).multivariate_hypergeometric(counts, size, method="marginals")
+
+
+def whole(domain: ic.Domain) -> Partition:
+    """Return the partition into single cells."""
+    return Partition(domain, tuple(range(len(domain.shape))), tuple(map(np.arange, domain.shape)))
+
+
+def adult5_data() -> ic.PrivateData:
+    """Return the table that the package ships."""
+    columns, counts = adult5()
+    labels = {name: sorted(set(columns[name].tolist())) for name in ("race", "sex", "income")}
+    domain = ic.Domain.of(age=range(17, 91), education_num=range(1, 17), **labels)
+    return ic.PrivateData.from_counts(columns, counts, domain)
 
 
 def adult_workload(name: str, most: int | None = None) -> Stream:

@@ -1,0 +1,36 @@
+"""What a mechanism's own calibration says of it, in counts, for comparisons that run no session."""
+
+from fractions import Fraction
+
+import onlineic as ic
+from onlineic.bounds import Margins
+from onlineic.sparse import ExponentialSparse, GumbelSparse
+
+N, BITS = 10**9, 8  # n plays no part in counts; the grid is fine enough for continuous laws
+ALONE = {"max_queries": 1000, "n": N, "grid_bits": BITS, "alpha": 1e-12}  # c hard answers, no false hits
+
+
+def gumbel_scale(hard_answers: int, epsilon: float, delta: float) -> float:
+    """Return b, counts, of a Gumbel test that pays for c hits and next to nothing for their numbers."""
+    budget, wide = ic.Budget(epsilon, delta), Fraction(1000)
+    return (
+        float(GumbelSparse.calibrated(budget, hard_answers=hard_answers, ratio=wide, **ALONE).scale) / 2**BITS
+    )
+
+
+def exponential_scales(hard_answers: int, epsilon: float) -> tuple[Fraction, Fraction]:
+    """Return (b1, b2), counts, of the one-sided noises of threshold and tests that pay for c hits."""
+    made = ExponentialSparse.calibrated(ic.Budget(epsilon), hard_answers=hard_answers, **ALONE)
+    return made.threshold_scale / 2**BITS, made.query_scale / 2**BITS
+
+
+def gumbel_margins(max_queries: int, epsilon: float, delta: float, beta: float = 0.05) -> Margins:
+    """Return c -> (a_hit, a_miss, a_num), counts, of a Gumbel session planned for c hard answers."""
+    budget, plan = ic.Budget(epsilon, delta), ALONE | {"max_queries": max_queries, "beta": beta}
+
+    def margins(cutoff: int) -> tuple[float, float, float]:
+        made = GumbelSparse.calibrated(budget, hard_answers=cutoff, **plan)
+        hit, miss, number = made.margins(max_queries, beta, cutoff)
+        return N * hit, N * miss, N * number
+
+    return margins
