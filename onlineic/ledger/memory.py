@@ -1,4 +1,4 @@
-"""ledger.memory."""
+"""A ledger in memory, without a file: every new process is a new budget, and budgets add."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -29,6 +29,7 @@ class _Book:
     """What holds of a memory ledger; replaced as a whole by one assignment."""
 
     account: Filter
+    private: bool = True
     reserved: Charge | None = None
     length: int = 0  # records behind it are of a step that was interrupted
 
@@ -44,12 +45,17 @@ class MemoryLedger(Ledger):
         self._records: list[Record] = []
         self._book = _Book(Filter(Fraction(0)))  # unclaimed, it pays for nothing
 
-    def claim(self, owner: object, account: Filter) -> None:
+    def claim(self, owner: object, account: Filter, private: bool = True) -> None:
         if self._owner is not None or any(isinstance(record, Easy | Hard) for record in self.records()):
             raise LedgerLockedError("ledger must be new, got one of another session; leave it out.")
         book = self._book
         if not book.length:
-            self._book = attrs.evolve(book, account=account)
+            self._book = attrs.evolve(book, account=account, private=private)
+        elif private is not book.private:
+            raise LedgerMismatchError(
+                "ledger must hold what was drawn by the same kind of noise, got what was drawn from "
+                "another; leave the ledger out."
+            )
         elif attrs.evolve(book.account, spent=account.spent) != account:
             raise LedgerMismatchError(
                 f"ledger must be of an account of {book.account.capacity} {book.account.unit}, got "
@@ -93,7 +99,7 @@ class MemoryLedger(Ledger):
         length = self._book.length
         del self._records[length:]
         self._records += records
-        self._book = _Book(account, reserved, length + len(records))  # here it happens
+        self._book = _Book(account, self._book.private, reserved, length + len(records))  # here it happens
 
     def __len__(self) -> int:
         return self._book.length

@@ -75,8 +75,6 @@ class Burned:
 
 
 Record = Reserved | Opened | Easy | Hard | UpdateFailed | Burned
-
-
 Release = Hard | Opened
 
 
@@ -87,8 +85,14 @@ class Ledger(abc.ABC):
     """
 
     @abc.abstractmethod
-    def claim(self, owner: object, account: Filter) -> None:
+    def claim(self, owner: object, account: Filter, private: bool = True) -> None:
         """Take the ledger for one session, its owner, which spends from this account.
+
+        Parameters
+        ----------
+        private : bool
+            Whether the session's noise is the system's: what was drawn from a seed is never taken over into
+            a session that is stamped private.
 
         Raises
         ------
@@ -96,7 +100,7 @@ class Ledger(abc.ABC):
             If another session has it, or has tested queries under it: both would test against thresholds
             of their own under one reservation.
         LedgerMismatchError
-            If what stands in it was spent from another account.
+            If what stands in it was spent from another account, or under noise of the other kind.
         """
 
     @abc.abstractmethod

@@ -1,4 +1,4 @@
-"""noise.scripted."""
+"""Noise from a script, which asserts that exactly these scales are asked for: for tests."""
 
 from collections.abc import Sequence
 from fractions import Fraction

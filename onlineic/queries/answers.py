@@ -1,4 +1,4 @@
-"""What a session hands out: answers, a memory of them, and a snapshot of its public facts."""
+"""One released answer, and a memory of answers that hands them out again."""
 
 import math
 from typing import Any, Literal, NoReturn, final

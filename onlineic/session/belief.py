@@ -79,9 +79,9 @@ def replay(
     Parameters
     ----------
     records : iterable of Record
-        `session.session.transcript`, or a beginning of it.
+        `OnlineIC.transcript`, or a beginning of it.
     update, alpha
-        `session.session.plan.update` and `session.session.plan.alpha`.
+        `update` and `alpha` of `OnlineIC.plan`.
     """
     belief = Belief(update.init(domain, prior))
     records = list(records)

@@ -1,11 +1,12 @@
 """The session: OnlineIC itself, the imperative shell around pure steps.
 
-One answer goes bind, guess, cover, test, record, take in: what is private about it happens in
+One answer goes bind, cover, guess, test, record, take in: what is private about it happens in
 `onlineic.session.curator` alone, and ends with a record in the ledger. Everything else is a function of
 public facts and of those records: `onlineic.session.answers` takes them in one by one, so that no interrupt
 loses one.
 """
 
+import contextlib
 import itertools
 import threading
 from collections.abc import Iterable, Sequence
@@ -40,6 +41,8 @@ from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 
 __all__ = ["OnlineIC", "check_choices"]
 
+CHUNK, LARGEST_CHUNK = 64, 4096
+
 
 def check_choices(exhausted: object, ledger: object, noise: object) -> None:
     """Raise `InvalidParameterError` unless these are choices that a session knows."""
@@ -52,9 +55,6 @@ def check_choices(exhausted: object, ledger: object, noise: object) -> None:
     simulated = noise is not None and type(checked_source(noise)) is not SystemNoise
     if simulated and ledger is not None and not isinstance(ledger, MemoryLedger):
         raise InvalidParameterError("ledger must be None with simulated noise: such answers are not private.")
-
-
-CHUNK, LARGEST_CHUNK = 64, 4096
 
 
 @final
@@ -203,7 +203,7 @@ class OnlineIC:
         belief = Belief(plan.update.init(data.domain, prior))
         self._ledger = ledger if ledger is not None else MemoryLedger()
         try:
-            self._ledger.claim(self, plan.sparse.account())
+            self._ledger.claim(self, plan.sparse.account(), self._private)
             self._book = AnswerBook(plan, data.n, self._ledger, belief, self._private)
             self._curator = Curator(data, plan.sparse, noise, self._ledger, plan.partitions)
             # a session that was interrupted here left its ledger with what it had paid for
@@ -258,14 +258,18 @@ class OnlineIC:
         """
         if not isinstance(queries, Iterable):
             raise InvalidQueryError(f"queries must be a sequence of queries, got a {type(queries).__name__}.")
-        self._curator.check_process()  # before the lock: in a forked process nobody may ever release it
-        with self._lock:
+        with self._held():
             domain, grid_bits = self._data.domain, self._sparse.grid_bits
             bound = [bind_question(query, domain, grid_bits) for query in queries]
             self._catch_up()  # behind the loop, because a generator may have asked on its own
             for question in bound:
                 self._check_supported(question)
             return self._stream(bound)
+
+    def _held(self) -> contextlib.AbstractContextManager[Any]:
+        """Return the lock, in the session's own process: in a forked one nobody may ever release it."""
+        self._curator.check_process()
+        return self._lock
 
     def _check_supported(self, question: Question) -> None:
         """Raise `InvalidQueryError` if the mechanism or the hypothesis does not know such questions."""
@@ -361,7 +365,7 @@ class OnlineIC:
     @property
     def hypothesis(self) -> Hypothesis:
         """The current hypothesis: public, and without any guarantee for a query that was not tested."""
-        with self._lock:
+        with self._held():
             self._catch_up()
             return self._book.belief.hypothesis
 
@@ -373,37 +377,36 @@ class OnlineIC:
     @property
     def transcript(self) -> tuple[Record, ...]:
         """Everything recorded so far, in order: public; `replay` rebuilds the hypothesis from it."""
-        with self._lock:
+        with self._held():
             self._catch_up()  # an update that fails is recorded behind its release
             return self._ledger.records()
 
     def statistics(self) -> SessionStatistics:
         """Return a snapshot of public facts."""
-        with self._lock:
+        with self._held():
             self._catch_up()
             return self._snapshot()
 
     def _snapshot(self) -> SessionStatistics:
-        with self._lock:
-            plan, counts = self._plan, self._book.counts
-            return SessionStatistics(
-                asked=sum(counts.values()),
-                easy=counts["easy"],
-                hard=counts["hard"],
-                repeat=counts["repeat"],
-                untested=counts["untested"],
-                hard_left=self._curator.hard_left(),
-                spent=float(self._ledger.spent / self._sparse.account().capacity),
-                budget=self._budget,
-                threshold=self._sparse.threshold / (self._data.n << self._sparse.grid_bits),
-                alpha=plan.alpha,
-                beta=plan.beta,
-                error_bound=self._book.error_bound(),
-                certified=self._book.certified,
-                update_failures=self._book.belief.failures,
-                sealed=self._curator.sealed,
-                private=self._private,
-            )
+        plan, counts = self._plan, self._book.counts
+        return SessionStatistics(
+            asked=sum(counts.values()),
+            easy=counts["easy"],
+            hard=counts["hard"],
+            repeat=counts["repeat"],
+            untested=counts["untested"],
+            hard_left=self._curator.hard_left(),
+            spent=float(self._ledger.spent / self._sparse.account().capacity),
+            budget=self._budget,
+            threshold=self._sparse.threshold / (self._data.n << self._sparse.grid_bits),
+            alpha=plan.alpha,
+            beta=plan.beta,
+            error_bound=self._book.error_bound(),
+            certified=self._book.certified,
+            update_failures=self._book.belief.failures,
+            sealed=self._curator.sealed,
+            private=self._private,
+        )
 
     def __repr__(self) -> str:
         stats = self._snapshot()  # of what was taken in: a repr must not run an update

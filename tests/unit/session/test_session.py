@@ -25,44 +25,24 @@ from onlineic.errors import (
     UpdateFailedWarning,
 )
 from onlineic.ledger import Burned, Easy, Hard, Ledger, MemoryLedger, Reserved, UpdateFailed
-from onlineic.noise import Noise, SimulatedNoise, SystemNoise
+from onlineic.noise import SimulatedNoise, SystemNoise
 from onlineic.noise.scripted import ScriptedNoise
 from onlineic.queries import AnswerMemory, Query
 from onlineic.session.curator import Curator
 from onlineic.sparse import LaplaceSparse
+from support.failures import SECRET
+from support.noise import Silent, Wrapped
 
 DOMAIN = ic.Domain.of(a=4, b=3)
 COUNTS = np.array([[0, 0, 0], [0, 5000, 100], [20000, 7, 3], [0, 0, 4890]])
 N = 30_000
 
 
-class Silent(Noise):
-    """All noise is zero: tests compare the numbers themselves."""
-
-    @property
-    def simulated(self):
-        return True
-
-    def words(self, size):
-        return np.zeros(size, np.uint64)
-
-    def geometric(self, scale, size):
-        return np.zeros(size, np.int64)
-
-    def discrete_laplace(self, scale, size):
-        return np.zeros(size, np.int64)
-
-    def discrete_gaussian(self, sigma, size):
-        return np.zeros(size, np.int64)
-
-    def unread(self, count):
-        pass
-
-
 class Callback(Silent):
     """Calls back at the first draw of a test."""
 
     def __init__(self, call):
+        super().__init__()
         self.call = call
 
     def discrete_laplace(self, scale, size):
@@ -77,8 +57,8 @@ class PaperLedger(Ledger):
     def __init__(self):
         self.inner = MemoryLedger()
 
-    def claim(self, owner, account):
-        self.inner.claim(owner, account)
+    def claim(self, owner, account, private=True):
+        self.inner.claim(owner, account, private)
 
     def give_back(self, owner):
         self.inner.give_back(owner)
@@ -722,6 +702,10 @@ def test_a_forked_child_is_refused_and_its_parent_unharmed(noise):
 
     assert 0 == in_child(lambda: session.answer(ic.where(a=1)))
     assert 0 == in_child(lambda: session.answer_many([]))
+    for public in ("hypothesis", "transcript"):
+        assert 0 == in_child(lambda name=public: getattr(session, name))
+    assert 0 == in_child(session.statistics)
+    assert 1 == in_child(lambda: repr(session))
     assert "easy" == session.answer(ic.where(a=1)).status
 
 
@@ -818,23 +802,11 @@ def test_simulated_noise_never_meets_a_ledger_outside_memory():
 # -- nothing private in any output ---------------------------------------------------------------------
 
 
-class Overheard(SystemNoise.__mro__[1]):
+class Overheard(Wrapped):
     """Real noise that keeps what it gave."""
 
-    def __init__(self):
-        self.inner = SystemNoise()
-        self.given = []
-        self.fail_at = None
-
-    @property
-    def simulated(self):
-        return True
-
-    def words(self, size):
-        return self.inner.words(size)
-
-    def geometric(self, scale, size):
-        return self.inner.geometric(scale, size)
+    def __init__(self, fail_at):
+        self.inner, self.given, self.fail_at = SystemNoise(), [], fail_at
 
     def discrete_laplace(self, scale, size):
         if self.fail_at == len(self.given):
@@ -843,21 +815,11 @@ class Overheard(SystemNoise.__mro__[1]):
         self.given.append(values.tolist())
         return values
 
-    def discrete_gaussian(self, sigma, size):
-        return self.inner.discrete_gaussian(sigma, size)
-
-    def unread(self, count):
-        self.inner.unread(count)
-
-
-SECRET = 76_543_219
-
 
 @pytest.mark.parametrize("fail_at", [None, 0, 1, 2, 3])
 def test_no_output_holds_a_count_a_threshold_or_noise(fail_at, caplog):
     counts = np.array([[SECRET, 0, 0], [0, 123_456_789, 0], [0, 98_765_432, 0], [0, 0, 31_415_926]])
-    noise = Overheard()
-    noise.fail_at = fail_at
+    noise = Overheard(fail_at)
     session = opened(table(counts), epsilon=1e-4, noise=noise, threshold=0.05, hard_answers=3)
     texts, chained = [], []
     for query in [ic.where(a=a) for a in range(4)] + [ic.where(a=0, b=0), ic.where(b=1)]:
