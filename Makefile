@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Scripts that make a table or figure; make_*.py build shipped data from downloaded files and are run by hand.
 EXPERIMENTS := $(filter-out experiments/make_%,$(wildcard experiments/*.py))
 
-.PHONY: demo test lint audit mutants bench experiments experiments-quick
+.PHONY: demo test lint audit mutants bench experiments experiments-quick tables
 
 demo: $(VENV)/.plot
 	$(BIN)/python -m onlineic demo
@@ -25,9 +25,9 @@ audit: $(VENV)/.test
 mutants: $(VENV)/.test
 	$(BIN)/python -m pytest -m mutants $(if $(PICK),-k "$(PICK)") tests/mutants
 
-# addopts is emptied because it skips benchmarks.
+# Some of them: make bench BENCH="-k one_update"; addopts is emptied because it skips benchmarks.
 bench: $(VENV)/.test
-	$(BIN)/python -m pytest -o addopts= --import-mode=importlib --benchmark-only benchmarks
+	$(BIN)/python -m pytest -o addopts= --import-mode=importlib --benchmark-only benchmarks $(BENCH)
 
 experiments: $(VENV)/.plot
 	@set -e; for script in $(EXPERIMENTS); do echo "$$script"; $(BIN)/python "$$script"; done
@@ -35,6 +35,10 @@ experiments: $(VENV)/.plot
 # Every script on a small setting, in a temporary folder: that they run, not what they find.
 experiments-quick: $(VENV)/.plot
 	@set -e; for script in $(EXPERIMENTS); do echo "$$script"; $(BIN)/python "$$script" --quick; done
+
+# The tables of the three READMEs, from result files that are there.
+tables: $(VENV)/.test
+	$(BIN)/python experiments/study/readme.py
 
 $(VENV)/.%: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("onlineic needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'

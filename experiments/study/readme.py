@@ -1,0 +1,192 @@
+"""The tables of the READMEs, cut from result files: `make tables` writes them, `--check` names what is old.
+
+A line `<!-- table: NAME 2, columns 1-4 6, rows 1 3-5 -->` stands above the second table of results/NAME.md,
+of which it takes some columns and rows, and `<!-- end -->` below it. Numbers count from 1; what is left out
+means the first table, and all of it. results/NAME.md itself is what the script makes of results/NAME.json.
+"""
+
+import importlib
+import json
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "experiments" / "results"
+SPEED = ROOT / "benchmarks" / "results" / "updates_speed.json"
+READMES = (ROOT / "README.md", ROOT / "experiments" / "README.md", ROOT / "benchmarks" / "README.md")
+MARKED = re.compile(r"(<!-- table: ([^\n]+?) -->\n).*?(<!-- end -->)", re.S)
+WISH = re.compile(r"(\w+)(?: (\d+))?(?:, columns ([\d -]+))?(?:, rows ([\d -]+))?")
+
+
+def filled(text: str) -> str:
+    """Return a README with every marked table as the result files have it."""
+    return MARKED.sub(lambda found: found[1] + shown(found[2]) + found[3], text)
+
+
+def shown(wish: str) -> str:
+    """Return the lines of one table by its marker."""
+    if wish in MADE:
+        return MADE[wish]()
+    found = WISH.fullmatch(wish)
+    if found is None:
+        raise ValueError(f"a marker must read NAME 2, columns 1-4 6, rows 1 3-5; got {wish}")
+    name, place, columns, rows = found.groups()
+    lines = tables((RESULTS / f"{name}.md").read_text(encoding="utf-8"))[int(place or 1) - 1]
+    body = lines[2:] if rows is None else [lines[1 + row] for row in numbers(rows)]
+    return "".join(cut(line, columns) for line in [*lines[:2], *body])
+
+
+def tables(text: str) -> list[list[str]]:
+    """Return the tables of a markdown text, each as its lines."""
+    return [part.splitlines() for part in re.findall(r"(?:^\|.*\n?)+", text, re.M)]
+
+
+def numbers(text: str) -> list[int]:
+    """Return 1, 3, 4, 5 of "1 3-5"."""
+    ends = [list(map(int, part.split("-"))) for part in text.split()]
+    return [number for pair in ends for number in range(pair[0], pair[-1] + 1)]
+
+
+def cut(line: str, columns: str | None) -> str:
+    """Return a row of a table with some columns only."""
+    if columns is None:
+        return line + "\n"
+    cells = re.split(r"(?<!\\)\|", line)
+    return "|".join(["", *(cells[column] for column in numbers(columns)), "\n"])
+
+
+# Tables that no script writes as they stand in a README
+
+STREAMS = {  # of datasets.json
+    "adult6": "Adult, 6 attributes, 10,000 1- to 3-way ranges and points",
+    "adult5, ranges": "Adult, 5 attributes, 10,000 random 1- to 3-way ranges",
+    "NLTCS, 1-4-way": "NLTCS, 16 binary attributes, 10,000 1- to 4-way points",
+    "adult8-2way": "Adult, 8 attributes, every cell of all two-way tables",
+    "HEPTH, ranges": "HEPTH, n = 347,414, one attribute, 10,000 ranges",
+    "PATENT, ranges": "PATENT, n = 27,948,226, one attribute, 10,000 ranges",
+    "covid, Zipf 0": "Covid-like, n = 50,000, 70,000 conjunctions of sets",
+}
+
+
+def measured() -> str:
+    """Return the default session beside three baselines, rms in 1e-5 of the records, the least one bold."""
+    rows = {row["stream"]: row for row in json.loads((RESULTS / "datasets.json").read_text())["rows"]}
+    lines = [
+        "| table and stream | cells | session | Gaussian, cached | histogram | known tables |",
+        "|---|---|---|---|---|---|",
+    ]
+    for stream, label in STREAMS.items():
+        errors = [1e5 * one["rms"] for one in rows[stream]["engines"]]
+        cells = [rounded(error) for error in errors]
+        best = errors.index(min(errors))
+        cells[best] = f"**{cells[best]}**"
+        lines.append(f"| {label} | {rows[stream]['cells']:,} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def rounded(value: float) -> str:
+    """Return two digits of a value below 10, else the whole number."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
+
+
+def benchmarks(test: str) -> list[dict]:
+    """Return the rows of one benchmark that could be run."""
+    rows = json.loads(SPEED.read_text(encoding="utf-8"))["rows"]
+    return [row for row in rows if row["name"].startswith(test) and "refused" not in row]
+
+
+def machine() -> str:
+    """Return on what the benchmarks ran."""
+    about = json.loads(SPEED.read_text(encoding="utf-8"))["machine"]
+    return f"{about['cores']} cores at a load of {about['load']:g}"
+
+
+def sessions(test: str) -> str:
+    """Return time, ratio to the naive loop and accuracy of every session, or baseline, of one benchmark."""
+    lines = [
+        "| cells | rule | asked | microseconds a query | naive loop | times faster | rms error "
+        "| hard, untested |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in benchmarks(test):
+        asked = "answer_many" if "answer_many" in row["name"] else "one at a time"
+        lines.append(
+            f"| {row['size']:,} | {row['rule']} | {asked} | {rounded(row['microseconds_per_query'])} "
+            f"| {rounded(row['naive_microseconds_per_query'])} | {rounded(row['times_faster_than_naive'])} "
+            f"| {row['rms_error']:.5f} | {row['hard']:,}, {row['untested']:,} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def updates() -> str:
+    """Return the least time of one update, microseconds, by rule and cells."""
+    rows = benchmarks("test_one_update")
+    sizes, rules = (list(dict.fromkeys(row[key] for row in rows)) for key in ("size", "rule"))
+    found = {(row["rule"], row["size"]): rounded(1e6 * row["seconds"]) for row in rows}
+    lines = [
+        f"| one update, microseconds | {' | '.join(f'{size:,} cells' for size in sizes)} |",
+        "|---" * (1 + len(sizes)) + "|",
+        *(f"| {rule} | {' | '.join(found[rule, size] for size in sizes)} |" for rule in rules),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def speed() -> str:
+    """Return a sentence on easy queries of textbook sessions: over all sizes, and at a million cells."""
+    rows = benchmarks("test_textbook_session")
+    many = [row for row in rows if "answer_many" in row["name"]]
+    alone = [row for row in rows if row not in many]
+
+    def times(some: list[dict]) -> str:
+        found = [row["microseconds_per_query"] for row in some]
+        return f"{min(found):.0f} to {max(found):.0f}"
+
+    def faster(some: list[dict]) -> str:
+        found = [row["times_faster_than_naive"] for row in some if row["size"] == 10**6]
+        return f"{min(found):.0f} to {max(found):.0f}"
+
+    return (
+        f"Speed: a query of a textbook session takes {times(alone)} microseconds, in a batch "
+        f"{times(many)}, at up\nto a million cells: there {faster(alone)} and {faster(many)} times faster "
+        f"than the naive loop over all\ncells ([benchmarks](benchmarks/README.md), on {machine()}).\n"
+    )
+
+
+MADE = {
+    "measured": measured,
+    "speed": speed,
+    "machine": lambda: f"Times of one run on {machine()}.\n",
+    "speed of textbook sessions": lambda: sessions("test_textbook_session"),
+    "speed with 50 hard answers": lambda: sessions("test_practical_session"),
+    "speed of baselines": lambda: sessions("test_baseline"),
+    "speed of one update": updates,
+}
+
+
+def remade() -> dict[Path, str]:
+    """Return the markdown that every script makes of its result."""
+    sys.path.insert(0, str(ROOT / "experiments"))
+    texts = {}
+    for path in sorted(RESULTS.glob("*.json")):
+        result = json.loads(path.read_text(encoding="utf-8"))
+        texts[path.with_suffix(".md")] = importlib.import_module(path.stem).table(result) + "\n"
+    return texts
+
+
+def main() -> None:
+    """Write what is old, or with --check name it and fail."""
+    check, old = "--check" in sys.argv[1:], []
+    for texts in (remade, lambda: {path: filled(path.read_text(encoding="utf-8")) for path in READMES}):
+        for path, text in texts().items():
+            if path.read_text(encoding="utf-8") != text:
+                old.append(path)
+                if not check:
+                    path.write_text(text, encoding="utf-8")
+    for path in old:
+        print(f"{path.relative_to(ROOT)}: {'not what the results give' if check else 'written'}")
+    sys.exit(1 if check and old else 0)
+
+
+if __name__ == "__main__":
+    main()
