@@ -15,7 +15,7 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget
-from onlineic.baselines.noise import calibrated, moments, moved_to
+from onlineic.baselines.noise import Choice, GridNoise, Name, least_noise, moments, moved_to
 from onlineic.data.private import PrivateData
 from onlineic.data.release import (
     charged,
@@ -34,7 +34,6 @@ from onlineic.errors import (
     checked_integer,
     checked_real,
 )
-from onlineic.noise.laws import Choice, Law, Name
 from onlineic.noise.sources import Noise
 from onlineic.queries.answers import Answer, AnswerMemory, Status
 from onlineic.queries.ask import bind_query
@@ -130,7 +129,7 @@ class PerQueryNoise:
 
     References
     ----------
-    Dwork & Roth (2014), Theorems 3.6 and 3.16 for Laplace; calibration in `baselines.noise.calibrated`.
+    Dwork & Roth (2014), Theorems 3.6 and 3.16 for Laplace; calibration in `baselines.noise.least_noise`.
     """
 
     __slots__ = ("_left", "_memory", "_paid", "_process", "_radius", "_sealed", "_shell")
@@ -399,7 +398,7 @@ class _Shell:
         check_types(data, budget)
         self.data, self.budget = data, budget
         self.beta = checked_real("beta", beta, above=0.0, below=1.0)
-        self.law: Law = calibrated(data.n, budget, moved, law)
+        self.law: GridNoise = least_noise(data.n, budget, moved, law)
         self.noise = checked_noise(noise)
         self.private = is_private(self.noise)
         self.lock = threading.RLock()

@@ -64,10 +64,6 @@ from onlineic.bounds.updates import (
     perceptron_book_bound,
     perceptron_centred_bound,
 )
-from onlineic.noise.laws import (
-    discrete_laplace_radius,
-    discrete_laplace_tail,
-)
 
 __all__ = [
     "MOST_QUERIES",
@@ -81,8 +77,6 @@ __all__ = [
     "above_threshold_alpha",
     "best_net",
     "certificate",
-    "discrete_laplace_radius",
-    "discrete_laplace_tail",
     "gaussian_n",
     "laplace_bound",
     "laplace_n",

@@ -22,7 +22,7 @@ from onlineic.errors import (
     checked_ratio,
     checked_real,
 )
-from onlineic.noise.laws import checked_beta
+from onlineic.noise.laws import checked_beta, normal_quantile
 
 Branch = Literal["pure", "repaired"]
 
@@ -61,11 +61,9 @@ def gaussian_n(error: float, rho: float, beta: float, count: int = 1) -> int:
     ----------
     Bun & Steinke (2016), Proposition 1.6, with a union bound over the answers.
     """
-    from statistics import NormalDist  # 5 ms to import
-
     error, rho = checked_real("error", error, above=0.0), checked_real("rho", rho, above=0.0)
     count = checked_integer("count", count, at_least=1)
-    quantile = -NormalDist().inv_cdf(checked_beta(beta) / (2 * count))
+    quantile = normal_quantile(checked_beta(beta) / (2 * count))
     return records_for(math.sqrt(count / (2 * rho)) * quantile / error)
 
 

@@ -14,18 +14,14 @@ import numpy as np
 from onlineic._typing import Ints
 from onlineic.accounting.budget import Budget
 from onlineic.accounting.composition import gaussian_delta, gaussian_mu, zcdp_rho
-from onlineic.accounting.rounding import float_up
 from onlineic.errors import checked_integer, checked_real
 from onlineic.mechanisms.selection import exact_integers
-from onlineic.noise.laws import discrete_laplace_radius, discrete_laplace_tail
-from onlineic.noise.sources import Noise, checked_source, scale_at_least
+from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace
+from onlineic.noise.sources import SIGMA_LIMIT, Noise, checked_source, scale_at_least
 
 __all__ = ["GaussianMechanism", "LaplaceMechanism", "discrete_gaussian_delta"]
 
 SUMMED_SIGMA = 4096  # up to here delta is summed term by term
-
-
-LARGEST_SIGMA = 2**26
 
 
 @final
@@ -79,9 +75,7 @@ class LaplaceMechanism:
         InvalidParameterError
             If `distance` is not an integer >= 0.
         """
-        return discrete_laplace_tail(
-            checked_integer("distance", distance, at_least=0) + 1, float_up(self.scale)
-        )
+        return DiscreteLaplace(self.scale).tail(checked_integer("distance", distance, at_least=0) + 1)
 
     def radius(self, beta: float, count: int = 1) -> int:
         """Return the least t with count P(|Z| > t) <= beta, grid units: all of `count` values are within t.
@@ -94,9 +88,7 @@ class LaplaceMechanism:
         Dwork & Roth (2014), Theorem 3.8, with the discrete tail.
         """
         beta = checked_real("beta", beta, above=0.0, below=1.0)
-        return discrete_laplace_radius(
-            float_up(self.scale), beta / checked_integer("count", count, at_least=1)
-        )
+        return DiscreteLaplace(self.scale).radius(beta / checked_integer("count", count, at_least=1))
 
 
 @final
@@ -141,7 +133,7 @@ class GaussianMechanism:
     def __attrs_post_init__(self) -> None:
         budget = Budget(self.epsilon, self.delta)
         delta = checked_real("delta", budget.delta, at_least=1e-200, remedy="delta=0 needs LaplaceMechanism")
-        units = checked_integer("sensitivity", self.sensitivity, at_least=1, at_most=LARGEST_SIGMA)
+        units = checked_integer("sensitivity", self.sensitivity, at_least=1, at_most=SIGMA_LIMIT)
         moved = checked_integer("moved", self.moved, at_least=1)
         for name, value in (("delta", delta), ("sensitivity", units), ("moved", moved)):
             object.__setattr__(self, name, value)
@@ -169,14 +161,10 @@ class GaussianMechanism:
 
         References
         ----------
-        t = ceil(sigma z), z the normal quantile at 1 - beta/(2 count): each term beyond t lies below the
-        integral over the unit before it, and the discrete normaliser is above the continuous one.
+        `noise.laws.DiscreteGaussian.radius`, by a union over the values.
         """
-        from statistics import NormalDist  # 5 ms to import
-
         beta = checked_real("beta", beta, above=0.0, below=1.0)
-        share = beta / (2 * checked_integer("count", count, at_least=1))
-        return math.ceil(-self.sigma * NormalDist().inv_cdf(share))
+        return DiscreteGaussian(self.sigma).radius(beta / checked_integer("count", count, at_least=1))
 
 
 def discrete_gaussian_delta(sigma: int, shift: int, epsilon: float) -> float:
@@ -203,7 +191,7 @@ def discrete_gaussian_delta(sigma: int, shift: int, epsilon: float) -> float:
     `gaussian_delta`, plus the largest term: the terms rise and then fall, and the discrete normaliser
     is above the continuous one.
     """
-    sigma = checked_integer("sigma", sigma, at_least=1, at_most=LARGEST_SIGMA)
+    sigma = checked_integer("sigma", sigma, at_least=1, at_most=SIGMA_LIMIT)
     shift = checked_integer("shift", shift, at_least=1)
     epsilon = checked_real("epsilon", epsilon, above=0.0, at_most=600.0)
     start = epsilon * sigma / shift * sigma - shift / 2  # the terms are positive from here on
@@ -225,5 +213,5 @@ def discrete_gaussian_delta(sigma: int, shift: int, epsilon: float) -> float:
 def _least_sigma(sigma: Fraction) -> int:
     """Least integer not below, within the sampler's range."""
     return checked_integer(
-        "sigma", math.ceil(sigma), at_least=1, at_most=LARGEST_SIGMA, remedy="lower grid_bits"
+        "sigma", math.ceil(sigma), at_least=1, at_most=SIGMA_LIMIT, remedy="lower grid_bits"
     )

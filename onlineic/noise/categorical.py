@@ -27,15 +27,12 @@ import numpy as np
 from onlineic._typing import Floats, Ints, Words
 from onlineic.errors import InternalError
 from onlineic.noise.exp import decay_bounds, exp_ieee
-from onlineic.noise.sources import Noise
+from onlineic.noise.sources import RATIO_LIMIT, Noise
 
 MARGIN = 2.0**-43
 
 
 GUARD = 32  # extra bits of the interval beyond those of U and of the counts
-
-
-SCALE_LIMIT = 2**48
 
 
 LONGEST = 2**26  # candidates: their sums stay below 2^53
@@ -142,7 +139,7 @@ def _cumulated(
 
 def _check(candidates: int, scale: Fraction, counts: list[int] | None) -> None:
     """Refuse what the proof of the margin does not cover; nothing private is looked at."""
-    if not (0 < scale.numerator < SCALE_LIMIT and scale.denominator < SCALE_LIMIT):
+    if not (0 < scale.numerator < RATIO_LIMIT and scale.denominator < RATIO_LIMIT):
         raise InternalError("The scale of a draw left its range; please report this.")
     if not 1 <= candidates <= LONGEST or (
         counts is not None and (len(counts) != candidates or min(counts) < 1)

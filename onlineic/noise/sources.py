@@ -24,7 +24,16 @@ from onlineic.errors import ForkedSessionError, InvalidParameterError, checked_i
 from onlineic.noise.blocks import Blocks, Key
 from onlineic.noise.samplers import ByteSource, discrete_gaussian, discrete_laplace, geometric, words
 
-__all__ = ["Noise", "SimulatedNoise", "SystemNoise", "checked_source", "public_generator", "scale_at_least"]
+__all__ = [
+    "RATIO_LIMIT",
+    "SIGMA_LIMIT",
+    "Noise",
+    "SimulatedNoise",
+    "SystemNoise",
+    "checked_source",
+    "public_generator",
+    "scale_at_least",
+]
 
 _WORDS, _GEOMETRIC, _LAPLACE, _GAUSSIAN = range(4)
 
@@ -38,10 +47,10 @@ _BLOCK: Final = (4096, 4096, 4096, 1024)  # values of one refill, by method; par
 _KINDS_HELD: Final = 256  # (method, scale) pairs whose blocks are held: 8 MB
 
 
-_RATIO_LIMIT: Final = 1 << 48
+RATIO_LIMIT: Final = 1 << 48  # above both terms of a scale that the samplers draw
 
 
-_SIGMA_LIMIT: Final = 1 << 26
+SIGMA_LIMIT: Final = 1 << 26  # the largest sigma of the discrete Gaussian sampler
 
 
 _FINE: Final = 1 << 16  # denominator of the scales below 2^16
@@ -311,7 +320,7 @@ def scale_at_least(scale: Fraction) -> Fraction:
     exact = _exact(scale)
     steps = _FINE if exact < _FINE else 1
     rounded = Fraction(math.ceil(exact * steps), steps)
-    if not 0 < rounded < _RATIO_LIMIT:
+    if not 0 < rounded < RATIO_LIMIT:
         raise InvalidParameterError(
             f"scale must be in (0, 2^48 - 1], got scale={_shown_ratio(exact)}; "
             "raise epsilon or lower grid_bits."
@@ -339,9 +348,9 @@ def _ratio_key(method: int, scale: Fraction) -> Key:
 
 
 def _sigma_key(sigma: int) -> Key:
-    if type(sigma) is not int or not 1 <= sigma <= _SIGMA_LIMIT:
+    if type(sigma) is not int or not 1 <= sigma <= SIGMA_LIMIT:
         remedy = "lower grid_bits"
-        sigma = checked_integer("sigma", sigma, at_least=1, at_most=_SIGMA_LIMIT, remedy=remedy)
+        sigma = checked_integer("sigma", sigma, at_least=1, at_most=SIGMA_LIMIT, remedy=remedy)
     return _GAUSSIAN, sigma, 1
 
 
@@ -356,7 +365,7 @@ def _exact(scale: object) -> Fraction:
 
 
 def _check_ratio(numerator: int, denominator: int) -> None:
-    if not (0 < numerator < _RATIO_LIMIT and denominator < _RATIO_LIMIT):
+    if not (0 < numerator < RATIO_LIMIT and denominator < RATIO_LIMIT):
         raise InvalidParameterError(
             "scale must be positive with numerator and denominator below 2^48, "
             f"got scale={_shown_ratio(Fraction(numerator, denominator))}; round it up with scale_at_least."

@@ -18,14 +18,14 @@ import numpy as np
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget
 from onlineic.accounting.composition import advanced_share, zcdp_rho
-from onlineic.accounting.rounding import float_down, float_up
+from onlineic.accounting.rounding import float_down
 from onlineic.data.private import PrivateData
 from onlineic.data.release import is_private, released
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, InvalidQueryError, checked_integer
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.mechanisms.selection import ExponentialMechanism, NoisyMax
-from onlineic.noise.laws import discrete_laplace_radius
+from onlineic.noise.laws import DiscreteLaplace
 from onlineic.noise.sources import Noise, scale_at_least
 from onlineic.queries.ask import bind_queries
 from onlineic.queries.partitions import Measurement, Pairs, Partition, PartitionRule, pairs_of
@@ -109,7 +109,7 @@ class Rounds:
     def answer_radius(self, beta: float) -> int:
         """Return r, grid units: with probability >= 1 - beta an answer is within r of the truth."""
         if not self.gaussian:
-            return discrete_laplace_radius(float_up(self.scale), beta)
+            return DiscreteLaplace(self.scale).radius(beta)
         from statistics import NormalDist  # 5 ms to import
 
         # each term beyond r lies below the integral over the unit before it

@@ -18,7 +18,7 @@ from onlineic.accounting.composition import advanced_composition
 from onlineic.accounting.rounding import float_up
 from onlineic.bounds.sparse_vector import sparse_margin
 from onlineic.errors import InvalidParameterError, SessionExhaustedError, checked_integer, checked_real
-from onlineic.noise.laws import discrete_laplace_radius
+from onlineic.noise.laws import DiscreteLaplace
 from onlineic.noise.sources import Noise, checked_source, scale_at_least
 from onlineic.sparse.base import SparseState
 from onlineic.sparse.exponential import exponential_scales
@@ -395,7 +395,8 @@ def _kept_radius(threshold_scale: Fraction, query_scale: Fraction, queries: int,
     queries = checked_integer("queries", queries, at_least=1)
     beta = checked_real("beta", beta, at_least=LEAST_BETA, below=1.0)
     b1, b2 = float_up(threshold_scale), float_up(query_scale)
-    union = discrete_laplace_radius(b1, beta / 2) + discrete_laplace_radius(b2, beta / queries)
+    union = DiscreteLaplace(threshold_scale).radius(beta / 2)
+    union += DiscreteLaplace(query_scale).radius(beta / queries)
     if not b1 < b2:
         return union
     logs = math.log(queries / beta) - math.log1p(math.exp(-1 / b2))

@@ -18,8 +18,8 @@ from onlineic.errors import (
     checked_ratio,
     checked_real,
 )
-from onlineic.noise.laws import checked_tail, discrete_laplace_radius, laplace_sum_radius
-from onlineic.noise.sources import Noise, scale_at_least
+from onlineic.noise.laws import DiscreteLaplace, Geometric, checked_tail
+from onlineic.noise.sources import RATIO_LIMIT, Noise, scale_at_least
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
 from onlineic.sparse.base import Hit, NumericSparse, SparseState, hits_paid, tolerated_false_hits
@@ -240,17 +240,17 @@ class ExponentialSparse(NumericSparse):
     ) -> Measurement:
         records = self.n << target.grid_bits
         if self.number_scale is not None or isinstance(target, Partition):
-            scale = self._fresh_scale(target)
+            law = DiscreteLaplace(self._fresh_scale(target))
             exact = np.atleast_1d(np.asarray(counts, dtype=np.int64))
-            noisy = exact + noise.discrete_laplace(scale, len(exact))
-            return Measurement(target, noisy / records, math.sqrt(2.0) * float(scale) / records)
+            noisy = exact + law.draw(noise, len(exact))
+            return Measurement(target, noisy / records, law.deviation / records)
         if hit.excess is None or hit.side == 0:
             raise InternalError("a number needs the side and the free gap of its hit.")
         gap = self.threshold + hit.excess - self._centre()
         unit = self.n << self.grid_bits
         values = np.array([guess / records + hit.side * gap / unit])
-        deviation = math.hypot(_deviation(self.threshold_scale), _deviation(self.query_scale))
-        return Measurement(target, values, deviation / unit)
+        noises = Geometric(self.threshold_scale), Geometric(self.query_scale)
+        return Measurement(target, values, math.hypot(*(law.deviation for law in noises)) / unit)
 
     def easy_radius(self, beta: float, tests: int = 1) -> float:
         """Return (T + b1 ln(1/beta')) / (n 2^K), 1/beta' = min(tests P(rho >= nu), 1)/beta.
@@ -270,22 +270,24 @@ class ExponentialSparse(NumericSparse):
         A fresh answer has the discrete Laplace tail, whether hard or not. The error of a free gap is nu - rho
         less its mean, and hits choose the large nu: given a hit of whichever side, nu - rho > T + x has
         probability at most 2 e^(-x/b2), because the excess over the threshold has no memory. The lower tail
-        is rho's, one for the whole run. Where at most `tests` came before, a union over them can be less.
+        is rho's, one for the whole run. Of several answers among at most `tests` the upper tail is a union over
+        the tests.
         """
         beta, answers = checked_tail(beta, answers)
         if self.number_scale is not None or isinstance(target, Partition):
             values = target.blocks if isinstance(target, Partition) else 1
-            radius = discrete_laplace_radius(float(self._fresh_scale(target)), beta / (answers * values))
+            radius = DiscreteLaplace(self._fresh_scale(target)).radius(beta / (answers * values))
             return radius / (self.n << target.grid_bits)
-        over = self.threshold + float(self.query_scale) * math.log(4.0 * answers / beta)
-        if tests is not None and answers > 1:
-            over = min(over, self._upper(tests, beta / 2.0))
+        if tests is not None and answers > 1:  # one event for all of them, whatever their shares
+            over = self._upper(tests, beta / 2.0)
+        else:
+            over = self.threshold + float(self.query_scale) * math.log(4.0 * answers / beta)
         under = float(self.threshold_scale) * math.log(2.0 / beta)
         error = max(over - self._centre(), under + self._centre())
         return error * (1.0 + 1e-12) / (self.n << self.grid_bits)
 
     def sum_radius(self, target: Partition, weights: Floats, beta: float) -> float:
-        return laplace_sum_radius(self._fresh_scale(target), weights, beta) / self.n
+        return DiscreteLaplace(self._fresh_scale(target)).sum_radius(weights, beta) / self.n
 
     def margins(self, max_queries: int, beta: float, hard_answers: int) -> tuple[float, float, float]:
         """Return (a_hit, a_miss, a_num), fractions, together failing with probability <= beta.
@@ -302,7 +304,7 @@ class ExponentialSparse(NumericSparse):
         miss = float(self.threshold_scale) * math.log(1.0 / (0.05 * shared))
         number = (max(hit - self._centre(), miss + self._centre()) + 1.0) / unit
         if self.number_scale is not None:
-            radius = discrete_laplace_radius(float(self._number_scale(1)), 0.1 * beta / cutoff)
+            radius = DiscreteLaplace(self._number_scale(1)).radius(0.1 * beta / cutoff)
             number = (radius + 1.0) / self.n
         return (hit + 1.0) / unit, (miss + 1.0) / unit, number
 
@@ -343,8 +345,8 @@ class ExponentialSparse(NumericSparse):
         return self._number_scale((2 if isinstance(target, Partition) else 1) << target.grid_bits)
 
     def _centre(self) -> float:
-        """E nu - E rho, E Geo(b) = 1/(e^(1/b) - 1)."""
-        return 1.0 / math.expm1(1.0 / self.query_scale) - 1.0 / math.expm1(1.0 / self.threshold_scale)
+        """E nu - E rho."""
+        return Geometric(self.query_scale).mean - Geometric(self.threshold_scale).mean
 
     def _upper(self, tests: int, beta: float) -> float:
         """Return x: over both sides of `tests` queries no nu - rho exceeds x, but with probability beta."""
@@ -354,7 +356,7 @@ class ExponentialSparse(NumericSparse):
 
 def _checked_scale(name: str, scale: object, factor: int = 1) -> Fraction:
     exact = checked_ratio(name, scale) if isinstance(scale, Fraction) else Fraction(0)
-    if not 0 < exact * factor < 2**48:
+    if not 0 < exact * factor < RATIO_LIMIT:
         raise InvalidParameterError(
             f"{name} must be a Fraction in (0, 2^48) grid units, got a {type(scale).__name__}; "
             "round it up with scale_at_least, or lower grid_bits."
@@ -365,11 +367,6 @@ def _checked_scale(name: str, scale: object, factor: int = 1) -> Fraction:
 def _weight(own: Fraction, other: Fraction) -> float:
     """A of P(Z - Z' >= j) = A e^(-j/own), j >= 0, for geometric Z of scale own and Z' of scale other."""
     return math.expm1(-1.0 / other) / math.expm1(-1.0 / own - 1.0 / other)
-
-
-def _deviation(scale: Fraction) -> float:
-    """Standard deviation of Geo(b): sqrt(q)/(1 - q)."""
-    return math.exp(-0.5 / scale) / -math.expm1(-1.0 / scale)
 
 
 def exponential_scales(count: int, epsilon: float) -> tuple[float, float]:

@@ -26,8 +26,8 @@ from onlineic.errors import (
     checked_real,
 )
 from onlineic.noise.gumbel import SCALE_LIMIT, fires_exactly, fires_one, screen
-from onlineic.noise.laws import checked_tail, normal_quantile
-from onlineic.noise.sources import Noise, scale_at_least
+from onlineic.noise.laws import DiscreteGaussian, checked_tail, normal_quantile
+from onlineic.noise.sources import SIGMA_LIMIT, Noise, scale_at_least
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
 from onlineic.sparse.base import Hit, NumericSparse, SparseState, hits_paid, tolerated_false_hits
@@ -40,7 +40,6 @@ __all__ = [
     "sigma_at_least",
 ]
 
-SIGMA_LIMIT = 1 << 26  # the discrete Gaussian's largest scale, grid units
 STEEPEST = 26  # largest T/b: then the rare slow path of a test tells nothing beyond its label
 LEAST_GRID = 8  # fewer bits would round weights too coarsely
 FALSE_HITS = 0.2  # tolerated false hits for each planned true one
@@ -324,11 +323,11 @@ class GumbelSparse(NumericSparse):
     def measure(
         self, hit: Hit, target: Query | Partition, guess: int, counts: int | Ints, noise: Noise
     ) -> Measurement:
-        sigma = self.sigma(target.grid_bits)
+        law = DiscreteGaussian(self.sigma(target.grid_bits))
         exact = np.atleast_1d(np.asarray(counts, dtype=np.int64))
-        noisy = exact + noise.discrete_gaussian(sigma, len(exact))  # fresh noise, never the test's
+        noisy = exact + law.draw(noise, len(exact))  # fresh noise, never the test's
         records = self.n << target.grid_bits
-        return Measurement(target, noisy / records, sigma / records)
+        return Measurement(target, noisy / records, law.deviation / records)
 
     def easy_radius(self, beta: float, tests: int = 1) -> float:
         """Return (T + b ln ln(tests/beta)) / (n 2^K): P(easy and |gap| > T + t b) <= exp(-e^t)."""
@@ -339,19 +338,13 @@ class GumbelSparse(NumericSparse):
     def hard_radius(
         self, target: Query | Partition, beta: float, answers: int = 1, tests: int | None = None
     ) -> float:
-        """Return sigma z / (n 2^k), rounded up: P(|N_Z| > m) <= P(|N| >= m) for integers m."""
         beta, answers = checked_tail(beta, answers)
         values = target.blocks if isinstance(target, Partition) else 1
-        quantile = normal_quantile(beta / (2 * answers * values))
-        radius = math.ceil(max(0.0, self.sigma(target.grid_bits) * quantile * (1.0 + 1e-12)))
+        radius = DiscreteGaussian(self.sigma(target.grid_bits)).radius(beta / (answers * values))
         return radius / (self.n << target.grid_bits)
 
     def sum_radius(self, target: Partition, weights: Floats, beta: float) -> float:
-        """Return sigma |w| sqrt(2 ln(2/beta)) / n: a discrete Gaussian is sub-Gaussian with its own scale."""
-        beta, _ = checked_tail(beta, 1)
-        weights = np.asarray(weights, np.float64)
-        norm = math.sqrt(float(weights @ weights))
-        return self.sigma(target.grid_bits) * norm * math.sqrt(2.0 * math.log(2.0 / beta)) / self.n
+        return DiscreteGaussian(self.sigma(target.grid_bits)).sum_radius(weights, beta) / self.n
 
     def margins(self, max_queries: int, beta: float, hard_answers: int) -> tuple[float, float, float]:
         """Return (a_hit, a_miss, a_num), fractions, together failing with probability <= beta.

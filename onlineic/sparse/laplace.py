@@ -24,8 +24,8 @@ from onlineic.errors import (
     checked_integer,
     checked_real,
 )
-from onlineic.noise.laws import checked_tail, discrete_laplace_radius, laplace_sum_radius
-from onlineic.noise.sources import Noise, scale_at_least
+from onlineic.noise.laws import DiscreteLaplace, checked_tail
+from onlineic.noise.sources import RATIO_LIMIT, Noise, scale_at_least
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
 from onlineic.sparse.above_threshold import first_above
@@ -36,7 +36,7 @@ __all__ = ["LaplaceSparse"]
 FALSE_HITS = 0.2  # tolerated share of the hard answers that tests of equal numbers may use up
 
 
-SCALE_BITS = 47  # scales in grid units stay below 2^48, the samplers' limit
+SCALE_BITS = RATIO_LIMIT.bit_length() - 2  # scales in grid units stay below the samplers' limit
 
 
 @final
@@ -227,11 +227,11 @@ class LaplaceSparse(NumericSparse):
     def measure(
         self, hit: Hit, target: Query | Partition, guess: int, counts: int | Ints, noise: Noise
     ) -> Measurement:
-        scale = self._number_scale(target)
+        law = DiscreteLaplace(self._number_scale(target))
         exact = np.atleast_1d(np.asarray(counts, dtype=np.int64))
-        noisy = exact + noise.discrete_laplace(scale, len(exact))  # fresh noise, never the test's
+        noisy = exact + law.draw(noise, len(exact))  # fresh noise, never the test's
         records = self.n << target.grid_bits
-        return Measurement(target, noisy / records, math.sqrt(2.0) * float(scale) / records)
+        return Measurement(target, noisy / records, law.deviation / records)
 
     def _number_scale(self, target: Query | Partition) -> Fraction:
         # replacing one record moves a query by 2^k in all, a partition by 2^k in each of two blocks
@@ -249,11 +249,11 @@ class LaplaceSparse(NumericSparse):
     ) -> float:
         beta, answers = checked_tail(beta, answers)
         values = target.blocks if isinstance(target, Partition) else 1
-        radius = discrete_laplace_radius(float(self._number_scale(target)), beta / (answers * values))
+        radius = DiscreteLaplace(self._number_scale(target)).radius(beta / (answers * values))
         return radius / (self.n << target.grid_bits)
 
     def sum_radius(self, target: Partition, weights: Floats, beta: float) -> float:
-        return laplace_sum_radius(self._number_scale(target), weights, beta) / self.n
+        return DiscreteLaplace(self._number_scale(target)).sum_radius(weights, beta) / self.n
 
     def margins(self, max_queries: int, beta: float, hard_answers: int) -> tuple[float, float, float]:
         """Return (a_hit, a_miss, a_num), fractions, together failing with probability <= beta.
@@ -288,12 +288,9 @@ def _margin(cutoff: int, tests: int, threshold_scale: Fraction, query_scale: Fra
     """
     if query_scale == 2 * threshold_scale:
         return sparse_margin(cutoff, tests, float(threshold_scale), beta)
-    threshold, query = float_up(threshold_scale), float_up(query_scale)
     ratio = float_up(threshold_scale / query_scale)
     if ratio >= 1.0:
-        return float(
-            discrete_laplace_radius(threshold, beta / (2 * cutoff))
-            + discrete_laplace_radius(query, beta / tests)
-        )
+        threshold, query = DiscreteLaplace(threshold_scale), DiscreteLaplace(query_scale)
+        return float(threshold.radius(beta / (2 * cutoff)) + query.radius(beta / tests))
     logs = math.log(tests * math.gamma(1.0 - ratio) / (2.0 * beta)) + ratio * math.log(cutoff + 0.5)
-    return query * logs * (1.0 + 1e-12)
+    return float_up(query_scale) * logs * (1.0 + 1e-12)

@@ -7,10 +7,10 @@ import pytest
 
 import onlineic as ic
 from onlineic.baselines import NoisyTables, PerQueryNoise, noisy_histogram
+from onlineic.baselines.noise import GridNoise
 from onlineic.data import PrivateData
 from onlineic.errors import ForkedSessionError, SessionSealedError
 from onlineic.noise import SimulatedNoise, SystemNoise
-from onlineic.noise.laws import Law
 from onlineic.queries import Expression
 
 DOMAIN = ic.Domain.of(a=4, b=3)
@@ -32,7 +32,7 @@ FAILURES = [BrokenError, MemoryError, KeyboardInterrupt, SystemExit, GeneratorEx
 PRIVATE = [  # (owner, method): all that runs between the read and the noisy numbers
     (PrivateData, "exact_counts"),
     (PrivateData, "exact_counts_many"),
-    (Law, "draw"),
+    (GridNoise, "draw"),
     (SystemNoise, "discrete_laplace"),
 ]
 
@@ -142,7 +142,7 @@ def test_a_failed_batch_is_spent_whole(kind, monkeypatch, caplog):
     data = table()
     engine = per_query(data)
     with monkeypatch.context() as patched:
-        plant(patched, Law, "draw", 1, kind, after=True)
+        plant(patched, GridNoise, "draw", 1, kind, after=True)
         error = reached_by(engine.answer_many, QUERIES[:3])
 
     check_silent(error, kind, caplog, {"answer_many", "_measured"})

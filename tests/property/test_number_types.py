@@ -574,8 +574,6 @@ EXAMPLES = {
     "above_threshold_alpha": Example(
         bounds.above_threshold_alpha, {"queries": WIDE, "epsilon": 1.0, "beta": 0.05}
     ),
-    "discrete_laplace_radius": Example(bounds.discrete_laplace_radius, {"scale": 100.0, "beta": 0.05}),
-    "discrete_laplace_tail": Example(bounds.discrete_laplace_tail, {"distance": WIDE, "scale": 100.0}),
     "gaussian_n": Example(bounds.gaussian_n, {"error": 0.01, "rho": 0.1, "beta": 0.05, "count": WIDE}),
     "laplace_bound": Example(
         bounds.laplace_bound, {"epsilon": 1.0, "beta": 0.05, "sensitivity": 100.0, "count": WIDE}

@@ -17,7 +17,7 @@ from onlineic.bounds import laplace_bound, numeric_sparse_alpha
 from onlineic.domain import Domain
 from onlineic.mechanisms import LaplaceMechanism, NoisyMax
 from onlineic.noise import SimulatedNoise
-from onlineic.noise.laws import discrete_laplace_tail
+from onlineic.noise.laws import DiscreteLaplace
 from onlineic.queries import where
 from onlineic.sparse import Hit, LaplaceSparse, Sparse
 
@@ -171,7 +171,7 @@ def test_a_hundred_numbers_stay_within_alpha_and_the_printed_constants_do_not(br
     )
     failures = int((worst > alpha).sum())
     printed_failures = int((worst * printed_scale / float(sparse.number_scale) > printed_alpha).sum())
-    share = 1 - (1 - discrete_laplace_tail(math.floor(alpha) + 1, float(sparse.number_scale))) ** c
+    share = 1 - (1 - DiscreteLaplace(sparse.number_scale).tail(math.floor(alpha) + 1)) ** c
 
     assert share == pytest.approx(1.2e-4, abs=1e-5)
     assert stats.binom.sf(failures - 1, runs, share) > GATE

@@ -13,7 +13,7 @@ import pytest
 
 from onlineic.accounting import Budget, gaussian_delta, gaussian_mu
 from onlineic.baselines import NoisyTables, PerQueryNoise, noisy_histogram
-from onlineic.baselines.noise import calibrated
+from onlineic.baselines.noise import laplace_sum_quantile, least_noise
 from onlineic.data import PrivateData
 from onlineic.domain import Domain
 from onlineic.errors import (
@@ -23,7 +23,6 @@ from onlineic.errors import (
     SessionSealedError,
 )
 from onlineic.noise import SimulatedNoise, SystemNoise
-from onlineic.noise.laws import laplace_sum_quantile
 from onlineic.noise.scripted import ScriptedNoise
 from onlineic.queries import at_least, between, one_of, weights, where
 
@@ -66,9 +65,9 @@ def test_tables_with_laplace_noise_have_scale_2m_over_epsilon(tables, moved):
 @pytest.mark.parametrize("moved", [1, 2, 82, 10_000])
 @pytest.mark.parametrize("budget", [APPROXIMATE, Budget(0.1, 1e-6), Budget(5.0, 1e-3)])
 def test_gaussian_sigma_meets_delta_and_wastes_nothing(budget, moved):
-    law = calibrated(48_842, budget, moved, "gaussian")
+    law = least_noise(48_842, budget, moved, "gaussian")
 
-    mu = math.sqrt(moved) * 2.0**law.grid_bits / float(law.scale)
+    mu = math.sqrt(moved) * 2.0**law.grid_bits / law.law.sigma
 
     assert gaussian_delta(mu, budget.epsilon) <= budget.delta
     assert gaussian_delta(mu * (1.0 + 1e-5), budget.epsilon) > budget.delta
@@ -87,11 +86,11 @@ def discrete_gaussian_delta(sigma, shift, epsilon):
 def test_the_discrete_law_itself_is_private_and_the_continuous_mu_alone_would_not_show_it():
     """n = 2^44 leaves a grid of 8 bits, coarse enough to sum the divergence term by term."""
     budget = Budget(4.0, 1e-5)
-    law = calibrated(2**44, budget, 1, "gaussian")
+    law = least_noise(2**44, budget, 1, "gaussian")
 
     assert law.grid_bits == 8
-    assert discrete_gaussian_delta(int(law.scale), 256, 4.0) <= budget.delta
-    assert discrete_gaussian_delta(int(0.9 * law.scale), 256, 4.0) > 1.1 * budget.delta
+    assert discrete_gaussian_delta(law.law.sigma, 256, 4.0) <= budget.delta
+    assert discrete_gaussian_delta(int(0.9 * law.law.sigma), 256, 4.0) > 1.1 * budget.delta
 
 
 def test_neighbouring_tables_differ_by_the_sensitivities_that_are_paid_for():
@@ -289,24 +288,33 @@ def binomial_tails(kept, trials, p):
     return binom.cdf(kept, trials, p), binom.sf(kept - 1, trials, p)
 
 
-ENGINES = {
-    "per-query laplace": lambda noise: PerQueryNoise(
-        table(), PURE, answers=4, noise_law="laplace", beta=0.2, noise=noise
+ENGINES = {  # of answers to so many queries
+    "per-query laplace": lambda answers, noise: PerQueryNoise(
+        TABLE, PURE, answers=answers, noise_law="laplace", beta=0.2, noise=noise
     ),
-    "per-query gaussian": lambda noise: PerQueryNoise(table(), APPROXIMATE, answers=4, beta=0.2, noise=noise),
-    "laplace histogram": lambda noise: noisy_histogram(table(), PURE, beta=0.2, noise=noise),
-    "gaussian tables": lambda noise: NoisyTables(
-        table(), APPROXIMATE, [["a", "b"]], noise_law="gaussian", beta=0.2, noise=noise
+    "per-query gaussian": lambda answers, noise: PerQueryNoise(
+        TABLE, APPROXIMATE, answers=answers, beta=0.2, noise=noise
+    ),
+    "laplace histogram": lambda _, noise: noisy_histogram(TABLE, PURE, beta=0.2, noise=noise),
+    "gaussian tables": lambda _, noise: NoisyTables(
+        TABLE, APPROXIMATE, [["a", "b"]], noise_law="gaussian", beta=0.2, noise=noise
     ),
 }
+TABLE = table()
 QUERIES = [where(a=0, b="x"), where(a=between(1, 2)), ~where(b="y")]
 SHARES = [1 / 12, 1 / 2, 1 / 3]  # of the cells
+AT_ONCE = 30  # times that an engine of fresh noise for every answer is asked each query
 
 
 def simulated_answers(name, trials=6000):
     """Answers of fresh engines that draw from one stream, (trials, queries) of Answer."""
-    noise = SimulatedNoise(3)
-    return [ENGINES[name](noise).answer_many(QUERIES) for _ in range(trials)]
+    noise, asked = SimulatedNoise(3), [query.bind(DOMAIN) for query in QUERIES]
+    if not name.startswith("per-query"):
+        return [ENGINES[name](None, noise).answer_many(asked) for _ in range(trials)]
+    size, found = AT_ONCE * len(asked), []
+    for _ in range(trials // AT_ONCE):
+        found += ENGINES[name](size, noise).answer_many(asked * AT_ONCE)
+    return [found[start : start + len(asked)] for start in range(0, len(found), len(asked))]
 
 
 @pytest.mark.statistical
@@ -316,9 +324,10 @@ def test_bounds_hold_as_often_as_stated_and_no_more_and_the_variance_is_the_form
     2 (k/eps)^2, k/mu^2, 8/eps^2 s(1 - s/C) and 2/mu^2 s(1 - s/C), in counts, within 10 %."""
     mu, answers = gaussian_mu(1.0, 1e-9), simulated_answers(name)
     cell = {"laplace histogram": 8.0, "gaussian tables": 2 / mu**2}
-    single = {"per-query laplace": 32.0, "per-query gaussian": 4 / mu**2}
+    k = AT_ONCE * len(QUERIES)
+    single = {"per-query laplace": 2.0 * k**2, "per-query gaussian": k / mu**2}
     for query, share, column in zip(QUERIES, SHARES, zip(*answers, strict=True), strict=True):
-        errors = np.array([answer.value for answer in column]) - exact(query, table())
+        errors = np.array([answer.value for answer in column]) - exact(query, TABLE)
         kept = int((np.abs(errors) <= column[0].error_bound).sum())
         formula = single[name] if name in single else cell[name] * 12 * share * (1 - share)
 
@@ -331,8 +340,8 @@ def test_bounds_hold_as_often_as_stated_and_no_more_and_the_variance_is_the_form
 @pytest.mark.statistical
 def test_bound_of_a_weighted_query_holds():
     query, noise = where(a=weights([0.25, 1.0, 0.0, 0.5])), SimulatedNoise(4)
-    truth = exact(query, table())
-    answers = [noisy_histogram(table(), PURE, beta=0.2, noise=noise).answer(query) for _ in range(1500)]
+    truth = exact(query, TABLE)
+    answers = [noisy_histogram(TABLE, PURE, beta=0.2, noise=noise).answer(query) for _ in range(1500)]
     kept = sum(abs(answer.value - truth) <= answer.error_bound for answer in answers)
 
     assert binomial_tails(kept, 1500, 0.8)[1] < 1e-9
@@ -398,7 +407,7 @@ def test_tables_rms_on_adult6(adult6):
             share = math.prod(factor.weights(data.domain).mean() for factor in query.factors)
             variances.append(2 * 41 / gaussian_mu(1.0, 1e-9) ** 2 * cells * share * (1 - share))
     squares, kept = [], []
-    for seed in range(4):
+    for seed in range(2):
         engine = NoisyTables(data, APPROXIMATE, sets, noise=SimulatedNoise(seed))
         answers = engine.answer_many(queries)
         errors = np.array([answer.value for answer in answers]) - truths
@@ -421,13 +430,13 @@ def table_names(data, queries):
 def test_histogram_rms_on_adult6_is_the_analytic_one(adult6):
     """Laplace wins; rms over the stream 0.0081 by 8/eps^2 s(1 - s/C), and the draws agree with it."""
     data, queries, truths = adult6
-    share = np.array([query.weights().mean() for query in queries[:1000]])
+    share = np.array([query.weights().mean() for query in queries[:500]])
     variance = 8 * data.domain.size * share * (1 - share) / data.n**2
     squares = []
     for seed in range(12):
         engine = noisy_histogram(data, APPROXIMATE, noise=SimulatedNoise(seed))
-        values = [answer.value for answer in engine.answer_many(queries[:1000])]
-        squares.append(np.mean((values - truths[:1000]) ** 2))
+        values = [answer.value for answer in engine.answer_many(queries[:500])]
+        squares.append(np.mean((values - truths[:500]) ** 2))
 
     assert "laplace" == engine.statistics().noise
     assert pytest.approx(0.0081, rel=0.03) == math.sqrt(variance.mean())
@@ -456,12 +465,12 @@ def test_system_noise_is_the_default():
 def test_gaussian_noise_on_a_coarse_grid_pays_for_its_roundings(moved):
     """2^44 records leave 8 bits: sigma is a few hundred units, and eta = 201 moved/sigma^2 counts."""
     budget = Budget(5.0, 1e-6)
-    law = calibrated(2**44, budget, moved, "gaussian")
-    eta = 201 * moved / float(law.scale) ** 2
+    law = least_noise(2**44, budget, moved, "gaussian")
+    eta = 201 * moved / law.law.sigma**2
 
     def needed(epsilon, delta):
         return math.sqrt(moved) * 2**law.grid_bits / gaussian_mu(epsilon, delta)
 
     assert 8 == law.grid_bits
     assert 1e-3 < eta < 0.01
-    assert needed(5.0, 1e-6) + 0.2 < needed(5.0 - 2 * eta, 1e-6 * math.exp(-eta)) <= float(law.scale)
+    assert needed(5.0, 1e-6) + 0.2 < needed(5.0 - 2 * eta, 1e-6 * math.exp(-eta)) <= law.law.sigma

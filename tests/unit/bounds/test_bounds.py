@@ -10,6 +10,7 @@ import pytest
 from onlineic import bounds
 from onlineic.accounting import Budget, advanced_composition
 from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError
+from onlineic.noise.laws import DiscreteLaplace
 from onlineic.sparse import LaplaceSparse
 
 SETTING = {"n": 10**5, "max_queries": 100, "epsilon": 1.0, "delta": 1e-6, "beta": 0.05}
@@ -54,17 +55,17 @@ def test_discrete_tails_are_sums_of_their_laws(scale, distance):
     z, laplace = laws(scale)
 
     assert laplace[np.abs(z) >= distance].sum() == pytest.approx(
-        bounds.discrete_laplace_tail(distance, scale)
+        DiscreteLaplace(Fraction(scale)).tail(distance)
     )
 
 
 @pytest.mark.parametrize("scale", [0.01, 0.3, 1.0, 7.5, 1e6, Fraction(10**12, 7)])
 @pytest.mark.parametrize("beta", [1e-300, 1e-9, 0.05, 0.5, 1 - 1e-9])
 def test_discrete_radius_is_the_least_that_covers(scale, beta):
-    radius = bounds.discrete_laplace_radius(scale, beta)
+    radius = DiscreteLaplace(Fraction(scale)).radius(beta)
 
-    assert bounds.discrete_laplace_tail(radius + 1, scale) <= beta
-    assert radius == 0 or bounds.discrete_laplace_tail(radius, scale) > beta
+    assert DiscreteLaplace(Fraction(scale)).tail(radius + 1) <= beta
+    assert radius == 0 or DiscreteLaplace(Fraction(scale)).tail(radius) > beta
 
 
 def test_scripted_coverage_at_one_and_a_half():
@@ -72,7 +73,7 @@ def test_scripted_coverage_at_one_and_a_half():
     q = math.exp(-1)
 
     assert [0, 1, 2, 3] == [
-        bounds.discrete_laplace_radius(1.0, 2 * q ** (t + 1) / (1 + q) * 1.0001) for t in range(4)
+        DiscreteLaplace(Fraction(1)).radius(2 * q ** (t + 1) / (1 + q) * 1.0001) for t in range(4)
     ]
 
 
@@ -346,7 +347,7 @@ def test_update_bounds_fall_with_alpha(rule):
         lambda: bounds.perceptron_book_bound(8, 0.1, p2=0.1),
         lambda: bounds.perceptron_centred_bound(8, 0.1, p2=1.5),
         lambda: bounds.median_book_bound(8, 0.1, 1),
-        lambda: bounds.discrete_laplace_tail(1.5, 1.0),
+        lambda: DiscreteLaplace(Fraction(1)).tail(1.5),
         lambda: bounds.laplace_bound(1.0, 1.0),
         lambda: bounds.numeric_sparse_scales(0, 1.0),
         lambda: bounds.numeric_sparse_scales(1, math.inf),
@@ -572,6 +573,6 @@ def test_delta_improves_a_certificate_with_many_hits():
 def test_discrete_radius_is_the_least_also_where_beta_is_a_tail_exactly(scale):
     """There the formula for a first guess is a hair from an integer."""
     for radius in (0, 1, 2, 5, 17, 100):
-        beta = bounds.discrete_laplace_tail(radius + 1, scale)
+        beta = DiscreteLaplace(Fraction(scale)).tail(radius + 1)
         if 0.0 < beta < 1.0:
-            assert radius == bounds.discrete_laplace_radius(scale, beta)
+            assert radius == DiscreteLaplace(Fraction(scale)).radius(beta)

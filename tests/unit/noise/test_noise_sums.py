@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from onlineic.noise.laws import laplace_sum_radius
+from onlineic.noise.laws import DiscreteLaplace
 
 
 def law(scale, size):
@@ -33,21 +33,21 @@ def test_radius_is_the_least_chernoff_bound_of_some_exponents(weights, beta):
         return (math.log(2 / beta) + sum(math.log(moment(scale, tilt * w)) for w in weights)) / tilt
 
     least = min(chernoff(share / (scale * largest)) for share in np.linspace(0.01, 0.99, 99))
-    radius = laplace_sum_radius(Fraction(6), np.array(weights), beta)
+    radius = DiscreteLaplace(Fraction(6)).sum_radius(np.array(weights), beta)
 
     assert least * (1 - 1e-9) <= radius <= 1.002 * least
 
 
 @pytest.mark.parametrize("beta", [0.3, 0.05, 1e-6])
 def test_radius_of_a_sum_covers_by_convolution(beta):
-    radius = laplace_sum_radius(Fraction(6), np.ones(3), beta)
+    radius = DiscreteLaplace(Fraction(6)).sum_radius(np.ones(3), beta)
     single = law(6.0, 300)
     total = np.convolve(np.convolve(single, single), single)
     beyond = np.abs(np.arange(-900, 901)) > radius
 
     assert total[beyond].sum() <= beta
-    assert radius >= 1.2 * laplace_sum_radius(Fraction(6), np.ones(1), beta)
+    assert radius >= 1.2 * DiscreteLaplace(Fraction(6)).sum_radius(np.ones(1), beta)
 
 
 def test_nothing_summed_has_no_radius():
-    assert 0.0 == laplace_sum_radius(Fraction(6), np.zeros(3), 0.05)
+    assert 0.0 == DiscreteLaplace(Fraction(6)).sum_radius(np.zeros(3), 0.05)

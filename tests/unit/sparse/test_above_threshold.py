@@ -10,7 +10,7 @@ from onlineic.accounting import advanced_composition
 from onlineic.bounds import above_threshold_alpha, sparse_alpha, sparse_margin
 from onlineic.errors import InvalidParameterError, SessionExhaustedError
 from onlineic.noise import SimulatedNoise
-from onlineic.noise.laws import discrete_laplace_radius
+from onlineic.noise.laws import DiscreteLaplace
 from onlineic.noise.scripted import ScriptedNoise
 from onlineic.sparse import AboveThreshold, Sparse, SparseState
 from onlineic.sparse.above_threshold import CHUNK, _kept_radius
@@ -414,7 +414,8 @@ def test_errors_of_whole_runs_stay_within_the_radius_as_often_as_promised(alloca
 def test_radius_is_a_union_of_halves_where_the_threshold_has_the_wider_noise(queries, beta):
     """Half of beta for rho; of the noise of a query one side fails, so beta/k is half of beta for all."""
     radius = _kept_radius(Fraction(1000), Fraction(10), queries, beta)
-    halves = discrete_laplace_radius(1000.0, beta / 2) + discrete_laplace_radius(10.0, beta / queries)
+    rho, nu = DiscreteLaplace(Fraction(1000)), DiscreteLaplace(Fraction(10))
+    halves = rho.radius(beta / 2) + nu.radius(beta / queries)
 
     assert halves == radius
     assert failure(1000.0, 10.0, radius, queries) <= beta
