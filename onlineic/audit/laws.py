@@ -17,20 +17,10 @@ from onlineic._typing import Floats
 from onlineic.errors import InvalidParameterError, checked_integer, checked_ratio, checked_real
 
 Method = Literal["discrete_laplace", "geometric", "none"]
-
-
 REACH = 45  # scales of threshold noise that a transcript law sums over: mass beyond is below 1e-19
-
-
 COPIES = (0, 3, 1000, 10**8)
-
-
 EASY_LEVELS = (-6.0, -4.0, -2.0, 0.0, 2.0, 4.0)  # in scales of the widest noise
-
-
 HARD_LEVELS = (-12.0, -6.0, -2.0, 0.0, 2.0, 4.0, 8.0)
-
-
 RAREST = -600.0  # events below e^-600 do not count
 
 

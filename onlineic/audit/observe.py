@@ -24,9 +24,7 @@ from onlineic.sparse.base import SparseState
 __all__ = ["black_box_epsilon", "epsilon_lower_bound", "goodness_of_fit", "observe"]
 
 Step = Callable[[SparseState, int, Noise], tuple[SparseState, bool]]
-
-
-MOST_HITS = 1000
+MOST_HITS = 1000  # of an observed run, so that a mechanism without a cutoff ends too
 
 
 def observe(init: SparseState, step: Step, *, largest: int = 2**40) -> ThresholdRule:

@@ -1,4 +1,8 @@
-"""cli.ask."""
+"""`onlineic ask`: queries about a CSV table, one a line.
+
+What is printed about a query depends on released numbers and the query alone; what is wrong with the table
+itself may quote a record and is shown only on demand.
+"""
 
 import argparse
 import csv
@@ -18,8 +22,6 @@ from onlineic.queries.json import parsed_query
 from onlineic.session.session import OnlineIC
 
 FIELDS = ("value", "count", "status", "error_bound", "spent", "line")
-
-
 FAILED, USAGE, INTERRUPTED, CLOSED_PIPE = 1, 2, 130, 141
 
 

@@ -1,9 +1,4 @@
-"""The command line: `onlineic demo` and `onlineic ask`.
-
-Answers go to standard output, everything else to standard error. What `ask` prints about a query depends on
-released numbers and the query alone; what is wrong with the table itself may quote a record and is shown
-only on demand.
-"""
+"""`onlineic demo`: a random stream about the public Adult table, beside the trivial baselines."""
 
 import argparse
 import math

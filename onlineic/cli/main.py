@@ -1,4 +1,7 @@
-"""cli.main."""
+"""The command line: `onlineic demo` and `onlineic ask`.
+
+Answers go to standard output, everything else to standard error.
+"""
 
 import argparse
 import io

@@ -16,11 +16,7 @@ FAILED = (
     "a release must not be interrupted between reading the data and its result, but was: its budget stays "
     "spent; ask again with a budget of its own (budgets add)."
 )
-
-
 T = TypeVar("T")
-
-
 _log = logging.getLogger("onlineic")
 
 

@@ -1,4 +1,9 @@
-"""hypothesis.base."""
+"""What a session needs of its public belief about the private table, and what it asks of it.
+
+A hypothesis is a function of public facts and released numbers only, so nothing here can cost privacy,
+and nothing here may see data. Accuracy of easy answers does not depend on it either: the very number that
+`evaluate` returns is rounded, tested and released.
+"""
 
 import math
 from collections.abc import Sequence
@@ -15,13 +20,9 @@ from onlineic.queries.query import Query
 __all__ = ["MAX_CELLS", "NO_BLOCKS", "HasBlocks", "Hypothesis", "block_guesses", "grid_guesses"]
 
 MAX_CELLS = 2**26
-
-
 NO_BLOCKS = (
     "a marginal must be asked of a hypothesis with blocks, got one without; use a shipped update rule."
 )
-
-
 NOT_FINITE = "hypothesis must evaluate to finite numbers, one a query, got others; mend the update rule."
 
 

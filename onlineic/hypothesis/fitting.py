@@ -1,6 +1,4 @@
-"""Accelerated mirror descent in the potentials of an exponential family.
-
-Maximum-entropy fitting: the distribution nearest a prior that agrees with noisy tables.
+"""Maximum-entropy fitting: the distribution nearest a prior that agrees with noisy tables.
 
 Pure, deterministic functions of plain, public arrays: a prior and released tables. The distribution fitted is
 ``h ~ prior * exp(sum_i theta_i[block_i(x)])``, with one potential per block of each table.
@@ -11,17 +9,10 @@ Pure, deterministic functions of plain, public arrays: a prior and released tabl
   masses travel down it: one evaluation costs a few passes over the root.
 * **Accelerated mirror descent** on the potentials, one evaluation per iteration. Fitting on fits the noise:
   the default of 30 evaluations from the previous potentials is a regulariser.
-
-Estimating a distribution from noisy tables of which each refines the next, in closed form.
-
-A first fit to such tables by descent is slow where the noise is small, and is stopped too early or too late.
-Here every block's count is the least-squares one given all tables, and what the parts of a block deviate from
-the prior's split of it is shrunk by as much as noise alone would explain. Pure functions of released tables.
 """
 
-import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import final
 
 import attrs
@@ -30,83 +21,10 @@ from numpy.typing import NDArray
 
 from onlineic._typing import Floats, Ints
 from onlineic.errors import InvalidParameterError, checked_integer, checked_real
+from onlineic.hypothesis.descent import descend
 from onlineic.queries.tables import contract
 
-__all__ = ["CoarseDomain", "Fit", "NoisyTable", "descend", "fit", "fit_nested", "shrunken"]
-
-
-def descend(
-    evaluate: Callable[[Floats], tuple[Floats, float]],
-    start: Floats,
-    observed: Floats,
-    variance: Floats,
-    step: float,
-    *,
-    evaluations: int = 30,
-    kl_weight: float = 0.0,
-    tolerance: float = 1e-4,
-    enough: float = 0.0,
-) -> tuple[Floats, Floats, int]:
-    """Minimise ``sum (m - observed)^2 / (2 variance) + kl_weight KL(h || prior)`` over potentials of h.
-
-    Mirror descent with Nesterov's momentum, restarted when the loss rises by 2 % or the gradient turns
-    against the momentum. The best point seen is returned: its loss is never above that of `start`.
-
-    Parameters
-    ----------
-    evaluate : callable
-        Potentials to (block masses of ``h ~ prior * exp(potentials)``, log-normaliser), prior of total 1.
-    start, observed, variance : float arrays, shape (blocks,)
-        First potentials, noisy masses, variances of their noise.
-    step : float
-        First step, in units of variance; it grows by 3 % an iteration.
-    evaluations, kl_weight, tolerance, enough
-        As in `fit`; four evaluations in a row that lower the loss by less than the share `tolerance` end it.
-
-    Returns
-    -------
-    potentials, masses, used
-        Best point, and the number of evaluations.
-
-    References
-    ----------
-    O'Donoghue and Candes (2015), "Adaptive restart for accelerated gradient schemes", the gradient scheme;
-    here with a growing step and a second test against the extrapolation direction.
-    """
-    x = y = start
-    t, flat, used = 1.0, 0, 0
-    best: tuple[float, Floats, Floats] = (math.inf, start, start)  # loss, potentials, masses
-    while used < evaluations:
-        masses, log_normaliser = evaluate(y)
-        residual = masses - observed
-        loss = float(residual @ (residual / variance)) / 2
-        if kl_weight:
-            loss += kl_weight * (float(y @ masses) - log_normaliser)
-        used += 1
-        if loss < best[0]:
-            flat = flat + 1 if best[0] - loss < tolerance * loss else 0
-            best = loss, y, masses
-        else:
-            flat += 1
-            if not loss <= 1.02 * best[0]:  # written so that a loss that is not a number comes here too
-                step, t = step / 2, 1.0
-                _, y, masses = best
-                x = y
-        if flat >= 4 or 2 * best[0] <= enough * len(observed):
-            break
-        gradient = (masses - observed) / variance
-        if kl_weight:
-            gradient += kl_weight * y
-        ahead = y - step * gradient
-        if t > 1 and gradient @ (ahead - x) > 0 and gradient @ (y - x) > 0:
-            t = 1.0
-            x = y = ahead
-            continue
-        faster = (1 + math.sqrt(1 + 4 * t * t)) / 2
-        y = ahead + (t - 1) / faster * (ahead - x)
-        x, t, step = ahead, faster, step * 1.03
-    return best[1], best[2], used
-
+__all__ = ["CoarseDomain", "Fit", "NoisyTable", "fit"]
 
 # Below this normaliser the product of factors may have lost cells that matter: evaluate in log space instead.
 _SAFE_NORMALISER = 1e-150
@@ -171,6 +89,76 @@ class Fit:
     masses: tuple[Floats, ...] = attrs.field(repr=False)
     loss: float
     evaluations: int
+
+
+def fit(
+    prior: Floats,
+    tables: Sequence[NoisyTable],
+    start: Sequence[Floats] = (),
+    *,
+    evaluations: int = 30,
+    kl_weight: float = 0.0,
+    tolerance: float = 1e-4,
+    enough: float = 0.0,
+) -> Fit:
+    """The distribution near the entropy maximiser, relative to `prior`, among those that fit `tables`.
+
+    Parameters
+    ----------
+    prior : float array
+        Positive masses over the domain, one axis per attribute; the total need not be 1.
+    tables : sequence of NoisyTable, at least one
+    start : sequence of float arrays, optional
+        Potentials of an earlier fit to the first `len(start)` tables; the other potentials start at zero.
+    evaluations : int, optional
+        Limit on evaluations, >= 1. 30 is enough from earlier potentials; a cold start wants 75 to 100.
+    kl_weight : float, optional
+        Weight >= 0 of ``KL(h || prior)``; a positive one makes the optimum unique, whatever the path.
+    tolerance : float, optional
+        Share of `descend`; 0 goes on for as long as the loss falls.
+    enough : float, optional
+        Stop once twice the loss is this share of the number of blocks; 1 is what the truth expects.
+
+    Raises
+    ------
+    InvalidParameterError
+        A prior that is not positive everywhere: a zero cell could never be repaired. Shapes that disagree.
+    """
+    if not 0 < prior.min() <= prior.sum() < math.inf:
+        raise InvalidParameterError("prior must be positive and finite in every cell; add a small floor.")
+    cuts = [(axis, cut) for table in tables for axis, cut in table.classes.items()]
+    if not cuts or any(not 0 <= axis < prior.ndim or cut.shape != (prior.shape[axis],) for axis, cut in cuts):
+        raise InvalidParameterError(f"tables must be one or more over a domain of shape {prior.shape}.")
+    if [s.shape for s in start] != [t.values.shape for t in tables[: len(start)]]:
+        raise InvalidParameterError("start must hold potentials of the first tables, in their shapes.")
+    evaluations = checked_integer("evaluations", evaluations, at_least=1)
+    kl_weight, tolerance, enough = (
+        checked_real(name, value, at_least=0.0)
+        for name, value in (("kl_weight", kl_weight), ("tolerance", tolerance), ("enough", enough))
+    )
+    domain = CoarseDomain.of(prior, tables)
+    observed = np.concatenate([table.values.ravel() for table in tables])
+    variance = np.concatenate([np.full(table.values.size, table.scale**2) for table in tables])
+    unseen = [np.zeros(table.values.size) for table in tables[len(start) :]]
+    theta, masses, used = descend(
+        domain.evaluate,
+        np.concatenate([potential.ravel() for potential in start] + unseen),
+        observed,
+        variance,
+        4 / math.fsum(table.scale**-2 for table in tables),
+        evaluations=evaluations,
+        kl_weight=kl_weight,
+        tolerance=tolerance,
+        enough=enough,
+    )
+    ratio, _ = domain.weigh(theta)
+    return Fit(
+        cells=domain.expand(ratio, prior),
+        potentials=tuple(part - part.max() for part in domain.split(theta)),
+        masses=domain.split(masses),
+        loss=float((masses - observed) @ ((masses - observed) / variance)) / 2,
+        evaluations=used,
+    )
 
 
 @attrs.frozen(eq=False)
@@ -345,176 +333,3 @@ def _merge_tree(sets: Sequence[tuple[int, ...]], sizes: Mapping[int, int]) -> tu
         cost[older, new] = np.where(members[older] | members[new], widths, 1.0).prod(axis=1)
         live[new] = True
     return tuple(nodes)
-
-
-def fit(
-    prior: Floats,
-    tables: Sequence[NoisyTable],
-    start: Sequence[Floats] = (),
-    *,
-    evaluations: int = 30,
-    kl_weight: float = 0.0,
-    tolerance: float = 1e-4,
-    enough: float = 0.0,
-) -> Fit:
-    """The distribution near the entropy maximiser, relative to `prior`, among those that fit `tables`.
-
-    Parameters
-    ----------
-    prior : float array
-        Positive masses over the domain, one axis per attribute; the total need not be 1.
-    tables : sequence of NoisyTable, at least one
-    start : sequence of float arrays, optional
-        Potentials of an earlier fit to the first `len(start)` tables; the other potentials start at zero.
-    evaluations : int, optional
-        Limit on evaluations, >= 1. 30 is enough from earlier potentials; a cold start wants 75 to 100.
-    kl_weight : float, optional
-        Weight >= 0 of ``KL(h || prior)``; a positive one makes the optimum unique, whatever the path.
-    tolerance : float, optional
-        Share of `descend`; 0 goes on for as long as the loss falls.
-    enough : float, optional
-        Stop once twice the loss is this share of the number of blocks; 1 is what the truth expects.
-
-    Raises
-    ------
-    InvalidParameterError
-        A prior that is not positive everywhere: a zero cell could never be repaired. Shapes that disagree.
-    """
-    if not 0 < prior.min() <= prior.sum() < math.inf:
-        raise InvalidParameterError("prior must be positive and finite in every cell; add a small floor.")
-    cuts = [(axis, cut) for table in tables for axis, cut in table.classes.items()]
-    if not cuts or any(not 0 <= axis < prior.ndim or cut.shape != (prior.shape[axis],) for axis, cut in cuts):
-        raise InvalidParameterError(f"tables must be one or more over a domain of shape {prior.shape}.")
-    if [s.shape for s in start] != [t.values.shape for t in tables[: len(start)]]:
-        raise InvalidParameterError("start must hold potentials of the first tables, in their shapes.")
-    evaluations = checked_integer("evaluations", evaluations, at_least=1)
-    kl_weight, tolerance, enough = (
-        checked_real(name, value, at_least=0.0)
-        for name, value in (("kl_weight", kl_weight), ("tolerance", tolerance), ("enough", enough))
-    )
-    domain = CoarseDomain.of(prior, tables)
-    observed = np.concatenate([table.values.ravel() for table in tables])
-    variance = np.concatenate([np.full(table.values.size, table.scale**2) for table in tables])
-    unseen = [np.zeros(table.values.size) for table in tables[len(start) :]]
-    theta, masses, used = descend(
-        domain.evaluate,
-        np.concatenate([potential.ravel() for potential in start] + unseen),
-        observed,
-        variance,
-        4 / math.fsum(table.scale**-2 for table in tables),
-        evaluations=evaluations,
-        kl_weight=kl_weight,
-        tolerance=tolerance,
-        enough=enough,
-    )
-    ratio, _ = domain.weigh(theta)
-    return Fit(
-        cells=domain.expand(ratio, prior),
-        potentials=tuple(part - part.max() for part in domain.split(theta)),
-        masses=domain.split(masses),
-        loss=float((masses - observed) @ ((masses - observed) / variance)) / 2,
-        evaluations=used,
-    )
-
-
-PRIOR_SHARE = 0.1  # of the prior in the result, standard deviations of a cell: keeps logarithms finite
-
-
-def fit_nested(prior: Floats, tables: Sequence[NoisyTable]) -> Fit | None:
-    """Return the shrunken least-squares estimate from a chain of partitions, or None if they are no chain.
-
-    The potentials of the finest table are log(h / prior), the others are zero.
-    """
-    order = sorted(range(len(tables)), key=lambda index: -tables[index].values.size)
-    if any(set(table.classes) - set(tables[order[0]].classes) for table in tables):
-        return None
-    domain = CoarseDomain.of(prior, tables)
-    if len(domain.leaves) > 1:
-        return None
-    codes = [code for _, code in domain.leaves[0][1]]
-    groups = []
-    for fine, coarse in itertools.pairwise(order):
-        first = np.unique(codes[fine], return_index=True)[1]
-        groups.append(codes[coarse][first])
-        if not np.array_equal(groups[-1][codes[fine]], codes[coarse]):
-            return None
-    finest = order[0]
-    base: Floats = np.bincount(codes[finest], domain.base.ravel()).astype(np.float64)
-    if base.min() < np.finfo(np.float64).tiny:  # no finite potential repairs such a block
-        return None
-    values = [tables[index].values.ravel() for index in order]
-    scales = [tables[index].scale for index in order]
-    blocks = shrunken(values, scales, groups, base)
-    mixed = min(1.0, PRIOR_SHARE * scales[0])
-    blocks = (1.0 - mixed) * blocks + mixed * base
-    potentials = [np.zeros(table.values.size) for table in tables]
-    potentials[finest] = np.log(blocks / base)
-    theta = np.concatenate(potentials)
-    ratio, _ = domain.weigh(theta)
-    masses = domain.measure(ratio * domain.base)
-    observed = np.concatenate([table.values.ravel() for table in tables])
-    deviation = np.concatenate([np.full(table.values.size, table.scale) for table in tables])
-    return Fit(
-        cells=domain.expand(ratio, prior),
-        potentials=tuple(part - part.max() for part in domain.split(theta)),
-        masses=domain.split(masses),
-        loss=float((((masses - observed) / deviation) ** 2).sum()) / 2,
-        evaluations=1,
-    )
-
-
-def shrunken(
-    values: Sequence[Floats], scales: Sequence[float], groups: Sequence[Ints], base: Floats
-) -> Floats:
-    """Return non-negative masses of the finest blocks, of total 1.
-
-    Parameters
-    ----------
-    values : sequence of float arrays
-        Noisy masses of the blocks of every level, finest first.
-    scales : sequence of float
-        Standard deviation of each level.
-    groups : sequence of int arrays
-        For every level but the last, which block of the next level each block is a part of.
-    base : float array
-        Prior masses of the finest blocks.
-
-    References
-    ----------
-    Hay, Rastogi, Miklau & Suciu (2010) for least squares on a tree, up and down; James & Stein (1961),
-    positive part, for the parts of one block, k parts of a known sum having k - 1 degrees of freedom.
-    """
-    best, variances, priors = [values[0]], [np.full(values[0].size, scales[0] ** 2)], [base]
-    for own, scale, group in zip(values[1:], scales[1:], groups, strict=True):
-        parts, spread = np.bincount(group, best[-1]), np.bincount(group, variances[-1])
-        share = spread / (scale**2 + spread)
-        best.append(parts + (own - parts) * share)
-        variances.append(scale**2 * share)
-        priors.append(np.bincount(group, priors[-1]).astype(np.float64))
-    whole = np.ones(1)
-    joins = [*groups, np.zeros(best[-1].size, np.int64)]
-    for estimate, spread, prior, group in zip(
-        best[::-1], variances[::-1], priors[::-1], joins[::-1], strict=True
-    ):
-        # what the parts lack to their whole is given to them in proportion to their variances
-        lacking = (whole - np.bincount(group, estimate)) / np.bincount(group, spread)
-        expected = (whole / np.bincount(group, prior))[group] * prior
-        deviation = estimate + lacking[group] * spread - expected
-        noise = np.maximum(np.bincount(group) - 3.0, 0.0)
-        seen = np.bincount(group, deviation**2 / spread)
-        kept = np.maximum(0.0, 1.0 - noise / np.maximum(seen, np.maximum(noise, 1.0)))
-        whole = _projected(expected + kept[group] * deviation, group, whole)
-    return whole
-
-
-def _projected(values: Floats, group: Ints, whole: Floats) -> Floats:
-    """Return the nearest non-negative masses whose sum over each group is its whole."""
-    held = np.ones(values.size, bool)
-    result = values
-    for _ in range(values.size):  # every pass but the last drops a part: Michelot (1986)
-        sums, counts = np.bincount(group, values * held), np.bincount(group, held)
-        result = np.where(held, values + ((whole - sums) / np.maximum(counts, 1))[group], 0.0)
-        if result.min() >= 0.0:
-            break
-        held &= result > 0.0
-    return np.maximum(result, 0.0)

@@ -1,9 +1,4 @@
-"""Public beliefs about the private database, on which queries are evaluated.
-
-A hypothesis is a function of public facts and released numbers only, so nothing here can cost privacy,
-and nothing here may see data. Accuracy of easy answers does not depend on it either: the very number that
-`evaluate` returns is rounded, tested and released.
-"""
+"""A distribution over all cells: the belief of multiplicative weights and of maximum entropy."""
 
 import math
 from collections.abc import Sequence
@@ -23,11 +18,7 @@ from onlineic.queries.tables import Tables, spread
 __all__ = ["Histogram"]
 
 PREFIX_CELLS = 2**16  # above, a summed-area table costs more than the slices it saves between two updates
-
-
 MAX_NATS = 500.0  # linear weights underflow for ever after 745 nats
-
-
 MIN_PRIOR = 1e-90  # leaves room for 500 nats above the smallest double that keeps all its bits
 
 
@@ -90,7 +81,7 @@ class Histogram:
         result = object.__new__(Histogram)
         result.domain, result._prior, result._nats = self.domain, self._prior, self._nats
         result._cells, result._logs, result._gathered = self._cells, self._logs, self._gathered
-        self._tables = None  # handed on
+        self._tables = None  # of the array that the new histogram takes over: rebuilt if asked for again
         # one list serves a whole chain of updates; a second branch from the same parent copies it
         result._log = self._log if len(self._log) == self._length else self._log[: self._length]
         result._log.append((query, step))

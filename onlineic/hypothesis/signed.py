@@ -1,4 +1,4 @@
-"""hypothesis.signed."""
+"""Signed weights over all cells: the belief of the perceptron."""
 
 from collections.abc import Sequence
 from typing import final

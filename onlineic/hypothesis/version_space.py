@@ -1,4 +1,4 @@
-"""hypothesis.version_space."""
+"""All small databases that agree with what was measured: the belief of the median mechanism."""
 
 from collections.abc import Sequence
 from typing import Any, final
@@ -13,7 +13,7 @@ from onlineic.queries.query import Query
 
 __all__ = ["VersionSpace"]
 
-COUNTED = 2**16
+COUNTED = 2**16  # largest value of which a histogram is made to find the median
 
 
 @final
@@ -58,8 +58,8 @@ class VersionSpace:
     def halved(self, query: Query, above: bool) -> "VersionSpace":
         """Return the candidates strictly above (or below) the median, or the same ones if none is.
 
-        At least half go; the candidate nearest the truth stays, since the gap of an update is strict
-        (algorithms.md 6.4: the printed "gap >= alpha" can leave no candidate at all).
+        At least half go; the candidate nearest the truth stays, since the gap of an update is strict. With
+        the printed "gap >= alpha" it could lie on the median itself, and no candidate be left.
         """
         values = self._values(query)
         median = _lower_median(values)

@@ -2,7 +2,7 @@
 
 Counts of blocks on one, two or three levels, made consistent and monotone, with a band that holds at all
 thresholds at once. No small database is involved: the net mechanism's bound for this class, see
-`onlineic.offline.threshold_database`, is several times wider.
+`onlineic.offline.thresholds`, is several times wider.
 """
 
 import math
@@ -32,17 +32,9 @@ from onlineic.queries.query import Query, canonical
 __all__ = ["PrivateCdf", "ordered_axis", "private_cdf", "threshold_functions"]
 
 MAX_CELLS = 2**16
-
-
 MOST_LEVELS = 16
-
-
 SIMULATED = 1999  # releases of nothing but noise, which set the band; more where beta is small
-
-
 LEAST_BETA = 1e-3
-
-
 HELD = 2**21  # simulated numbers at a time
 
 

@@ -25,8 +25,6 @@ from onlineic.queries.partitions import one_way
 __all__ = ["Choice", "median", "most_popular", "quantile", "quantile_scores"]
 
 Engine = Literal["noisy max", "exponential"]
-
-
 FINE = 16  # bits below a count: candidates of one score are then equally likely, and less is lost
 
 

@@ -17,8 +17,6 @@ from onlineic.errors import InternalError
 __all__ = ["Dictionary", "Polyhedron", "feasible", "maximum", "vertices"]
 
 Vector = Sequence[Fraction]
-
-
 MOST_BASES = 5_000  # of a set whose vertices are listed
 
 

@@ -18,11 +18,7 @@ from onlineic.queries.tables import spread
 __all__ = ["JOINT_CELLS", "Form", "Joint", "intersection", "peeled", "settled"]
 
 JOINT_CELLS = 2**22  # largest joint factor that the algebra may need
-
-
 Joint = dict[tuple[int, ...], Floats]  # axes -> weights in [0, 1], shape of those axes
-
-
 Form = tuple[bool, Joint]
 
 
@@ -83,7 +79,10 @@ def peeled(axes: tuple[int, ...], part: Floats) -> Joint:
 
 
 def settled(complement: bool, joint: Joint) -> Form:
-    """Write a lone joint factor as one minus a product where it is one: w and 1 - w cannot both peel."""
+    """Write a lone joint factor w as one minus a product where 1 - w is one.
+
+    At most one of w and 1 - w is a product over several axes, so equal queries end in equal forms.
+    """
     joint = _proper(joint)
     if len(joint) == 1 and len(next(iter(joint))) > 1:
         ((axes, part),) = joint.items()

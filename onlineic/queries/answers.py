@@ -82,7 +82,7 @@ class AnswerMemory:
     Parameters
     ----------
     lasting : bool
-        Whether an answer is remembered under every later hypothesis (the book asks again).
+        Whether an answer is remembered under every later hypothesis (Dwork & Roth's OnlineIC asks again).
     """
 
     __slots__ = ("_answers", "_lasting")

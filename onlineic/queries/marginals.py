@@ -19,7 +19,7 @@ from onlineic.queries.partitions import Partition
 
 __all__ = ["BoundMarginal", "Marginal", "marginal"]
 
-MOST_CELLS = 2**16
+MOST_CELLS = 2**16  # of a cross table and its rest
 
 
 @final

@@ -21,8 +21,6 @@ from onlineic.queries.query import GRID_BITS, Query, canonical
 __all__ = ["Measurement", "Partition", "PartitionRule", "block_weights", "derived", "one_way", "pairs_of"]
 
 Pairs = frozenset[tuple[int, int]]
-
-
 Classes = dict[int, Ints]
 
 

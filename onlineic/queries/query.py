@@ -1,6 +1,4 @@
-"""Many queries on one array at once.
-
-Linear queries in canonical form, on the integer grid.
+"""Linear queries in canonical form, on the integer grid.
 
 A `Query` is a product of weight vectors over disjoint sets of attributes, or one minus such a product,
 with INTEGER weights on the dyadic grid 2^-grid_bits. The rounded query is the query: hypothesis, private
@@ -22,6 +20,8 @@ from onlineic.errors import DomainMismatchError, InvalidParameterError, InvalidQ
 from onlineic.queries.tables import Tables, spread
 
 __all__ = ["GRID_BITS", "Factor", "Query", "canonical", "session_grid_bits", "totals"]
+
+GRID_BITS = 20  # finest grid of fractional weights
 
 
 def session_grid_bits(n: int) -> int:
@@ -79,9 +79,6 @@ class Factor:
         if self.table is None:
             return (self.axes[0], self.low, self.high)
         return (*self.axes, self.bits, self.table.tobytes())
-
-
-GRID_BITS = 20  # finest grid of fractional weights
 
 
 @final

@@ -7,9 +7,7 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 
-CACHE_BYTES = 2**28
-
-
+CACHE_BYTES = 2**28  # of all tables that are kept between queries
 CORNER_AXES = 6  # a box has 2^axes corners: above, slices are cheaper and lose fewer bits
 
 

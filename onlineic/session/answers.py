@@ -24,6 +24,9 @@ from onlineic.session.plan import ALL_HARD, EASY_OR_HARD, Plan
 
 __all__ = ["AnswerBook", "SessionStatistics"]
 
+AGREEING = 3.0  # standard deviations of what was measured
+Guess = int | tuple[int, ...]
+
 
 @final
 @attrs.frozen
@@ -73,12 +76,6 @@ class SessionStatistics:
     update_failures: int
     sealed: bool
     private: bool
-
-
-AGREEING = 3.0  # standard deviations of what was measured
-
-
-Guess = int | tuple[int, ...]
 
 
 @final

@@ -24,7 +24,7 @@ from onlineic.hypothesis.histogram import Histogram
 from onlineic.queries.partitions import PartitionRule
 from onlineic.queries.query import session_grid_bits
 from onlineic.session.defaults import PARTITION_FALSE_HITS, PARTITION_RATIO, default_numbers, default_shares
-from onlineic.session.first_tables import FirstTables, laplace_suits, chosen_first_tables
+from onlineic.session.first_tables import FirstTables, chosen_first_tables, laplace_suits
 from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.exponential import ExponentialSparse, exponential_resolution
 from onlineic.sparse.gumbel import GumbelSparse, gumbel_resolution

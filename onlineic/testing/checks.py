@@ -1,4 +1,4 @@
-"""Tools for the tests of this package and of plug-ins written for it."""
+"""Checks for authors of update rules and hypotheses: what a session relies on, tried on them."""
 
 import math
 import pickle
@@ -21,8 +21,6 @@ from onlineic.updates.base import ExactBound, NeedsAccuracy, UpdateRule
 __all__ = ["check_hypothesis", "check_update_rule"]
 
 Rule = UpdateRule[Any]
-
-
 UNBOUNDED_STEPS = 40  # updates of a rule without T(alpha)
 
 

@@ -12,8 +12,6 @@ from onlineic.queries.expressions import dense
 from onlineic.queries.query import Query
 
 STEP = 2.0**-18  # by how much an adversary's gap exceeds alpha: a few steps of the grid of weights
-
-
 # (truth, cells of the hypothesis, alpha, generator) -> candidate weights, best first
 Stream = Callable[[Floats, Floats, float, Any], Iterator[Floats]]
 

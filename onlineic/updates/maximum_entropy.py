@@ -10,8 +10,9 @@ from onlineic._typing import Floats
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, checked_integer, checked_real
 from onlineic.hypothesis.base import Hypothesis
-from onlineic.hypothesis.fitting import NoisyTable, fit, fit_nested
+from onlineic.hypothesis.fitting import NoisyTable, fit
 from onlineic.hypothesis.histogram import Histogram
+from onlineic.hypothesis.nested import fit_nested
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
 from onlineic.updates.base import UpdateRule
@@ -19,11 +20,7 @@ from onlineic.updates.base import UpdateRule
 __all__ = ["FittedHistogram", "MaximumEntropy"]
 
 CONVERGED_EVALUATIONS = 200  # limit of a first fit that is stopped by its misfit
-
-
 FIRST_EVALUATIONS = 100  # a fit without earlier potentials wants more
-
-
 SMALLEST = 1e-88  # of the mass of a cell: keeps every logarithm finite
 
 

@@ -1,6 +1,6 @@
-"""Enumeration of all small databases: the multisets of m records over |X| cells, in order, by blocks.
+"""The median mechanism: all small databases vote, and each hard query sends at least half of them away.
 
-The median mechanism: all small databases vote, and each hard query sends at least half of them away.
+The small databases are the multisets of m records over |X| cells, listed in order and by blocks.
 """
 
 import math
@@ -21,38 +21,7 @@ from onlineic.updates.base import UpdateRule
 
 __all__ = ["Median", "multiset_blocks", "multisets"]
 
-
-def multisets(cells: int, size: int) -> Ints:
-    """Return all multisets of `size` records over the cells as counts, (cells, K), smallest dtype.
-
-    Column j is the j-th in lexicographic order: the first is all in the last cell, the last all in the first.
-    """
-    kind = np.min_scalar_type(size)
-    left = np.array([size], kind)
-    columns: list[Ints] = []
-    for _ in range(cells - 1):
-        choices = left.astype(np.int64) + 1  # this cell takes 0, ..., left
-        starts = np.cumsum(choices) - choices
-        taken = np.arange(choices.sum()) - np.repeat(starts, choices)
-        columns = [np.repeat(column, choices) for column in columns]
-        columns.append(taken.astype(kind))
-        left = np.repeat(left, choices) - columns[-1]
-    return np.stack([*columns, left])
-
-
-def multiset_blocks(cells: int, size: int, most: int) -> Iterator[Ints]:
-    """Yield the columns of `multisets` in order, at most `most` at a time, as (cells, <= most) int64."""
-    if cells == 1 or size == 0 or math.comb(cells + size - 1, size) <= most:
-        yield multisets(cells, size).astype(np.int64)
-        return
-    for first in range(size + 1):
-        for rest in multiset_blocks(cells - 1, size - first, most):
-            yield np.concatenate([np.full((1, rest.shape[1]), first, np.int64), rest])
-
-
 MAX_ROWS = 2**24
-
-
 MAX_BYTES = 2**29
 
 
@@ -187,3 +156,31 @@ def _book_size(max_queries: int, alpha: float) -> int:
 
 def _alpha(alpha: float) -> float:
     return checked_real("alpha", alpha, above=0.0)
+
+
+def multisets(cells: int, size: int) -> Ints:
+    """Return all multisets of `size` records over the cells as counts, (cells, K), smallest dtype.
+
+    Column j is the j-th in lexicographic order: the first is all in the last cell, the last all in the first.
+    """
+    kind = np.min_scalar_type(size)
+    left = np.array([size], kind)
+    columns: list[Ints] = []
+    for _ in range(cells - 1):
+        choices = left.astype(np.int64) + 1  # this cell takes 0, ..., left
+        starts = np.cumsum(choices) - choices
+        taken = np.arange(choices.sum()) - np.repeat(starts, choices)
+        columns = [np.repeat(column, choices) for column in columns]
+        columns.append(taken.astype(kind))
+        left = np.repeat(left, choices) - columns[-1]
+    return np.stack([*columns, left])
+
+
+def multiset_blocks(cells: int, size: int, most: int) -> Iterator[Ints]:
+    """Yield the columns of `multisets` in order, at most `most` at a time, as (cells, <= most) int64."""
+    if cells == 1 or size == 0 or math.comb(cells + size - 1, size) <= most:
+        yield multisets(cells, size).astype(np.int64)
+        return
+    for first in range(size + 1):
+        for rest in multiset_blocks(cells - 1, size - first, most):
+            yield np.concatenate([np.full((1, rest.shape[1]), first, np.int64), rest])

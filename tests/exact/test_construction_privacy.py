@@ -21,7 +21,8 @@ from onlineic.mechanisms import ExponentialMechanism, NoisyMax
 from onlineic.noise import SimulatedNoise
 from onlineic.noise.scripted import ScriptedNoise
 from onlineic.offline import iterative_construction, mwem
-from onlineic.offline.construction import Rounds, Workload, construct, paid_rounds
+from onlineic.offline.construction import Workload, construct
+from onlineic.offline.rounds import Rounds, paid_rounds
 from onlineic.queries import dense
 from onlineic.updates import MeasuredWeights, MultiplicativeWeights
 

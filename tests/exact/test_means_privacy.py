@@ -16,7 +16,7 @@ from onlineic.audit import Law, ThresholdRule, goodness_of_fit, transcript_law, 
 from onlineic.noise import SimulatedNoise
 from onlineic.noise.scripted import ScriptedNoise
 from onlineic.offline import auto_avg, clipping_bound, mean
-from onlineic.offline.means import records_left
+from onlineic.offline.clipping import records_left
 
 TIGHT = 1 + 1e-9
 LOW, HIGH = 3, 6  # values of the small range

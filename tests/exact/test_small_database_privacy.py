@@ -12,8 +12,8 @@ from onlineic.bounds import best_net, threshold_radius
 from onlineic.mechanisms import ExponentialMechanism, LaplaceMechanism
 from onlineic.offline import threshold_functions
 from onlineic.offline.cdf import grouping
-from onlineic.offline.small_database import Scoring
-from onlineic.offline.threshold_database import count_paths, strip_width
+from onlineic.offline.nets import Scoring
+from onlineic.offline.paths import count_paths, strip_width
 from onlineic.updates.median import multisets
 
 EPSILONS = (0.3, 1.0, 3.0)

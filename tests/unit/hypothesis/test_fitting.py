@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from onlineic.errors import InvalidParameterError
-from onlineic.hypothesis.fitting import CoarseDomain, NoisyTable, descend, fit
+from onlineic.hypothesis.descent import descend
+from onlineic.hypothesis.fitting import CoarseDomain, NoisyTable, fit
 
 SHAPE = (12, 3, 5, 2)
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from onlineic.errors import InvalidParameterError
-from onlineic.hypothesis.fitting import NoisyTable, fit, fit_nested, shrunken
+from onlineic.hypothesis.fitting import NoisyTable, fit
+from onlineic.hypothesis.nested import fit_nested, shrunken
 
 CELLS = 24
 TRUTH = np.random.default_rng(3).dirichlet(np.full(CELLS, 2.0))

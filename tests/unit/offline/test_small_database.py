@@ -1,6 +1,5 @@
 """SmallDB: exact scores, honest bounds, its choice by the right law, and the line without enumeration."""
 
-import importlib
 import itertools
 import math
 import sys
@@ -19,21 +18,19 @@ from onlineic.hypothesis import HasBlocks, Hypothesis
 from onlineic.mechanisms import ExponentialMechanism
 from onlineic.noise import SimulatedNoise
 from onlineic.noise.scripted import ScriptedNoise
-from onlineic.offline import range_queries, small_database, threshold_database, threshold_functions
-from onlineic.offline.small_database import Scoring
-from onlineic.offline.threshold_database import (
-    _beyond,
-    _rows,
-    _uniform_path,
-    count_paths,
-    path_of_rank,
-    strip_width,
+from onlineic.offline import (
+    nets,
+    paths,
+    range_queries,
+    small_database,
+    threshold_database,
+    threshold_functions,
 )
+from onlineic.offline.nets import Scoring
+from onlineic.offline.paths import count_paths, path_of_rank, strip_width
+from onlineic.offline.thresholds import _beyond, _rows, _uniform_path
 from onlineic.queries import Query, one_way
 from onlineic.updates.median import multisets
-
-paths = importlib.import_module("onlineic.offline.threshold_database")
-module = importlib.import_module("onlineic.offline.small_database")  # its function has the same name
 
 DOMAIN = ic.Domain.of(a=range(3), b=["x", "y"])
 DATA = ic.PrivateData(np.array([900, 40, 0, 60, 700, 300]), DOMAIN)
@@ -110,7 +107,7 @@ def test_without_noise_the_best_database_is_chosen():
 @pytest.mark.parametrize("most", [1, 7, 10**6])
 def test_the_choice_does_not_depend_on_the_size_of_blocks(monkeypatch, most):
     expected = small_database(DATA, CLASS, 1.0, size=4, noise=SimulatedNoise(3)).counts
-    monkeypatch.setattr(module, "BLOCK", most)
+    monkeypatch.setattr(nets, "BLOCK", most)
 
     assert np.array_equal(expected, small_database(DATA, CLASS, 1.0, size=4, noise=SimulatedNoise(3)).counts)
 
@@ -121,17 +118,17 @@ def test_the_size_follows_alpha_or_is_the_best_within_reach():
 
     assert (math.ceil(6 / 0.8), by_alpha.size) == (8, bounds.multiset_rows(0.2, 6, 6))
     assert by_alpha.radius <= 0.2
-    assert math.comb(5 + free.size, 5) <= module.QUICK_CANDIDATES
-    reachable = [m for m in range(1, 40) if math.comb(5 + m, 5) <= module.QUICK_CANDIDATES]
+    assert math.comb(5 + free.size, 5) <= nets.QUICK_CANDIDATES
+    reachable = [m for m in range(1, 40) if math.comb(5 + m, 5) <= nets.QUICK_CANDIDATES]
     best = min(bounds.net_error(bounds.multiset_radius(m, 6, 6), m, 6, 2000, 1.0) for m in reachable)
     assert free.error_bound == pytest.approx(best, rel=0.01)
 
 
 @pytest.mark.parametrize(("cells", "rows"), [(4, 291), (8, 25), (16, 10)])
 def test_what_can_be_enumerated(cells, rows):
-    assert module._number(cells, rows) <= module.MAX_CANDIDATES
+    assert nets._number(cells, rows) <= nets.MAX_CANDIDATES
     with pytest.raises(TooLargeError, match="candidates"):
-        module._number(cells, rows + 1)
+        nets._number(cells, rows + 1)
 
 
 def test_as_many_records_as_the_data_are_an_exact_net():
@@ -432,14 +429,14 @@ def test_a_public_sample_is_no_net_and_says_so():
     assert np.array_equal(chosen.counts, again.counts)
     # its one promise, against the best of the sample
     scoring = Scoring.of(queries, data.n, 20)
-    block = np.concatenate(list(module._sampled_blocks(64, 20, 500, 7, scoring.block)), axis=1)
+    block = np.concatenate(list(nets._sampled_blocks(64, 20, 500, 7, scoring.block)), axis=1)
     scores = scoring.scores(data.exact_counts_many(queries), block)
     worst = np.abs(chosen.evaluate_many(queries) - exact_values(data, queries)).max()
     assert worst <= -scores.max() * scoring.unit + chosen.selection_bound
 
 
 def test_the_sample_is_uniform_over_multisets():
-    drawn = np.concatenate(list(module._sampled_blocks(3, 2, 6000, 1, 1000)), axis=1)
+    drawn = np.concatenate(list(nets._sampled_blocks(3, 2, 6000, 1, 1000)), axis=1)
     kinds, times = np.unique(drawn, axis=1, return_counts=True)
 
     assert 6 == kinds.shape[1]

@@ -8,7 +8,8 @@ import pytest
 
 import onlineic as ic
 from onlineic.errors import InvalidParameterError
-from onlineic.hypothesis.fitting import NoisyTable, fit, fit_nested
+from onlineic.hypothesis.fitting import NoisyTable, fit
+from onlineic.hypothesis.nested import fit_nested
 from onlineic.queries import Measurement, Partition
 from onlineic.testing import check_update_rule
 from onlineic.updates import MaximumEntropy

@@ -14,27 +14,15 @@ from onlineic.data.release import check_types, checked_noise
 from onlineic.domain.domain import Domain
 from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError, checked_integer, checked_real
 from onlineic.noise.sources import Noise
-from onlineic.offline.construction import (
-    Composition,
-    Construction,
-    Distinguisher,
-    Rounds,
-    Workload,
-    construct,
-    finished,
-    paid_rounds,
-)
+from onlineic.offline.construction import Construction, Workload, construct, finished
+from onlineic.offline.rounds import Composition, Distinguisher, Rounds, paid_rounds
 from onlineic.updates.base import ExactBound, NeedsAccuracy, UpdateRule, check_rule
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 
 __all__ = ["iterative_construction"]
 
 Rule = UpdateRule[Any]
-
-
 MOST_ROUNDS = 10**6
-
-
 LARGEST_ALPHA = 1e6  # far beyond 1, where any promise is empty
 
 
@@ -97,7 +85,7 @@ def iterative_construction(
     Examples
     --------
     >>> import numpy as np, onlineic as ic
-    >>> from onlineic.offline.iterative_construction import iterative_construction
+    >>> from onlineic.offline import iterative_construction
     >>> domain = ic.Domain.of(age=range(16), sex=["F", "M"])
     >>> ages = np.minimum(15, np.arange(200_000) % 37)  # more than half are 15
     >>> data = ic.PrivateData.from_records({"age": ages, "sex": ["F", "M"] * 100_000}, domain)

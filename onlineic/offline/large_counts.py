@@ -123,7 +123,7 @@ def range_queries(
     Examples
     --------
     >>> import numpy as np, onlineic as ic
-    >>> from onlineic.offline.range_queries import range_queries
+    >>> from onlineic.offline import range_queries
     >>> domain, ages = ic.Domain.of(age=range(17, 91)), 17 + np.arange(50_000) % 60
     >>> data = ic.PrivateData.from_records({"age": ages}, domain)
     >>> asked = [ic.where(age=ic.between(low, low + 9)) for low in range(17, 81)]  # 8,333 records, then fewer
@@ -142,7 +142,7 @@ def range_queries(
     share = float_down(budget.epsilon_exact / 2)
     tests = Sparse(share, threshold, cutoff, allocation=allocation)
     margin = tests.radius(len(asked), beta / 2)
-    LaplaceMechanism(share, tests.cutoff)  # the most hits can be drawn for
+    LaplaceMechanism(share, tests.cutoff)  # too wide a noise is refused here, not behind the read
 
     def private() -> tuple[tuple[int, ...], list[int]]:
         exact = data.exact_counts_many(asked)

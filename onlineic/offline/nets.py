@@ -1,10 +1,8 @@
-"""The result of the net mechanism: a small database that stands for the private one.
-
-SmallDB and the net mechanism: one small database, chosen privately, that answers a whole class of queries.
+"""The net mechanism: one small database, chosen privately, that answers a whole class of queries.
 
 A theorem rather than a tool: it shows that exponentially many queries can be answered, at a cost that grows
 as |X|^m. Over as few cells as can be enumerated, one noisy count a cell errs less at every n. For threshold
-functions the choice can be made without enumeration, see `onlineic.offline.threshold_database`.
+functions the choice can be made without enumeration, see `onlineic.offline.thresholds`.
 """
 
 import math
@@ -25,165 +23,19 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import InternalError, InvalidParameterError, TooLargeError, checked_integer, checked_real
 from onlineic.mechanisms.selection import ExponentialMechanism, NoisyMax
 from onlineic.noise.sources import Noise, public_generator
+from onlineic.offline.databases import SmallDatabase
 from onlineic.queries.ask import bind_queries
 from onlineic.queries.expressions import Expression
-from onlineic.queries.partitions import Partition
-from onlineic.queries.query import Query, totals
-from onlineic.queries.tables import Tables
+from onlineic.queries.query import Query
 from onlineic.updates.median import multiset_blocks
 
-__all__ = ["SmallDatabase", "small_database"]
+__all__ = ["Scoring", "small_database"]
 
-
-@final
-@attrs.frozen(eq=False, repr=False)
-class SmallDatabase:
-    """A database of a few records that answers like the private one: public, a `Hypothesis`.
-
-    Attributes
-    ----------
-    domain : Domain
-    counts : int64 array, shape of the domain, read-only
-        Its records by cell.
-    error_bound : float or None
-        How far `evaluate` may be off for any query of the class, as it was written before its weights were
-        rounded to the grid, all at once, with probability 1 - beta: `radius` plus `selection_bound`. None
-        where the candidates are no net. Says nothing about other queries.
-    radius : float or None
-        How far the best candidate may be off.
-    selection_bound : float
-        How much worse than the best candidate the chosen one may be, with probability 1 - beta; on the grid.
-    beta : float
-    candidates : int
-        Databases it was chosen from.
-    private : bool
-        False: simulated noise was used, the database is NOT PRIVATE.
-    """
-
-    domain: Domain
-    counts: Ints
-    radius: float | None
-    selection_bound: float
-    beta: float
-    candidates: int
-    private: bool
-    _tables: Tables = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        counts = np.array(self.counts, np.int64).reshape(self.domain.shape)
-        counts.flags.writeable = False
-        object.__setattr__(self, "counts", counts)
-        object.__setattr__(self, "_tables", Tables(counts.astype(np.float64), counts.size))
-
-    @property
-    def size(self) -> int:
-        """Number of records."""
-        return int(self.counts.sum())
-
-    @property
-    def error_bound(self) -> float | None:
-        return None if self.radius is None else self.radius + self.selection_bound
-
-    def supports(self, query: Query) -> bool:
-        return query.domain == self.domain
-
-    def evaluate(self, query: Query) -> float:
-        return query.total(self._tables, self.size) / (self.size << query.grid_bits)
-
-    def evaluate_many(self, queries: Sequence[Query]) -> Floats:
-        scales = np.array([float(self.size << query.grid_bits) for query in queries])
-        return np.asarray(totals(queries, self._tables, self.size) / scales)
-
-    def blocks(self, partition: Partition) -> Floats:
-        """Return the fraction of records in every block, shape (blocks,)."""
-        return partition.measure(self._tables.table(partition.axes)) / self.size
-
-    def __repr__(self) -> str:
-        bound = "no bound" if self.error_bound is None else f"within {self.error_bound:.3g}"
-        stamp = "" if self.private else ", NOT PRIVATE"
-        return (
-            f"SmallDatabase({self.size} records over {self.domain.size} cells, {bound} at {1 - self.beta:.4g}"
-            f"{stamp})"
-        )
-
-
-MAX_CANDIDATES = 2**22
-
-
+MAX_CANDIDATES = 2**22  # whose scores are held at once
 QUICK_CANDIDATES = 2**18  # the size that is taken where none is asked for stays below
-
-
 MAX_WORK = 2**32  # cells^2 times candidates: what listing all databases takes, some ten seconds at the limit
-
-
-MAX_WEIGHTS = 2**25
-
-
+MAX_WEIGHTS = 2**25  # of all queries over all cells, held as one dense matrix
 BLOCK = 2**21  # query values held at a time
-
-
-@final
-@attrs.frozen(eq=False)
-class Scoring:
-    """-max_f |m S_f(x) - n S_f(y)| in units of 1/(n m 2^k): exact integers for every candidate y.
-
-    Replacing a record of x moves S_f by at most the largest minus the least weight of f, so a score by at
-    most m times the largest such width: in fractions 1/n, as Dwork & Roth (2014), section 4.1, have it.
-
-    Attributes
-    ----------
-    weights : (queries, cells) float64
-        Integers in [0, 2^k], every query on the finest grid of all.
-    n, rows : int
-        Records of x, which are public, and of y.
-    """
-
-    weights: Floats
-    shifts: tuple[int, ...]
-    widths: tuple[int, ...]
-    n: int
-    rows: int
-    bits: int
-
-    @classmethod
-    def of(cls, queries: Sequence[Query], n: int, rows: int) -> "Scoring":
-        """Return the scoring of a class of queries on one grid; refused where integers would not be exact."""
-        bits = max(query.grid_bits for query in queries)
-        if n << bits > 2**53:
-            raise TooLargeError(
-                f"n 2^grid_bits must be at most 2^53, got 2^{math.log2(n) + bits:.1f}; take coarser weights."
-            )
-        if n * rows << bits >= 2**60:
-            raise TooLargeError(
-                f"n m 2^grid_bits must be below 2^60, got 2^{math.log2(n * rows) + bits:.1f}; take fewer "
-                "records or coarser weights."
-            )
-        shifts = tuple(bits - query.grid_bits for query in queries)
-        widths = tuple(query.sensitivity << shift for query, shift in zip(queries, shifts, strict=True))
-        rows_of = [query.weights().ravel() << shift for query, shift in zip(queries, shifts, strict=True)]
-        return cls(np.array(rows_of, np.float64), shifts, widths, n, rows, bits)
-
-    @property
-    def sensitivity(self) -> int:
-        """Of every score; 1 if all queries are constant."""
-        return self.rows * max(1, *self.widths)
-
-    @property
-    def unit(self) -> float:
-        """What one score unit is, fraction of records."""
-        return 1.0 / (self.n * self.rows << self.bits)
-
-    @property
-    def block(self) -> int:
-        """Candidates scored at a time."""
-        return max(1, BLOCK // len(self.weights))
-
-    def scores(self, exact: Ints, candidates: Ints) -> Ints:
-        """Return the scores of (cells, K) candidates against the exact counts of the queries. PRIVATE."""
-        held = exact << np.array(self.shifts, np.int64)
-        values = (self.weights @ candidates.astype(np.float64)).astype(np.int64)  # exact: integers < 2^53
-        gaps = np.abs(self.rows * held[:, None] - self.n * values)
-        return np.asarray(-gaps.max(axis=0))
 
 
 def small_database(
@@ -244,8 +96,7 @@ def small_database(
     Examples
     --------
     >>> import onlineic as ic
-    >>> from onlineic.offline.cdf import threshold_functions
-    >>> from onlineic.offline.small_database import small_database
+    >>> from onlineic.offline import small_database, threshold_functions
     >>> domain = ic.Domain.of(grade=range(1, 6))
     >>> data = ic.PrivateData.from_counts({"grade": [1, 4, 5]}, [2_000, 5_000, 3_000], domain)
     >>> queries = threshold_functions(domain, "grade")
@@ -353,6 +204,81 @@ def _number(cells: int, rows: int) -> int:
     return int(number)
 
 
+def _engine(mechanism: object) -> type[ExponentialMechanism] | type[NoisyMax]:
+    """Return the mechanism of this name."""
+    engines: dict[object, type[ExponentialMechanism] | type[NoisyMax]]
+    engines = {"exponential": ExponentialMechanism, "noisy max": NoisyMax}
+    if not isinstance(mechanism, str) or mechanism not in engines:
+        raise InvalidParameterError(
+            f"mechanism must be 'exponential' or 'noisy max', got mechanism={mechanism!r:.60}."
+        )
+    return engines[mechanism]
+
+
+@final
+@attrs.frozen(eq=False)
+class Scoring:
+    """-max_f |m S_f(x) - n S_f(y)| in units of 1/(n m 2^k): exact integers for every candidate y.
+
+    Replacing a record of x moves S_f by at most the largest minus the least weight of f, so a score by at
+    most m times the largest such width: in fractions 1/n, as Dwork & Roth (2014), section 4.1, have it.
+
+    Attributes
+    ----------
+    weights : (queries, cells) float64
+        Integers in [0, 2^k], every query on the finest grid of all.
+    n, rows : int
+        Records of x, which are public, and of y.
+    """
+
+    weights: Floats
+    shifts: tuple[int, ...]
+    widths: tuple[int, ...]
+    n: int
+    rows: int
+    bits: int
+
+    @classmethod
+    def of(cls, queries: Sequence[Query], n: int, rows: int) -> "Scoring":
+        """Return the scoring of a class of queries on one grid; refused where integers would not be exact."""
+        bits = max(query.grid_bits for query in queries)
+        if n << bits > 2**53:
+            raise TooLargeError(
+                f"n 2^grid_bits must be at most 2^53, got 2^{math.log2(n) + bits:.1f}; take coarser weights."
+            )
+        if n * rows << bits >= 2**60:
+            raise TooLargeError(
+                f"n m 2^grid_bits must be below 2^60, got 2^{math.log2(n * rows) + bits:.1f}; take fewer "
+                "records or coarser weights."
+            )
+        shifts = tuple(bits - query.grid_bits for query in queries)
+        widths = tuple(query.sensitivity << shift for query, shift in zip(queries, shifts, strict=True))
+        rows_of = [query.weights().ravel() << shift for query, shift in zip(queries, shifts, strict=True)]
+        return cls(np.array(rows_of, np.float64), shifts, widths, n, rows, bits)
+
+    @property
+    def sensitivity(self) -> int:
+        """Of every score; 1 if all queries are constant."""
+        return self.rows * max(1, *self.widths)
+
+    @property
+    def unit(self) -> float:
+        """What one score unit is, fraction of records."""
+        return 1.0 / (self.n * self.rows << self.bits)
+
+    @property
+    def block(self) -> int:
+        """Candidates scored at a time."""
+        return max(1, BLOCK // len(self.weights))
+
+    def scores(self, exact: Ints, candidates: Ints) -> Ints:
+        """Return the scores of (cells, K) candidates against the exact counts of the queries. PRIVATE."""
+        held = exact << np.array(self.shifts, np.int64)
+        values = (self.weights @ candidates.astype(np.float64)).astype(np.int64)  # exact: integers < 2^53
+        gaps = np.abs(self.rows * held[:, None] - self.n * values)
+        return np.asarray(-gaps.max(axis=0))
+
+
 def _sampled_blocks(cells: int, rows: int, candidates: int, seed: int, most: int) -> Iterator[Ints]:
     """Yield uniform multisets: multinomials whose probabilities are uniform on the simplex."""
     generator, most = public_generator(seed), max(1, min(most, BLOCK // cells))
@@ -368,14 +294,3 @@ def _candidate(blocks: Iterator[Ints], index: int) -> Ints:
             return np.asarray(block[:, index])
         index -= block.shape[1]
     raise InternalError("the chosen candidate must be one of those scored.")
-
-
-def _engine(mechanism: object) -> type[ExponentialMechanism] | type[NoisyMax]:
-    """Return the mechanism of this name."""
-    engines: dict[object, type[ExponentialMechanism] | type[NoisyMax]]
-    engines = {"exponential": ExponentialMechanism, "noisy max": NoisyMax}
-    if not isinstance(mechanism, str) or mechanism not in engines:
-        raise InvalidParameterError(
-            f"mechanism must be 'exponential' or 'noisy max', got mechanism={mechanism!r:.60}."
-        )
-    return engines[mechanism]

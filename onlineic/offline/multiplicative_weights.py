@@ -16,15 +16,8 @@ from onlineic.errors import InvalidParameterError, checked_integer, checked_real
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.noise.sources import Noise
-from onlineic.offline.construction import (
-    HALF,
-    Composition,
-    Construction,
-    Workload,
-    construct,
-    finished,
-    paid_rounds,
-)
+from onlineic.offline.construction import Construction, Workload, construct, finished
+from onlineic.offline.rounds import HALF, Composition, paid_rounds
 from onlineic.queries.partitions import PartitionRule
 from onlineic.updates.base import NeedsAccuracy, UpdateRule, check_rule
 from onlineic.updates.maximum_entropy import MaximumEntropy
@@ -33,17 +26,9 @@ from onlineic.updates.multiplicative_weights import MeasuredWeights
 __all__ = ["default_rounds", "mwem"]
 
 Rule = UpdateRule[Any]
-
-
 MOST_ROUNDS = 1000  # planned; each replays all that was measured
-
-
 BALANCE = 9.0
-
-
 TABLE_ROUNDS = 8  # a table tells as much as so many numbers
-
-
 TABLE_CHOICE = Fraction(1, 5)  # tables are worth more than the best choice of them
 
 
@@ -120,7 +105,7 @@ def mwem(
     Examples
     --------
     >>> import numpy as np, onlineic as ic
-    >>> from onlineic.offline.mwem import mwem
+    >>> from onlineic.offline import mwem
     >>> domain = ic.Domain.of(age=range(16), sex=["F", "M"])
     >>> ages = np.minimum(15, np.arange(200_000) % 37)  # more than half are 15
     >>> data = ic.PrivateData.from_records({"age": ages, "sex": ["F", "M"] * 100_000}, domain)
@@ -157,7 +142,7 @@ def mwem(
         choice_share=TABLE_CHOICE if by_table else HALF,
         tables=by_table,
     )
-    relied = math.sqrt(math.log(max(2, data.domain.size)) / (2 * rounds))  # T = rounds, tight weights
+    relied = math.sqrt(math.log(max(2, data.domain.size)) / (2 * rounds))  # least gap of that many updates
     if isinstance(rule, NeedsAccuracy):
         rule = rule.for_stream(len(workload.queries), data.n)
         rule = rule.at(data.domain, relied) if isinstance(rule, NeedsAccuracy) else rule
@@ -224,7 +209,7 @@ def default_rounds(
     Examples
     --------
     >>> import onlineic as ic
-    >>> from onlineic.offline.mwem import default_rounds
+    >>> from onlineic.offline.multiplicative_weights import default_rounds
     >>> default_rounds(50_000, ic.Budget(1.0, 1e-9), queries=5000)
     234
     >>> default_rounds(50_000, ic.Budget(1.0), queries=5000)

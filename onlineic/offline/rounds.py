@@ -1,0 +1,183 @@
+"""What one round of an offline construction costs: choose the worst answered query, answer it afresh.
+
+A replaced record moves n f(x) by at most the width of f's weights, for each query of the class, and so the
+score |f(x) - f(D)| too: scores do not all move the same way. All rounds are paid in advance, so that stopping
+early, a function of released numbers, costs nothing more.
+"""
+
+import math
+from fractions import Fraction
+from typing import Literal, final
+
+import attrs
+
+from onlineic._typing import Ints
+from onlineic.accounting.budget import Budget
+from onlineic.accounting.composition import advanced_share, zcdp_rho
+from onlineic.accounting.rounding import float_down, float_up
+from onlineic.errors import InvalidParameterError, checked_integer
+from onlineic.mechanisms.selection import ExponentialMechanism, NoisyMax
+from onlineic.noise.laws import discrete_laplace_radius
+from onlineic.noise.sources import Noise, scale_at_least
+
+__all__ = ["Composition", "Distinguisher", "Rounds", "paid_rounds"]
+
+Composition = Literal["basic", "advanced", "zcdp"]
+Distinguisher = Literal["noisy max", "exponential"]
+LARGEST_EPSILON = 20.0  # of one choice
+LARGEST_SIGMA = 2**26
+LARGEST_SCALE = 2**48 - 1
+HALF = Fraction(1, 2)
+
+
+@final
+@attrs.frozen
+class Rounds:
+    """A number of rounds that is paid for, of a choice and a fresh answer each.
+
+    Attributes
+    ----------
+    rounds : int
+    composition : "basic", "advanced" or "zcdp"
+        What the capacity counts: epsilon; the epsilons of mechanisms that Corollary 3.21 of Dwork & Roth
+        (2014) composes, checked by Theorem 3.20; or rho of zero-concentrated privacy.
+    choice : NoisyMax or ExponentialMechanism
+        On integer scores, grid units.
+    scale : Fraction
+        Of an answer's noise: of a discrete Laplace, or sigma of a discrete Gaussian under zcdp. Grid units
+        for numbers, counts for tables.
+    price, capacity : Fraction
+        Of one round, and of all: rounds * price <= capacity, exactly.
+    """
+
+    rounds: int
+    composition: Composition
+    choice: NoisyMax | ExponentialMechanism
+    scale: Fraction
+    price: Fraction
+    capacity: Fraction
+
+    @property
+    def gaussian(self) -> bool:
+        """Whether answers carry Gaussian noise."""
+        return self.composition == "zcdp"
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of an answer's noise, unit of `scale`; Laplace: of the continuous law."""
+        return float(self.scale) * (1.0 if self.gaussian else math.sqrt(2.0))
+
+    def choose(self, scores: Ints, noise: Noise) -> int:
+        """Return the index of a nearly largest score, (m,) int64 (PRIVATE)."""
+        return self.choice.select(scores, noise)
+
+    def answer(self, values: Ints, noise: Noise, shift: int = 0) -> Ints:
+        """Return (m,) exact integers (PRIVATE), in units of 2^-shift, with fresh noise."""
+        if self.gaussian:
+            return values + noise.discrete_gaussian(int(self.scale) << shift, values.size)
+        return values + noise.discrete_laplace(self.scale * (1 << shift), values.size)
+
+    def finest(self, grid_bits: int) -> int:
+        """Return the largest shift <= grid_bits at which the noise of an answer can be drawn."""
+        most = LARGEST_SIGMA if self.gaussian else LARGEST_SCALE
+        return max(shift for shift in range(grid_bits + 1) if self.scale * (1 << shift) <= most)
+
+    def choice_radius(self, candidates: int, beta: float) -> int:
+        """Return r, grid units: with probability >= 1 - beta the score chosen is within r of the best."""
+        return self.choice.radius(candidates, beta)
+
+    def answer_radius(self, beta: float) -> int:
+        """Return r, grid units: with probability >= 1 - beta an answer is within r of the truth."""
+        if not self.gaussian:
+            return discrete_laplace_radius(float_up(self.scale), beta)
+        from statistics import NormalDist  # 5 ms to import
+
+        # each term beyond r lies below the integral over the unit before it
+        return math.ceil(-int(self.scale) * NormalDist().inv_cdf(beta / 2))
+
+
+def paid_rounds(
+    budget: Budget,
+    rounds: int,
+    composition: Composition,
+    *,
+    sensitivity: int = 1,
+    distinguisher: Distinguisher | None = None,
+    choice_share: Fraction = HALF,
+    tables: bool = False,
+) -> Rounds:
+    """Return so many rounds at this budget, divided evenly, and each between choice and answer.
+
+    Parameters
+    ----------
+    budget : Budget
+        With delta > 0 unless the composition is basic.
+    rounds : int, >= 1
+    composition : "basic", "advanced" or "zcdp"
+    sensitivity : int, >= 1
+        Of the queries, grid units: of scores and of numbers.
+    distinguisher : "noisy max" or "exponential", optional
+        None: `NoisyMax`, and under zcdp `ExponentialMechanism`, whose epsilon^2/8 no bound that we know of
+        noisy maxima matches (epsilon^2/2).
+    choice_share : Fraction, in (0, 1)
+        Of a round's price; advanced composition divides it in halves.
+    tables : bool
+        Answers are block counts: a record moves two of them by one count each, whatever the grid. A number
+        in the place of a table, with the same noise in counts, costs half as much at most.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is outside its range, or the noise leaves the range of the samplers.
+    """
+    rounds = checked_integer("rounds", rounds, at_least=1)
+    sensitivity = checked_integer("sensitivity", sensitivity, at_least=1)  # a numpy integer could overflow
+    if composition != "basic" and budget.pure:
+        raise InvalidParameterError(f"delta must be > 0 for {composition} composition, got delta=0.")
+    exponential = distinguisher == "exponential" or (distinguisher is None and composition == "zcdp")
+    mechanism = ExponentialMechanism if exponential else NoisyMax
+    if composition == "zcdp":
+        capacity = Fraction(zcdp_rho(budget.epsilon, budget.delta))
+        if capacity <= 0:
+            raise InvalidParameterError(
+                f"epsilon must be larger for zcdp composition at delta={budget.delta}, got "
+                f'epsilon={budget.epsilon}, at which no order has any capacity; use "basic".'
+            )
+        share = capacity / rounds
+        square = 8 if exponential else 2  # epsilon^2/8 or epsilon^2/2
+        epsilon = _root_down(share * choice_share * square)
+        spent = Fraction(epsilon) ** 2 / square
+        squared = 2 if tables else sensitivity**2  # L2 sensitivity
+        sigma = Fraction(_root_up(squared / (2 * (share - spent))))
+        if sigma > LARGEST_SIGMA:
+            raise InvalidParameterError(
+                f"rounds must leave sigma <= 2^26 grid units, got rounds={rounds} with sigma={int(sigma)}; "
+                "take fewer, or coarser weights."
+            )
+        price = spent + squared / (2 * sigma**2)
+        return Rounds(rounds, composition, mechanism(epsilon, sensitivity), sigma, price, capacity)
+    if composition == "advanced":
+        epsilon = advanced_share(budget.epsilon, budget.delta, 2 * rounds)
+        share = 2 * Fraction(epsilon)
+        capacity = rounds * share
+    else:
+        capacity = budget.epsilon_exact
+        share = capacity / rounds
+        epsilon = min(LARGEST_EPSILON, float_down(share * choice_share))
+    summed = 2 if tables else sensitivity  # L1 sensitivity
+    scale = scale_at_least(summed / (share - Fraction(epsilon)))
+    price = Fraction(epsilon) + summed / scale
+    return Rounds(rounds, composition, mechanism(epsilon, sensitivity), scale, price, capacity)
+
+
+def _root_down(square: Fraction) -> float:
+    """Largest float near sqrt(square) with root^2 <= square, at most what one choice may cost."""
+    root = min(math.sqrt(square), LARGEST_EPSILON)
+    while Fraction(root) ** 2 > square:
+        root = math.nextafter(root, 0.0)
+    return root
+
+
+def _root_up(square: Fraction) -> int:
+    """Least integer root >= 1 with root^2 >= square."""
+    return math.isqrt(math.ceil(square) - 1) + 1
