@@ -1,6 +1,6 @@
 """What a release costs: budgets, charges, filters and compositions, exact and rounded to the private side."""
 
-from onlineic.accounting.budget import Budget, Charge, Filter, basic_composition
+from onlineic.accounting.budget import Budget, Charge, Filter
 from onlineic.accounting.composition import (
     advanced_composition,
     advanced_share,
@@ -9,7 +9,6 @@ from onlineic.accounting.composition import (
     gaussian_delta,
     gaussian_mu,
     zcdp_delta,
-    zcdp_epsilon,
     zcdp_rho,
 )
 from onlineic.accounting.renyi import (
@@ -28,7 +27,6 @@ __all__ = [
     "Filter",
     "advanced_composition",
     "advanced_share",
-    "basic_composition",
     "exact_delta",
     "exact_share",
     "gaussian_charge",
@@ -39,6 +37,5 @@ __all__ = [
     "renyi_capacity",
     "renyi_epsilon",
     "zcdp_delta",
-    "zcdp_epsilon",
     "zcdp_rho",
 ]

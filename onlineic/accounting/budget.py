@@ -5,7 +5,6 @@ Neighbours replace one record. Renyi prices and capacities are whole ticks of 2^
 """
 
 import math
-from collections.abc import Iterable
 from fractions import Fraction
 from numbers import Rational
 from typing import final
@@ -16,7 +15,7 @@ import numpy as np
 from onlineic.accounting.rounding import _exact, _order
 from onlineic.errors import BudgetExceededError, InvalidParameterError, checked_real
 
-__all__ = ["Budget", "Charge", "Filter", "basic_composition"]
+__all__ = ["Budget", "Charge", "Filter"]
 
 LARGEST_EPSILON = 20.0
 
@@ -219,15 +218,3 @@ def _checked_unit(unit: object, order: object) -> Fraction | None:
 
 def _unit_text(unit: str, order: Fraction | None) -> str:
     return unit if order is None else f"ticks of 2^-40 at Renyi order {order}"
-
-
-def basic_composition(budgets: Iterable[Budget]) -> tuple[Fraction, Fraction]:
-    """Return (sum of epsilon, sum of delta), exactly: what all of them promise together.
-
-    References
-    ----------
-    Dwork & Roth (2014), Theorem 3.16; adaptive if each budget is fixed before its mechanism starts.
-    """
-    budgets = tuple(budgets)
-    epsilon = sum((b.epsilon_exact for b in budgets), Fraction(0))
-    return epsilon, sum((b.delta_exact for b in budgets), Fraction(0))

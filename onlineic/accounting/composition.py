@@ -12,8 +12,6 @@ from onlineic.accounting.rounding import _float_conversion, conversion, float_do
 from onlineic.errors import InvalidParameterError, checked_integer, checked_real
 
 LARGEST_COUNT = 10**6
-
-
 SLACK = 2.0**-40  # relative; far above the rounding of the float formulas it covers
 
 
@@ -182,25 +180,6 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
         less, exact = Decimal(order) - 1, Decimal(order)
         exponent = less * (exact * Decimal(rho) - Decimal(epsilon) + (less / exact).ln()) - exact.ln()
         return min(1.0, max(math.ulp(0.0), float_up(min(exponent, Decimal(0)).exp())))
-
-
-def zcdp_epsilon(rho: float, delta: float) -> float:
-    """Return min over a > 1 of a rho + ln(1 - 1/a) - (ln delta + ln a)/(a-1), rounded up.
-
-    Raises
-    ------
-    InvalidParameterError
-        If rho is not positive or delta is outside (0, 1).
-
-    References
-    ----------
-    Canonne, Kamath & Steinke (2020), Proposition 12, solved for epsilon.
-    """
-    rho = checked_real("rho", rho, above=0.0)
-    delta = checked_real("delta", delta, above=0.0, below=1.0)
-    order = _best_order(lambda less: _float_conversion(less, delta) - (1 + less) * rho)
-    with localcontext(Context(prec=60)):
-        return float_up(max(Decimal(0), Decimal(order) * Decimal(rho) - conversion(Fraction(order), delta)))
 
 
 def zcdp_rho(epsilon: float, delta: float) -> float:

@@ -1,4 +1,7 @@
-"""accounting.renyi."""
+"""Prices and capacities in Renyi divergence of one order, in whole ticks of 2^-40.
+
+Prices go up and capacities down, computed with 60 digits and a slack that covers their rounding.
+"""
 
 import math
 from decimal import Context, Decimal, localcontext
@@ -11,8 +14,6 @@ from onlineic.errors import InvalidParameterError, checked_integer, checked_real
 __all__ = ["TICK", "gaussian_charge", "gumbel_charge", "loss_bound", "renyi_capacity", "renyi_epsilon"]
 
 TICK = Fraction(1, 2**40)
-
-
 SLACK = Fraction(1, 10**40)  # covers the rounding of 60 digits
 
 

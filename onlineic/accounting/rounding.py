@@ -1,4 +1,4 @@
-"""accounting.rounding."""
+"""Roundings to the private side, and the conversion of Renyi divergence that all accounting shares."""
 
 import math
 import sys

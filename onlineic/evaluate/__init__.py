@@ -2,8 +2,6 @@
 
 from onlineic.evaluate.report import (
     Row,
-    error_figure,
-    marginal_figure,
     new_figure,
     plot_errors,
     plot_marginal,
@@ -11,24 +9,21 @@ from onlineic.evaluate.report import (
     text_table,
 )
 from onlineic.evaluate.streams import exact_marginal, exact_values, random_stream
-from onlineic.evaluate.traces import Trace, compare, coverage, known_baselines, simulate, trace
+from onlineic.evaluate.traces import Trace, compare, coverage, known_baselines, trace
 
 __all__ = [
     "Row",
     "Trace",
     "compare",
     "coverage",
-    "error_figure",
     "exact_marginal",
     "exact_values",
     "known_baselines",
-    "marginal_figure",
     "new_figure",
     "plot_errors",
     "plot_marginal",
     "random_stream",
     "rows",
-    "simulate",
     "text_table",
     "trace",
 ]

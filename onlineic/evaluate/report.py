@@ -16,8 +16,6 @@ from onlineic.evaluate.traces import Trace
 
 __all__ = [
     "Row",
-    "error_figure",
-    "marginal_figure",
     "new_figure",
     "plot_errors",
     "plot_marginal",
@@ -126,22 +124,6 @@ def text_table(traces: Iterable[Trace]) -> str:
     ]
     rule = "-" * max(len(line.rstrip()) for line in text)
     return "\n".join([text[0].rstrip(), rule, *(line.rstrip() for line in text[1:])])
-
-
-def error_figure(traces: Iterable[Trace], *, title: str = "") -> "Figure":
-    """Return a figure with `plot_errors`."""
-    figure = new_figure(7.0, 4.2)
-    plot_errors(figure.add_subplot(), traces, title=title)
-    return figure
-
-
-def marginal_figure(
-    values: Sequence[Any], truth: Floats, hypothesis: Floats, *, name: str = "", n: int = 1
-) -> "Figure":
-    """Return a figure with `plot_marginal`."""
-    figure = new_figure(7.0, 4.2)
-    plot_marginal(figure.add_subplot(), values, truth, hypothesis, name=name, n=n)
-    return figure
 
 
 def plot_errors(axes: "Axes", traces: Iterable[Trace], *, title: str = "") -> "Axes":

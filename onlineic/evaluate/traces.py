@@ -25,12 +25,11 @@ from onlineic.queries.query import session_grid_bits
 from onlineic.session.session import OnlineIC
 from onlineic.updates.base import UpdateRule
 
-__all__ = ["Trace", "compare", "coverage", "known_baselines", "simulate", "trace"]
+__all__ = ["Trace", "compare", "coverage", "known_baselines", "trace"]
 
 CHUNK = 256  # queries between two reports of progress
-
-
 TABLE_CELLS = 2**24  # all noisy tables together
+Progress = Callable[[Any], None]
 
 
 class Engine(Protocol):
@@ -41,9 +40,6 @@ class Engine(Protocol):
 
     def statistics(self) -> Any:
         """Return a snapshot with the counts of answers by status and the share spent."""
-
-
-Progress = Callable[[Any], None]
 
 
 @final
@@ -164,33 +160,6 @@ def trace(
         spent=stats.spent,
         seconds=seconds,
     )
-
-
-def simulate(
-    data: PrivateData,
-    budget: Budget,
-    stream: Sequence[Any],
-    rule: UpdateRule[Any] | None = None,
-    *,
-    seed: int,
-    label: str | None = None,
-    **options: Any,
-) -> Trace:
-    """Return the trace of one session with simulated noise. NOT PRIVATE.
-
-    Parameters
-    ----------
-    data, budget, stream
-    rule : UpdateRule, optional
-        None: the session's default.
-    seed : int, >= 0
-        Of `SimulatedNoise`.
-    label : str, optional
-        By default "session".
-    **options
-        Of `OnlineIC`, such as `hard_answers` and `max_queries`.
-    """
-    return _simulated(label or "session", data, budget, stream, rule, seed, None, options)
 
 
 def compare(

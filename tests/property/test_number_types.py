@@ -531,7 +531,6 @@ EXAMPLES = {
     "renyi_capacity": Example(ac.renyi_capacity, {"order": F(100, 33), "epsilon": 1.0, "delta": 0.001}),
     "renyi_epsilon": Example(ac.renyi_epsilon, {"order": F(100, 33), "spent_ticks": WIDE, "delta": 0.001}),
     "zcdp_delta": Example(ac.zcdp_delta, {"rho": 0.1, "epsilon": 2.0}),
-    "zcdp_epsilon": Example(ac.zcdp_epsilon, {"rho": 0.1, "delta": 0.001}),
     "zcdp_rho": Example(ac.zcdp_rho, {"epsilon": 2.0, "delta": 0.001}),
     # bounds
     "certificate": Example(
@@ -1066,9 +1065,6 @@ EXAMPLES = {
         ),
         {"truths": [0.5, 0.2, 0.1, 0.1, 0.1, 0.9], "seed": sizes(100, 20_000)},
     ),
-    "simulate": Example(
-        lambda seed: evaluate.simulate(DATA, BUDGET, QUERIES, seed=seed, max_queries=10), {"seed": WIDE}
-    ),
     "compare": Example(
         lambda seeds: evaluate.compare(
             DATA, BUDGET, QUERIES, {"default": None}, seeds, baselines=False, max_queries=10
@@ -1211,7 +1207,7 @@ OTHERWISE = {  # varied under another name, or holding queries and laws rather t
 }
 MADE = {  # by the package itself, from numbers that it has checked; a caller only reads them
     "Answer", "AnswerMemory.recall", "AnswerMemory.remember", "AutoAverage", "BaselineStatistics", "Belief",
-    "Belief.learned", "Plan", "Row", "SessionStatistics", "marginal_figure", "new_figure", "plot_marginal",
+    "Belief.learned", "Plan", "Row", "SessionStatistics", "new_figure", "plot_marginal",
     "replay", "BoundMarginal", "Certificate", "Choice", "ClippingBound",
     "Construction", "Expression", "Factor", "LargeCounts", "Mean", "OfflineAccuracy", "OnlineAccuracy",
     "PrivateCdf", "ProgramsAbove", "Query", "Query.total", "SparseScales", "Trace", "VersionSpace",

@@ -16,7 +16,6 @@ from onlineic.evaluate import (
     exact_marginal,
     exact_values,
     known_baselines,
-    simulate,
     trace,
 )
 from onlineic.noise import SimulatedNoise
@@ -85,9 +84,6 @@ def test_noise_is_paired_by_seed_and_a_rule_never_sees_what_stands_beside_it():
     assert np.array_equal(mw.errors, twin.errors)
     assert np.array_equal(later.errors, alone[0].errors)
     assert not np.array_equal(mw.errors, later.errors)
-    assert np.array_equal(
-        later.errors, simulate(table(), BUDGET, STREAM, MultiplicativeWeights(), seed=5, **options).errors
-    )
 
 
 def test_baselines_are_listed_after_the_rules_of_each_seed_and_know_the_stream():
@@ -137,7 +133,7 @@ def test_stated_bounds_hold_for_sessions_and_baselines():
 
 def test_misuse_is_refused():
     with pytest.raises(InvalidParameterError, match="stream must hold"):
-        simulate(table(), BUDGET, [], seed=0, hard_answers=1)
+        compare(table(), BUDGET, [], {"mw": None}, [0], baselines=False, hard_answers=1)
     with pytest.raises(InvalidParameterError, match="options must leave"):
         compare(table(), BUDGET, STREAM, {"mw": None}, [0], hard_answers=1, noise=SimulatedNoise(0))
     with pytest.raises(InvalidParameterError, match="labels of rules"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from onlineic.errors import InvalidParameterError, MissingExtraError
-from onlineic.evaluate import Trace, error_figure, marginal_figure, rows, text_table
+from onlineic.evaluate import Trace, new_figure, plot_errors, plot_marginal, rows, text_table
 
 
 def one_trace(label, errors, seed=0, **counts):
@@ -28,6 +28,10 @@ TRACES = [
     one_trace("other", [0.2, 0.2]),
     one_trace("mine", [0.0, 0.1], seed=1, easy=2, hard=0),
 ]
+
+
+def drawing():
+    return new_figure(7.0, 4.2).add_subplot()
 
 
 def test_rows_join_the_traces_of_a_label():
@@ -55,7 +59,7 @@ def test_nothing_to_show_is_refused():
 
 def test_error_curves_are_the_distribution_of_absolute_errors_in_distinct_colours_and_dashes():
     pytest.importorskip("matplotlib")
-    (axes,) = error_figure(TRACES).axes
+    axes = plot_errors(drawing(), TRACES)
     mine, other = axes.lines
 
     assert [0.1, 0.1, 0.3] == pytest.approx(mine.get_xdata()[1:].tolist())
@@ -68,15 +72,15 @@ def test_error_curves_are_the_distribution_of_absolute_errors_in_distinct_colour
 
 def test_errors_of_zero_can_be_drawn(tmp_path):
     pytest.importorskip("matplotlib")
-    error_figure([one_trace("exact", [0.0, 0.0])]).savefig(tmp_path / "zero.png")
+    plot_errors(drawing(), [one_trace("exact", [0.0, 0.0])]).figure.savefig(tmp_path / "zero.png")
 
     assert (tmp_path / "zero.png").stat().st_size > 1000
 
 
 def test_marginal_draws_truth_and_hypothesis_in_records():
     pytest.importorskip("matplotlib")
-    figure = marginal_figure(range(3), np.array([0.5, 0.3, 0.2]), np.array([0.4, 0.4, 0.2]), name="age", n=10)
-    (axes,) = figure.axes
+    truth, hypothesis = np.array([0.5, 0.3, 0.2]), np.array([0.4, 0.4, 0.2])
+    axes = plot_marginal(drawing(), range(3), truth, hypothesis, name="age", n=10)
 
     assert [5.0, 3.0, 2.0] == pytest.approx([bar.get_height() for bar in axes.patches[:3]])
     assert [4.0, 4.0, 2.0] == pytest.approx(axes.patches[3].get_data().values.tolist())
@@ -86,12 +90,12 @@ def test_marginal_draws_truth_and_hypothesis_in_records():
 def test_marginals_of_other_lengths_are_refused():
     pytest.importorskip("matplotlib")
     with pytest.raises(InvalidParameterError, match="equal lengths"):
-        marginal_figure(range(3), np.ones(3), np.ones(2))
+        plot_marginal(drawing(), range(3), np.ones(3), np.ones(2))
 
 
 def test_figures_touch_no_global_state():
     pytest.importorskip("matplotlib")
-    error_figure(TRACES)
+    plot_errors(drawing(), TRACES)
 
     assert "matplotlib.pyplot" not in sys.modules
 
@@ -99,4 +103,4 @@ def test_figures_touch_no_global_state():
 def test_without_matplotlib_the_remedy_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'onlineic\[plot\]'"):
-        error_figure(TRACES)
+        new_figure(7.0, 4.2)
