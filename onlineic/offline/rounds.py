@@ -14,19 +14,17 @@ import attrs
 from onlineic._typing import Ints
 from onlineic.accounting.budget import Budget
 from onlineic.accounting.composition import advanced_share, zcdp_rho
-from onlineic.accounting.rounding import float_down, float_up
+from onlineic.accounting.rounding import float_down
 from onlineic.errors import InvalidParameterError, checked_integer
 from onlineic.mechanisms.selection import ExponentialMechanism, NoisyMax
-from onlineic.noise.laws import discrete_laplace_radius
-from onlineic.noise.sources import Noise, scale_at_least
+from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace
+from onlineic.noise.sources import RATIO_LIMIT, SIGMA_LIMIT, Noise, scale_at_least
 
 __all__ = ["Composition", "Distinguisher", "Rounds", "paid_rounds"]
 
 Composition = Literal["basic", "advanced", "zcdp"]
 Distinguisher = Literal["noisy max", "exponential"]
 LARGEST_EPSILON = 20.0  # of one choice
-LARGEST_SIGMA = 2**26
-LARGEST_SCALE = 2**48 - 1
 HALF = Fraction(1, 2)
 
 
@@ -79,7 +77,7 @@ class Rounds:
 
     def finest(self, grid_bits: int) -> int:
         """Return the largest shift <= grid_bits at which the noise of an answer can be drawn."""
-        most = LARGEST_SIGMA if self.gaussian else LARGEST_SCALE
+        most = SIGMA_LIMIT if self.gaussian else RATIO_LIMIT - 1
         return max(shift for shift in range(grid_bits + 1) if self.scale * (1 << shift) <= most)
 
     def choice_radius(self, candidates: int, beta: float) -> int:
@@ -88,12 +86,8 @@ class Rounds:
 
     def answer_radius(self, beta: float) -> int:
         """Return r, grid units: with probability >= 1 - beta an answer is within r of the truth."""
-        if not self.gaussian:
-            return discrete_laplace_radius(float_up(self.scale), beta)
-        from statistics import NormalDist  # 5 ms to import
-
-        # each term beyond r lies below the integral over the unit before it
-        return math.ceil(-int(self.scale) * NormalDist().inv_cdf(beta / 2))
+        law = DiscreteGaussian(int(self.scale)) if self.gaussian else DiscreteLaplace(self.scale)
+        return law.radius(beta)
 
 
 def paid_rounds(
@@ -149,7 +143,7 @@ def paid_rounds(
         spent = Fraction(epsilon) ** 2 / square
         squared = 2 if tables else sensitivity**2  # L2 sensitivity
         sigma = Fraction(_root_up(squared / (2 * (share - spent))))
-        if sigma > LARGEST_SIGMA:
+        if sigma > SIGMA_LIMIT:
             raise InvalidParameterError(
                 f"rounds must leave sigma <= 2^26 grid units, got rounds={rounds} with sigma={int(sigma)}; "
                 "take fewer, or coarser weights."

@@ -18,7 +18,7 @@ from onlineic.accounting.budget import Budget, Charge
 from onlineic.accounting.composition import zcdp_rho
 from onlineic.accounting.renyi import TICK, gaussian_charge
 from onlineic.domain.domain import Domain
-from onlineic.noise.sources import scale_at_least
+from onlineic.noise.sources import SIGMA_LIMIT, scale_at_least
 from onlineic.queries.partitions import Partition, PartitionRule, one_way
 from onlineic.sparse.exponential import ExponentialSparse
 from onlineic.sparse.gumbel import GumbelSparse
@@ -27,7 +27,6 @@ __all__ = ["FirstTables", "chosen_first_tables", "laplace_suits", "pair_cover"]
 
 BRANCH = 8  # from one level of a single ordered attribute to the next
 FLAT, LEAST_PARTS = 64, 4  # up to so many cells there is one level; no level has fewer parts (by experiment)
-LARGEST_SIGMA = 2**26  # of the discrete Gaussian sampler
 CLEAR = 40.0  # standard deviations in a mean cell: from there on all cells beat all pairs (by experiment)
 MOST_CELLS = 2**22  # of a table of all: more would take gigabytes behind the read
 QUIETER = 1.05  # of the variances, of which the Gaussian one is a little more in a filter of one order
@@ -180,14 +179,14 @@ def _least_scale(mechanism: GumbelSparse | ExponentialSparse, share: Fraction) -
     """Return the least scale with which one table costs at most its share, or None if none is drawable."""
     most = share * mechanism.account().capacity
     if isinstance(mechanism, ExponentialSparse):
-        scale = scale_at_least(2 / most) if most > 0 else Fraction(LARGEST_SIGMA + 1)
+        scale = scale_at_least(2 / most) if most > 0 else Fraction(SIGMA_LIMIT + 1)
     elif most < 1:
         return None
     else:
         scale = Fraction(max(1, math.floor(math.sqrt(float(mechanism.order) * 2**40 / float(most))) - 1))
         while _price(mechanism, scale) > most:
             scale += 1
-    return scale if scale <= LARGEST_SIGMA else None
+    return scale if scale <= SIGMA_LIMIT else None
 
 
 def _price(mechanism: GumbelSparse | ExponentialSparse, scale: Fraction) -> Fraction:
