@@ -25,7 +25,9 @@ def _not_above(value: object, number: float) -> float:
     if isinstance(value, np.floating):
         exact = Fraction(*value.as_integer_ratio())
     else:
-        exact = Fraction(value) if isinstance(value, (Rational, float)) else Fraction(number)
+        exact = Fraction(value if isinstance(value, float) else number)
+        if isinstance(value, Rational):
+            exact = Fraction(int(value.numerator), int(value.denominator))
     return number if Fraction(number) <= exact else math.nextafter(number, -math.inf)
 
 

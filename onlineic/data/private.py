@@ -6,6 +6,7 @@ its read method `exact_counts` has a name that nothing else uses: a test holds b
 
 import os
 import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, final, overload
 
@@ -48,7 +49,7 @@ class PrivateData:
         How many times `exact_counts` was called: public, since it depends on released facts alone.
     """
 
-    __slots__ = ("_counts", "_lock", "_reads", "_tables", "budgets", "domain", "n")
+    __slots__ = ("_accounts", "_counts", "_lock", "_reads", "_tables", "budgets", "domain", "n")
 
     def __init__(self, counts: Ints, domain: Domain) -> None:
         _check_size(domain)
@@ -63,6 +64,7 @@ class PrivateData:
         if self.n < 1:
             raise InvalidDataError("records must be one or more, got none; load some.")
         self.budgets: list[Budget] = []
+        self._accounts: list[weakref.ref[Any]] = []
         self._reads = 0
         self._lock = threading.Lock()
         # float64 holds these integers exactly, and so is every partial sum below 2^53: any order of
@@ -195,6 +197,19 @@ class PrivateData:
             )
         if self.n << target.grid_bits > 2**53:
             raise InternalError("n 2^grid_bits must be at most 2^53.")
+
+    def enter(self, account: Any, budget: Budget | None) -> bool:
+        """Enter a budget that an account is about to spend on this table; whether the account was known.
+
+        Once an account: a constructor that was interrupted may be called on it again. None: simulated.
+        """
+        self._accounts = [known for known in self._accounts if known() is not None]
+        if any(known() is account for known in self._accounts):
+            return True
+        if budget is not None:
+            self.budgets.append(budget)
+        self._accounts.append(weakref.ref(account))
+        return False
 
     @property
     def reads(self) -> int:

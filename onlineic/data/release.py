@@ -26,7 +26,7 @@ def check_types(data: object, budget: object) -> None:
         raise InvalidParameterError(
             f"data must be a PrivateData, got a {type(data).__name__}; write PrivateData.from_records(...)."
         )
-    if not isinstance(budget, Budget):
+    if type(budget) is not Budget:  # a subclass could say one epsilon and spend another
         raise InvalidParameterError(
             f"budget must be a Budget, got a {type(budget).__name__}; write Budget(epsilon=1.0, delta=1e-9)."
         )

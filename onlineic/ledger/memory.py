@@ -1,5 +1,6 @@
 """A ledger in memory, without a file: every new process is a new budget, and budgets add."""
 
+import threading
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import final
@@ -38,30 +39,32 @@ class _Book:
 class MemoryLedger(Ledger):
     """A ledger that lives as long as its process."""
 
-    __slots__ = ("_book", "_owner", "_records")
+    __slots__ = ("_book", "_gate", "_owner", "_records")
 
     def __init__(self) -> None:
+        self._gate = threading.Lock()  # of two sessions that claim at once one is refused
         self._owner: object = None
         self._records: list[Record] = []
         self._book = _Book(Filter(Fraction(0)))  # unclaimed, it pays for nothing
 
     def claim(self, owner: object, account: Filter, private: bool = True) -> None:
-        if self._owner is not None or any(isinstance(record, Easy | Hard) for record in self.records()):
-            raise LedgerLockedError("ledger must be new, got one of another session; leave it out.")
-        book = self._book
-        if not book.length:
-            self._book = attrs.evolve(book, account=account, private=private)
-        elif private is not book.private:
-            raise LedgerMismatchError(
-                "ledger must hold what was drawn by the same kind of noise, got what was drawn from "
-                "another; leave the ledger out."
-            )
-        elif attrs.evolve(book.account, spent=account.spent) != account:
-            raise LedgerMismatchError(
-                f"ledger must be of an account of {book.account.capacity} {book.account.unit}, got "
-                f"{account.capacity} {account.unit}; open the session as it was opened, or leave it out."
-            )
-        self._owner = owner
+        with self._gate:
+            if self._owner is not None or any(isinstance(record, Easy | Hard) for record in self.records()):
+                raise LedgerLockedError("ledger must be new, got one of another session; leave it out.")
+            book = self._book
+            if not book.length:
+                self._book = attrs.evolve(book, account=account, private=private)
+            elif private is not book.private:
+                raise LedgerMismatchError(
+                    "ledger must hold what was drawn by the same kind of noise, got what was drawn from "
+                    "another; leave the ledger out."
+                )
+            elif attrs.evolve(book.account, spent=account.spent) != account:
+                raise LedgerMismatchError(
+                    f"ledger must be of an account of {book.account.capacity} {book.account.unit}, got "
+                    f"{account.capacity} {account.unit}; open the session as it was opened, or leave it out."
+                )
+            self._owner = owner
 
     def give_back(self, owner: object) -> None:
         if self._owner is owner:

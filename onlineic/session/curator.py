@@ -21,12 +21,12 @@ from onlineic.accounting.budget import Charge
 from onlineic.data.private import PrivateData
 from onlineic.data.release import guarded
 from onlineic.errors import ForkedSessionError, InternalError, SessionSealedError
-from onlineic.ledger.records import Easy, Hard, Ledger, Opened
+from onlineic.ledger.records import Easy, Hard, Ledger, Opened, UpdateFailed
 from onlineic.noise.sources import Noise
 from onlineic.queries.ask import Question
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.partitions import Measurement, Pairs, Partition, PartitionRule, one_way, pairs_of
-from onlineic.queries.query import Query
+from onlineic.queries.query import Query, canonical
 from onlineic.session.first_tables import FirstTables
 from onlineic.sparse.base import Hit, NumericSparse, SparseState
 
@@ -78,7 +78,7 @@ class Curator:
         self._noise = noise
         self._ledger = ledger
         self._state: SparseState = sparse.init()  # holds the secret threshold noise: never shown
-        start = sparse.opening()
+        start = sparse.start_charge()
         self._due = start.amount if start is not None else Fraction(0)  # with the first hit
         self._prices: dict[tuple[int, int], Fraction] = {}
         self._partitions = partitions
@@ -261,7 +261,8 @@ class Curator:
         length = len(self._ledger)
 
         def failed(name: str, place: str, interrupted: bool) -> None:
-            if interrupted and len(self._ledger) > length:
+            written = self._ledger.records(length)  # an update may have failed meanwhile, which is no release
+            if interrupted and any(not isinstance(record, UpdateFailed) for record in written):
                 self._sealed = False  # behind the commit: what was released is recorded, and all else done
                 return
             self._sealed = True
@@ -279,13 +280,18 @@ class Curator:
         return int((self._ledger.account.left - self._due) // self._dearest())
 
     def _dearest(self) -> Fraction:
-        if self._table_price is not None:
-            return self._table_price
-        shape = self._data.domain.shape
-        axis = max(range(len(shape)), key=shape.__getitem__)
-        if shape[axis] == 1:  # every query is constant: none is ever tested
+        domain, grid = self._data.domain, self._sparse.grid_bits
+        axis = max(range(len(domain.shape)), key=domain.shape.__getitem__)
+        size = domain.shape[axis]
+        if size == 1:  # every query is constant: none is ever tested
             return self._ledger.account.capacity + 1
-        return self._price(one_way(self._data.domain, axis).block(0))
+        # noise is rounded up to whole units of a query's own grid: least on the finest
+        finest = np.zeros(size)
+        finest[0], finest[1] = 1.0, 0.5**grid
+        fine = canonical(domain, False, {(axis,): finest}, max(grid, 1))
+        return max(
+            self._price(query) for query in (one_way(domain, axis).block(0), fine) if query.sensitivity
+        )
 
     def _price(self, question: Question) -> Fraction:
         if isinstance(question, BoundMarginal):

@@ -20,6 +20,7 @@ from onlineic.errors import (
     InvalidQueryError,
     LedgerMismatchError,
     SessionExhaustedError,
+    SessionStateError,
 )
 from onlineic.hypothesis.base import NO_BLOCKS, HasBlocks, Hypothesis
 from onlineic.ledger.memory import MemoryLedger
@@ -192,6 +193,8 @@ class OnlineIC:
         noise: Noise | None,
     ) -> "OnlineIC":
         check_choices(exhausted, ledger, noise)
+        if hasattr(self, "_curator"):
+            raise SessionStateError("a session must be opened once, got __init__ again; open a new one.")
         self._data = data
         self._budget = budget
         self._plan = plan
@@ -207,8 +210,12 @@ class OnlineIC:
             self._book = AnswerBook(plan, data.n, self._ledger, belief, self._private)
             self._curator = Curator(data, plan.sparse, noise, self._ledger, plan.partitions)
             # a session that was interrupted here left its ledger with what it had paid for
-            if self._private and not (len(self._ledger) and any(held is budget for held in data.budgets)):
-                data.budgets.append(budget)
+            known = data.enter(self._ledger, budget if self._private else None)
+            if self._ledger.account.spent and (plan.first_tables is None or not known):
+                raise LedgerMismatchError(
+                    "ledger must be new, or of a session on this table that was interrupted while it bought "
+                    "the first tables of this plan, got another one; leave the ledger out."
+                )
             if plan.first_tables is not None and not self._bought(plan.first_tables):
                 self._curator.measure_tables(plan.first_tables)  # learned with the first question
             return self
@@ -264,6 +271,7 @@ class OnlineIC:
             self._catch_up()  # behind the loop, because a generator may have asked on its own
             for question in bound:
                 self._check_supported(question)
+            self._catch_up()  # no test begins with records pending: a hypothesis may have asked on its own
             return self._stream(bound)
 
     def _held(self) -> contextlib.AbstractContextManager[Any]:

@@ -80,7 +80,7 @@ class NumericSparse(abc.ABC):
         """Return the whole budget of the mechanism, nothing spent, in its own unit."""
 
     @abc.abstractmethod
-    def opening(self) -> Charge | None:
+    def start_charge(self) -> Charge | None:
         """Return what the first test of a run costs besides `price`, or None."""
 
     @abc.abstractmethod
@@ -160,7 +160,7 @@ class NumericSparse(abc.ABC):
         Parameters
         ----------
         tests : int, optional
-            Most tests that come before them, where that can lower the radius: a false hit is rare.
+            Most tests that come before them, over which a union stands in for the condition, if that is made.
         """
 
     @abc.abstractmethod

@@ -88,8 +88,10 @@ class ExponentialSparse(NumericSparse):
     def __attrs_post_init__(self) -> None:
         budget = Budget(self.epsilon, allow_large_epsilon=True)
         object.__setattr__(self, "epsilon", budget.epsilon)  # Python numbers: those of numpy wrap around
-        for name, least in (("n", 1), ("threshold", 1), ("grid_bits", 0)):
-            object.__setattr__(self, name, checked_integer(name, getattr(self, name), at_least=least))
+        # no gap plus noise comes near 2^62, and sums with it stay inside 64 bits
+        for name, least, most in (("n", 1, None), ("threshold", 1, 2**62), ("grid_bits", 0, None)):
+            value = checked_integer(name, getattr(self, name), at_least=least, at_most=most)
+            object.__setattr__(self, name, value)
         if self.n << self.grid_bits > 2**53:
             raise InvalidParameterError(
                 f"n 2^grid_bits must be <= 2^53, got n={self.n}, grid_bits={self.grid_bits}; lower grid_bits."
@@ -186,7 +188,7 @@ class ExponentialSparse(NumericSparse):
     def account(self) -> Filter:
         return Filter(Fraction(self.epsilon), "epsilon")
 
-    def opening(self) -> Charge | None:
+    def start_charge(self) -> Charge | None:
         return Charge((1 << self.grid_bits) / self.threshold_scale, "threshold noise of one run")
 
     def price(self, target: Query | Partition) -> Charge:

@@ -26,7 +26,7 @@ PARTITION = Partition(DOMAIN, (0,), (np.arange(4),))
 
 def affordable(sparse, target):
     """How many such hard answers one run pays for."""
-    return (Fraction(sparse.epsilon) - sparse.opening().amount) // sparse.price(target).amount
+    return (Fraction(sparse.epsilon) - sparse.start_charge().amount) // sparse.price(target).amount
 
 
 def plan(**changes):
@@ -72,7 +72,7 @@ class TestCalibration:
         sparse = plan(grid_bits=grid_bits, reserved=reserved, fresh=fresh)
         target = PARTITION if fresh else QUERY
 
-        spent = sparse.opening().amount + 11 * sparse.price(target).amount
+        spent = sparse.start_charge().amount + 11 * sparse.price(target).amount
         assert (1 - reserved) * Fraction(99999, 100000) <= spent <= 1 - reserved
         assert sparse.price(QUERY).amount <= sparse.price(target).amount
         assert sparse.account() == Filter(Fraction(1), "epsilon")
@@ -149,7 +149,7 @@ class TestPrice:
     def test_a_run_costs_its_threshold_and_a_hit_both_sensitivities(self):
         sparse = small()
 
-        assert sparse.opening().amount == Fraction(1, 5)
+        assert sparse.start_charge().amount == Fraction(1, 5)
         assert sparse.price(QUERY).amount == Fraction(2, 10)
         assert affordable(sparse, QUERY) == 4
 
@@ -320,7 +320,7 @@ class TestAccuracy:
 
         assert small().hard_radius(QUERY, 0.05) * 1000 == pytest.approx(102 + 10 * math.log(80) - centre)
 
-    def test_several_numbers_are_bounded_given_that_they_are_hard_or_over_all_tests_where_that_is_less(self):
+    def test_several_numbers_are_bounded_given_that_they_are_hard_or_by_one_union_over_all_tests(self):
         b2, tests = 10.0, 30
         q1, q2 = math.exp(-1 / 5), math.exp(-1 / 10)
         sparse, centre = small(), 1 / math.expm1(1 / 10) - 1 / math.expm1(1 / 5)
@@ -328,7 +328,7 @@ class TestAccuracy:
 
         assert sparse.hard_radius(QUERY, 0.05, 4, tests) * 1000 == pytest.approx(union - centre)
         assert sparse.hard_radius(QUERY, 0.05, 4) * 1000 == pytest.approx(102 + b2 * math.log(320) - centre)
-        assert sparse.hard_radius(QUERY, 0.05, 4, 10**9) == sparse.hard_radius(QUERY, 0.05, 4)
+        assert sparse.hard_radius(QUERY, 0.05, 9, tests) == sparse.hard_radius(QUERY, 0.05, 4, tests)
 
     def test_fresh_answers_have_the_discrete_laplace_radius(self):
         sparse = small(number_scale=Fraction(8))

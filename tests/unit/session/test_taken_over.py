@@ -1,0 +1,152 @@
+"""Orders of calls that an adversary would try: ledgers taken over, sessions opened twice, foreign calls."""
+
+import threading
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic.accounting import Filter
+from onlineic.data import PrivateData
+from onlineic.errors import (
+    InvalidParameterError,
+    LedgerLockedError,
+    LedgerMismatchError,
+    SessionStateError,
+)
+from onlineic.ledger import Burned, MemoryLedger, Opened
+from onlineic.noise import SimulatedNoise
+from onlineic.sparse import ExponentialSparse, GumbelSparse, SparseState
+
+DOMAIN = ic.Domain.of(a=6, b=4)
+COUNTS = np.random.default_rng(1).multinomial(50_000, np.random.default_rng(2).dirichlet(np.ones(24)))
+
+
+def table():
+    return PrivateData(COUNTS, DOMAIN)
+
+
+def interrupted(data, budget, monkeypatch, *, after):
+    """The ledger of a session that was interrupted while it committed its first tables."""
+    kept, commit = MemoryLedger(), MemoryLedger.commit
+
+    def failing(self, records):
+        if after:
+            commit(self, records)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MemoryLedger, "commit", failing)
+        with pytest.raises(KeyboardInterrupt):
+            ic.OnlineIC(data, budget, ledger=kept)
+    assert isinstance(kept.records()[-1], Opened if after else Burned)
+    return kept
+
+
+@pytest.mark.parametrize("after", [True, False])
+def test_a_session_of_another_plan_does_not_take_a_used_ledger_over(after, monkeypatch):
+    """It would call certified what the spent part can no longer pay."""
+    data, budget = table(), ic.Budget(8.0)
+    kept = interrupted(data, budget, monkeypatch, after=after)
+    with pytest.raises(LedgerMismatchError, match="leave the ledger out"):
+        ic.OnlineIC(data, budget, alpha=0.2, max_queries=100, ledger=kept)
+
+
+def test_a_ledger_serves_the_table_that_paid_for_it_and_is_entered_there_once(monkeypatch):
+    data, other, budget = table(), table(), ic.Budget(1.0)
+    kept = interrupted(data, budget, monkeypatch, after=True)
+    with pytest.raises(LedgerMismatchError, match="on this table"):
+        ic.OnlineIC(other, budget, ledger=kept)
+    session = ic.OnlineIC(data, budget, ledger=kept)
+
+    assert [budget] == data.budgets
+    assert 1 == sum(isinstance(record, Opened) for record in session.transcript)
+    ic.OnlineIC(data, budget)
+    assert [budget, budget] == data.budgets
+
+
+def test_of_two_threads_that_claim_a_ledger_one_is_refused(monkeypatch):
+    """Both would test under one reservation, one of them against a threshold that nobody paid."""
+    kept, inside, go = MemoryLedger(), threading.Event(), threading.Event()
+    records = MemoryLedger.records
+
+    def slow(self, *places):
+        inside.set()
+        go.wait(5)
+        return records(self, *places)
+
+    monkeypatch.setattr(MemoryLedger, "records", slow)
+    outcome = []
+
+    def claim(owner):
+        try:
+            kept.claim(owner, Filter(Fraction(1)))
+            outcome.append("claimed")
+        except LedgerLockedError:
+            outcome.append("refused")
+
+    threads = [threading.Thread(target=claim, args=(name,)) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    inside.wait(5)
+    go.set()
+    for thread in threads:
+        thread.join()
+
+    assert ["claimed", "refused"] == sorted(outcome)
+
+
+def test_a_session_is_opened_once_and_keeps_its_ledger():
+    kept = MemoryLedger()
+    session = ic.OnlineIC(table(), ic.Budget(1.0), ledger=kept, noise=SimulatedNoise(1))
+    with pytest.raises(SessionStateError, match="opened once"):
+        session.__init__(table(), ic.Budget(1.0), ledger=kept)
+    with pytest.raises(LedgerLockedError):
+        ic.OnlineIC(table(), ic.Budget(1.0), ledger=kept, noise=SimulatedNoise(1))
+
+
+def test_a_threshold_beyond_the_integers_is_refused():
+    """In a batch gap + noise - threshold would wrap around, and the test run the wrong way."""
+    settings = {"n": 100, "epsilon": 1.0, "threshold_scale": Fraction(4), "query_scale": Fraction(40)}
+    with pytest.raises(InvalidParameterError, match="threshold"):
+        ExponentialSparse(threshold=2**63 - 201, **settings)
+
+    far = ExponentialSparse(threshold=2**62, **settings)
+    gaps = np.array([1000, -1000, 50, 7, 0, -5, 9, 2**52])
+    assert (8, None) == far.step_many(SparseState(), gaps, np.ones(8, np.int64), SimulatedNoise(1))[1:]
+
+
+def test_hard_left_counts_hits_of_the_largest_price_on_whichever_grid():
+    """Sigma is rounded up to whole units of a query's grid: a 0/1 query can cost less than a weighted one."""
+    data = PrivateData([600_000, 400_000], ic.Domain.of(a=2))
+    session = ic.OnlineIC(
+        data, ic.Budget(20.0, 1e-6), sparse="gumbel", release="answer", hard_answers=40, threshold=0.002,
+        noise=SimulatedNoise(1),
+    )  # fmt: skip
+    sparse = session.plan.sparse
+    fine = ic.where(a=ic.weights([1.0, 0.5**sparse.grid_bits])).bind(data.domain, sparse.grid_bits)
+    coarse = ic.where(a=0).bind(data.domain)
+    dearest = max(sparse.price(query).amount for query in (fine, coarse))
+
+    assert sparse.price(fine).amount > sparse.price(coarse).amount
+    assert sparse.account().capacity // dearest == session.statistics().hard_left
+
+
+def test_a_mechanism_that_pays_for_nothing_is_refused():
+    sparse = GumbelSparse(
+        n=100, epsilon=1e-3, delta=1e-9, order=Fraction(3, 2), scale=Fraction(1000), threshold=5000
+    )
+    assert 0 == sparse.capacity
+    with pytest.raises(InvalidParameterError, match="pays for nothing"):
+        ic.OnlineIC(PrivateData([60, 40], ic.Domain.of(a=2)), ic.Budget(1e-3, 1e-9), sparse=sparse)
+
+
+def test_a_budget_of_another_class_is_refused():
+    class Wide(ic.Budget):
+        @property
+        def epsilon_exact(self):
+            return Fraction(1000)
+
+    with pytest.raises(InvalidParameterError, match="budget must be a Budget"):
+        ic.OnlineIC(table(), Wide(1.0))
