@@ -40,8 +40,8 @@ __all__ = [
     "Plan",
     "SparseName",
     "brought",
-    "calibrated",
     "chosen",
+    "mechanism_for",
     "session_plan",
     "textbook_plan",
 ]
@@ -69,7 +69,7 @@ def chosen(
     )
 
 
-def calibrated(
+def mechanism_for(
     name: SparseName,
     budget: Budget,
     n: int,
@@ -352,7 +352,7 @@ def session_plan(
         mechanism = brought(sparse, n, budget)
     else:
         name = chosen(sparse, cutoff, max_queries, budget, partition)
-        mechanism = calibrated(
+        mechanism = mechanism_for(
             name,
             budget,
             n,
@@ -416,7 +416,7 @@ def _certified_plan(
         cutoff = max(1, math.floor(bound_of(wanted)))
         name = chosen(sparse, cutoff, max_queries, budget, partition=False)
         # half a record more: guesses are rounded on the query's own grid, and gaps must exceed alpha strictly
-        mechanism = calibrated(name, budget, n, cutoff, max_queries, beta, alpha=wanted + 0.5 / n)
+        mechanism = mechanism_for(name, budget, n, cutoff, max_queries, beta, alpha=wanted + 0.5 / n)
         return mechanism, mechanism.margins(max_queries, beta, cutoff)
 
     def feasible(wanted: float) -> bool:

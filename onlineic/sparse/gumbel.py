@@ -263,7 +263,7 @@ class GumbelSparse(NumericSparse):
     def account(self) -> Filter:
         return Filter(Fraction(self.capacity), "ticks", self.order)
 
-    def opening(self) -> Charge | None:
+    def start_charge(self) -> Charge | None:
         return None
 
     def price(self, target: Query | Partition) -> Charge:

@@ -178,7 +178,7 @@ class LaplaceSparse(NumericSparse):
     def account(self) -> Filter:
         return Filter(Fraction(self.epsilon), "shares")  # of epsilon, one of c equal ones a hard answer
 
-    def opening(self) -> Charge | None:
+    def start_charge(self) -> Charge | None:
         return None
 
     def price(self, target: Query | Partition) -> Charge:

@@ -36,7 +36,7 @@ def test_first_tables_and_all_payable_hits_cost_at_most_epsilon_exactly():
     assert bought.pure
     # replacing one record moves it between two blocks of each table: epsilon 2/scale each
     assert sum(2 / scale for scale in bought.scales) == bought.charge.amount
-    left = Filter(Fraction(1), "epsilon").charge(bought.charge).left - sparse.opening().amount
+    left = Filter(Fraction(1), "epsilon").charge(bought.charge).left - sparse.start_charge().amount
     price = sparse.price(bought.targets[0]).amount
     assert session.statistics().hard_left == left // price
     assert 0 < left
@@ -54,7 +54,7 @@ def test_a_hit_releases_a_partition_with_laplace_noise_of_l1_sensitivity_two():
     # charge: the test at one count, 2/b2, and the table, 2/lambda; the run's threshold noise with the first
     most = 1 << session.plan.sparse.grid_bits
     hit = 2 * most / session.plan.sparse.query_scale + Fraction(2) / (2 * fresh)
-    assert hit + session.plan.sparse.opening().amount == record.charge.amount
+    assert hit + session.plan.sparse.start_charge().amount == record.charge.amount
 
 
 def test_never_more_than_epsilon_is_spent_and_the_transcript_rebuilds_the_hypothesis():

@@ -168,7 +168,7 @@ def test_hits_whose_tables_are_not_charged_are_found(monkeypatch):
 
 
 def test_a_threshold_noise_that_is_not_charged_is_found(monkeypatch):
-    monkeypatch.setattr(ExponentialSparse, "opening", lambda self: None)
+    monkeypatch.setattr(ExponentialSparse, "start_charge", lambda self: None)
     one, other, questions = SETTINGS["numbers"]
     rows = losses(one, other, questions) + losses(other, one, questions)
 

@@ -231,7 +231,7 @@ def used(mechanism):
             steps.append(mechanism.measure(hit, BOUND[0], 3, 3 + gap, source))
     gaps = np.array([0, -2, 40_000, 3])
     state, index, hit = mechanism.step_many(state, gaps, np.ones(4, np.int64), source)
-    prices = [mechanism.price(BOUND[0]), mechanism.account(), mechanism.opening()]
+    prices = [mechanism.price(BOUND[0]), mechanism.account(), mechanism.start_charge()]
     radii = [mechanism.easy_radius(0.05, 10), mechanism.hard_radius(BOUND[0], 0.05, 3)]
     return mechanism, steps, index, hit, prices, radii, mechanism.margins(100, 0.05, 3)
 

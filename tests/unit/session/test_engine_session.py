@@ -296,7 +296,7 @@ def test_a_rule_that_fails_on_the_opening_keeps_the_paid_tables(monkeypatch):
 def test_every_hit_is_reserved_before_its_read_at_the_price_of_a_partition(delta):
     session = probing(delta=delta)
     price = session.plan.sparse.price(Partition(DOMAIN, (0,), (np.arange(4),))).amount
-    run = session.plan.sparse.opening()  # the threshold noise, with the first hit
+    run = session.plan.sparse.start_charge()  # the threshold noise, with the first hit
     run = run.amount if run is not None else 0
     left = session.plan.sparse.account().capacity - session._ledger.spent - run
     number = int(left // price)
@@ -783,7 +783,7 @@ def test_a_failure_between_read_and_record_of_the_new_paths_burns_seals_and_tell
             recorded = name == "commit" and after and failure is Stop  # the record stands: nothing is lost
             assert session.statistics().sealed is not recorded
             standing = session._ledger.reserved.amount if recorded and session._ledger.reserved else 0
-            run = session.plan.sparse.opening()  # the threshold noise, with the first hit or burned one
+            run = session.plan.sparse.start_charge()  # the threshold noise, with the first hit or burned one
             first = run.amount if run is not None and len(hits(session)) + burned else 0
             assert session._ledger.spent == spent + first + (len(hits(session)) + burned) * price + standing
             assert str(SECRET) not in text

@@ -109,7 +109,7 @@ def test_one_laplace_table_of_all_cells_leaves_the_planned_hard_answers_payable(
     assert (1, SMALL.size, True) == (len(bought.targets), bought.targets[0].blocks, bought.pure)
     assert 2 / bought.scales[0] <= charge <= 2 / bought.scales[0] + TICK
     assert charge < Fraction(9, 10) * Fraction(epsilon) + TICK
-    first = sparse.opening().amount if sparse.opening() is not None else 0
+    first = sparse.start_charge().amount if sparse.start_charge() is not None else 0
     left = sparse.account().capacity - bought.charge.amount - first
     assert plan.hard_answers <= left // sparse.price(bought.targets[0]).amount
     assert epsilon == sparse.epsilon

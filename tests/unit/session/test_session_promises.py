@@ -56,7 +56,7 @@ def test_a_hit_that_the_budget_cannot_pay_together_with_its_threshold_noise_is_n
     session = opened(sparse=sparse, release="answer")
     answers = session.answer_many([ic.where(a=0), ic.where(a=1)])
 
-    assert (Fraction(1, 2), Fraction(4, 5)) == (sparse.opening().amount, sparse.price(QUERY).amount)
+    assert (Fraction(1, 2), Fraction(4, 5)) == (sparse.start_charge().amount, sparse.price(QUERY).amount)
     assert ["untested"] * 2 == [answer.status for answer in answers]
     assert (0, 0, ()) == (session.statistics().hard_left, session._data.reads, session.transcript)
 
@@ -80,8 +80,8 @@ def test_a_dearer_question_behind_an_easy_cheap_one_tops_the_reservation_up_to_i
     prices = [sparse.price(query).amount for query in (cheap, dear)]
 
     assert ["easy", "easy"] == [answer.status for answer in answers]
-    assert prices[0] < prices[1] < prices[0] + sparse.opening().amount
-    assert [price + sparse.opening().amount for price in prices] == reserved(session)
+    assert prices[0] < prices[1] < prices[0] + sparse.start_charge().amount
+    assert [price + sparse.start_charge().amount for price in prices] == reserved(session)
 
 
 def test_the_threshold_noise_of_a_run_is_drawn_once_for_all_its_tests_of_tables(monkeypatch):
@@ -106,7 +106,7 @@ def test_the_threshold_noise_of_a_run_is_charged_once_with_its_first_hit(questio
     sparse = session.plan.sparse
     price = sparse.price(Partition(DOMAIN, (0,), (np.arange(4),))).amount
 
-    assert [price + sparse.opening().amount, price] == [record.charge.amount for record in hits(session)]
+    assert [price + sparse.start_charge().amount, price] == [record.charge.amount for record in hits(session)]
 
 
 @BOTH

@@ -128,7 +128,7 @@ class TestCalibration:
         assert renyi_epsilon(sparse.order, sparse.capacity, 1e-6) <= 1.0
         assert renyi_epsilon(sparse.order, sparse.capacity + 10, 1e-6) > 1.0
         assert sparse.account() == Filter(Fraction(504001951029), "ticks", Fraction(77, 4))
-        assert sparse.opening() is None
+        assert sparse.start_charge() is None
 
     def test_a_reserved_share_stays_for_a_prior_of_the_same_order(self):
         share = Fraction(1, 5)

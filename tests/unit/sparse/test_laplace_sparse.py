@@ -220,7 +220,7 @@ def test_charges_of_all_hits_are_the_whole_budget_exactly():
 
     assert Fraction(0) == account.left
     assert not account.affords(sparse.price(PARTITION))
-    assert sparse.opening() is None
+    assert sparse.start_charge() is None
 
 
 def test_no_scale_depends_on_records_or_threshold():
