@@ -1,6 +1,9 @@
 """What a mechanism's own calibration says of it, in counts, for comparisons that run no session."""
 
+import math
 from fractions import Fraction
+
+from scipy.special import ndtri
 
 import onlineic as ic
 from onlineic.bounds import Margins
@@ -25,12 +28,19 @@ def exponential_scales(hard_answers: int, epsilon: float) -> tuple[Fraction, Fra
 
 
 def gumbel_margins(max_queries: int, epsilon: float, delta: float, beta: float = 0.05) -> Margins:
-    """Return c -> (a_hit, a_miss, a_num), counts, of a Gumbel session planned for c hard answers."""
-    budget, plan = ic.Budget(epsilon, delta), ALONE | {"max_queries": max_queries, "beta": beta}
+    """Return c -> (a_hit, a_miss, a_num), counts, of a Gumbel session planned for c hard answers.
+
+    As `GumbelSparse.margins`, whose rounding to whole records matters where n is small, without it.
+    """
+    budget, ratio = ic.Budget(epsilon, delta), Fraction(2)
 
     def margins(cutoff: int) -> tuple[float, float, float]:
-        made = GumbelSparse.calibrated(budget, hard_answers=cutoff, **plan)
-        hit, miss, number = made.margins(max_queries, beta, cutoff)
-        return N * hit, N * miss, N * number
+        made = GumbelSparse.calibrated(budget, hard_answers=cutoff, ratio=ratio, **ALONE)
+        scale = float(made.scale) / 2**BITS
+        return (
+            scale * math.log(max_queries / (0.8 * beta)),
+            scale * math.log(math.log(max_queries / (0.1 * beta))),
+            -scale * float(ratio) * float(ndtri(0.1 * beta / (2 * cutoff))),
+        )
 
     return margins
