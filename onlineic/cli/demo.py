@@ -113,7 +113,7 @@ def _textbook(
     except InvalidInputError as error:
         return f"Textbook mode: {error}"
     done = trace("textbook", session, data, stream, truths=truths)
-    alpha, bound = session.statistics().alpha, session.statistics().error_bound
+    alpha, bound = session.plan.alpha, session.plan.error_bound
     needed = least_n(
         lambda wanted: update.update_bound(data.domain, wanted) or math.inf,
         0.05 / 3,
