@@ -13,6 +13,8 @@ hypothesis.settings.register_profile(
 hypothesis.settings.register_profile("nightly", max_examples=1000, deadline=None, print_blob=True)
 hypothesis.settings.load_profile("change")
 
+pytest.register_assert_rewrite("support")
+
 
 @pytest.fixture(scope="session")
 def data_folder():

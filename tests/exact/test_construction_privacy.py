@@ -25,6 +25,7 @@ from onlineic.offline.construction import Workload, construct
 from onlineic.offline.rounds import Rounds, paid_rounds
 from onlineic.queries import dense
 from onlineic.updates import MeasuredWeights, MultiplicativeWeights
+from support.laws import exponential_law, noisy_max_law
 
 TIGHT = 1 + 1e-9
 DOMAIN = Domain.of(x=3)
@@ -42,27 +43,8 @@ NEIGHBOURS = [
 ]
 
 
-def geometric_max_law(scores, scale):
-    """P(index) of the lowest index of the largest score + one-sided geometric noise."""
-    q = math.exp(-1 / scale)
-    top = int(max(scores)) + np.arange(math.ceil(45 * scale))
-    law = []
-    for index, score in enumerate(scores):
-        mass = (1 - q) * q ** (top - float(score))
-        for other, rival in enumerate(scores):
-            if other != index:
-                mass = mass * (1 - q ** (top - float(rival) + (other > index)))
-        law.append(mass.sum())
-    return np.array(law)
-
-
-def exponential_law(scores, scale):
-    weights = np.exp((scores - scores.max()) / scale)
-    return weights / weights.sum()
-
-
 def choice_law(mechanism, scores):
-    law = geometric_max_law if isinstance(mechanism, NoisyMax) else exponential_law
+    law = noisy_max_law if isinstance(mechanism, NoisyMax) else exponential_law
     return law(scores, float(mechanism.scale))
 
 
@@ -383,6 +365,6 @@ def test_exponential_choice_costs_an_eighth_of_epsilon_squared(epsilon):
 def test_breach_noisy_max_charged_as_the_exponential_mechanism():
     mechanism = NoisyMax(0.5)
 
-    worst = steepest(mechanism, geometric_max_law)
+    worst = steepest(mechanism, noisy_max_law)
 
     assert 3 * 0.5**2 / 8 < worst <= 0.5**2 / 2

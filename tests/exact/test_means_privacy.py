@@ -12,25 +12,21 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-from onlineic.audit import Law, ThresholdRule, goodness_of_fit, transcript_law, worst_loss
+from onlineic.audit import ThresholdRule, goodness_of_fit, transcript_law, worst_loss
 from onlineic.noise import SimulatedNoise
 from onlineic.noise.scripted import ScriptedNoise
 from onlineic.offline import auto_avg, clipping_bound, mean
 from onlineic.offline.clipping import records_left
+from support.laws import lap
+from support.neighbours import replaced_records
 
 TIGHT = 1 + 1e-9
-LOW, HIGH = 3, 6  # values of the small range
+LOW, HIGH = 3, 6  # the ends of the small range
+VALUES = range(LOW, HIGH + 1)
 
 
 def table(values, low=LOW, high=HIGH):
     return ic.PrivateData.from_records({"x": list(values)}, ic.Domain.of(x=range(low, high + 1)))
-
-
-def replaced(n, low=LOW, high=HIGH):
-    """Every pair of neighbours: n records of the range, and the same with one of them replaced."""
-    for rest in itertools.combinations_with_replacement(range(low, high + 1), n - 1):
-        for x, y in itertools.permutations(range(low, high + 1), 2):
-            yield (*rest, x), (*rest, y)
 
 
 def added(n, low=LOW, high=HIGH):
@@ -48,16 +44,12 @@ def scales(release, *arguments, **options):
     return [Fraction(scale) for _, scale, _ in noise.scales]
 
 
-def lap(scale):
-    return Law("discrete_laplace", Fraction(scale))
-
-
 # The mean: S + Z with S exact, so its loss is |S - S'| / scale
 
 
 def mean_loss(epsilon, scale=None):
     worst = 0
-    for here, there in replaced(3):
+    for here, there in replaced_records(3, VALUES):
         exact = [
             mean(table(values), "x", epsilon, noise=ScriptedNoise([0])).total for values in (here, there)
         ]
@@ -127,7 +119,10 @@ def test_planted_draws_fire_as_the_rule_says():
 def test_clipping_bound_costs_at_most_epsilon_on_all_small_neighbours(epsilon, threshold):
     bounds = range(LOW + 1, HIGH + 1)
     for n in (1, 2, 4):
-        assert bound_loss(rule(epsilon, max(threshold, -n)), replaced(n), bounds) <= epsilon * TIGHT
+        assert (
+            bound_loss(rule(epsilon, max(threshold, -n)), replaced_records(n, VALUES), bounds)
+            <= epsilon * TIGHT
+        )
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0])
@@ -141,7 +136,7 @@ def test_clipping_bound_costs_epsilon_exactly_where_events_are_rare(epsilon):
 
 def test_all_counts_above_move_the_same_way_so_that_half_the_test_noise_is_enough():
     """3.7 calls them not monotone: under replaced records each pair of neighbours moves them one way."""
-    for here, there in replaced(4):
+    for here, there in replaced_records(4, VALUES):
         moves = {sum(x > b for x in there) - sum(x > b for x in here) for b in range(LOW - 1, HIGH + 2)}
 
         assert moves <= {0, 1} or moves <= {0, -1}
@@ -198,7 +193,7 @@ def running(epsilon, count, low=LOW, high=HIGH):
 @pytest.mark.parametrize("epsilon", [0.5, 1.5])
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_auto_avg_costs_at_most_epsilon(epsilon, n):
-    assert average_loss(replaced(n), *running(epsilon, "public")) <= epsilon * TIGHT
+    assert average_loss(replaced_records(n, VALUES), *running(epsilon, "public")) <= epsilon * TIGHT
 
 
 def test_auto_avg_costs_epsilon_exactly_where_events_are_rare():
@@ -211,7 +206,7 @@ def test_auto_avg_costs_epsilon_exactly_where_events_are_rare():
 def test_the_texts_three_way_split_is_private_for_added_and_removed_records_too(n):
     drawn = running(0.9, "noisy")
 
-    assert average_loss(replaced(n), *drawn) <= 0.9 * TIGHT
+    assert average_loss(replaced_records(n, VALUES), *drawn) <= 0.9 * TIGHT
     assert average_loss(added(n), *drawn) <= 0.9 * TIGHT
 
 
@@ -229,7 +224,7 @@ def test_mutant_with_the_sensitivity_of_the_clipped_sum_taken_as_1_fails():
     drawn, sums, _ = running(1.0, "public")
     planted = dict.fromkeys(sums, Fraction(2))
 
-    assert average_loss(replaced(2), drawn, planted) > 1.5
+    assert average_loss(replaced_records(2, VALUES), drawn, planted) > 1.5
 
 
 # Drawn releases follow the laws that were judged

@@ -12,23 +12,16 @@ from onlineic.data import PrivateData
 from onlineic.errors import ForkedSessionError, SessionSealedError
 from onlineic.noise import SimulatedNoise, SystemNoise
 from onlineic.queries import Expression
+from support import failures
+from support.failures import SECRET, frames, plant, reached_by
 
 DOMAIN = ic.Domain.of(a=4, b=3)
-SECRET = 76_543_219
 COUNTS = np.array([[SECRET, 0, 0], [0, 5000, 100], [20_000_000, 7, 3], [0, 0, 4890]])
 BUDGET = ic.Budget(1.0)
 QUERIES = [ic.where(a=0), ic.where(a=1), ic.where(b=1), ic.where(a=0, b=0)]
 
 
-class BrokenError(Exception):
-    """An ordinary failure whose text holds a private number."""
-
-
-class Stop(BaseException):
-    """Neither an Exception nor Ctrl-C."""
-
-
-FAILURES = [BrokenError, MemoryError, KeyboardInterrupt, SystemExit, GeneratorExit, Stop, ExceptionGroup]
+FAILURES = [*failures.FAILURES, ExceptionGroup]
 PRIVATE = [  # (owner, method): all that runs between the read and the noisy numbers
     (PrivateData, "exact_counts"),
     (PrivateData, "exact_counts_many"),
@@ -45,38 +38,6 @@ def per_query(data, **options):
     return PerQueryNoise(data, BUDGET, answers=4, noise_law="laplace", **options)
 
 
-def failure_of(kind):
-    text = f"index {SECRET} is out of bounds"
-    return kind(text, [ValueError(text)]) if kind is ExceptionGroup else kind(text)
-
-
-def plant(monkeypatch, owner, name, occurrence, kind, *, after):
-    """Fail at the given call of a method, before it acts or after."""
-    method = getattr(owner, name)
-    calls = []
-
-    def failing(*arguments, **more):
-        held = f"a private number: {SECRET}"
-        calls.append(held)
-        if len(calls) == occurrence and not after:
-            raise failure_of(kind)
-        result = method(*arguments, **more)
-        if len(calls) == occurrence:
-            raise failure_of(kind)
-        return result
-
-    monkeypatch.setattr(owner, name, failing)
-    return calls
-
-
-def reached_by(act, *arguments):
-    try:
-        act(*arguments)
-    except BaseException as error:
-        return error
-    return None
-
-
 def answered(engine, query, released):
     released.append(engine.answer(query))
 
@@ -84,16 +45,11 @@ def answered(engine, query, released):
 def check_silent(error, kind, caplog, allowed):
     """The exception that left holds neither text nor cause nor a frame that held private numbers."""
     ordinary = issubclass(kind, Exception)
-    frames = {
-        frame.f_code.co_name
-        for frame, _ in traceback.walk_tb(error.__traceback__)
-        if frame.f_globals.get("__name__", "").startswith(("onlineic.", "numpy"))
-    }
 
     assert type(error) is (SessionSealedError if ordinary else kind)
     assert (None, None) == (error.__cause__, error.__context__)
-    assert frames <= allowed | {"guarded"}
-    assert "failing" not in {frame.f_code.co_name for frame, _ in traceback.walk_tb(error.__traceback__)}
+    assert frames(error, ("onlineic.", "numpy")) <= allowed | {"guarded"}
+    assert "failing" not in frames(error, "")
     assert str(SECRET) not in caplog.text
     assert all(record.exc_info is None for record in caplog.records)
     if ordinary:

@@ -13,19 +13,11 @@ from onlineic.errors import SessionSealedError, UpdateFailedWarning
 from onlineic.ledger import Burned, Hard, MemoryLedger, UpdateFailed
 from onlineic.noise import SimulatedNoise
 from onlineic.sparse import LaplaceSparse
+from support.failures import FAILURES, SECRET, BrokenError, frames, plant
 
 DOMAIN = ic.Domain.of(a=4, b=3)
-SECRET = 76_543_219
 COUNTS = np.array([[SECRET, 0, 0], [0, 5000, 100], [20_000_000, 7, 3], [0, 0, 4890]])
 QUERIES = [ic.where(b=2), ic.where(a=1), ic.where(a=0), ic.where(b=1), ic.where(a=2), ic.where(a=3, b=2)]
-
-
-class BrokenError(Exception):
-    """An ordinary failure whose text holds a private number."""
-
-
-class Stop(BaseException):
-    """Neither an Exception nor Ctrl-C."""
 
 
 PRIVATE = [  # (owner, method): all that runs between the read and the record
@@ -38,7 +30,6 @@ PRIVATE = [  # (owner, method): all that runs between the read and the record
     (SimulatedNoise, "unread"),
     (MemoryLedger, "commit"),
 ]
-FAILURES = [BrokenError, MemoryError, KeyboardInterrupt, SystemExit, GeneratorExit, Stop]
 
 
 def opened():
@@ -60,24 +51,6 @@ def all_at_once(session):
     return session.answer_many(QUERIES)
 
 
-def plant(monkeypatch, owner, name, occurrence, failure, *, after):
-    """Fail at the given call of a method, before it acts or after."""
-    method = getattr(owner, name)
-    calls = []
-
-    def failing(*arguments, **more):
-        calls.append(name)
-        if len(calls) == occurrence and not after:
-            raise failure(f"index {SECRET} is out of bounds")
-        result = method(*arguments, **more)
-        if len(calls) == occurrence:
-            raise failure(f"index {SECRET} is out of bounds")
-        return result
-
-    monkeypatch.setattr(owner, name, failing)
-    return calls
-
-
 def paid(session):
     """Hard answers and burns, each at its charge."""
     return sum(
@@ -89,15 +62,6 @@ def paid(session):
 def replayed(session):
     plan = session.plan
     return ic.replay(session.transcript, DOMAIN, plan.update, plan.alpha)
-
-
-def frames(error):
-    """Functions of the package that a traceback still holds, and so their local variables."""
-    return {
-        frame.f_code.co_name
-        for frame, _ in traceback.walk_tb(error.__traceback__)
-        if frame.f_globals.get("__name__", "").startswith("onlineic.")
-    }
 
 
 @pytest.mark.parametrize("ask", [one_at_a_time, all_at_once])
@@ -151,7 +115,7 @@ def test_a_failure_between_the_read_and_the_record_seals_burns_and_tells_nothing
                     "guarded",
                 }
                 assert str(SECRET) not in text
-                assert [f"session sealed: {failure.__name__} at test_faults.py"] == [
+                assert [f"session sealed: {failure.__name__} at failures.py"] == [
                     record.getMessage().rpartition(":")[0] for record in caplog.records
                 ]
                 assert all(record.exc_info is None for record in caplog.records)

@@ -6,7 +6,6 @@ the session then, and from wherever, no second one may be drawn, which nobody wo
 
 import contextlib
 import logging
-import sys
 
 import attrs
 import numpy as np
@@ -21,11 +20,14 @@ from onlineic.noise import SimulatedNoise, SystemNoise
 from onlineic.session import curator as curator_module
 from onlineic.session import session_plan
 from onlineic.sparse import ExponentialSparse, LaplaceSparse
+from support.failures import At
+from support.sessions import Still
 
 DOMAIN = ic.Domain.of(a=4, b=2)
 COUNTS = np.array([[90_000, 0], [2500, 2500], [1000, 1500], [1500, 1000]])
 PURE, GUMBEL = ic.Budget(1.0), ic.Budget(1.0, 1e-6)
 BOXES = [ic.where(a=a, b=b) for a in range(4) for b in range(2)]
+CURATOR = {curator_module.__file__}
 
 
 @pytest.fixture(autouse=True)
@@ -35,50 +37,7 @@ def quiet():
     logging.getLogger("onlineic").setLevel(logging.NOTSET)
 
 
-class Given(ic.UpdateRule):
-    """Believes a given hypothesis for ever."""
-
-    def __init__(self, hypothesis):
-        self.hypothesis = hypothesis
-
-    def init(self, domain, prior=None):
-        return self.hypothesis
-
-    def update(self, hypothesis, measurements, alpha):
-        return hypothesis
-
-    def update_bound(self, domain, alpha):
-        return None
-
-
 # -- a hypothesis that asks its own session ----------------------------------------------------------------
-
-
-class Interrupt:
-    """Raises at one of the lines that the curator runs, or counts them."""
-
-    def __init__(self, failure=None, place=None):
-        self.failure, self.place, self.seen = failure, place, 0
-
-    def __enter__(self):
-        self.before = sys.gettrace()
-        sys.settrace(self.called)
-        return self
-
-    def __exit__(self, *_):
-        sys.settrace(self.before)
-
-    def called(self, frame, event, argument):
-        return self.stepped if frame.f_code.co_filename == curator_module.__file__ else None
-
-    def stepped(self, frame, event, argument):
-        if event == "line":
-            if self.seen == self.place:
-                sys.settrace(None)
-                frame.f_trace = None
-                raise self.failure
-            self.seen += 1
-        return self.stepped
 
 
 class Asking:
@@ -153,17 +112,17 @@ def test_a_nested_call_that_was_interrupted_anywhere_never_lets_a_second_thresho
     """The hypothesis swallows the interrupt, and the outer question goes on: sealed stays sealed."""
     sparse, data = MECHANISMS[name], PrivateData(COUNTS, DOMAIN)
     settings = {"sparse": sparse, "release": "answer", "max_queries": 50}
-    plan = session_plan(DOMAIN, data.n, PURE, update=Given(None), **settings)
+    plan = session_plan(DOMAIN, data.n, PURE, update=Still(None), **settings)
     monkeypatch.setattr(
-        "onlineic.session.session_plan", lambda *_, update, **more: attrs.evolve(plan, update=update)
+        "onlineic.session.session.session_plan", lambda *_, update, **more: attrs.evolve(plan, update=update)
     )
     watched, sealed, place, total = Watched(monkeypatch, sparse), 0, 0, None
     while total is None or place < total:
         hypothesis, kept = Asking(way), MemoryLedger()
         watched.drawn = 0
-        hypothesis.watch = Interrupt(failure(), place if total is not None else None)
+        hypothesis.watch = At(CURATOR, failure(), place if total is not None else None)
         session = ic.OnlineIC(
-            data, PURE, update=Given(hypothesis), noise=SimulatedNoise(place), ledger=kept, **settings
+            data, PURE, update=Still(hypothesis), noise=SimulatedNoise(place), ledger=kept, **settings
         )
         hypothesis.session = session
         statuses = []
@@ -339,7 +298,7 @@ def test_what_a_hypothesis_returns_is_a_plain_number_before_the_data_are_read(on
     sparse = "gumbel" if budget.delta else "exponential"
     session = ic.OnlineIC(
         data, budget, sparse=sparse, release=release, threshold=0.3, hard_answers=6, noise=SimulatedNoise(1),
-        update=Given(Spying(one, many)),
+        update=Still(Spying(one, many)),
     )  # fmt: skip
     Spy.heard.clear()
     answers = [session.answer(ic.where(a=0)), session.answer(ic.where(b=0))]
@@ -390,7 +349,7 @@ class Wrong:
 def test_a_hypothesis_without_one_finite_number_a_query_is_refused_before_the_data_are_read(one, many):
     data = PrivateData(COUNTS, DOMAIN)
     session = ic.OnlineIC(
-        data, GUMBEL, sparse="gumbel", release="answer", hard_answers=3, update=Given(Spying(one, many)),
+        data, GUMBEL, sparse="gumbel", release="answer", hard_answers=3, update=Still(Spying(one, many)),
         noise=SimulatedNoise(1),
     )  # fmt: skip
     targets = [BOXES[0].bind(DOMAIN), ic.marginal("a").bind(DOMAIN).partition]

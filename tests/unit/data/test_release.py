@@ -8,37 +8,18 @@ from onlineic import offline
 from onlineic.baselines import NoisyTables, PerQueryNoise, noisy_histogram
 from onlineic.data import PrivateData
 from onlineic.errors import InvalidParameterError
-from onlineic.noise import Noise, SimulatedNoise, SystemNoise
+from onlineic.noise import SimulatedNoise, SystemNoise
+from support.noise import Wrapped
 
 DOMAIN = ic.Domain.of(a=4, b=range(3))
 BUDGET = ic.Budget(1.0)
 QUERIES = [ic.where(a=0), ic.where(b=1), ic.where(a=1, b=2)]
 
 
-class ForeignNoise(Noise):
+class ForeignNoise(Wrapped):
     """Somebody's own source, which says that it cannot be predicted."""
 
-    def __init__(self):
-        self._inner = SimulatedNoise(0)
-
-    @property
-    def simulated(self):
-        return False
-
-    def words(self, size):
-        return self._inner.words(size)
-
-    def geometric(self, scale, size):
-        return self._inner.geometric(scale, size)
-
-    def discrete_laplace(self, scale, size):
-        return self._inner.discrete_laplace(scale, size)
-
-    def discrete_gaussian(self, sigma, size):
-        return self._inner.discrete_gaussian(sigma, size)
-
-    def unread(self, count):
-        self._inner.unread(count)
+    simulated = False
 
 
 def table():
@@ -88,7 +69,7 @@ DOORS = {
 @pytest.mark.parametrize("door", DOORS)
 def test_the_system_s_noise_alone_is_stamped_private_and_charged(door):
     outcomes = {}
-    for make in (SystemNoise, lambda: SimulatedNoise(0), ForeignNoise):
+    for make in (SystemNoise, lambda: SimulatedNoise(0), lambda: ForeignNoise(0)):
         data, noise = table(), make()
         outcomes[type(noise).__name__] = (DOORS[door](data, noise), data.budgets)
 

@@ -28,11 +28,10 @@ from onlineic.queries import BoundMarginal, Measurement, Partition, Query, margi
 from onlineic.session import replay
 from onlineic.sparse import ExponentialSparse, GumbelSparse
 from onlineic.updates import MaximumEntropy
+from support.failures import SECRET, Stop, plant, reached_by
+from support.sessions import WIDE, WIDE_COUNTS, hits
 
-DOMAIN = ic.Domain.of(a=4, b=3, c=20)
-SECRET = 76_543_219
-COUNTS = np.random.default_rng(2).multinomial(300_000, np.random.default_rng(1).dirichlet(np.full(240, 0.1)))
-COUNTS = COUNTS.reshape(4, 3, 20)
+DOMAIN, COUNTS = WIDE, WIDE_COUNTS
 N = 300_000
 
 
@@ -92,10 +91,6 @@ def plain(record):
     if isinstance(record, Opened):
         return ("opened", tuple(map(measured, record.measurements)), record.charge)
     return record
-
-
-def hits(session):
-    return [record for record in session.transcript if isinstance(record, Hard)]
 
 
 def watched(method, events):
@@ -718,10 +713,6 @@ def test_a_certificate_ends_where_a_table_is_measured():
 # -- faults ----------------------------------------------------------------------------------------------
 
 
-class Stop(BaseException):
-    """Neither an Exception nor Ctrl-C."""
-
-
 PRIVATE = [
     (delta, owner, name)
     for delta, mechanism, *drawn in (
@@ -740,6 +731,14 @@ PRIVATE = [
 ASKED = [ic.where(a=0), marginal("a", "b"), ic.where(c=ic.between(2, 9)), marginal("c"), ic.where(b=1)]
 
 
+def one_at_a_time(session):
+    return [session.answer(query) for query in ASKED]
+
+
+def all_at_once(session):
+    return session.answer_many(ASKED)
+
+
 @pytest.mark.parametrize("batch", [False, True])
 @pytest.mark.parametrize("failure", [ValueError, Stop])
 @pytest.mark.parametrize(("delta", "owner", "name"), PRIVATE)
@@ -751,24 +750,9 @@ def test_a_failure_between_read_and_record_of_the_new_paths_burns_seals_and_tell
         for after in (False, True):
             session = probing(hard_answers=6, delta=delta)
             spent = session._ledger.spent
-            calls = []
             with monkeypatch.context() as patched:
-                method = getattr(owner, name)
-
-                def failing(*arguments, m=method, o=occurrence, a=after, c=calls, **more):
-                    c.append(None)
-                    if len(c) == o:
-                        if a:
-                            m(*arguments, **more)
-                        raise failure(f"index {SECRET} is out of bounds")
-                    return m(*arguments, **more)
-
-                patched.setattr(owner, name, failing)
-                reached = None
-                try:
-                    session.answer_many(ASKED) if batch else [session.answer(query) for query in ASKED]
-                except BaseException as error:
-                    reached = error
+                calls = plant(patched, owner, name, occurrence, failure, after=after)
+                reached = reached_by(all_at_once if batch else one_at_a_time, session)
             if len(calls) < occurrence:
                 assert reached is None
                 continue

@@ -13,36 +13,14 @@ import pytest
 import onlineic as ic
 from onlineic.bounds import numeric_sparse_alpha, numeric_sparse_scales, sparse_margin
 from onlineic.errors import InfeasibleAccuracyError, InvalidDataError, InvalidParameterError
-from onlineic.noise import Noise, SimulatedNoise
+from onlineic.noise import SimulatedNoise
 from onlineic.queries.query import session_grid_bits
 from onlineic.session import session_plan, textbook_plan
 from onlineic.sparse import GumbelSparse, NumericSparse
+from support.noise import Silent
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "oracle.csv"
 DOMAIN = ic.Domain.of(x=1024)
-
-
-class Silent(Noise):
-    """All noise is zero."""
-
-    @property
-    def simulated(self):
-        return True
-
-    def words(self, size):
-        return np.zeros(size, np.uint64)
-
-    def geometric(self, scale, size):
-        return np.zeros(size, np.int64)
-
-    def discrete_laplace(self, scale, size):
-        return np.zeros(size, np.int64)
-
-    def discrete_gaussian(self, sigma, size):
-        return np.zeros(size, np.int64)
-
-    def unread(self, count):
-        pass
 
 
 def textbook(domain=DOMAIN, n=10**6, epsilon=1.0, delta=0.0, update=None, **settings):

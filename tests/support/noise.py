@@ -1,0 +1,49 @@
+"""Sources of noise that do as they are told."""
+
+import numpy as np
+
+from onlineic.noise import Noise, SimulatedNoise
+
+
+class Silent(Noise):
+    """No noise at all: tests compare the numbers themselves. Gumbel tests fire or do not, as `word` says."""
+
+    simulated = True
+
+    def __init__(self, word=0):
+        self.word = word
+
+    def words(self, size):
+        return np.full(size, self.word, np.uint64)
+
+    def geometric(self, scale, size):
+        return np.zeros(size, np.int64)
+
+    discrete_laplace = discrete_gaussian = geometric
+
+    def unread(self, count):
+        pass
+
+
+class Wrapped(Noise):
+    """Simulated noise; a subclass changes what its test is about."""
+
+    simulated = True
+
+    def __init__(self, seed):
+        self.inner = SimulatedNoise(seed)
+
+    def words(self, size):
+        return self.inner.words(size)
+
+    def geometric(self, scale, size):
+        return self.inner.geometric(scale, size)
+
+    def discrete_laplace(self, scale, size):
+        return self.inner.discrete_laplace(scale, size)
+
+    def discrete_gaussian(self, sigma, size):
+        return self.inner.discrete_gaussian(sigma, size)
+
+    def unread(self, count):
+        self.inner.unread(count)

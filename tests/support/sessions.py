@@ -1,0 +1,54 @@
+"""Sessions and their records."""
+
+from functools import cache
+
+import numpy as np
+
+import onlineic as ic
+from onlineic.ledger import Burned, Hard, Opened, Reserved
+
+# 300,000 records, most of them in few of 240 cells: attributes that depend on each other
+WIDE = ic.Domain.of(a=4, b=3, c=20)
+WIDE_COUNTS = (
+    np.random.default_rng(2)
+    .multinomial(300_000, np.random.default_rng(1).dirichlet(np.full(240, 0.1)))
+    .reshape(WIDE.shape)
+)
+uniform = cache(ic.Histogram)
+
+
+class Still(ic.UpdateRule):
+    """Learns nothing: a session believes for ever what it is given, or that all cells are alike."""
+
+    def __init__(self, hypothesis=None):
+        self.hypothesis = hypothesis
+
+    def init(self, domain, prior=None):
+        return uniform(domain) if self.hypothesis is None else self.hypothesis
+
+    def update(self, hypothesis, measurements, alpha):
+        return hypothesis
+
+    def update_bound(self, domain, alpha):
+        return None
+
+
+def hits(session):
+    return [record for record in session.transcript if isinstance(record, Hard)]
+
+
+def reserved(session):
+    """Amounts that were reserved, in order."""
+    return [record.charge.amount for record in session.transcript if isinstance(record, Reserved)]
+
+
+def plan_once(monkeypatch, plan):
+    """Let every session from here on have this plan: plans take longer to make than sessions to run."""
+    for name in ("session_plan", "textbook_plan"):
+        monkeypatch.setattr(f"onlineic.session.session.{name}", lambda *arguments, **settings: plan)
+
+
+def charged(ledger):
+    """The sum of what is recorded: releases, burns and the standing reservation."""
+    paid = sum(one.charge.amount for one in ledger.records() if isinstance(one, Hard | Opened | Burned))
+    return paid + (ledger.reserved.amount if ledger.reserved is not None else 0)
