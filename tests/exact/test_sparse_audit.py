@@ -10,26 +10,21 @@ import attrs
 import numpy as np
 import pytest
 
-from onlineic import audit
 from onlineic.audit import (
     Law,
     ThresholdRule,
-    hockey_stick,
     hockey_stick_with_numbers,
     observe,
     transcript_law,
     worst_loss,
 )
-from onlineic.errors import InternalError
+from onlineic.errors import SessionExhaustedError
 from onlineic.noise.scripted import ScriptedNoise
-from onlineic.sparse import AboveThreshold, LaplaceSparse, Sparse, SparseState
+from onlineic.sparse import AboveThreshold, LaplaceSparse, Sparse
+from support.laws import lap
 
 NONE = Law("none")
 TIGHT = 1 + 1e-9
-
-
-def lap(scale):
-    return Law("discrete_laplace", Fraction(scale))
 
 
 def geo(scale, sign=1):
@@ -65,36 +60,6 @@ def test_observed_rule_of_laplace_sparse_has_the_pure_scales(side, pair, cutoff)
     rule = shipped(cutoff=cutoff, side=side, pair=pair)[0]
 
     assert ThresholdRule(5000, lap(s), lap(2 * s), cutoff, redraw=lap(s) if cutoff > 1 else None) == rule
-
-
-def planted(scales, *, cutoff=2, redraw=True, keep=True, shared=False, count=True):
-    """A step with the errors that `observe` has to notice."""
-
-    def step(state, value, noise):
-        if state.hits >= cutoff:
-            raise audit.SessionExhaustedError("asked after the last hit")
-        rho = state.threshold_noise
-        if rho is None:
-            rho = int(noise.discrete_laplace(scales[0] if state.hits == 0 else scales[2], 1)[0])
-        nu = rho if shared else int(noise.discrete_laplace(scales[1], 1)[0])
-        if value + nu >= 7 + rho:
-            return SparseState(state.hits + count, None if redraw else rho), True
-        return SparseState(state.hits, rho if keep else None), False
-
-    return observe(SparseState(), step)
-
-
-def test_observation_sees_planted_differences():
-    scales = [Fraction(3), Fraction(5), Fraction(11)]
-
-    assert ThresholdRule(7, lap(3), lap(5), 2, redraw=lap(11)) == planted(scales)
-    assert ThresholdRule(7, lap(3), lap(5), 2) == planted(scales, redraw=False)
-    assert ThresholdRule(7, lap(3), lap(5), 4, redraw=lap(11)) == planted(scales, cutoff=4)
-    assert ThresholdRule(7, NONE, NONE, 2) == planted(scales, shared=True)
-    with pytest.raises(InternalError, match="kept between"):
-        planted(scales, keep=False)
-    with pytest.raises(InternalError, match="end after"):
-        planted(scales, count=False)
 
 
 # Pure epsilon: the worst log-ratio
@@ -264,7 +229,7 @@ def enumerated(step, state, values, draws):
         probe = ScriptedNoise([0] * 3)
         try:
             step(state, values[place], probe)
-        except audit.SessionExhaustedError:
+        except SessionExhaustedError:
             law[text] = law.get(text, 0.0) + weight
             return
         scales = [scale for _, scale, _ in probe.scales]
@@ -291,16 +256,6 @@ def test_law_of_transcripts_is_that_of_the_code_run_on_every_combination_of_draw
 
     assert {text for text, p in law.items() if p > 1e-12} == set(run)
     assert [law[text] for text in run] == pytest.approx(list(run.values()), abs=1e-9 + math.exp(-9 * 5))
-
-
-def test_laws_of_transcripts_sum_to_one_and_are_as_many_as_they_should_be():
-    stream = [0, 1, 0, 3, -2, 5, 0, 1]
-    law = transcript_law(ThresholdRule(1, lap(6), lap(12), 3, redraw=lap(6)), stream)
-    kept = transcript_law(ThresholdRule(1, lap(6), lap(12), 3), stream)
-
-    assert 93 == len(law) == len(kept)  # safety 5.1
-    assert math.fsum(law.values()) == pytest.approx(1.0, abs=1e-12)
-    assert math.fsum(kept.values()) == pytest.approx(1.0, abs=1e-12)
 
 
 def neighbour_streams():
@@ -351,34 +306,3 @@ def test_reused_test_noise_as_the_number_leaks(cutoff):
     rule, _ = shipped(cutoff=cutoff)
 
     assert worst_loss(rule, released="value") > 5
-
-
-# The statistical tools
-
-
-def test_goodness_of_fit_keeps_the_right_law_and_refuses_an_impossible_transcript():
-    law = {"0": 0.5, "1": 0.25, "2": 0.25, "3": 0.0}
-
-    assert 1.0 == audit.goodness_of_fit({"0": 500, "1": 250, "2": 250}, law)
-    assert 0.0 == audit.goodness_of_fit({"0": 500, "1": 250, "2": 249, "3": 1}, law)
-    # chi-square of 3 cells: exp(-x/2) for 2 degrees of freedom, x = 50^2/500 + 50^2/250
-    assert audit.goodness_of_fit({"0": 550, "1": 200, "2": 250}, law) == pytest.approx(math.exp(-7.5))
-
-
-def test_epsilon_lower_bound_is_clopper_pearson():
-    # 0 of 100: high = 1 - (alpha/2)^(1/100); 100 of 100: low = (alpha/2)^(1/100)
-    edge = 0.025 ** (1 / 100)
-
-    assert audit.epsilon_lower_bound(100, 100, 0, 100) == pytest.approx(math.log(edge / (1 - edge)), rel=1e-9)
-    assert audit.epsilon_lower_bound(100, 100, 0, 100, delta=0.5) == pytest.approx(
-        math.log((edge - 0.5) / (1 - edge)), rel=1e-9
-    )
-    assert 0.0 == audit.epsilon_lower_bound(0, 100, 0, 100) == audit.epsilon_lower_bound(5, 100, 50, 100)
-
-
-def test_hockey_stick_of_randomised_response():
-    p = math.e / (1 + math.e)
-    law, other = {"a": p, "b": 1 - p}, {"a": 1 - p, "b": p}
-
-    assert hockey_stick(law, other, 1.0) == pytest.approx(0.0, abs=1e-15)
-    assert hockey_stick(law, other, 0.0) == pytest.approx(2 * p - 1, rel=1e-12)

@@ -8,33 +8,30 @@ import contextlib
 import itertools
 import logging
 import math
-import sys
 from fractions import Fraction
 
 import attrs
 import numpy as np
 import pytest
-from scipy import stats
 from scipy.optimize import minimize_scalar
 
 import onlineic as ic
-from onlineic.accounting import Charge, Filter
 from onlineic.data import PrivateData
 from onlineic.errors import InvalidQueryError, SessionExhaustedError, SessionSealedError
-from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, UpdateFailed
+from onlineic.ledger import Easy, Hard, MemoryLedger
 from onlineic.ledger import memory as ledger_module
-from onlineic.noise import Noise, SimulatedNoise, scale_at_least
-from onlineic.queries import Measurement, Query, derived
+from onlineic.noise import SimulatedNoise, scale_at_least
+from onlineic.queries import Query, derived
 from onlineic.session import session_plan
 from onlineic.sparse import ExponentialSparse
+from support.failures import At
+from support.laws import too_many
+from support.noise import Wrapped
+from support.sessions import Still, charged, plan_once
 
 LEVEL = 1e-9
 PURE, GUMBEL = ic.Budget(1.0), ic.Budget(1.0, 1e-6)
 CELLS = ic.Domain.of(a=8, b=8)
-
-
-def too_many(failures, trials, probability):
-    return stats.binom.sf(failures - 1, trials, probability)
 
 
 def dense(generator, domain=CELLS):
@@ -48,49 +45,25 @@ def planned(monkeypatch):
 
     def plan(data, budget, **settings):
         one = session_plan(data.domain, data.n, budget, **settings)
-        monkeypatch.setattr("onlineic.session.session_plan", lambda *arguments, **more: one)
+        plan_once(monkeypatch, one)
         return one
 
     return plan
 
 
-class Still(ic.UpdateRule):
-    def init(self, domain, prior=None):
-        return ic.Histogram(domain)
-
-    def update(self, hypothesis, measurements, alpha):
-        return hypothesis
-
-    def update_bound(self, domain, alpha):
-        return None
-
-
-class Firing(Noise):
+class Firing(Wrapped):
     """The noise of pure tests given that they fire on a gap of 0: beyond the threshold it has no memory."""
 
-    simulated = True
-
     def __init__(self, sparse, seed):
-        self.sparse, self.inner, self.level = sparse, SimulatedNoise(seed), 0
+        super().__init__(seed)
+        self.sparse, self.level = sparse, 0
 
     def geometric(self, scale, size):
-        drawn = self.inner.geometric(scale, size)
+        drawn = super().geometric(scale, size)
         if scale == self.sparse.query_scale:
             return drawn + self.level
         self.level = self.sparse.threshold + int(drawn[0])
         return drawn
-
-    def words(self, size):
-        return self.inner.words(size)
-
-    def discrete_laplace(self, scale, size):
-        return self.inner.discrete_laplace(scale, size)
-
-    def discrete_gaussian(self, sigma, size):
-        return self.inner.discrete_gaussian(sigma, size)
-
-    def unread(self, count):
-        self.inner.unread(count)
 
 
 # -- false hits of pure sessions ---------------------------------------------------------------------------
@@ -424,96 +397,6 @@ def test_the_refusal_says_what_share_is_used_up_and_never_more_than_all():
 # -- a ledger in memory ------------------------------------------------------------------------------------
 
 
-class At:
-    """Raises at one line or operation of the ledger's code, or counts them."""
-
-    def __init__(self, failure, place=None, event="line"):
-        self.failure, self.place, self.event, self.seen = failure, place, event, 0
-
-    def __enter__(self):
-        self.before = sys.gettrace()
-        sys.settrace(self.called)
-        return self
-
-    def __exit__(self, *_):
-        sys.settrace(self.before)
-
-    def called(self, frame, event, argument):
-        if frame.f_code.co_filename != ledger_module.__file__:
-            return None
-        frame.f_trace_opcodes = self.event == "opcode"
-        return self.stepped
-
-    def stepped(self, frame, event, argument):
-        if event == self.event:
-            if self.seen == self.place:
-                sys.settrace(None)
-                frame.f_trace = None
-                raise self.failure
-            self.seen += 1
-        return self.stepped
-
-
-HIT = ic.where(a=0).bind(ic.Domain.of(a=4))
-COST = Charge(Fraction(2, 5), "a hit")
-RELEASES = {
-    "hit": [Easy(HIT, 0), Hard(HIT, 0, Measurement(HIT, np.array([0.5]), 0.1), COST)],
-    "easy": [Easy(HIT, 0), Easy(HIT, 0)],
-    "failed update": [UpdateFailed("MemoryError")],
-}
-
-
-def reserved():
-    kept = MemoryLedger()
-    kept.claim(object(), Filter(Fraction(1)))
-    kept.reserve(COST)
-    kept.commit(RELEASES["hit"])
-    kept.reserve(COST)
-    return kept
-
-
-def charged(kept):
-    """The sum of what is recorded."""
-    paid = sum(one.charge.amount for one in kept.records() if isinstance(one, Hard | Burned))
-    return paid + (kept.reserved.amount if kept.reserved is not None else 0)
-
-
-@pytest.mark.parametrize("event", ["line", "opcode"])
-@pytest.mark.parametrize("failure", [KeyboardInterrupt, MemoryError])
-@pytest.mark.parametrize("step", [*RELEASES, "burn"])
-def test_a_failure_anywhere_in_a_ledger_s_step_counts_no_charge_twice_and_records_all_or_nothing(
-    step, failure, event
-):
-    def act(kept):
-        if step == "burn":
-            kept.burn()
-        else:
-            kept.commit(RELEASES[step])
-
-    whole = reserved()
-    with At(None, event=event) as watch:
-        act(whole)
-    outcomes = set()
-    for place in range(watch.seen):
-        kept = reserved()
-        before = kept.records()
-        with pytest.raises(failure), At(failure(), place, event):
-            act(kept)
-        done = len(kept) > len(before)
-        outcomes.add(done)
-
-        assert kept.records() == (whole.records() if done else before)
-        assert charged(kept) == kept.spent == Fraction(4, 5) <= kept.account.capacity
-        kept.burn()  # as a session does that failed
-        assert charged(kept) == kept.spent == Fraction(4, 5)
-        assert kept.reserved is None
-
-    assert watch.seen >= 5
-    assert False in outcomes
-    if event == "opcode":  # behind the one assignment it has happened
-        assert {False, True} == outcomes
-
-
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, MemoryError])
 def test_a_session_whose_ledger_fails_at_any_line_never_shows_more_spent_than_paid(failure, planned):
     data = PrivateData(np.array([900, 50, 30, 20]), ic.Domain.of(a=4))
@@ -523,7 +406,7 @@ def test_a_session_whose_ledger_fails_at_any_line_never_shows_more_spent_than_pa
     for place in itertools.count():
         kept = MemoryLedger()
         session = ic.OnlineIC(data, GUMBEL, ledger=kept, noise=SimulatedNoise(1), **settings)
-        with At(failure(), place) as watch:
+        with At({ledger_module.__file__}, failure(), place) as watch:
             for i in range(4):
                 with contextlib.suppress(failure, SessionSealedError):
                     session.answer(ic.where(a=i))

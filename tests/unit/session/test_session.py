@@ -16,7 +16,6 @@ from onlineic.data import PrivateData
 from onlineic.errors import (
     DomainMismatchError,
     ForkedSessionError,
-    InternalError,
     InvalidParameterError,
     InvalidQueryError,
     LedgerLockedError,
@@ -28,7 +27,6 @@ from onlineic.ledger import Burned, Easy, Hard, Ledger, MemoryLedger, Reserved, 
 from onlineic.noise import SimulatedNoise, SystemNoise
 from onlineic.noise.scripted import ScriptedNoise
 from onlineic.queries import AnswerMemory, Query
-from onlineic.session.curator import Curator
 from onlineic.sparse import LaplaceSparse
 from support.failures import SECRET
 from support.noise import Silent, Wrapped
@@ -431,17 +429,6 @@ def test_one_ledger_serves_one_session():
 
     with pytest.raises(LedgerLockedError, match="new"):
         opened(ledger=ledger)
-
-
-def test_a_test_without_a_reservation_reads_nothing():
-    data = table()
-    ledger, sparse = MemoryLedger(), opened().plan.sparse
-    ledger.claim("a test", sparse.account())
-    curator = Curator(data, sparse, Silent(), ledger)
-    with pytest.raises(InternalError, match="reserved"):
-        curator.test([ic.where(a=1).bind(DOMAIN)], [1])
-
-    assert 0 == data.reads
 
 
 # -- bounds and statistics -----------------------------------------------------------------------------

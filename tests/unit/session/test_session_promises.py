@@ -8,18 +8,16 @@ import pytest
 
 import onlineic as ic
 import onlineic.session.first_tables as first_tables
-from onlineic.accounting import TICK, Charge
+from onlineic.accounting import TICK
 from onlineic.data import PrivateData
-from onlineic.errors import InternalError
-from onlineic.ledger import Hard, MemoryLedger, Opened, Reserved
+from onlineic.ledger import MemoryLedger, Opened
 from onlineic.noise import SimulatedNoise
-from onlineic.queries import Measurement, Partition, derived, marginal
+from onlineic.queries import Partition, derived, marginal
 from onlineic.session import session_plan
 from onlineic.sparse import ExponentialSparse
+from support.sessions import WIDE, WIDE_COUNTS, hits, reserved
 
-DOMAIN = ic.Domain.of(a=4, b=3, c=20)
-COUNTS = np.random.default_rng(2).multinomial(300_000, np.random.default_rng(1).dirichlet(np.full(240, 0.1)))
-COUNTS = COUNTS.reshape(4, 3, 20)
+DOMAIN, COUNTS = WIDE, WIDE_COUNTS
 N = 300_000
 QUERY = ic.where(a=0).bind(DOMAIN)
 BOXES = [ic.where(c=ic.between(low, 19), a=low % 4) for low in range(20)]
@@ -29,14 +27,6 @@ BOTH = pytest.mark.parametrize("delta", [0.0, 1e-6], ids=["pure", "gumbel"])
 def opened(counts=COUNTS, *, delta=0.0, epsilon=1.0, seed=1, **settings):
     settings = {"noise": SimulatedNoise(seed)} | settings
     return ic.OnlineIC(PrivateData(counts, DOMAIN), ic.Budget(epsilon, delta), **settings)
-
-
-def hits(session):
-    return [record for record in session.transcript if isinstance(record, Hard)]
-
-
-def reserved(session):
-    return [record.charge.amount for record in session.transcript if isinstance(record, Reserved)]
 
 
 @pytest.fixture
@@ -315,37 +305,3 @@ def test_a_default_session_repeats_what_it_answered_under_any_hypothesis(delta):
     assert ["repeat"] * 3 == [answer.status for answer in again]
     for one, other in zip(first, again, strict=True):
         assert np.array_equal(one.value, other.value)
-
-
-# -- the ledger --------------------------------------------------------------------------------------------
-
-
-def measured_hit(amount):
-    query = ic.where(a=0).bind(DOMAIN)
-    return Hard(query, 0, Measurement(query, np.array([0.5]), 0.1), Charge(Fraction(amount), "a hit"))
-
-
-def claimed():
-    ledger = MemoryLedger()
-    opened(ledger=ledger, release="answer")  # nothing is bought
-    return ledger
-
-
-def test_a_hit_uses_up_the_whole_reservation_whatever_it_states():
-    ledger = claimed()
-    ledger.reserve(Charge(Fraction(1, 2), "one hard answer"))
-    ledger.commit([measured_hit(Fraction(1, 4))])
-
-    assert (Fraction(1, 2), None) == (ledger.spent, ledger.reserved)
-
-
-def test_a_hit_above_the_reservation_or_without_one_is_refused_and_changes_nothing():
-    ledger = claimed()
-    with pytest.raises(InternalError):
-        ledger.commit([measured_hit(Fraction(1, 4))])
-    ledger.reserve(Charge(Fraction(1, 4), "one hard answer"))
-    before = ledger.records()
-    with pytest.raises(InternalError):
-        ledger.commit([measured_hit(Fraction(1, 2))])
-
-    assert (Fraction(1, 4), before) == (ledger.spent, ledger.records())

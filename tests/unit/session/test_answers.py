@@ -1,0 +1,218 @@
+"""The public half of a session: answers, bounds and beliefs are a fold over its records."""
+
+import math
+from fractions import Fraction
+
+import attrs
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic.accounting import Charge, Filter
+from onlineic.errors import UpdateFailedWarning
+from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Opened, Reserved, UpdateFailed
+from onlineic.queries import Measurement, Partition
+from onlineic.session import session_plan
+from onlineic.session.answers import AnswerBook
+from onlineic.session.belief import Belief
+from support.failures import BrokenError, plant
+
+DOMAIN = ic.Domain.of(a=4, b=3)
+N, BETA = 30_000, 0.1
+BUDGET = ic.Budget(1.0)
+SETTINGS = {"hard_answers": 3, "max_queries": 20, "threshold": 0.05, "beta": BETA}
+PLANS = {
+    "numbers": session_plan(DOMAIN, N, BUDGET, sparse="laplace", **SETTINGS),
+    "partitions": session_plan(DOMAIN, N, BUDGET, prior=ic.Histogram(DOMAIN), **SETTINGS),
+}
+BITS = PLANS["numbers"].sparse.grid_bits
+QUERY, OTHER = ic.where(a=0).bind(DOMAIN, BITS), ic.where(b=1).bind(DOMAIN, BITS)
+COST = Charge(Fraction(1, 4), "a hit")
+
+
+def book(name="numbers", ledger=None):
+    plan = PLANS[name]
+    if ledger is None:
+        ledger = MemoryLedger()
+        ledger.claim("a test", Filter(Fraction(1)))
+    return AnswerBook(plan, N, ledger, Belief(plan.update.init(DOMAIN)), private=False), ledger
+
+
+def released(ledger, *records):
+    """Reserve and commit what a curator would."""
+    if ledger.reserved is None:
+        ledger.reserve(COST)
+    ledger.commit(records)
+
+
+def taken(answers):
+    """Take everything in; return the answers among it."""
+    found = []
+    while answers.pending:
+        found += [answer for answer in [answers.take()] if answer is not None]
+    return found
+
+
+def grid(query, share):
+    return round(share * (N << query.grid_bits))
+
+
+def number(query, value):
+    return Hard(query, grid(query, 0.25), Measurement(query, np.array([value]), 0.01), COST)
+
+
+def table(name="partitions", values=(0.4, 0.3, 0.2, 0.1), guess=0.4, query=QUERY):
+    target = Partition(DOMAIN, (0,), (np.arange(4),))
+    return Hard(query, grid(query, guess), Measurement(target, np.array(values), 0.01), COST)
+
+
+# -- one record --------------------------------------------------------------------------------------------
+
+
+def test_an_easy_record_is_the_guess_that_was_tested_with_the_bound_of_an_easy_answer():
+    answers, ledger = book()
+    released(ledger, Easy(QUERY, grid(QUERY, 0.3)))
+    ((question, answer),) = taken(answers)
+
+    assert (QUERY, "easy") == (question, answer.status)
+    assert answer.value == pytest.approx(0.3, abs=1e-9)
+    assert answer.error_bound == PLANS["numbers"].sparse.easy_radius(BETA / 2) + QUERY.rounding
+    assert (0, {"easy": 1, "hard": 0, "repeat": 0, "untested": 0}) == (answers.belief.version, answers.counts)
+
+
+def test_a_number_is_answered_as_measured_unclipped_and_teaches():
+    answers, ledger = book()
+    released(ledger, number(QUERY, 1.2))
+    ((question, answer),) = taken(answers)
+
+    assert (QUERY, "hard", 1.2, False) == (question, answer.status, answer.value, answer.private)
+    assert answer.error_bound == min(PLANS["numbers"].sparse.hard_radius(QUERY, BETA / 2), 1.2)
+    assert (1, 1) == (answers.belief.version, answers.counts["hard"])
+    assert answers.belief.hypothesis.evaluate(QUERY) > 0.25
+
+
+def test_what_is_no_answer_is_taken_without_one():
+    answers, ledger = book()
+    measured = Measurement(Partition(DOMAIN, (1,), (np.arange(3),)), np.array([0.2, 0.3, 0.5]), 0.01)
+    ledger.reserve(COST)
+    ledger.commit([Opened((measured,), COST)])
+    ledger.reserve(COST)
+    ledger.burn()
+    kinds = [type(record) for record in ledger.records()]
+
+    assert [] == taken(answers)
+    assert [Reserved, Opened, Reserved, Burned] == kinds
+    assert (1, (measured,)) == (answers.belief.version, answers.belief.measurements)
+    assert 0 == sum(answers.counts.values())
+
+
+@pytest.mark.parametrize("away", [0.0, 2.9, 3.1])
+def test_what_was_learned_is_the_answer_where_it_and_the_guess_are_within_three_deviations(away):
+    """Of the measured sum, .4; the bound grows by the distance. Both have to agree."""
+
+    class Fixed:
+        def evaluate(self, query):
+            return 0.4 + 0.01 * away * math.sqrt(0.75)  # the norm of one block less its share of the total
+
+    record = table()
+    scale = 0.01 * math.sqrt(0.75)
+    results = {}
+    for guess, name in ((0.4, "near"), (0.4 + 3.1 * scale, "far")):
+        answers, _ = book("partitions")
+        answer = answers._hard(attrs.evolve(record, guess=grid(QUERY, guess)), Belief(Fixed()))
+        results[name] = answer
+    radius = results["far"].error_bound
+
+    assert results["far"].value == pytest.approx(0.4)
+    if away < 3.0:
+        assert results["near"].value == pytest.approx(0.4 + away * scale)
+        assert results["near"].error_bound == pytest.approx(
+            min(radius + away * scale, results["near"].value, 1)
+        )
+    else:
+        assert results["near"].value == pytest.approx(0.4)
+
+
+# -- the fold ----------------------------------------------------------------------------------------------
+
+
+def test_a_second_book_on_the_same_ledger_gives_the_same_answers_and_belief():
+    answers, ledger = book()
+    released(ledger, Easy(OTHER, grid(OTHER, 0.3)), number(QUERY, 0.6))
+    released(ledger, number(OTHER, 0.2))
+    first = taken(answers)
+    again, _ = book(ledger=ledger)
+
+    assert first == taken(again)
+    assert (answers.counts, answers.error_bound()) == (again.counts, again.error_bound())
+    both = [one.belief.hypothesis.probabilities().tobytes() for one in (answers, again)]
+    assert both[0] == both[1]
+
+
+def test_a_failed_update_is_recorded_once_keeps_the_hypothesis_and_the_answer_and_warns(monkeypatch):
+    answers, ledger = book()
+    released(ledger, number(QUERY, 0.6))
+    before = answers.belief.hypothesis
+    with monkeypatch.context() as patched:
+        plant(patched, ic.MultiplicativeWeights, "update", 1, BrokenError, after=False)
+        with pytest.warns(UpdateFailedWarning, match="MultiplicativeWeights failed"):
+            ((_, answer),) = taken(answers)
+
+    assert 0.6 == answer.value
+    assert UpdateFailed("BrokenError") == ledger.records()[-1]
+    assert (before, 1, 0) == (answers.belief.hypothesis, answers.belief.failures, answers.belief.version)
+    again, _ = book(ledger=ledger)  # knows from the record, and warns no more
+    assert [(QUERY, answer)] == taken(again)
+    assert (3, 1) == (len(ledger), again.belief.failures)
+
+
+# -- without a test ----------------------------------------------------------------------------------------
+
+
+def test_a_remembered_question_and_a_constant_need_no_test_and_others_are_answered_without_a_bound():
+    answers, ledger = book()
+    released(ledger, number(QUERY, 0.6))
+    ((_, answer),) = taken(answers)
+    everyone = ic.where().bind(DOMAIN, BITS)
+    again, constant, untested = (answers.without_test(query) for query in (QUERY, everyone, OTHER))
+
+    assert [True, True, False] == [answers.known(query) for query in (QUERY, everyone, OTHER)]
+    assert ("repeat", answer.value, answer.error_bound) == (again.status, again.value, again.error_bound)
+    assert ("easy", 1.0, 0.0) == (constant.status, constant.value, constant.error_bound)
+    assert ("untested", math.inf) == (untested.status, untested.error_bound)
+    assert untested.value == pytest.approx(answers.belief.hypothesis.evaluate(OTHER), abs=1 / N)
+    assert {"easy": 1, "hard": 1, "repeat": 1, "untested": 1} == answers.counts
+
+
+def test_guesses_are_what_is_believed_on_the_grid_of_the_question_or_by_blocks():
+    answers, _ = book()
+    cross = ic.marginal("b").bind(DOMAIN)
+
+    assert [grid(QUERY, 1 / 4), grid(OTHER, 1 / 3)] == list(answers.guesses([QUERY, OTHER]))
+    assert [(N // 3,) * 3] == list(answers.guesses([cross]))
+
+
+# -- the bound of all --------------------------------------------------------------------------------------
+
+
+def test_the_bound_of_all_answers_is_the_worst_of_plan_and_hits_and_ends_behind_max_queries():
+    answers, ledger = book()
+    planned = answers.error_bound()
+    released(ledger, number(QUERY, 0.6))
+    taken(answers)
+    hit = answers.error_bound()
+    for _ in range(SETTINGS["max_queries"] - 1):
+        answers.without_test(OTHER)
+    last = answers.error_bound()
+    answers.without_test(OTHER)
+
+    assert PLANS["numbers"].error_bound == planned <= hit == last < 1.0
+    assert math.inf == answers.error_bound()
+
+
+def test_the_text_of_a_used_up_budget_says_how_much_of_it_and_by_what():
+    answers, ledger = book()
+    released(ledger, number(QUERY, 0.6))
+    taken(answers)
+
+    assert "25.0% is used up, by 1 hard answers" in answers.used_up()
