@@ -175,7 +175,7 @@ def online_ic_accuracy(
         hits = max(1, math.floor(update_bound(alpha)))
         if alpha < least(hits, branch):
             raise InfeasibleAccuracyError(
-                f"alpha must be >= {_shown_up(smallest())} at n={n}, max_queries={max_queries}, "
+                f"alpha must be >= {shown_up(smallest())} at n={n}, max_queries={max_queries}, "
                 f"epsilon={epsilon}, delta={delta}, beta={beta}, got alpha={alpha}; "
                 "raise alpha, n or epsilon."
             )
@@ -309,7 +309,7 @@ def most_queries(
             pair=pair,
         )
         raise InfeasibleAccuracyError(
-            f"alpha must be >= {_shown_up(least)} for one query at n={n}, epsilon={epsilon}, delta={delta}, "
+            f"alpha must be >= {shown_up(least)} for one query at n={n}, epsilon={epsilon}, delta={delta}, "
             f"beta={beta}, got alpha={alpha}; raise alpha, n or epsilon."
         )
     logs = math.log(4 * cutoff / beta)  # alpha is linear in ln k + this
@@ -326,7 +326,7 @@ def _comparisons(max_queries: int, pair: bool) -> int:
     return checked_integer("max_queries", max_queries, at_least=1) * (2 if pair else 1)
 
 
-def _shown_up(value: float) -> str:
+def shown_up(value: float) -> str:
     """Four digits of a number not below the value."""
     near = f"{value:.4g}"
     return near if float(near) >= value else f"{value * 1.001:.4g}"

@@ -9,6 +9,7 @@ import attrs
 from onlineic.accounting.budget import Budget
 from onlineic.bounds.certificates import Certificate, certificate, least_error
 from onlineic.bounds.offline import offline_ic_accuracy
+from onlineic.bounds.online import shown_up
 from onlineic.data.private import PrivateData
 from onlineic.data.release import check_types, checked_noise
 from onlineic.domain.domain import Domain
@@ -251,7 +252,7 @@ class _Settings:
         wanted = None if alpha is None else alpha - self.workload.rounding
         if wanted is not None and wanted < best.error_bound:
             raise InfeasibleAccuracyError(
-                f"alpha must be >= {_shown_up(best.error_bound + self.workload.rounding)} at "
+                f"alpha must be >= {shown_up(best.error_bound + self.workload.rounding)} at "
                 f"n={self.workload.n}, epsilon={self.budget.epsilon}, delta={self.budget.delta}, "
                 f"beta={self.beta}, got alpha={alpha}; raise alpha, n or epsilon."
             )
@@ -279,7 +280,7 @@ class _Settings:
             if stop <= answer:
                 least = (2 * answer + choice + 0.5) / self.workload.units + self.workload.rounding
                 raise InfeasibleAccuracyError(
-                    f"alpha must be >= {_shown_up(least)} for {rounds} rounds at n={self.workload.n}, got "
+                    f"alpha must be >= {shown_up(least)} for {rounds} rounds at n={self.workload.n}, got "
                     f"alpha={alpha}; raise alpha or n, or take fewer rounds."
                 )
         return _Settled(plan, stop, max(stop - answer, 1) / self.workload.units, math.inf)
@@ -339,9 +340,3 @@ class _Settings:
             return math.inf if value is None else float(value)
 
         return bound
-
-
-def _shown_up(value: float) -> str:
-    """Four digits of a number not below the value."""
-    near = f"{value:.4g}"
-    return near if float(near) >= value else f"{value * 1.001:.4g}"
