@@ -272,8 +272,8 @@ class ExponentialSparse(NumericSparse):
         A fresh answer has the discrete Laplace tail, whether hard or not. The error of a free gap is nu - rho
         less its mean, and hits choose the large nu: given a hit of whichever side, nu - rho > T + x has
         probability at most 2 e^(-x/b2), because the excess over the threshold has no memory. The lower tail
-        is rho's, one for the whole run. Of several answers among at most `tests` the upper tail is a union over
-        the tests.
+        is rho's, one for the whole run. Of several answers among at most `tests` the upper tail is a union
+        over the tests.
         """
         beta, answers = checked_tail(beta, answers)
         if self.number_scale is not None or isinstance(target, Partition):
