@@ -128,6 +128,10 @@ def brought(sparse: NumericSparse, n: int, budget: Budget) -> NumericSparse:
             f"sparse must be made for n={n} and at most {budget}, got n={sparse.n}, "
             f"epsilon={float(epsilon):g}, delta={float(delta):g}; calibrate it for this table."
         )
+    if not sparse.account().capacity:
+        raise InvalidParameterError(
+            "sparse must have a capacity > 0, got one that pays for nothing; calibrate it for this budget."
+        )
     return sparse
 
 
