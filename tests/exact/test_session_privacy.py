@@ -8,6 +8,7 @@ that the session asked for, summed over the threshold noise.
 import itertools
 import math
 from fractions import Fraction
+from functools import cache
 
 import attrs
 import numpy as np
@@ -190,6 +191,7 @@ def log_law(setting, counts, outcomes, tests, asked):
     return total + (float(np.logaddexp.reduce(fresh + epoch)) if epoch.any() else 0.0)
 
 
+@cache
 def worst_loss(setting, counts, other):
     """Largest log-ratio over all transcripts, both ways; what is public must be the same on both tables."""
     worst = 0.0

@@ -160,7 +160,7 @@ misfits = st.one_of(  # expressions that can be written but do not fit the domai
 bad_queries = st.one_of(spoilt_weights(), wrong_shape, wrong_kind, not_data, misfits)
 
 
-@settings(max_examples=600)
+@settings(max_examples=200)
 @given(query=bad_queries, many=st.booleans())
 def test_a_query_that_cannot_be_asked_is_refused_by_name_and_changes_nothing(query, many):
     before = [digest(session) for session in SESSIONS]
@@ -174,7 +174,7 @@ def test_a_query_that_cannot_be_asked_is_refused_by_name_and_changes_nothing(que
     assert len(text) < 1000
 
 
-@settings(max_examples=100)
+@settings(max_examples=30)
 @given(queries=st.one_of(st.none(), st.integers(), st.floats(), st.just(ic.where(a=1)), st.just(object())))
 def test_what_is_no_sequence_of_queries_is_refused_by_name(queries):
     before = [digest(session) for session in SESSIONS]
@@ -203,7 +203,7 @@ SETTINGS = {
 }  # fmt: skip
 
 
-@settings(max_examples=600)
+@settings(max_examples=200)
 @given(name=st.sampled_from(sorted(SETTINGS)), value=anything, textbook=st.booleans())
 def test_a_session_opens_or_refuses_by_name(name, value, textbook):
     """The argument that cannot be is refused with a named class, in the same words on neighbouring tables."""

@@ -5,7 +5,7 @@ import math
 import attrs
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import onlineic.session.session as session_module
@@ -39,6 +39,7 @@ def problems(draw):
 
 
 @pytest.mark.parametrize("rule", RULES, ids=repr)
+@settings(max_examples=25)
 @given(problem=problems())
 def test_no_legal_stream_is_longer_than_the_bound(rule, problem):
     truth, alpha, inside, seed = problem

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from onlineic.audit import Law, ThresholdRule, black_box_epsilon, goodness_of_fit, transcript_law
+from onlineic.audit import ThresholdRule, black_box_epsilon, goodness_of_fit, transcript_law
 from onlineic.bounds import laplace_bound, numeric_sparse_alpha
 from onlineic.domain import Domain
 from onlineic.mechanisms import LaplaceMechanism, NoisyMax
@@ -20,22 +20,13 @@ from onlineic.noise import SimulatedNoise
 from onlineic.noise.laws import DiscreteLaplace
 from onlineic.queries import where
 from onlineic.sparse import Hit, LaplaceSparse, Sparse
+from support.laws import lap, two_sided
 
 pytestmark = pytest.mark.statistical
 
 GATE = 1e-9
 STREAM = [0, 1, 0, 3, -2, 5, 0, 1]
 QUERY = where(sex="F").bind(Domain.of(sex=["F", "M"]), 0)
-
-
-def two_sided(count, runs, p):
-    """Exact two-sided binomial p-value: twice the smaller tail."""
-    law = stats.binom(runs, p)
-    return min(1.0, 2 * min(law.cdf(count), law.sf(count - 1)))
-
-
-def lap(scale):
-    return Law("discrete_laplace", Fraction(scale))
 
 
 def rule_of(sparse):
@@ -68,7 +59,7 @@ def law_of_run(sparse, **changes):
 def test_transcripts_of_the_array_path_fit_their_exact_law_and_no_mutant(pair):
     """safety 5.3: chi-square over all transcripts; coarse errors here, fine ones in the audit below."""
     sparse = LaplaceSparse(1000, 3.0, 3, 3, pair=pair)
-    counts = drawn(sparse, 20_000, seed=53)
+    counts = drawn(sparse, 10_000, seed=53)
     s, two = sparse.threshold_scale, sparse.query_scale
     mutants = [
         {"query_noise": lap(two / 2)},
@@ -100,7 +91,7 @@ def test_scales_ten_percent_off_are_refused(pair):
 
 def test_two_hits_in_a_row_at_the_threshold_are_a_quarter_not_seven_in_twentyfour():
     """Oracle 4: value = T; the kept threshold would give 7/24."""
-    runs, noise = 20_000, SimulatedNoise(4)
+    runs, noise = 8000, SimulatedNoise(4)
     sparse = Sparse(2e-4, 0, 2)
     first = both = 0
     for _ in range(runs):
@@ -108,16 +99,16 @@ def test_two_hits_in_a_row_at_the_threshold_are_a_quarter_not_seven_in_twentyfou
         first += one
         both += one and sparse.step(state, 0, noise)[1]
 
-    assert two_sided(first, runs, 0.5) > GATE
-    assert two_sided(both, runs, 0.25) > GATE
-    assert two_sided(both, runs, 7 / 24) < GATE
+    assert two_sided(stats.binom(runs, 0.5), first) > GATE
+    assert two_sided(stats.binom(runs, 0.25), both) > GATE
+    assert two_sided(stats.binom(runs, 7 / 24), both) < GATE
 
 
 def test_number_has_fresh_noise_also_given_a_hit():
     """Oracle 5: value = T - 2s: P(hit) = .22270; noise symmetric given a hit, where nu would be negative at
     .05063 and 3.2069 s on average.
     """
-    runs, noise = 20_000, SimulatedNoise(5)
+    runs, noise = 6000, SimulatedNoise(5)
     sparse = LaplaceSparse(10**9, 2.25e-4, 10**6, 1)
     s = float(sparse.threshold_scale)
     gap = sparse.threshold - round(2 * s)
@@ -131,9 +122,9 @@ def test_number_has_fresh_noise_also_given_a_hit():
     deviation = 4 * s * math.sqrt(2 / len(numbers))
 
     assert s == pytest.approx(10_000, rel=1e-8)
-    assert two_sided(len(numbers), runs, 0.22270) > GATE
-    assert two_sided(negative, len(numbers), 0.5) > GATE
-    assert two_sided(negative, len(numbers), 0.05063) < GATE
+    assert two_sided(stats.binom(runs, 0.22270), len(numbers)) > GATE
+    assert two_sided(stats.binom(len(numbers), 0.5), negative) > GATE
+    assert two_sided(stats.binom(len(numbers), 0.05063), negative) < GATE
     assert abs(np.mean(numbers)) < 6.2 * deviation < 3.2069 * s
 
 
@@ -144,15 +135,19 @@ def test_laplace_covers_with_probability_one_minus_beta_exactly():
     noise = np.abs(mechanism.release(np.zeros(runs, np.int64), SimulatedNoise(7)))
     misses = int((noise > laplace_bound(1.0, beta, 2**14)).sum())
 
-    assert two_sided(misses, runs, beta) > GATE
-    assert two_sided(int((0.9 * noise > laplace_bound(1.0, beta, 2**14)).sum()), runs, beta) < GATE
-    assert two_sided(int((1.1 * noise > laplace_bound(1.0, beta, 2**14)).sum()), runs, beta) < GATE
+    assert two_sided(stats.binom(runs, beta), misses) > GATE
+    assert (
+        two_sided(stats.binom(runs, beta), int((0.9 * noise > laplace_bound(1.0, beta, 2**14)).sum())) < GATE
+    )
+    assert (
+        two_sided(stats.binom(runs, beta), int((1.1 * noise > laplace_bound(1.0, beta, 2**14)).sum())) < GATE
+    )
 
 
 @pytest.mark.parametrize("branch", ["pure", "repaired"])
 def test_a_hundred_numbers_stay_within_alpha_and_the_printed_constants_do_not(branch):
     """Oracle 8: c = k = 100, delta = 1e-6, beta = .05; printed constants fail with probability .560."""
-    runs, c, delta, beta = 400, 100, 1e-6, 0.05
+    runs, c, delta, beta = 100, 100, 1e-6, 0.05
     sparse = LaplaceSparse(10**6, 1.0, 10**4, c, delta=delta, branch=branch)
     alpha = numeric_sparse_alpha(c, c, 1.0, delta, beta, 1, branch)
     logs = math.log(c) + math.log(4 * c / beta)
@@ -175,7 +170,7 @@ def test_a_hundred_numbers_stay_within_alpha_and_the_printed_constants_do_not(br
 
     assert share == pytest.approx(1.2e-4, abs=1e-5)
     assert stats.binom.sf(failures - 1, runs, share) > GATE
-    assert two_sided(printed_failures, runs, 0.560) > GATE
+    assert two_sided(stats.binom(runs, 0.560), printed_failures) > GATE
     assert stats.binom.sf(printed_failures - 1, runs, beta / 2) < GATE
 
 
@@ -205,7 +200,7 @@ def adaptive_failures(sparse, margin, tests, runs, seed):
 
 def test_adaptive_margin_holds_against_an_analyst_who_knows_the_threshold():
     """Oracle 30: c = 100, k = 2000; the margin of one comparison, 2s ln(2k/(3 beta)), fails."""
-    runs, beta, tests = 500, 0.05, 2000
+    runs, beta, tests = 250, 0.05, 2000
     sparse = LaplaceSparse(10**9, 1.0, 10**6, 100)
     s = float(sparse.threshold_scale)
     margin = sparse.easy_radius(beta, tests) * sparse.n - sparse.threshold - 1
@@ -220,7 +215,7 @@ def test_adaptive_margin_holds_against_an_analyst_who_knows_the_threshold():
 
 def test_noisy_max_is_drawn_from_its_law():
     """Oracle 28, shipped code: scores 3, 5, 4 at scale 4; a scale of half as much is refused."""
-    runs, scores = 20_000, np.array([3, 5, 4])
+    runs, scores = 5000, np.array([3, 5, 4])
     mechanism, noise = NoisyMax(0.5), SimulatedNoise(28)
     counts = Counter(str(mechanism.select(scores, noise)) for _ in range(runs))
 

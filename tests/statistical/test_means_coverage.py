@@ -8,39 +8,28 @@ from scipy.stats import binomtest
 
 import onlineic as ic
 from onlineic.mechanisms import LaplaceMechanism
-from onlineic.noise import Noise, SimulatedNoise
+from onlineic.noise import SimulatedNoise
 from onlineic.offline import auto_avg, clipping_bound, mean
+from support.noise import Wrapped
 
 pytestmark = pytest.mark.statistical
 
-RUNS = 20_000
-BETA = 0.05
+RUNS = 12_000
+BETA = 0.2  # where a tenth of the scale shows best
 
 
-class Planted(Noise):
+class Planted(Wrapped):
     """Noise whose scale is wrong by a factor."""
 
     def __init__(self, seed, factor):
-        self.noise, self.factor = SimulatedNoise(seed), Fraction(factor)
-
-    @property
-    def simulated(self):
-        return True
-
-    def words(self, size):
-        return self.noise.words(size)
+        super().__init__(seed)
+        self.factor = Fraction(factor)
 
     def geometric(self, scale, size):
-        return self.noise.geometric(scale * self.factor, size)
+        return super().geometric(scale * self.factor, size)
 
     def discrete_laplace(self, scale, size):
-        return self.noise.discrete_laplace(scale * self.factor, size)
-
-    def discrete_gaussian(self, sigma, size):
-        return self.noise.discrete_gaussian(sigma, size)
-
-    def unread(self, count):
-        self.noise.unread(count)
+        return super().discrete_laplace(scale * self.factor, size)
 
 
 def coverage_p(factor):
@@ -53,7 +42,7 @@ def coverage_p(factor):
         result = mean(data, "score", 0.8, beta=BETA, noise=noise)
         within += abs(result.total - truth) <= result.radius
     exact = 1 - LaplaceMechanism(0.8, 100).tail(result.radius)
-    assert exact == pytest.approx(1 - BETA, abs=0.0005)
+    assert exact == pytest.approx(1 - BETA, abs=0.002)
 
     return binomtest(within, RUNS, exact).pvalue
 
@@ -77,7 +66,7 @@ def skewed():
 @pytest.mark.parametrize("threshold", [0, -20])
 def test_no_more_records_than_promised_lie_above_the_bound(threshold):
     data, values = skewed()
-    noise, runs, wrong = SimulatedNoise(3), 4000, 0
+    noise, runs, wrong = SimulatedNoise(3), 2000, 0
     for _ in range(runs):
         found = clipping_bound(data, "x", 0.3, threshold=threshold, beta=0.2, noise=noise)
         wrong += (values > found.bound).sum() > found.records_above
@@ -88,7 +77,7 @@ def test_no_more_records_than_promised_lie_above_the_bound(threshold):
 @pytest.mark.parametrize("count", ["public", "noisy"])
 def test_the_mean_is_in_the_interval_around_the_clipped_mean(count):
     data, values = skewed()
-    truth, noise, runs = values.mean(), SimulatedNoise(4), 3000
+    truth, noise, runs = values.mean(), SimulatedNoise(4), 1500
     outside, clipped_outside = 0, 0
     for _ in range(runs):
         result = auto_avg(data, "x", 0.5, count=count, beta=0.2, noise=noise)

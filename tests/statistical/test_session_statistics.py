@@ -13,6 +13,7 @@ import onlineic as ic
 from onlineic.data import PrivateData
 from onlineic.ledger import Easy, Hard
 from onlineic.noise import SimulatedNoise
+from support.sessions import plan_once
 
 pytestmark = pytest.mark.statistical
 LEVEL = 1e-9
@@ -24,7 +25,7 @@ def binomial_p(successes, trials, probability):
 
 def test_the_numbers_have_laplace_noise_of_the_stated_scale():
     """Sum of absolute errors over the scale is Gamma(N, 1); a scale wrong by a tenth is found."""
-    size, cutoff, n = 200, 13_000, 10**9
+    size, cutoff, n = 200, 8500, 10**9
     counts = np.zeros(size, int)
     counts[0] = n  # no interval below holds a record: each gap is far above the threshold
     session = ic.OnlineIC(
@@ -59,7 +60,7 @@ def test_the_numbers_have_laplace_noise_of_the_stated_scale():
     assert binomial_p(outside, cutoff, 0.05) > LEVEL  # the bound is met, not merely kept
 
 
-def first_answers(gap_scales, sessions, seed):
+def first_answers(gap_scales, sessions, seed, monkeypatch):
     """First answers of fresh sessions to one query, gap at T + gap_scales * s: (hits, errors of the hits)."""
     noise = SimulatedNoise(seed)
     n, cutoff, epsilon = 10**6, 10, 1.0
@@ -67,7 +68,7 @@ def first_answers(gap_scales, sessions, seed):
     threshold = 0.2
     gap = round(threshold * n + gap_scales * scale)
     data = PrivateData(np.array([n // 4 + gap, n - n // 4 - gap, 0, 0]), ic.Domain.of(x=4))
-    errors = []
+    errors, query = [], ic.where(x=0).bind(data.domain)
     for _ in range(sessions):
         session = ic.OnlineIC(
             data,
@@ -77,7 +78,8 @@ def first_answers(gap_scales, sessions, seed):
             sparse="laplace",
             noise=noise,
         )
-        answer = session.answer(ic.where(x=0))
+        plan_once(monkeypatch, session.plan)
+        answer = session.answer(query)
         if answer.hard:
             errors.append(answer.value * n - (n // 4 + gap))
     return len(errors), np.array(errors)
@@ -88,10 +90,10 @@ def mixed_tail(steps):
     return (4 * math.exp(-steps / 2) - math.exp(-steps)) / 6
 
 
-def test_hits_have_the_law_of_the_book_and_their_numbers_fresh_noise():
+def test_hits_have_the_law_of_the_book_and_their_numbers_fresh_noise(monkeypatch):
     """At T - 2s a hit has probability .2227; with the test's own noise .05 of the errors are negative."""
     trials = 2500
-    hits, errors = first_answers(-2.0, trials, 1)
+    hits, errors = first_answers(-2.0, trials, 1, monkeypatch)
     negative = int((errors < 0).sum())
 
     assert 0.22270 == pytest.approx(mixed_tail(2.0), abs=1e-5)
@@ -102,9 +104,9 @@ def test_hits_have_the_law_of_the_book_and_their_numbers_fresh_noise():
         assert binomial_p(hits, trials, mixed_tail(2.0 / wrong)) < LEVEL
 
 
-def test_a_gap_at_the_threshold_is_hard_every_second_time():
+def test_a_gap_at_the_threshold_is_hard_every_second_time(monkeypatch):
     trials = 800
-    hits, _ = first_answers(0.0, trials, 2)
+    hits, _ = first_answers(0.0, trials, 2, monkeypatch)
 
     assert binomial_p(hits, trials, 0.5) > LEVEL
     assert binomial_p(hits, trials, 7 / 24) < LEVEL
@@ -122,7 +124,7 @@ def exact_fraction(record, counts):
 
 
 @pytest.mark.parametrize(("delta", "update"), [(0.0, None), (1e-6, ic.MultiplicativeWeights())])
-def test_two_hundred_textbook_sessions_keep_three_alpha_and_hit_only_real_gaps(delta, update):
+def test_two_hundred_textbook_sessions_keep_three_alpha_and_hit_only_real_gaps(delta, update, monkeypatch):
     """Theorems 5.14 and 5.15 hold with probability .95 each; their constants leave no failure to see."""
     size, n, queries = 16, 10**6, 60
     domain = ic.Domain.of(x=size)
@@ -138,6 +140,7 @@ def test_two_hundred_textbook_sessions_keep_three_alpha_and_hit_only_real_gaps(d
             update=update,
             noise=noise,
         )
+        plan_once(monkeypatch, session.plan)
         asked = prefixes(generator, size, queries)
         answers = session.answer_many(asked)
         alpha = session.plan.alpha
@@ -160,7 +163,7 @@ def test_two_hundred_textbook_sessions_keep_three_alpha_and_hit_only_real_gaps(d
     assert hard >= 100  # the sessions had something to learn
 
 
-def test_certified_sessions_fail_no_more_often_than_beta_and_are_not_far_from_their_bound():
+def test_certified_sessions_fail_no_more_often_than_beta_and_are_not_far_from_their_bound(monkeypatch):
     """Every answer within E, every hit with a gap above alpha, at most c hits: all with probability .6."""
     size, n, beta, sessions = 8, 30_000, 0.4, 400
     domain = ic.Domain.of(x=size)
@@ -177,6 +180,7 @@ def test_certified_sessions_fail_no_more_often_than_beta_and_are_not_far_from_th
             sparse="laplace",
             noise=noise,
         )
+        plan_once(monkeypatch, session.plan)
         asked = [ic.where(x=ic.between(low, high)) for low in range(size) for high in range(low, size)][:28]
         answers = session.answer_many(asked)
         truths = [(query.bind(domain).weights().ravel() @ counts) / n for query in asked]

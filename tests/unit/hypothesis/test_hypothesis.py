@@ -270,7 +270,7 @@ def test_long_streams_of_large_steps_keep_to_the_closed_form(per_step):
     generator = public_generator(5)
     domain = Domain.of(a=10, b=10, c=10)
     histogram, logs = Histogram(domain), np.zeros(domain.shape)
-    for _ in range(2000):
+    for _ in range(800):
         query = random_query(domain, generator)
         step = per_step * float(generator.choice([-1, 1]))
         histogram = histogram.tilted(query, step)
@@ -317,11 +317,11 @@ def test_a_faint_prior_cell_survives_a_trip_to_the_bottom():
     assert BITS > abs(0.5 - histogram.evaluate(query))
 
 
-def test_a_hundred_thousand_updates_keep_full_support_and_mass_one():
+def test_tens_of_thousands_of_updates_keep_full_support_and_mass_one():
     generator = public_generator(7)
     domain = Domain.of(x=16)
     queries = [dense(row).bind(domain) for row in generator.integers(0, 2, (50, 16)).astype(float)]
-    signs = generator.choice([-0.05, 0.05], 100_000)
+    signs = generator.choice([-0.05, 0.05], 30_000)
     histogram, counts = Histogram(domain), np.zeros(50)
     for place, step in enumerate(signs.tolist()):
         histogram = histogram.tilted(queries[place % 50], step)

@@ -39,7 +39,7 @@ def path(request, monkeypatch):
 def test_optima_of_random_programs_are_those_of_scipy(path):
     generator = np.random.default_rng(1)
     kinds = {"empty": 0, "endless": 0, "optimal": 0}
-    for _ in range(400):
+    for _ in range(200):
         m, d = generator.integers(1, 5, 2)
         matrix, bounds = generator.integers(-3, 6, (m, d)), generator.integers(-4, 8, m)
         weights = generator.integers(-4, 6, d)
@@ -56,7 +56,7 @@ def test_optima_of_random_programs_are_those_of_scipy(path):
         kinds[kind] += 1
 
         assert reached.status in expected
-    assert min(kinds.values()) > 50
+    assert min(kinds.values()) > 20
 
 
 def test_every_listed_vertex_is_feasible_and_all_are_listed():
@@ -476,12 +476,12 @@ def test_radii_keep_their_promise_and_half_of_them_would_not():
     def wrong(distance, side):
         """How often some program is on the other side of a threshold this many radii away."""
         failures = 0
-        for _ in range(200):
+        for _ in range(120):
             result = linear_programs_above(
                 data, list(columns), programs, value - side * distance * radius, 1.0, beta=0.2, noise=noise
             )
             failures += (result.tested > 1) if side > 0 else bool(result.above)
-        return failures / 200
+        return failures / 120
 
     radius = linear_programs_above(data, list(columns), programs, 0, 1.0, beta=0.2, noise=noise).radii[0]
 

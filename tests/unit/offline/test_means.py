@@ -262,12 +262,13 @@ def test_search_asks_for_one_threshold_and_one_noise_a_candidate():
 @pytest.mark.parametrize("threshold", [0, -1, -3])
 @pytest.mark.parametrize("rho", [-2, 0, 3])
 def test_a_candidate_fires_when_minus_the_records_above_it_reaches_the_noisy_threshold(rho, threshold):
-    bounds = [3, 5, 11]  # 3, 2 and 1 of the values 3 3 4 7 12 lie above
-    for nu in itertools.product(range(-4, 8), repeat=3):
+    bounds, above = [3, 5, 11], (3, 2, 1)  # of the values 3 3 4 7 12
+    least = [threshold + rho + count for count in above]  # noise with which a candidate fires
+    for nu in itertools.product(*((first - 1, first, first + 3) for first in least)):
         found = clipping_bound(
             table(), "x", 1.0, bounds=bounds, threshold=threshold, noise=ScriptedNoise([rho, *nu])
         )
-        fired = [b for b, above, z in zip(bounds, (3, 2, 1), nu, strict=True) if z - above >= threshold + rho]
+        fired = [b for b, count, z in zip(bounds, above, nu, strict=True) if z - count >= threshold + rho]
 
         assert (fired[0] if fired else 11, bool(fired)) == (found.bound, found.hit)
 

@@ -52,7 +52,7 @@ def worst(built, data, queries):
 
 # -- the rule ----------------------------------------------------------------------------------------
 
-RULES = [MeasuredWeights(), MeasuredWeights(variant="book", replays=1), MeasuredWeights(replays=10)]
+RULES = [MeasuredWeights(), MeasuredWeights(variant="book", replays=1)]
 
 
 @pytest.mark.parametrize("rule", RULES, ids=repr)
@@ -464,10 +464,11 @@ def test_the_stated_bound_of_an_average_held_in_every_run(budget):
 def test_the_theorem_of_mwem_held_in_every_run(variant):
     size, rounds, n = 16, 20, 300_000
     domain, ratios = Domain.of(x=size), []
-    for seed in range(20):
+    rows = public_generator(0).integers(0, 2, (600, size)).astype(float)
+    queries = [dense(row).bind(domain) for row in rows]
+    for seed in range(10):
         generator = public_generator(seed)
         data = PrivateData(generator.multinomial(n, generator.dirichlet(np.full(size, 0.1))), domain)
-        queries = [dense(row.astype(float)) for row in generator.integers(0, 2, (600, size))]
         built = mwem(
             data,
             queries,

@@ -1,6 +1,5 @@
 """Private quantiles and most frequent values: the scores, the noise that is asked, and how far they miss."""
 
-import itertools
 import math
 import traceback
 from decimal import Decimal
@@ -18,6 +17,7 @@ from onlineic.noise import SimulatedNoise, SystemNoise
 from onlineic.noise.scripted import ScriptedNoise
 from onlineic.offline import median, most_popular, quantile
 from onlineic.offline.selection import quantile_scores
+from support.neighbours import replaced, tables
 
 COUNTEREXAMPLE = np.array([0, 0, 40, 0, 0, 0, 60, 0, 0, 0])  # 40 records in cell 3, 60 in cell 7 of 10
 SHARES = (0, Fraction(1, 3), Fraction(1, 2), Fraction(9, 10), 1)
@@ -32,22 +32,6 @@ def naive_sides(counts):
     """-|A - B|."""
     upto = np.cumsum(counts)
     return -np.abs((upto - counts) - (counts.sum() - upto))
-
-
-def tables(records, cells):
-    """Every table of so many records."""
-    for chosen in itertools.combinations_with_replacement(range(cells), records):
-        yield np.bincount(chosen, minlength=cells)
-
-
-def replaced(counts):
-    """Every table that differs in one record."""
-    for out, into in itertools.permutations(range(len(counts)), 2):
-        if counts[out]:
-            other = counts.copy()
-            other[out] -= 1
-            other[into] += 1
-            yield other
 
 
 def is_quantile(counts, y, q):
