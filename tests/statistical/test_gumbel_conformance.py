@@ -16,7 +16,7 @@ from onlineic.sparse import GumbelSparse
 SCALE, THRESHOLD = 40, 400
 SPARSE = GumbelSparse(10_000, 1.0, 1e-6, Fraction(19), Fraction(SCALE), THRESHOLD)
 LEVELS = (-1.0, -0.5, 1.0, 2.0)  # (T - d)/b
-SIZE = 55_000
+SIZE = 25_000
 
 
 def probability(level):
@@ -51,7 +51,7 @@ def test_single_tests_hit_as_often_as_stated(level):
 @pytest.mark.statistical
 @pytest.mark.parametrize(("level", "batch"), [(2.0, 20), (5.0, 1000)])
 def test_batches_hit_as_often_as_stated(level, batch):
-    size = 50_000 if batch == 20 else 200_000
+    size = SIZE if batch == 20 else 8 * SIZE
 
     assert p_value(hits(SPARSE, level, size, seed=2, batch=batch), size, level) > 1e-9
 
@@ -62,7 +62,7 @@ def test_batches_hit_as_often_as_stated(level, batch):
     [
         (attrs.evolve(SPARSE, scale=Fraction(SCALE, 2)), 1_300, 1.0),
         (attrs.evolve(SPARSE, scale=Fraction(4 * SCALE, 5)), 10_400, 2.0),
-        (attrs.evolve(SPARSE, threshold=THRESHOLD + SCALE // 10), 46_000, -0.5),
+        (attrs.evolve(SPARSE, threshold=THRESHOLD + SCALE // 10), SIZE, -0.5),
         (attrs.evolve(SPARSE, scale=Fraction(9 * SCALE, 10)), SIZE, -1.0),
     ],
     ids=["half b", "0.8 b", "T off", "0.9 b"],
@@ -118,7 +118,7 @@ class Echo:
 
 @pytest.mark.statistical
 def test_the_same_query_twice_has_independent_outcomes():
-    size = 30_000
+    size = 15_000
     table = repeats(SimulatedNoise(5), SPARSE, size)
     mutant = repeats(Echo(SimulatedNoise(5)), SPARSE, 1000)
 

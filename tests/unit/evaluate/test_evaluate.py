@@ -122,7 +122,7 @@ def test_errors_of_the_per_query_baseline_have_the_analytic_size():
 @pytest.mark.statistical
 def test_stated_bounds_hold_for_sessions_and_baselines():
     traces = compare(
-        table(), BUDGET, STREAM, {"mw": MultiplicativeWeights(rate=0.3)}, seeds=range(40), hard_answers=10
+        table(), BUDGET, STREAM, {"mw": MultiplicativeWeights(rate=0.3)}, seeds=range(25), hard_answers=10
     )
     for label in {one.label for one in traces}:
         kept, bounded = coverage(one for one in traces if one.label == label)
