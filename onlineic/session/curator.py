@@ -283,8 +283,8 @@ class Curator:
         domain, grid = self._data.domain, self._sparse.grid_bits
         axis = max(range(len(domain.shape)), key=domain.shape.__getitem__)
         size = domain.shape[axis]
-        if size == 1:  # every query is constant: none is ever tested
-            return self._ledger.account.capacity + 1
+        if size == 1:  # every query is constant: none is ever tested, but by a cross table
+            return self._ledger.account.capacity + 1 if self._table_price is None else self._table_price
         # noise is rounded up to whole units of a query's own grid: least on the finest
         finest = np.zeros(size)
         finest[0], finest[1] = 1.0, 0.5**grid

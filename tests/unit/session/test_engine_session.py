@@ -218,11 +218,12 @@ def test_first_tables_that_a_used_ledger_cannot_pay_are_not_drawn():
     ledger = MemoryLedger()
     plan = opened().plan
     account, price = plan.sparse.account(), plan.first_tables.charge
-    ledger.claim("another", account)
+    ledger.claim("another", account, private=False)
     ledger.reserve(attrs.evolve(price, amount=account.capacity - price.amount + 1))
     ledger.burn()
     ledger.give_back("another")
     data = table()
+    data.enter(ledger, None)
     with pytest.raises(ic.errors.BudgetExceededError):
         opened(data, ledger=ledger)
 
