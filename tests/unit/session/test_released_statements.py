@@ -228,7 +228,7 @@ def test_what_a_brought_pure_mechanism_was_planned_for_is_not_part_of_it():
 
 @pytest.mark.parametrize("threshold", [1e-6, 0.05])
 def test_the_bound_of_all_free_gaps_is_for_all_tests_of_the_session_whoever_planned_the_mechanism(threshold):
-    """The error of a hit leaves it with a tenth of beta: one event over all tests, however the hits share it."""
+    """Errors of hits leave it with a tenth of beta: one event over all tests, however the hits share it."""
     data = PrivateData(np.array([[160_000, 0], [0, 0]]), ic.Domain.of(a=2, b=2))
     sparse = ExponentialSparse.calibrated(PURE, n=data.n, hard_answers=9, max_queries=1, threshold=threshold)
     session = ic.OnlineIC(
