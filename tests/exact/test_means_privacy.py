@@ -233,7 +233,7 @@ def test_mutant_with_the_sensitivity_of_the_clipped_sum_taken_as_1_fails():
 @pytest.mark.statistical
 @pytest.mark.parametrize("threshold", [0, -2])
 def test_drawn_bounds_follow_the_exact_law(threshold):
-    values, bounds, runs = (3, 4, 5, 6, 6), range(LOW + 1, HIGH + 1), 8000
+    values, bounds, runs = (3, 4, 5, 6, 6), range(LOW + 1, HIGH + 1), 5000
     noise, data = SimulatedNoise(20261121), table(values)
     counts = {}
     for _ in range(runs):

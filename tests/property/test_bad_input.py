@@ -160,7 +160,7 @@ misfits = st.one_of(  # expressions that can be written but do not fit the domai
 bad_queries = st.one_of(spoilt_weights(), wrong_shape, wrong_kind, not_data, misfits)
 
 
-@settings(max_examples=200)
+@settings(max_examples=150)
 @given(query=bad_queries, many=st.booleans())
 def test_a_query_that_cannot_be_asked_is_refused_by_name_and_changes_nothing(query, many):
     before = [digest(session) for session in SESSIONS]

@@ -14,6 +14,7 @@ from onlineic.ledger import Burned, Hard, MemoryLedger, UpdateFailed
 from onlineic.noise import SimulatedNoise
 from onlineic.sparse import LaplaceSparse
 from support.failures import FAILURES, SECRET, BrokenError, frames, plant
+from support.sessions import plan_once
 
 DOMAIN = ic.Domain.of(a=4, b=3)
 COUNTS = np.array([[SECRET, 0, 0], [0, 5000, 100], [20_000_000, 7, 3], [0, 0, 4890]])
@@ -43,6 +44,12 @@ def opened():
     )
 
 
+@pytest.fixture
+def planned(monkeypatch):
+    """One plan for all sessions: plans are not what fails here."""
+    plan_once(monkeypatch, opened().plan)
+
+
 def one_at_a_time(session):
     return [session.answer(query) for query in QUERIES]
 
@@ -64,6 +71,7 @@ def replayed(session):
     return ic.replay(session.transcript, DOMAIN, plan.update, plan.alpha)
 
 
+@pytest.mark.usefixtures("planned")
 @pytest.mark.parametrize("ask", [one_at_a_time, all_at_once])
 @pytest.mark.parametrize(("owner", "name"), PRIVATE)
 def test_a_failure_between_the_read_and_the_record_seals_burns_and_tells_nothing(

@@ -217,7 +217,7 @@ def test_an_answer_leaves_its_stated_bound_with_probability_at_most_beta_at_ever
 # -- counts in real sessions -------------------------------------------------------------------------------
 
 
-def counted(row, monkeypatch, seed):
+def counted(row, monkeypatch, seed, sessions=SESSIONS):
     """Return how many answers at the worst gap left their bound, and how many the bound of a whole beta."""
     planned(row, monkeypatch)
     bounds, loose = stated(row, monkeypatch), stated(row, monkeypatch, share=1.0)
@@ -226,7 +226,7 @@ def counted(row, monkeypatch, seed):
     question = row.question.bind(row.domain) if row.kind != "table" else row.question
     truth = np.array([truth, 1.0 - truth]) if row.kind == "table" else truth
     outside = planted = 0
-    for _ in range(SESSIONS):
+    for _ in range(sessions):
         answer = opened(row, data, noise).answer(question)
         error = np.max(np.abs(answer.value - truth))
         outside += error > answer.error_bound
@@ -245,10 +245,11 @@ def test_a_failure_probability_of_half_as_much_again_would_be_found():
 
 @pytest.mark.statistical
 def test_sessions_at_the_worst_gap_leave_the_bound_at_most_as_often_as_stated(monkeypatch):
-    outside, planted = counted(ROWS[0], monkeypatch, seed=1)
+    """Half of the sessions of the audit: .075, as it is at this gap for the planted bound, is still found."""
+    outside, planted = counted(ROWS[0], monkeypatch, seed=1, sessions=SESSIONS // 2)
 
-    assert too_many(outside, SESSIONS, BETA) > LEVEL
-    assert too_many(planted, SESSIONS, BETA) < LEVEL  # at this gap .075
+    assert too_many(outside, SESSIONS // 2, BETA) > LEVEL
+    assert too_many(planted, SESSIONS // 2, BETA) < LEVEL
 
 
 @pytest.mark.audit

@@ -280,7 +280,7 @@ def test_untested_answers_are_not_remembered():
 # -- batches -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
     ("make", "settings"),
     [
