@@ -396,6 +396,7 @@ def test_per_query_rms_on_adult6(adult6, make, published):
     assert pytest.approx(published, rel=0.04) == float(np.sqrt(np.mean((values - truths) ** 2)))
 
 
+@pytest.mark.slow
 def test_tables_rms_on_adult6(adult6):
     """41 attribute sets, published 0.0046 at exact mu: by the formula, and the draws agree with it."""
     data, queries, truths = adult6
@@ -426,6 +427,7 @@ def table_names(data, queries):
     return [[data.domain.names[axis] for axis in held] for held in axes]
 
 
+@pytest.mark.slow
 def test_histogram_rms_on_adult6_is_the_analytic_one(adult6):
     """Laplace wins; rms over the stream 0.0081 by 8/eps^2 s(1 - s/C), and the draws agree with it."""
     data, queries, truths = adult6

@@ -274,6 +274,7 @@ def demo(tmp_path_factory):
     return out, folder / "plot.png"
 
 
+@pytest.mark.slow
 def test_demo_shows_the_session_beside_every_baseline(demo):
     out, _ = demo
     table = out[out.index("engine") :]

@@ -158,6 +158,7 @@ def test_the_band_holds_with_its_probability_exactly(cells, height, beta):
     assert p_value(int((largest <= 1.1 * radius).sum())) < 1e-9
 
 
+@pytest.mark.slow
 def test_releases_lie_in_their_bands_about_as_often_as_promised():
     noise = SimulatedNoise(0)
     held = [

@@ -120,6 +120,7 @@ def random_programs(generator, private):
         return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("private", ["objective", "right-hand side"])
 def test_no_replaced_record_moves_an_optimum_further_than_its_sensitivity(private, path):
     generator, made, attained = np.random.default_rng(2), 0, 0

@@ -55,6 +55,7 @@ def worst(built, data, queries):
 RULES = [MeasuredWeights(), MeasuredWeights(variant="book", replays=1)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES, ids=repr)
 def test_the_rule_keeps_the_promises_of_update_rules(rule):
     check_update_rule(rule)

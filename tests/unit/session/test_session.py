@@ -310,6 +310,7 @@ def test_many_at_once_are_the_answers_transcript_and_noise_of_one_at_a_time(make
     assert one.hypothesis.evaluate(probe) == many.hypothesis.evaluate(probe)
 
 
+@pytest.mark.slow
 def test_a_long_stream_crosses_chunks_with_hits_and_agrees():
     queries = stream(3000, 9)
     one = opened(threshold=0.01, hard_answers=200, epsilon=20.0)

@@ -427,6 +427,7 @@ class TestAccuracy:
         assert 10_000 * math.exp(-math.exp((miss - 1) / 42.25)) == pytest.approx(0.1 * 0.05)
         assert 50 * 2 * stats.norm.sf((number - 1) / 85) == pytest.approx(0.1 * 0.05)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("size", "queries", "n", "error", "cutoff"),
         [

@@ -17,6 +17,7 @@ SMALL = Domain.of(x=3)
 CLOCK = itertools.count()  # a hidden state that no argument shows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rule",
     [

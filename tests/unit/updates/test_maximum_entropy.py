@@ -54,6 +54,7 @@ def loss(hypothesis, measurements):
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", [MaximumEntropy(), MaximumEntropy(60, 0.1), MaximumEntropy(misfit=0.5)])
 def test_the_rule_keeps_every_promise_that_a_session_relies_on(rule):
     check_update_rule(rule, steps=30)
