@@ -139,7 +139,9 @@ def test_only_the_first_fit_stops_at_its_misfit():
     shorter = fit(start.prior, kernel, start.potentials, evaluations=30, enough=0.9)
 
     assert shorter.evaluations < expected.evaluations
-    assert np.array_equal(expected.cells, rule.update(start, tuple(tables), 0.1).probabilities())
+    assert not np.allclose(expected.cells, shorter.cells, rtol=1e-6)
+    # the histogram normalises once more, which may move a last bit
+    assert rule.update(start, tuple(tables), 0.1).probabilities() == pytest.approx(expected.cells, rel=1e-12)
 
 
 def test_fractional_numbers_are_answered_by_the_session_and_ignored_here():
