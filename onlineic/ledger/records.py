@@ -13,9 +13,8 @@ from typing import Literal, final
 import attrs
 
 from onlineic.accounting.budget import Charge, Filter
-from onlineic.queries.marginals import BoundMarginal
+from onlineic.queries.ask import Guess, Question
 from onlineic.queries.partitions import Measurement
-from onlineic.queries.query import Query
 
 __all__ = ["Burned", "Easy", "Hard", "Ledger", "Opened", "Record", "Reserved", "UpdateFailed"]
 
@@ -33,8 +32,8 @@ class Reserved:
 class Easy:
     """A query answered by the hypothesis after its test: `guess` is the released integer, one a cell."""
 
-    query: Query | BoundMarginal
-    guess: int | tuple[int, ...]
+    query: Question
+    guess: Guess
 
 
 @final
@@ -42,8 +41,8 @@ class Easy:
 class Hard:
     """A query whose test fired: the guess that was tested, the noisy answer, the charge it used up."""
 
-    query: Query | BoundMarginal
-    guess: int | tuple[int, ...]
+    query: Question
+    guess: Guess
     measurement: Measurement
     charge: Charge
 

@@ -11,9 +11,12 @@ from onlineic.queries.expressions import Expression, dense
 from onlineic.queries.marginals import BoundMarginal, Marginal
 from onlineic.queries.query import GRID_BITS, Query
 
-__all__ = ["Question", "bind_queries", "bind_query", "bind_question"]
+__all__ = ["Guess", "Question", "bind_queries", "bind_query", "bind_question"]
 
 Question = Query | BoundMarginal
+Guess = (
+    int | tuple[int, ...]
+)  # of a hypothesis: n 2^k times its answer to a query, or to each block of a table
 
 
 def bind_query(query: Any, domain: Domain, grid_bits: int = GRID_BITS, *, name: str = "query") -> Query:

@@ -15,17 +15,15 @@ from onlineic.errors import SessionStateError, UpdateFailedWarning
 from onlineic.hypothesis.base import block_guesses, grid_guesses
 from onlineic.ledger.records import Easy, Hard, Ledger, Record, UpdateFailed
 from onlineic.queries.answers import Answer, AnswerMemory, Status
-from onlineic.queries.ask import Question
+from onlineic.queries.ask import Guess, Question
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.partitions import Partition, derived
 from onlineic.queries.query import Query
 from onlineic.session.belief import Belief, measured
+from onlineic.session.defaults import AGREEING
 from onlineic.session.plan import ALL_HARD, EASY_OR_HARD, Plan
 
 __all__ = ["AnswerBook", "SessionStatistics"]
-
-AGREEING = 3.0  # standard deviations of what was measured
-Guess = int | tuple[int, ...]
 
 
 @final

@@ -23,7 +23,7 @@ from onlineic.data.release import guarded
 from onlineic.errors import ForkedSessionError, InternalError, SessionSealedError
 from onlineic.ledger.records import Easy, Hard, Ledger, Opened, UpdateFailed
 from onlineic.noise.sources import Noise
-from onlineic.queries.ask import Question
+from onlineic.queries.ask import Guess, Question
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.partitions import Measurement, Pairs, Partition, PartitionRule, one_way, pairs_of
 from onlineic.queries.query import Query, canonical
@@ -37,9 +37,6 @@ SEALED = (
     "data and its record, whose charge stays spent. What was released stands: repeats are answered, "
     "hypothesis and transcript can be read; open a new session for more (budgets add)."
 )
-
-
-Guess = int | tuple[int, ...]
 
 
 _log = logging.getLogger("onlineic")

@@ -1,4 +1,11 @@
-"""Numbers found by experiment: how a default session divides its budget, and how much it plans for."""
+"""The numbers by which a default session decides, all of them found by experiment and none proven to be best.
+
+How it divides its budget, how much it plans for, which first tables it buys and when it trusts its fit. Each
+depends on public facts alone. `experiments/README.md` shows where they win and where they lose, and
+`tests/golden/test_accuracy.py` holds what they achieve. What a class of a lower row decides when it stands
+alone is a default of its own parameters: `PartitionRule`, `MaximumEntropy`, and the false hits and noise
+ratios of the mechanisms.
+"""
 
 import math
 from fractions import Fraction
@@ -11,16 +18,22 @@ from onlineic.domain.domain import Domain
 
 __all__ = ["Shares", "default_numbers", "default_shares"]
 
-MOST_PLANNED = 100  # each refit takes a while
-
-
-LEAST_PAIR_SHARE = 0.2  # below, noisier pair tables than tests can use
-
-
-PARTITION_FALSE_HITS = 0.5  # a false hit still brings a table
-
-
+# how much is planned
+MOST_PLANNED = 100  # hard answers: each refit takes a while
+LEAST_PAIR_SHARE = 0.2  # of the budget: with less, the tables of pairs are too noisy to be worth it
+PARTITION_FALSE_HITS = 0.5  # for each planned hit: one that fired by noise releases its table all the same
 PARTITION_RATIO = Fraction(1)  # sigma / b of a table: tests and tables of about equal noise
+
+# which first tables
+CLEAR = (
+    40.0  # standard deviations in a mean cell: from there on a table of all cells beats those of all pairs
+)
+QUIETER = 1.05  # of two variances, the Gaussian one being a little larger in a filter of one order
+MERGED_BLOCKS = 16  # small attributes share a table up to so many blocks
+FLAT, BRANCH, LEAST_PARTS = 64, 8, 4  # cells with one level; from one level to the next; in the coarsest
+
+# when the fit is trusted
+AGREEING = 3.0  # standard deviations of a sum of blocks within which a guess and a fit agree with it
 
 
 @final

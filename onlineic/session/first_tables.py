@@ -20,17 +20,13 @@ from onlineic.accounting.renyi import TICK, gaussian_charge
 from onlineic.domain.domain import Domain
 from onlineic.noise.sources import SIGMA_LIMIT, scale_at_least
 from onlineic.queries.partitions import Partition, PartitionRule, one_way
+from onlineic.session.defaults import BRANCH, CLEAR, FLAT, LEAST_PARTS, MERGED_BLOCKS, QUIETER
 from onlineic.sparse.exponential import ExponentialSparse
 from onlineic.sparse.gumbel import GumbelSparse
 
 __all__ = ["FirstTables", "chosen_first_tables", "laplace_suits", "pair_cover"]
 
-BRANCH = 8  # from one level of a single ordered attribute to the next
-FLAT, LEAST_PARTS = 64, 4  # up to so many cells there is one level; no level has fewer parts (by experiment)
-CLEAR = 40.0  # standard deviations in a mean cell: from there on all cells beat all pairs (by experiment)
 MOST_CELLS = 2**22  # of a table of all: more would take gigabytes behind the read
-QUIETER = 1.05  # of the variances, of which the Gaussian one is a little more in a filter of one order
-MERGED_BLOCKS = 16  # small attributes share a table up to so many blocks
 Pair = tuple[int, ...]
 
 

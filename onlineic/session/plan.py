@@ -72,46 +72,35 @@ def chosen(
 def mechanism_for(
     name: SparseName,
     budget: Budget,
-    n: int,
-    cutoff: int,
-    max_queries: int,
-    beta: float,
     *,
-    alpha: float | None = None,
-    threshold: float | None = None,
+    n: int,
     partition: bool = False,
     reserved: Fraction = Fraction(0),
     pure: bool = False,
+    **settings: Any,
 ) -> NumericSparse:
-    """Return the named mechanism with the least noise that pays for `cutoff` hard answers.
+    """Return the named mechanism with the least noise that pays for the planned hard answers.
 
-    `reserved` is the share of the capacity, or with `pure` of epsilon, that is kept for other releases.
+    Parameters
+    ----------
+    reserved : Fraction
+        Share of the capacity, or with `pure` of epsilon, that is kept for other releases.
+    **settings
+        What `calibrated` of every mechanism takes: hard_answers, max_queries, beta, alpha or threshold.
     """
-    common: dict[str, Any] = {
-        "n": n,
-        "hard_answers": cutoff,
-        "max_queries": max_queries,
-        "grid_bits": session_grid_bits(n),
-        "alpha": alpha,
-        "threshold": threshold,
-        "beta": beta,
-    }
+    settings |= {"n": n, "grid_bits": session_grid_bits(n)}
     if name == "laplace":
-        return LaplaceSparse.calibrated(budget, **common)
+        return LaplaceSparse.calibrated(budget, **settings)
     if name == "exponential":
-        return ExponentialSparse.calibrated(budget, **common, fresh=partition, reserved=reserved)
-    ratio = PARTITION_RATIO if partition else Fraction(2)
-    false_hits = PARTITION_FALSE_HITS if partition else None
-    kept = Fraction(0) if pure else reserved
-    if pure:  # the order that suits what is left; a hair less, since capacities are rounded down
-        left = budget.epsilon * float(1 - reserved) * (1.0 - 2.0**-30)
-        tests = Budget(left, budget.delta, budget.allow_large_epsilon)
-    else:
-        tests = budget
-    mechanism = GumbelSparse.calibrated(
-        tests, **common, ratio=ratio, partition=partition, reserved=kept, false_hits=false_hits
-    )
-    return attrs.evolve(mechanism, epsilon=budget.epsilon) if pure else mechanism
+        return ExponentialSparse.calibrated(budget, **settings, fresh=partition, reserved=reserved)
+    if partition:
+        settings |= {"ratio": PARTITION_RATIO, "false_hits": PARTITION_FALSE_HITS, "partition": True}
+    if not pure:
+        return GumbelSparse.calibrated(budget, **settings, reserved=reserved)
+    # the order that suits what is left; a hair less, since capacities are rounded down
+    left = budget.epsilon * float(1 - reserved) * (1.0 - 2.0**-30)
+    mechanism = GumbelSparse.calibrated(attrs.evolve(budget, epsilon=left), **settings)
+    return attrs.evolve(mechanism, epsilon=budget.epsilon)
 
 
 def brought(sparse: NumericSparse, n: int, budget: Budget) -> NumericSparse:
@@ -359,10 +348,10 @@ def session_plan(
         mechanism = mechanism_for(
             name,
             budget,
-            n,
-            cutoff,
-            max_queries,
-            beta,
+            n=n,
+            hard_answers=cutoff,
+            max_queries=max_queries,
+            beta=beta,
             threshold=threshold,
             partition=partition,
             reserved=bought,
@@ -420,7 +409,15 @@ def _certified_plan(
         cutoff = max(1, math.floor(bound_of(wanted)))
         name = chosen(sparse, cutoff, max_queries, budget, partition=False)
         # half a record more: guesses are rounded on the query's own grid, and gaps must exceed alpha strictly
-        mechanism = mechanism_for(name, budget, n, cutoff, max_queries, beta, alpha=wanted + 0.5 / n)
+        mechanism = mechanism_for(
+            name,
+            budget,
+            n=n,
+            hard_answers=cutoff,
+            max_queries=max_queries,
+            beta=beta,
+            alpha=wanted + 0.5 / n,
+        )
         return mechanism, mechanism.margins(max_queries, beta, cutoff)
 
     def feasible(wanted: float) -> bool:
