@@ -19,11 +19,11 @@ from onlineic.data import PrivateData
 from onlineic.domain import Domain
 from onlineic.mechanisms import ExponentialMechanism, NoisyMax
 from onlineic.noise import SimulatedNoise
-from onlineic.noise.scripted import ScriptedNoise
 from onlineic.offline import iterative_construction, mwem
 from onlineic.offline.construction import Workload, construct
 from onlineic.offline.rounds import Rounds, paid_rounds
 from onlineic.queries import dense
+from onlineic.testing import ScriptedNoise
 from onlineic.updates import MeasuredWeights, MultiplicativeWeights
 from support.laws import exponential_law, noisy_max_law
 

@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from onlineic.noise.scripted import ScriptedNoise
 from onlineic.sparse import ExponentialSparse, Hit
+from onlineic.testing import ScriptedNoise
 
 MOST = 4  # D, grid units
 EASY = (0, 3, 1000, 10**8)

@@ -19,8 +19,8 @@ from onlineic.audit import (
     worst_loss,
 )
 from onlineic.errors import SessionExhaustedError
-from onlineic.noise.scripted import ScriptedNoise
 from onlineic.sparse import AboveThreshold, LaplaceSparse, Sparse
+from onlineic.testing import ScriptedNoise
 from support.laws import lap
 
 NONE = Law("none")

@@ -13,7 +13,7 @@ import pytest
 
 import onlineic as ic
 from onlineic.ledger import Hard
-from onlineic.noise.scripted import ScriptedNoise
+from onlineic.testing import ScriptedNoise
 
 DOMAIN = ic.Domain.of(a=4, b=2)
 COUNTS = [[40_000_000, 0], [5, 10_000_000], [0, 0], [29_999_995, 20_000_000]]

@@ -27,9 +27,9 @@ from onlineic.domain import Domain, optional
 from onlineic.domain import attributes as at
 from onlineic.errors import OnlineICError
 from onlineic.noise import SimulatedNoise, SystemNoise, public_generator, scale_at_least
-from onlineic.noise.scripted import ScriptedNoise
 from onlineic.queries import Measurement, Partition, marginal, partitions
 from onlineic.queries import expressions as ex
+from onlineic.testing import ScriptedNoise
 
 F = Fraction
 INTEGERS = (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64)

@@ -23,8 +23,8 @@ from onlineic.errors import (
     SessionSealedError,
 )
 from onlineic.noise import SimulatedNoise, SystemNoise
-from onlineic.noise.scripted import ScriptedNoise
 from onlineic.queries import at_least, between, one_of, weights, where
+from onlineic.testing import ScriptedNoise
 
 DOMAIN = Domain.of(a=4, b=["x", "y", "z"])
 COUNTS = np.array([[5, 0, 2], [1, 7, 0], [0, 3, 9], [4, 4, 65]])

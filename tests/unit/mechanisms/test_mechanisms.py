@@ -20,7 +20,7 @@ from onlineic.mechanisms import (
     exponential_bound,
 )
 from onlineic.noise import SimulatedNoise
-from onlineic.noise.scripted import ScriptedNoise
+from onlineic.testing import ScriptedNoise
 from support.laws import exponential_law
 
 

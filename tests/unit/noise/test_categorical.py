@@ -12,7 +12,7 @@ from onlineic.errors import InternalError
 from onlineic.noise import SimulatedNoise
 from onlineic.noise import categorical as _categorical
 from onlineic.noise.categorical import draw
-from onlineic.noise.scripted import ScriptedNoise
+from onlineic.testing import ScriptedNoise
 
 ALWAYS_EXACT = 2.0  # a margin that sends every draw to the interval arithmetic
 SETTINGS = {

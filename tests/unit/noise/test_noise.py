@@ -22,7 +22,7 @@ from onlineic.noise import Noise, SimulatedNoise, SystemNoise, public_generator,
 from onlineic.noise import blocks as _blocks
 from onlineic.noise import sources as noise_module
 from onlineic.noise.blocks import Blocks
-from onlineic.noise.scripted import ScriptedNoise
+from onlineic.testing import ScriptedNoise
 
 SCALE = Fraction(37, 10)
 DRAWS = {  # every method, at a fixed scale

@@ -12,9 +12,9 @@ import onlineic as ic
 from onlineic.errors import InvalidParameterError, InvalidQueryError, SessionSealedError, TooLargeError
 from onlineic.mechanisms import LaplaceMechanism
 from onlineic.noise import SimulatedNoise
-from onlineic.noise.scripted import ScriptedNoise
 from onlineic.offline import private_cdf, threshold_functions
 from onlineic.offline.cdf import SIMULATED, _measured, _radius, best_levels, grouping, monotone, sums
+from onlineic.testing import ScriptedNoise
 
 DOMAIN = ic.Domain.of(age=range(10, 30), sex=["F", "M"])
 COUNTS = np.random.default_rng(5).multinomial(5000, np.random.default_rng(4).dirichlet(np.full(40, 0.4)))

@@ -20,11 +20,11 @@ from onlineic.errors import (
 )
 from onlineic.evaluate import exact_values
 from onlineic.noise import SimulatedNoise, SystemNoise, public_generator
-from onlineic.noise.scripted import ScriptedNoise
 from onlineic.offline import iterative_construction, mwem
 from onlineic.offline.construction import Workload
 from onlineic.offline.rounds import paid_rounds
 from onlineic.queries import dense
+from onlineic.testing import ScriptedNoise
 from onlineic.updates import MaximumEntropy, MeasuredWeights, Median, Perceptron, UpdateRule
 
 GOLDEN = {"queries": 100, "epsilon": 1.0, "beta": 0.05}

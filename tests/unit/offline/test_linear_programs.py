@@ -11,10 +11,10 @@ from scipy.optimize import linprog
 import onlineic as ic
 from onlineic.errors import InvalidParameterError, InvalidQueryError, SessionSealedError
 from onlineic.noise import SimulatedNoise
-from onlineic.noise.scripted import ScriptedNoise
 from onlineic.offline import LinearPrograms, linear_programs_above, simplex
 from onlineic.offline.simplex import Polyhedron, feasible, maximum, vertices
 from onlineic.sparse import Sparse
+from onlineic.testing import ScriptedNoise
 
 
 def exact(values):

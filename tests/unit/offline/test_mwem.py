@@ -19,13 +19,12 @@ from onlineic.errors import InvalidParameterError, SessionSealedError
 from onlineic.evaluate import exact_values
 from onlineic.hypothesis import Histogram
 from onlineic.noise import SimulatedNoise, public_generator
-from onlineic.noise.scripted import ScriptedNoise
 from onlineic.offline import mwem
 from onlineic.offline.construction import Workload, _Held
 from onlineic.offline.multiplicative_weights import default_rounds
 from onlineic.offline.rounds import _root_down, paid_rounds
 from onlineic.queries import Measurement, Partition, Query, dense
-from onlineic.testing import check_update_rule
+from onlineic.testing import ScriptedNoise, check_update_rule
 from onlineic.updates import MaximumEntropy, MeasuredWeights, Median, MultiplicativeWeights, Perceptron
 
 DOMAIN = Domain.of(a=6, b=["x", "y", "z"], c=2)

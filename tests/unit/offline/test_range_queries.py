@@ -13,9 +13,9 @@ from onlineic.audit import Law, ThresholdRule, goodness_of_fit, observe, transcr
 from onlineic.errors import InvalidParameterError, InvalidQueryError, SessionSealedError
 from onlineic.mechanisms import LaplaceMechanism
 from onlineic.noise import SimulatedNoise
-from onlineic.noise.scripted import ScriptedNoise
 from onlineic.offline import range_queries
 from onlineic.sparse import Sparse
+from onlineic.testing import ScriptedNoise
 from support.neighbours import replaced_records
 
 TIGHT = 1 + 1e-9

@@ -14,9 +14,9 @@ from onlineic.domain import Domain, binned, optional
 from onlineic.errors import InvalidParameterError, InvalidQueryError, SessionSealedError
 from onlineic.mechanisms import ExponentialMechanism, NoisyMax, exponential_bound
 from onlineic.noise import SimulatedNoise, SystemNoise
-from onlineic.noise.scripted import ScriptedNoise
 from onlineic.offline import median, most_popular, quantile
 from onlineic.offline.selection import quantile_scores
+from onlineic.testing import ScriptedNoise
 from support.neighbours import replaced, tables
 
 COUNTEREXAMPLE = np.array([0, 0, 40, 0, 0, 0, 60, 0, 0, 0])  # 40 records in cell 3, 60 in cell 7 of 10

@@ -17,7 +17,6 @@ from onlineic.evaluate import exact_values
 from onlineic.hypothesis import HasBlocks, Hypothesis
 from onlineic.mechanisms import ExponentialMechanism
 from onlineic.noise import SimulatedNoise
-from onlineic.noise.scripted import ScriptedNoise
 from onlineic.offline import (
     nets,
     paths,
@@ -30,6 +29,7 @@ from onlineic.offline.nets import Scoring
 from onlineic.offline.paths import count_paths, path_of_rank, strip_width
 from onlineic.offline.thresholds import _beyond, _rows, _uniform_path
 from onlineic.queries import Query, one_way
+from onlineic.testing import ScriptedNoise
 from onlineic.updates.median import multisets
 
 DOMAIN = ic.Domain.of(a=range(3), b=["x", "y"])

@@ -25,9 +25,9 @@ from onlineic.errors import (
 )
 from onlineic.ledger import Burned, Easy, Hard, Ledger, MemoryLedger, Reserved, UpdateFailed
 from onlineic.noise import SimulatedNoise, SystemNoise
-from onlineic.noise.scripted import ScriptedNoise
 from onlineic.queries import AnswerMemory, Query
 from onlineic.sparse import LaplaceSparse
+from onlineic.testing import ScriptedNoise
 from support.failures import SECRET
 from support.noise import Silent, Wrapped
 

@@ -11,9 +11,9 @@ from onlineic.bounds import above_threshold_alpha, sparse_alpha, sparse_margin
 from onlineic.errors import InvalidParameterError, SessionExhaustedError
 from onlineic.noise import SimulatedNoise
 from onlineic.noise.laws import DiscreteLaplace
-from onlineic.noise.scripted import ScriptedNoise
 from onlineic.sparse import AboveThreshold, Sparse, SparseState
 from onlineic.sparse.above_threshold import CHUNK, _kept_radius
+from onlineic.testing import ScriptedNoise
 
 ALLOCATIONS = ("restarts", "optimal")
 

@@ -12,10 +12,10 @@ from onlineic.bounds import least_error, mw_tight_bound
 from onlineic.domain import Domain
 from onlineic.errors import InternalError, InvalidParameterError, InvalidQueryError
 from onlineic.noise import SimulatedNoise
-from onlineic.noise.scripted import ScriptedNoise
 from onlineic.queries import Partition, dense, where
 from onlineic.sparse import ExponentialSparse, Hit
 from onlineic.sparse.exponential import exponential_scales
+from onlineic.testing import ScriptedNoise
 
 DOMAIN = Domain.of(age=4, sex=2)
 QUERY = where(age=1).bind(DOMAIN, 20)

@@ -19,10 +19,10 @@ from onlineic.errors import (
     InvalidQueryError,
 )
 from onlineic.noise import SimulatedNoise
-from onlineic.noise.scripted import ScriptedNoise
 from onlineic.queries import Partition, dense, where
 from onlineic.sparse import GumbelSparse, exponential_resolution, gumbel_resolution
 from onlineic.sparse.gumbel import gumbel_scale
+from onlineic.testing import ScriptedNoise
 
 DOMAIN = Domain.of(age=4, sex=2)
 QUERY = where(age=1).bind(DOMAIN, 20)

@@ -11,9 +11,9 @@ from onlineic.accounting import Budget, advanced_composition
 from onlineic.domain import Domain
 from onlineic.errors import InternalError, InvalidParameterError, SessionExhaustedError
 from onlineic.noise import SimulatedNoise
-from onlineic.noise.scripted import ScriptedNoise
 from onlineic.queries import Partition, weights, where
 from onlineic.sparse import Hit, LaplaceSparse, SparseState
+from onlineic.testing import ScriptedNoise
 
 DOMAIN = Domain.of(sex=["F", "M"], age=range(4))
 QUERY = where(sex="F").bind(DOMAIN, 0)
