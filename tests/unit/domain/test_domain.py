@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from onlineic.domain import Binned, Categorical, Domain, IntegerRange, binned, optional
 from onlineic.errors import InvalidDataError, InvalidDomainError, InvalidQueryError
+from support.names import lasting
 
 INF, NAN = float("inf"), float("nan")
 
@@ -93,12 +94,12 @@ def test_size_is_an_exact_product_however_large():
         [None, "a"],
         ["a", "a"],
         [["a"], ["b"]],
-        {"a", "b"},
+        {"a"},
         {"a": 1},
         frozenset({1}),
         object(),
     ],
-    ids=repr,
+    ids=lasting,
 )
 def test_unreadable_kind_is_refused(kind):
     with pytest.raises(InvalidDomainError, match="must"):
@@ -108,7 +109,7 @@ def test_unreadable_kind_is_refused(kind):
 @pytest.mark.parametrize(
     "edges",
     [[], [1], [1, 1], [2, 1], [0, NAN, 2], [0, INF, INF], [0, "1"], "012", 5, None, [0, True], [0, 1j]],
-    ids=repr,
+    ids=lasting,
 )
 def test_edges_must_strictly_increase(edges):
     with pytest.raises(InvalidDomainError, match="edges must be"):
@@ -373,7 +374,7 @@ def test_codes_of_minus_one_are_refused_and_never_the_last_cell():
 
 
 @pytest.mark.parametrize(
-    "gap", [None, NAN, np.float32("nan"), np.datetime64("NaT"), NAType(), NaTType()], ids=str
+    "gap", [None, NAN, np.float32("nan"), np.datetime64("NaT"), NAType(), NaTType()], ids=lasting
 )
 @pytest.mark.parametrize(
     "kind", [["a", "b"], range(5), binned([0, 1, INF])], ids=["labels", "range", "binned"]

@@ -10,6 +10,7 @@ import pytest
 from onlineic.domain import Domain, binned, optional
 from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeError
 from onlineic.queries import at_least, below, between, dense, expressions, one_of, span, weights, where
+from support.names import lasting
 
 DOMAIN = Domain.of(
     age=range(17, 91),
@@ -219,7 +220,7 @@ def test_ends_that_leave_nothing_finite_are_refused():
             [object()],
         ],
     ],
-    ids=repr,
+    ids=lasting,
 )
 @pytest.mark.parametrize("form", [dense, weights])
 def test_only_plain_weights_between_zero_and_one_pass(form, values):
@@ -240,7 +241,7 @@ def test_sparse_matrices_are_refused():
         dense(sparse.csr_matrix(np.eye(3)))
 
 
-@pytest.mark.parametrize("conditions", [lambda row: True, "age = 3", [("age", 3)], 5, where()], ids=repr)
+@pytest.mark.parametrize("conditions", [lambda row: True, "age = 3", [("age", 3)], 5, where()], ids=lasting)
 def test_a_query_must_be_data(conditions):
     with pytest.raises(InvalidQueryError, match="query must be data"):
         where(conditions)
