@@ -10,8 +10,9 @@ EXPERIMENTS := $(filter-out experiments/make_%,$(wildcard experiments/*.py))
 demo: $(VENV)/.plot
 	$(BIN)/python -m onlineic demo
 
+# One worker a core; a test that fails is easier to look at without -n.
 test: $(VENV)/.test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 lint: $(VENV)/.dev
 	$(BIN)/python -m ruff format --check .

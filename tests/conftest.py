@@ -3,6 +3,9 @@
 import os
 from pathlib import Path
 
+# before numpy is loaded: workers, one a core, must not wait for threads of each other's BLAS
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import hypothesis
 import pytest
 
