@@ -219,13 +219,7 @@ class PrivateData:
         return f"PrivateData(n={self.n}, domain={' x '.join(map(str, self.domain.shape))} cells)"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("PrivateData cannot be pickled: the file would hold the private counts.")
-
-    def __copy__(self) -> NoReturn:
-        raise TypeError("PrivateData cannot be copied: pass the object itself.")
-
-    def __deepcopy__(self, memo: object) -> NoReturn:
-        raise TypeError("PrivateData cannot be copied: pass the object itself.")
+        raise TypeError("PrivateData cannot be copied or pickled: a copy would hold the private counts.")
 
 
 def _check_size(domain: Domain) -> None:

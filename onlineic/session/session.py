@@ -427,10 +427,4 @@ class OnlineIC:
         )
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("OnlineIC cannot be pickled: its budget would be copied too.")
-
-    def __copy__(self) -> NoReturn:
-        raise TypeError("OnlineIC cannot be copied: its budget would be copied too.")
-
-    def __deepcopy__(self, memo: object) -> NoReturn:
-        raise TypeError("OnlineIC cannot be copied: its budget would be copied too.")
+        raise TypeError("OnlineIC cannot be copied or pickled: its budget would be copied too.")
