@@ -10,7 +10,16 @@ from onlineic.data.private import PrivateData
 from onlineic.errors import InvalidParameterError, SessionSealedError
 from onlineic.noise.sources import Noise, SystemNoise, checked_source
 
-__all__ = ["charged", "check_types", "checked_noise", "guarded", "is_private", "log_failure", "released"]
+__all__ = [
+    "charged",
+    "check_types",
+    "checked_noise",
+    "guarded",
+    "is_private",
+    "log_failure",
+    "released",
+    "stamp",
+]
 
 FAILED = (
     "a release must not be interrupted between reading the data and its result, but was: its budget stays "
@@ -46,6 +55,11 @@ def checked_noise(noise: Noise | None) -> Noise:
 def is_private(noise: Noise) -> bool:
     """Return whether a release is private: of other sources than the system nothing is known."""
     return type(noise) is SystemNoise
+
+
+def stamp(private: bool) -> str:
+    """Return what the text of a release ends with: nothing if it is private."""
+    return "" if private else ", NOT PRIVATE"
 
 
 def charged(data: PrivateData, budget: Budget, noise: Noise) -> None:

@@ -15,7 +15,7 @@ from onlineic._typing import Ints
 from onlineic.accounting.budget import Budget
 from onlineic.accounting.composition import gaussian_delta, gaussian_mu, zcdp_rho
 from onlineic.errors import checked_integer, checked_real
-from onlineic.mechanisms.selection import exact_integers
+from onlineic.mechanisms.selection import checked_epsilon, checked_sensitivity, exact_integers
 from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace
 from onlineic.noise.sources import SIGMA_LIMIT, Noise, checked_source, scale_at_least
 
@@ -51,16 +51,13 @@ class LaplaceMechanism:
     Dwork & Roth (2014), Definition 3.3 and Theorem 3.6, with discrete Laplace noise on the integer grid.
     """
 
-    epsilon: float
-    sensitivity: int = 1
+    epsilon: float = attrs.field(converter=checked_epsilon)
+    sensitivity: int = attrs.field(default=1, converter=checked_sensitivity)
     scale: Fraction = attrs.field(init=False)
 
-    def __attrs_post_init__(self) -> None:
-        budget = Budget(self.epsilon)
-        units = checked_integer("sensitivity", self.sensitivity, at_least=1)
-        object.__setattr__(self, "epsilon", budget.epsilon)
-        object.__setattr__(self, "sensitivity", units)
-        object.__setattr__(self, "scale", scale_at_least(units / budget.epsilon_exact))
+    @scale.default
+    def _scale(self) -> Fraction:
+        return scale_at_least(self.sensitivity / Fraction(self.epsilon))
 
     def release(self, values: int | Ints, noise: Noise) -> Ints:
         """Return the values (PRIVATE; an int or (m,) int64) plus fresh noise, (m,) int64."""
