@@ -16,7 +16,7 @@ from onlineic.audit import ThresholdRule, goodness_of_fit, transcript_law, worst
 from onlineic.noise import SimulatedNoise
 from onlineic.noise.scripted import ScriptedNoise
 from onlineic.offline import auto_avg, clipping_bound, mean
-from onlineic.offline.clipping import records_left
+from onlineic.offline.means import records_left
 from support.laws import lap
 from support.neighbours import replaced_records
 

@@ -15,8 +15,7 @@ from onlineic.mechanisms import LaplaceMechanism
 from onlineic.noise import SimulatedNoise
 from onlineic.noise.scripted import ScriptedNoise
 from onlineic.offline import auto_avg, clipping_bound, mean
-from onlineic.offline.clipping import records_left
-from onlineic.offline.means import sensitivity
+from onlineic.offline.means import records_left, sensitivity
 
 VALUES = [3, 3, 4, 7, 12]  # sum 29
 LAST = 99  # lifts every candidate but the one it is given to
