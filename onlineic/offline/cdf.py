@@ -14,7 +14,7 @@ import numpy as np
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget
 from onlineic.data.private import PrivateData
-from onlineic.data.release import check_types, checked_noise, is_private, released
+from onlineic.data.release import check_types, checked_noise, is_private, released, stamp
 from onlineic.domain.attributes import Categorical, Label
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
@@ -130,9 +130,8 @@ class PrivateCdf:
         return self.domain.attributes[0].label(int(np.searchsorted(self.values, q)))
 
     def __repr__(self) -> str:
-        stamp = "" if self.private else ", NOT PRIVATE"
         bound = f"within {self.radius:.3g} everywhere at {1 - self.beta:.4g}"
-        return f"PrivateCdf({self.domain.names[0]}, {self.values.size} cells, {bound}{stamp})"
+        return f"PrivateCdf({self.domain.names[0]}, {self.values.size} cells, {bound}{stamp(self.private)})"
 
 
 def private_cdf(
@@ -205,8 +204,7 @@ def private_cdf(
     if cells > MAX_CELLS:
         raise TooLargeError(f"{attribute} must have at most {MAX_CELLS:,} cells, got {cells:,}; bin it.")
     height = best_levels(cells) if levels is None else levels
-    height = checked_integer("levels", height, at_least=1, at_most=MOST_LEVELS)
-    groups = grouping(cells, height)
+    groups = grouping(cells, checked_integer("levels", height, at_least=1, at_most=MOST_LEVELS))
     # one record moves two blocks of every level by one: L1 sensitivity 2 h
     laplace = LaplaceMechanism(budget.epsilon, 2 * len(groups))
     # the sums are floats: fewer than 4 (cells + 32) roundings of fractions, and as many of noises
@@ -218,8 +216,9 @@ def private_cdf(
     measured = released(data, budget, noise, private)
     raw = sums(measured, groups, float(n))[:, 0] / n
     values, lower, upper = (np.append(part, 1.0) for part in monotone(raw, radius))
-    domain = data.domain.project(attribute)
-    return PrivateCdf(domain, values, lower, upper, radius, beta, len(groups), is_private(noise))
+    return PrivateCdf(
+        data.domain.project(attribute), values, lower, upper, radius, beta, len(groups), is_private(noise)
+    )
 
 
 def best_levels(cells: int) -> int:
@@ -244,8 +243,7 @@ def _measured(counts: Ints, groups: list[Ints], laplace: LaplaceMechanism, noise
     """Return the noisy counts of every level, finest first, from (cells, repetitions) exact ones. PRIVATE."""
     result = []
     for starts in groups:
-        noisy = laplace.release(counts.ravel(), noise).reshape(counts.shape)
-        result.append(noisy.astype(np.float64))
+        result.append(laplace.release(counts.ravel(), noise).reshape(counts.shape).astype(np.float64))
         counts = np.add.reduceat(counts, starts, axis=0)
     return result
 

@@ -15,9 +15,9 @@ import numpy as np
 from onlineic._typing import Ints
 from onlineic.accounting.budget import Budget
 from onlineic.data.private import PrivateData
-from onlineic.data.release import check_types, checked_noise, is_private, released
-from onlineic.domain.attributes import Attribute, Categorical, Label, shown
-from onlineic.errors import InvalidParameterError, InvalidQueryError, checked_real
+from onlineic.data.release import check_types, checked_noise, is_private, released, stamp
+from onlineic.domain.attributes import Attribute, Categorical, Label
+from onlineic.errors import InvalidQueryError, check_choice, checked_real
 from onlineic.mechanisms.selection import ExponentialMechanism, NoisyMax, exact_integers
 from onlineic.noise.sources import Noise
 from onlineic.queries.partitions import one_way
@@ -56,9 +56,8 @@ class Choice:
     private: bool
 
     def __repr__(self) -> str:
-        stamp = "" if self.private else ", NOT PRIVATE"
         bound = f"within {self.error_bound:.3g} of the records at {1 - self.beta:.4g}"
-        return f"Choice({self.attribute} = {self.value!r}, {bound}{stamp})"
+        return f"Choice({self.attribute} = {self.value!r}, {bound}{stamp(self.private)})"
 
 
 def quantile(
@@ -257,18 +256,14 @@ def _chosen(
     beta = checked_real("beta", beta, above=0.0, below=1.0)
     candidates = kind.size - kind.missing
     cells = one_way(data.domain, data.domain.axis(attribute))
+    check_choice("mechanism", mechanism, "noisy max", "exponential")
     engine: NoisyMax | ExponentialMechanism
     if mechanism == "noisy max":
         # scores stay below 2^62, and the scale below 2^47
-        bits = min(FINE, 61 - data.n.bit_length(), int(budget.epsilon_exact * 2**46).bit_length() - 1)
-        bits = max(bits, 0)
+        bits = max(0, min(FINE, 61 - data.n.bit_length(), int(budget.epsilon_exact * 2**46).bit_length() - 1))
         engine = NoisyMax(budget.epsilon, 1 << bits)
-    elif mechanism == "exponential":
-        bits, engine = 0, ExponentialMechanism(budget.epsilon)
     else:
-        raise InvalidParameterError(
-            f"mechanism must be 'noisy max' or 'exponential', got mechanism={shown(mechanism)}."
-        )
+        bits, engine = 0, ExponentialMechanism(budget.epsilon)
     radius = min(engine.radius(candidates, beta) >> bits, farthest)
 
     def private() -> int:
