@@ -62,6 +62,7 @@ __all__ = [
     "checked_integer",
     "checked_ratio",
     "checked_real",
+    "set_fields",
 ]
 
 
@@ -243,6 +244,12 @@ def check_choice(name: str, value: object, *choices: str) -> None:
         raise InvalidParameterError(
             f"{name} must be {', '.join(others)} or {last}, got {name}={value!r:.60}."
         )
+
+
+def set_fields(instance: object, **values: object) -> None:
+    """Replace fields of a frozen instance by their checked values: for `__attrs_post_init__` alone."""
+    for name, value in values.items():
+        object.__setattr__(instance, name, value)
 
 
 def _shown(value: object) -> str:

@@ -59,8 +59,9 @@ class ProgramsAbove:
         return range(self.tested, len(self.radii))
 
     def __repr__(self) -> str:
-        stamp = "" if self.private else ", NOT PRIVATE"
-        return f"ProgramsAbove({self.above}, {self.tested} of {len(self.radii)} compared{stamp})"
+        return (
+            f"ProgramsAbove({self.above}, {self.tested} of {len(self.radii)} compared{stamp(self.private)})"
+        )
 
 
 def linear_programs_above(
