@@ -17,12 +17,12 @@ from onlineic.bounds.nets import best_net, threshold_radius, threshold_rows
 from onlineic.bounds.updates import log_multisets
 from onlineic.data.private import PrivateData
 from onlineic.data.release import check_types, checked_noise, is_private, released
-from onlineic.errors import InvalidParameterError, TooLargeError, checked_integer, checked_real
+from onlineic.errors import TooLargeError, checked_real
 from onlineic.mechanisms.selection import ExponentialMechanism
 from onlineic.noise.categorical import draw
 from onlineic.noise.sources import Noise
 from onlineic.offline.cdf import ordered_axis
-from onlineic.offline.databases import SmallDatabase
+from onlineic.offline.nets import SmallDatabase, asked_rows
 from onlineic.offline.paths import count_paths, limb_bits, path_of_rank, strip_width
 from onlineic.queries.partitions import one_way
 
@@ -125,21 +125,14 @@ def threshold_database(
         return path_of_rank(below, n, rows, low, high, width, _uniform_below(multiplicity, noise))
 
     path = released(data, budget, noise, private)
-    radius, counts = farthest / n, np.diff(path, prepend=0)
-    return SmallDatabase(domain, counts, radius, lost / n, beta, number, is_private(noise))
+    counts = np.diff(path, prepend=0)
+    return SmallDatabase(domain, counts, farthest / n, lost / n, beta, number, is_private(noise))
 
 
 def _rows(cells: int, n: int, epsilon: float, alpha: float | None, size: int | None, beta: float) -> int:
     """Return m: as asked for, for a radius of alpha, or the best for the bound."""
-    if alpha is not None and size is not None:
-        raise InvalidParameterError(
-            f"size must be None if alpha is given, got size={size}, alpha={alpha}; give one of them."
-        )
-    if size is not None:
-        return checked_integer("size", size, at_least=1, at_most=n)
-    if alpha is not None:
-        return min(n, threshold_rows(alpha))
-    return min(best_net(threshold_radius, cells, n, epsilon, beta)[0], (MAX_PRODUCT - 1) // n)
+    rows = asked_rows(n, alpha, size, threshold_rows)
+    return rows or min(best_net(threshold_radius, cells, n, epsilon, beta)[0], (MAX_PRODUCT - 1) // n)
 
 
 def _check_work(cells: int, rows: int, top: int, width: int) -> None:
