@@ -1,6 +1,7 @@
 """The iterative construction: a distinguisher finds a badly answered query, an update rule repairs it."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, final
 
@@ -13,11 +14,17 @@ from onlineic.bounds.online import shown_up
 from onlineic.data.private import PrivateData
 from onlineic.data.release import check_types, checked_noise
 from onlineic.domain.domain import Domain
-from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError, checked_integer, checked_real
+from onlineic.errors import (
+    InfeasibleAccuracyError,
+    InvalidParameterError,
+    check_choice,
+    checked_integer,
+    checked_real,
+)
 from onlineic.noise.sources import Noise
 from onlineic.offline.construction import Construction, Workload, construct, finished
 from onlineic.offline.rounds import Composition, Distinguisher, Rounds, paid_rounds
-from onlineic.updates.base import ExactBound, NeedsAccuracy, UpdateRule, check_rule
+from onlineic.updates.base import ExactBound, UpdateRule, check_rule, rule_at, rule_for_stream
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 
 __all__ = ["iterative_construction"]
@@ -102,25 +109,20 @@ def iterative_construction(
     check_rule(update)
     noise = checked_noise(noise)
     beta = checked_real("beta", beta, at_least=1e-100, below=1.0)
-    if variant not in ("tight", "book"):
-        raise InvalidParameterError(f"variant must be 'tight' or 'book', got variant={variant!r}.")
-    if distinguisher not in (None, "noisy max", "exponential"):
-        raise InvalidParameterError(
-            f"distinguisher must be 'noisy max' or 'exponential', got distinguisher={distinguisher!r}."
-        )
+    check_choice("variant", variant, "tight", "book")
+    if distinguisher is not None:
+        check_choice("distinguisher", distinguisher, "noisy max", "exponential")
     if alpha is not None:
         alpha = checked_real("alpha", alpha, above=0.0, at_most=LARGEST_ALPHA)
     if rounds is not None:
         rounds = checked_integer("rounds", rounds, at_least=1, at_most=MOST_ROUNDS)
     domain = data.domain
     workload = Workload.of(queries, domain, data.n)
-    rule = update if update is not None else MultiplicativeWeights(variant=variant)
-    if isinstance(rule, NeedsAccuracy):
-        rule = rule.for_stream(len(workload.queries), data.n)
+    rule: Rule = update if update is not None else MultiplicativeWeights(variant=variant)
+    rule = rule_for_stream(rule, len(workload.queries), data.n)
     settle = _Settings(workload, budget, rule, domain, distinguisher, beta)
     settled = settle.book(alpha, rounds) if variant == "book" else settle.tight(alpha, rounds)
-    if isinstance(rule, NeedsAccuracy):
-        rule = rule.at(domain, settled.relied)
+    rule = rule_at(rule, domain, settled.relied)
     run = construct(
         data,
         budget,
@@ -289,19 +291,16 @@ class _Settings:
         self, bound: Callable[[float], float], kind: Composition, best: Certificate, wanted: float
     ) -> Certificate:
         """The fewest rounds that promise `wanted`: errors fall with the rounds up to the best number."""
-        margins, low = self._margins(kind), 0
-        while best.cutoff - low > 1:
-            middle = (low + best.cutoff) // 2
+        margins = self._margins(kind)
+
+        def promises(rounds: int) -> bool:
             try:
-                candidate = certificate(bound, margins, middle)
+                return certificate(bound, margins, rounds).error_bound <= wanted
             except InfeasibleAccuracyError:
-                low = middle
-                continue
-            if candidate.error_bound <= wanted:
-                best = candidate
-            else:
-                low = middle
-        return best
+                return False
+
+        fewest = bisect_left(range(best.cutoff), True, lo=1, hi=best.cutoff, key=promises)
+        return best if fewest == best.cutoff else certificate(bound, margins, fewest)
 
     def _plan(self, rounds: int, composition: Composition) -> Rounds:
         return paid_rounds(

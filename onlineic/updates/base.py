@@ -1,14 +1,14 @@
 """The interface of database-update algorithms."""
 
 import abc
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.queries.partitions import Measurement
 
-__all__ = ["ExactBound", "NeedsAccuracy", "UpdateRule", "check_rule"]
+__all__ = ["ExactBound", "NeedsAccuracy", "UpdateRule", "check_rule", "rule_at", "rule_for_stream"]
 
 H = TypeVar("H", bound=Hypothesis)
 
@@ -61,6 +61,16 @@ class NeedsAccuracy(Protocol):
 
     def at(self, domain: Domain, alpha: float) -> UpdateRule[Hypothesis]:
         """Return the rule fixed for this accuracy."""
+
+
+def rule_for_stream(rule: UpdateRule[Any], max_queries: int, n: int) -> UpdateRule[Any]:
+    """Return the rule that knows the length of the stream and n, where it asks for them."""
+    return rule.for_stream(max_queries, n) if isinstance(rule, NeedsAccuracy) else rule
+
+
+def rule_at(rule: UpdateRule[Any], domain: Domain, alpha: float) -> UpdateRule[Any]:
+    """Return the rule fixed for this accuracy, where it needs to be."""
+    return rule.at(domain, alpha) if isinstance(rule, NeedsAccuracy) else rule
 
 
 def check_rule(update: object) -> None:
