@@ -158,9 +158,8 @@ def transcript_law(rule: ThresholdRule, values: Sequence[int]) -> dict[str, floa
         if place == len(values) or hits == rule.cutoff:
             law[text] = law.get(text, 0.0) + float(weights.sum())
             return
-        value = values[place]
         for sign, symbol in ((1, "+"), (-1, "-")) if rule.pair else ((1, "1"),):
-            needed = rule.threshold + rho - sign * value
+            needed = rule.threshold + rho - sign * values[place]
             fired = weights * np.exp(rule.query_noise.log_at_least(needed))
             weights = weights * np.exp(rule.query_noise.log_below(needed))
             if rule.redraw:
@@ -270,8 +269,7 @@ def worst_loss(
             for dq, dr in {(0, 0), *moves}
         }
         here = shifted[0, 0]
-        for move in moves:
-            there = shifted[move]
+        for there in (shifted[move] for move in moves):
             seen = np.maximum(here, there) > RAREST
             worst = max(worst, float(np.abs(here[seen] - there[seen]).max(initial=0.0)))
     return worst + (rule.cutoff * sensitivity / float(number_scale) if number_scale else 0.0)

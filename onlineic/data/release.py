@@ -14,6 +14,7 @@ __all__ = [
     "charged",
     "check_types",
     "checked_noise",
+    "checked_release",
     "guarded",
     "is_private",
     "log_failure",
@@ -50,6 +51,19 @@ def checked_noise(noise: Noise | None) -> Noise:
         If it is no `Noise`.
     """
     return SystemNoise() if noise is None else checked_source(noise)
+
+
+def checked_release(data: object, epsilon: float, noise: Noise | None) -> tuple[Noise, Budget]:
+    """Return source and budget of one pure release.
+
+    Raises
+    ------
+    InvalidParameterError
+        If noise, epsilon or data are not what they must be.
+    """
+    source, budget = checked_noise(noise), Budget(epsilon)
+    check_types(data, budget)
+    return source, budget
 
 
 def is_private(noise: Noise) -> bool:

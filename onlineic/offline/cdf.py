@@ -12,9 +12,8 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats, Ints
-from onlineic.accounting.budget import Budget
 from onlineic.data.private import PrivateData
-from onlineic.data.release import check_types, checked_noise, is_private, released, stamp
+from onlineic.data.release import checked_release, is_private, released, stamp
 from onlineic.domain.attributes import Categorical, Label
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
@@ -195,10 +194,8 @@ def private_cdf(
     >>> round(cdf.at(49), 2), cdf.quantile(0.25) in (33, 34, 35), cdf.private
     (0.5, True, True)
     """
-    noise = checked_noise(noise)
+    noise, budget = checked_release(data, epsilon, noise)
     beta = checked_real("beta", beta, at_least=LEAST_BETA, below=1.0)
-    budget = Budget(epsilon)
-    check_types(data, budget)
     axis = ordered_axis(data.domain, attribute)
     partition, cells, n = one_way(data.domain, axis), data.domain.shape[axis], data.n
     if cells > MAX_CELLS:
@@ -213,8 +210,7 @@ def private_cdf(
     def private() -> list[Floats]:
         return _measured(data.exact_counts(partition)[:, None], groups, laplace, noise)
 
-    measured = released(data, budget, noise, private)
-    raw = sums(measured, groups, float(n))[:, 0] / n
+    raw = sums(released(data, budget, noise, private), groups, float(n))[:, 0] / n
     values, lower, upper = (np.append(part, 1.0) for part in monotone(raw, radius))
     return PrivateCdf(
         data.domain.project(attribute), values, lower, upper, radius, beta, len(groups), is_private(noise)
@@ -287,7 +283,7 @@ def _radius(cells: int, groups: list[Ints], laplace: LaplaceMechanism, beta: flo
     largest: list[float] = []
     while len(largest) < simulated:
         count = min(simulated - len(largest), max(1, HELD // cells))
-        nothing = np.zeros((cells, count), np.int64)
-        errors = sums(_measured(nothing, groups, laplace, source), groups, 0.0)
+        nothing = _measured(np.zeros((cells, count), np.int64), groups, laplace, source)
+        errors = sums(nothing, groups, 0.0)
         largest += np.abs(errors).max(axis=0).tolist()
     return float(np.partition(largest, rank - 1)[rank - 1])

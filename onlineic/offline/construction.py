@@ -86,8 +86,11 @@ class Construction:
 
     def __repr__(self) -> str:
         ended = "stopped" if self.stopped else "ended"
-        within = f"within {self.error_bound:.3g} at {1 - self.beta:.4g}"
-        bound = within if self.error_bound < math.inf else "no bound"
+        bound = (
+            f"within {self.error_bound:.3g} at {1 - self.beta:.4g}"
+            if self.error_bound < math.inf
+            else "no bound"
+        )
         return (
             f"Construction({ended} after {len(self.measurements)} of {self.plan.rounds} rounds, "
             f"{bound}, epsilon={self.budget.epsilon:g}, "
@@ -224,7 +227,6 @@ def construct(
     first = workload.guesses(start)
 
     def private() -> Run:
-        guesses = first
         held, hypothesis = _Held(data, workload, plan, noise), start
         measurements: list[Measurement] = []
         gaps: list[int] = []
@@ -232,8 +234,7 @@ def construct(
         for number in range(plan.rounds):
             if observe is not None:
                 observe(number, hypothesis)
-            if number > 0:
-                guesses = workload.guesses(hypothesis)
+            guesses = workload.guesses(hypothesis) if number > 0 else first
             index = held.choose(guesses)
             table = None if tables is None else tables.partition(workload.queries[index], pairs)
             if table is not None:

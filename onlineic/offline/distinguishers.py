@@ -24,7 +24,7 @@ from onlineic.errors import (
 from onlineic.noise.sources import Noise
 from onlineic.offline.construction import Construction, Workload, construct, finished
 from onlineic.offline.rounds import Composition, Distinguisher, Rounds, paid_rounds
-from onlineic.updates.base import ExactBound, UpdateRule, check_rule, rule_at, rule_for_stream
+from onlineic.updates.base import ExactBound, UpdateRule, check_rule, proven_bound, rule_at, rule_for_stream
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 
 __all__ = ["iterative_construction"]
@@ -116,13 +116,12 @@ def iterative_construction(
         alpha = checked_real("alpha", alpha, above=0.0, at_most=LARGEST_ALPHA)
     if rounds is not None:
         rounds = checked_integer("rounds", rounds, at_least=1, at_most=MOST_ROUNDS)
-    domain = data.domain
-    workload = Workload.of(queries, domain, data.n)
-    rule: Rule = update if update is not None else MultiplicativeWeights(variant=variant)
-    rule = rule_for_stream(rule, len(workload.queries), data.n)
-    settle = _Settings(workload, budget, rule, domain, distinguisher, beta)
+    workload = Workload.of(queries, data.domain, data.n)
+    default = MultiplicativeWeights(variant=variant)
+    rule = rule_for_stream(default if update is None else update, len(workload.queries), data.n)
+    settle = _Settings(workload, budget, rule, data.domain, distinguisher, beta)
     settled = settle.book(alpha, rounds) if variant == "book" else settle.tight(alpha, rounds)
-    rule = rule_at(rule, domain, settled.relied)
+    rule = rule_at(rule, data.domain, settled.relied)
     run = construct(
         data,
         budget,
@@ -130,7 +129,7 @@ def iterative_construction(
         workload,
         settled.plan,
         rule,
-        rule.init(domain),
+        rule.init(data.domain),
         settled.relied,
         stop=settled.stop,
     )
@@ -271,8 +270,7 @@ class _Settings:
 
     def _uncertified(self, kinds: tuple[Composition, ...], alpha: float | None, rounds: int) -> _Settled:
         """A rule without T(alpha): it stops where a gap cannot be told from noise, or where alpha is kept."""
-        plans = [self._plan(rounds, kind) for kind in kinds]
-        plan = min(plans, key=lambda one: sum(self.radii(one)))
+        plan = min((self._plan(rounds, kind) for kind in kinds), key=lambda one: sum(self.radii(one)))
         answer, choice = self.radii(plan)
         stop = 2 * answer + 1
         if alpha is not None:
@@ -331,11 +329,4 @@ class _Settings:
     def _bound(self) -> Callable[[float], float] | None:
         """alpha -> T(alpha) of the rule, or None where none is proven."""
         exact = self.rule.exact_update_bound if isinstance(self.rule, ExactBound) else self.rule.update_bound
-        if exact(self.domain, 0.5) is None:
-            return None
-
-        def bound(alpha: float) -> float:
-            value = exact(self.domain, alpha)
-            return math.inf if value is None else float(value)
-
-        return bound
+        return proven_bound(exact, self.domain, otherwise=math.inf)

@@ -7,10 +7,9 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats
-from onlineic.accounting.budget import Budget
 from onlineic.accounting.rounding import float_down
 from onlineic.data.private import PrivateData
-from onlineic.data.release import check_types, checked_noise, is_private, released, stamp
+from onlineic.data.release import checked_release, is_private, released, stamp
 from onlineic.errors import InvalidParameterError, check_choice, checked_real
 from onlineic.mechanisms.additive import LaplaceMechanism
 from onlineic.noise.sources import Noise
@@ -131,8 +130,7 @@ def range_queries(
     >>> found.hits, found.tested, found.counts[3], abs(found.counts[0] - 8_340) < 100
     ((0, 1, 2), 3, None, True)
     """
-    source, budget = checked_noise(noise), Budget(epsilon)
-    check_types(data, budget)
+    source, budget = checked_release(data, epsilon, noise)
     beta = checked_real("beta", beta, at_least=1e-200, below=1.0)  # divided by the queries
     check_choice("divide", divide, "hits", "cutoff")
     asked = bind_queries(queries, data.domain, 0)  # no grid: fractional weights are refused

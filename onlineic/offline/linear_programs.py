@@ -17,10 +17,9 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Ints
-from onlineic.accounting.budget import Budget
 from onlineic.accounting.rounding import float_up
 from onlineic.data.private import PrivateData
-from onlineic.data.release import check_types, checked_noise, is_private, released, stamp
+from onlineic.data.release import checked_release, is_private, released, stamp
 from onlineic.domain.attributes import IntegerRange
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, InvalidQueryError, checked_integer, set_fields
@@ -429,8 +428,7 @@ def linear_programs_above(
     >>> linear_programs_above(data, ["first", "second"], programs, threshold=5, epsilon=1.0)
     ProgramsAbove((3,), 4 of 5 compared)
     """
-    source, budget = checked_noise(noise), Budget(epsilon)
-    check_types(data, budget)
+    source, budget = checked_release(data, epsilon, noise)
     if not isinstance(programs, LinearPrograms):
         raise InvalidParameterError(f"programs must be LinearPrograms, got a {type(programs).__name__}.")
     if programs.n != data.n:

@@ -18,7 +18,7 @@ from onlineic._typing import Ints
 from onlineic.accounting.budget import Budget
 from onlineic.accounting.rounding import float_down, float_up
 from onlineic.data.private import PrivateData
-from onlineic.data.release import check_types, checked_noise, is_private, released, stamp
+from onlineic.data.release import checked_release, is_private, released, stamp
 from onlineic.domain.attributes import Attribute, Binned, IntegerRange
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
@@ -135,11 +135,9 @@ def mean(
     >>> abs(released.value - 50) < 0.05
     True
     """
-    source, budget = checked_noise(noise), Budget(epsilon)
-    check_types(data, budget)
+    source, budget = checked_release(data, epsilon, noise)
     kind = integers(data.domain, attribute)
-    width = width_of(kind, data.n)
-    mechanism = LaplaceMechanism(budget.epsilon, width)
+    mechanism = LaplaceMechanism(budget.epsilon, width_of(kind, data.n))
     radius = mechanism.radius(checked_real("beta", beta, at_least=LEAST_BETA, below=1.0))
     cells, codes = one_way(data.domain, data.domain.axis(attribute)), np.arange(kind.size)
 
@@ -265,8 +263,11 @@ class ClippingBound:
     private: bool
 
     def __repr__(self) -> str:
-        few = f"at most {self.records_above} records above at {1 - self.beta:.4g}"
-        found = few if self.hit else "no hit: the last candidate"
+        found = (
+            f"at most {self.records_above} records above at {1 - self.beta:.4g}"
+            if self.hit
+            else "no hit: the last candidate"
+        )
         return f"ClippingBound({self.bound}, {found}{stamp(self.private)})"
 
 
@@ -330,8 +331,7 @@ def clipping_bound(
     >>> found.candidates, found.private, 70 < found.bound  # nobody is above 76
     (150, True, True)
     """
-    source, budget = checked_noise(noise), Budget(epsilon)
-    check_types(data, budget)
+    source, budget = checked_release(data, epsilon, noise)
     kind = integers(data.domain, attribute)
     beta = checked_real("beta", beta, above=0.0, below=1.0)
     search = bound_search(kind, data.n, budget.epsilon, bounds, threshold, beta)
@@ -573,8 +573,7 @@ def auto_avg(
     >>> average.private, abs(average.value - 46.5) < 0.5
     (True, True)
     """
-    source, budget = checked_noise(noise), Budget(epsilon)
-    check_types(data, budget)
+    source, budget = checked_release(data, epsilon, noise)
     check_choice("count", count, "public", "noisy")
     kind = integers(data.domain, attribute)
     width = width_of(kind, data.n)

@@ -15,11 +15,10 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats, Ints
-from onlineic.accounting.budget import Budget
 from onlineic.bounds.nets import best_net, multiset_radius, multiset_rows, net_error
 from onlineic.bounds.updates import log_multisets
 from onlineic.data.private import PrivateData
-from onlineic.data.release import check_types, checked_noise, is_private, released, stamp
+from onlineic.data.release import checked_release, is_private, released, stamp
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
     InternalError,
@@ -188,9 +187,8 @@ def small_database(
     >>> abs(chosen.evaluate(queries[3]) - 0.7) <= chosen.error_bound
     True
     """
-    noise, beta = checked_noise(noise), checked_real("beta", beta, above=0.0, below=1.0)
-    budget = Budget(epsilon)
-    check_types(data, budget)
+    noise, budget = checked_release(data, epsilon, noise)
+    beta = checked_real("beta", beta, above=0.0, below=1.0)
     domain, n = data.domain, data.n
     asked = _class(queries, domain)
     if candidates is not None:
@@ -217,8 +215,7 @@ def small_database(
         exact = data.exact_counts_many(asked)
         return engine.select(np.concatenate([scoring.scores(exact, block) for block in blocks()]), noise)
 
-    chosen = released(data, budget, noise, private)
-    counts = _candidate(blocks(), chosen)
+    counts = _candidate(blocks(), released(data, budget, noise, private))
     return SmallDatabase(domain, counts, radius, lost, beta, number, is_private(noise))
 
 
@@ -352,8 +349,7 @@ class Scoring:
         """Return the scores of (cells, K) candidates against the exact counts of the queries. PRIVATE."""
         held = exact << np.array(self.shifts, np.int64)
         values = (self.weights @ candidates.astype(np.float64)).astype(np.int64)  # exact: integers < 2^53
-        gaps = np.abs(self.rows * held[:, None] - self.n * values)
-        return np.asarray(-gaps.max(axis=0))
+        return np.asarray(-np.abs(self.rows * held[:, None] - self.n * values).max(axis=0))
 
 
 def _sampled_blocks(cells: int, rows: int, candidates: int, seed: int, most: int) -> Iterator[Ints]:

@@ -16,7 +16,7 @@ from onlineic._typing import Ints
 from onlineic.accounting.budget import Budget
 from onlineic.data.private import PrivateData
 from onlineic.data.release import check_types, checked_noise, is_private, released, stamp
-from onlineic.domain.attributes import Attribute, Categorical, Label
+from onlineic.domain.attributes import Categorical, Label
 from onlineic.errors import InvalidQueryError, check_choice, checked_real
 from onlineic.mechanisms.selection import ExponentialMechanism, NoisyMax, exact_integers
 from onlineic.noise.sources import Noise
@@ -117,8 +117,8 @@ def quantile(
     >>> round(60_000 * tenth.error_bound)
     14
     """
-    kind = _attribute(data, attribute, epsilon)
-    if isinstance(kind, Categorical):
+    check_types(data, Budget(epsilon))
+    if isinstance(data.domain.attribute(attribute), Categorical):
         raise InvalidQueryError(
             f"{attribute} must be ordered, got labels; declare a range of integers or binned(edges)."
         )
@@ -183,7 +183,7 @@ def most_popular(
     >>> most_popular(votes, "film", epsilon=1.0).value
     'Nosferatu'
     """
-    _attribute(data, attribute, epsilon)
+    check_types(data, Budget(epsilon))
     return _chosen(data, attribute, epsilon, beta, mechanism, noise, lambda counts: counts, data.n)
 
 
@@ -222,12 +222,6 @@ def quantile_scores(counts: Ints, q: float | Rational) -> Ints:
     return np.asarray(-np.maximum(np.maximum(below, above), 0))
 
 
-def _attribute(data: PrivateData, name: str, epsilon: float) -> Attribute:
-    """The kind of an attribute of a table, once these are a table and a lawful epsilon."""
-    check_types(data, Budget(epsilon))
-    return data.domain.attribute(name)
-
-
 def _share(q: float | Rational) -> Fraction:
     """A checked share as an exact number; a float stands for its shortest decimal."""
     if isinstance(q, Rational) and not isinstance(q, bool):
@@ -252,7 +246,7 @@ def _chosen(
     farthest: int,
 ) -> Choice:
     """Choose by scores of sensitivity 1, none of which is more than `farthest` below the best."""
-    source, budget, kind = checked_noise(noise), Budget(epsilon), data.domain.attribute(attribute)
+    kind, source, budget = data.domain.attribute(attribute), checked_noise(noise), Budget(epsilon)
     beta = checked_real("beta", beta, above=0.0, below=1.0)
     candidates = kind.size - kind.missing
     cells = one_way(data.domain, data.domain.axis(attribute))

@@ -11,12 +11,11 @@ from itertools import pairwise
 import numpy as np
 
 from onlineic._typing import Ints
-from onlineic.accounting.budget import Budget
 from onlineic.accounting.rounding import float_up
 from onlineic.bounds.nets import best_net, threshold_radius, threshold_rows
 from onlineic.bounds.updates import log_multisets
 from onlineic.data.private import PrivateData
-from onlineic.data.release import check_types, checked_noise, is_private, released
+from onlineic.data.release import checked_release, is_private, released
 from onlineic.errors import TooLargeError, checked_real
 from onlineic.mechanisms.selection import ExponentialMechanism
 from onlineic.noise.categorical import draw
@@ -95,9 +94,8 @@ def threshold_database(
     >>> abs(chosen.evaluate(below_172) - 0.5) <= chosen.error_bound <= 0.03
     True
     """
-    noise, beta = checked_noise(noise), checked_real("beta", beta, above=0.0, below=1.0)
-    budget = Budget(epsilon)
-    check_types(data, budget)
+    noise, budget = checked_release(data, epsilon, noise)
+    beta = checked_real("beta", beta, above=0.0, below=1.0)
     engine = ExponentialMechanism(budget.epsilon)
     partition = one_way(data.domain, ordered_axis(data.domain, attribute))
     domain, n = data.domain.project(attribute), data.n
@@ -114,25 +112,24 @@ def threshold_database(
     width = strip_width(n, rows, top)
     _check_work(domain.size, rows, top, width)
     number = math.comb(domain.size + rows - 1, rows)
-    levels = np.arange(top + 1)
 
     def private() -> Ints:
         below = np.cumsum(data.exact_counts(partition))[:-1]
-        within = count_paths(below, n, rows, levels, width)
+        within = count_paths(below, n, rows, np.arange(top + 1), width)
         low, high, multiplicity = _drawn_level(within, number, n, engine, noise)
         if low == top:
             return _beyond(below, n, rows, top, noise)
         return path_of_rank(below, n, rows, low, high, width, _uniform_below(multiplicity, noise))
 
-    path = released(data, budget, noise, private)
-    counts = np.diff(path, prepend=0)
+    counts = np.diff(released(data, budget, noise, private), prepend=0)
     return SmallDatabase(domain, counts, farthest / n, lost / n, beta, number, is_private(noise))
 
 
 def _rows(cells: int, n: int, epsilon: float, alpha: float | None, size: int | None, beta: float) -> int:
     """Return m: as asked for, for a radius of alpha, or the best for the bound."""
-    rows = asked_rows(n, alpha, size, threshold_rows)
-    return rows or min(best_net(threshold_radius, cells, n, epsilon, beta)[0], (MAX_PRODUCT - 1) // n)
+    return asked_rows(n, alpha, size, threshold_rows) or min(
+        best_net(threshold_radius, cells, n, epsilon, beta)[0], (MAX_PRODUCT - 1) // n
+    )
 
 
 def _check_work(cells: int, rows: int, top: int, width: int) -> None:
@@ -152,8 +149,8 @@ def _drawn_level(
 ) -> tuple[int, int, int]:
     """Return (low, high, databases) of a level drawn with its multiplicity: low < L <= high."""
     bounds = [-1, *range(len(within)), n]
-    known = [0, *within, total]  # the last step is everything beyond the last level, as one
-    exact = [after - before for before, after in pairwise(known)]
+    # the last step is everything beyond the last level, as one
+    exact = [after - before for before, after in pairwise([0, *within, total])]
     held = [level for level, multiplicity in enumerate(exact) if multiplicity]
     place = held[draw(held, engine.scale, noise, [exact[level] for level in held])]
     return bounds[place], bounds[place + 1], exact[place]

@@ -29,7 +29,7 @@ from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.exponential import ExponentialSparse, exponential_resolution
 from onlineic.sparse.gumbel import GumbelSparse, gumbel_resolution
 from onlineic.sparse.laplace import LaplaceSparse
-from onlineic.updates.base import ExactBound, UpdateRule, rule_at, rule_for_stream
+from onlineic.updates.base import ExactBound, UpdateRule, proven_bound, rule_at, rule_for_stream
 from onlineic.updates.maximum_entropy import MaximumEntropy
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 from onlineic.updates.perceptron import Perceptron
@@ -487,11 +487,4 @@ def _bound_of(
         exact = partial(update.exact_update_bound, prior=prior)
     else:
         exact = update.exact_update_bound if isinstance(update, ExactBound) else update.update_bound
-    if exact(domain, 0.5) is None:
-        return None
-
-    def bound(alpha: float) -> float:
-        value = exact(domain, alpha)
-        return NO_BOUND if value is None else float(value)
-
-    return bound
+    return proven_bound(exact, domain, otherwise=NO_BOUND)

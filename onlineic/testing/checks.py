@@ -230,8 +230,7 @@ class _Checker:
         hypothesis, past = self.init(), ()  # type: tuple[Hypothesis, tuple[Measurement, ...]]
         for axis, size in enumerate(self.domain.shape):
             values = public_generator(self.seed + axis).dirichlet(np.ones(size))
-            target = Partition(self.domain, (axis,), (np.arange(size),))
-            past = (*past, Measurement(target, values, 0.01))
+            past = (*past, Measurement(Partition(self.domain, (axis,), (np.arange(size),)), values, 0.01))
             hypothesis = self.updated(hypothesis, past)
 
     def check_prior(self) -> None:
