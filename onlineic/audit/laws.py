@@ -355,8 +355,8 @@ def _event(
         elif released == "gap":
             fired = rule.query_noise.log_mass(rho + excess - hard[:, None])
         else:
-            fired = rule.query_noise.log_mass(0 * rho + excess - hard[:, None])
-            fired = np.where(rho <= excess, fired, -math.inf)
+            shown = rule.query_noise.log_mass(excess - hard[:, None])
+            fired = np.where(rho <= excess, shown, -math.inf)
         # products of the two factors, each scaled by its largest term, so that no exponential overflows
         one = law.log_mass(rho) + (count * m * misses if m else misses)
         two = count * fired

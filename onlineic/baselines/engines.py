@@ -233,8 +233,11 @@ class PerQueryNoise:
 
     def statistics(self) -> BaselineStatistics:
         with self._shell.lock:
-            left = 0 if self._sealed else self._left
-            return self._shell.statistics(left, (self._paid - self._left) / self._paid, self._sealed)
+            return self._shell.statistics(
+                left=0 if self._sealed else self._left,
+                spent=(self._paid - self._left) / self._paid,
+                sealed=self._sealed,
+            )
 
     def __repr__(self) -> str:
         cached = ", cached" if self._memory is not None else ""

@@ -206,11 +206,10 @@ def private_cdf(
     laplace = LaplaceMechanism(budget.epsilon, 2 * len(groups))
     # the sums are floats: fewer than 4 (cells + 32) roundings of fractions, and as many of noises
     radius = _radius(cells, groups, laplace, beta, noise) / n * (1 + 2.0**-30) + (cells + 32) * 2.0**-50
-
-    def private() -> list[Floats]:
-        return _measured(data.exact_counts(partition)[:, None], groups, laplace, noise)
-
-    raw = sums(released(data, budget, noise, private), groups, float(n))[:, 0] / n
+    measured = released(
+        data, budget, noise, lambda: _measured(data.exact_counts(partition)[:, None], groups, laplace, noise)
+    )
+    raw = sums(measured, groups, float(n))[:, 0] / n
     values, lower, upper = (np.append(part, 1.0) for part in monotone(raw, radius))
     return PrivateCdf(
         data.domain.project(attribute), values, lower, upper, radius, beta, len(groups), is_private(noise)

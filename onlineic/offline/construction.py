@@ -141,8 +141,13 @@ class Workload:
                 "queries must hold one or more that are not constant, got none; name some."
             )
         bits = max(query.grid_bits for query in distinct)
-        widest = max(query.sensitivity << (bits - query.grid_bits) for query in distinct)
-        return cls(distinct, bits, widest, max(query.rounding for query in asked), n)
+        return cls(
+            queries=distinct,
+            grid_bits=bits,
+            sensitivity=max(query.sensitivity << (bits - query.grid_bits) for query in distinct),
+            rounding=max(query.rounding for query in asked),
+            n=n,
+        )
 
     @property
     def units(self) -> int:

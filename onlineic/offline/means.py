@@ -140,11 +140,10 @@ def mean(
     mechanism = LaplaceMechanism(budget.epsilon, width_of(kind, data.n))
     radius = mechanism.radius(checked_real("beta", beta, at_least=LEAST_BETA, below=1.0))
     cells, codes = one_way(data.domain, data.domain.axis(attribute)), np.arange(kind.size)
-
-    def private() -> int:
-        return int(mechanism.release(int(codes @ data.exact_counts(cells)), source)[0])
-
-    total = released(data, budget, source, private) + kind.start * data.n
+    noisy = released(
+        data, budget, source, lambda: mechanism.release(int(codes @ data.exact_counts(cells)), source)
+    )
+    total = int(noisy[0]) + kind.start * data.n
     return Mean(
         value=float(Fraction(total, data.n)),
         error_bound=radius / data.n,
@@ -461,8 +460,13 @@ def bound_search(
                 "bounds must be one or more increasing integers, got "
                 + (f"bounds={list(chosen)!r:.60}; sort them, each once." if chosen else "none; name one.")
             )
-    left = records_left(len(chosen), epsilon, beta) - threshold
-    return BoundSearch(low, chosen, threshold, scale_at_least(2 / Fraction(epsilon)), left)
+    return BoundSearch(
+        low=low,
+        bounds=chosen,
+        threshold=threshold,
+        scale=scale_at_least(2 / Fraction(epsilon)),
+        left=records_left(len(chosen), epsilon, beta) - threshold,
+    )
 
 
 @final

@@ -259,9 +259,10 @@ def _chosen(
     else:
         bits, engine = 0, ExponentialMechanism(budget.epsilon)
     radius = min(engine.radius(candidates, beta) >> bits, farthest)
-
-    def private() -> int:
-        return engine.select(scores(data.exact_counts(cells)[:candidates]) << bits, source)
-
-    code = released(data, budget, source, private)
+    code = released(
+        data,
+        budget,
+        source,
+        lambda: engine.select(scores(data.exact_counts(cells)[:candidates]) << bits, source),
+    )
     return Choice(attribute, kind.label(code), code, radius / data.n, beta, is_private(source))

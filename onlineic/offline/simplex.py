@@ -177,15 +177,15 @@ def maximum(start: Dictionary, objective: Vector) -> Fraction | None:
     """Return max objective.x over the set that `start` is a feasible dictionary of; None: it has no bound."""
     weights, unit = _integers(objective)
     weights += [0] * len(start.basic)
+    costs = [*(weights[variable] * start.scale for variable in start.free), 0]
     row = [
         sum(
             weights[variable] * entries[column]
             for variable, entries in zip(start.basic, start.rows, strict=True)
         )
-        for column in range(len(start.free) + 1)
+        - cost
+        for column, cost in enumerate(costs)
     ]
-    for column, variable in enumerate(start.free):
-        row[column] -= weights[variable] * start.scale
     optimal = _ascended(attrs.evolve(start, rows=(*start.rows, row)))
     return None if optimal is None else Fraction(optimal.rows[-1][-1], optimal.scale * unit)
 

@@ -112,10 +112,11 @@ def threshold_database(
     width = strip_width(n, rows, top)
     _check_work(domain.size, rows, top, width)
     number = math.comb(domain.size + rows - 1, rows)
+    levels = np.arange(top + 1)
 
     def private() -> Ints:
         below = np.cumsum(data.exact_counts(partition))[:-1]
-        within = count_paths(below, n, rows, np.arange(top + 1), width)
+        within = count_paths(below, n, rows, levels, width)
         low, high, multiplicity = _drawn_level(within, number, n, engine, noise)
         if low == top:
             return _beyond(below, n, rows, top, noise)
