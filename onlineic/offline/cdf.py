@@ -194,8 +194,8 @@ def private_cdf(
     >>> round(cdf.at(49), 2), cdf.quantile(0.25) in (33, 34, 35), cdf.private
     (0.5, True, True)
     """
-    noise, budget = checked_release(data, epsilon, noise)
     beta = checked_real("beta", beta, at_least=LEAST_BETA, below=1.0)
+    noise, budget = checked_release(data, epsilon, noise)
     axis = ordered_axis(data.domain, attribute)
     partition, cells, n = one_way(data.domain, axis), data.domain.shape[axis], data.n
     if cells > MAX_CELLS:

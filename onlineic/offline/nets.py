@@ -187,8 +187,8 @@ def small_database(
     >>> abs(chosen.evaluate(queries[3]) - 0.7) <= chosen.error_bound
     True
     """
-    noise, budget = checked_release(data, epsilon, noise)
     beta = checked_real("beta", beta, above=0.0, below=1.0)
+    noise, budget = checked_release(data, epsilon, noise)
     domain, n = data.domain, data.n
     asked = _class(queries, domain)
     if candidates is not None:

@@ -94,8 +94,8 @@ def threshold_database(
     >>> abs(chosen.evaluate(below_172) - 0.5) <= chosen.error_bound <= 0.03
     True
     """
-    noise, budget = checked_release(data, epsilon, noise)
     beta = checked_real("beta", beta, above=0.0, below=1.0)
+    noise, budget = checked_release(data, epsilon, noise)
     engine = ExponentialMechanism(budget.epsilon)
     partition = one_way(data.domain, ordered_axis(data.domain, attribute))
     domain, n = data.domain.project(attribute), data.n
