@@ -14,7 +14,14 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats
-from onlineic.errors import InvalidParameterError, checked_integer, checked_ratio, checked_real
+from onlineic.errors import (
+    InvalidParameterError,
+    check_choice,
+    checked_integer,
+    checked_ratio,
+    checked_real,
+    set_fields,
+)
 
 Method = Literal["discrete_laplace", "geometric", "none"]
 REACH = 45  # scales of threshold noise that a transcript law sums over: mass beyond is below 1e-19
@@ -48,10 +55,10 @@ class Law:
                 f"method must be one of {', '.join(map(repr, get_args(Method)))}, "
                 f"got method={self.method!r:.60}."
             )
-        object.__setattr__(self, "scale", checked_ratio("scale", self.scale, above=0.0))
+        scale = checked_ratio("scale", self.scale, above=0.0)
         if self.sign not in (-1, 1):
             raise InvalidParameterError(f"sign must be 1 or -1, got sign={self.sign!r:.60}.")
-        object.__setattr__(self, "sign", int(self.sign))
+        set_fields(self, scale=scale, sign=int(self.sign))
 
     def log_mass(self, z: Floats) -> Floats:
         """Return ln P(Z = z)."""
@@ -116,8 +123,11 @@ class ThresholdRule:
     pair: bool = False
 
     def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "threshold", checked_integer("threshold", self.threshold))
-        object.__setattr__(self, "cutoff", checked_integer("cutoff", self.cutoff, at_least=1))
+        set_fields(
+            self,
+            threshold=checked_integer("threshold", self.threshold),
+            cutoff=checked_integer("cutoff", self.cutoff, at_least=1),
+        )
         for name in ("threshold_noise", "query_noise", "redraw"):
             law = getattr(self, name)
             if not isinstance(law, Law) and not (law is None and name == "redraw"):
@@ -148,9 +158,8 @@ def transcript_law(rule: ThresholdRule, values: Sequence[int]) -> dict[str, floa
         if place == len(values) or hits == rule.cutoff:
             law[text] = law.get(text, 0.0) + float(weights.sum())
             return
-        value = values[place]
         for sign, symbol in ((1, "+"), (-1, "-")) if rule.pair else ((1, "1"),):
-            needed = rule.threshold + rho - sign * value
+            needed = rule.threshold + rho - sign * values[place]
             fired = weights * np.exp(rule.query_noise.log_at_least(needed))
             weights = weights * np.exp(rule.query_noise.log_below(needed))
             if rule.redraw:
@@ -243,10 +252,7 @@ def worst_loss(
     tried = [checked_integer("copies", m, at_least=0) for m in (COPIES if copies is None else copies)]
     if not tried:  # nothing would be tried, and any rule pass
         raise InvalidParameterError("copies must hold one or more integers, got none.")
-    if released not in ("bit", "value", "gap"):
-        raise InvalidParameterError(
-            f"released must be 'bit', 'value' or 'gap', got released={released!r:.60}."
-        )
+    check_choice("released", released, "bit", "value", "gap")
     sources = [rule.threshold_noise, rule.query_noise] + [rule.redraw] * (rule.redraw is not None)
     scale = max(float(law.scale) for law in sources if law and law.method != "none")
     easy = np.array(sorted({round(level * scale) for level in EASY_LEVELS}), np.float64)
@@ -263,8 +269,7 @@ def worst_loss(
             for dq, dr in {(0, 0), *moves}
         }
         here = shifted[0, 0]
-        for move in moves:
-            there = shifted[move]
+        for there in (shifted[move] for move in moves):
             seen = np.maximum(here, there) > RAREST
             worst = max(worst, float(np.abs(here[seen] - there[seen]).max(initial=0.0)))
     return worst + (rule.cutoff * sensitivity / float(number_scale) if number_scale else 0.0)
@@ -301,8 +306,7 @@ def first_hit_delta(
     """
     if rule.pair:
         raise InvalidParameterError("rule must not be a pair, got pair=True; drive each of its sides.")
-    if released not in ("bit", "value"):
-        raise InvalidParameterError(f"released must be 'bit' or 'value', got released={released!r:.60}.")
+    check_choice("released", released, "bit", "value")
     factor = math.exp(checked_real("epsilon", epsilon, at_least=0.0, at_most=700.0))
     values, others = list(map(int, values)), list(map(int, others))
     rho = rule.threshold + _points(rule.threshold_noise)
@@ -313,11 +317,9 @@ def first_hit_delta(
     @lru_cache(maxsize=64)
     def law(level: int) -> tuple[Floats, Floats]:
         """What a test multiplies: (easy, at each threshold; hit, at each threshold or with each number)."""
-        if released == "bit":
-            fired = rule.query_noise.log_at_least(rho - level)
-        else:
-            fired = rule.query_noise.log_mass(numbers - level)
-        return np.exp(rule.query_noise.log_below(rho - level)), np.exp(fired)
+        noise = rule.query_noise
+        fired = noise.log_at_least(rho - level) if released == "bit" else noise.log_mass(numbers - level)
+        return np.exp(noise.log_below(rho - level)), np.exp(fired)
 
     if len(values) != len(others):
         raise InvalidParameterError(
@@ -353,8 +355,8 @@ def _event(
         elif released == "gap":
             fired = rule.query_noise.log_mass(rho + excess - hard[:, None])
         else:
-            fired = rule.query_noise.log_mass(0 * rho + excess - hard[:, None])
-            fired = np.where(rho <= excess, fired, -math.inf)
+            shown = rule.query_noise.log_mass(excess - hard[:, None])
+            fired = np.where(rho <= excess, shown, -math.inf)
         # products of the two factors, each scaled by its largest term, so that no exponential overflows
         one = law.log_mass(rho) + (count * m * misses if m else misses)
         two = count * fired

@@ -5,9 +5,11 @@ runs. Integer noise makes every probability a finite sum; nothing here is privat
 """
 
 import math
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from fractions import Fraction
+from itertools import accumulate
 
 from onlineic.audit.laws import Law, Method, ThresholdRule
 from onlineic.errors import (
@@ -176,14 +178,15 @@ def _one_direction(runs: list[Hashable], other: list[Hashable], delta: float, al
     half, other_half = len(runs) // 2, len(other) // 2
     seen, seen_other = Counter(runs[:half]), Counter(other[:other_half])
     ratio = {text: (seen[text] + 1) / (seen_other[text] + 1) for text in seen | seen_other}
-    event: set[Hashable] = set()
-    best, chosen, hits, other_hits = 0.0, set[Hashable](), 0, 0
-    for text in sorted(ratio, key=lambda text: (-ratio[text], repr(text))):
-        event.add(text)
-        hits, other_hits = hits + seen[text], other_hits + seen_other[text]
-        bound = epsilon_lower_bound(hits, half, other_hits, other_half, delta=delta, alpha=alpha)
-        if bound > best:
-            best, chosen = bound, set(event)
+    ranked = sorted(ratio, key=lambda text: (-ratio[text], repr(text)))
+    hits = accumulate(seen[text] for text in ranked)
+    other_hits = accumulate(seen_other[text] for text in ranked)
+    bounds = [
+        epsilon_lower_bound(upto, half, other_upto, other_half, delta=delta, alpha=alpha)
+        for upto, other_upto in zip(hits, other_hits, strict=True)
+    ]
+    best = max(bounds, default=0.0)
+    chosen = set(ranked[: bounds.index(best) + 1]) if best > 0.0 else set()
     return epsilon_lower_bound(
         sum(text in chosen for text in runs[half:]),
         len(runs) - half,
@@ -226,13 +229,13 @@ def _asked(step: Step, state: SparseState, value: int) -> list[Law]:
 
 def _least(step: Step, state: SparseState, draws: Sequence[int], largest: int) -> int:
     """Least value that fires under these draws."""
-    low, high = -largest, largest
-    if _run(step, state, low, draws)[1] or not _run(step, state, high, draws)[1]:
+
+    def fires(value: int) -> bool:
+        return _run(step, state, value, draws)[1]
+
+    if fires(-largest) or not fires(largest):
         raise InternalError(f"largest must lie beyond the threshold, got largest={largest}.")
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _run(step, state, middle, draws)[1] else (middle, high)
-    return high
+    return bisect_left(range(-largest, largest), True, key=fires) - largest
 
 
 def _roles(step: Step, state: SparseState, base: int, largest: int) -> tuple[Law, Law]:

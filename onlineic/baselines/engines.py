@@ -8,6 +8,7 @@ import math
 import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache, partial
 from typing import Any, NoReturn, final
 
 import attrs
@@ -25,6 +26,7 @@ from onlineic.data.release import (
     is_private,
     log_failure,
     released,
+    stamp,
 )
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
@@ -231,8 +233,11 @@ class PerQueryNoise:
 
     def statistics(self) -> BaselineStatistics:
         with self._shell.lock:
-            left = 0 if self._sealed else self._left
-            return self._shell.statistics(left, (self._paid - self._left) / self._paid, self._sealed)
+            return self._shell.statistics(
+                left=0 if self._sealed else self._left,
+                spent=(self._paid - self._left) / self._paid,
+                sealed=self._sealed,
+            )
 
     def __repr__(self) -> str:
         cached = ", cached" if self._memory is not None else ""
@@ -270,7 +275,7 @@ class NoisyTables:
     Dwork & Roth (2014), Theorem 3.6 and Example 3.2 (histograms), with sensitivity 2m for replaced records.
     """
 
-    __slots__ = ("_held", "_radii", "_shell", "_supersets")
+    __slots__ = ("_held", "_radius", "_shell", "_supersets")
 
     def __init__(
         self,
@@ -287,7 +292,7 @@ class NoisyTables:
         self._shell = shell = _Shell(data, budget, 2 * len(sets), noise_law, beta, noise)
         self._held: dict[tuple[int, ...], tuple[Domain, Tables]] = {}
         self._supersets: dict[tuple[int, ...], tuple[int, ...] | None] = {}
-        self._radii: dict[tuple[Any, ...], float] = {}
+        self._radius = lru_cache(maxsize=None)(partial(shell.law.sum_radius, shell.beta))
         targets = [
             Partition(data.domain, axes, tuple(np.arange(data.domain.shape[axis]) for axis in axes))
             for axes in sets
@@ -343,11 +348,7 @@ class NoisyTables:
         total, squares = moments(query)
         spread = max(0.0, squares - total * total) * cells  # f . f - (sum f)^2 / C
         support = round(total * cells) if query.grid_bits == 0 else None
-        key = (cells, total, squares, support)
-        radius = self._radii.get(key)
-        if radius is None:
-            radius = self._shell.law.sum_radius(self._shell.beta, spread, support, cells)
-            self._radii[key] = radius
+        radius = self._radius(spread, support, cells)
         return self._shell.answer("hard", count / n, radius / n + query.rounding)
 
     def statistics(self) -> BaselineStatistics:
@@ -432,10 +433,9 @@ class _Shell:
         )
 
     def describe(self) -> str:
-        stamp = "" if self.private else ", NOT PRIVATE"
         return (
             f"n={self.data.n}, epsilon={self.budget.epsilon:g}, delta={self.budget.delta:g}, "
-            f"{self.law.name} noise of {self.law.deviation:.4g} records{stamp}"
+            f"{self.law.name} noise of {self.law.deviation:.4g} records{stamp(self.private)}"
         )
 
 

@@ -28,14 +28,12 @@ from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 
 def _demo(arguments: argparse.Namespace) -> int:
     budget = Budget(arguments.epsilon, arguments.delta)
-    columns, counts = adult5()
     domain = adult5_domain()
-    data = PrivateData.from_counts(columns, counts, domain)
+    data = PrivateData.from_counts(*adult5(), domain)
     stream = random_stream(domain, arguments.queries)
     truths = exact_values(data, stream)
-    source = "the system's entropy"
-    if arguments.seed is not None:
-        source = f"simulated with seed {arguments.seed}, NOT PRIVATE"
+    simulated = f"simulated with seed {arguments.seed}, NOT PRIVATE"
+    source = "the system's entropy" if arguments.seed is None else simulated
     _say(
         f"{data.n:,} records of the Adult census table, {len(domain.names)} attributes, {domain.size:,} "
         f"cells. {len(stream):,} random range and point queries, answered in order under one budget of "
@@ -53,9 +51,11 @@ def _demo(arguments: argparse.Namespace) -> int:
     )
     line.clear()
     _print_examples(session, stream[:4], truths)
-    traces = [main_trace]
-    for label, make in known_baselines(data, budget, stream).items():
-        traces.append(trace(label, make(noise()), data, stream, truths=truths, seed=arguments.seed))
+    baselines = [
+        trace(label, make(noise()), data, stream, truths=truths, seed=arguments.seed)
+        for label, make in known_baselines(data, budget, stream).items()
+    ]
+    traces = [main_trace, *baselines]
     print(text_table(traces))
     print(f"errors: fractions of the {data.n:,} records; * smallest of its column\n")
     _say(_verdict(traces, domain))

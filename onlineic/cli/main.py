@@ -8,6 +8,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 from onlineic.cli.ask import CLOSED_PIPE, FAILED, INTERRUPTED, USAGE, _ask
 from onlineic.cli.demo import _demo
@@ -68,10 +69,12 @@ def _parser() -> argparse.ArgumentParser:
         help="answer a random stream about a public census table, beside the trivial baselines",
         description="Answer a random stream about the public Adult table, beside the trivial baselines.",
     )
-    demo.add_argument("--queries", type=_positive, default=4000, metavar="Q", help="default 4000")
+    demo.add_argument("--queries", type=_whole, default=4000, metavar="Q", help="default 4000")
     demo.add_argument("--epsilon", type=float, default=1.0, help="default 1")
     demo.add_argument("--delta", type=float, default=1e-9, help="default 1e-9")
-    demo.add_argument("--seed", type=_seed, help="simulated noise: repeatable, NOT PRIVATE")
+    demo.add_argument(
+        "--seed", type=partial(_whole, least=0), help="simulated noise: repeatable, NOT PRIVATE"
+    )
     demo.add_argument(
         "--plot", default="onlineic-demo.png", metavar="FILE", help="default ./onlineic-demo.png"
     )
@@ -91,9 +94,9 @@ def _parser() -> argparse.ArgumentParser:
     ask.add_argument("--epsilon", type=float, required=True)
     ask.add_argument("--delta", type=float, default=0.0, help="default 0")
     wish = ask.add_mutually_exclusive_group()
-    wish.add_argument("--hard-answers", type=_positive, metavar="C", help="how many queries may be measured")
+    wish.add_argument("--hard-answers", type=_whole, metavar="C", help="how many queries may be measured")
     wish.add_argument("--alpha", type=float, help="accuracy to certify instead, fraction of records")
-    ask.add_argument("--max-queries", type=_positive, metavar="Q", help="length that accuracy speaks of")
+    ask.add_argument("--max-queries", type=_whole, metavar="Q", help="length that accuracy speaks of")
     ask.add_argument("--format", choices=("text", "json", "csv"), default="text")
     ask.add_argument(
         "--show-data-errors",
@@ -105,15 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _positive(text: str) -> int:
-    return _whole(text, 1)
-
-
-def _seed(text: str) -> int:
-    return _whole(text, 0)
-
-
-def _whole(text: str, least: int) -> int:
+def _whole(text: str, least: int = 1) -> int:
     if not (text.isascii() and text.isdigit()) or int(text) < least:
         raise argparse.ArgumentTypeError(f"must be a whole number >= {least}, got {text!r:.40}")
     return int(text)

@@ -5,10 +5,12 @@ from onlineic.data.release import (
     charged,
     check_types,
     checked_noise,
+    checked_release,
     guarded,
     is_private,
     log_failure,
     released,
+    stamp,
 )
 
 __all__ = [
@@ -17,8 +19,10 @@ __all__ = [
     "charged",
     "check_types",
     "checked_noise",
+    "checked_release",
     "guarded",
     "is_private",
     "log_failure",
     "released",
+    "stamp",
 ]

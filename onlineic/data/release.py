@@ -10,7 +10,17 @@ from onlineic.data.private import PrivateData
 from onlineic.errors import InvalidParameterError, SessionSealedError
 from onlineic.noise.sources import Noise, SystemNoise, checked_source
 
-__all__ = ["charged", "check_types", "checked_noise", "guarded", "is_private", "log_failure", "released"]
+__all__ = [
+    "charged",
+    "check_types",
+    "checked_noise",
+    "checked_release",
+    "guarded",
+    "is_private",
+    "log_failure",
+    "released",
+    "stamp",
+]
 
 FAILED = (
     "a release must not be interrupted between reading the data and its result, but was: its budget stays "
@@ -43,9 +53,27 @@ def checked_noise(noise: Noise | None) -> Noise:
     return SystemNoise() if noise is None else checked_source(noise)
 
 
+def checked_release(data: object, epsilon: float, noise: Noise | None) -> tuple[Noise, Budget]:
+    """Return source and budget of one pure release.
+
+    Raises
+    ------
+    InvalidParameterError
+        If noise, epsilon or data are not what they must be.
+    """
+    source, budget = checked_noise(noise), Budget(epsilon)
+    check_types(data, budget)
+    return source, budget
+
+
 def is_private(noise: Noise) -> bool:
     """Return whether a release is private: of other sources than the system nothing is known."""
     return type(noise) is SystemNoise
+
+
+def stamp(private: bool) -> str:
+    """Return what the text of a release ends with: nothing if it is private."""
+    return "" if private else ", NOT PRIVATE"
 
 
 def charged(data: PrivateData, budget: Budget, noise: Noise) -> None:

@@ -14,8 +14,8 @@ import numpy as np
 from onlineic._typing import Ints
 from onlineic.accounting.budget import Budget
 from onlineic.accounting.composition import gaussian_delta, gaussian_mu, zcdp_rho
-from onlineic.errors import checked_integer, checked_real
-from onlineic.mechanisms.selection import exact_integers
+from onlineic.errors import checked_integer, checked_real, set_fields
+from onlineic.mechanisms.selection import checked_epsilon, checked_sensitivity, exact_integers
 from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace
 from onlineic.noise.sources import SIGMA_LIMIT, Noise, checked_source, scale_at_least
 
@@ -51,16 +51,13 @@ class LaplaceMechanism:
     Dwork & Roth (2014), Definition 3.3 and Theorem 3.6, with discrete Laplace noise on the integer grid.
     """
 
-    epsilon: float
-    sensitivity: int = 1
+    epsilon: float = attrs.field(converter=checked_epsilon)
+    sensitivity: int = attrs.field(default=1, converter=checked_sensitivity)
     scale: Fraction = attrs.field(init=False)
 
-    def __attrs_post_init__(self) -> None:
-        budget = Budget(self.epsilon)
-        units = checked_integer("sensitivity", self.sensitivity, at_least=1)
-        object.__setattr__(self, "epsilon", budget.epsilon)
-        object.__setattr__(self, "sensitivity", units)
-        object.__setattr__(self, "scale", scale_at_least(units / budget.epsilon_exact))
+    @scale.default
+    def _scale(self) -> Fraction:
+        return scale_at_least(self.sensitivity / Fraction(self.epsilon))
 
     def release(self, values: int | Ints, noise: Noise) -> Ints:
         """Return the values (PRIVATE; an int or (m,) int64) plus fresh noise, (m,) int64."""
@@ -135,9 +132,6 @@ class GaussianMechanism:
         delta = checked_real("delta", budget.delta, at_least=1e-200, remedy="delta=0 needs LaplaceMechanism")
         units = checked_integer("sensitivity", self.sensitivity, at_least=1, at_most=SIGMA_LIMIT)
         moved = checked_integer("moved", self.moved, at_least=1)
-        for name, value in (("delta", delta), ("sensitivity", units), ("moved", moved)):
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "epsilon", budget.epsilon)
         if moved == 1:
             sigma = _least_sigma(units / Fraction(gaussian_mu(budget.epsilon, delta)))
             while discrete_gaussian_delta(sigma, units, budget.epsilon) > delta:
@@ -146,7 +140,7 @@ class GaussianMechanism:
             square = moved * units**2 / (2 * Fraction(zcdp_rho(budget.epsilon, delta)))
             root = math.isqrt(math.ceil(square) - 1) + 1  # ceil of the square root
             sigma = _least_sigma(Fraction(root))
-        object.__setattr__(self, "sigma", sigma)
+        set_fields(self, epsilon=budget.epsilon, delta=delta, sensitivity=units, moved=moved, sigma=sigma)
 
     def release(self, values: int | Ints, noise: Noise) -> Ints:
         """Return the values (PRIVATE; an int or (m,) int64) plus fresh noise, (m,) int64.

@@ -19,9 +19,26 @@ from onlineic.errors import InvalidParameterError, checked_integer, checked_real
 from onlineic.noise.categorical import draw
 from onlineic.noise.sources import Noise, checked_source, scale_at_least
 
-__all__ = ["ExponentialMechanism", "NoisyMax", "exact_integers", "exponential_bound"]
+__all__ = [
+    "ExponentialMechanism",
+    "NoisyMax",
+    "checked_epsilon",
+    "checked_sensitivity",
+    "exact_integers",
+    "exponential_bound",
+]
 
 OUT_OF_REACH = 2**62  # more than 2^14 scales of noise, and more than the sampler can draw
+
+
+def checked_epsilon(epsilon: float) -> float:
+    """The epsilon of one release, as a `Budget` keeps it."""
+    return Budget(epsilon).epsilon
+
+
+def checked_sensitivity(sensitivity: int) -> int:
+    """A sensitivity in Python's integers: numpy's could overflow."""
+    return checked_integer("sensitivity", sensitivity, at_least=1)
 
 
 @final
@@ -67,15 +84,13 @@ class ExponentialMechanism:
     1
     """
 
-    epsilon: float
-    sensitivity: int = 1
+    epsilon: float = attrs.field(converter=checked_epsilon)
+    sensitivity: int = attrs.field(default=1, converter=checked_sensitivity)
     scale: Fraction = attrs.field(init=False)
 
-    def __attrs_post_init__(self) -> None:
-        budget, units = Budget(self.epsilon), checked_integer("sensitivity", self.sensitivity, at_least=1)
-        object.__setattr__(self, "epsilon", budget.epsilon)
-        object.__setattr__(self, "sensitivity", units)
-        object.__setattr__(self, "scale", scale_at_least(2 * units / budget.epsilon_exact))
+    @scale.default
+    def _scale(self) -> Fraction:
+        return scale_at_least(2 * self.sensitivity / Fraction(self.epsilon))
 
     @property
     def zcdp(self) -> Fraction:
@@ -86,7 +101,7 @@ class ExponentialMechanism:
         Cesar & Rogers (2021): the log-ratio of two neighbours' laws has range at most epsilon over the
         candidates (bounded range), which is worth epsilon^2/8; privacy alone is worth epsilon^2/2.
         """
-        return Budget(self.epsilon).epsilon_exact ** 2 / 8
+        return Fraction(self.epsilon) ** 2 / 8
 
     def select(self, scores: Ints, noise: Noise) -> int:
         """Return the index drawn among (m,) int64 scores (PRIVATE), m >= 1."""
@@ -152,22 +167,19 @@ class NoisyMax:
     the same way when a record is added, and with replaced records half the scale costs 2 epsilon.
     """
 
-    epsilon: float
-    sensitivity: int = 1
+    epsilon: float = attrs.field(converter=checked_epsilon)
+    sensitivity: int = attrs.field(default=1, converter=checked_sensitivity)
     scale: Fraction = attrs.field(init=False)
 
-    def __attrs_post_init__(self) -> None:
-        budget, units = Budget(self.epsilon), checked_integer("sensitivity", self.sensitivity, at_least=1)
-        object.__setattr__(self, "epsilon", budget.epsilon)
-        object.__setattr__(self, "sensitivity", units)
-        object.__setattr__(self, "scale", scale_at_least(2 * units / budget.epsilon_exact))
+    @scale.default
+    def _scale(self) -> Fraction:
+        return scale_at_least(2 * self.sensitivity / Fraction(self.epsilon))
 
     def select(self, scores: Ints, noise: Noise) -> int:
         """Return the index chosen among (m,) int64 scores (PRIVATE), m >= 1."""
         # score + noise could wrap; max(score, best - cut) moves no further than its parts: as private
         behind = np.minimum(_behind(scores), OUT_OF_REACH).astype(np.int64)
-        noise = checked_source(noise)
-        return int(np.argmax(noise.geometric(self.scale, behind.size) - behind))
+        return int(np.argmax(checked_source(noise).geometric(self.scale, behind.size) - behind))
 
     def radius(self, candidates: int, beta: float) -> int:
         """Return the least r with (m - 1) q^(r+1)/(1 + q) <= beta: the chosen score is >= OPT - r.
@@ -237,16 +249,9 @@ def _least_radius(scale: Fraction, *logs: float) -> int:
     return max(0, math.ceil(float_up(scale) * excess) - 1)
 
 
-def _scores(scores: Ints) -> Ints:
-    """Private scores of at least one candidate."""
+def _behind(scores: Ints) -> Words:
+    """Exact differences to the best of one or more scores; up to 2^64 - 1, so they would wrap in int64."""
     exact = exact_integers("scores", scores)
     if exact.size == 0:
         raise InvalidParameterError("scores must hold at least one candidate, got none.")
-    return exact
-
-
-def _behind(scores: Ints) -> Words:
-    """Exact differences to the best score; up to 2^64 - 1, so they would wrap in int64."""
-    exact = _scores(scores)
-    differences: Words = (exact.max() - exact).view(np.uint64)
-    return differences
+    return np.asarray((exact.max() - exact).view(np.uint64))

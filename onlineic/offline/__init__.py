@@ -4,17 +4,14 @@ Each takes a `PrivateData` and an epsilon or `Budget` of its own (budgets add), 
 charged, and only then reads. n is public, neighbours replace one record.
 """
 
-from onlineic.offline.auto_average import AutoAverage, auto_avg
 from onlineic.offline.cdf import PrivateCdf, private_cdf, threshold_functions
-from onlineic.offline.clipping import ClippingBound, clipping_bound
 from onlineic.offline.construction import Construction
 from onlineic.offline.distinguishers import iterative_construction
 from onlineic.offline.large_counts import LargeCounts, range_queries
-from onlineic.offline.linear_programs import ProgramsAbove, linear_programs_above
-from onlineic.offline.means import Mean, mean
+from onlineic.offline.linear_programs import LinearPrograms, ProgramsAbove, linear_programs_above
+from onlineic.offline.means import AutoAverage, ClippingBound, Mean, auto_avg, clipping_bound, mean
 from onlineic.offline.multiplicative_weights import mwem
 from onlineic.offline.nets import small_database
-from onlineic.offline.programs import LinearPrograms
 from onlineic.offline.selection import Choice, median, most_popular, quantile
 from onlineic.offline.thresholds import threshold_database
 

@@ -12,9 +12,8 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats, Ints
-from onlineic.accounting.budget import Budget
 from onlineic.data.private import PrivateData
-from onlineic.data.release import check_types, checked_noise, is_private, released
+from onlineic.data.release import checked_release, is_private, released, stamp
 from onlineic.domain.attributes import Categorical, Label
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
@@ -130,9 +129,8 @@ class PrivateCdf:
         return self.domain.attributes[0].label(int(np.searchsorted(self.values, q)))
 
     def __repr__(self) -> str:
-        stamp = "" if self.private else ", NOT PRIVATE"
         bound = f"within {self.radius:.3g} everywhere at {1 - self.beta:.4g}"
-        return f"PrivateCdf({self.domain.names[0]}, {self.values.size} cells, {bound}{stamp})"
+        return f"PrivateCdf({self.domain.names[0]}, {self.values.size} cells, {bound}{stamp(self.private)})"
 
 
 def private_cdf(
@@ -196,30 +194,26 @@ def private_cdf(
     >>> round(cdf.at(49), 2), cdf.quantile(0.25) in (33, 34, 35), cdf.private
     (0.5, True, True)
     """
-    noise = checked_noise(noise)
     beta = checked_real("beta", beta, at_least=LEAST_BETA, below=1.0)
-    budget = Budget(epsilon)
-    check_types(data, budget)
+    noise, budget = checked_release(data, epsilon, noise)
     axis = ordered_axis(data.domain, attribute)
     partition, cells, n = one_way(data.domain, axis), data.domain.shape[axis], data.n
     if cells > MAX_CELLS:
         raise TooLargeError(f"{attribute} must have at most {MAX_CELLS:,} cells, got {cells:,}; bin it.")
     height = best_levels(cells) if levels is None else levels
-    height = checked_integer("levels", height, at_least=1, at_most=MOST_LEVELS)
-    groups = grouping(cells, height)
+    groups = grouping(cells, checked_integer("levels", height, at_least=1, at_most=MOST_LEVELS))
     # one record moves two blocks of every level by one: L1 sensitivity 2 h
     laplace = LaplaceMechanism(budget.epsilon, 2 * len(groups))
     # the sums are floats: fewer than 4 (cells + 32) roundings of fractions, and as many of noises
     radius = _radius(cells, groups, laplace, beta, noise) / n * (1 + 2.0**-30) + (cells + 32) * 2.0**-50
-
-    def private() -> list[Floats]:
-        return _measured(data.exact_counts(partition)[:, None], groups, laplace, noise)
-
-    measured = released(data, budget, noise, private)
+    measured = released(
+        data, budget, noise, lambda: _measured(data.exact_counts(partition)[:, None], groups, laplace, noise)
+    )
     raw = sums(measured, groups, float(n))[:, 0] / n
     values, lower, upper = (np.append(part, 1.0) for part in monotone(raw, radius))
-    domain = data.domain.project(attribute)
-    return PrivateCdf(domain, values, lower, upper, radius, beta, len(groups), is_private(noise))
+    return PrivateCdf(
+        data.domain.project(attribute), values, lower, upper, radius, beta, len(groups), is_private(noise)
+    )
 
 
 def best_levels(cells: int) -> int:
@@ -244,8 +238,7 @@ def _measured(counts: Ints, groups: list[Ints], laplace: LaplaceMechanism, noise
     """Return the noisy counts of every level, finest first, from (cells, repetitions) exact ones. PRIVATE."""
     result = []
     for starts in groups:
-        noisy = laplace.release(counts.ravel(), noise).reshape(counts.shape)
-        result.append(noisy.astype(np.float64))
+        result.append(laplace.release(counts.ravel(), noise).reshape(counts.shape).astype(np.float64))
         counts = np.add.reduceat(counts, starts, axis=0)
     return result
 
@@ -289,7 +282,7 @@ def _radius(cells: int, groups: list[Ints], laplace: LaplaceMechanism, beta: flo
     largest: list[float] = []
     while len(largest) < simulated:
         count = min(simulated - len(largest), max(1, HELD // cells))
-        nothing = np.zeros((cells, count), np.int64)
-        errors = sums(_measured(nothing, groups, laplace, source), groups, 0.0)
+        nothing = _measured(np.zeros((cells, count), np.int64), groups, laplace, source)
+        errors = sums(nothing, groups, 0.0)
         largest += np.abs(errors).max(axis=0).tolist()
     return float(np.partition(largest, rank - 1)[rank - 1])

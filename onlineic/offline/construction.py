@@ -10,14 +10,14 @@ import numpy as np
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget
 from onlineic.data.private import PrivateData
-from onlineic.data.release import is_private, released
+from onlineic.data.release import is_private, released, stamp
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, InvalidQueryError
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.noise.sources import Noise
 from onlineic.offline.rounds import Rounds
 from onlineic.queries.ask import bind_queries
-from onlineic.queries.partitions import Measurement, Pairs, Partition, PartitionRule, pairs_of
+from onlineic.queries.partitions import Measurement, Pairs, PartitionRule, pairs_of
 from onlineic.queries.query import Query, session_grid_bits
 from onlineic.updates.base import UpdateRule
 
@@ -86,13 +86,15 @@ class Construction:
 
     def __repr__(self) -> str:
         ended = "stopped" if self.stopped else "ended"
-        within = f"within {self.error_bound:.3g} at {1 - self.beta:.4g}"
-        bound = within if self.error_bound < math.inf else "no bound"
-        stamp = "" if self.private else ", NOT PRIVATE"
+        bound = (
+            f"within {self.error_bound:.3g} at {1 - self.beta:.4g}"
+            if self.error_bound < math.inf
+            else "no bound"
+        )
         return (
             f"Construction({ended} after {len(self.measurements)} of {self.plan.rounds} rounds, "
             f"{bound}, epsilon={self.budget.epsilon:g}, "
-            f"delta={self.budget.delta:g}{stamp})"
+            f"delta={self.budget.delta:g}{stamp(self.private)})"
         )
 
 
@@ -139,8 +141,13 @@ class Workload:
                 "queries must hold one or more that are not constant, got none; name some."
             )
         bits = max(query.grid_bits for query in distinct)
-        widest = max(query.sensitivity << (bits - query.grid_bits) for query in distinct)
-        return cls(distinct, bits, widest, max(query.rounding for query in asked), n)
+        return cls(
+            queries=distinct,
+            grid_bits=bits,
+            sensitivity=max(query.sensitivity << (bits - query.grid_bits) for query in distinct),
+            rounding=max(query.rounding for query in asked),
+            n=n,
+        )
 
     @property
     def units(self) -> int:
@@ -225,7 +232,6 @@ def construct(
     first = workload.guesses(start)
 
     def private() -> Run:
-        guesses = first
         held, hypothesis = _Held(data, workload, plan, noise), start
         measurements: list[Measurement] = []
         gaps: list[int] = []
@@ -233,19 +239,20 @@ def construct(
         for number in range(plan.rounds):
             if observe is not None:
                 observe(number, hypothesis)
-            if number > 0:
-                guesses = workload.guesses(hypothesis)
+            guesses = workload.guesses(hypothesis) if number > 0 else first
             index = held.choose(guesses)
             table = None if tables is None else tables.partition(workload.queries[index], pairs)
             if table is not None:
-                measurements.append(_table(data, plan, table, noise, workload.n))
+                noisy = plan.answer(data.exact_counts(table), noise)
+                measurements.append(Measurement(table, noisy / workload.n, plan.deviation / workload.n))
                 pairs |= pairs_of(table)
             else:
                 value = held.number(index) if tables is None else held.number_for_table(index)
                 # tables' scale is in counts, whatever the grid of the number that stands in for one
                 scale = plan.deviation / (workload.units if tables is None else workload.n)
-                fraction = np.array([value / workload.units])
-                measurements.append(Measurement(workload.queries[index], fraction, scale))
+                measurements.append(
+                    Measurement(workload.queries[index], np.array([value / workload.units]), scale)
+                )
                 gaps.append(abs(value - int(guesses[index])))
                 # the test reads the released value alone, so it is free: post-processing
                 if gaps[-1] < stop:
@@ -311,8 +318,3 @@ class _Held:
         coarser = self._workload.grid_bits - shift
         rounded = (self._exact[index : index + 1] + (1 << coarser >> 1)) >> coarser
         return int(self._plan.answer(rounded, self._noise, shift)[0]) << coarser
-
-
-def _table(data: PrivateData, plan: Rounds, table: Partition, noise: Noise, n: int) -> Measurement:
-    """Release all block counts of a partition."""
-    return Measurement(table, plan.answer(data.exact_counts(table), noise) / n, plan.deviation / n)

@@ -1,6 +1,7 @@
 """The iterative construction: a distinguisher finds a badly answered query, an update rule repairs it."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, final
 
@@ -13,11 +14,17 @@ from onlineic.bounds.online import shown_up
 from onlineic.data.private import PrivateData
 from onlineic.data.release import check_types, checked_noise
 from onlineic.domain.domain import Domain
-from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError, checked_integer, checked_real
+from onlineic.errors import (
+    InfeasibleAccuracyError,
+    InvalidParameterError,
+    check_choice,
+    checked_integer,
+    checked_real,
+)
 from onlineic.noise.sources import Noise
 from onlineic.offline.construction import Construction, Workload, construct, finished
 from onlineic.offline.rounds import Composition, Distinguisher, Rounds, paid_rounds
-from onlineic.updates.base import ExactBound, NeedsAccuracy, UpdateRule, check_rule
+from onlineic.updates.base import ExactBound, UpdateRule, check_rule, proven_bound, rule_at, rule_for_stream
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 
 __all__ = ["iterative_construction"]
@@ -102,25 +109,19 @@ def iterative_construction(
     check_rule(update)
     noise = checked_noise(noise)
     beta = checked_real("beta", beta, at_least=1e-100, below=1.0)
-    if variant not in ("tight", "book"):
-        raise InvalidParameterError(f"variant must be 'tight' or 'book', got variant={variant!r}.")
-    if distinguisher not in (None, "noisy max", "exponential"):
-        raise InvalidParameterError(
-            f"distinguisher must be 'noisy max' or 'exponential', got distinguisher={distinguisher!r}."
-        )
+    check_choice("variant", variant, "tight", "book")
+    if distinguisher is not None:
+        check_choice("distinguisher", distinguisher, "noisy max", "exponential")
     if alpha is not None:
         alpha = checked_real("alpha", alpha, above=0.0, at_most=LARGEST_ALPHA)
     if rounds is not None:
         rounds = checked_integer("rounds", rounds, at_least=1, at_most=MOST_ROUNDS)
-    domain = data.domain
-    workload = Workload.of(queries, domain, data.n)
-    rule = update if update is not None else MultiplicativeWeights(variant=variant)
-    if isinstance(rule, NeedsAccuracy):
-        rule = rule.for_stream(len(workload.queries), data.n)
-    settle = _Settings(workload, budget, rule, domain, distinguisher, beta)
+    workload = Workload.of(queries, data.domain, data.n)
+    default = MultiplicativeWeights(variant=variant)
+    rule = rule_for_stream(default if update is None else update, len(workload.queries), data.n)
+    settle = _Settings(workload, budget, rule, data.domain, distinguisher, beta)
     settled = settle.book(alpha, rounds) if variant == "book" else settle.tight(alpha, rounds)
-    if isinstance(rule, NeedsAccuracy):
-        rule = rule.at(domain, settled.relied)
+    rule = rule_at(rule, data.domain, settled.relied)
     run = construct(
         data,
         budget,
@@ -128,7 +129,7 @@ def iterative_construction(
         workload,
         settled.plan,
         rule,
-        rule.init(domain),
+        rule.init(data.domain),
         settled.relied,
         stop=settled.stop,
     )
@@ -269,8 +270,7 @@ class _Settings:
 
     def _uncertified(self, kinds: tuple[Composition, ...], alpha: float | None, rounds: int) -> _Settled:
         """A rule without T(alpha): it stops where a gap cannot be told from noise, or where alpha is kept."""
-        plans = [self._plan(rounds, kind) for kind in kinds]
-        plan = min(plans, key=lambda one: sum(self.radii(one)))
+        plan = min((self._plan(rounds, kind) for kind in kinds), key=lambda one: sum(self.radii(one)))
         answer, choice = self.radii(plan)
         stop = 2 * answer + 1
         if alpha is not None:
@@ -289,19 +289,16 @@ class _Settings:
         self, bound: Callable[[float], float], kind: Composition, best: Certificate, wanted: float
     ) -> Certificate:
         """The fewest rounds that promise `wanted`: errors fall with the rounds up to the best number."""
-        margins, low = self._margins(kind), 0
-        while best.cutoff - low > 1:
-            middle = (low + best.cutoff) // 2
+        margins = self._margins(kind)
+
+        def promises(rounds: int) -> bool:
             try:
-                candidate = certificate(bound, margins, middle)
+                return certificate(bound, margins, rounds).error_bound <= wanted
             except InfeasibleAccuracyError:
-                low = middle
-                continue
-            if candidate.error_bound <= wanted:
-                best = candidate
-            else:
-                low = middle
-        return best
+                return False
+
+        fewest = bisect_left(range(best.cutoff), True, lo=1, hi=best.cutoff, key=promises)
+        return best if fewest == best.cutoff else certificate(bound, margins, fewest)
 
     def _plan(self, rounds: int, composition: Composition) -> Rounds:
         return paid_rounds(
@@ -332,11 +329,4 @@ class _Settings:
     def _bound(self) -> Callable[[float], float] | None:
         """alpha -> T(alpha) of the rule, or None where none is proven."""
         exact = self.rule.exact_update_bound if isinstance(self.rule, ExactBound) else self.rule.update_bound
-        if exact(self.domain, 0.5) is None:
-            return None
-
-        def bound(alpha: float) -> float:
-            value = exact(self.domain, alpha)
-            return math.inf if value is None else float(value)
-
-        return bound
+        return proven_bound(exact, self.domain, otherwise=math.inf)

@@ -7,11 +7,10 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats
-from onlineic.accounting.budget import Budget
 from onlineic.accounting.rounding import float_down
 from onlineic.data.private import PrivateData
-from onlineic.data.release import check_types, checked_noise, is_private, released
-from onlineic.errors import InvalidParameterError, checked_real
+from onlineic.data.release import checked_release, is_private, released, stamp
+from onlineic.errors import InvalidParameterError, check_choice, checked_real
 from onlineic.mechanisms.additive import LaplaceMechanism
 from onlineic.noise.sources import Noise
 from onlineic.queries.ask import bind_queries
@@ -57,10 +56,10 @@ class LargeCounts:
     private: bool
 
     def __repr__(self) -> str:
-        stamp = "" if self.private else ", NOT PRIVATE"
         return (
             f"LargeCounts({len(self.hits)} of {len(self.counts)} queries reach about {self.threshold}, "
-            f"{self.tested} tested, counts ± {self.radius} at {1 - self.beta:.4g}{stamp})"
+            f"{self.tested} tested, counts ± {self.radius} at {1 - self.beta:.4g}"
+            f"{stamp(self.private)})"
         )
 
 
@@ -131,11 +130,9 @@ def range_queries(
     >>> found.hits, found.tested, found.counts[3], abs(found.counts[0] - 8_340) < 100
     ((0, 1, 2), 3, None, True)
     """
-    source, budget = checked_noise(noise), Budget(epsilon)
-    check_types(data, budget)
+    source, budget = checked_release(data, epsilon, noise)
     beta = checked_real("beta", beta, at_least=1e-200, below=1.0)  # divided by the queries
-    if divide not in ("hits", "cutoff"):
-        raise InvalidParameterError(f"divide must be 'hits' or 'cutoff', got divide={divide!r:.60}.")
+    check_choice("divide", divide, "hits", "cutoff")
     asked = bind_queries(queries, data.domain, 0)  # no grid: fractional weights are refused
     if not asked:
         raise InvalidParameterError("queries must hold one or more queries, got none; ask one.")
@@ -147,19 +144,15 @@ def range_queries(
     def private() -> tuple[tuple[int, ...], list[int]]:
         exact = data.exact_counts_many(asked)
         hits = tests.select(exact, source)
-        if not hits:
-            return hits, []
-        return hits, _numbers(hits).release(exact[np.array(hits)], source).tolist()
+        return hits, _numbers(hits).release(exact[np.array(hits)], source).tolist() if hits else []
 
     def _numbers(hits: tuple[int, ...]) -> LaplaceMechanism:
         return LaplaceMechanism(share, len(hits) if divide == "hits" else tests.cutoff)
 
     hits, numbers = released(data, budget, source, private)
-    counts: list[int | None] = [None] * len(asked)
-    for place, number in zip(hits, numbers, strict=True):
-        counts[place] = number
+    found = dict(zip(hits, numbers, strict=True))
     return LargeCounts(
-        counts=tuple(counts),
+        counts=tuple(map(found.get, range(len(asked)))),
         hits=hits,
         tested=hits[-1] + 1 if len(hits) == tests.cutoff else len(asked),
         radius=_numbers(hits).radius(beta / 2, len(hits)) if hits else 0,

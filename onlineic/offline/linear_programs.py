@@ -1,31 +1,323 @@
 """Which of many linear programs have an optimum above a threshold, with private data in one side of each.
 
-What is compared is floor((v_j - threshold)/sensitivity_j), an exact integer function of the data: rational
-arithmetic finds v_j itself, and one replaced record moves the quotient by at most 1, hence its floor as well.
+`LinearPrograms` finds exact optima, and how far one record moves them. What is compared is
+floor((v_j - threshold)/sensitivity_j), an exact integer function of the data: rational arithmetic finds v_j
+itself, and one replaced record moves the quotient by at most 1, hence its floor as well.
 What `scipy.optimize.linprog` returns is a float within a tolerance: no sensitivity is proven of it.
 """
 
-from collections.abc import Sequence
-from numbers import Rational
+import math
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from numbers import Rational, Real
 from operator import mul
-from typing import final
+from typing import Any, final
 
 import attrs
+import numpy as np
 
 from onlineic._typing import Ints
-from onlineic.accounting.budget import Budget
 from onlineic.accounting.rounding import float_up
 from onlineic.data.private import PrivateData
-from onlineic.data.release import check_types, checked_noise, is_private, released
+from onlineic.data.release import checked_release, is_private, released, stamp
 from onlineic.domain.attributes import IntegerRange
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidParameterError, InvalidQueryError
+from onlineic.errors import InvalidParameterError, InvalidQueryError, checked_integer, set_fields
 from onlineic.noise.sources import Noise
-from onlineic.offline.programs import LinearPrograms, number
+from onlineic.offline.simplex import Polyhedron
 from onlineic.queries.partitions import Partition, one_way
 from onlineic.sparse.above_threshold import Sparse
 
-__all__ = ["ProgramsAbove", "linear_programs_above"]
+__all__ = ["LinearPrograms", "ProgramsAbove", "linear_programs_above"]
+
+Exact = tuple[Fraction, ...]
+LARGEST_TOTAL = 2**62  # sums of private columns stay inside int64
+FARTHEST = 2**61  # scores beyond are cut off, which moves no two of them apart
+
+
+def number(name: str, value: Any) -> Fraction:
+    """Return a finite number exactly: a float is the rational that it stands for.
+
+    Raises
+    ------
+    InvalidParameterError
+        If it is no finite number.
+    """
+    if isinstance(value, Rational):
+        return Fraction(int(value.numerator), int(value.denominator))  # numpy integers would overflow
+    if isinstance(value, Real) and math.isfinite(value):
+        return Fraction(float(value))
+    raise InvalidParameterError(f"{name} must hold finite numbers, got {value!r:.60}.")
+
+
+def _listed(name: str, values: Any, what: str) -> Iterable[Any]:
+    """Return what is written as a list, or raise."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InvalidParameterError(f"{name} must be a list of {what}, got a {type(values).__name__}.")
+    return values
+
+
+def _vector(name: str, values: Any) -> Exact:
+    return tuple(number(name, value) for value in _listed(name, values, "numbers"))
+
+
+def _table(name: str, values: Any) -> tuple[Exact, ...]:
+    rows = tuple(_vector(name, row) for row in _listed(name, values, "rows"))
+    if not rows or not rows[0] or len({len(row) for row in rows}) > 1:
+        raise InvalidParameterError(
+            f"{name} must hold one or more rows of one length, "
+            f"got rows of {[len(row) for row in rows]!r:.40}."
+        )
+    return rows
+
+
+def _box(name: str, ends: Any) -> tuple[int, ...]:
+    return tuple(checked_integer(name, end) for end in _listed(name, ends, "integers"))
+
+
+def _matrix(rows: Any) -> tuple[Exact, ...]:
+    return _table("matrix", rows)
+
+
+def _sides(rows: Any) -> tuple[Exact, ...]:
+    return _table("right_hand_sides", rows)
+
+
+def _objective(row: Any) -> Exact:
+    return _vector("objective", row)
+
+
+def _lower(ends: Any) -> tuple[int, ...]:
+    return _box("lower", ends)
+
+
+def _upper(ends: Any) -> tuple[int, ...]:
+    return _box("upper", ends)
+
+
+@final
+@attrs.frozen
+class _Optimum:
+    """n v_j: sign times the largest sign (shift + totals).x over a public set."""
+
+    plans: Polyhedron
+    sign: int
+    shift: Exact
+
+    def turned(self, totals: Iterable[int]) -> Exact:
+        """Return what is maximised."""
+        return tuple(self.sign * (one + other) for one, other in zip(self.shift, totals, strict=True))
+
+    def value(self, totals: Iterable[int]) -> Fraction:
+        """Return the optimum at private totals."""
+        return self.sign * self.plans.maximum(self.turned(totals))
+
+
+@final
+@attrs.frozen(kw_only=True, repr=False)
+class LinearPrograms:
+    """v_j(D) = max c.x over {x >= 0: A x <= b_j}, one program for each public b_j, one side of it private.
+
+    Without `objective` c = c(D) is the mean of the private records. With it c is public, and the mean h(D)
+    of the records is added to every right-hand side: A x <= b_j + h(D). Opening checks, on public numbers
+    alone, that every v_j is finite whatever the data, and bounds how far one replaced record can move it:
+    for w = upper - lower, and least, most the data with all records at `lower`, at `upper`,
+
+        private c: (1/n) max w.x over {x in P_j: upper.x >= v_j(least)}, P_j = {x >= 0: A x <= b_j};
+        private b: (1/n) max w.y over {y in Q: (b_j + lower).y <= v_j(most)}, Q = {y >= 0: A^T y >= c}.
+
+    Proof, c. A plan x that is optimal for D is in the set, since upper.x >= c(D).x = v(D) >= v(least), and is
+    feasible for the neighbour D': v(D') >= c(D').x >= c(D).x - w.x/n.
+    Proof, b. Prices y that are optimal for D (duality) are in the set, since (b + lower).y <= (b + h(D)).y =
+    v(D) <= v(most), and are feasible for D': v(D') <= (b + h(D')).y <= v(D) + w.y/n.
+
+    Optimal x and y may be taken at vertices of P_j or Q. Where the vertices are few they are listed, the
+    maxima are over those in the set, and each v_j is a maximum over a public list. Elsewhere the maxima are
+    linear programs, and must be bounded: every private right-hand side then needs slack under `lower`.
+
+    Parameters
+    ----------
+    matrix : (m, d) numbers
+        A. A float stands for the rational that it is; everything is computed exactly.
+    right_hand_sides : (K, m) numbers
+        b_1, ..., b_K. An equation is a row and its negative.
+    lower, upper : (d,) or (m,) integers
+        Box of a record: of the coefficients, or with `objective` of what is added to each row; equal ends
+        for what is not private (0 for a row that is public).
+    n : int, >= 1
+        Number of records, public.
+    objective : (d,) numbers, optional
+        c, if the private data are in the right-hand sides.
+
+    Attributes
+    ----------
+    sensitivities : tuple of Fraction
+        How far one replaced record moves each v_j, at most: the bound above.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a program has no solution for some data, or an optimum without bound for some data, or no finite
+        sensitivity was found: for the data, not only for these data, which are not read.
+
+    References
+    ----------
+    Not in Dwork & Roth (2014), whose Algorithm 2 asks for sensitivity 1. Where c is private, `lower` = 0,
+    and P_j is bounded and holds 0, the bound is attained: by one record at `upper` among n - 1 at 0.
+
+    Examples
+    --------
+    Two treatments take 2 hours and 1 hour; each patient gets at most one of each. The private data are what
+    each would bring every patient, 0 to 10; the candidates are hours per patient:
+
+    >>> from onlineic.offline import LinearPrograms
+    >>> hours = [0, 0.5, 1, 2, 3]
+    >>> programs = LinearPrograms(
+    ...     matrix=[[2, 1], [1, 0], [0, 1]],
+    ...     right_hand_sides=[[budget, 1, 1] for budget in hours],
+    ...     lower=[0, 0],
+    ...     upper=[10, 10],
+    ...     n=10_000,
+    ... )
+    >>> [float(sensitivity) for sensitivity in programs.sensitivities]
+    [0.0, 0.0005, 0.001, 0.0015, 0.002]
+
+    Without a limit on the hours there is no bound on what one record moves:
+
+    >>> LinearPrograms(matrix=[[0, 1]], right_hand_sides=[[1]], lower=[0, 0], upper=[10, 10], n=10_000)
+    Traceback (most recent call last):
+        ...
+    onlineic.errors.InvalidParameterError: matrix must bound every optimum for all data, got ...
+    """
+
+    matrix: tuple[Exact, ...] = attrs.field(converter=_matrix)
+    right_hand_sides: tuple[Exact, ...] = attrs.field(converter=_sides)
+    lower: tuple[int, ...] = attrs.field(converter=_lower)
+    upper: tuple[int, ...] = attrs.field(converter=_upper)
+    n: int
+    objective: Exact | None = attrs.field(default=None, converter=attrs.converters.optional(_objective))
+    sensitivities: Exact = attrs.field(init=False)
+    _optima: tuple[_Optimum, ...] = attrs.field(init=False, eq=False)
+
+    def __attrs_post_init__(self) -> None:
+        rows, columns = len(self.matrix), len(self.matrix[0])
+        n = checked_integer("n", self.n, at_least=1)
+        if any(len(side) != rows for side in self.right_hand_sides):
+            raise InvalidParameterError(
+                f"right_hand_sides must have the {rows} entries of a column of matrix, got rows of "
+                f"{len(self.right_hand_sides[0])}."
+            )
+        if self.objective is not None and len(self.objective) != columns:
+            raise InvalidParameterError(
+                f"objective must have the {columns} entries of a row of matrix, got {len(self.objective)}."
+            )
+        private = columns if self.objective is None else rows
+        if not len(self.lower) == len(self.upper) == private or any(map(int.__gt__, self.lower, self.upper)):
+            raise InvalidParameterError(
+                f"lower and upper must be {private} integers each, lower <= upper, got "
+                f"lower={self.lower!r:.60}, upper={self.upper!r:.60}."
+            )
+        if n * max(map(abs, self.lower + self.upper)) > LARGEST_TOTAL:
+            raise InvalidParameterError(
+                f"n times the ends of the box must be <= 2^62, got n={n}; scale them."
+            )
+        set_fields(self, n=n)  # numpy integers would overflow
+        optima = tuple(self._prepared())
+        widths = [self._width(place, optimum) for place, optimum in enumerate(optima)]
+        set_fields(self, _optima=optima, sensitivities=tuple(width / n for width in widths))
+
+    def __repr__(self) -> str:
+        side = "objective" if self.objective is None else "right-hand sides"
+        size = f"{len(self.matrix)} rows and {len(self.matrix[0])} columns"
+        return f"LinearPrograms({len(self.right_hand_sides)} programs of {size}, n={self.n}, private {side})"
+
+    def optima(self, totals: Ints | Sequence[int]) -> Exact:
+        """Return every v_j exactly, PRIVATE, from the column sums of the records.
+
+        Parameters
+        ----------
+        totals : (d,) or (m,) integers
+            Sums of n records in the box, PRIVATE.
+
+        Raises
+        ------
+        InvalidParameterError
+            If they are not: the sensitivities would not hold.
+        """
+        sums = [int(total) for total in totals]
+        if len(sums) != len(self.lower) or not all(
+            self.n * low <= total <= self.n * high
+            for low, total, high in zip(self.lower, sums, self.upper, strict=True)
+        ):
+            raise InvalidParameterError("totals must be the column sums of n records in the box.")
+        return tuple(optimum.value(sums) / self.n for optimum in self._optima)
+
+    def scores(self, totals: Ints | Sequence[int], threshold: float | Rational) -> Ints:
+        """Return floor((v_j - threshold)/sensitivity_j), (K,) int64, PRIVATE: one record moves each by <= 1.
+
+        For `Sparse` with threshold 0, over records that no `PrivateData` holds. Where the sensitivity is 0
+        the optimum is public, and 1/n takes its place.
+        """
+        least = number("threshold", threshold)
+        exact = [
+            math.floor((value - least) / unit)
+            for value, unit in zip(self.optima(totals), self.units, strict=True)
+        ]
+        return np.array([max(-FARTHEST, min(FARTHEST, score)) for score in exact], np.int64)
+
+    @property
+    def units(self) -> Exact:
+        """What one unit of each score stands for: its sensitivity, or 1/n where that is 0."""
+        return tuple(sensitivity or Fraction(1, self.n) for sensitivity in self.sensitivities)
+
+    def _prepared(self) -> Iterable[_Optimum]:
+        """The programs if their objective is private, else their duals min (b + h).y, whose objective is."""
+        if self.objective is None:
+            for place, side in enumerate(self.right_hand_sides):
+                plans = Polyhedron.of(self.matrix, side)
+                if plans is None:
+                    raise InvalidParameterError(
+                        f"right_hand_sides must be feasible, got right_hand_sides[{place}], under which no "
+                        "x >= 0 has A x <= b; raise it or leave it out."
+                    )
+                yield _Optimum(plans, 1, (Fraction(0),) * len(self.lower))
+            return
+        prices = Polyhedron.of(
+            tuple(tuple(-entry for entry in column) for column in zip(*self.matrix, strict=True)),
+            tuple(-entry for entry in self.objective),
+            patient=True,  # one set serves all programs
+        )
+        if prices is None:
+            raise InvalidParameterError(
+                "objective must be bounded by the rows of matrix, got one for which no y >= 0 has "
+                "A^T y >= c; add rows that limit the variables."
+            )
+        for side in self.right_hand_sides:
+            yield _Optimum(prices, -1, tuple(self.n * entry for entry in side))
+
+    def _width(self, place: int, optimum: _Optimum) -> Fraction:
+        """How far one record moves n v_j: the largest w.x over the x that can be optimal."""
+        ends = [optimum.turned([self.n * end for end in side]) for side in (self.lower, self.upper)]
+        least, most = ends[:: optimum.sign]  # x >= 0: every possible objective lies between them
+        if not optimum.plans.limits(most):
+            problem, remedy = (
+                ("matrix must bound every optimum for all data", "add rows that limit the variables")
+                if self.objective is None
+                else ("right_hand_sides must be feasible for all data", "raise it, or lower")
+            )
+            raise InvalidParameterError(f"{problem}, got right_hand_sides[{place}]; {remedy}.")
+        moved = tuple(Fraction(high - low) for low, high in zip(self.lower, self.upper, strict=True))
+        width = optimum.plans.widest(moved, most, optimum.plans.maximum(least))
+        if width is None:
+            problem, remedy = (
+                ("matrix must bound every plan that can be optimal", "add rows that limit the variables")
+                if self.objective is None
+                else ("right_hand_sides must leave slack in every private row for all data", "raise it")
+            )
+            raise InvalidParameterError(
+                f"{problem}, got right_hand_sides[{place}], whose optimum has no known sensitivity; {remedy}."
+            )
+        return width
 
 
 @final
@@ -59,8 +351,9 @@ class ProgramsAbove:
         return range(self.tested, len(self.radii))
 
     def __repr__(self) -> str:
-        stamp = "" if self.private else ", NOT PRIVATE"
-        return f"ProgramsAbove({self.above}, {self.tested} of {len(self.radii)} compared{stamp})"
+        return (
+            f"ProgramsAbove({self.above}, {self.tested} of {len(self.radii)} compared{stamp(self.private)})"
+        )
 
 
 def linear_programs_above(
@@ -135,8 +428,7 @@ def linear_programs_above(
     >>> linear_programs_above(data, ["first", "second"], programs, threshold=5, epsilon=1.0)
     ProgramsAbove((3,), 4 of 5 compared)
     """
-    source, budget = checked_noise(noise), Budget(epsilon)
-    check_types(data, budget)
+    source, budget = checked_release(data, epsilon, noise)
     if not isinstance(programs, LinearPrograms):
         raise InvalidParameterError(f"programs must be LinearPrograms, got a {type(programs).__name__}.")
     if programs.n != data.n:

@@ -1,31 +1,55 @@
-"""The Laplace mechanism on a mean, and why the same noise is useless on a maximum."""
+"""Means: of values in a public range, and of values clipped at a private bound; and that bound itself.
 
+The Laplace mechanism is enough for a mean. Why the same noise is useless on a maximum is told by
+`sensitivity`: a bound that few records exceed is found by sparse vector instead.
+"""
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterable
 from fractions import Fraction
+from itertools import pairwise
 from typing import Literal, final
 
 import attrs
 import numpy as np
 
+from onlineic._typing import Ints
 from onlineic.accounting.budget import Budget
+from onlineic.accounting.rounding import float_down, float_up
 from onlineic.data.private import PrivateData
-from onlineic.data.release import check_types, checked_noise, is_private, released
+from onlineic.data.release import checked_release, is_private, released, stamp
 from onlineic.domain.attributes import Attribute, Binned, IntegerRange
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
     InvalidParameterError,
     InvalidQueryError,
     TooLargeError,
+    check_choice,
     checked_integer,
     checked_real,
 )
 from onlineic.mechanisms.additive import LaplaceMechanism
-from onlineic.noise.sources import Noise
+from onlineic.noise.sources import Noise, scale_at_least
 from onlineic.queries.partitions import one_way
+from onlineic.sparse.above_threshold import first_above
+from onlineic.sparse.base import SparseState
 
-__all__ = ["Mean", "integers", "mean", "sensitivity", "width_of"]
+__all__ = [
+    "AutoAverage",
+    "ClippingBound",
+    "Mean",
+    "auto_avg",
+    "clipping_bound",
+    "mean",
+    "records_left",
+    "sensitivity",
+]
 
 LARGEST_TOTAL = 2**62  # n times the width of a range: sums stay inside int64
 LEAST_BETA = 1e-300  # below, 2/beta leaves the range of floats
+GRID = 1000  # bounds tried on a range of more values than that
+MOST_LEFT = 2**62  # records, more than any noise hides
 
 
 @final
@@ -63,8 +87,7 @@ class Mean:
     private: bool
 
     def __repr__(self) -> str:
-        stamp = "" if self.private else ", NOT PRIVATE"
-        return f"Mean({self.value:.6g} ± {self.error_bound:.3g} at {1 - self.beta:.4g}{stamp})"
+        return f"Mean({self.value:.6g} ± {self.error_bound:.3g} at {1 - self.beta:.4g}{stamp(self.private)})"
 
 
 def mean(
@@ -112,19 +135,15 @@ def mean(
     >>> abs(released.value - 50) < 0.05
     True
     """
-    source, budget = checked_noise(noise), Budget(epsilon)
-    check_types(data, budget)
+    source, budget = checked_release(data, epsilon, noise)
     kind = integers(data.domain, attribute)
-    width = width_of(kind, data.n)
-    mechanism = LaplaceMechanism(budget.epsilon, width)
+    mechanism = LaplaceMechanism(budget.epsilon, width_of(kind, data.n))
     radius = mechanism.radius(checked_real("beta", beta, at_least=LEAST_BETA, below=1.0))
     cells, codes = one_way(data.domain, data.domain.axis(attribute)), np.arange(kind.size)
-
-    def private() -> int:
-        counts = data.exact_counts(cells)
-        return int(mechanism.release(int(codes @ counts), source)[0])
-
-    total = released(data, budget, source, private) + kind.start * data.n
+    noisy = released(
+        data, budget, source, lambda: mechanism.release(int(codes @ data.exact_counts(cells)), source)
+    )
+    total = int(noisy[0]) + kind.start * data.n
     return Mean(
         value=float(Fraction(total, data.n)),
         error_bound=radius / data.n,
@@ -179,10 +198,7 @@ def sensitivity(statistic: Literal["sum", "mean", "maximum"], attribute: Attribu
         raise InvalidParameterError(
             "attribute must have no missing cell, got one with it; write a value of the range in its place."
         )
-    if statistic not in ("sum", "mean", "maximum"):
-        raise InvalidParameterError(
-            f"statistic must be 'sum', 'mean' or 'maximum', got statistic={statistic!r:.60}."
-        )
+    check_choice("statistic", statistic, "sum", "mean", "maximum")
     width = Fraction(attribute.stop - 1 - attribute.start)
     return width / n if statistic == "mean" else width
 
@@ -215,3 +231,388 @@ def width_of(kind: IntegerRange, n: int) -> int:
             f"n times the width of the range must be <= 2^62, got {n} times {width}; use a coarser range."
         )
     return width
+
+
+@final
+@attrs.frozen(repr=False)
+class ClippingBound:
+    """A released bound on the values of an attribute.
+
+    Attributes
+    ----------
+    bound : int
+        The first candidate whose test fired; the last candidate if none did.
+    hit : bool
+        Whether a test fired. Without a hit the last candidate stands in, and says nothing about the records.
+    records_above : int
+        With probability 1 - beta at most this many records lie above the bound: n if nothing is known, 0 for
+        the largest value of the range.
+    candidates : int
+        How many bounds were tried.
+    beta : float
+    private : bool
+        False: simulated noise was used, the bound is NOT PRIVATE.
+    """
+
+    bound: int
+    hit: bool
+    records_above: int
+    candidates: int
+    beta: float
+    private: bool
+
+    def __repr__(self) -> str:
+        found = (
+            f"at most {self.records_above} records above at {1 - self.beta:.4g}"
+            if self.hit
+            else "no hit: the last candidate"
+        )
+        return f"ClippingBound({self.bound}, {found}{stamp(self.private)})"
+
+
+def clipping_bound(
+    data: PrivateData,
+    attribute: str,
+    epsilon: float,
+    *,
+    bounds: Iterable[int] | None = None,
+    threshold: int = 0,
+    beta: float = 0.05,
+    noise: Noise | None = None,
+) -> ClippingBound:
+    """Return the first public b with g_b + nu_b >= threshold + rho, g_b = -#{x > b}: (epsilon, 0)-private.
+
+    g_b = sum min(x, b) - sum min(x, b + 1) lies in [-n, 0]; rho is drawn once and nu_b for each bound, both
+    discrete Laplace of scale 2/epsilon. A replaced record x -> y changes g_b by 1 for the b between x and y,
+    and all of them THE SAME WAY. Hence half the test noise of AboveThreshold is enough. Proof: if g falls, a
+    BELOW is no less likely and the hit costs e^(epsilon/2); if g rises, shift rho by 1, which costs
+    e^(epsilon/2): then every BELOW is again no less likely, and the hit costs e^(epsilon/2) at most.
+
+    Where it stops: with some records above b, each candidate has its chance to fire, so that up to
+    `records_left` records stay above; and it does not stop by itself at the largest value, where a large
+    rho may let several further candidates pass.
+
+    Parameters
+    ----------
+    data : PrivateData
+    attribute : str
+        A range of integers without a missing cell.
+    epsilon : float, in (0, 20]
+    bounds : iterable of int, optional
+        Candidates, strictly increasing, above the least and up to the largest value of the range: PUBLIC. By
+        default every value, on a range of more than 1,000 values 1,000 of them, evenly spaced.
+    threshold : int, in [-n, 0]
+        Minus the records that may lie above the bound; public.
+    beta : float, in (0, 1)
+        Failure probability of `records_above`.
+    noise : Noise, optional
+        By default the system's entropy.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is outside its range; nothing was spent.
+    InvalidQueryError
+        If the attribute is unknown, or not a range of two or more integers without a missing cell.
+
+    References
+    ----------
+    Dwork & Roth (2014), Algorithm 1 and Theorem 3.23, with the test noise that monotone queries allow. The
+    Lap(4/(3 epsilon)) of some texts costs 1.25 epsilon here and 2 epsilon in general; the index -1 by which
+    they signal "no hit" names the last candidate as if it had fired.
+
+    Examples
+    --------
+    >>> import numpy as np, onlineic as ic
+    >>> from onlineic.offline import clipping_bound
+    >>> ages = ic.PrivateData.from_records({"age": 17 + np.arange(50_000) % 60}, ic.Domain.of(age=range(151)))
+    >>> found = clipping_bound(ages, "age", epsilon=0.5)
+    >>> found.candidates, found.private, 70 < found.bound  # nobody is above 76
+    (150, True, True)
+    """
+    source, budget = checked_release(data, epsilon, noise)
+    kind = integers(data.domain, attribute)
+    beta = checked_real("beta", beta, above=0.0, below=1.0)
+    search = bound_search(kind, data.n, budget.epsilon, bounds, threshold, beta)
+    cells = one_way(data.domain, data.domain.axis(attribute))
+    index = released(data, budget, source, lambda: search.index(data.exact_counts(cells), source))
+    return ClippingBound(
+        bound=search.bound(index),
+        hit=index is not None,
+        records_above=search.records_above(index, kind, data.n),
+        candidates=len(search.bounds),
+        beta=beta,
+        private=is_private(source),
+    )
+
+
+def records_left(candidates: int, epsilon: float, beta: float) -> int:
+    """Return the least m with K P(nu - rho > m) <= beta: at threshold 0 a hit leaves at most m records above.
+
+    nu and rho are the discrete Laplace noises of `clipping_bound`, of scale s = 2/epsilon both, so m is about
+    s ln(K (2 + m/s)/(4 beta)). At a threshold T <= 0 at most m - T records are left.
+
+    Parameters
+    ----------
+    candidates : int, >= 1
+        K.
+    epsilon : float, in (0, 20]
+        Of the search alone.
+    beta : float, in (0, 1)
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is outside its range.
+
+    References
+    ----------
+    A union bound over candidates fixed in advance, on P(nu - rho >= t) = q^t (t (1 - q) + q +
+    (1 + q^2)/(1 + q))/(1 + q)^2, q = e^(-1/s), t >= 1. Theorem 3.24 of Dwork & Roth (2014) gives
+    8 ln(2K/beta)/epsilon, three to four times as much, for its larger noise.
+
+    Examples
+    --------
+    >>> from onlineic.offline.means import records_left
+    >>> records_left(30_000, 1 / 3, 0.05)  # 8 ln(2K/beta)/epsilon = 336
+    88
+    """
+    candidates = checked_integer("candidates", candidates, at_least=1)
+    beta = checked_real("beta", beta, above=0.0, below=1.0)
+    scale = float_up(scale_at_least(2 / Budget(epsilon).epsilon_exact))
+    q, drop = math.exp(-1 / scale), -math.expm1(-1 / scale)
+
+    def holds(records: int) -> bool:
+        t = records + 1
+        tail = math.exp(-t / scale) * (t * drop + q + (1 + q * q) / (1 + q)) / (1 + q) ** 2
+        return candidates * tail <= beta
+
+    return bisect_left(range(MOST_LEFT), True, key=holds)  # the tail falls with t
+
+
+@final
+@attrs.frozen
+class BoundSearch:
+    """What is public of a search for a bound.
+
+    Attributes
+    ----------
+    low : int
+        Least value of the range.
+    bounds : tuple of int
+        Candidates, increasing.
+    threshold : int
+        Of g_b = -#{x > b}; minus the records that may lie above.
+    scale : Fraction
+        Of the noise of the threshold and of every test: 2/epsilon, rounded up.
+    left : int
+        With probability 1 - beta a hit leaves at most this many records above.
+    """
+
+    low: int
+    bounds: tuple[int, ...]
+    threshold: int
+    scale: Fraction
+    left: int
+
+    def index(self, counts: Ints, noise: Noise) -> int | None:
+        """Return the first candidate with noisy g_b >= noisy threshold, or None; counts are PRIVATE."""
+        above = counts.sum() - np.cumsum(counts)[np.array(self.bounds) - self.low]
+        _, index = first_above(SparseState(), -above, self.threshold, self.scale, self.scale, noise)
+        return None if index == len(above) else index
+
+    def bound(self, index: int | None) -> int:
+        """Return the bound of a search; index 0 is a hit, and only None is none."""
+        return self.bounds[-1] if index is None else self.bounds[index]
+
+    def records_above(self, index: int | None, kind: IntegerRange, n: int) -> int:
+        """Return what holds with probability 1 - beta; nothing lies above the largest value."""
+        if self.bound(index) == kind.stop - 1:
+            return 0
+        return n if index is None else min(n, self.left)
+
+
+def bound_search(
+    kind: IntegerRange,
+    n: int,
+    epsilon: float,
+    bounds: Iterable[int] | None,
+    threshold: int,
+    beta: float,
+) -> BoundSearch:
+    """Return checked candidates and threshold, with the noise for them."""
+    threshold = checked_integer(
+        "threshold", threshold, at_least=-n, at_most=0, remedy="it is minus the records that may lie above"
+    )
+    low, width = kind.start, kind.stop - 1 - kind.start
+    if bounds is None:
+        steps = min(width, GRID)
+        chosen = tuple(low - -width * step // steps for step in range(1, steps + 1))
+    else:
+        if isinstance(bounds, (str, bytes)) or not isinstance(bounds, Iterable):
+            raise InvalidParameterError(f"bounds must be a list of integers, got a {type(bounds).__name__}.")
+        chosen = tuple(
+            checked_integer("each of bounds", bound, at_least=low + 1, at_most=low + width)
+            for bound in bounds
+        )
+        if not chosen or any(lower >= upper for lower, upper in pairwise(chosen)):
+            raise InvalidParameterError(
+                "bounds must be one or more increasing integers, got "
+                + (f"bounds={list(chosen)!r:.60}; sort them, each once." if chosen else "none; name one.")
+            )
+    return BoundSearch(
+        low=low,
+        bounds=chosen,
+        threshold=threshold,
+        scale=scale_at_least(2 / Fraction(epsilon)),
+        left=records_left(len(chosen), epsilon, beta) - threshold,
+    )
+
+
+@final
+@attrs.frozen(repr=False)
+class AutoAverage:
+    """A released mean of values clipped at a released bound.
+
+    With probability 1 - beta the mean of the records is in
+    [value - noise_radius, value + noise_radius + bias_bound].
+
+    Attributes
+    ----------
+    value : float
+        least value + (noisy sum of min(x, bound) - least value)/denominator; itself not clipped.
+    bound : int
+    hit : bool
+        As in `ClippingBound`.
+    noise_radius : float
+        How far noise in sum and count moves the value from the mean of the CLIPPED values.
+    bias_bound : float
+        How much clipping may have taken off the mean: records above the bound, times their largest loss, / n.
+    denominator : int
+        n, or the noisy count, raised to 1 where it is less.
+    beta : float
+        Of the whole statement, shared equally by its two or three parts.
+    private : bool
+        False: simulated noise was used, the mean is NOT PRIVATE.
+    """
+
+    value: float
+    bound: int
+    hit: bool
+    noise_radius: float
+    bias_bound: float
+    denominator: int
+    beta: float
+    private: bool
+
+    @property
+    def error_bound(self) -> float:
+        """|value - mean of the records| is at most this with probability 1 - beta."""
+        return self.noise_radius + self.bias_bound
+
+    def __repr__(self) -> str:
+        clipped = f"clipped at {self.bound}{'' if self.hit else ', no hit'}"
+        bound = f"{self.error_bound:.3g} at {1 - self.beta:.4g}"
+        return f"AutoAverage({self.value:.6g} ± {bound}, {clipped}{stamp(self.private)})"
+
+
+def auto_avg(
+    data: PrivateData,
+    attribute: str,
+    epsilon: float,
+    *,
+    bounds: Iterable[int] | None = None,
+    threshold: int = 0,
+    count: Literal["public", "noisy"] = "public",
+    beta: float = 0.05,
+    noise: Noise | None = None,
+) -> AutoAverage:
+    """Return the mean of min(x, b) at a private b, with noise b - least value: (epsilon, 0)-private.
+
+    epsilon/2 for `clipping_bound`, then epsilon/2 for the sum of min(x, b) - least value, which a replaced
+    record moves by at most b - least value (b, where the range starts at 0): discrete Laplace of that
+    scale over epsilon/2. The sum is divided by the public n.
+
+    It pays where the public range is more than twice as wide as most values need: otherwise `mean` over the
+    whole range, which spends everything on the sum, has less noise.
+
+    Parameters
+    ----------
+    data : PrivateData
+    attribute : str
+        A range of integers without a missing cell; it may start below 0.
+    epsilon : float, in (0, 20]
+        Of everything together.
+    bounds, threshold
+        As in `clipping_bound`.
+    count : "public" or "noisy"
+        "noisy" is the textbook's split, epsilon/3 each for bound, sum and count: the denominator is n +
+        Lap(3/epsilon), raised to 1 where it is less, since it can be 0 or negative. It is worth paying only
+        where n is private: value, bound and denominator are epsilon-private also for neighbours that add or
+        remove a record, under which search, sum and count have the same sensitivities. That arguments are
+        refused for n (a threshold below -n, a range too wide) then tells something of it.
+    beta : float, in [1e-300, 1)
+    noise : Noise, optional
+        By default the system's entropy.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is outside its range; nothing was spent.
+    InvalidQueryError
+        If the attribute is unknown, or not a range of two or more integers without a missing cell.
+
+    References
+    ----------
+    Dwork & Roth (2014), Algorithm 1, Theorem 3.6 and, for the parts, basic composition, Theorem 3.14: the
+    sum's noise depends on the bound, which is released. The texts' `auto_avg` divides by the noisy
+    count whatever it is.
+
+    Examples
+    --------
+    >>> import numpy as np, onlineic as ic
+    >>> from onlineic.offline import auto_avg
+    >>> ages = ic.PrivateData.from_records({"age": 17 + np.arange(50_000) % 60}, ic.Domain.of(age=range(151)))
+    >>> average = auto_avg(ages, "age", epsilon=1.0)
+    >>> average.private, abs(average.value - 46.5) < 0.5
+    (True, True)
+    """
+    source, budget = checked_release(data, epsilon, noise)
+    check_choice("count", count, "public", "noisy")
+    kind = integers(data.domain, attribute)
+    width = width_of(kind, data.n)
+    beta = checked_real("beta", beta, at_least=LEAST_BETA, below=1.0)  # for radii behind the read
+    parts = 2 if count == "public" else 3
+    share, failure = float_down(budget.epsilon_exact / parts), beta / parts
+    search = bound_search(kind, data.n, share, bounds, threshold, failure)
+    number, _ = LaplaceMechanism(share), LaplaceMechanism(share, width)  # refused here, if ever
+    cells, codes = one_way(data.domain, data.domain.axis(attribute)), np.arange(kind.size)
+
+    def private() -> tuple[int | None, int, int]:
+        counts = data.exact_counts(cells)
+        index = search.index(counts, source)
+        top = search.bound(index) - kind.start
+        total = LaplaceMechanism(share, top).release(int(np.minimum(codes, top) @ counts), source)
+        records = number.release(data.n, source) if count == "noisy" else [data.n]
+        return index, int(total[0]), int(records[0])
+
+    index, total, records = released(data, budget, source, private)
+    bound = search.bound(index)
+    reach = LaplaceMechanism(share, bound - kind.start).radius(failure)
+    shift, denominator = total / max(1, records), max(1, records)
+    if count == "public":
+        radius = reach / data.n
+    else:  # sum and count are each within their radius: how far can their quotient be?
+        off = number.radius(failure)
+        ends = max(0, total - reach) / max(1, records + off), max(0, total + reach) / max(1, records - off)
+        radius = max(shift - ends[0], ends[1] - shift)
+    return AutoAverage(
+        value=kind.start + shift,
+        bound=bound,
+        hit=index is not None,
+        noise_radius=radius,
+        bias_bound=search.records_above(index, kind, data.n) * (kind.stop - 1 - bound) / data.n,
+        denominator=denominator,
+        beta=beta,
+        private=is_private(source),
+    )

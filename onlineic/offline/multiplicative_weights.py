@@ -12,14 +12,14 @@ from onlineic.accounting.budget import Budget
 from onlineic.accounting.composition import zcdp_rho
 from onlineic.data.private import PrivateData
 from onlineic.data.release import check_types, checked_noise
-from onlineic.errors import InvalidParameterError, checked_integer, checked_real
+from onlineic.errors import InvalidParameterError, check_choice, checked_integer, checked_real
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.noise.sources import Noise
 from onlineic.offline.construction import Construction, Workload, construct, finished
 from onlineic.offline.rounds import HALF, Composition, paid_rounds
 from onlineic.queries.partitions import PartitionRule
-from onlineic.updates.base import NeedsAccuracy, UpdateRule, check_rule
+from onlineic.updates.base import UpdateRule, check_rule, rule_at, rule_for_stream
 from onlineic.updates.maximum_entropy import MaximumEntropy
 from onlineic.updates.multiplicative_weights import MeasuredWeights
 
@@ -121,8 +121,7 @@ def mwem(
     check_rule(update)
     noise = checked_noise(noise)
     beta = checked_real("beta", beta, at_least=1e-100, below=1.0)
-    if release not in ("answer", "partition"):
-        raise InvalidParameterError(f"release must be 'answer' or 'partition', got release={release!r}.")
+    check_choice("release", release, "answer", "partition")
     by_table = release == "partition"
     if start is not None and not isinstance(start, Hypothesis):
         raise InvalidParameterError(f"start must be a Hypothesis or None, got a {type(start).__name__}.")
@@ -133,19 +132,16 @@ def mwem(
     if rounds is None:
         rounds = default_rounds(data.n, budget, queries=len(workload.queries), release=release)
     rounds = checked_integer("rounds", rounds, at_least=1)  # a numpy integer could overflow below
-    kind = _composition(budget, rounds)
     plan = paid_rounds(
         budget,
         rounds,
-        kind,
+        _composition(budget, rounds),
         sensitivity=workload.sensitivity,
         choice_share=TABLE_CHOICE if by_table else HALF,
         tables=by_table,
     )
     relied = math.sqrt(math.log(max(2, data.domain.size)) / (2 * rounds))  # least gap of that many updates
-    if isinstance(rule, NeedsAccuracy):
-        rule = rule.for_stream(len(workload.queries), data.n)
-        rule = rule.at(data.domain, relied) if isinstance(rule, NeedsAccuracy) else rule
+    rule = rule_at(rule_for_stream(rule, len(workload.queries), data.n), data.domain, relied)
     first = rule.init(data.domain, start)
     if average is None:
         average = 0.5 if isinstance(first, Histogram) else 0.0
@@ -228,7 +224,5 @@ def default_rounds(
 def _composition(budget: Budget, rounds: int) -> Composition:
     """Return the composition with the smaller noise in the answers."""
     rho = 0.0 if budget.pure else zcdp_rho(budget.epsilon, budget.delta)
-    if rho <= 0.0:
-        return "basic"
-    gaussian = math.sqrt(rounds / rho)
-    return "zcdp" if gaussian < math.sqrt(8.0) * rounds / budget.epsilon else "basic"
+    laplace = math.sqrt(8.0) * rounds / budget.epsilon
+    return "zcdp" if rho > 0.0 and math.sqrt(rounds / rho) < laplace else "basic"

@@ -2,11 +2,12 @@
 
 A theorem rather than a tool: it shows that exponentially many queries can be answered, at a cost that grows
 as |X|^m. Over as few cells as can be enumerated, one noisy count a cell errs less at every n. For threshold
-functions the choice can be made without enumeration, see `onlineic.offline.thresholds`.
+functions the choice can be made without enumeration, see `onlineic.offline.thresholds`; what is released, a
+small database that stands for the private one, is the same.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Literal, final
 
@@ -14,28 +15,106 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats, Ints
-from onlineic.accounting.budget import Budget
 from onlineic.bounds.nets import best_net, multiset_radius, multiset_rows, net_error
 from onlineic.bounds.updates import log_multisets
 from onlineic.data.private import PrivateData
-from onlineic.data.release import check_types, checked_noise, is_private, released
+from onlineic.data.release import checked_release, is_private, released, stamp
 from onlineic.domain.domain import Domain
-from onlineic.errors import InternalError, InvalidParameterError, TooLargeError, checked_integer, checked_real
+from onlineic.errors import (
+    InternalError,
+    InvalidParameterError,
+    TooLargeError,
+    check_choice,
+    checked_integer,
+    checked_real,
+    set_fields,
+)
 from onlineic.mechanisms.selection import ExponentialMechanism, NoisyMax
 from onlineic.noise.sources import Noise, public_generator
-from onlineic.offline.databases import SmallDatabase
 from onlineic.queries.ask import bind_queries
 from onlineic.queries.expressions import Expression
-from onlineic.queries.query import Query
+from onlineic.queries.partitions import Partition
+from onlineic.queries.query import Query, totals
+from onlineic.queries.tables import Tables
 from onlineic.updates.median import multiset_blocks
 
-__all__ = ["Scoring", "small_database"]
+__all__ = ["Scoring", "SmallDatabase", "asked_rows", "small_database"]
 
 MAX_CANDIDATES = 2**22  # whose scores are held at once
 QUICK_CANDIDATES = 2**18  # the size that is taken where none is asked for stays below
 MAX_WORK = 2**32  # cells^2 times candidates: what listing all databases takes, some ten seconds at the limit
 MAX_WEIGHTS = 2**25  # of all queries over all cells, held as one dense matrix
 BLOCK = 2**21  # query values held at a time
+
+
+@final
+@attrs.frozen(eq=False, repr=False)
+class SmallDatabase:
+    """A database of a few records that answers like the private one: public, a `Hypothesis`.
+
+    Attributes
+    ----------
+    domain : Domain
+    counts : int64 array, shape of the domain, read-only
+        Its records by cell.
+    error_bound : float or None
+        How far `evaluate` may be off for any query of the class, as it was written before its weights were
+        rounded to the grid, all at once, with probability 1 - beta: `radius` plus `selection_bound`. None
+        where the candidates are no net. Says nothing about other queries.
+    radius : float or None
+        How far the best candidate may be off.
+    selection_bound : float
+        How much worse than the best candidate the chosen one may be, with probability 1 - beta; on the grid.
+    beta : float
+    candidates : int
+        Databases it was chosen from.
+    private : bool
+        False: simulated noise was used, the database is NOT PRIVATE.
+    """
+
+    domain: Domain
+    counts: Ints
+    radius: float | None
+    selection_bound: float
+    beta: float
+    candidates: int
+    private: bool
+    _tables: Tables = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        counts = np.array(self.counts, np.int64).reshape(self.domain.shape)
+        counts.flags.writeable = False
+        set_fields(self, counts=counts, _tables=Tables(counts.astype(np.float64), counts.size))
+
+    @property
+    def size(self) -> int:
+        """Number of records."""
+        return int(self.counts.sum())
+
+    @property
+    def error_bound(self) -> float | None:
+        return None if self.radius is None else self.radius + self.selection_bound
+
+    def supports(self, query: Query) -> bool:
+        return query.domain == self.domain
+
+    def evaluate(self, query: Query) -> float:
+        return query.total(self._tables, self.size) / (self.size << query.grid_bits)
+
+    def evaluate_many(self, queries: Sequence[Query]) -> Floats:
+        scales = np.array([float(self.size << query.grid_bits) for query in queries])
+        return np.asarray(totals(queries, self._tables, self.size) / scales)
+
+    def blocks(self, partition: Partition) -> Floats:
+        """Return the fraction of records in every block, shape (blocks,)."""
+        return partition.measure(self._tables.table(partition.axes)) / self.size
+
+    def __repr__(self) -> str:
+        bound = "no bound" if self.error_bound is None else f"within {self.error_bound:.3g}"
+        return (
+            f"SmallDatabase({self.size} records over {self.domain.size} cells, {bound} at {1 - self.beta:.4g}"
+            f"{stamp(self.private)})"
+        )
 
 
 def small_database(
@@ -108,9 +187,8 @@ def small_database(
     >>> abs(chosen.evaluate(queries[3]) - 0.7) <= chosen.error_bound
     True
     """
-    noise, beta = checked_noise(noise), checked_real("beta", beta, above=0.0, below=1.0)
-    budget = Budget(epsilon)
-    check_types(data, budget)
+    beta = checked_real("beta", beta, above=0.0, below=1.0)
+    noise, budget = checked_release(data, epsilon, noise)
     domain, n = data.domain, data.n
     asked = _class(queries, domain)
     if candidates is not None:
@@ -128,15 +206,16 @@ def small_database(
         number, radius = candidates, None
         blocks = partial(_sampled_blocks, domain.size, rows, candidates, seed, scoring.block)
         next(blocks())  # a bad seed is found before anything is spent
-    engine = _engine(mechanism)(budget.epsilon, scoring.sensitivity)
+    check_choice("mechanism", mechanism, "exponential", "noisy max")
+    chooser = ExponentialMechanism if mechanism == "exponential" else NoisyMax
+    engine = chooser(budget.epsilon, scoring.sensitivity)
     lost = engine.radius(number, beta) * scoring.unit
 
     def private() -> int:
         exact = data.exact_counts_many(asked)
         return engine.select(np.concatenate([scoring.scores(exact, block) for block in blocks()]), noise)
 
-    chosen = released(data, budget, noise, private)
-    counts = _candidate(blocks(), chosen)
+    counts = _candidate(blocks(), released(data, budget, noise, private))
     return SmallDatabase(domain, counts, radius, lost, beta, number, is_private(noise))
 
 
@@ -153,6 +232,17 @@ def _class(queries: Iterable[Expression | Query | Floats], domain: Domain) -> li
     return asked
 
 
+def asked_rows(n: int, alpha: float | None, size: int | None, rows: Callable[[float], int]) -> int | None:
+    """Return m as asked for, or `rows` of a net of radius alpha; None if neither size nor radius is given."""
+    if alpha is not None and size is not None:
+        raise InvalidParameterError(
+            f"size must be None if alpha is given, got size={size}, alpha={alpha}; give one of them."
+        )
+    if size is not None:
+        return checked_integer("size", size, at_least=1, at_most=n)
+    return None if alpha is None else min(n, rows(alpha))
+
+
 def _rows(
     cells: int,
     queries: int,
@@ -165,14 +255,9 @@ def _rows(
     sampled: bool,
 ) -> int:
     """Return m: as asked for, for a radius of alpha, or the best for the bound."""
-    if alpha is not None and size is not None:
-        raise InvalidParameterError(
-            f"size must be None if alpha is given, got size={size}, alpha={alpha}; give one of them."
-        )
-    if size is not None:
-        return checked_integer("size", size, at_least=1, at_most=n)
-    if alpha is not None:
-        return min(n, multiset_rows(alpha, cells, queries))
+    rows = asked_rows(n, alpha, size, lambda radius: multiset_rows(radius, cells, queries))
+    if rows is not None:
+        return rows
     if sampled:
         return best_net(lambda rows: multiset_radius(rows, cells, queries), cells, n, epsilon, beta)[0]
     best, least = 1, math.inf
@@ -202,17 +287,6 @@ def _number(cells: int, rows: int) -> int:
             "project the domain, or take candidates= for a public sample, or threshold_database."
         )
     return int(number)
-
-
-def _engine(mechanism: object) -> type[ExponentialMechanism] | type[NoisyMax]:
-    """Return the mechanism of this name."""
-    engines: dict[object, type[ExponentialMechanism] | type[NoisyMax]]
-    engines = {"exponential": ExponentialMechanism, "noisy max": NoisyMax}
-    if not isinstance(mechanism, str) or mechanism not in engines:
-        raise InvalidParameterError(
-            f"mechanism must be 'exponential' or 'noisy max', got mechanism={mechanism!r:.60}."
-        )
-    return engines[mechanism]
 
 
 @final
@@ -275,8 +349,7 @@ class Scoring:
         """Return the scores of (cells, K) candidates against the exact counts of the queries. PRIVATE."""
         held = exact << np.array(self.shifts, np.int64)
         values = (self.weights @ candidates.astype(np.float64)).astype(np.int64)  # exact: integers < 2^53
-        gaps = np.abs(self.rows * held[:, None] - self.n * values)
-        return np.asarray(-gaps.max(axis=0))
+        return np.asarray(-np.abs(self.rows * held[:, None] - self.n * values).max(axis=0))
 
 
 def _sampled_blocks(cells: int, rows: int, candidates: int, seed: int, most: int) -> Iterator[Ints]:

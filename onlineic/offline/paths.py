@@ -90,12 +90,8 @@ def path_of_rank(below: Ints, n: int, rows: int, low: int, high: int, width: int
         index = int(np.count_nonzero(_at_most(ends, rank, bits)))
         rank -= _whole(np.where(index > 0, ends[index - 1], 0), bits)
         path[cell] = first[cell][1] + index
-        left |= not _inside(int(below[cell]), n, rows, low, int(path[cell]))
+        left |= abs(rows * int(below[cell]) - n * int(path[cell])) > low * rows
     return path
-
-
-def _inside(below: int, n: int, rows: int, level: int, value: int) -> bool:
-    return abs(rows * below - n * value) <= level * rows
 
 
 def _strip(upto: np.int64, n: int, rows: int, levels: Ints, width: int) -> tuple[Ints, Bools]:

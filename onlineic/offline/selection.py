@@ -15,9 +15,9 @@ import numpy as np
 from onlineic._typing import Ints
 from onlineic.accounting.budget import Budget
 from onlineic.data.private import PrivateData
-from onlineic.data.release import check_types, checked_noise, is_private, released
-from onlineic.domain.attributes import Attribute, Categorical, Label, shown
-from onlineic.errors import InvalidParameterError, InvalidQueryError, checked_real
+from onlineic.data.release import check_types, checked_noise, is_private, released, stamp
+from onlineic.domain.attributes import Categorical, Label
+from onlineic.errors import InvalidQueryError, check_choice, checked_real
 from onlineic.mechanisms.selection import ExponentialMechanism, NoisyMax, exact_integers
 from onlineic.noise.sources import Noise
 from onlineic.queries.partitions import one_way
@@ -56,9 +56,8 @@ class Choice:
     private: bool
 
     def __repr__(self) -> str:
-        stamp = "" if self.private else ", NOT PRIVATE"
         bound = f"within {self.error_bound:.3g} of the records at {1 - self.beta:.4g}"
-        return f"Choice({self.attribute} = {self.value!r}, {bound}{stamp})"
+        return f"Choice({self.attribute} = {self.value!r}, {bound}{stamp(self.private)})"
 
 
 def quantile(
@@ -118,8 +117,8 @@ def quantile(
     >>> round(60_000 * tenth.error_bound)
     14
     """
-    kind = _attribute(data, attribute, epsilon)
-    if isinstance(kind, Categorical):
+    check_types(data, Budget(epsilon))
+    if isinstance(data.domain.attribute(attribute), Categorical):
         raise InvalidQueryError(
             f"{attribute} must be ordered, got labels; declare a range of integers or binned(edges)."
         )
@@ -184,7 +183,7 @@ def most_popular(
     >>> most_popular(votes, "film", epsilon=1.0).value
     'Nosferatu'
     """
-    _attribute(data, attribute, epsilon)
+    check_types(data, Budget(epsilon))
     return _chosen(data, attribute, epsilon, beta, mechanism, noise, lambda counts: counts, data.n)
 
 
@@ -223,12 +222,6 @@ def quantile_scores(counts: Ints, q: float | Rational) -> Ints:
     return np.asarray(-np.maximum(np.maximum(below, above), 0))
 
 
-def _attribute(data: PrivateData, name: str, epsilon: float) -> Attribute:
-    """The kind of an attribute of a table, once these are a table and a lawful epsilon."""
-    check_types(data, Budget(epsilon))
-    return data.domain.attribute(name)
-
-
 def _share(q: float | Rational) -> Fraction:
     """A checked share as an exact number; a float stands for its shortest decimal."""
     if isinstance(q, Rational) and not isinstance(q, bool):
@@ -253,26 +246,23 @@ def _chosen(
     farthest: int,
 ) -> Choice:
     """Choose by scores of sensitivity 1, none of which is more than `farthest` below the best."""
-    source, budget, kind = checked_noise(noise), Budget(epsilon), data.domain.attribute(attribute)
+    kind, source, budget = data.domain.attribute(attribute), checked_noise(noise), Budget(epsilon)
     beta = checked_real("beta", beta, above=0.0, below=1.0)
     candidates = kind.size - kind.missing
     cells = one_way(data.domain, data.domain.axis(attribute))
+    check_choice("mechanism", mechanism, "noisy max", "exponential")
     engine: NoisyMax | ExponentialMechanism
     if mechanism == "noisy max":
         # scores stay below 2^62, and the scale below 2^47
-        bits = min(FINE, 61 - data.n.bit_length(), int(budget.epsilon_exact * 2**46).bit_length() - 1)
-        bits = max(bits, 0)
+        bits = max(0, min(FINE, 61 - data.n.bit_length(), int(budget.epsilon_exact * 2**46).bit_length() - 1))
         engine = NoisyMax(budget.epsilon, 1 << bits)
-    elif mechanism == "exponential":
-        bits, engine = 0, ExponentialMechanism(budget.epsilon)
     else:
-        raise InvalidParameterError(
-            f"mechanism must be 'noisy max' or 'exponential', got mechanism={shown(mechanism)}."
-        )
+        bits, engine = 0, ExponentialMechanism(budget.epsilon)
     radius = min(engine.radius(candidates, beta) >> bits, farthest)
-
-    def private() -> int:
-        return engine.select(scores(data.exact_counts(cells)[:candidates]) << bits, source)
-
-    code = released(data, budget, source, private)
+    code = released(
+        data,
+        budget,
+        source,
+        lambda: engine.select(scores(data.exact_counts(cells)[:candidates]) << bits, source),
+    )
     return Choice(attribute, kind.label(code), code, radius / data.n, beta, is_private(source))

@@ -51,46 +51,34 @@ class Dictionary:
         chosen = self.rows[row]
         pivot = chosen[column]
         sign = 1 if pivot > 0 else -1
-        rows = []
-        for place, entries in enumerate(self.rows):
-            if place == row:
-                new = [sign * entry for entry in entries]
-                new[column] = sign * self.scale
-            else:
-                factor = entries[column]
-                new = [
-                    sign * (entry * pivot - factor * other) // self.scale
-                    for entry, other in zip(entries, chosen, strict=True)
-                ]
-                new[column] = -sign * factor
-            rows.append(new)
+        rows = [
+            [
+                sign * (entry * pivot - entries[column] * other) // self.scale
+                for entry, other in zip(entries, chosen, strict=True)
+            ]
+            for entries in self.rows
+        ]
+        for new, entries in zip(rows, self.rows, strict=True):
+            new[column] = -sign * entries[column]
+        rows[row] = [sign * (self.scale if place == column else entry) for place, entry in enumerate(chosen)]
         basic, free = list(self.basic), list(self.free)
         basic[row], free[column] = free[column], basic[row]
         return Dictionary(tuple(rows), abs(pivot), tuple(basic), tuple(free))
 
     def point(self) -> tuple[Fraction, ...]:
         """Return the vertex x: the free variables are 0."""
-        x = [Fraction(0)] * len(self.free)
-        for variable, row in zip(self.basic, self.rows, strict=False):
-            if variable < len(x):
-                x[variable] = Fraction(row[-1], self.scale)
-        return tuple(x)
+        solved = {variable: row[-1] for variable, row in zip(self.basic, self.rows, strict=False)}
+        return tuple(Fraction(solved.get(variable, 0), self.scale) for variable in range(len(self.free)))
 
     def leaving(self, column: int) -> list[int]:
         """Return the rows that reach 0 first when free[column] grows; none: it may grow without end."""
-        best: list[int] = []
-        for place in range(len(self.basic)):
-            row = self.rows[place]
-            if row[column] <= 0:
-                continue
-            if best:
-                other = self.rows[best[0]]
-                order = row[-1] * other[column] - other[-1] * row[column]
-                if order > 0:
-                    continue
-                best = best if order == 0 else []
-            best.append(place)
-        return best
+        steps = {
+            place: Fraction(row[-1], row[column])
+            for place, row in zip(range(len(self.basic)), self.rows, strict=False)
+            if row[column] > 0
+        }
+        shortest = min(steps.values(), default=None)
+        return [place for place, step in steps.items() if step == shortest]
 
 
 @final
@@ -189,15 +177,15 @@ def maximum(start: Dictionary, objective: Vector) -> Fraction | None:
     """Return max objective.x over the set that `start` is a feasible dictionary of; None: it has no bound."""
     weights, unit = _integers(objective)
     weights += [0] * len(start.basic)
+    costs = [*(weights[variable] * start.scale for variable in start.free), 0]
     row = [
         sum(
             weights[variable] * entries[column]
             for variable, entries in zip(start.basic, start.rows, strict=True)
         )
-        for column in range(len(start.free) + 1)
+        - cost
+        for column, cost in enumerate(costs)
     ]
-    for column, variable in enumerate(start.free):
-        row[column] -= weights[variable] * start.scale
     optimal = _ascended(attrs.evolve(start, rows=(*start.rows, row)))
     return None if optimal is None else Fraction(optimal.rows[-1][-1], optimal.scale * unit)
 

@@ -11,18 +11,17 @@ from itertools import pairwise
 import numpy as np
 
 from onlineic._typing import Ints
-from onlineic.accounting.budget import Budget
 from onlineic.accounting.rounding import float_up
 from onlineic.bounds.nets import best_net, threshold_radius, threshold_rows
 from onlineic.bounds.updates import log_multisets
 from onlineic.data.private import PrivateData
-from onlineic.data.release import check_types, checked_noise, is_private, released
-from onlineic.errors import InvalidParameterError, TooLargeError, checked_integer, checked_real
+from onlineic.data.release import checked_release, is_private, released
+from onlineic.errors import TooLargeError, checked_real
 from onlineic.mechanisms.selection import ExponentialMechanism
 from onlineic.noise.categorical import draw
 from onlineic.noise.sources import Noise
 from onlineic.offline.cdf import ordered_axis
-from onlineic.offline.databases import SmallDatabase
+from onlineic.offline.nets import SmallDatabase, asked_rows
 from onlineic.offline.paths import count_paths, limb_bits, path_of_rank, strip_width
 from onlineic.queries.partitions import one_way
 
@@ -95,9 +94,8 @@ def threshold_database(
     >>> abs(chosen.evaluate(below_172) - 0.5) <= chosen.error_bound <= 0.03
     True
     """
-    noise, beta = checked_noise(noise), checked_real("beta", beta, above=0.0, below=1.0)
-    budget = Budget(epsilon)
-    check_types(data, budget)
+    beta = checked_real("beta", beta, above=0.0, below=1.0)
+    noise, budget = checked_release(data, epsilon, noise)
     engine = ExponentialMechanism(budget.epsilon)
     partition = one_way(data.domain, ordered_axis(data.domain, attribute))
     domain, n = data.domain.project(attribute), data.n
@@ -124,22 +122,15 @@ def threshold_database(
             return _beyond(below, n, rows, top, noise)
         return path_of_rank(below, n, rows, low, high, width, _uniform_below(multiplicity, noise))
 
-    path = released(data, budget, noise, private)
-    radius, counts = farthest / n, np.diff(path, prepend=0)
-    return SmallDatabase(domain, counts, radius, lost / n, beta, number, is_private(noise))
+    counts = np.diff(released(data, budget, noise, private), prepend=0)
+    return SmallDatabase(domain, counts, farthest / n, lost / n, beta, number, is_private(noise))
 
 
 def _rows(cells: int, n: int, epsilon: float, alpha: float | None, size: int | None, beta: float) -> int:
     """Return m: as asked for, for a radius of alpha, or the best for the bound."""
-    if alpha is not None and size is not None:
-        raise InvalidParameterError(
-            f"size must be None if alpha is given, got size={size}, alpha={alpha}; give one of them."
-        )
-    if size is not None:
-        return checked_integer("size", size, at_least=1, at_most=n)
-    if alpha is not None:
-        return min(n, threshold_rows(alpha))
-    return min(best_net(threshold_radius, cells, n, epsilon, beta)[0], (MAX_PRODUCT - 1) // n)
+    return asked_rows(n, alpha, size, threshold_rows) or min(
+        best_net(threshold_radius, cells, n, epsilon, beta)[0], (MAX_PRODUCT - 1) // n
+    )
 
 
 def _check_work(cells: int, rows: int, top: int, width: int) -> None:
@@ -159,8 +150,8 @@ def _drawn_level(
 ) -> tuple[int, int, int]:
     """Return (low, high, databases) of a level drawn with its multiplicity: low < L <= high."""
     bounds = [-1, *range(len(within)), n]
-    known = [0, *within, total]  # the last step is everything beyond the last level, as one
-    exact = [after - before for before, after in pairwise(known)]
+    # the last step is everything beyond the last level, as one
+    exact = [after - before for before, after in pairwise([0, *within, total])]
     held = [level for level, multiplicity in enumerate(exact) if multiplicity]
     place = held[draw(held, engine.scale, noise, [exact[level] for level in held])]
     return bounds[place], bounds[place + 1], exact[place]

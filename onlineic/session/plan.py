@@ -29,7 +29,7 @@ from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.exponential import ExponentialSparse, exponential_resolution
 from onlineic.sparse.gumbel import GumbelSparse, gumbel_resolution
 from onlineic.sparse.laplace import LaplaceSparse
-from onlineic.updates.base import ExactBound, NeedsAccuracy, UpdateRule
+from onlineic.updates.base import ExactBound, UpdateRule, proven_bound, rule_at, rule_for_stream
 from onlineic.updates.maximum_entropy import MaximumEntropy
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 from onlineic.updates.perceptron import Perceptron
@@ -223,7 +223,7 @@ def textbook_plan(
     n, budget, max_queries, beta = _common(n, budget, max_queries, beta)
     if alpha is not None:
         alpha = checked_real("alpha", alpha, above=0.0, at_most=MOST_WISH)
-    accuracy_of = _bound_of(update := _for_stream(update, max_queries, n), domain)
+    accuracy_of = _bound_of(update := rule_for_stream(update, max_queries, n), domain)
     if accuracy_of is None:
         raise InvalidParameterError(
             f"update must have a proven T(alpha) in textbook mode, got {update!r}; use OnlineIC(...)."
@@ -242,7 +242,7 @@ def textbook_plan(
         accuracy = solved()
     except InvalidParameterError:
         accuracy = solved(branch="pure")  # Corollary 3.21 fails at a large epsilon: pure noise always holds
-    update = _at(update, domain, accuracy.alpha)
+    update = rule_at(update, domain, accuracy.alpha)
     sparse = LaplaceSparse.calibrated(
         budget,
         n=n,
@@ -325,7 +325,7 @@ def session_plan(
     given = update
     if update is None:
         update = MaximumEntropy() if release == "partition" else MultiplicativeWeights()
-    update = _for_stream(update, max_queries, n)
+    update = rule_for_stream(update, max_queries, n)
     if alpha is not None:
         return _certified_plan(domain, n, budget, update, sparse, prior, beta, max_queries, alpha)
     partition = release == "partition"
@@ -371,7 +371,7 @@ def session_plan(
     relied = mechanism.threshold / (n << mechanism.grid_bits) / 2.0  # as the book: threshold 2 alpha
     return Plan(
         sparse=mechanism,
-        update=_at(update, domain, relied),
+        update=rule_at(update, domain, relied),
         alpha=relied,
         beta=beta,
         max_queries=max_queries,
@@ -446,7 +446,7 @@ def _certified_plan(
     mechanism, (_, miss, _) = candidate(alpha)
     return Plan(
         sparse=mechanism,
-        update=_at(update, domain, alpha),
+        update=rule_at(update, domain, alpha),
         alpha=alpha,
         beta=beta,
         max_queries=max_queries,
@@ -484,19 +484,4 @@ def _bound_of(
         exact = partial(update.exact_update_bound, prior=prior)
     else:
         exact = update.exact_update_bound if isinstance(update, ExactBound) else update.update_bound
-    if exact(domain, 0.5) is None:
-        return None
-
-    def bound(alpha: float) -> float:
-        value = exact(domain, alpha)
-        return NO_BOUND if value is None else float(value)
-
-    return bound
-
-
-def _for_stream(update: Rule, max_queries: int, n: int) -> Rule:
-    return update.for_stream(max_queries, n) if isinstance(update, NeedsAccuracy) else update
-
-
-def _at(update: Rule, domain: Domain, alpha: float) -> Rule:
-    return update.at(domain, alpha) if isinstance(update, NeedsAccuracy) else update
+    return proven_bound(exact, domain, otherwise=NO_BOUND)

@@ -16,7 +16,7 @@ from onlineic.noise.sources import public_generator
 from onlineic.queries.expressions import dense
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.testing.streams import STEP, STREAMS, Stream, probes
-from onlineic.updates.base import ExactBound, NeedsAccuracy, UpdateRule
+from onlineic.updates.base import ExactBound, UpdateRule, rule_at, rule_for_stream
 
 __all__ = ["check_hypothesis", "check_update_rule"]
 
@@ -113,9 +113,7 @@ def check_update_rule(
     steps = checked_integer("steps", steps, at_least=1)
     histograms = [_normalised(truth, domain) for truth in (_truths(domain) if truths is None else truths)]
     _check_frozen(rule)
-    if isinstance(rule, NeedsAccuracy):
-        rule = rule.for_stream(steps, 1_000_000)
-        rule = rule.at(domain, alpha) if isinstance(rule, NeedsAccuracy) else rule
+    rule = rule_at(rule_for_stream(rule, steps, 1_000_000), domain, alpha)
     bound = _checked_bound(rule, domain, alpha)
     checker = _Checker(rule, domain, alpha, seed)
     checker.check_start()
@@ -232,8 +230,7 @@ class _Checker:
         hypothesis, past = self.init(), ()  # type: tuple[Hypothesis, tuple[Measurement, ...]]
         for axis, size in enumerate(self.domain.shape):
             values = public_generator(self.seed + axis).dirichlet(np.ones(size))
-            target = Partition(self.domain, (axis,), (np.arange(size),))
-            past = (*past, Measurement(target, values, 0.01))
+            past = (*past, Measurement(Partition(self.domain, (axis,), (np.arange(size),)), values, 0.01))
             hypothesis = self.updated(hypothesis, past)
 
     def check_prior(self) -> None:

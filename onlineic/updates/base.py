@@ -1,14 +1,23 @@
 """The interface of database-update algorithms."""
 
 import abc
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.queries.partitions import Measurement
 
-__all__ = ["ExactBound", "NeedsAccuracy", "UpdateRule", "check_rule"]
+__all__ = [
+    "ExactBound",
+    "NeedsAccuracy",
+    "UpdateRule",
+    "check_rule",
+    "proven_bound",
+    "rule_at",
+    "rule_for_stream",
+]
 
 H = TypeVar("H", bound=Hypothesis)
 
@@ -61,6 +70,30 @@ class NeedsAccuracy(Protocol):
 
     def at(self, domain: Domain, alpha: float) -> UpdateRule[Hypothesis]:
         """Return the rule fixed for this accuracy."""
+
+
+def proven_bound(
+    exact: Callable[[Domain, float], float | None], domain: Domain, *, otherwise: float
+) -> Callable[[float], float] | None:
+    """Return alpha -> T(alpha), `otherwise` where a rule has none at this alpha; None if none is proven."""
+    if exact(domain, 0.5) is None:
+        return None
+
+    def bound(alpha: float) -> float:
+        value = exact(domain, alpha)
+        return otherwise if value is None else float(value)
+
+    return bound
+
+
+def rule_for_stream(rule: UpdateRule[Any], max_queries: int, n: int) -> UpdateRule[Any]:
+    """Return the rule that knows the length of the stream and n, where it asks for them."""
+    return rule.for_stream(max_queries, n) if isinstance(rule, NeedsAccuracy) else rule
+
+
+def rule_at(rule: UpdateRule[Any], domain: Domain, alpha: float) -> UpdateRule[Any]:
+    """Return the rule fixed for this accuracy, where it needs to be."""
+    return rule.at(domain, alpha) if isinstance(rule, NeedsAccuracy) else rule
 
 
 def check_rule(update: object) -> None:

@@ -15,7 +15,7 @@ import onlineic as ic
 from onlineic.audit import ThresholdRule, goodness_of_fit, transcript_law, worst_loss
 from onlineic.noise import SimulatedNoise
 from onlineic.offline import auto_avg, clipping_bound, mean
-from onlineic.offline.clipping import records_left
+from onlineic.offline.means import records_left
 from onlineic.testing import ScriptedNoise
 from support.laws import lap
 from support.neighbours import replaced_records

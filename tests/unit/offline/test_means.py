@@ -14,8 +14,7 @@ from onlineic.errors import InvalidParameterError, InvalidQueryError, SessionSea
 from onlineic.mechanisms import LaplaceMechanism
 from onlineic.noise import SimulatedNoise
 from onlineic.offline import auto_avg, clipping_bound, mean
-from onlineic.offline.clipping import records_left
-from onlineic.offline.means import sensitivity
+from onlineic.offline.means import records_left, sensitivity
 from onlineic.testing import ScriptedNoise
 
 VALUES = [3, 3, 4, 7, 12]  # sum 29
