@@ -58,9 +58,11 @@ __all__ = [
     "SessionStateError",
     "TooLargeError",
     "UpdateFailedWarning",
+    "check_choice",
     "checked_integer",
     "checked_ratio",
     "checked_real",
+    "set_fields",
 ]
 
 
@@ -233,6 +235,21 @@ def checked_ratio(
     if isinstance(value, Rational):
         return Fraction(int(value.numerator), int(value.denominator))
     return Fraction(number)
+
+
+def check_choice(name: str, value: object, *choices: str) -> None:
+    """Raise `InvalidParameterError` unless `value` is one of two or more words."""
+    if not isinstance(value, str) or value not in choices:
+        *others, last = map(repr, choices)
+        raise InvalidParameterError(
+            f"{name} must be {', '.join(others)} or {last}, got {name}={value!r:.60}."
+        )
+
+
+def set_fields(instance: object, **values: object) -> None:
+    """Replace fields of a frozen instance by their checked values: for `__attrs_post_init__` alone."""
+    for name, value in values.items():
+        object.__setattr__(instance, name, value)
 
 
 def _shown(value: object) -> str:
