@@ -6,9 +6,10 @@ from typing import Generic, Protocol, TypeVar, runtime_checkable
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError
 from onlineic.hypothesis.base import Hypothesis
+from onlineic.hypothesis.histogram import Histogram
 from onlineic.queries.partitions import Measurement
 
-__all__ = ["ExactBound", "NeedsAccuracy", "UpdateRule", "check_rule"]
+__all__ = ["ExactBound", "NeedsAccuracy", "UpdateRule", "check_rule", "starting_histogram"]
 
 H = TypeVar("H", bound=Hypothesis)
 
@@ -61,6 +62,17 @@ class NeedsAccuracy(Protocol):
 
     def at(self, domain: Domain, alpha: float) -> UpdateRule[Hypothesis]:
         """Return the rule fixed for this accuracy."""
+
+
+def starting_histogram(domain: Domain, prior: Hypothesis | None) -> Histogram:
+    """Return the prior, which must be a histogram over this domain; the uniform one if there is none."""
+    if prior is None:
+        return Histogram(domain)
+    if not isinstance(prior, Histogram) or prior.domain != domain:
+        raise InvalidParameterError(
+            f"prior must be a Histogram over the session's domain, got a {type(prior).__name__}."
+        )
+    return prior
 
 
 def check_rule(update: object) -> None:
