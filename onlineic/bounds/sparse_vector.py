@@ -7,6 +7,7 @@ fails, n >= 1 records, cutoff c >= 1 hits, queries k >= 1 comparisons. Any other
 """
 
 import math
+from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Literal, final
@@ -225,6 +226,14 @@ def records_for(number: float) -> int:
             f"n must be <= 2^63, got n={number:.3g}; ask for a larger error or epsilon."
         )
     return max(1, math.ceil(number))
+
+
+def least_records(error: Callable[[int], float], alpha: float) -> int:
+    """Least n with alpha >= error(n), for an error that falls as 1/n."""
+    n = max(1, records_for(error(1) / alpha) - 1)
+    while alpha < error(n):
+        n += 1 + (n >> 52)
+    return n
 
 
 def _epsilon(epsilon: float | Fraction) -> float:

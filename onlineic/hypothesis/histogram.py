@@ -51,11 +51,10 @@ class Histogram:
 
     def _begin(self) -> None:
         """Start from the prior."""
-        cells = (
+        self._cells: Floats = (
             np.full(self.domain.shape, 1.0 / self.domain.size) if self._prior is None else self._prior.copy()
         )
-        self._cells: Floats = cells
-        self._tables: Tables | None = Tables(cells, PREFIX_CELLS)
+        self._tables: Tables | None = Tables(self._cells, PREFIX_CELLS)
         self._nats = 0.0  # total |step| since the last rebase
         self._logs: Floats | None = None  # log-weights at the last rebase, if there was one
         self._gathered: Floats | None = None  # factors since the last rebase

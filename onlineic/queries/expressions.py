@@ -301,9 +301,8 @@ def _label(value: Any) -> Label:
     """Return a label as a plain value of a type that attributes can have; nothing else passes."""
     value = _plain(value)
     kind = type(value)
-    if kind is str or kind is bool or value is None:
-        return value  # type: ignore[no-any-return]
-    if (kind is int and abs(value) <= 2 * LARGEST) or (kind is float and math.isfinite(value)):
+    number = (kind is int and abs(value) <= 2 * LARGEST) or (kind is float and math.isfinite(value))
+    if number or kind is str or kind is bool or value is None:
         return value  # type: ignore[no-any-return]
     raise InvalidQueryError(
         "a condition must be a label, None, between(..) or one_of(..), got "

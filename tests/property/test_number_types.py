@@ -21,7 +21,7 @@ import onlineic as ic
 from onlineic import accounting as ac
 from onlineic import audit, baselines, bounds, evaluate, hypothesis, mechanisms, offline, testing
 from onlineic import sparse as sp
-from onlineic.bounds.certificates import least_feasible
+from onlineic.bounds.certificates import least_accurate, least_feasible
 from onlineic.data import PrivateData
 from onlineic.domain import Domain, optional
 from onlineic.domain import attributes as at
@@ -540,6 +540,10 @@ EXAMPLES = {
     "least_error": Example(
         lambda most_cutoff: bounds.least_error(tight, margins_at(10**6), most_cutoff),
         {"most_cutoff": WIDE},
+    ),
+    "least_accurate": Example(
+        lambda n, epsilon: least_accurate(lambda updates: 1e-3 * updates, tight, n, epsilon),
+        {"n": WIDE, "epsilon": 1.0},
     ),
     "least_feasible": Example(
         lambda low, high: least_feasible(lambda x: x * x >= 2, low, high), {"low": 0.5, "high": 3.0}
