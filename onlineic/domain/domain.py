@@ -219,8 +219,7 @@ def _attribute(name: str, kind: Kind) -> Attribute:
         raise InvalidDomainError(
             f"{name} must be a size, a range, a list of labels or binned(...), got {shown(kind)}."
         )
-    labels = [label.item() if isinstance(label, np.generic) else label for label in kind]
-    return Categorical(tuple(labels))
+    return Categorical(tuple(label.item() if isinstance(label, np.generic) else label for label in kind))
 
 
 def _from_json(name: str, kind: Any) -> Attribute:

@@ -198,8 +198,9 @@ class CoarseDomain:
         ends = np.cumsum(sizes).tolist()
         for one, table, start, stop in zip(measurements, tables, [0, *ends], ends, strict=False):
             own = tuple(axis for axis in axes if axis in table.axes)
-            codes = _block_codes(one.target, table, own, first)
-            grouped.setdefault(own, []).append((slice(start, stop), codes))
+            grouped.setdefault(own, []).append(
+                (slice(start, stop), _block_codes(one.target, table, own, first))
+            )
         return cls(
             refined=tuple(refined.get(axis) for axis in range(prior.ndim)),
             axes=axes,

@@ -107,10 +107,11 @@ class Histogram:
     def sample(self, size: int, seed: int) -> dict[str, list[Any]]:
         """Return synthetic records as columns of labels; the seed is public, the privacy noise has none."""
         cells = public_generator(seed).choice(self.domain.size, size, p=self.probabilities().ravel())
-        codes = np.unravel_index(cells, self.domain.shape)
         return {
-            name: [kind.label(code) for code in column.tolist()]
-            for (name, kind), column in zip(self.domain, codes, strict=True)
+            name: [kind.label(code) for code in codes.tolist()]
+            for (name, kind), codes in zip(
+                self.domain, np.unravel_index(cells, self.domain.shape), strict=True
+            )
         }
 
     def __repr__(self) -> str:

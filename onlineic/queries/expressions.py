@@ -259,8 +259,8 @@ def _form(expression: Expression, domain: Domain) -> tuple[bool, Joint]:
     """Return (complement, factors over disjoint axes) of an expression tree."""
     _expression(expression)
     if expression.form == "where":
-        parts = _where_factors(domain, expression.parts)
-        return False, {axes: _as_array(part, domain.shape[axes[0]]) for axes, part in parts.items()}
+        parts = _where_factors(domain, expression.parts).items()
+        return False, {axes: _as_array(part, domain.shape[axes[0]]) for axes, part in parts}
     if expression.form == "dense":
         return False, _dense_factors(domain, expression)
     if expression.form == "not":

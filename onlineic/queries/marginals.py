@@ -83,8 +83,8 @@ class Marginal:
         # of an axis that is no key, the cells of the table are those of the class that counts
         place = tuple(slice(None) if axis in keys else 1 for axis in axes)
         order = np.argsort(np.argsort(keys))
-        cells = np.where(counts, index, -1)[place].transpose(order)
-        return BoundMarginal(self.names, partition, np.ascontiguousarray(cells))
+        cells = np.ascontiguousarray(np.where(counts, index, -1)[place].transpose(order))
+        return BoundMarginal(self.names, partition, cells)
 
 
 def marginal(*names: str, where: Expression | None = None) -> Marginal:

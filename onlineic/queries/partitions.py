@@ -101,10 +101,11 @@ class Partition:
 
     def block(self, index: int, grid_bits: int = GRID_BITS) -> Query:
         """Return the query "the fraction of records in this block"."""
-        position = np.unravel_index(index, self.shape)
         joint: dict[tuple[int, ...], Floats] = {
             (axis,): (labels == label).astype(np.float64)
-            for axis, labels, label in zip(self.axes, self.classes, position, strict=True)
+            for axis, labels, label in zip(
+                self.axes, self.classes, np.unravel_index(index, self.shape), strict=True
+            )
         }
         return canonical(self.domain, False, joint, grid_bits)
 

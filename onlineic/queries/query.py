@@ -155,11 +155,13 @@ class Query:
         if self.box is not None:
             result = tables.box(self.axes, *self.box)
         else:
-            parts = [
-                (factor.axes, (factor.low, factor.high) if factor.table is None else factor.floats)
-                for factor in self.factors
-            ]
-            result = tables.weighted(self.axes, parts)
+            result = tables.weighted(
+                self.axes,
+                [
+                    (factor.axes, (factor.low, factor.high) if factor.table is None else factor.floats)
+                    for factor in self.factors
+                ],
+            )
         return mass * (1 << self.grid_bits) - result if self.complement else result
 
     def weights(self) -> Ints:

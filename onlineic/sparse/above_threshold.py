@@ -328,9 +328,14 @@ class Sparse:
     def _first(
         self, state: SparseState, values: Sequence[int] | Ints, noise: Noise
     ) -> tuple[SparseState, int]:
-        kept = self.allocation == "optimal"
         return first_above(
-            state, values, self.threshold, self.threshold_scale, self.query_scale, noise, keep=kept
+            state,
+            values,
+            self.threshold,
+            self.threshold_scale,
+            self.query_scale,
+            noise,
+            keep=self.allocation == "optimal",
         )
 
 

@@ -204,8 +204,8 @@ class ExponentialSparse(NumericSparse):
     def price(self, target: Query | Partition) -> Charge:
         most = 1 << self.grid_bits
         if isinstance(target, Partition):
-            scale = self._fresh_scale(target)
-            table = Fraction(2 << target.grid_bits) / scale  # one record moves between two blocks
+            # one record moves between two blocks
+            table = Fraction(2 << target.grid_bits) / self._fresh_scale(target)
             return Charge(2 * most / self.query_scale + table, "exponential test and Laplace partition")
         if target.grid_bits > self.grid_bits or target.sensitivity < 1:
             raise InvalidQueryError(
@@ -310,8 +310,7 @@ class ExponentialSparse(NumericSparse):
         miss = float(self.threshold_scale) * math.log(1.0 / (0.05 * shared))
         number = (max(hit - self._centre(), miss + self._centre()) + 1.0) / unit
         if self.number_scale is not None:
-            radius = DiscreteLaplace(self._number_scale(1)).radius(0.1 * beta / cutoff)
-            number = (radius + 1.0) / self.n
+            number = (DiscreteLaplace(self._number_scale(1)).radius(0.1 * beta / cutoff) + 1.0) / self.n
         return (hit + 1.0) / unit, (miss + 1.0) / unit, number
 
     def _first(

@@ -220,9 +220,8 @@ class GumbelSparse(NumericSparse):
             reserved=share,
         )
         order = Fraction(max(65, round(64 * best)), 64)
-        least = scale_at_order(
-            float(order), count, budget.epsilon, budget.delta, squared / float(ratio) ** 2, share
-        )
+        less, fresh = np.array([float(order) - 1.0]), squared / float(ratio) ** 2
+        least = float(_least_scales(less, count, budget.epsilon, budget.delta, fresh, share)[0])
         if alpha is not None:
             alpha = checked_real("alpha", alpha, above=0.0, below=1.0)
         if threshold is not None:
@@ -325,8 +324,7 @@ class GumbelSparse(NumericSparse):
     def measure(
         self, hit: Hit, target: Query | Partition, guess: int, counts: int | Ints, noise: Noise
     ) -> Measurement:
-        law = DiscreteGaussian(self.sigma(target.grid_bits))
-        return fresh_answer(law, self.n, target, counts, noise)
+        return fresh_answer(self._law(target), self.n, target, counts, noise)
 
     def easy_radius(self, beta: float, tests: int = 1) -> float:
         """Return (T + b ln ln(tests/beta)) / (n 2^K): P(easy and |gap| > T + t b) <= exp(-e^t)."""
@@ -337,11 +335,10 @@ class GumbelSparse(NumericSparse):
     def hard_radius(
         self, target: Query | Partition, beta: float, answers: int = 1, tests: int | None = None
     ) -> float:
-        law = DiscreteGaussian(self.sigma(target.grid_bits))
-        return fresh_radius(law, self.n, target, beta, answers)
+        return fresh_radius(self._law(target), self.n, target, beta, answers)
 
     def sum_radius(self, target: Partition, weights: Floats, beta: float) -> float:
-        return DiscreteGaussian(self.sigma(target.grid_bits)).sum_radius(weights, beta) / self.n
+        return self._law(target).sum_radius(weights, beta) / self.n
 
     def margins(self, max_queries: int, beta: float, hard_answers: int) -> tuple[float, float, float]:
         """Return (a_hit, a_miss, a_num), fractions, together failing with probability <= beta.
@@ -359,10 +356,12 @@ class GumbelSparse(NumericSparse):
             sigma * number + 1.0 / self.n,
         )
 
+    def _law(self, target: Query | Partition) -> DiscreteGaussian:
+        return DiscreteGaussian(self.sigma(target.grid_bits))
+
     def _ticks(self, sensitivity: int, grid_bits: int, squared: int) -> int:
         """Price of a test (session units) with an answer on its own grid."""
-        sigma = Fraction(self.sigma(grid_bits))
-        return gumbel_charge(self.order, sensitivity, self.scale, sigma, squared)
+        return gumbel_charge(self.order, sensitivity, self.scale, Fraction(self.sigma(grid_bits)), squared)
 
     def _check_sensitivity(self, least: int, most: int) -> None:
         if least < 0 or most > 1 << self.grid_bits:
@@ -497,13 +496,6 @@ def gumbel_scale(
     return float(scales[best]), 1.0 + math.exp(grid[best])
 
 
-def scale_at_order(
-    order: float, count: int, epsilon: float, delta: float, squared: float, reserved: float
-) -> float:
-    """The least b at one order; `squared` is L / ratio^2."""
-    return float(_least_scales(np.array([order - 1.0]), count, epsilon, delta, squared, reserved)[0])
-
-
 def ratio_at_scale(
     order: float, scale: float, count: int, epsilon: float, delta: float, squared: float, reserved: float
 ) -> float:
@@ -523,6 +515,8 @@ def _least_scales(
     less: Floats, count: int, epsilon: float, delta: float, squared: float, reserved: float
 ) -> Floats:
     """Root b of count * charge = capacity for each alpha - 1; inf where there is no capacity.
+
+    `squared` is L / ratio^2.
 
     Newton's method in eta = 1/b from above the root: the charge is increasing and convex in eta, and at
     least alpha (eta^2/2)(1 + squared), so the iterates fall to the root.

@@ -83,8 +83,7 @@ class MultiplicativeWeights(UpdateRule[Histogram]):
         if self.rate is not None:
             return None
         if prior is not None:
-            divergence = -math.log(float(prior.probabilities().min()))
-            steps = mw_tight_bound(domain.size, alpha, divergence)
+            steps = mw_tight_bound(domain.size, alpha, -math.log(float(prior.probabilities().min())))
             return steps if self.variant == "tight" else 8.0 * steps
         bound = mw_tight_bound if self.variant == "tight" else mw_book_bound
         return bound(domain.size, alpha)
