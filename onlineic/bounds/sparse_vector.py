@@ -23,7 +23,7 @@ from onlineic.errors import (
     checked_ratio,
     checked_real,
 )
-from onlineic.noise.laws import checked_beta, normal_quantile
+from onlineic.noise.laws import checked_beta
 
 Branch = Literal["pure", "repaired"]
 
@@ -40,32 +40,6 @@ def laplace_bound(epsilon: float, beta: float, sensitivity: float = 1.0, count: 
     count = checked_integer("count", count, at_least=1)
     sensitivity = checked_real("sensitivity", sensitivity, above=0.0)
     return sensitivity * count * math.log(count / checked_beta(beta)) / _epsilon(epsilon)
-
-
-def laplace_n(error: float, epsilon: float, beta: float, count: int = 1) -> int:
-    """Return the least n with k Laplace answers within error at once: ceil(k ln(k/beta)/(epsilon error)).
-
-    References
-    ----------
-    Dwork & Roth (2014), Theorem 3.8 with a union bound over the answers.
-    """
-    error = checked_real("error", error, above=0.0)
-    return records_for(laplace_bound(epsilon, beta, 1.0, count) / error)
-
-
-def gaussian_n(error: float, rho: float, beta: float, count: int = 1) -> int:
-    """Return the least n with k Gaussian answers within error: ceil(sqrt(k/(2 rho)) z / error).
-
-    z is the normal quantile at 1 - beta/(2k). Give rho-zCDP, or mu^2/2 for exact accounting.
-
-    References
-    ----------
-    Bun & Steinke (2016), Proposition 1.6, with a union bound over the answers.
-    """
-    error, rho = checked_real("error", error, above=0.0), checked_real("rho", rho, above=0.0)
-    count = checked_integer("count", count, at_least=1)
-    quantile = normal_quantile(checked_beta(beta) / (2 * count))
-    return records_for(math.sqrt(count / (2 * rho)) * quantile / error)
 
 
 def above_threshold_alpha(queries: int, epsilon: float, beta: float) -> float:

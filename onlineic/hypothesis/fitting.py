@@ -25,7 +25,7 @@ from onlineic.errors import InvalidParameterError, checked_integer, checked_real
 from onlineic.hypothesis.descent import descend
 from onlineic.queries.partitions import Measurement, Partition, block_weights
 from onlineic.queries.query import Query
-from onlineic.queries.tables import contract
+from onlineic.queries.tables import contract, spread
 
 __all__ = ["CoarseDomain", "Fit", "fit", "fitted", "noisy_masses"]
 
@@ -304,8 +304,7 @@ def _block_codes(
     """Block of the target for every class cell of the axes `own`, flattened; `table` is what it cuts."""
     code = np.zeros((1,) * len(own), np.intp)
     for axis, index in zip(table.axes, table.classes, strict=True):
-        along = [-1 if axis == other else 1 for other in own]
-        code = code * (index.max() + 1) + index[first[axis]].reshape(along)
+        code = code * (index.max() + 1) + spread(index[first[axis]], (own.index(axis),), len(own))
     flat = code.ravel()
     return flat if isinstance(target, Partition) else block_weights(target, table).astype(np.intp)[flat]
 

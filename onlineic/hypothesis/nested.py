@@ -32,8 +32,7 @@ def fit_nested(prior: Floats, measurements: Sequence[Measurement]) -> Fit | None
     codes = [code for _, code in domain.leaves[0][1]]  # of the one set of axes
     groups = []
     for fine, coarse in itertools.pairwise(order):
-        first = np.unique(codes[fine], return_index=True)[1]
-        groups.append(codes[coarse][first])
+        groups.append(codes[coarse][np.unique(codes[fine], return_index=True)[1]])
         if not np.array_equal(groups[-1][codes[fine]], codes[coarse]):
             return None
     finest = order[0]

@@ -409,8 +409,13 @@ def _kept_radius(threshold_scale: Fraction, query_scale: Fraction, queries: int,
 
 def _checked_threshold(threshold: int) -> int:
     """A Python integer: of a narrow numpy integer, threshold + rho would wrap around, and privacy with it."""
-    most, remedy = LARGEST_THRESHOLD, "it counts records, so write round(share * n)"
-    return checked_integer("threshold", threshold, at_least=-most, at_most=most, remedy=remedy)
+    return checked_integer(
+        "threshold",
+        threshold,
+        at_least=-LARGEST_THRESHOLD,
+        at_most=LARGEST_THRESHOLD,
+        remedy="it counts records, so write round(share * n)",
+    )
 
 
 def _checked_values(values: Ints) -> Ints:

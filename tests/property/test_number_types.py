@@ -577,11 +577,9 @@ EXAMPLES = {
     "above_threshold_alpha": Example(
         bounds.above_threshold_alpha, {"queries": WIDE, "epsilon": 1.0, "beta": 0.05}
     ),
-    "gaussian_n": Example(bounds.gaussian_n, {"error": 0.01, "rho": 0.1, "beta": 0.05, "count": WIDE}),
     "laplace_bound": Example(
         bounds.laplace_bound, {"epsilon": 1.0, "beta": 0.05, "sensitivity": 100.0, "count": WIDE}
     ),
-    "laplace_n": Example(bounds.laplace_n, {"error": 0.01, "epsilon": 1.0, "beta": 0.05, "count": WIDE}),
     "numeric_sparse_alpha": Example(
         bounds.numeric_sparse_alpha,
         {"cutoff": 100.0, "queries": 120.0, "epsilon": 1.0, "delta": 0.001, "beta": 0.05, "n": WIDE},
