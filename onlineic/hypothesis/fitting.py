@@ -142,14 +142,16 @@ def noisy_masses(measurements: Sequence[Measurement]) -> tuple[list[Floats], lis
     Raises
     ------
     InvalidParameterError
-        If a partition has not one finite value a block, or noise is not positive.
+        If a partition has not one finite value a block, a query is constant, or noise is not positive.
     """
     values, scales = [], []
     for one in measurements:
         scale = checked_real("scale", one.scale, above=0.0)
         count = one.target.blocks if isinstance(one.target, Partition) else 1
-        if one.values.shape != (count,) or not np.isfinite(one.values).all():
-            raise InvalidParameterError(f"values must be finite, one a block, got shape {one.values.shape}.")
+        if not one.target.axes or one.values.shape != (count,) or not np.isfinite(one.values).all():
+            raise InvalidParameterError(
+                f"values must be finite, one for each block of some attributes, got shape {one.values.shape}."
+            )
         single = isinstance(one.target, Query)
         values.append(np.array([1.0 - one.values[0], one.values[0]]) if single else one.values)
         scales.append(scale * 2.0**0.5 if single else scale)

@@ -303,6 +303,13 @@ def test_malformed_table_is_refused(values, scale, message):
         fit(np.ones(2), [malformed])
 
 
+def test_a_constant_tells_of_no_blocks():
+    everything = ic.where(a0=ic.one_of(0, 1)).bind(domain_of((2,)))
+
+    with pytest.raises(InvalidParameterError, match="block of some attributes"):
+        noisy_masses([Measurement(everything, np.array([1.0]), 0.1)])
+
+
 def test_malformed_problem_is_refused():
     one = table((2, 2), {0: np.arange(2)}, np.zeros(2), 0.1)
     prior = np.ones((2, 2))
