@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from onlineic.accounting.rounding import _exact, _order
-from onlineic.errors import BudgetExceededError, InvalidParameterError, checked_real
+from onlineic.errors import BudgetExceededError, InvalidParameterError, check_choice, checked_real, set_fields
 
 __all__ = ["Budget", "Charge", "Filter"]
 
@@ -77,10 +77,11 @@ class Budget:
             remedy=_remedy(self.epsilon, self.allow_large_epsilon),
         )
         delta = checked_real("delta", self.delta, at_least=0.0, below=1.0)
-        object.__setattr__(
-            self, "epsilon", checked_real("epsilon", _not_above(self.epsilon, epsilon), above=0.0)
+        set_fields(
+            self,
+            epsilon=checked_real("epsilon", _not_above(self.epsilon, epsilon), above=0.0),
+            delta=_not_above(self.delta, delta),
         )
-        object.__setattr__(self, "delta", _not_above(self.delta, delta))
 
     @property
     def epsilon_exact(self) -> Fraction:
@@ -126,8 +127,7 @@ class Charge:
     order: Fraction | None = None
 
     def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "amount", _exact("amount", self.amount))
-        object.__setattr__(self, "order", _checked_unit(self.unit, self.order))
+        set_fields(self, amount=_exact("amount", self.amount), order=_checked_unit(self.unit, self.order))
 
 
 @final
@@ -162,9 +162,12 @@ class Filter:
     spent: Fraction = attrs.field(default=Fraction(0), kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "capacity", _exact("capacity", self.capacity))
-        object.__setattr__(self, "spent", _exact("spent", self.spent))
-        object.__setattr__(self, "order", _checked_unit(self.unit, self.order))
+        set_fields(
+            self,
+            capacity=_exact("capacity", self.capacity),
+            spent=_exact("spent", self.spent),
+            order=_checked_unit(self.unit, self.order),
+        )
         if self.spent > self.capacity:
             raise InvalidParameterError(f"spent must be <= capacity={self.capacity}, got spent={self.spent}.")
 
@@ -209,8 +212,7 @@ class Filter:
 
 def _checked_unit(unit: object, order: object) -> Fraction | None:
     """Return the order of an amount in this unit."""
-    if unit not in ("epsilon", "ticks", "shares"):
-        raise InvalidParameterError(f"unit must be 'epsilon', 'ticks' or 'shares', got unit={unit!r:.60}.")
+    check_choice("unit", unit, "epsilon", "ticks", "shares")
     if (unit == "ticks") != (order is not None):
         raise InvalidParameterError(
             f"order must be given with ticks and only with ticks, got unit={unit!r}, order={order!r:.60}."

@@ -36,9 +36,7 @@ def advanced_composition(epsilon: float, delta_prime: float, count: int) -> floa
     ----------
     Dwork & Roth (2014), Theorem 3.20.
     """
-    epsilon = checked_real("epsilon", epsilon, above=0.0, at_most=700.0)
-    delta_prime = checked_real("delta_prime", delta_prime, above=0.0, below=1.0)
-    count = checked_integer("count", count, at_least=1)
+    epsilon, delta_prime, count = _checked_parts(epsilon, delta_prime, count)
     with localcontext(Context(prec=60)):
         share, spread = Decimal(epsilon), (-2 * count * Decimal(delta_prime).ln()).sqrt()
         return float_up(spread * share + count * share * (share.exp() - 1))
@@ -62,9 +60,7 @@ def advanced_share(epsilon: float, delta_prime: float, count: int) -> float:
     Dwork & Roth (2014), Corollary 3.21, which states no upper limit on epsilon and delta_prime and
     is false without one: (10, .01, 1) costs 11.91. Hence the check.
     """
-    epsilon = checked_real("epsilon", epsilon, above=0.0, at_most=700.0)
-    delta_prime = checked_real("delta_prime", delta_prime, above=0.0, below=1.0)
-    count = checked_integer("count", count, at_least=1)
+    epsilon, delta_prime, count = _checked_parts(epsilon, delta_prime, count)
     with localcontext(Context(prec=60)):
         share = float_down(Decimal(epsilon) / (2 * (-2 * count * Decimal(delta_prime).ln()).sqrt()))
     cost = advanced_composition(share, delta_prime, count) if share <= 700.0 else math.inf
@@ -250,6 +246,15 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     while gaussian_delta(low, epsilon) > delta:
         low /= 2
     return _largest(lambda mu: gaussian_delta(mu, epsilon) <= delta, low, high)
+
+
+def _checked_parts(epsilon: float, delta_prime: float, count: int) -> tuple[float, float, int]:
+    """What Theorem 3.20 and its corollary take, inside its range."""
+    return (
+        checked_real("epsilon", epsilon, above=0.0, at_most=700.0),
+        checked_real("delta_prime", delta_prime, above=0.0, below=1.0),
+        checked_integer("count", count, at_least=1),
+    )
 
 
 def _best_order(value: Callable[[float], float]) -> float:

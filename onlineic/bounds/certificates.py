@@ -140,6 +140,28 @@ def least_error(update_bound: UpdateBound, margins: Margins, most_cutoff: int = 
     return certificate(update_bound, margins, min(range(low, high + 1), key=error))
 
 
+def least_accurate(
+    error: Callable[[float], float], update_bound: UpdateBound, n: int, epsilon: float
+) -> float:
+    """Return the smallest alpha >= error(max(T(alpha), 1)), the upper end of a bisection.
+
+    Raises
+    ------
+    InfeasibleAccuracyError
+        If no alpha below 10^6 will do.
+    """
+
+    def feasible(alpha: float) -> bool:
+        return alpha >= error(max(1.0, update_bound(alpha)))
+
+    if not feasible(LARGEST_ALPHA):
+        raise InfeasibleAccuracyError(
+            f"n must be large enough for some alpha < {LARGEST_ALPHA:g}, got n={n}, epsilon={epsilon}; "
+            "raise either."
+        )
+    return LEAST_ALPHA if feasible(LEAST_ALPHA) else least_feasible(feasible, LEAST_ALPHA, LARGEST_ALPHA)
+
+
 def least_feasible(feasible: Callable[[float], bool], low: float, high: float) -> float:
     """Nearly least feasible number above an infeasible low: bisection of the logarithm."""
     for _ in range(200):

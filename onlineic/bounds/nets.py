@@ -12,9 +12,10 @@ says nothing. Any value outside raises `InvalidParameterError`.
 import math
 from collections.abc import Callable
 
-from onlineic.bounds.sparse_vector import records_for
+from onlineic.bounds.sparse_vector import _epsilon, records_for
 from onlineic.bounds.updates import log_multisets
 from onlineic.errors import InfeasibleAccuracyError, checked_integer, checked_real
+from onlineic.noise.laws import checked_beta
 
 Radius = Callable[[int], float]
 
@@ -90,7 +91,7 @@ def small_database_alpha(size: int, queries: int, n: int, epsilon: float, beta: 
     ----------
     Dwork & Roth (2014), Theorem 4.5; its proof needs the result to be at most 1.
     """
-    needed = 16 * _logs(size, queries) - 4 * math.log(_beta(beta))
+    needed = 16 * _logs(size, queries) - 4 * math.log(checked_beta(beta))
     return float((needed / (_epsilon(epsilon) * _n(n))) ** (1 / 3))
 
 
@@ -108,7 +109,7 @@ def small_database_n(alpha: float, size: int, queries: int, epsilon: float, beta
     ----------
     Dwork & Roth (2014), Theorem 4.5.
     """
-    needed = 16 * _logs(size, queries) - 4 * math.log(_beta(beta))
+    needed = 16 * _logs(size, queries) - 4 * math.log(checked_beta(beta))
     return records_for(needed / (_epsilon(epsilon) * _alpha(alpha) ** 3))
 
 
@@ -123,9 +124,8 @@ def multiset_rows(alpha: float, size: int, queries: int) -> int:
     `multiset_radius`.
     """
     alpha = _alpha(alpha)
-    return min(
-        _sampling_rows(alpha, checked_integer("queries", queries, at_least=1)), _rounding_rows(alpha, size)
-    )
+    sampling = _sampling_rows(alpha, checked_integer("queries", queries, at_least=1))
+    return min(sampling, math.ceil(checked_integer("size", size, at_least=1) / (4 * alpha)))
 
 
 def multiset_radius(rows: int, size: int, queries: int) -> float:
@@ -237,7 +237,7 @@ def least_net_n(radius: Radius, alpha: float, size: int, epsilon: float, beta: f
     Dwork & Roth (2014), Theorem 4.5 with the nets above.
     """
     alpha, epsilon = _alpha(alpha), _epsilon(epsilon)
-    spare, best, rows = -math.log(_beta(beta)), math.inf, 1
+    spare, best, rows = -math.log(checked_beta(beta)), math.inf, 1
     while rows <= LARGEST_ROWS:
         needed = 2 * (log_multisets(size, rows) + spare) / epsilon
         if needed / alpha >= best:
@@ -253,7 +253,7 @@ def least_net_n(radius: Radius, alpha: float, size: int, epsilon: float, beta: f
 
 
 def _net_error(radius: float, log_candidates: float, n: int, epsilon: float, beta: float) -> float:
-    return radius + 2 * (log_candidates - math.log(_beta(beta))) / (_epsilon(epsilon) * _n(n))
+    return radius + 2 * (log_candidates - math.log(checked_beta(beta))) / (_epsilon(epsilon) * _n(n))
 
 
 def _logs(size: int, queries: int) -> float:
@@ -266,20 +266,8 @@ def _sampling_rows(alpha: float, queries: int) -> int:
     return math.floor(math.log(2 * queries) / (2 * alpha**2)) + 1
 
 
-def _rounding_rows(alpha: float, size: int) -> int:
-    return math.ceil(checked_integer("size", size, at_least=1) / (4 * alpha))
-
-
 def _alpha(alpha: float) -> float:
     return checked_real("alpha", alpha, at_least=1e-9, at_most=1.0)
-
-
-def _beta(beta: float) -> float:
-    return checked_real("beta", beta, above=0.0, below=1.0)
-
-
-def _epsilon(epsilon: float) -> float:
-    return checked_real("epsilon", epsilon, above=0.0)
 
 
 def _n(n: int) -> int:

@@ -11,9 +11,10 @@ from typing import Literal, final
 
 import attrs
 
-from onlineic.bounds.certificates import LARGEST_ALPHA, LEAST_ALPHA, UpdateBound, least_feasible
-from onlineic.bounds.sparse_vector import records_for
-from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError, checked_integer, checked_real
+from onlineic.bounds.certificates import UpdateBound, least_accurate
+from onlineic.bounds.online import shown_up
+from onlineic.bounds.sparse_vector import least_records
+from onlineic.errors import InfeasibleAccuracyError, check_choice, checked_integer, checked_real
 
 Composition = Literal["basic", "advanced"]
 
@@ -51,7 +52,8 @@ def offline_ic_composition(updates: float, delta: float) -> Composition:
     ----------
     Compares 32 T with 64 sqrt(T ln(1/delta)); a public decision. The book has no such choice.
     """
-    updates, delta = _updates(updates), checked_real("delta", delta, at_least=0.0, below=1.0)
+    updates = checked_real("updates", updates, at_least=1.0)
+    delta = checked_real("delta", delta, at_least=0.0, below=1.0)
     return "basic" if delta == 0.0 or updates <= -4 * math.log(delta) else "advanced"
 
 
@@ -84,11 +86,9 @@ def offline_ic_error(
     Dwork & Roth (2014), Theorem 5.6: alpha >= max[8 ln(2T/beta)/(e0 n), 8F]. Theorem 5.7 prints 8 and 16 for
     32 and 64, which its own Theorem 5.6 does not give; Theorem 5.12 follows from 64.
     """
-    updates = _updates(updates)
-    if composition not in (None, "basic", "advanced"):
-        raise InvalidParameterError(
-            f"composition must be 'basic' or 'advanced', got composition={composition!r:.60}."
-        )
+    updates = checked_real("updates", updates, at_least=1.0)
+    if composition is not None:
+        check_choice("composition", composition, "basic", "advanced")
     records = checked_real("epsilon", epsilon, above=0.0) * checked_integer("n", n, at_least=1)
     logs = math.log(checked_integer("queries", queries, at_least=1)) + math.log(
         2 * updates / checked_real("beta", beta, above=0.0, below=1.0)
@@ -132,16 +132,10 @@ def offline_ic_alpha(
     Dwork & Roth (2014), Theorem 5.7 with 32 and 64 in place of the printed 8 and 16.
     """
 
-    def feasible(alpha: float) -> bool:
-        updates = max(1.0, update_bound(alpha / 2))
-        return alpha >= offline_ic_error(updates, queries, n, epsilon, delta, beta, composition)
+    def error(updates: float) -> float:
+        return offline_ic_error(updates, queries, n, epsilon, delta, beta, composition)
 
-    if not feasible(LARGEST_ALPHA):
-        raise InfeasibleAccuracyError(
-            f"n must be large enough for some alpha < {LARGEST_ALPHA:g}, got n={n}, epsilon={epsilon}; "
-            "raise either."
-        )
-    return LEAST_ALPHA if feasible(LEAST_ALPHA) else least_feasible(feasible, LEAST_ALPHA, LARGEST_ALPHA)
+    return least_accurate(error, lambda alpha: update_bound(alpha / 2), n, epsilon)
 
 
 def offline_ic_n(
@@ -175,12 +169,11 @@ def offline_ic_n(
     """
     alpha = checked_real("alpha", alpha, above=0.0)
     updates = max(1.0, update_bound(alpha / 2))
-    n = max(
-        1, records_for(offline_ic_error(updates, queries, 1, epsilon, delta, beta, composition) / alpha) - 1
-    )
-    while alpha < offline_ic_error(updates, queries, n, epsilon, delta, beta, composition):
-        n += 1 + (n >> 52)
-    return n
+
+    def error(n: int) -> float:
+        return offline_ic_error(updates, queries, n, epsilon, delta, beta, composition)
+
+    return least_records(error, alpha)
 
 
 def offline_ic_accuracy(
@@ -224,9 +217,8 @@ def offline_ic_accuracy(
     )
     alpha = least if alpha is None else checked_real("alpha", alpha, above=0.0)
     if alpha < least:
-        near = float(f"{least:.4g}")
         raise InfeasibleAccuracyError(
-            f"alpha must be >= {near if near >= least else least * 1.001:.4g} at n={n}, queries={queries}, "
+            f"alpha must be >= {shown_up(least)} at n={n}, queries={queries}, "
             f"epsilon={epsilon}, delta={delta}, beta={beta}, got alpha={alpha}; raise alpha, n or epsilon."
         )
     updates = update_bound(alpha / 2)
@@ -267,16 +259,10 @@ def mwem_error(
     square of g is at most 2 sqrt(ln|X|/R), or sqrt(ln|X|/(2R)), plus the largest |e|. At epsilon/(2R) each,
     |e| exceeds 2R ln|Q|/epsilon, or a choice loses more than 8R ln|Q|/epsilon, with chance 1/|Q|.
     """
-    if variant not in ("tight", "book"):
-        raise InvalidParameterError(f"variant must be 'tight' or 'book', got variant={variant!r}.")
+    check_choice("variant", variant, "tight", "book")
     logs = math.log(checked_integer("size", size, at_least=1))
     rounds = checked_integer("rounds", rounds, at_least=1)
     queries = checked_integer("queries", queries, at_least=2 * rounds + 1)
     records = checked_real("epsilon", epsilon, above=0.0) * checked_integer("n", n, at_least=1)
     learned = 2 * math.sqrt(logs / rounds) if variant == "book" else math.sqrt(logs / (2 * rounds))
     return learned + 10 * rounds * math.log(queries) / records
-
-
-def _updates(updates: float) -> float:
-    """Checked T."""
-    return checked_real("updates", updates, at_least=1.0)

@@ -10,19 +10,13 @@ from typing import final
 
 import attrs
 
-from onlineic.bounds.certificates import (
-    LARGEST_ALPHA,
-    LEAST_ALPHA,
-    UpdateBound,
-    least_feasible,
-    least_update_alpha,
-)
+from onlineic.bounds.certificates import UpdateBound, least_accurate, least_update_alpha
 from onlineic.bounds.sparse_vector import (
     Branch,
+    least_records,
     numeric_sparse_alpha,
     numeric_sparse_branch,
     numeric_sparse_scales,
-    records_for,
 )
 from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError, checked_integer, checked_real
 
@@ -95,16 +89,10 @@ def least_alpha(
     """
     queries = _comparisons(max_queries, pair)
 
-    def feasible(alpha: float) -> bool:
-        cutoff = max(1.0, update_bound(alpha))
-        return alpha >= numeric_sparse_alpha(cutoff, queries, epsilon, delta, beta, n, branch)
+    def error(cutoff: float) -> float:
+        return numeric_sparse_alpha(cutoff, queries, epsilon, delta, beta, n, branch)
 
-    if not feasible(LARGEST_ALPHA):
-        raise InfeasibleAccuracyError(
-            f"n must be large enough for some alpha < {LARGEST_ALPHA:g}, "
-            f"got n={n}, epsilon={epsilon}; raise either."
-        )
-    return LEAST_ALPHA if feasible(LEAST_ALPHA) else least_feasible(feasible, LEAST_ALPHA, LARGEST_ALPHA)
+    return least_accurate(error, update_bound, n, epsilon)
 
 
 def online_ic_accuracy(
@@ -217,12 +205,11 @@ def least_n(
     """
     alpha, queries = checked_real("alpha", alpha, above=0.0), _comparisons(max_queries, pair)
     cutoff = max(1.0, update_bound(alpha))
-    n = max(
-        1, records_for(numeric_sparse_alpha(cutoff, queries, epsilon, delta, beta, 1, branch) / alpha) - 1
-    )
-    while alpha < numeric_sparse_alpha(cutoff, queries, epsilon, delta, beta, n, branch):
-        n += 1 + (n >> 52)
-    return n
+
+    def error(n: int) -> float:
+        return numeric_sparse_alpha(cutoff, queries, epsilon, delta, beta, n, branch)
+
+    return least_records(error, alpha)
 
 
 def least_epsilon(
@@ -313,9 +300,8 @@ def most_queries(
             f"beta={beta}, got alpha={alpha}; raise alpha, n or epsilon."
         )
     logs = math.log(4 * cutoff / beta)  # alpha is linear in ln k + this
-    room = alpha / needed(1.0) * logs - logs
-    queries = MOST_QUERIES if room > math.log(MOST_QUERIES) + 1 else math.ceil(math.exp(room) / sides) + 1
-    queries = min(queries, MOST_QUERIES)
+    room = min(alpha / needed(1.0) * logs - logs, math.log(MOST_QUERIES) + 1)  # e^room is a float
+    queries = min(math.ceil(math.exp(room) / sides) + 1, MOST_QUERIES)
     while alpha < needed(float(sides * queries)):
         queries -= 1 + (queries >> 48)
     return queries

@@ -7,6 +7,7 @@ fails, n >= 1 records, cutoff c >= 1 hits, queries k >= 1 comparisons. Any other
 """
 
 import math
+from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Literal, final
@@ -22,7 +23,7 @@ from onlineic.errors import (
     checked_ratio,
     checked_real,
 )
-from onlineic.noise.laws import checked_beta, normal_quantile
+from onlineic.noise.laws import checked_beta
 
 Branch = Literal["pure", "repaired"]
 
@@ -39,32 +40,6 @@ def laplace_bound(epsilon: float, beta: float, sensitivity: float = 1.0, count: 
     count = checked_integer("count", count, at_least=1)
     sensitivity = checked_real("sensitivity", sensitivity, above=0.0)
     return sensitivity * count * math.log(count / checked_beta(beta)) / _epsilon(epsilon)
-
-
-def laplace_n(error: float, epsilon: float, beta: float, count: int = 1) -> int:
-    """Return the least n with k Laplace answers within error at once: ceil(k ln(k/beta)/(epsilon error)).
-
-    References
-    ----------
-    Dwork & Roth (2014), Theorem 3.8 with a union bound over the answers.
-    """
-    error = checked_real("error", error, above=0.0)
-    return records_for(laplace_bound(epsilon, beta, 1.0, count) / error)
-
-
-def gaussian_n(error: float, rho: float, beta: float, count: int = 1) -> int:
-    """Return the least n with k Gaussian answers within error: ceil(sqrt(k/(2 rho)) z / error).
-
-    z is the normal quantile at 1 - beta/(2k). Give rho-zCDP, or mu^2/2 for exact accounting.
-
-    References
-    ----------
-    Bun & Steinke (2016), Proposition 1.6, with a union bound over the answers.
-    """
-    error, rho = checked_real("error", error, above=0.0), checked_real("rho", rho, above=0.0)
-    count = checked_integer("count", count, at_least=1)
-    quantile = normal_quantile(checked_beta(beta) / (2 * count))
-    return records_for(math.sqrt(count / (2 * rho)) * quantile / error)
 
 
 def above_threshold_alpha(queries: int, epsilon: float, beta: float) -> float:
@@ -225,6 +200,14 @@ def records_for(number: float) -> int:
             f"n must be <= 2^63, got n={number:.3g}; ask for a larger error or epsilon."
         )
     return max(1, math.ceil(number))
+
+
+def least_records(error: Callable[[int], float], alpha: float) -> int:
+    """Least n with alpha >= error(n), for an error that falls as 1/n."""
+    n = max(1, records_for(error(1) / alpha) - 1)
+    while alpha < error(n):
+        n += 1 + (n >> 52)
+    return n
 
 
 def _epsilon(epsilon: float | Fraction) -> float:

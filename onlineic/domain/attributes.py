@@ -8,7 +8,7 @@ import math
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Set
 from functools import cached_property
-from typing import Any, final
+from typing import Any, TypeGuard, final
 
 import attrs
 import numpy as np
@@ -156,8 +156,7 @@ class IntegerRange:
     def encode(self, name: str, column: Column) -> Ints:
         """Return the codes of a column of whole numbers."""
         if column.dtype.kind in "iu" and not np.ma.isMaskedArray(column):
-            inside = (column >= self.start) & (column < self.stop)
-            _refuse(name, column, ~inside)
+            _refuse(name, column, (column < self.start) | (column >= self.stop))
             return column.astype(np.int64) - self.start
 
         def lookup(value: object) -> int:
@@ -238,10 +237,8 @@ class Binned:
         return first, max(first, last)
 
     def _cut(self, name: str, value: float) -> int:
-        if value == -math.inf:
-            return 0
-        if value == math.inf:
-            return len(self.edges) - 1
+        if math.isinf(value):
+            return 0 if value < 0 else len(self.edges) - 1
         if value in self.edges:
             return self.edges.index(value)
         nearest = sorted(self.edges, key=lambda edge: abs(edge - value))[:2]
@@ -303,35 +300,27 @@ def column_array(name: str, values: Any) -> Column:
 
 def _whole(value: object) -> int | None:
     """Return a whole number as int; None for anything else (bools and text are no numbers)."""
-    if isinstance(value, (bool, np.bool_)):
-        return None
-    if isinstance(value, (int, np.integer)):
-        return int(value)
-    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+    if _is_number(value) and (isinstance(value, (int, np.integer)) or float(value).is_integer()):
         return int(value)
     return None
 
 
 def _absent(column: Column) -> Column:
     """Mask of missing values: None, NaN, NaT and NA."""
-    if column.dtype.kind == "f":
+    if column.dtype.kind in "fmM":
         return np.asarray(np.isnan(column))
-    if column.dtype.kind in "mM":
-        return np.asarray(np.isnat(column))
     if column.dtype.kind != "O":
         return np.zeros(len(column), dtype=bool)
     return np.fromiter((_is_missing(value) for value in column), bool, len(column))
 
 
 def _is_missing(value: object) -> bool:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    if isinstance(value, (np.datetime64, np.timedelta64)):
-        return bool(np.isnat(value))
-    return isinstance(value, (float, np.floating)) and math.isnan(value)
+    if isinstance(value, (float, np.floating, np.datetime64, np.timedelta64)):
+        return bool(np.isnan(value))
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float | np.integer[Any] | np.floating[Any]]:
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 

@@ -21,7 +21,7 @@ from onlineic.domain.attributes import (
     column_array,
     shown,
 )
-from onlineic.errors import InvalidDataError, InvalidDomainError, InvalidQueryError
+from onlineic.errors import InvalidDataError, InvalidDomainError, InvalidQueryError, set_fields
 
 __all__ = ["Domain", "optional"]
 
@@ -70,8 +70,7 @@ class Domain:
             raise InvalidDomainError(
                 f"attribute names must be distinct non-empty strings, got {list(self.names)}."
             )
-        object.__setattr__(self, "names", tuple(self.names))
-        object.__setattr__(self, "attributes", tuple(self.attributes))
+        set_fields(self, names=tuple(self.names), attributes=tuple(self.attributes))
         # a subclass could have a size of its own, and another the next time
         if not all(type(attribute) in (Categorical, IntegerRange, Binned) for attribute in self.attributes):
             raise InvalidDomainError("attributes must be kinds, got other objects; use Domain.of.")
@@ -80,9 +79,8 @@ class Domain:
                 "missing must be True or False, got another object; write optional(..) of the kind."
             )
         shape = tuple(int(attribute.size) for attribute in self.attributes)
-        object.__setattr__(self, "shape", shape)
-        object.__setattr__(self, "size", math.prod(shape))  # Python ints: never wraps
-        object.__setattr__(self, "_axes", {name: axis for axis, name in enumerate(self.names)})
+        axes = {name: axis for axis, name in enumerate(self.names)}
+        set_fields(self, shape=shape, size=math.prod(shape), _axes=axes)  # Python ints: never wraps
 
     @classmethod
     def of(cls, kinds: Mapping[str, Kind] | None = None, /, **more: Kind) -> "Domain":
@@ -200,8 +198,7 @@ class Domain:
         lengths = {name: len(array) for name, array in arrays.items()}
         if len(set(lengths.values())) > 1:
             raise InvalidDataError(f"columns must have equal lengths, got {lengths}.")
-        codes = [kind.encode(name, arrays[name]) for name, kind in self]
-        return np.stack(codes, axis=1)
+        return np.stack([kind.encode(name, arrays[name]) for name, kind in self], axis=1)
 
 
 def _attribute(name: str, kind: Kind) -> Attribute:
@@ -222,8 +219,7 @@ def _attribute(name: str, kind: Kind) -> Attribute:
         raise InvalidDomainError(
             f"{name} must be a size, a range, a list of labels or binned(...), got {shown(kind)}."
         )
-    labels = [label.item() if isinstance(label, np.generic) else label for label in kind]
-    return Categorical(tuple(labels))
+    return Categorical(tuple(label.item() if isinstance(label, np.generic) else label for label in kind))
 
 
 def _from_json(name: str, kind: Any) -> Attribute:

@@ -1,7 +1,8 @@
 """Maximum-entropy fitting: the distribution nearest a prior that agrees with noisy tables.
 
-Pure, deterministic functions of plain, public arrays: a prior and released tables. The distribution fitted is
-``h ~ prior * exp(sum_i theta_i[block_i(x)])``, with one potential per block of each table.
+Pure, deterministic functions of public facts: a prior and measurements, each a noisy table of the masses of
+its blocks. The distribution fitted is ``h ~ prior * exp(sum_i theta_i[block_i(x)])``, with one potential per
+block of each table. A measured 0/1 query has two blocks: the cells that it leaves out, and those it counts.
 
 * **Coarse domain.** ``h / prior`` is constant on the common refinement of the tables, taken axis by axis: the
   prior is summed over those classes once, and axes that no table reads drop out.
@@ -22,56 +23,14 @@ from numpy.typing import NDArray
 from onlineic._typing import Floats, Ints
 from onlineic.errors import InvalidParameterError, checked_integer, checked_real
 from onlineic.hypothesis.descent import descend
-from onlineic.queries.tables import contract
+from onlineic.queries.partitions import Measurement, Partition, block_weights
+from onlineic.queries.query import Query
+from onlineic.queries.tables import contract, spread
 
-__all__ = ["CoarseDomain", "Fit", "NoisyTable", "fit"]
+__all__ = ["CoarseDomain", "Fit", "fit", "fitted", "noisy_masses"]
 
 # Below this normaliser the product of factors may have lost cells that matter: evaluate in log space instead.
 _SAFE_NORMALISER = 1e-150
-
-
-def _by_axis(classes: Mapping[int, Ints]) -> Mapping[int, Ints]:
-    """In increasing order of axes."""
-    return {axis: classes[axis] for axis in sorted(classes)}
-
-
-@final
-@attrs.frozen(eq=False)
-class NoisyTable:
-    """Noisy masses ``y_j = P(block j) + N(0, scale^2)`` of a public partition of the domain.
-
-    Parameters
-    ----------
-    classes : mapping of axis to int array
-        For every axis that the table reads, the class 0, 1, ... of each value on that axis, every class used.
-        The blocks are the products of these classes, in increasing order of axes.
-    values : float array
-        One noisy fraction per block, not clipped: shape = numbers of classes in axis order, or ``(m,)`` where
-        `merged` is given.
-    scale : float
-        Standard deviation of the noise of each value, as a fraction, > 0.
-    merged : int array, optional
-        Block index in 0..m-1 of every product of classes (shape = numbers of classes): joins products into
-        blocks, such as "the cells outside a query are one block".
-    """
-
-    classes: Mapping[int, Ints] = attrs.field(repr=False, converter=_by_axis)
-    values: Floats = attrs.field(repr=False)
-    scale: float
-    merged: Ints | None = attrs.field(default=None, repr=False)
-
-    def __attrs_post_init__(self) -> None:
-        cuts = self.classes.values()
-        shape = tuple(int(cut.max()) + 1 for cut in cuts)
-        if not shape or any(len(np.unique(cut)) <= cut.max() for cut in cuts):
-            raise InvalidParameterError("classes must use every class 0, 1, ... of every axis.")
-        if self.merged is not None:
-            if self.merged.shape != shape or len(np.unique(self.merged)) != self.values.size:
-                raise InvalidParameterError(f"merged must have shape {shape} and name every block.")
-            shape = (int(self.merged.max()) + 1,)
-        if self.values.shape != shape or not np.isfinite(self.values).all():
-            raise InvalidParameterError(f"values must be finite, of shape {shape}, got {self.values.shape}.")
-        object.__setattr__(self, "scale", checked_real("scale", self.scale, above=0.0))
 
 
 @final
@@ -79,8 +38,8 @@ class NoisyTable:
 class Fit:
     """A fitted distribution: `cells`, of total 1 and the shape of the prior.
 
-    `potentials` and `masses` hold one array per table, in the order and shapes of the tables; the potentials
-    are the next fit's `start`. `loss` is ``sum_i |masses_i - values_i|^2 / (2 scale_i^2)``: twice this over
+    `potentials` and `masses` hold one array per measurement, a number per block; the potentials are the next
+    fit's `start`. `loss` is ``sum_i |masses_i - values_i|^2 / (2 scale_i^2)``: twice this over
     the number of blocks is near 0.75 for a good fit, far above 1.2 when the fit is too short.
     """
 
@@ -93,7 +52,7 @@ class Fit:
 
 def fit(
     prior: Floats,
-    tables: Sequence[NoisyTable],
+    measurements: Sequence[Measurement],
     start: Sequence[Floats] = (),
     *,
     evaluations: int = 30,
@@ -101,15 +60,16 @@ def fit(
     tolerance: float = 1e-4,
     enough: float = 0.0,
 ) -> Fit:
-    """The distribution near the entropy maximiser, relative to `prior`, among those that fit `tables`.
+    """The distribution near the entropy maximiser, relative to `prior`, among those that fit `measurements`.
 
     Parameters
     ----------
     prior : float array
         Positive masses over the domain, one axis per attribute; the total need not be 1.
-    tables : sequence of NoisyTable, at least one
+    measurements : sequence of Measurement, at least one
+        Of partitions, and of queries with weights 0 and 1.
     start : sequence of float arrays, optional
-        Potentials of an earlier fit to the first `len(start)` tables; the other potentials start at zero.
+        Potentials of an earlier fit to the first `len(start)` measurements; the others start at zero.
     evaluations : int, optional
         Limit on evaluations, >= 1. 30 is enough from earlier potentials; a cold start wants 75 to 100.
     kl_weight : float, optional
@@ -126,39 +86,76 @@ def fit(
     """
     if not 0 < prior.min() <= prior.sum() < math.inf:
         raise InvalidParameterError("prior must be positive and finite in every cell; add a small floor.")
-    cuts = [(axis, cut) for table in tables for axis, cut in table.classes.items()]
-    if not cuts or any(not 0 <= axis < prior.ndim or cut.shape != (prior.shape[axis],) for axis, cut in cuts):
-        raise InvalidParameterError(f"tables must be one or more over a domain of shape {prior.shape}.")
-    if [s.shape for s in start] != [t.values.shape for t in tables[: len(start)]]:
-        raise InvalidParameterError("start must hold potentials of the first tables, in their shapes.")
+    if {one.target.domain.shape for one in measurements} != {prior.shape}:
+        raise InvalidParameterError(f"measurements must be one or more over a domain of shape {prior.shape}.")
+    values, scales = noisy_masses(measurements)
+    sizes = list(map(len, values))
+    if [part.shape for part in start] != [(size,) for size in sizes[: len(start)]]:
+        raise InvalidParameterError("start must hold potentials of the first measurements, one a block.")
     evaluations = checked_integer("evaluations", evaluations, at_least=1)
     kl_weight, tolerance, enough = (
         checked_real(name, value, at_least=0.0)
         for name, value in (("kl_weight", kl_weight), ("tolerance", tolerance), ("enough", enough))
     )
-    domain = CoarseDomain.of(prior, tables)
-    observed = np.concatenate([table.values.ravel() for table in tables])
-    variance = np.concatenate([np.full(table.values.size, table.scale**2) for table in tables])
-    unseen = [np.zeros(table.values.size) for table in tables[len(start) :]]
+    domain = CoarseDomain.of(prior, measurements)
+    observed = np.concatenate(values)
+    variance = np.repeat([scale**2 for scale in scales], sizes)
     theta, masses, used = descend(
         domain.evaluate,
-        np.concatenate([potential.ravel() for potential in start] + unseen),
+        np.concatenate([*start, np.zeros(sum(sizes[len(start) :]))]),
         observed,
         variance,
-        4 / math.fsum(table.scale**-2 for table in tables),
+        4 / math.fsum(scale**-2 for scale in scales),
         evaluations=evaluations,
         kl_weight=kl_weight,
         tolerance=tolerance,
         enough=enough,
     )
+    return fitted(domain, prior, theta, masses, observed, variance, used)
+
+
+def fitted(
+    domain: "CoarseDomain",
+    prior: Floats,
+    theta: Floats,
+    masses: Floats,
+    observed: Floats,
+    variance: Floats,
+    evaluations: int,
+) -> Fit:
+    """The fit of potentials `theta`, whose blocks have these masses."""
     ratio, _ = domain.weigh(theta)
     return Fit(
         cells=domain.expand(ratio, prior),
         potentials=tuple(part - part.max() for part in domain.split(theta)),
         masses=domain.split(masses),
         loss=float((masses - observed) @ ((masses - observed) / variance)) / 2,
-        evaluations=used,
+        evaluations=evaluations,
     )
+
+
+def noisy_masses(measurements: Sequence[Measurement]) -> tuple[list[Floats], list[float]]:
+    """The noisy mass of every block of each measurement, and the standard deviation of each measurement's.
+
+    The number of a query is told by both of its blocks: each has half its weight.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a partition has not one finite value a block, a query is constant, or noise is not positive.
+    """
+    values, scales = [], []
+    for one in measurements:
+        scale = checked_real("scale", one.scale, above=0.0)
+        count = one.target.blocks if isinstance(one.target, Partition) else 1
+        if not one.target.axes or one.values.shape != (count,) or not np.isfinite(one.values).all():
+            raise InvalidParameterError(
+                f"values must be finite, one for each block of some attributes, got shape {one.values.shape}."
+            )
+        single = isinstance(one.target, Query)
+        values.append(np.array([1.0 - one.values[0], one.values[0]]) if single else one.values)
+        scales.append(scale * 2.0**0.5 if single else scale)
+    return values, scales
 
 
 @attrs.frozen(eq=False)
@@ -177,36 +174,40 @@ class CoarseDomain:
 
     # refined: per axis of the domain the class of each value, None where no table reads it.
     # axes: those that some table reads, fewest classes first (long inner loops); base: their class masses.
+    # sizes: number of blocks per table.
     # leaves: per measured set of axes, shape of its classes and (slice of potentials, block codes) per table.
     # nodes: inner nodes of the tree, behind the leaves; children before parents, the root last.
     refined: tuple[Ints | None, ...]
     axes: tuple[int, ...]
     base: Floats
-    shapes: tuple[tuple[int, ...], ...]
+    sizes: tuple[int, ...]
     leaves: tuple[tuple[tuple[int, ...], list[tuple[slice, NDArray[np.intp]]]], ...]
     nodes: tuple[tuple[_Link, _Link], ...]
 
     @classmethod
-    def of(cls, prior: Floats, tables: Sequence[NoisyTable]) -> "CoarseDomain":
-        """Refine the axes of `prior` by all `tables` and plan the merge tree."""
+    def of(cls, prior: Floats, measurements: Sequence[Measurement]) -> "CoarseDomain":
+        """Refine the axes of `prior` by all `measurements` and plan the merge tree."""
+        tables = [_cuts(one.target) for one in measurements]
         refined: dict[int, Ints] = {}
         first: dict[int, Ints] = {}  # axis -> first value of each class
-        for axis in {axis: None for table in tables for axis in table.classes}:
-            cuts = {t.classes[axis].tobytes(): t.classes[axis] for t in tables if axis in t.classes}
+        for axis in {axis: None for table in tables for axis in table.axes}:
+            held = [table.classes[table.axes.index(axis)] for table in tables if axis in table.axes]
+            cuts = {cut.tobytes(): cut for cut in held}
             refined[axis], first[axis] = _common_refinement(list(cuts.values()))
         axes = tuple(sorted(first, key=lambda axis: (len(first[axis]), axis)))
         grouped: dict[tuple[int, ...], list[tuple[slice, NDArray[np.intp]]]] = {}
-        start = 0
-        for table in tables:
-            part = slice(start, start + table.values.size)
-            own = tuple(axis for axis in axes if axis in table.classes)
-            grouped.setdefault(own, []).append((part, _block_codes(table, own, first)))
-            start = part.stop
+        sizes = tuple(one.target.blocks if isinstance(one.target, Partition) else 2 for one in measurements)
+        ends = np.cumsum(sizes).tolist()
+        for one, table, start, stop in zip(measurements, tables, [0, *ends], ends, strict=False):
+            own = tuple(axis for axis in axes if axis in table.axes)
+            grouped.setdefault(own, []).append(
+                (slice(start, stop), _block_codes(one.target, table, own, first))
+            )
         return cls(
             refined=tuple(refined.get(axis) for axis in range(prior.ndim)),
             axes=axes,
             base=_sum_classes(prior, axes, refined),
-            shapes=tuple(table.values.shape for table in tables),
+            sizes=sizes,
             leaves=tuple((tuple(len(first[a]) for a in own), parts) for own, parts in grouped.items()),
             nodes=_merge_tree(list(grouped), {axis: len(first[axis]) for axis in axes}),
         )
@@ -252,7 +253,7 @@ class CoarseDomain:
             parent = tables.pop(len(self.leaves) + offset)
             for link in self.nodes[offset]:
                 tables[link.child] = contract(parent, link.keep)
-        masses = np.empty(sum(math.prod(shape) for shape in self.shapes))
+        masses = np.empty(sum(self.sizes))
         for index, (_, parts) in enumerate(self.leaves):
             for part, code in parts:
                 masses[part] = np.bincount(code, tables[index].ravel(), part.stop - part.start)
@@ -271,9 +272,8 @@ class CoarseDomain:
         return cells
 
     def split(self, values: Floats) -> tuple[Floats, ...]:
-        """Cut one long vector into the shapes of the tables."""
-        ends = np.cumsum([math.prod(shape) for shape in self.shapes])[:-1]
-        return tuple(part.reshape(s) for part, s in zip(np.split(values, ends), self.shapes, strict=True))
+        """Cut one long vector into those of the tables."""
+        return tuple(np.split(values, np.cumsum(self.sizes)[:-1]))
 
 
 def _common_refinement(cuts: Sequence[Ints]) -> tuple[Ints, Ints]:
@@ -286,14 +286,29 @@ def _common_refinement(cuts: Sequence[Ints]) -> tuple[Ints, Ints]:
     return rank[joint], np.sort(first)
 
 
-def _block_codes(table: NoisyTable, own: Sequence[int], first: Mapping[int, Ints]) -> NDArray[np.intp]:
-    """Block of every class cell of the axes `own`, flattened."""
+def _cuts(target: Query | Partition) -> Partition:
+    """The partition itself, or the coarsest product of classes that a 0/1 query can be told from."""
+    if isinstance(target, Partition):
+        return target
+    classes = {
+        axis: factor.weights(target.domain)
+        if factor.axes == (axis,)
+        else np.arange(target.domain.shape[axis])
+        for factor in target.factors
+        for axis in factor.axes
+    }
+    return Partition(target.domain, target.axes, tuple(classes[axis] for axis in target.axes))
+
+
+def _block_codes(
+    target: Query | Partition, table: Partition, own: Sequence[int], first: Mapping[int, Ints]
+) -> NDArray[np.intp]:
+    """Block of the target for every class cell of the axes `own`, flattened; `table` is what it cuts."""
     code = np.zeros((1,) * len(own), np.intp)
-    for axis, index in table.classes.items():
-        along = [-1 if axis == other else 1 for other in own]
-        code = code * (index.max() + 1) + index[first[axis]].reshape(along)
+    for axis, index in zip(table.axes, table.classes, strict=True):
+        code = code * (index.max() + 1) + spread(index[first[axis]], (own.index(axis),), len(own))
     flat = code.ravel()
-    return flat if table.merged is None else table.merged.ravel()[flat]
+    return flat if isinstance(target, Partition) else block_weights(target, table).astype(np.intp)[flat]
 
 
 def _sum_classes(prior: Floats, axes: tuple[int, ...], refined: Mapping[int, Ints]) -> Floats:

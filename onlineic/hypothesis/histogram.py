@@ -51,11 +51,10 @@ class Histogram:
 
     def _begin(self) -> None:
         """Start from the prior."""
-        cells = (
+        self._cells: Floats = (
             np.full(self.domain.shape, 1.0 / self.domain.size) if self._prior is None else self._prior.copy()
         )
-        self._cells: Floats = cells
-        self._tables: Tables | None = Tables(cells, PREFIX_CELLS)
+        self._tables: Tables | None = Tables(self._cells, PREFIX_CELLS)
         self._nats = 0.0  # total |step| since the last rebase
         self._logs: Floats | None = None  # log-weights at the last rebase, if there was one
         self._gathered: Floats | None = None  # factors since the last rebase
@@ -108,10 +107,11 @@ class Histogram:
     def sample(self, size: int, seed: int) -> dict[str, list[Any]]:
         """Return synthetic records as columns of labels; the seed is public, the privacy noise has none."""
         cells = public_generator(seed).choice(self.domain.size, size, p=self.probabilities().ravel())
-        codes = np.unravel_index(cells, self.domain.shape)
         return {
-            name: [kind.label(code) for code in column.tolist()]
-            for (name, kind), column in zip(self.domain, codes, strict=True)
+            name: [kind.label(code) for code in codes.tolist()]
+            for (name, kind), codes in zip(
+                self.domain, np.unravel_index(cells, self.domain.shape), strict=True
+            )
         }
 
     def __repr__(self) -> str:

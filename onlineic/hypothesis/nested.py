@@ -11,54 +11,42 @@ from collections.abc import Sequence
 import numpy as np
 
 from onlineic._typing import Floats, Ints
-from onlineic.hypothesis.fitting import CoarseDomain, Fit, NoisyTable
+from onlineic.hypothesis.fitting import CoarseDomain, Fit, fitted, noisy_masses
+from onlineic.queries.partitions import Measurement
 
 __all__ = ["fit_nested", "shrunken"]
 
 PRIOR_SHARE = 0.1  # of the prior in the result, standard deviations of a cell: keeps logarithms finite
 
 
-def fit_nested(prior: Floats, tables: Sequence[NoisyTable]) -> Fit | None:
+def fit_nested(prior: Floats, measurements: Sequence[Measurement]) -> Fit | None:
     """Return the shrunken least-squares estimate from a chain of partitions, or None if they are no chain.
 
     The potentials of the finest table are log(h / prior), the others are zero.
     """
-    order = sorted(range(len(tables)), key=lambda index: -tables[index].values.size)
-    if any(set(table.classes) - set(tables[order[0]].classes) for table in tables):
+    if len({one.target.axes for one in measurements}) > 1:
         return None
-    domain = CoarseDomain.of(prior, tables)
-    if len(domain.leaves) > 1:
-        return None
-    codes = [code for _, code in domain.leaves[0][1]]
+    values, scales = noisy_masses(measurements)
+    order = sorted(range(len(values)), key=lambda index: -values[index].size)
+    domain = CoarseDomain.of(prior, measurements)
+    codes = [code for _, code in domain.leaves[0][1]]  # of the one set of axes
     groups = []
     for fine, coarse in itertools.pairwise(order):
-        first = np.unique(codes[fine], return_index=True)[1]
-        groups.append(codes[coarse][first])
+        groups.append(codes[coarse][np.unique(codes[fine], return_index=True)[1]])
         if not np.array_equal(groups[-1][codes[fine]], codes[coarse]):
             return None
     finest = order[0]
     base: Floats = np.bincount(codes[finest], domain.base.ravel()).astype(np.float64)
     if base.min() < np.finfo(np.float64).tiny:  # no finite potential repairs such a block
         return None
-    values = [tables[index].values.ravel() for index in order]
-    scales = [tables[index].scale for index in order]
-    blocks = shrunken(values, scales, groups, base)
-    mixed = min(1.0, PRIOR_SHARE * scales[0])
+    blocks = shrunken([values[index] for index in order], [scales[index] for index in order], groups, base)
+    mixed = min(1.0, PRIOR_SHARE * scales[finest])
     blocks = (1.0 - mixed) * blocks + mixed * base
-    potentials = [np.zeros(table.values.size) for table in tables]
+    potentials = list(map(np.zeros_like, values))
     potentials[finest] = np.log(blocks / base)
-    theta = np.concatenate(potentials)
-    ratio, _ = domain.weigh(theta)
-    masses = domain.measure(ratio * domain.base)
-    observed = np.concatenate([table.values.ravel() for table in tables])
-    deviation = np.concatenate([np.full(table.values.size, table.scale) for table in tables])
-    return Fit(
-        cells=domain.expand(ratio, prior),
-        potentials=tuple(part - part.max() for part in domain.split(theta)),
-        masses=domain.split(masses),
-        loss=float((((masses - observed) / deviation) ** 2).sum()) / 2,
-        evaluations=1,
-    )
+    theta, observed = np.concatenate(potentials), np.concatenate(values)
+    variance = np.repeat([scale**2 for scale in scales], domain.sizes)
+    return fitted(domain, prior, theta, domain.evaluate(theta)[0], observed, variance, 1)
 
 
 def shrunken(

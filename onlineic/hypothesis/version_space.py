@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, final
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,6 +18,7 @@ COUNTED = 2**16  # largest value of which a histogram is made to find the median
 
 
 @final
+@attrs.frozen(eq=False, repr=False)
 class VersionSpace:
     """All small databases that agree with the answers so far: the median rule's hypothesis.
 
@@ -29,13 +31,10 @@ class VersionSpace:
         Records of each candidate; updates skipped because they would have left no candidate.
     """
 
-    __slots__ = ("_databases", "domain", "size", "stalled")
-
-    def __init__(self, domain: Domain, databases: NDArray[Any], size: int, stalled: int = 0) -> None:
-        self.domain = domain
-        self.size = size
-        self.stalled = stalled
-        self._databases = databases
+    domain: Domain
+    _databases: NDArray[Any]
+    size: int
+    stalled: int = 0
 
     @property
     def candidates(self) -> int:

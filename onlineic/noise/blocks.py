@@ -89,7 +89,7 @@ class Blocks:
     def drop(self) -> None:
         """Forget every value. Takes no lock: after a fork its holder may not exist any more."""
         self._by_key: OrderedDict[Key, _Block] = OrderedDict()
-        self._latest = _Block(_nothing)
+        self._latest = _Block(lambda: np.empty(0, np.int64))  # stands for "no call yet"
 
     def take(self, key: Key, size: int) -> Ints:
         """Return the next `size` values of `key`."""
@@ -123,8 +123,3 @@ class Blocks:
             oldest.values[:] = 0
         self._by_key[key] = block
         return block
-
-
-def _nothing() -> Ints:
-    """Draw of the block that stands for "no call yet"."""
-    return np.empty(0, np.int64)

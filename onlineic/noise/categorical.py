@@ -20,6 +20,7 @@ lower one rounded at 2^-62. So C_i/W errs by less than 2^-44 + 2^-50 + m 2^-60; 
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import accumulate
 from math import ldexp
 
 import numpy as np
@@ -125,16 +126,11 @@ def _cumulated(
     """Lower and upper bounds of all C_i, in units of 2^-bits or less of the largest weight."""
     numbers, least = [1] * len(exponents) if counts is None else counts, min(exponents)
     bits += max(numbers).bit_length()
-    known: dict[int, tuple[int, int]] = {}
-    lows, highs, low_sum, high_sum = [], [], 0, 0
-    for power, number in zip(exponents, numbers, strict=True):
-        if power not in known:
-            known[power] = decay_bounds((power - least) / scale, bits)
-        low, high = known[power]
-        low_sum, high_sum = low_sum + number * low, high_sum + number * high
-        lows.append(low_sum)
-        highs.append(high_sum)
-    return lows, highs
+    known = {power: decay_bounds((power - least) / scale, bits) for power in set(exponents)}
+    weights = [(number, known[power]) for power, number in zip(exponents, numbers, strict=True)]
+    lows = accumulate(number * low for number, (low, _) in weights)
+    highs = accumulate(number * high for number, (_, high) in weights)
+    return list(lows), list(highs)
 
 
 def _check(candidates: int, scale: Fraction, counts: list[int] | None) -> None:

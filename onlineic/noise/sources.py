@@ -349,8 +349,7 @@ def _ratio_key(method: int, scale: Fraction) -> Key:
 
 def _sigma_key(sigma: int) -> Key:
     if type(sigma) is not int or not 1 <= sigma <= SIGMA_LIMIT:
-        remedy = "lower grid_bits"
-        sigma = checked_integer("sigma", sigma, at_least=1, at_most=SIGMA_LIMIT, remedy=remedy)
+        sigma = checked_integer("sigma", sigma, at_least=1, at_most=SIGMA_LIMIT, remedy="lower grid_bits")
     return _GAUSSIAN, sigma, 1
 
 

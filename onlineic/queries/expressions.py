@@ -259,8 +259,8 @@ def _form(expression: Expression, domain: Domain) -> tuple[bool, Joint]:
     """Return (complement, factors over disjoint axes) of an expression tree."""
     _expression(expression)
     if expression.form == "where":
-        parts = _where_factors(domain, expression.parts)
-        return False, {axes: _as_array(part, domain.shape[axes[0]]) for axes, part in parts.items()}
+        parts = _where_factors(domain, expression.parts).items()
+        return False, {axes: _as_array(part, domain.shape[axes[0]]) for axes, part in parts}
     if expression.form == "dense":
         return False, _dense_factors(domain, expression)
     if expression.form == "not":
@@ -301,9 +301,8 @@ def _label(value: Any) -> Label:
     """Return a label as a plain value of a type that attributes can have; nothing else passes."""
     value = _plain(value)
     kind = type(value)
-    if kind is str or kind is bool or value is None:
-        return value  # type: ignore[no-any-return]
-    if (kind is int and abs(value) <= 2 * LARGEST) or (kind is float and math.isfinite(value)):
+    number = (kind is int and abs(value) <= 2 * LARGEST) or (kind is float and math.isfinite(value))
+    if number or kind is str or kind is bool or value is None:
         return value  # type: ignore[no-any-return]
     raise InvalidQueryError(
         "a condition must be a label, None, between(..) or one_of(..), got "

@@ -16,6 +16,7 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidQueryError, TooLargeError
 from onlineic.queries.expressions import Expression
 from onlineic.queries.partitions import Partition
+from onlineic.queries.tables import spread
 
 __all__ = ["BoundMarginal", "Marginal", "marginal"]
 
@@ -78,14 +79,12 @@ class Marginal:
         index = np.arange(blocks).reshape(partition.shape)
         counts = np.ones(partition.shape, dtype=bool)
         for axis, kept in inside.items():
-            shape = [1] * len(axes)
-            shape[axes.index(axis)] = len(kept)
-            counts &= kept.astype(bool).reshape(shape)
+            counts &= spread(kept.astype(bool), (axes.index(axis),), len(axes))
         # of an axis that is no key, the cells of the table are those of the class that counts
         place = tuple(slice(None) if axis in keys else 1 for axis in axes)
         order = np.argsort(np.argsort(keys))
-        cells = np.where(counts, index, -1)[place].transpose(order)
-        return BoundMarginal(self.names, partition, np.ascontiguousarray(cells))
+        cells = np.ascontiguousarray(np.where(counts, index, -1)[place].transpose(order))
+        return BoundMarginal(self.names, partition, cells)
 
 
 def marginal(*names: str, where: Expression | None = None) -> Marginal:

@@ -15,8 +15,9 @@ import numpy as np
 from onlineic._typing import Floats, Ints
 from onlineic.domain.attributes import Attribute, Categorical
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidQueryError, checked_integer, checked_real
+from onlineic.errors import InvalidQueryError, checked_integer, checked_real, set_fields
 from onlineic.queries.query import GRID_BITS, Query, canonical
+from onlineic.queries.tables import spread
 
 __all__ = ["Measurement", "Partition", "PartitionRule", "block_weights", "derived", "one_way", "pairs_of"]
 
@@ -92,19 +93,19 @@ class Partition:
     def measure(self, table: Floats) -> Floats:
         """Return the block sums, shape (blocks,), of a table over `axes`."""
         for position, labels in enumerate(self.classes):
-            count = self.shape[position]
             moved = np.moveaxis(table, position, 0)
-            sums = np.zeros((count, *moved.shape[1:]))
+            sums = np.zeros((self.shape[position], *moved.shape[1:]))
             np.add.at(sums, labels, moved)
             table = np.moveaxis(sums, 0, position)
         return table.ravel()
 
     def block(self, index: int, grid_bits: int = GRID_BITS) -> Query:
         """Return the query "the fraction of records in this block"."""
-        position = np.unravel_index(index, self.shape)
         joint: dict[tuple[int, ...], Floats] = {
             (axis,): (labels == label).astype(np.float64)
-            for axis, labels, label in zip(self.axes, self.classes, position, strict=True)
+            for axis, labels, label in zip(
+                self.axes, self.classes, np.unravel_index(index, self.shape), strict=True
+            )
         }
         return canonical(self.domain, False, joint, grid_bits)
 
@@ -140,9 +141,14 @@ class PartitionRule:
     most_spread: float = 3.0  # found by experiment: 1.5 to 4 do as well
 
     def __attrs_post_init__(self) -> None:
-        for name in ("parts", "fine", "blocks", "most_blocks"):
-            object.__setattr__(self, name, checked_integer(name, getattr(self, name), at_least=1))
-        object.__setattr__(self, "most_spread", checked_real("most_spread", self.most_spread, above=0.0))
+        set_fields(
+            self,
+            parts=checked_integer("parts", self.parts, at_least=1),
+            fine=checked_integer("fine", self.fine, at_least=1),
+            blocks=checked_integer("blocks", self.blocks, at_least=1),
+            most_blocks=checked_integer("most_blocks", self.most_blocks, at_least=1),
+            most_spread=checked_real("most_spread", self.most_spread, above=0.0),
+        )
 
     def partition(self, query: Query, measured: Pairs = frozenset()) -> Partition | None:
         """Return the partition that a hard `query` releases, or None where it would be too fine.
@@ -156,18 +162,20 @@ class PartitionRule:
             the query is tested.
         """
         domain = query.domain
-        changes: Classes = {}
-        for factor in query.factors:
-            changes.update(zip(factor.axes, _changes(factor.weights(domain)), strict=True))
+        changes: Classes = {
+            axis: steps
+            for factor in query.factors
+            for axis, steps in zip(factor.axes, _changes(factor.weights(domain)), strict=True)
+        }
         public = {axis: self._classes(domain.attributes[axis], steps) for axis, steps in changes.items()}
         alone = {axis: _cut(domain.shape[axis], steps) for axis, steps in changes.items()}
         for classes in (public, alone):
             if _blocks(classes) <= self.most_blocks:
                 target = _product(domain, classes)
                 weights = block_weights(query, target)
-                spread = float(np.linalg.norm(weights - weights.mean()))
-                if spread <= self.most_spread:  # m times the blocks have sqrt(m) times the spread
-                    room = min(self.blocks, math.floor(target.blocks * (self.most_spread / spread) ** 2))
+                norm = float(np.linalg.norm(weights - weights.mean()))
+                if norm <= self.most_spread:  # m times the blocks have sqrt(m) times the norm
+                    room = min(self.blocks, math.floor(target.blocks * (self.most_spread / norm) ** 2))
                     return _product(domain, self._extended(domain, classes, room, measured))
         return None
 
@@ -183,16 +191,13 @@ class PartitionRule:
         self, domain: Domain, classes: Classes, most_parts: int, measured: Pairs
     ) -> int | None:
         """Return the axis that brings most unmeasured pairs per doubling of the blocks, lowest on ties."""
-        best: tuple[float, int, int] | None = None
-        for axis, attribute in enumerate(domain.attributes):
-            if axis in classes:
-                continue
-            parts = self.parts_of(attribute)
+        found: list[tuple[float, int, int]] = []
+        for axis in {*range(len(domain.shape))} - {*classes}:
+            parts = self.parts_of(domain.attributes[axis])
             pairs = sum((min(axis, held), max(axis, held)) not in measured for held in classes)
             if pairs and 1 < parts <= most_parts:
-                key = (pairs / math.log2(parts), -parts, -axis)
-                best = key if best is None else max(best, key)
-        return None if best is None else -best[2]
+                found.append((pairs / math.log2(parts), -parts, -axis))
+        return -max(found)[2] if found else None
 
     def table(self, domain: Domain, axes: tuple[int, ...]) -> Partition:
         """Return the coarse table of these attributes, as cut for no query in particular."""
@@ -247,10 +252,7 @@ def block_weights(query: Query, partition: Partition) -> Floats:
         places = [partition.axes.index(axis) for axis in factor.axes]
         # the first code of every class stands for all of it: the partition is cut where the weight changes
         first = [np.unique(partition.classes[place], return_index=True)[1] for place in places]
-        shape = [1] * weights.ndim
-        for place in places:
-            shape[place] = partition.shape[place]
-        weights = weights * table[np.ix_(*first)].reshape(shape)
+        weights = weights * spread(table[np.ix_(*first)], tuple(places), weights.ndim)
     return np.asarray(1.0 - weights if query.complement else weights).ravel()
 
 
@@ -274,8 +276,7 @@ class Measurement:
     scale: float
 
     def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "values", np.asarray(self.values, np.float64))
-        object.__setattr__(self, "scale", float(self.scale))
+        set_fields(self, values=np.asarray(self.values, np.float64), scale=float(self.scale))
 
     def against(self, hypothesis: Any) -> tuple[Query, float, float]:
         """Return (query, noisy value, guess); of a partition the block with the largest gap, lowest on ties.
@@ -307,6 +308,6 @@ def _changes(table: Ints) -> list[Ints]:
     """Return, for each axis of a weight table, the codes at which some slice differs from the one before."""
     result = []
     for axis in range(table.ndim):
-        moved = np.moveaxis(table, axis, 0).reshape(table.shape[axis], -1)
-        result.append(np.flatnonzero((np.diff(moved, axis=0) != 0).any(axis=1)) + 1)
+        steps, others = np.diff(table, axis=axis), tuple({*range(table.ndim)} - {axis})
+        result.append(np.flatnonzero(steps.any(axis=others)) + 1)
     return result

@@ -8,6 +8,7 @@ counts and error bounds all use it, and its sensitivity is an exact integer.
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from operator import attrgetter
 from typing import Any, final
 
@@ -154,11 +155,13 @@ class Query:
         if self.box is not None:
             result = tables.box(self.axes, *self.box)
         else:
-            parts = [
-                (factor.axes, (factor.low, factor.high) if factor.table is None else factor.floats)
-                for factor in self.factors
-            ]
-            result = tables.weighted(self.axes, parts)
+            result = tables.weighted(
+                self.axes,
+                [
+                    (factor.axes, (factor.low, factor.high) if factor.table is None else factor.floats)
+                    for factor in self.factors
+                ],
+            )
         return mass * (1 << self.grid_bits) - result if self.complement else result
 
     def weights(self) -> Ints:
@@ -222,7 +225,8 @@ def canonical(
                 factors.append(Factor(axes, *part))
             continue
         # a subclass of arrays, or an array of objects, could compare and round as it likes
-        if type(part) is not np.ndarray or part.dtype != np.float64 or part.shape != _lengths(domain, axes):
+        shape = tuple(domain.shape[axis] for axis in axes)
+        if type(part) is not np.ndarray or part.dtype != np.float64 or part.shape != shape:
             raise InvalidQueryError(
                 "query must have plain float64 weights, one for every code of its attributes, got others; "
                 "make conditions with weights(..)."
@@ -272,25 +276,20 @@ def _check_axes(domain: Domain, joint: Mapping[tuple[int, ...], Any]) -> None:
             f"domain must be a Domain itself, got a {type(domain).__name__}; write Domain.of(..)."
         )
     held, dimensions = set[int](), len(domain.shape)
-    for axes in joint:
-        for axis in axes:
-            if type(axis) is not int or not 0 <= axis < dimensions or axis in held:
-                raise InvalidQueryError(
-                    f"query must hold each of the axes 0 .. {dimensions - 1} at most once, got {axis!r:.60}; "
-                    "join the conditions on one attribute by &."
-                )
-            held.add(axis)
+    for axis in chain.from_iterable(joint):
+        if type(axis) is not int or not 0 <= axis < dimensions or axis in held:
+            raise InvalidQueryError(
+                f"query must hold each of the axes 0 .. {dimensions - 1} at most once, got {axis!r:.60}; "
+                "join the conditions on one attribute by &."
+            )
+        held.add(axis)
 
 
 def _inside(part: tuple[Any, ...], size: int) -> bool:
     """Whether this is a half-open interval of codes below the size; no other class of numbers is asked."""
-    if len(part) != 2 or type(part[0]) is not int or type(part[1]) is not int:
-        return False
-    return 0 <= part[0] <= size and 0 <= part[1] <= size
-
-
-def _lengths(domain: Domain, axes: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(domain.shape[axis] for axis in axes)
+    if len(part) == 2 and type(part[0]) is int and type(part[1]) is int:
+        return 0 <= part[0] <= size and 0 <= part[1] <= size
+    return False
 
 
 def _query(domain: Domain, factors: tuple[Factor, ...], complement: bool, rounding: float) -> Query:
@@ -350,10 +349,8 @@ def _turn(domain: Domain, factors: list[Factor]) -> bool:
         factors[0] = Factor(factor.axes, factor.high, domain.shape[factor.axes[0]])
         return True
     turned = (1 << factor.bits) - factor.table
-    differs = np.flatnonzero(turned.ravel() != factor.table.ravel())
-    if len(differs) == 0 or turned.ravel()[differs[0]] > factor.table.ravel()[differs[0]]:
-        return False
-    if not turned.any():
+    differs = np.flatnonzero(turned != factor.table)
+    if len(differs) == 0 or turned.flat[differs[0]] > factor.table.flat[differs[0]] or not turned.any():
         return False
     factors[0] = _tabled(factor.axes, turned, factor.bits)
     return True

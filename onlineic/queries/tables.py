@@ -1,8 +1,11 @@
 """Contractions and summed-area tables, shared by the private counts and the public histogram."""
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from itertools import groupby
+from typing import Any, final
 
+import attrs
 import numpy as np
 
 from onlineic._typing import Floats, Ints
@@ -17,16 +20,10 @@ def contract(cells: Floats, keep: tuple[int, ...]) -> Floats:
     Adjacent axes of one kind (kept, summed) are merged into runs, and the longest summed run goes first,
     as a product by ones: up to 23 times faster than a multi-axis `sum`.
     """
-    runs: list[list[int]] = []  # [length, kept]
-    for axis, length in enumerate(cells.shape):
-        kept = int(axis in keep)
-        if runs and runs[-1][1] == kept:
-            runs[-1][0] *= length
-        else:
-            runs.append([length, kept])
-    array = cells.reshape([length for length, _ in runs])
-    kinds = [kept for _, kept in runs]
-    while 0 in kinds:
+    runs = [(kept, [*axes]) for kept, axes in groupby(range(cells.ndim), key=lambda axis: axis in keep)]
+    array = cells.reshape([math.prod(cells.shape[axis] for axis in axes) for _, axes in runs])
+    kinds = [kept for kept, _ in runs]
+    while False in kinds:
         axis = max((axis for axis, kept in enumerate(kinds) if not kept), key=lambda axis: array.shape[axis])
         array = _sum_run(array, axis)
         del kinds[axis]
@@ -68,6 +65,8 @@ def summed_area(table: Floats) -> Floats:
     return result
 
 
+@final
+@attrs.define(eq=False, repr=False)
 class Tables:
     """Sums over boxes and weighted boxes of one array of cells: marginal tables, made on first use.
 
@@ -85,13 +84,12 @@ class Tables:
         sliced.
     """
 
-    __slots__ = ("_cells", "_entries", "_prefix_cells", "_spent_bytes")
-
-    def __init__(self, cells: Floats, prefix_cells: int) -> None:
-        self._cells = cells
-        self._prefix_cells = prefix_cells
-        self._entries: dict[tuple[int, ...], tuple[Floats, Floats | None, tuple[int, ...]]] = {}
-        self._spent_bytes = 0
+    _cells: Floats
+    _prefix_cells: int
+    _entries: dict[tuple[int, ...], tuple[Floats, Floats | None, tuple[int, ...]]] = attrs.field(
+        init=False, factory=dict
+    )
+    _spent_bytes: int = attrs.field(init=False, default=0)
 
     def table(self, axes: tuple[int, ...]) -> Floats:
         """Return the marginal table over `axes`; a cache, not to be written to."""

@@ -7,6 +7,7 @@ replaced record moves each of them by at most 1: counts, for 0/1 queries.
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Literal, final
 
 import attrs
@@ -17,16 +18,19 @@ from onlineic.accounting.budget import Budget
 from onlineic.accounting.composition import advanced_composition
 from onlineic.accounting.rounding import float_up
 from onlineic.bounds.sparse_vector import sparse_margin
-from onlineic.errors import InvalidParameterError, SessionExhaustedError, checked_integer, checked_real
+from onlineic.errors import (
+    InvalidParameterError,
+    SessionExhaustedError,
+    checked_integer,
+    checked_real,
+    set_fields,
+)
 from onlineic.noise.laws import DiscreteLaplace
 from onlineic.noise.sources import Noise, checked_source, scale_at_least
-from onlineic.sparse.base import SparseState
+from onlineic.sparse.base import SparseState, first_reaching
 from onlineic.sparse.exponential import exponential_scales
 
 __all__ = ["AboveThreshold", "Sparse", "first_above"]
-
-SCALAR = 4  # up to so many values plain integers are faster than arrays
-
 
 CHUNK = 4096  # values tested at once: what is drawn in vain behind a hit stays short
 
@@ -98,10 +102,13 @@ class AboveThreshold:
 
     def __attrs_post_init__(self) -> None:
         budget = Budget(self.epsilon, allow_large_epsilon=self.allow_large_epsilon)
-        object.__setattr__(self, "epsilon", budget.epsilon)
-        object.__setattr__(self, "threshold", _checked_threshold(self.threshold))
-        object.__setattr__(self, "threshold_scale", scale_at_least(2 / budget.epsilon_exact))
-        object.__setattr__(self, "query_scale", scale_at_least(4 / budget.epsilon_exact))
+        set_fields(
+            self,
+            epsilon=budget.epsilon,
+            threshold=_checked_threshold(self.threshold),
+            threshold_scale=scale_at_least(2 / budget.epsilon_exact),
+            query_scale=scale_at_least(4 / budget.epsilon_exact),
+        )
 
     def init(self) -> SparseState:
         """Return the state before the first query."""
@@ -234,11 +241,13 @@ class Sparse:
 
     def __attrs_post_init__(self) -> None:
         budget = Budget(self.epsilon, self.delta, allow_large_epsilon=self.allow_large_epsilon)
-        object.__setattr__(self, "epsilon", budget.epsilon)
-        object.__setattr__(self, "delta", budget.delta)
-        object.__setattr__(self, "threshold", _checked_threshold(self.threshold))
-        cutoff = checked_integer("cutoff", self.cutoff, at_least=1)
-        object.__setattr__(self, "cutoff", cutoff)  # a numpy integer could overflow below
+        set_fields(
+            self,
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            threshold=_checked_threshold(self.threshold),
+            cutoff=checked_integer("cutoff", self.cutoff, at_least=1),  # a numpy integer could overflow below
+        )
         if self.allocation not in ("restarts", "optimal"):
             raise InvalidParameterError(
                 f'allocation must be "restarts" or "optimal", got allocation={self.allocation!r:.60}.'
@@ -249,9 +258,8 @@ class Sparse:
                 f'delta must be 0 for allocation="optimal", got delta={budget.delta}: its noise uses none; '
                 'give delta=0 or allocation="restarts".'
             )
-        make = _kept_scales if kept else _redrawn_scales
-        for name, scale in zip(("threshold_scale", "query_scale"), make(budget, cutoff), strict=True):
-            object.__setattr__(self, name, scale)
+        first, second = (_kept_scales if kept else _redrawn_scales)(budget, self.cutoff)
+        set_fields(self, threshold_scale=first, query_scale=second)
 
     def init(self) -> SparseState:
         """Return the state before the first query."""
@@ -320,9 +328,14 @@ class Sparse:
     def _first(
         self, state: SparseState, values: Sequence[int] | Ints, noise: Noise
     ) -> tuple[SparseState, int]:
-        kept = self.allocation == "optimal"
         return first_above(
-            state, values, self.threshold, self.threshold_scale, self.query_scale, noise, keep=kept
+            state,
+            values,
+            self.threshold,
+            self.threshold_scale,
+            self.query_scale,
+            noise,
+            keep=self.allocation == "optimal",
         )
 
 
@@ -348,20 +361,10 @@ def first_above(
     rho = state.threshold_noise
     if rho is None:
         rho = int(noise.discrete_laplace(threshold_scale, 1)[0])
-    index = len(values)
-    if index <= SCALAR:
-        for place, value in enumerate(values):
-            if int(value) + int(noise.discrete_laplace(query_scale, 1)[0]) >= threshold + rho:
-                index = place
-                break
-    else:
-        nu = noise.discrete_laplace(query_scale, index)
-        above = np.flatnonzero(np.asarray(values, np.int64) + nu >= threshold + rho)
-        if len(above):
-            noise.unread(index - 1 - int(above[0]))  # behind the first hit: never looked at
-            index = int(above[0])
-    if index == len(values):
-        return attrs.evolve(state, threshold_noise=rho), index
+    draw = partial(noise.discrete_laplace, query_scale)
+    index, excess = first_reaching(values, threshold + rho, draw, noise)
+    if excess is None:
+        return SparseState(state.hits, rho), index
     return SparseState(state.hits + 1, rho if keep else None), index
 
 
@@ -406,8 +409,13 @@ def _kept_radius(threshold_scale: Fraction, query_scale: Fraction, queries: int,
 
 def _checked_threshold(threshold: int) -> int:
     """A Python integer: of a narrow numpy integer, threshold + rho would wrap around, and privacy with it."""
-    most, remedy = LARGEST_THRESHOLD, "it counts records, so write round(share * n)"
-    return checked_integer("threshold", threshold, at_least=-most, at_most=most, remedy=remedy)
+    return checked_integer(
+        "threshold",
+        threshold,
+        at_least=-LARGEST_THRESHOLD,
+        at_most=LARGEST_THRESHOLD,
+        remedy="it counts records, so write round(share * n)",
+    )
 
 
 def _checked_values(values: Ints) -> Ints:

@@ -6,19 +6,34 @@ a query on a coarser grid has its gap multiplied up. The number of a hard answer
 
 import abc
 import math
+from collections.abc import Callable, Sequence
 from operator import index
 from typing import final
 
 import attrs
+import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Charge, Filter
-from onlineic.errors import InvalidParameterError, checked_real
+from onlineic.errors import InvalidParameterError, checked_integer, checked_real
+from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace, checked_beta, checked_tail
 from onlineic.noise.sources import Noise
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
 
-__all__ = ["Hit", "NumericSparse", "SparseState", "hits_paid", "tolerated_false_hits"]
+__all__ = [
+    "Hit",
+    "NumericSparse",
+    "SparseState",
+    "checked_plan",
+    "first_reaching",
+    "fresh_answer",
+    "fresh_radius",
+    "hits_paid",
+    "tolerated_false_hits",
+]
+
+SCALAR = 4  # up to so many values plain integers are faster than arrays
 
 
 @final
@@ -179,6 +194,64 @@ class NumericSparse(abc.ABC):
         No hit has |gap| < T - a_hit, no easy answer |gap| > T + a_miss, no number of a query errs by more
         than a_num, over `max_queries` tests and `hard_answers` numbers.
         """
+
+
+def first_reaching(
+    values: Sequence[int] | Ints, level: int, draw: Callable[[int], Ints], noise: Noise
+) -> tuple[int, int | None]:
+    """Return (index, value + nu - level) of the first value with value + nu >= level; (number, None) if none.
+
+    `draw` gives so many fresh nu of `noise`. Those drawn for values behind the first were never looked at and
+    are given back. What is left above the level is PRIVATE, unless the proof of the mechanism pays for it.
+    """
+    if len(values) <= SCALAR:
+        for index, value in enumerate(values):
+            excess = int(value) + int(draw(1)[0]) - level
+            if excess >= 0:
+                return index, excess
+        return len(values), None
+    nu = draw(len(values))
+    above = np.flatnonzero(np.asarray(values, np.int64) + nu >= level)
+    if len(above) == 0:
+        return len(values), None
+    first = int(above[0])
+    noise.unread(len(values) - 1 - first)  # behind the first hit: never looked at
+    return first, int(values[first]) + int(nu[first]) - level
+
+
+def fresh_answer(
+    law: DiscreteGaussian | DiscreteLaplace,
+    n: int,
+    target: Query | Partition,
+    counts: int | Ints,
+    noise: Noise,
+) -> Measurement:
+    """Return exact counts (PRIVATE) plus fresh noise of the law, never the test's, as fractions of n."""
+    exact = np.atleast_1d(np.asarray(counts, dtype=np.int64))
+    records = n << target.grid_bits
+    return Measurement(target, (exact + law.draw(noise, len(exact))) / records, law.deviation / records)
+
+
+def fresh_radius(
+    law: DiscreteGaussian | DiscreteLaplace, n: int, target: Query | Partition, beta: float, answers: int
+) -> float:
+    """Return r: each value of so many `fresh_answer`s is within r of its fraction, but for beta."""
+    beta, answers = checked_tail(beta, answers)
+    values = target.blocks if isinstance(target, Partition) else 1
+    return law.radius(beta / (answers * values)) / (n << target.grid_bits)
+
+
+def checked_plan(
+    n: int, hard_answers: int, max_queries: int, grid_bits: int, beta: float
+) -> tuple[int, int, int, int, float]:
+    """Return what every calibration is for, inside its range and of Python's own numbers."""
+    return (
+        checked_integer("n", n, at_least=1),
+        checked_integer("hard_answers", hard_answers, at_least=1),
+        checked_integer("max_queries", max_queries, at_least=1),
+        checked_integer("grid_bits", grid_bits, at_least=0),
+        checked_beta(beta),
+    )
 
 
 def hits_paid(hard_answers: int, false_hits: float) -> int:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from typing import final
 
 import attrs
@@ -17,12 +18,23 @@ from onlineic.errors import (
     checked_integer,
     checked_ratio,
     checked_real,
+    set_fields,
 )
 from onlineic.noise.laws import DiscreteLaplace, Geometric, checked_tail
 from onlineic.noise.sources import RATIO_LIMIT, Noise, scale_at_least
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
-from onlineic.sparse.base import Hit, NumericSparse, SparseState, hits_paid, tolerated_false_hits
+from onlineic.sparse.base import (
+    Hit,
+    NumericSparse,
+    SparseState,
+    checked_plan,
+    first_reaching,
+    fresh_answer,
+    fresh_radius,
+    hits_paid,
+    tolerated_false_hits,
+)
 
 __all__ = [
     "ExponentialSparse",
@@ -30,7 +42,6 @@ __all__ = [
     "exponential_scales",
 ]
 
-SCALAR = 4  # up to so many values plain integers are faster than arrays
 FALSE_HITS = 0.05  # tolerated false hits for each planned true one
 
 
@@ -87,20 +98,23 @@ class ExponentialSparse(NumericSparse):
 
     def __attrs_post_init__(self) -> None:
         budget = Budget(self.epsilon, allow_large_epsilon=True)
-        object.__setattr__(self, "epsilon", budget.epsilon)  # Python numbers: those of numpy wrap around
-        # no gap plus noise comes near 2^62, and sums with it stay inside 64 bits
-        for name, least, most in (("n", 1, None), ("threshold", 1, 2**62), ("grid_bits", 0, None)):
-            value = checked_integer(name, getattr(self, name), at_least=least, at_most=most)
-            object.__setattr__(self, name, value)
+        set_fields(
+            self,
+            epsilon=budget.epsilon,  # Python numbers: those of numpy wrap around
+            n=checked_integer("n", self.n, at_least=1),
+            # no gap plus noise comes near 2^62, and sums with it stay inside 64 bits
+            threshold=checked_integer("threshold", self.threshold, at_least=1, at_most=2**62),
+            grid_bits=checked_integer("grid_bits", self.grid_bits, at_least=0),
+            threshold_scale=_checked_scale("threshold_scale", self.threshold_scale),
+            query_scale=_checked_scale("query_scale", self.query_scale),
+        )
         if self.n << self.grid_bits > 2**53:
             raise InvalidParameterError(
                 f"n 2^grid_bits must be <= 2^53, got n={self.n}, grid_bits={self.grid_bits}; lower grid_bits."
             )
-        for name in ("threshold_scale", "query_scale"):
-            object.__setattr__(self, name, _checked_scale(name, getattr(self, name)))
         if self.number_scale is not None:
-            number_scale = _checked_scale("number_scale", self.number_scale, 2 << self.grid_bits)
-            object.__setattr__(self, "number_scale", number_scale)
+            most = 2 << self.grid_bits
+            set_fields(self, number_scale=_checked_scale("number_scale", self.number_scale, most))
 
     @classmethod
     def calibrated(
@@ -152,17 +166,13 @@ class ExponentialSparse(NumericSparse):
         InvalidParameterError
             If a parameter is outside its range.
         """
-        cutoff = checked_integer("hard_answers", hard_answers, at_least=1)
-        n = checked_integer("n", n, at_least=1)
-        tests = checked_integer("max_queries", max_queries, at_least=1)
-        beta = checked_real("beta", beta, above=0.0, below=1.0)
+        n, cutoff, tests, grid_bits, beta = checked_plan(n, hard_answers, max_queries, grid_bits, beta)
         reserved = checked_ratio("reserved", reserved, at_least=0.0, below=1.0)
         answer_share = checked_ratio("answer_share", answer_share if fresh else 0, at_least=0.0, below=1.0)
         false_hits = tolerated_false_hits(false_hits, alpha, threshold, usual=FALSE_HITS)
         count = hits_paid(cutoff, false_hits)
         epsilon = Fraction(budget.epsilon) * (1 - reserved)
         left = epsilon * (1 - answer_share)
-        grid_bits = checked_integer("grid_bits", grid_bits, at_least=0)
         unit = 1 << grid_bits
         # exact from here on: the hits take what the thresholds, rounded up, leave
         threshold_scale = scale_at_least(Fraction(exponential_scales(count, float(left))[0]) * unit)
@@ -194,8 +204,8 @@ class ExponentialSparse(NumericSparse):
     def price(self, target: Query | Partition) -> Charge:
         most = 1 << self.grid_bits
         if isinstance(target, Partition):
-            scale = self._fresh_scale(target)
-            table = Fraction(2 << target.grid_bits) / scale  # one record moves between two blocks
+            # one record moves between two blocks
+            table = Fraction(2 << target.grid_bits) / self._fresh_scale(target)
             return Charge(2 * most / self.query_scale + table, "exponential test and Laplace partition")
         if target.grid_bits > self.grid_bits or target.sensitivity < 1:
             raise InvalidQueryError(
@@ -240,17 +250,13 @@ class ExponentialSparse(NumericSparse):
     def measure(
         self, hit: Hit, target: Query | Partition, guess: int, counts: int | Ints, noise: Noise
     ) -> Measurement:
-        records = self.n << target.grid_bits
         if self.number_scale is not None or isinstance(target, Partition):
-            law = DiscreteLaplace(self._fresh_scale(target))
-            exact = np.atleast_1d(np.asarray(counts, dtype=np.int64))
-            noisy = exact + law.draw(noise, len(exact))
-            return Measurement(target, noisy / records, law.deviation / records)
+            return fresh_answer(DiscreteLaplace(self._fresh_scale(target)), self.n, target, counts, noise)
         if hit.excess is None or hit.side == 0:
             raise InternalError("a number needs the side and the free gap of its hit.")
         gap = self.threshold + hit.excess - self._centre()
         unit = self.n << self.grid_bits
-        values = np.array([guess / records + hit.side * gap / unit])
+        values = np.array([guess / (self.n << target.grid_bits) + hit.side * gap / unit])
         noises = Geometric(self.threshold_scale), Geometric(self.query_scale)
         return Measurement(target, values, math.hypot(*(law.deviation for law in noises)) / unit)
 
@@ -275,11 +281,9 @@ class ExponentialSparse(NumericSparse):
         is rho's, one for the whole run. Of several answers among at most `tests` the upper tail is a union
         over the tests.
         """
-        beta, answers = checked_tail(beta, answers)
         if self.number_scale is not None or isinstance(target, Partition):
-            values = target.blocks if isinstance(target, Partition) else 1
-            radius = DiscreteLaplace(self._fresh_scale(target)).radius(beta / (answers * values))
-            return radius / (self.n << target.grid_bits)
+            return fresh_radius(DiscreteLaplace(self._fresh_scale(target)), self.n, target, beta, answers)
+        beta, answers = checked_tail(beta, answers)
         if tests is not None and answers > 1:  # one event for all of them, whatever their shares
             over = self._upper(tests, beta / 2.0)
         else:
@@ -306,8 +310,7 @@ class ExponentialSparse(NumericSparse):
         miss = float(self.threshold_scale) * math.log(1.0 / (0.05 * shared))
         number = (max(hit - self._centre(), miss + self._centre()) + 1.0) / unit
         if self.number_scale is not None:
-            radius = DiscreteLaplace(self._number_scale(1)).radius(0.1 * beta / cutoff)
-            number = (radius + 1.0) / self.n
+            number = (DiscreteLaplace(self._number_scale(1)).radius(0.1 * beta / cutoff) + 1.0) / self.n
         return (hit + 1.0) / unit, (miss + 1.0) / unit, number
 
     def _first(
@@ -319,20 +322,9 @@ class ExponentialSparse(NumericSparse):
         rho = state.threshold_noise
         if rho is None:
             rho = int(noise.geometric(self.threshold_scale, 1)[0])
-        level = self.threshold + rho
-        if len(values) <= SCALAR:
-            for index, value in enumerate(values):
-                excess = int(value) + int(noise.geometric(self.query_scale, 1)[0]) - level
-                if excess >= 0:
-                    return SparseState(state.hits + 1, rho), index, excess
-        else:
-            excesses = np.asarray(values, np.int64) + noise.geometric(self.query_scale, len(values)) - level
-            above = np.flatnonzero(excesses >= 0)
-            if len(above):
-                index = int(above[0])
-                noise.unread(len(values) - 1 - index)  # behind the first hit: never looked at
-                return SparseState(state.hits + 1, rho), index, int(excesses[index])
-        return SparseState(state.hits, rho), len(values), None
+        draw = partial(noise.geometric, self.query_scale)
+        index, excess = first_reaching(values, self.threshold + rho, draw, noise)
+        return SparseState(state.hits + (excess is not None), rho), index, excess
 
     def _number_scale(self, units: int) -> Fraction:
         if self.number_scale is None:

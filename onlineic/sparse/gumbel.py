@@ -24,16 +24,25 @@ from onlineic.errors import (
     checked_integer,
     checked_ratio,
     checked_real,
+    set_fields,
 )
 from onlineic.noise.gumbel import SCALE_LIMIT, fires_exactly, fires_one, screen
 from onlineic.noise.laws import DiscreteGaussian, checked_tail, normal_quantile
 from onlineic.noise.sources import SIGMA_LIMIT, Noise, scale_at_least
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
-from onlineic.sparse.base import Hit, NumericSparse, SparseState, hits_paid, tolerated_false_hits
+from onlineic.sparse.base import (
+    Hit,
+    NumericSparse,
+    SparseState,
+    checked_plan,
+    fresh_answer,
+    fresh_radius,
+    hits_paid,
+    tolerated_false_hits,
+)
 
 __all__ = [
-    "GumbelScale",
     "GumbelSparse",
     "gumbel_resolution",
     "gumbel_scale",
@@ -106,14 +115,14 @@ class GumbelSparse(NumericSparse):
 
     def __attrs_post_init__(self) -> None:
         budget = Budget(self.epsilon, self.delta, allow_large_epsilon=True)
-        object.__setattr__(self, "epsilon", budget.epsilon)  # Python numbers: those of numpy wrap around
-        object.__setattr__(self, "delta", budget.delta)
-        if self.delta == 0.0:
-            raise InvalidParameterError(
-                "delta must be in (0, 1) for GumbelSparse, got delta=0; use ExponentialSparse."
-            )
-        object.__setattr__(self, "n", checked_integer("n", self.n, at_least=1))
-        object.__setattr__(self, "grid_bits", checked_integer("grid_bits", self.grid_bits, at_least=0))
+        _refuse_pure(budget)
+        set_fields(
+            self,
+            epsilon=budget.epsilon,  # Python numbers: those of numpy wrap around
+            delta=budget.delta,
+            n=checked_integer("n", self.n, at_least=1),
+            grid_bits=checked_integer("grid_bits", self.grid_bits, at_least=0),
+        )
         if self.n << self.grid_bits > 2**53:
             raise InvalidParameterError(
                 f"n 2^grid_bits must be <= 2^53, got n={self.n}, grid_bits={self.grid_bits}; lower grid_bits."
@@ -122,7 +131,7 @@ class GumbelSparse(NumericSparse):
             value = getattr(self, name)
             if not isinstance(value, Fraction) or value <= 0:
                 raise InvalidParameterError(f"{name} must be a Fraction > 0, got a {type(value).__name__}.")
-            object.__setattr__(self, name, checked_ratio(name, value))
+            set_fields(self, **{name: checked_ratio(name, value)})
         if max(self.scale.numerator, self.scale.denominator) >= SCALE_LIMIT:
             raise InvalidParameterError(
                 "scale must have numerator and denominator below 2^46, got one beyond; "
@@ -132,12 +141,11 @@ class GumbelSparse(NumericSparse):
         level = checked_integer(
             "threshold", self.threshold, at_least=1, at_most=most, remedy="raise the scale"
         )
-        object.__setattr__(self, "threshold", level)
         if self.sigma(self.grid_bits) > SIGMA_LIMIT:
             raise InvalidParameterError(
                 f"ratio * scale must be <= 2^26, got {float(self.ratio * self.scale):.4g}; lower grid_bits."
             )
-        object.__setattr__(self, "capacity", renyi_capacity(self.order, self.epsilon, self.delta))
+        set_fields(self, threshold=level, capacity=renyi_capacity(self.order, self.epsilon, self.delta))
         self._ticks(1 << self.grid_bits, self.grid_bits, 1 << 2 * self.grid_bits)  # refuses x >= 1
 
     @classmethod
@@ -196,20 +204,14 @@ class GumbelSparse(NumericSparse):
         The real-valued optimum is rounded to the private side: order to a multiple of 1/64, b up to what the
         sampler knows, sigma up, then b is raised until the exact prices fit the exact capacity.
         """
-        n = checked_integer("n", n, at_least=1)
-        cutoff = checked_integer("hard_answers", hard_answers, at_least=1)
-        tests = checked_integer("max_queries", max_queries, at_least=1)
-        beta = checked_real("beta", beta, above=0.0, below=1.0)
+        n, cutoff, tests, wanted, beta = checked_plan(n, hard_answers, max_queries, grid_bits, beta)
         reserved = checked_ratio("reserved", reserved, at_least=0.0, below=1.0)
         ratio, share = checked_ratio("ratio", ratio, above=0.0), float(reserved)
-        if budget.delta == 0.0:
-            raise InvalidParameterError(
-                "delta must be in (0, 1) for GumbelSparse, got delta=0; use ExponentialSparse."
-            )
+        _refuse_pure(budget)
         false_hits = tolerated_false_hits(false_hits, alpha, threshold, usual=FALSE_HITS)
         count = hits_paid(cutoff, false_hits)
         squared = 2.0 if partition else 1.0
-        best = gumbel_scale(
+        _, best = gumbel_scale(
             count,
             budget.epsilon,
             budget.delta,
@@ -217,10 +219,9 @@ class GumbelSparse(NumericSparse):
             squared_sensitivity=squared,
             reserved=share,
         )
-        order = Fraction(max(65, round(64 * best.order)), 64)
-        least = scale_at_order(
-            float(order), count, budget.epsilon, budget.delta, squared / float(ratio) ** 2, share
-        )
+        order = Fraction(max(65, round(64 * best)), 64)
+        less, fresh = np.array([float(order) - 1.0]), squared / float(ratio) ** 2
+        least = float(_least_scales(less, count, budget.epsilon, budget.delta, fresh, share)[0])
         if alpha is not None:
             alpha = checked_real("alpha", alpha, above=0.0, below=1.0)
         if threshold is not None:
@@ -230,7 +231,7 @@ class GumbelSparse(NumericSparse):
             least = wide
             finest = ratio_at_scale(float(order), least, count, budget.epsilon, budget.delta, squared, share)
             ratio = min(ratio, Fraction(math.ceil(finest * 2**20), 2**20))
-        bits = _grid_bits(n, least, float(ratio), checked_integer("grid_bits", grid_bits, at_least=0))
+        bits = _grid_bits(n, least, float(ratio), wanted)
         payable = (1 - reserved) * renyi_capacity(order, budget.epsilon, budget.delta)
         scale, step = scale_at_least(Fraction(least) * (1 << bits)), 1
         while not _payable(order, scale, bits, ratio, partition, payable / count):
@@ -323,11 +324,7 @@ class GumbelSparse(NumericSparse):
     def measure(
         self, hit: Hit, target: Query | Partition, guess: int, counts: int | Ints, noise: Noise
     ) -> Measurement:
-        law = DiscreteGaussian(self.sigma(target.grid_bits))
-        exact = np.atleast_1d(np.asarray(counts, dtype=np.int64))
-        noisy = exact + law.draw(noise, len(exact))  # fresh noise, never the test's
-        records = self.n << target.grid_bits
-        return Measurement(target, noisy / records, law.deviation / records)
+        return fresh_answer(self._law(target), self.n, target, counts, noise)
 
     def easy_radius(self, beta: float, tests: int = 1) -> float:
         """Return (T + b ln ln(tests/beta)) / (n 2^K): P(easy and |gap| > T + t b) <= exp(-e^t)."""
@@ -338,13 +335,10 @@ class GumbelSparse(NumericSparse):
     def hard_radius(
         self, target: Query | Partition, beta: float, answers: int = 1, tests: int | None = None
     ) -> float:
-        beta, answers = checked_tail(beta, answers)
-        values = target.blocks if isinstance(target, Partition) else 1
-        radius = DiscreteGaussian(self.sigma(target.grid_bits)).radius(beta / (answers * values))
-        return radius / (self.n << target.grid_bits)
+        return fresh_radius(self._law(target), self.n, target, beta, answers)
 
     def sum_radius(self, target: Partition, weights: Floats, beta: float) -> float:
-        return DiscreteGaussian(self.sigma(target.grid_bits)).sum_radius(weights, beta) / self.n
+        return self._law(target).sum_radius(weights, beta) / self.n
 
     def margins(self, max_queries: int, beta: float, hard_answers: int) -> tuple[float, float, float]:
         """Return (a_hit, a_miss, a_num), fractions, together failing with probability <= beta.
@@ -362,10 +356,12 @@ class GumbelSparse(NumericSparse):
             sigma * number + 1.0 / self.n,
         )
 
+    def _law(self, target: Query | Partition) -> DiscreteGaussian:
+        return DiscreteGaussian(self.sigma(target.grid_bits))
+
     def _ticks(self, sensitivity: int, grid_bits: int, squared: int) -> int:
         """Price of a test (session units) with an answer on its own grid."""
-        sigma = Fraction(self.sigma(grid_bits))
-        return gumbel_charge(self.order, sensitivity, self.scale, sigma, squared)
+        return gumbel_charge(self.order, sensitivity, self.scale, Fraction(self.sigma(grid_bits)), squared)
 
     def _check_sensitivity(self, least: int, most: int) -> None:
         if least < 0 or most > 1 << self.grid_bits:
@@ -374,6 +370,13 @@ class GumbelSparse(NumericSparse):
 
 def _hit(state: SparseState) -> tuple[SparseState, Hit]:
     return attrs.evolve(state, hits=state.hits + 1), Hit()
+
+
+def _refuse_pure(budget: Budget) -> None:
+    if budget.pure:
+        raise InvalidParameterError(
+            "delta must be in (0, 1) for GumbelSparse, got delta=0; use ExponentialSparse."
+        )
 
 
 def _more(noise: Noise) -> Callable[[], int]:
@@ -433,23 +436,6 @@ def _payable(
         return False
 
 
-@final
-@attrs.frozen
-class GumbelScale:
-    """Least Gumbel scale that pays for a number of hard answers, and the Renyi order that allows it.
-
-    Attributes
-    ----------
-    scale : float
-        b, counts.
-    order : float
-        alpha.
-    """
-
-    scale: float
-    order: float
-
-
 @lru_cache(maxsize=4096)
 def gumbel_scale(
     count: int,
@@ -459,8 +445,11 @@ def gumbel_scale(
     ratio: float = float(RATIO),
     squared_sensitivity: float = 1.0,
     reserved: float = 0.0,
-) -> GumbelScale:
+) -> tuple[float, float]:
     """Return the least b with count * charge(alpha; 1, b, ratio b, L) <= (1 - reserved) R(alpha), and alpha.
+
+    b, the Gumbel scale in counts, is the least that pays for so many hard answers; alpha is the Renyi order
+    that allows it.
 
     Parameters
     ----------
@@ -504,14 +493,7 @@ def gumbel_scale(
             f"epsilon must be larger for delta={delta}, got epsilon={epsilon}: no Renyi order up to 1e5 "
             "has any capacity; raise epsilon or delta."
         )
-    return GumbelScale(float(scales[best]), 1.0 + math.exp(grid[best]))
-
-
-def scale_at_order(
-    order: float, count: int, epsilon: float, delta: float, squared: float, reserved: float
-) -> float:
-    """The least b at one order; `squared` is L / ratio^2."""
-    return float(_least_scales(np.array([order - 1.0]), count, epsilon, delta, squared, reserved)[0])
+    return float(scales[best]), 1.0 + math.exp(grid[best])
 
 
 def ratio_at_scale(
@@ -533,6 +515,8 @@ def _least_scales(
     less: Floats, count: int, epsilon: float, delta: float, squared: float, reserved: float
 ) -> Floats:
     """Root b of count * charge = capacity for each alpha - 1; inf where there is no capacity.
+
+    `squared` is L / ratio^2.
 
     Newton's method in eta = 1/b from above the root: the charge is increasing and convex in eta, and at
     least alpha (eta^2/2)(1 + squared), so the iterates fall to the root.
@@ -566,5 +550,5 @@ def gumbel_resolution(hard_answers: int, max_queries: int, epsilon: float, delta
     hard_answers = checked_integer("hard_answers", hard_answers, at_least=1)
     count = hits_paid(hard_answers, FALSE_HITS)
     tests = checked_integer("max_queries", max_queries, at_least=1)
-    scale = gumbel_scale(count, epsilon, delta).scale
+    scale, _ = gumbel_scale(count, epsilon, delta)
     return scale * (math.log(tests / (FALSE_HITS * hard_answers)) + math.log(math.log(20.0)))

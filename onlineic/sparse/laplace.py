@@ -10,7 +10,6 @@ from fractions import Fraction
 from typing import Literal, final
 
 import attrs
-import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget, Charge, Filter
@@ -23,13 +22,14 @@ from onlineic.errors import (
     SessionExhaustedError,
     checked_integer,
     checked_real,
+    set_fields,
 )
 from onlineic.noise.laws import DiscreteLaplace, checked_tail
 from onlineic.noise.sources import RATIO_LIMIT, Noise, scale_at_least
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
 from onlineic.sparse.above_threshold import first_above
-from onlineic.sparse.base import Hit, NumericSparse, SparseState
+from onlineic.sparse.base import Hit, NumericSparse, SparseState, checked_plan, fresh_answer, fresh_radius
 
 __all__ = ["LaplaceSparse"]
 
@@ -86,18 +86,23 @@ class LaplaceSparse(NumericSparse):
 
     def __attrs_post_init__(self) -> None:
         budget = Budget(self.epsilon, self.delta, allow_large_epsilon=True)  # a session checks its own
-        object.__setattr__(self, "epsilon", budget.epsilon)  # Python numbers: those of numpy wrap around
-        object.__setattr__(self, "delta", budget.delta)
-        for name, least in (("n", 1), ("threshold", 1), ("cutoff", 1), ("grid_bits", 0)):
-            object.__setattr__(self, name, checked_integer(name, getattr(self, name), at_least=least))
+        set_fields(
+            self,
+            epsilon=budget.epsilon,  # Python numbers: those of numpy wrap around
+            delta=budget.delta,
+            n=checked_integer("n", self.n, at_least=1),
+            threshold=checked_integer("threshold", self.threshold, at_least=1),
+            cutoff=checked_integer("cutoff", self.cutoff, at_least=1),
+            grid_bits=checked_integer("grid_bits", self.grid_bits, at_least=0),
+        )
         counts = numeric_sparse_scales(self.cutoff, self.epsilon, self.delta, self.branch)
-        unit = 1 << self.grid_bits
-        object.__setattr__(self, "threshold_scale", scale_at_least(counts.threshold * unit))
-        object.__setattr__(self, "query_scale", scale_at_least(counts.query * unit))
-        object.__setattr__(self, "number_scale", counts.number)
-        share = Fraction(self.epsilon) / self.cutoff
-        object.__setattr__(
-            self, "_price", Charge(share, "one epoch of AboveThreshold and its number", "shares")
+        unit, share = 1 << self.grid_bits, Fraction(self.epsilon) / self.cutoff
+        set_fields(
+            self,
+            threshold_scale=scale_at_least(counts.threshold * unit),
+            query_scale=scale_at_least(counts.query * unit),
+            number_scale=counts.number,
+            _price=Charge(share, "one epoch of AboveThreshold and its number", "shares"),
         )
 
     @classmethod
@@ -135,10 +140,9 @@ class LaplaceSparse(NumericSparse):
         InfeasibleAccuracyError
             If the noise would leave the sampler's range.
         """
-        n = checked_integer("n", n, at_least=1)
-        hard_answers = checked_integer("hard_answers", hard_answers, at_least=1)
-        grid_bits = checked_integer("grid_bits", grid_bits, at_least=0)
-        beta, max_queries = checked_tail(beta, max_queries)
+        n, hard_answers, max_queries, grid_bits, beta = checked_plan(
+            n, hard_answers, max_queries, grid_bits, beta
+        )
         branch = numeric_sparse_branch(hard_answers, budget.delta)
         try:
             scales = numeric_sparse_scales(hard_answers, budget.epsilon, budget.delta, branch)
@@ -198,16 +202,12 @@ class LaplaceSparse(NumericSparse):
     def _test(
         self, state: SparseState, gaps: Sequence[int] | Ints, sensitivity: int, noise: Noise
     ) -> tuple[SparseState, int, Hit | None]:
-        if state.hits >= self.cutoff:
-            raise SessionExhaustedError(f"LaplaceSparse must not be asked after its {self.cutoff} hits.")
         if sensitivity > 1 << self.grid_bits:
             raise InternalError("the sensitivity of a query must be at most 2^grid_bits.")
         gaps = list(map(int, gaps))  # of a narrow integer, -gap could be a large gap
         # the book's pair f(x) - f(D), f(D) - f(x), in this order; the second only if the first is below
         values = [sign * gap for gap in gaps for sign in (1, -1)] if self.pair else [abs(gap) for gap in gaps]
-        state, index = first_above(
-            state, values, self.threshold, self.threshold_scale, self.query_scale, noise
-        )
+        state, index = self._first(state, values, noise)
         if index == len(values):
             return state, len(gaps), None
         if self.pair:
@@ -217,21 +217,19 @@ class LaplaceSparse(NumericSparse):
     def step_table(
         self, state: SparseState, largest_gap: int, noise: Noise
     ) -> tuple[SparseState, Hit | None]:
+        state, index = self._first(state, [largest_gap], noise)
+        return state, None if index else Hit()
+
+    def _first(self, state: SparseState, values: Sequence[int], noise: Noise) -> tuple[SparseState, int]:
+        """Index of the first value above, or their number."""
         if state.hits >= self.cutoff:
             raise SessionExhaustedError(f"LaplaceSparse must not be asked after its {self.cutoff} hits.")
-        state, index = first_above(
-            state, [largest_gap], self.threshold, self.threshold_scale, self.query_scale, noise
-        )
-        return state, None if index else Hit()
+        return first_above(state, values, self.threshold, self.threshold_scale, self.query_scale, noise)
 
     def measure(
         self, hit: Hit, target: Query | Partition, guess: int, counts: int | Ints, noise: Noise
     ) -> Measurement:
-        law = DiscreteLaplace(self._number_scale(target))
-        exact = np.atleast_1d(np.asarray(counts, dtype=np.int64))
-        noisy = exact + law.draw(noise, len(exact))  # fresh noise, never the test's
-        records = self.n << target.grid_bits
-        return Measurement(target, noisy / records, law.deviation / records)
+        return fresh_answer(DiscreteLaplace(self._number_scale(target)), self.n, target, counts, noise)
 
     def _number_scale(self, target: Query | Partition) -> Fraction:
         # replacing one record moves a query by 2^k in all, a partition by 2^k in each of two blocks
@@ -247,10 +245,7 @@ class LaplaceSparse(NumericSparse):
     def hard_radius(
         self, target: Query | Partition, beta: float, answers: int = 1, tests: int | None = None
     ) -> float:
-        beta, answers = checked_tail(beta, answers)
-        values = target.blocks if isinstance(target, Partition) else 1
-        radius = DiscreteLaplace(self._number_scale(target)).radius(beta / (answers * values))
-        return radius / (self.n << target.grid_bits)
+        return fresh_radius(DiscreteLaplace(self._number_scale(target)), self.n, target, beta, answers)
 
     def sum_radius(self, target: Partition, weights: Floats, beta: float) -> float:
         return DiscreteLaplace(self._number_scale(target)).sum_radius(weights, beta) / self.n

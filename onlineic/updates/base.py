@@ -7,6 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError
 from onlineic.hypothesis.base import Hypothesis
+from onlineic.hypothesis.histogram import Histogram
 from onlineic.queries.partitions import Measurement
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "proven_bound",
     "rule_at",
     "rule_for_stream",
+    "starting_histogram",
 ]
 
 H = TypeVar("H", bound=Hypothesis)
@@ -70,6 +72,17 @@ class NeedsAccuracy(Protocol):
 
     def at(self, domain: Domain, alpha: float) -> UpdateRule[Hypothesis]:
         """Return the rule fixed for this accuracy."""
+
+
+def starting_histogram(domain: Domain, prior: Hypothesis | None) -> Histogram:
+    """Return the prior, which must be a histogram over this domain; the uniform one if there is none."""
+    if prior is None:
+        return Histogram(domain)
+    if not isinstance(prior, Histogram) or prior.domain != domain:
+        raise InvalidParameterError(
+            f"prior must be a Histogram over the session's domain, got a {type(prior).__name__}."
+        )
+    return prior
 
 
 def proven_bound(

@@ -8,14 +8,14 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidParameterError, checked_integer, checked_real
+from onlineic.errors import checked_integer, checked_real, set_fields
 from onlineic.hypothesis.base import Hypothesis
-from onlineic.hypothesis.fitting import NoisyTable, fit
+from onlineic.hypothesis.fitting import fit
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.hypothesis.nested import fit_nested
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
-from onlineic.updates.base import UpdateRule
+from onlineic.updates.base import UpdateRule, starting_histogram
 
 __all__ = ["FittedHistogram", "MaximumEntropy"]
 
@@ -105,25 +105,24 @@ class MaximumEntropy(UpdateRule[FittedHistogram]):
     misfit: float = 0.0
 
     def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "evaluations", checked_integer("evaluations", self.evaluations, at_least=1))
-        object.__setattr__(self, "kl_weight", checked_real("kl_weight", self.kl_weight, at_least=0.0))
-        object.__setattr__(self, "misfit", checked_real("misfit", self.misfit, at_least=0.0, below=1.0))
+        set_fields(
+            self,
+            evaluations=checked_integer("evaluations", self.evaluations, at_least=1),
+            kl_weight=checked_real("kl_weight", self.kl_weight, at_least=0.0),
+            misfit=checked_real("misfit", self.misfit, at_least=0.0, below=1.0),
+        )
 
     def init(self, domain: Domain, prior: Hypothesis | None = None) -> FittedHistogram:
         if prior is None:
             return FittedHistogram(Histogram(domain), np.full(domain.shape, 1.0 / domain.size))
-        if isinstance(prior, FittedHistogram):
-            prior = prior.histogram
-        if not isinstance(prior, Histogram) or prior.domain != domain:
-            raise InvalidParameterError(
-                f"prior must be a Histogram over the session's domain, got a {type(prior).__name__}."
-            )
-        return FittedHistogram(prior, prior.probabilities())
+        start = starting_histogram(domain, prior.histogram if isinstance(prior, FittedHistogram) else prior)
+        return FittedHistogram(start, start.probabilities())
 
     def update(
         self, hypothesis: FittedHistogram, measurements: tuple[Measurement, ...], alpha: float
     ) -> FittedHistogram:
-        tables = [table for table in map(_noisy_table, measurements) if table is not None]
+        # weights between 0 and 1 cut no blocks
+        tables = [one for one in measurements if one.target.grid_bits == 0]
         if len(tables) <= len(hypothesis.potentials):
             return hypothesis  # nothing new that can be fitted
         known = hypothesis.potentials
@@ -142,31 +141,3 @@ class MaximumEntropy(UpdateRule[FittedHistogram]):
 
     def update_bound(self, domain: Domain, alpha: float) -> int | None:
         return None
-
-
-def _noisy_table(measurement: Measurement) -> NoisyTable | None:
-    """Return a measurement as the fitter reads it, or None if its weights are not 0/1."""
-    target = measurement.target
-    if isinstance(target, Partition):
-        classes = dict(zip(target.axes, target.classes, strict=True))
-        return NoisyTable(classes, measurement.values.reshape(target.shape), measurement.scale)
-    if target.grid_bits > 0:
-        return None
-    classes = {}
-    inside = np.ones((), np.int64)
-    for factor in target.factors:
-        table = factor.weights(target.domain)
-        if len(factor.axes) == 1:
-            classes[factor.axes[0]] = table if table.any() and not table.all() else np.arange(len(table))
-            part = np.array([0, 1])
-        else:
-            for axis, length in zip(factor.axes, table.shape, strict=True):
-                classes[axis] = np.arange(length)
-            part = table
-        inside = np.multiply.outer(inside, part)
-    order = np.argsort([axis for factor in target.factors for axis in factor.axes])
-    inside = np.transpose(inside, order)
-    value = float(measurement.values[0])
-    value = 1.0 - value if target.complement else value
-    # both sides tell the same number: each with half its weight
-    return NoisyTable(classes, np.array([1.0 - value, value]), measurement.scale * 2.0**0.5, inside)

@@ -13,7 +13,14 @@ import numpy as np
 from onlineic._typing import Ints
 from onlineic.bounds.updates import log_multisets
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidParameterError, TooLargeError, checked_integer, checked_real
+from onlineic.errors import (
+    InvalidParameterError,
+    TooLargeError,
+    check_choice,
+    checked_integer,
+    checked_real,
+    set_fields,
+)
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.version_space import VersionSpace
 from onlineic.queries.partitions import Measurement
@@ -59,13 +66,10 @@ class Median(UpdateRule[VersionSpace]):
     n: int | None = None
 
     def __attrs_post_init__(self) -> None:
-        if self.variant not in ("smaller", "sampling", "dimension", "book"):
-            raise InvalidParameterError(
-                f"variant must be 'smaller', 'sampling', 'dimension' or 'book', got variant={self.variant!r}."
-            )
+        check_choice("variant", self.variant, "smaller", "sampling", "dimension", "book")
         for name in ("size", "max_queries", "n"):
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, checked_integer(name, getattr(self, name), at_least=1))
+                set_fields(self, **{name: checked_integer(name, getattr(self, name), at_least=1)})
 
     def for_stream(self, max_queries: int, n: int) -> "Median":
         """Return the rule for a stream of this length and n; its own would make T(alpha) false here."""

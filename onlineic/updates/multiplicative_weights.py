@@ -13,13 +13,13 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.bounds.updates import mw_book_bound, mw_tight_bound
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidParameterError, checked_integer, checked_real
+from onlineic.errors import check_choice, checked_integer, checked_real, set_fields
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram, box_slices, relative_weights
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
 from onlineic.queries.tables import contract, spread
-from onlineic.updates.base import UpdateRule
+from onlineic.updates.base import UpdateRule, starting_histogram
 
 __all__ = ["MeasuredWeights", "MultiplicativeWeights"]
 
@@ -57,20 +57,12 @@ class MultiplicativeWeights(UpdateRule[Histogram]):
     rate: float | None = None
 
     def __attrs_post_init__(self) -> None:
-        if self.variant not in ("tight", "book"):
-            raise InvalidParameterError(f"variant must be 'tight' or 'book', got variant={self.variant!r}.")
+        check_choice("variant", self.variant, "tight", "book")
         if self.rate is not None:
-            rate = checked_real("rate", self.rate, above=0.0, at_most=MAX_RATE)
-            object.__setattr__(self, "rate", rate)
+            set_fields(self, rate=checked_real("rate", self.rate, above=0.0, at_most=MAX_RATE))
 
     def init(self, domain: Domain, prior: Hypothesis | None = None) -> Histogram:
-        if prior is None:
-            return Histogram(domain)
-        if not isinstance(prior, Histogram) or prior.domain != domain:
-            raise InvalidParameterError(
-                f"prior must be a Histogram over the session's domain, got a {type(prior).__name__}."
-            )
-        return prior
+        return starting_histogram(domain, prior)
 
     def update(self, hypothesis: Histogram, measurements: tuple[Measurement, ...], alpha: float) -> Histogram:
         query, value, guess = measurements[-1].against(hypothesis)
@@ -91,8 +83,7 @@ class MultiplicativeWeights(UpdateRule[Histogram]):
         if self.rate is not None:
             return None
         if prior is not None:
-            divergence = -math.log(float(prior.probabilities().min()))
-            steps = mw_tight_bound(domain.size, alpha, divergence)
+            steps = mw_tight_bound(domain.size, alpha, -math.log(float(prior.probabilities().min())))
             return steps if self.variant == "tight" else 8.0 * steps
         bound = mw_tight_bound if self.variant == "tight" else mw_book_bound
         return bound(domain.size, alpha)
@@ -127,18 +118,11 @@ class MeasuredWeights(UpdateRule[Histogram]):
     replays: int = 3
 
     def __attrs_post_init__(self) -> None:
-        if self.variant not in ("tight", "book"):
-            raise InvalidParameterError(f"variant must be 'tight' or 'book', got variant={self.variant!r}.")
-        object.__setattr__(self, "replays", checked_integer("replays", self.replays, at_least=1))
+        check_choice("variant", self.variant, "tight", "book")
+        set_fields(self, replays=checked_integer("replays", self.replays, at_least=1))
 
     def init(self, domain: Domain, prior: Hypothesis | None = None) -> Histogram:
-        if prior is None:
-            return Histogram(domain)
-        if not isinstance(prior, Histogram) or prior.domain != domain:
-            raise InvalidParameterError(
-                f"prior must be a Histogram over the session's domain, got a {type(prior).__name__}."
-            )
-        return prior
+        return starting_histogram(domain, prior)
 
     def update(self, hypothesis: Histogram, measurements: tuple[Measurement, ...], alpha: float) -> Histogram:
         cells, mass = hypothesis.probabilities(), 1.0  # not normalised between the steps

@@ -8,12 +8,12 @@ import numpy as np
 
 from onlineic.bounds.updates import perceptron_book_bound, perceptron_centred_bound
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidParameterError, checked_real
+from onlineic.errors import check_choice, checked_real, set_fields
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.hypothesis.signed import SignedHistogram
 from onlineic.queries.partitions import Measurement
-from onlineic.updates.base import UpdateRule
+from onlineic.updates.base import UpdateRule, starting_histogram
 
 __all__ = ["Perceptron"]
 
@@ -46,17 +46,12 @@ class Perceptron(UpdateRule[SignedHistogram]):
     p2: float = 1.0
 
     def __attrs_post_init__(self) -> None:
-        if self.variant not in ("centred", "book"):
-            raise InvalidParameterError(f"variant must be 'centred' or 'book', got variant={self.variant!r}.")
-        object.__setattr__(self, "p2", checked_real("p2", self.p2, above=0.0, at_most=1.0))
+        check_choice("variant", self.variant, "centred", "book")
+        set_fields(self, p2=checked_real("p2", self.p2, above=0.0, at_most=1.0))
 
     def init(self, domain: Domain, prior: Hypothesis | None = None) -> SignedHistogram:
-        if isinstance(prior, Histogram) and prior.domain == domain:
-            return SignedHistogram(domain, prior.probabilities())
         if prior is not None:
-            raise InvalidParameterError(
-                f"prior must be a Histogram over the session's domain, got a {type(prior).__name__}."
-            )
+            return SignedHistogram(domain, starting_histogram(domain, prior).probabilities())
         start = 0.0 if self.variant == "book" else 1.0 / domain.size
         return SignedHistogram(domain, np.full(domain.shape, start))
 

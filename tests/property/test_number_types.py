@@ -21,7 +21,7 @@ import onlineic as ic
 from onlineic import accounting as ac
 from onlineic import audit, baselines, bounds, evaluate, hypothesis, mechanisms, offline, testing
 from onlineic import sparse as sp
-from onlineic.bounds.certificates import least_feasible
+from onlineic.bounds.certificates import least_accurate, least_feasible
 from onlineic.data import PrivateData
 from onlineic.domain import Domain, optional
 from onlineic.domain import attributes as at
@@ -541,6 +541,10 @@ EXAMPLES = {
         lambda most_cutoff: bounds.least_error(tight, margins_at(10**6), most_cutoff),
         {"most_cutoff": WIDE},
     ),
+    "least_accurate": Example(
+        lambda n, epsilon: least_accurate(lambda updates: 1e-3 * updates, tight, n, epsilon),
+        {"n": WIDE, "epsilon": 1.0},
+    ),
     "least_feasible": Example(
         lambda low, high: least_feasible(lambda x: x * x >= 2, low, high), {"low": 0.5, "high": 3.0}
     ),
@@ -573,11 +577,9 @@ EXAMPLES = {
     "above_threshold_alpha": Example(
         bounds.above_threshold_alpha, {"queries": WIDE, "epsilon": 1.0, "beta": 0.05}
     ),
-    "gaussian_n": Example(bounds.gaussian_n, {"error": 0.01, "rho": 0.1, "beta": 0.05, "count": WIDE}),
     "laplace_bound": Example(
         bounds.laplace_bound, {"epsilon": 1.0, "beta": 0.05, "sensitivity": 100.0, "count": WIDE}
     ),
-    "laplace_n": Example(bounds.laplace_n, {"error": 0.01, "epsilon": 1.0, "beta": 0.05, "count": WIDE}),
     "numeric_sparse_alpha": Example(
         bounds.numeric_sparse_alpha,
         {"cutoff": 100.0, "queries": 120.0, "epsilon": 1.0, "delta": 0.001, "beta": 0.05, "n": WIDE},

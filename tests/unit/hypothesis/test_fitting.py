@@ -5,35 +5,58 @@ import math
 import numpy as np
 import pytest
 
+import onlineic as ic
+from onlineic.domain import Domain
 from onlineic.errors import InvalidParameterError
 from onlineic.hypothesis.descent import descend
-from onlineic.hypothesis.fitting import CoarseDomain, NoisyTable, fit
+from onlineic.hypothesis.fitting import CoarseDomain, fit, noisy_masses
+from onlineic.queries import Measurement, Partition, Query
 
 SHAPE = (12, 3, 5, 2)
 
 
+def domain_of(shape):
+    return Domain.of({f"a{axis}": length for axis, length in enumerate(shape)})
+
+
+def table(shape, classes, values, scale):
+    """A measured partition of a domain of this shape."""
+    axes = tuple(sorted(classes))
+    partition = Partition(domain_of(shape), axes, tuple(classes[axis] for axis in axes))
+    return Measurement(partition, np.ravel(values), scale)
+
+
 def codes(table, shape):
     """Block of every cell, by the definition."""
+    if isinstance(table.target, Query):
+        return table.target.weights()
     cells = np.indices(shape)
     code = np.zeros(shape, int)
-    for axis, cut in table.classes.items():
+    for axis, cut in zip(table.target.axes, table.target.classes, strict=True):
         code = code * (cut.max() + 1) + cut[cells[axis]]
-    return code if table.merged is None else table.merged.ravel()[code]
+    return code
 
 
-def measured(distribution, classes, scale=0.01, noise=None, merged=None):
-    """The table that a release of `distribution` would give."""
-    shape = tuple(int(cut.max()) + 1 for cut in dict(sorted(classes.items())).values())
-    size = int(merged.max()) + 1 if merged is not None else math.prod(shape)
-    blank = NoisyTable(classes, np.zeros(size if merged is not None else shape), scale, merged)
+def seen(table):
+    """Noisy masses of the blocks and their deviation: a query has two blocks, each with half its weight."""
+    if isinstance(table.target, Query):
+        return np.append(1.0 - table.values, table.values), table.scale * math.sqrt(2.0)
+    return table.values, table.scale
+
+
+def measured(distribution, target, scale=0.01, noise=None):
+    """The measurement that a release of `distribution` would give."""
+    size = 2 if isinstance(target, Query) else target.blocks
+    blank = Measurement(target, np.zeros(size), scale)
     values = np.bincount(codes(blank, distribution.shape).ravel(), distribution.ravel(), size)
+    values = values[1:] if isinstance(target, Query) else values
     if noise is not None:
-        values = values + noise.normal(0, scale, size)
-    return NoisyTable(classes, values.reshape(blank.values.shape), scale, merged)
+        values = values + noise.normal(0, scale, len(values))
+    return Measurement(target, values, scale)
 
 
 def random_tables(rng, distribution, count, scale=0.01, noisy=True):
-    """Tables over random axes with random classes, scattered ones included, some with merged blocks."""
+    """Partitions of random axes with random classes, scattered ones included, and single blocks of some."""
     tables = []
     for _ in range(count):
         axes = rng.choice(distribution.ndim, rng.integers(1, distribution.ndim), replace=False)
@@ -43,20 +66,16 @@ def random_tables(rng, distribution, count, scale=0.01, noisy=True):
             number = int(rng.integers(2, length + 1))
             cut = np.concatenate([np.arange(number), rng.integers(0, number, length - number)])
             classes[axis] = rng.permutation(cut) if rng.random() < 0.5 else np.sort(cut)
-        merged = None
+        target = table(distribution.shape, classes, [], scale).target
         if rng.random() < 0.3:
-            shape = tuple(int(cut.max()) + 1 for cut in dict(sorted(classes.items())).values())
-            merged = np.zeros(shape, int)
-            merged.flat[rng.integers(math.prod(shape))] = 1
-        tables.append(measured(distribution, classes, scale, rng if noisy else None, merged))
+            target = target.block(int(rng.integers(target.blocks)))
+            target = (~ic.dense(target.weights())).bind(target.domain) if rng.random() < 0.5 else target
+        tables.append(measured(distribution, target, scale, rng if noisy else None))
     return tables
 
 
 def dense_masses(tables, cells):
-    return [
-        np.bincount(codes(t, cells.shape).ravel(), cells.ravel(), t.values.size).reshape(t.values.shape)
-        for t in tables
-    ]
+    return [np.bincount(codes(t, cells.shape).ravel(), cells.ravel(), seen(t)[0].size) for t in tables]
 
 
 @pytest.fixture(params=range(20))
@@ -72,10 +91,10 @@ def test_tree_equals_dense_expand_and_measure(problem):
     """Up and down the merge tree gives the block masses and the cells of the definition."""
     prior, _, tables = problem
     rng = np.random.default_rng(1)
-    theta = [rng.normal(0, 2, t.values.shape) for t in tables]
-    flat = np.concatenate([t.ravel() for t in theta])
+    theta = [rng.normal(0, 2, seen(t)[0].size) for t in tables]
+    flat = np.concatenate(theta)
     weight = prior / prior.sum()
-    dense = weight * np.exp(sum(p.ravel()[codes(t, SHAPE)] for t, p in zip(tables, theta, strict=True)))
+    dense = weight * np.exp(sum(p[codes(t, SHAPE)] for t, p in zip(tables, theta, strict=True)))
     domain = CoarseDomain.of(prior, tables)
     masses, log_normaliser = domain.evaluate(flat)
     ratio, _ = domain.weigh(flat)
@@ -93,8 +112,8 @@ def test_coarse_domain_is_the_common_refinement():
     late = np.array([1, 1, 1, 1, 0, 0])
     prior = np.ones((6, 4, 2))
     tables = [
-        NoisyTable({0: age}, np.array([0.5, 0.5]), 0.1),
-        NoisyTable({2: np.arange(2), 0: late}, np.full((2, 2), 0.25), 0.1),
+        table((6, 4, 2), {0: age}, np.array([0.5, 0.5]), 0.1),
+        table((6, 4, 2), {2: np.arange(2), 0: late}, np.full((2, 2), 0.25), 0.1),
     ]
     domain = CoarseDomain.of(prior, tables)
 
@@ -109,9 +128,9 @@ def test_extreme_potentials_do_not_underflow():
     shape = (3, 3)
     identity = np.arange(3)
     tables = [
-        NoisyTable({0: identity}, np.full(3, 1 / 3), 0.1),
-        NoisyTable({0: identity}, np.full(3, 1 / 3), 0.1),
-        NoisyTable({0: identity, 1: identity}, np.full((3, 3), 1 / 9), 0.1),
+        table(shape, {0: identity}, np.full(3, 1 / 3), 0.1),
+        table(shape, {0: identity}, np.full(3, 1 / 3), 0.1),
+        table(shape, {0: identity, 1: identity}, np.full((3, 3), 1 / 9), 0.1),
     ]
     ridge = np.full((3, 3), -2500.0)
     ridge[2, 0] = 1500.0
@@ -128,12 +147,11 @@ def test_fitted_distribution_is_consistent(problem):
     result = fit(prior, tables)
     expected = dense_masses(tables, result.cells)
     loss = sum(
-        ((m - t.values) ** 2).sum() / (2 * t.scale**2) for m, t in zip(result.masses, tables, strict=True)
+        ((m - values) ** 2).sum() / (2 * scale**2)
+        for m, (values, scale) in zip(result.masses, map(seen, tables), strict=True)
     )
     shape = prior / prior.sum()
-    shape = shape * np.exp(
-        sum(p.ravel()[codes(t, SHAPE)] for t, p in zip(tables, result.potentials, strict=True))
-    )
+    shape = shape * np.exp(sum(p[codes(t, SHAPE)] for t, p in zip(tables, result.potentials, strict=True)))
 
     assert result.cells.min() > 0
     assert result.cells.sum() == pytest.approx(1, abs=1e-14)
@@ -156,7 +174,7 @@ def test_loss_is_never_above_the_start(problem, evaluations):
 def test_loss_with_kl_weight_is_never_above_the_start(problem):
     prior, _, tables = problem
     domain = CoarseDomain.of(prior, tables)
-    observed = np.concatenate([t.values.ravel() for t in tables])
+    observed = np.concatenate([seen(t)[0] for t in tables])
     weight = 3.0
 
     def objective(theta):
@@ -181,15 +199,15 @@ def test_noiseless_consistent_tables_are_fitted_to_any_precision():
 
     assert result.loss < 1e-12
     for table, mass in zip(tables, result.masses, strict=True):
-        assert np.abs(table.values - mass).max() < 1e-8
+        assert np.abs(seen(table)[0] - mass).max() < 1e-8
 
 
 def test_one_table_of_all_cells_is_reproduced():
     rng = np.random.default_rng(6)
     shape = (4, 3, 2)
     truth = rng.dirichlet(np.full(24, 3.0)).reshape(shape)
-    table = measured(truth, {axis: np.arange(length) for axis, length in enumerate(shape)})
-    result = fit(np.ones(shape), [table], evaluations=20_000, tolerance=0.0)
+    every = table(shape, {axis: np.arange(length) for axis, length in enumerate(shape)}, [], 1.0).target
+    result = fit(np.ones(shape), [measured(truth, every)], evaluations=20_000, tolerance=0.0)
 
     assert np.abs(result.cells - truth).max() < 1e-8
 
@@ -236,64 +254,74 @@ def test_accurate_tables_outweigh_noisy_ones():
     """Two tables that contradict each other: the fit lies between them, by inverse variance."""
     identity = np.arange(2)
     tables = [
-        NoisyTable({0: identity}, np.array([0.3, 0.7]), 0.01),
-        NoisyTable({0: identity}, np.array([0.5, 0.5]), 0.02),
+        table((2, 3), {0: identity}, np.array([0.3, 0.7]), 0.01),
+        table((2, 3), {0: identity}, np.array([0.5, 0.5]), 0.02),
     ]
     result = fit(np.ones((2, 3)), tables, evaluations=5_000, tolerance=0.0)
 
     assert result.masses[0][0] == pytest.approx(0.8 * 0.3 + 0.2 * 0.5, abs=1e-6)
 
 
-def test_merged_blocks_measure_a_query_and_its_complement():
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_number_measures_its_query_and_the_complement(turned):
     shape = (4, 3)
     rng = np.random.default_rng(9)
     truth = rng.dirichlet(np.ones(12)).reshape(shape)
-    merged = np.array([[0, 0], [0, 1]])
-    table = measured(truth, {0: np.array([0, 1, 1, 0]), 1: np.array([0, 0, 1])}, merged=merged)
-    result = fit(np.ones(shape), [table], evaluations=5_000, tolerance=0.0)
+    asked = ic.where(a0=ic.between(1, 2), a1=2)
+    one = measured(truth, (~asked if turned else asked).bind(domain_of(shape)))
+    result = fit(np.ones(shape), [one], evaluations=5_000, tolerance=0.0)
+    held = truth[1:3, 2].sum()
 
-    assert table.values[1] == pytest.approx(truth[1:3, 2].sum())
-    assert result.cells[1:3, 2].sum() == pytest.approx(table.values[1], abs=1e-8)
+    assert one.values[0] == pytest.approx(1.0 - held if turned else held)
+    assert result.cells[1:3, 2].sum() == pytest.approx(held, abs=1e-8)
+    assert result.masses[0] == pytest.approx([held, 1.0 - held] if turned else [1.0 - held, held], abs=1e-8)
 
 
 def test_inconsistent_noise_leaves_a_positive_residual_and_finite_cells():
     """Negative noisy fractions are kept, and nothing overflows."""
-    table = NoisyTable({0: np.arange(3)}, np.array([-0.2, 1.3, 0.1]), 0.001)
-    result = fit(np.ones((3, 2)), [table], evaluations=2_000)
+    noisy = table((3, 2), {0: np.arange(3)}, np.array([-0.2, 1.3, 0.1]), 0.001)
+    result = fit(np.ones((3, 2)), [noisy], evaluations=2_000)
 
     assert np.isfinite(result.cells).all()
     assert result.masses[0][1] > 0.8
 
 
 @pytest.mark.parametrize(
-    ("classes", "values", "scale", "merged", "message"),
+    ("values", "scale", "message"),
     [
-        ({}, np.zeros(()), 0.1, None, "classes"),
-        ({0: np.array([0, 2])}, np.zeros(3), 0.1, None, "classes"),
-        ({0: np.array([0, 1])}, np.zeros(3), 0.1, None, "values"),
-        ({0: np.array([0, 1])}, np.array([0.0, np.nan]), 0.1, None, "values"),
-        ({0: np.array([0, 1])}, np.zeros(2), 0.0, None, "scale"),
-        ({0: np.array([0, 1])}, np.zeros(2), 0.1, np.array([0, 1, 1]), "merged"),
-        ({0: np.array([0, 1])}, np.zeros(3), 0.1, np.array([0, 1]), "merged"),
+        (np.zeros(3), 0.1, "values"),
+        (np.array([0.0, np.nan]), 0.1, "values"),
+        (np.zeros(2), 0.0, "scale"),
     ],
 )
-def test_malformed_table_is_refused(classes, values, scale, merged, message):
+def test_malformed_table_is_refused(values, scale, message):
+    malformed = table((2,), {0: np.arange(2)}, values, scale)
+
     with pytest.raises(InvalidParameterError, match=message):
-        NoisyTable(classes, values, scale, merged)
+        noisy_masses([malformed])
+    with pytest.raises(InvalidParameterError, match=message):
+        fit(np.ones(2), [malformed])
+
+
+def test_a_constant_tells_of_no_blocks():
+    everything = ic.where(a0=ic.one_of(0, 1)).bind(domain_of((2,)))
+
+    with pytest.raises(InvalidParameterError, match="block of some attributes"):
+        noisy_masses([Measurement(everything, np.array([1.0]), 0.1)])
 
 
 def test_malformed_problem_is_refused():
-    table = NoisyTable({0: np.arange(2)}, np.zeros(2), 0.1)
+    one = table((2, 2), {0: np.arange(2)}, np.zeros(2), 0.1)
     prior = np.ones((2, 2))
     hole = np.array([[1.0, 0.0], [1.0, 1.0]])
 
     for match, call in {
-        "prior": lambda: fit(hole, [table]),
-        "tables must": lambda: fit(prior, []),
-        "domain of shape": lambda: fit(np.ones((3, 2)), [table]),
-        "start": lambda: fit(prior, [table], [np.zeros(3)]),
-        "evaluations": lambda: fit(prior, [table], evaluations=0),
-        "kl_weight": lambda: fit(prior, [table], kl_weight=-1.0),
+        "prior": lambda: fit(hole, [one]),
+        "measurements must": lambda: fit(prior, []),
+        "domain of shape": lambda: fit(np.ones((3, 2)), [one]),
+        "start": lambda: fit(prior, [one], [np.zeros(3)]),
+        "evaluations": lambda: fit(prior, [one], evaluations=0),
+        "kl_weight": lambda: fit(prior, [one], kl_weight=-1.0),
     }.items():
         with pytest.raises(InvalidParameterError, match=match):
             call()
@@ -303,8 +331,8 @@ def test_factors_that_all_but_vanish_together_are_evaluated_by_their_logarithms(
     """Each cell is e^-740 or e^-741 of the peaks: as floats 85 and 31 units of the least subnormal one."""
     identity = np.arange(2)
     tables = [
-        NoisyTable({0: identity, 1: identity}, np.full((2, 2), 0.25), 0.1),
-        NoisyTable({0: identity, 2: identity}, np.full((2, 2), 0.25), 0.1),
+        table((2, 2, 2), {0: identity, 1: identity}, np.full((2, 2), 0.25), 0.1),
+        table((2, 2, 2), {0: identity, 2: identity}, np.full((2, 2), 0.25), 0.1),
     ]
     theta = np.concatenate([[0.0, 0.0, -741.0, -741.0], [-740.0, -740.0, 0.0, 0.0]])
     masses, log_normaliser = CoarseDomain.of(np.ones((2, 2, 2)), tables).evaluate(theta)
@@ -316,13 +344,13 @@ def test_factors_that_all_but_vanish_together_are_evaluated_by_their_logarithms(
 
 def test_the_first_step_is_four_over_the_precision_of_all_tables():
     """One step from nothing along (observed - masses)/variance, in closed form."""
-    first = NoisyTable({0: np.arange(3)}, np.array([0.5, 0.3, 0.2]), 0.1)
-    second = NoisyTable({1: np.arange(2)}, np.array([0.6, 0.4]), 0.2)
+    first = table((3, 2), {0: np.arange(3)}, np.array([0.5, 0.3, 0.2]), 0.1)
+    second = table((3, 2), {1: np.arange(2)}, np.array([0.6, 0.4]), 0.2)
     moved = fit(np.ones((3, 2)), [first, second], evaluations=2).potentials
     step = 4 / (1 / 0.1**2 + 1 / 0.2**2)
 
-    for found, table, guess in zip(moved, (first, second), (1 / 3, 1 / 2), strict=True):
-        expected = step * (table.values - guess) / table.scale**2
+    for found, one, guess in zip(moved, (first, second), (1 / 3, 1 / 2), strict=True):
+        expected = step * (one.values - guess) / one.scale**2
         np.testing.assert_allclose(expected - expected.max(), found, rtol=1e-12, atol=1e-15)
 
 
@@ -330,7 +358,7 @@ def test_tables_with_the_smallest_union_are_joined_first():
     """a-b and b-c have 2 x 2 x 2 cells together; any join with c-d has 2 x 2 x 50 or more."""
     sizes = (2, 2, 2, 50)
     tables = [
-        NoisyTable({a: np.arange(sizes[a]), b: np.arange(sizes[b])}, np.zeros((sizes[a], sizes[b])), 0.1)
+        table(sizes, {a: np.arange(sizes[a]), b: np.arange(sizes[b])}, np.zeros(sizes[a] * sizes[b]), 0.1)
         for a, b in ((2, 3), (0, 1), (1, 2))
     ]
     domain = CoarseDomain.of(np.ones(sizes), tables)

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from onlineic.domain import Domain
 from onlineic.errors import InvalidParameterError
-from onlineic.hypothesis.fitting import NoisyTable, fit
+from onlineic.hypothesis.fitting import fit
 from onlineic.hypothesis.nested import fit_nested, shrunken
+from onlineic.queries import Measurement, Partition
 
 CELLS = 24
 TRUTH = np.random.default_rng(3).dirichlet(np.full(CELLS, 2.0))
@@ -13,8 +15,13 @@ CUTS = (np.arange(CELLS), np.arange(CELLS) // 4, np.arange(CELLS) // 12)
 PRIOR = np.full(CELLS, 1.0 / CELLS)
 
 
+def over(shape, classes, values, scale):
+    domain = Domain.of({f"a{axis}": length for axis, length in enumerate(shape)})
+    return Measurement(Partition(domain, tuple(classes), tuple(classes.values())), np.ravel(values), scale)
+
+
 def table(cut, scale=1e-6, off=0.0, truth=TRUTH):
-    return NoisyTable({0: cut}, np.bincount(cut, truth) + off, scale)
+    return over((len(cut),), {0: cut}, np.bincount(cut, truth) + off, scale)
 
 
 def noisy(scale, seed):
@@ -25,7 +32,7 @@ def noisy(scale, seed):
 def test_with_little_noise_it_is_weighted_least_squares_given_the_total():
     scales = (1e-5, 3e-5, 2e-6)
     drawn = noisy(1e-5, 1)
-    tables = [NoisyTable(one.classes, one.values, scale) for one, scale in zip(drawn, scales, strict=True)]
+    tables = [Measurement(one.target, one.values, scale) for one, scale in zip(drawn, scales, strict=True)]
     rows = np.concatenate([np.eye(cut.max() + 1)[:, cut] / s for cut, s in zip(CUTS, scales, strict=True)])
     seen = np.concatenate([one.values / one.scale for one in tables])
     # the total by Lagrange's multiplier
@@ -41,7 +48,7 @@ def test_what_noise_alone_explains_is_the_prior_split():
     prior = np.random.default_rng(4).dirichlet(np.full(CELLS, 5.0))
     generator = np.random.default_rng(6)
     values = prior + generator.normal(0.0, 0.4, CELLS)  # chi^2 of 23 degrees around 3: all of it is noise
-    cells = fit_nested(prior, [NoisyTable({0: CUTS[0]}, values, 1.0)]).cells
+    cells = fit_nested(prior, [over((CELLS,), {0: CUTS[0]}, values, 1.0)]).cells
 
     assert prior == pytest.approx(cells, abs=1e-12)
 
@@ -84,9 +91,10 @@ def test_the_order_of_the_tables_does_not_matter():
 
 def test_tables_over_two_axes_are_a_chain_with_the_margin_of_one():
     truth = TRUTH.reshape(6, 4)
-    both = NoisyTable({0: np.arange(6), 1: np.arange(4)}, truth, 1e-7)
-    halves = NoisyTable({0: np.arange(6), 1: np.arange(4) // 2}, truth.reshape(6, 2, 2).sum(axis=2), 1e-7)
     prior = np.full((6, 4, 3), 1.0 / 72)
+    both = over(prior.shape, {0: np.arange(6), 1: np.arange(4)}, truth, 1e-7)
+    pairs = truth.reshape(6, 2, 2).sum(axis=2)
+    halves = over(prior.shape, {0: np.arange(6), 1: np.arange(4) // 2}, pairs, 1e-7)
     cells = fit_nested(prior, [halves, both]).cells
 
     assert cells.sum(axis=2) == pytest.approx(truth, abs=1e-6)
@@ -96,8 +104,8 @@ def test_tables_over_two_axes_are_a_chain_with_the_margin_of_one():
 def test_tables_that_do_not_refine_each_other_are_refused():
     across = table((np.arange(CELLS) + 2) // 4)
     prior = np.full((6, 4), 1.0 / 24)
-    rows = NoisyTable({0: np.arange(6)}, TRUTH.reshape(6, 4).sum(axis=1), 1e-3)
-    columns = NoisyTable({1: np.arange(4)}, TRUTH.reshape(6, 4).sum(axis=0), 1e-3)
+    rows = over((6, 4), {0: np.arange(6)}, TRUTH.reshape(6, 4).sum(axis=1), 1e-3)
+    columns = over((6, 4), {1: np.arange(4)}, TRUTH.reshape(6, 4).sum(axis=0), 1e-3)
 
     assert fit_nested(PRIOR, [table(CUTS[1]), across]) is None
     assert fit_nested(prior, [rows, columns]) is None

@@ -8,7 +8,7 @@ import pytest
 
 import onlineic as ic
 from onlineic.errors import InvalidParameterError
-from onlineic.hypothesis.fitting import NoisyTable, fit
+from onlineic.hypothesis.fitting import fit
 from onlineic.hypothesis.nested import fit_nested
 from onlineic.queries import Measurement, Partition
 from onlineic.testing import check_update_rule
@@ -129,14 +129,8 @@ def test_only_the_first_fit_stops_at_its_misfit():
     """Later ones start where the last one stopped: they go on for their evaluations."""
     rule, tables = MaximumEntropy(misfit=0.9), [table(0, 1, scale=0.02), table(1, 2, scale=0.02)]
     start = rule.update(rule.init(DOMAIN), (tables[0],), 0.1)
-    kernel = [
-        NoisyTable(
-            dict(zip(one.target.axes, one.target.classes, strict=True)), one.values.reshape(shape), 0.02
-        )
-        for one, shape in zip(tables, ((4, 3), (3, 2)), strict=True)
-    ]
-    expected = fit(start.prior, kernel, start.potentials, evaluations=30)
-    shorter = fit(start.prior, kernel, start.potentials, evaluations=30, enough=0.9)
+    expected = fit(start.prior, tables, start.potentials, evaluations=30)
+    shorter = fit(start.prior, tables, start.potentials, evaluations=30, enough=0.9)
 
     assert shorter.evaluations < expected.evaluations
     assert not np.allclose(expected.cells, shorter.cells, rtol=1e-6)
@@ -266,14 +260,13 @@ def test_first_tables_that_refine_each_other_are_fitted_in_closed_form():
     fine = table(0, scale=0.02)
     halves = Partition(DOMAIN, (0,), (np.array([0, 0, 1, 1]),))
     tables = (fine, Measurement(halves, np.array([0.3, 0.71]), 0.02))
-    kernel = [NoisyTable({0: one.target.classes[0]}, one.values, 0.02) for one in tables]
     rule = MaximumEntropy(misfit=0.5)
     start = rule.init(DOMAIN)
-    nested = fit_nested(start.prior, kernel)
+    nested = fit_nested(start.prior, tables)
 
     assert np.allclose(nested.cells, rule.update(start, tables, 0.1).probabilities(), rtol=1e-12, atol=0)
     assert not np.allclose(
-        nested.cells, fit(start.prior, kernel, evaluations=200, enough=0.5).cells, atol=1e-6
+        nested.cells, fit(start.prior, tables, evaluations=200, enough=0.5).cells, atol=1e-6
     )
 
 
@@ -281,16 +274,10 @@ def test_first_tables_that_refine_each_other_are_fitted_in_closed_form():
 def test_a_first_fit_has_more_evaluations_than_a_refit(misfit, evaluations):
     """A cold start wants them; the tables cross, so that no closed form is there."""
     tables = (table(0, 1, scale=1e-5), table(1, 2, scale=1e-5), table(0, 2, scale=1e-5))
-    kernel = [
-        NoisyTable(
-            dict(zip(one.target.axes, one.target.classes, strict=True)), one.values.reshape(shape), 1e-5
-        )
-        for one, shape in zip(tables, ((4, 3), (3, 2), (4, 2)), strict=True)
-    ]
     rule = MaximumEntropy(misfit=misfit)
     start = rule.init(DOMAIN)
-    expected = fit(start.prior, kernel, evaluations=evaluations, enough=misfit)
+    expected = fit(start.prior, tables, evaluations=evaluations, enough=misfit)
 
-    assert fit_nested(start.prior, kernel) is None
+    assert fit_nested(start.prior, tables) is None
     assert expected.evaluations > 30
     assert np.allclose(expected.cells, rule.update(start, tables, 0.1).probabilities(), rtol=1e-12, atol=0)
