@@ -460,7 +460,7 @@ def test_a_generator_is_read_once():
         np.array([["F"], ["M"]]),
         [["F"], ["M", "F"]],
     ],
-    ids=repr,
+    ids=lasting,
 )
 def test_what_is_no_column_is_refused(column):
     refusal(["F", "M"], column)
