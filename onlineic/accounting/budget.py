@@ -15,8 +15,6 @@ import numpy as np
 from onlineic.accounting.rounding import _exact, _order
 from onlineic.errors import BudgetExceededError, InvalidParameterError, check_choice, checked_real, set_fields
 
-__all__ = ["Budget", "Charge", "Filter"]
-
 LARGEST_EPSILON = 20.0
 
 

@@ -11,8 +11,6 @@ from functools import lru_cache
 from onlineic.accounting.rounding import _exact, _order, conversion, decimal, float_up
 from onlineic.errors import InvalidParameterError, checked_integer, checked_real
 
-__all__ = ["TICK", "gaussian_charge", "gumbel_charge", "loss_bound", "renyi_capacity", "renyi_epsilon"]
-
 TICK = Fraction(1, 2**40)
 SLACK = Fraction(1, 10**40)  # covers the rounding of 60 digits
 

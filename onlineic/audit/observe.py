@@ -23,8 +23,6 @@ from onlineic.noise.scripted import ScriptedNoise
 from onlineic.noise.sources import Noise
 from onlineic.sparse.base import SparseState
 
-__all__ = ["black_box_epsilon", "epsilon_lower_bound", "goodness_of_fit", "observe"]
-
 Step = Callable[[SparseState, int, Noise], tuple[SparseState, bool]]
 MOST_HITS = 1000  # of an observed run, so that a mechanism without a cutoff ends too
 

@@ -44,8 +44,6 @@ from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query, totals
 from onlineic.queries.tables import Tables
 
-__all__ = ["BaselineStatistics", "NoisyTables", "PerQueryNoise", "noisy_histogram"]
-
 PREFIX_CELLS = 2**22
 
 

@@ -20,8 +20,6 @@ from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace, normal_quanti
 from onlineic.noise.sources import RATIO_LIMIT, SIGMA_LIMIT, Noise, scale_at_least
 from onlineic.queries.query import Query, session_grid_bits
 
-__all__ = ["Choice", "GridNoise", "Name", "laplace_sum_quantile", "least_noise", "moments", "moved_to"]
-
 SIGMA_BITS, SCALE_BITS = SIGMA_LIMIT.bit_length() - 1, RATIO_LIMIT.bit_length() - 2
 
 

@@ -14,8 +14,6 @@ from onlineic.cli.ask import CLOSED_PIPE, FAILED, INTERRUPTED, USAGE, _ask
 from onlineic.cli.demo import _demo
 from onlineic.errors import InvalidDataError, InvalidInputError, OnlineICError
 
-__all__ = ["main"]
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status.

@@ -27,8 +27,6 @@ from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query, totals
 from onlineic.queries.tables import Tables
 
-__all__ = ["MAX_CELLS", "PrivateData"]
-
 MAX_CELLS = 2**26  # dense counts: 512 MB
 
 

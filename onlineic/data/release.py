@@ -10,18 +10,6 @@ from onlineic.data.private import PrivateData
 from onlineic.errors import InvalidParameterError, SessionSealedError
 from onlineic.noise.sources import Noise, SystemNoise, checked_source
 
-__all__ = [
-    "charged",
-    "check_types",
-    "checked_noise",
-    "checked_release",
-    "guarded",
-    "is_private",
-    "log_failure",
-    "released",
-    "stamp",
-]
-
 FAILED = (
     "a release must not be interrupted between reading the data and its result, but was: its budget stays "
     "spent; ask again with a budget of its own (budgets add)."

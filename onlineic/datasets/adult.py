@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from onlineic._typing import Ints
 from onlineic.domain.domain import Domain
 
-__all__ = ["adult5", "adult5_domain"]
-
 
 def adult5() -> tuple[dict[str, NDArray[Any]], Ints]:
     """Return the distinct rows of five attributes of UCI Adult, and how many of 48,842 records hold each.

@@ -16,8 +16,6 @@ import numpy as np
 from onlineic._typing import Ints
 from onlineic.errors import InvalidDataError, InvalidDomainError, InvalidQueryError
 
-__all__ = ["Attribute", "Binned", "Categorical", "IntegerRange", "Label", "binned", "column_array", "shown"]
-
 Column = np.ndarray[Any, Any]
 
 

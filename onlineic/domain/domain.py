@@ -23,8 +23,6 @@ from onlineic.domain.attributes import (
 )
 from onlineic.errors import InvalidDataError, InvalidDomainError, InvalidQueryError, set_fields
 
-__all__ = ["Domain", "optional"]
-
 Kind = Attribute | range | int | Iterable[Any]
 
 

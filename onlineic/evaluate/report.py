@@ -14,15 +14,6 @@ from onlineic._typing import Floats
 from onlineic.errors import InvalidParameterError, MissingExtraError
 from onlineic.evaluate.traces import Trace
 
-__all__ = [
-    "Row",
-    "new_figure",
-    "plot_errors",
-    "plot_marginal",
-    "rows",
-    "text_table",
-]
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure

@@ -14,8 +14,6 @@ from onlineic.queries.expressions import Expression, between, where
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import session_grid_bits
 
-__all__ = ["exact_marginal", "exact_values", "random_stream"]
-
 
 def exact_values(data: PrivateData, stream: Sequence[Any]) -> Floats:
     """Return the exact answers, (queries,) fractions of records. NOT PRIVATE."""

@@ -25,8 +25,6 @@ from onlineic.queries.query import session_grid_bits
 from onlineic.session.session import OnlineIC
 from onlineic.updates.base import UpdateRule
 
-__all__ = ["Trace", "compare", "coverage", "known_baselines", "trace"]
-
 CHUNK = 256  # queries between two reports of progress
 TABLE_CELLS = 2**24  # all noisy tables together
 Progress = Callable[[Any], None]

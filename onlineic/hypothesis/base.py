@@ -17,8 +17,6 @@ from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeEr
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query
 
-__all__ = ["MAX_CELLS", "NO_BLOCKS", "HasBlocks", "Hypothesis", "block_guesses", "grid_guesses"]
-
 MAX_CELLS = 2**26
 NO_BLOCKS = (
     "a marginal must be asked of a hypothesis with blocks, got one without; use a shipped update rule."
@@ -103,6 +101,7 @@ def _finite(values: object, count: int) -> Floats:
 
 
 def check_size(domain: Domain) -> None:
+    """Raise `TooLargeError` where a dense hypothesis would not fit into memory."""
     if domain.size > MAX_CELLS:
         raise TooLargeError(
             f"domain must have at most {MAX_CELLS:,} cells for a histogram, got {domain.size:,}; "

@@ -5,8 +5,6 @@ from collections.abc import Callable
 
 from onlineic._typing import Floats
 
-__all__ = ["descend"]
-
 
 def descend(
     evaluate: Callable[[Floats], tuple[Floats, float]],

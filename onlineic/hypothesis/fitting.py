@@ -27,8 +27,6 @@ from onlineic.queries.partitions import Measurement, Partition, block_weights
 from onlineic.queries.query import Query
 from onlineic.queries.tables import contract, spread
 
-__all__ = ["CoarseDomain", "Fit", "fit", "fitted", "noisy_masses"]
-
 # Below this normaliser the product of factors may have lost cells that matter: evaluate in log space instead.
 _SAFE_NORMALISER = 1e-150
 

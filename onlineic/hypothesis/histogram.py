@@ -15,8 +15,6 @@ from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query, totals
 from onlineic.queries.tables import Tables, spread
 
-__all__ = ["Histogram"]
-
 PREFIX_CELLS = 2**16  # above, a summed-area table costs more than the slices it saves between two updates
 MAX_NATS = 500.0  # linear weights underflow for ever after 745 nats
 MIN_PRIOR = 1e-90  # leaves room for 500 nats above the smallest double that keeps all its bits

@@ -14,8 +14,6 @@ from onlineic._typing import Floats, Ints
 from onlineic.hypothesis.fitting import CoarseDomain, Fit, fitted, noisy_masses
 from onlineic.queries.partitions import Measurement
 
-__all__ = ["fit_nested", "shrunken"]
-
 PRIOR_SHARE = 0.1  # of the prior in the result, standard deviations of a cell: keeps logarithms finite
 
 

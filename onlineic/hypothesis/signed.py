@@ -13,8 +13,6 @@ from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query
 from onlineic.queries.tables import Tables
 
-__all__ = ["SignedHistogram"]
-
 
 @final
 class SignedHistogram:

@@ -12,8 +12,6 @@ from onlineic.domain.domain import Domain
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query
 
-__all__ = ["VersionSpace"]
-
 COUNTED = 2**16  # largest value of which a histogram is made to find the median
 
 

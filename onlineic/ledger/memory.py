@@ -21,8 +21,6 @@ from onlineic.ledger.records import (
     UpdateFailed,
 )
 
-__all__ = ["MemoryLedger"]
-
 
 @final
 @attrs.frozen

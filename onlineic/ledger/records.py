@@ -16,8 +16,6 @@ from onlineic.accounting.budget import Charge, Filter
 from onlineic.queries.ask import Guess, Question
 from onlineic.queries.partitions import Measurement
 
-__all__ = ["Burned", "Easy", "Hard", "Ledger", "Opened", "Record", "Reserved", "UpdateFailed"]
-
 
 @final
 @attrs.frozen

@@ -19,8 +19,6 @@ from onlineic.mechanisms.selection import checked_epsilon, checked_sensitivity, 
 from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace
 from onlineic.noise.sources import SIGMA_LIMIT, Noise, checked_source, scale_at_least
 
-__all__ = ["GaussianMechanism", "LaplaceMechanism", "discrete_gaussian_delta"]
-
 SUMMED_SIGMA = 4096  # up to here delta is summed term by term
 
 

@@ -19,15 +19,6 @@ from onlineic.errors import InvalidParameterError, checked_integer, checked_real
 from onlineic.noise.categorical import draw
 from onlineic.noise.sources import Noise, checked_source, scale_at_least
 
-__all__ = [
-    "ExponentialMechanism",
-    "NoisyMax",
-    "checked_epsilon",
-    "checked_sensitivity",
-    "exact_integers",
-    "exponential_bound",
-]
-
 OUT_OF_REACH = 2**62  # more than 2^14 scales of noise, and more than the sampler can draw
 
 

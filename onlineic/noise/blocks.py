@@ -14,8 +14,6 @@ import numpy as np
 from onlineic._typing import Ints
 from onlineic.errors import InternalError, checked_integer
 
-__all__ = ["Blocks", "Key"]
-
 Key = tuple[int, int, int]
 
 

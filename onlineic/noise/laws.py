@@ -14,15 +14,6 @@ from onlineic._typing import Floats, Ints
 from onlineic.errors import checked_integer, checked_real
 from onlineic.noise.sources import Noise
 
-__all__ = [
-    "DiscreteGaussian",
-    "DiscreteLaplace",
-    "Geometric",
-    "checked_beta",
-    "checked_tail",
-    "normal_quantile",
-]
-
 
 @final
 @attrs.frozen

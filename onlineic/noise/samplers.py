@@ -19,17 +19,6 @@ import numpy as np
 from onlineic._typing import Bools, Ints, Words
 from onlineic.errors import InternalError
 
-__all__ = [
-    "ByteSource",
-    "bernoulli_exp",
-    "discrete_gaussian",
-    "discrete_laplace",
-    "geometric",
-    "geometric_e1",
-    "uniform_below",
-    "words",
-]
-
 ByteSource = Callable[[int], bytes]
 
 

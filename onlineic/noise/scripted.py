@@ -11,8 +11,6 @@ from onlineic._typing import Ints, Words
 from onlineic.errors import InternalError, checked_integer, checked_ratio
 from onlineic.noise.sources import Noise
 
-__all__ = ["ScriptedNoise"]
-
 
 @final
 @attrs.define(eq=False)

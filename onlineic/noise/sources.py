@@ -24,17 +24,6 @@ from onlineic.errors import ForkedSessionError, InvalidParameterError, checked_i
 from onlineic.noise.blocks import Blocks, Key
 from onlineic.noise.samplers import ByteSource, discrete_gaussian, discrete_laplace, geometric, words
 
-__all__ = [
-    "RATIO_LIMIT",
-    "SIGMA_LIMIT",
-    "Noise",
-    "SimulatedNoise",
-    "SystemNoise",
-    "checked_source",
-    "public_generator",
-    "scale_at_least",
-]
-
 _WORDS, _GEOMETRIC, _LAPLACE, _GAUSSIAN = range(4)
 
 

@@ -28,8 +28,6 @@ from onlineic.noise.sources import Noise, SimulatedNoise
 from onlineic.queries.partitions import one_way
 from onlineic.queries.query import Query, canonical
 
-__all__ = ["PrivateCdf", "ordered_axis", "private_cdf", "threshold_functions"]
-
 MAX_CELLS = 2**16
 MOST_LEVELS = 16
 SIMULATED = 1999  # releases of nothing but noise, which set the band; more where beta is small

@@ -21,8 +21,6 @@ from onlineic.queries.partitions import Measurement, Pairs, PartitionRule, pairs
 from onlineic.queries.query import Query, session_grid_bits
 from onlineic.updates.base import UpdateRule
 
-__all__ = ["Construction", "Run", "Workload", "construct", "finished"]
-
 Rule = UpdateRule[Any]
 
 

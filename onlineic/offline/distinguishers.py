@@ -27,8 +27,6 @@ from onlineic.offline.rounds import Composition, Distinguisher, Rounds, paid_rou
 from onlineic.updates.base import ExactBound, UpdateRule, check_rule, proven_bound, rule_at, rule_for_stream
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 
-__all__ = ["iterative_construction"]
-
 Rule = UpdateRule[Any]
 MOST_ROUNDS = 10**6
 LARGEST_ALPHA = 1e6  # far beyond 1, where any promise is empty

@@ -18,8 +18,6 @@ from onlineic.queries.expressions import Expression
 from onlineic.queries.query import Query
 from onlineic.sparse.above_threshold import Sparse
 
-__all__ = ["LargeCounts", "range_queries"]
-
 
 @final
 @attrs.frozen(repr=False)

@@ -28,8 +28,6 @@ from onlineic.offline.simplex import Polyhedron
 from onlineic.queries.partitions import Partition, one_way
 from onlineic.sparse.above_threshold import Sparse
 
-__all__ = ["LinearPrograms", "ProgramsAbove", "linear_programs_above"]
-
 Exact = tuple[Fraction, ...]
 LARGEST_TOTAL = 2**62  # sums of private columns stay inside int64
 FARTHEST = 2**61  # scores beyond are cut off, which moves no two of them apart

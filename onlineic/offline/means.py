@@ -35,17 +35,6 @@ from onlineic.queries.partitions import one_way
 from onlineic.sparse.above_threshold import first_above
 from onlineic.sparse.base import SparseState
 
-__all__ = [
-    "AutoAverage",
-    "ClippingBound",
-    "Mean",
-    "auto_avg",
-    "clipping_bound",
-    "mean",
-    "records_left",
-    "sensitivity",
-]
-
 LARGEST_TOTAL = 2**62  # n times the width of a range: sums stay inside int64
 LEAST_BETA = 1e-300  # below, 2/beta leaves the range of floats
 GRID = 1000  # bounds tried on a range of more values than that

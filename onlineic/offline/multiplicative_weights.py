@@ -23,8 +23,6 @@ from onlineic.updates.base import UpdateRule, check_rule, rule_at, rule_for_stre
 from onlineic.updates.maximum_entropy import MaximumEntropy
 from onlineic.updates.multiplicative_weights import MeasuredWeights
 
-__all__ = ["default_rounds", "mwem"]
-
 Rule = UpdateRule[Any]
 MOST_ROUNDS = 1000  # planned; each replays all that was measured
 BALANCE = 9.0

@@ -38,8 +38,6 @@ from onlineic.queries.query import Query, totals
 from onlineic.queries.tables import Tables
 from onlineic.updates.median import multiset_blocks
 
-__all__ = ["Scoring", "SmallDatabase", "asked_rows", "small_database"]
-
 MAX_CANDIDATES = 2**22  # whose scores are held at once
 QUICK_CANDIDATES = 2**18  # the size that is taken where none is asked for stays below
 MAX_WORK = 2**32  # cells^2 times candidates: what listing all databases takes, some ten seconds at the limit

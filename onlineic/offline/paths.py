@@ -21,8 +21,6 @@ import numpy as np
 
 from onlineic._typing import Bools, Ints
 
-__all__ = ["count_paths", "limb_bits", "path_of_rank", "strip_width"]
-
 
 def strip_width(n: int, rows: int, level: int) -> int:
     """Return the most values that a path within `level` can take at one cell."""

@@ -20,8 +20,6 @@ from onlineic.mechanisms.selection import ExponentialMechanism, NoisyMax
 from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace
 from onlineic.noise.sources import RATIO_LIMIT, SIGMA_LIMIT, Noise, scale_at_least
 
-__all__ = ["Composition", "Distinguisher", "Rounds", "paid_rounds"]
-
 Composition = Literal["basic", "advanced", "zcdp"]
 Distinguisher = Literal["noisy max", "exponential"]
 LARGEST_EPSILON = 20.0  # of one choice

@@ -22,8 +22,6 @@ from onlineic.mechanisms.selection import ExponentialMechanism, NoisyMax, exact_
 from onlineic.noise.sources import Noise
 from onlineic.queries.partitions import one_way
 
-__all__ = ["Choice", "median", "most_popular", "quantile", "quantile_scores"]
-
 Engine = Literal["noisy max", "exponential"]
 FINE = 16  # bits below a count: candidates of one score are then equally likely, and less is lost
 

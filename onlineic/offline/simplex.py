@@ -14,8 +14,6 @@ import attrs
 
 from onlineic.errors import InternalError
 
-__all__ = ["Dictionary", "Polyhedron", "feasible", "maximum", "vertices"]
-
 Vector = Sequence[Fraction]
 MOST_BASES = 5_000  # of a set whose vertices are listed
 

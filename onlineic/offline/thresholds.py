@@ -25,8 +25,6 @@ from onlineic.offline.nets import SmallDatabase, asked_rows
 from onlineic.offline.paths import count_paths, limb_bits, path_of_rank, strip_width
 from onlineic.queries.partitions import one_way
 
-__all__ = ["threshold_database"]
-
 MAX_WORK = 2**29  # limbs touched, about 20 s
 LEAST_CELLS = 8  # fewer are refused as if they were 8: the limbs of one cell are held at once, a few GB
 MAX_PRODUCT = 2**60  # n m: the strips are computed in int64

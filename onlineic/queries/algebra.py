@@ -15,8 +15,6 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import TooLargeError
 from onlineic.queries.tables import spread
 
-__all__ = ["JOINT_CELLS", "Form", "Joint", "intersection", "peeled", "settled"]
-
 JOINT_CELLS = 2**22  # largest joint factor that the algebra may need
 Joint = dict[tuple[int, ...], Floats]  # axes -> weights in [0, 1], shape of those axes
 Form = tuple[bool, Joint]

@@ -9,8 +9,6 @@ import numpy as np
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.query import Query
 
-__all__ = ["Answer", "AnswerMemory", "Status"]
-
 Status = Literal["easy", "hard", "repeat", "untested"]
 
 

@@ -11,8 +11,6 @@ from onlineic.queries.expressions import Expression, dense
 from onlineic.queries.marginals import BoundMarginal, Marginal
 from onlineic.queries.query import GRID_BITS, Query
 
-__all__ = ["Guess", "Question", "bind_queries", "bind_query", "bind_question"]
-
 Question = Query | BoundMarginal
 Guess = (
     int | tuple[int, ...]

@@ -21,19 +21,6 @@ from onlineic.errors import InvalidQueryError, TooLargeError, checked_integer
 from onlineic.queries.algebra import JOINT_CELLS, Joint, intersection, peeled, settled
 from onlineic.queries.query import GRID_BITS, Query, canonical
 
-__all__ = [
-    "Condition",
-    "Expression",
-    "at_least",
-    "below",
-    "between",
-    "dense",
-    "one_of",
-    "span",
-    "weights",
-    "where",
-]
-
 
 @final
 @attrs.frozen

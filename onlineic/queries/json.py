@@ -7,8 +7,6 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidQueryError
 from onlineic.queries.expressions import Condition, Expression, at_least, below, between, one_of, where
 
-__all__ = ["parsed_query"]
-
 
 def parsed_query(line: str, domain: Domain) -> Expression:
     """Return the query written as one line of JSON.

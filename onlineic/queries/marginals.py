@@ -18,8 +18,6 @@ from onlineic.queries.expressions import Expression
 from onlineic.queries.partitions import Partition
 from onlineic.queries.tables import spread
 
-__all__ = ["BoundMarginal", "Marginal", "marginal"]
-
 MOST_CELLS = 2**16  # of a cross table and its rest
 
 

@@ -19,8 +19,6 @@ from onlineic.errors import InvalidQueryError, checked_integer, checked_real, se
 from onlineic.queries.query import GRID_BITS, Query, canonical
 from onlineic.queries.tables import spread
 
-__all__ = ["Measurement", "Partition", "PartitionRule", "block_weights", "derived", "one_way", "pairs_of"]
-
 Pairs = frozenset[tuple[int, int]]
 Classes = dict[int, Ints]
 

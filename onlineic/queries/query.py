@@ -20,8 +20,6 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import DomainMismatchError, InvalidParameterError, InvalidQueryError
 from onlineic.queries.tables import Tables, spread
 
-__all__ = ["GRID_BITS", "Factor", "Query", "canonical", "session_grid_bits", "totals"]
-
 GRID_BITS = 20  # finest grid of fractional weights
 
 

@@ -23,8 +23,6 @@ from onlineic.session.belief import Belief, measured
 from onlineic.session.defaults import AGREEING
 from onlineic.session.plan import ALL_HARD, EASY_OR_HARD, Plan
 
-__all__ = ["AnswerBook", "SessionStatistics"]
-
 
 @final
 @attrs.frozen

@@ -14,8 +14,6 @@ from onlineic.queries.partitions import Measurement
 from onlineic.queries.query import Query
 from onlineic.updates.base import UpdateRule
 
-__all__ = ["Belief", "measured", "replay"]
-
 
 @final
 @attrs.frozen(eq=False)

@@ -30,8 +30,6 @@ from onlineic.queries.query import Query, canonical
 from onlineic.session.first_tables import FirstTables
 from onlineic.sparse.base import Hit, NumericSparse, SparseState
 
-__all__ = ["Curator"]
-
 SEALED = (
     "session must not test another query while a test runs, or after one was interrupted between reading the "
     "data and its record, whose charge stays spent. What was released stands: repeats are answered, "

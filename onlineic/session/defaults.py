@@ -16,8 +16,6 @@ import attrs
 from onlineic.accounting.budget import Budget
 from onlineic.domain.domain import Domain
 
-__all__ = ["Shares", "default_numbers", "default_shares"]
-
 # how much is planned
 MOST_PLANNED = 100  # hard answers: each refit takes a while
 LEAST_PAIR_SHARE = 0.2  # of the budget: with less, the tables of pairs are too noisy to be worth it

@@ -24,8 +24,6 @@ from onlineic.session.defaults import BRANCH, CLEAR, FLAT, LEAST_PARTS, MERGED_B
 from onlineic.sparse.exponential import ExponentialSparse
 from onlineic.sparse.gumbel import GumbelSparse
 
-__all__ = ["FirstTables", "chosen_first_tables", "laplace_suits", "pair_cover"]
-
 MOST_CELLS = 2**22  # of a table of all: more would take gigabytes behind the read
 Pair = tuple[int, ...]
 

@@ -34,18 +34,6 @@ from onlineic.updates.maximum_entropy import MaximumEntropy
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 from onlineic.updates.perceptron import Perceptron
 
-__all__ = [
-    "ALL_HARD",
-    "EASY_OR_HARD",
-    "Plan",
-    "SparseName",
-    "brought",
-    "chosen",
-    "mechanism_for",
-    "session_plan",
-    "textbook_plan",
-]
-
 SparseName = Literal["gumbel", "exponential", "laplace"]
 
 

@@ -40,8 +40,6 @@ from onlineic.sparse.base import NumericSparse
 from onlineic.updates.base import UpdateRule, check_rule
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 
-__all__ = ["OnlineIC", "check_choices"]
-
 CHUNK, LARGEST_CHUNK = 64, 4096
 
 

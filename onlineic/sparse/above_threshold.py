@@ -30,8 +30,6 @@ from onlineic.noise.sources import Noise, checked_source, scale_at_least
 from onlineic.sparse.base import SparseState, first_reaching
 from onlineic.sparse.exponential import exponential_scales
 
-__all__ = ["AboveThreshold", "Sparse", "first_above"]
-
 CHUNK = 4096  # values tested at once: what is drawn in vain behind a hit stays short
 
 

@@ -21,18 +21,6 @@ from onlineic.noise.sources import Noise
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
 
-__all__ = [
-    "Hit",
-    "NumericSparse",
-    "SparseState",
-    "checked_plan",
-    "first_reaching",
-    "fresh_answer",
-    "fresh_radius",
-    "hits_paid",
-    "tolerated_false_hits",
-]
-
 SCALAR = 4  # up to so many values plain integers are faster than arrays
 
 

@@ -36,12 +36,6 @@ from onlineic.sparse.base import (
     tolerated_false_hits,
 )
 
-__all__ = [
-    "ExponentialSparse",
-    "exponential_resolution",
-    "exponential_scales",
-]
-
 FALSE_HITS = 0.05  # tolerated false hits for each planned true one
 
 

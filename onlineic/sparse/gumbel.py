@@ -42,13 +42,6 @@ from onlineic.sparse.base import (
     tolerated_false_hits,
 )
 
-__all__ = [
-    "GumbelSparse",
-    "gumbel_resolution",
-    "gumbel_scale",
-    "sigma_at_least",
-]
-
 STEEPEST = 26  # largest T/b: then the rare slow path of a test tells nothing beyond its label
 LEAST_GRID = 8  # fewer bits would round weights too coarsely
 FALSE_HITS = 0.2  # tolerated false hits for each planned true one

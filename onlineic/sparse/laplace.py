@@ -31,8 +31,6 @@ from onlineic.queries.query import Query
 from onlineic.sparse.above_threshold import first_above
 from onlineic.sparse.base import Hit, NumericSparse, SparseState, checked_plan, fresh_answer, fresh_radius
 
-__all__ = ["LaplaceSparse"]
-
 FALSE_HITS = 0.2  # tolerated share of the hard answers that tests of equal numbers may use up
 
 

@@ -18,8 +18,6 @@ from onlineic.queries.partitions import Measurement, Partition
 from onlineic.testing.streams import STEP, STREAMS, Stream, probes
 from onlineic.updates.base import ExactBound, UpdateRule, rule_at, rule_for_stream
 
-__all__ = ["check_hypothesis", "check_update_rule"]
-
 Rule = UpdateRule[Any]
 UNBOUNDED_STEPS = 40  # updates of a rule without T(alpha)
 

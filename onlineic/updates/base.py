@@ -10,17 +10,6 @@ from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.queries.partitions import Measurement
 
-__all__ = [
-    "ExactBound",
-    "NeedsAccuracy",
-    "UpdateRule",
-    "check_rule",
-    "proven_bound",
-    "rule_at",
-    "rule_for_stream",
-    "starting_histogram",
-]
-
 H = TypeVar("H", bound=Hypothesis)
 
 

@@ -17,8 +17,6 @@ from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
 from onlineic.updates.base import UpdateRule, starting_histogram
 
-__all__ = ["FittedHistogram", "MaximumEntropy"]
-
 CONVERGED_EVALUATIONS = 200  # limit of a first fit that is stopped by its misfit
 FIRST_EVALUATIONS = 100  # a fit without earlier potentials wants more
 SMALLEST = 1e-88  # of the mass of a cell: keeps every logarithm finite

@@ -26,8 +26,6 @@ from onlineic.hypothesis.version_space import VersionSpace
 from onlineic.queries.partitions import Measurement
 from onlineic.updates.base import UpdateRule
 
-__all__ = ["Median", "multiset_blocks", "multisets"]
-
 MAX_ROWS = 2**24
 MAX_BYTES = 2**29
 

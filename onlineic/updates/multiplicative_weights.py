@@ -21,8 +21,6 @@ from onlineic.queries.query import Query
 from onlineic.queries.tables import contract, spread
 from onlineic.updates.base import UpdateRule, starting_histogram
 
-__all__ = ["MeasuredWeights", "MultiplicativeWeights"]
-
 FLOOR = 1e-85  # of the mass of all cells: a histogram refuses cells that could never be repaired
 LARGEST_MASS = 1e100  # of unnormalised weights: beyond, they are divided by it
 MAX_RATE = 100.0  # of a constant step

@@ -15,8 +15,6 @@ from onlineic.hypothesis.signed import SignedHistogram
 from onlineic.queries.partitions import Measurement
 from onlineic.updates.base import UpdateRule, starting_histogram
 
-__all__ = ["Perceptron"]
-
 
 @final
 @attrs.frozen

@@ -7,9 +7,10 @@ import operator
 import numpy as np
 import pytest
 
+from onlineic import queries
 from onlineic.domain import Domain, binned, optional
 from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeError
-from onlineic.queries import at_least, below, between, dense, expressions, one_of, span, weights, where
+from onlineic.queries import at_least, below, between, dense, one_of, span, weights, where
 from support.names import lasting
 
 DOMAIN = Domain.of(
@@ -20,7 +21,7 @@ DOMAIN = Domain.of(
     income=binned([-math.inf, 0, 20.5, 50]),
     hours=optional(binned([0, 20, 40, 100], integer=True)),
 )
-NAMES = {name: getattr(expressions, name) for name in expressions.__all__}
+NAMES = {name: getattr(queries, name) for name in queries.__all__}
 SMALL = Domain.of(a=3, b=["x", "y"], c=2)
 
 
