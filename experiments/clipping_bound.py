@@ -25,7 +25,7 @@ from pathlib import Path
 import attrs
 import numpy as np
 from study.outcome import script, seeds, stamped
-from study.sources import adult_rows, present
+from study.sources import adult_rows, first, present
 
 import onlineic as ic
 from onlineic.datasets import adult5
@@ -79,9 +79,7 @@ def columns(absent: list[str]) -> list[Column]:
         found, counts = adult5()
         return np.repeat(found["age"], counts)
 
-    ages = next(
-        present({"Age, training rows": lambda: training("age", 16), "Age, all rows": shipped}, absent)
-    )
+    ages = first({"Age, training rows": lambda: training("age", 16), "Age, all rows": shipped}, absent)
     gains = present({"Capital Gain": lambda: training("capital-gain", 0)}, absent)
     return [Column.of("Age", ages, 150), *(Column.of("Capital Gain", one, 99) for one in gains)]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import attrs
 from study.outcome import baselines, default_session, measured, script, seeds, stamped
-from study.sources import Stream, adult5_ranges, adult_workload, present
+from study.sources import Stream, adult5_ranges, adult_workload, first
 
 import onlineic as ic
 
@@ -53,7 +53,7 @@ def stream_or_stand_in(config: Config, absent: list[str]) -> Stream:
         "adult6": lambda: adult_workload("adult6", config.queries),
         "adult5, ranges": lambda: adult5_ranges(config.queries, 1),
     }
-    return next(present(makers, absent))
+    return first(makers, absent)
 
 
 def run(quick: bool) -> dict:

@@ -17,7 +17,7 @@ from pathlib import Path
 import attrs
 import numpy as np
 from study.outcome import baselines, default_session, script, seeds, stamped
-from study.sources import Stream, adult_rows, present, stream_of
+from study.sources import Stream, adult_rows, first, stream_of
 
 import onlineic as ic
 from onlineic.datasets import adult5
@@ -57,7 +57,7 @@ def ages(config: Config, absent: list[str]) -> Stream:
         columns, counts = adult5()
         return ic.PrivateData.from_counts({"age": columns["age"]}, counts, domain)
 
-    data = next(present({"Age, training rows": training, "Age, all rows": shipped}, absent))
+    data = first({"Age, training rows": training, "Age, all rows": shipped}, absent)
     ends = np.sort(np.random.default_rng(config.stream_seed).integers(17, 91, (config.queries, 2)))
     return stream_of("ages", data, [ic.where(age=ic.between(int(low), int(high))) for low, high in ends])
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import attrs
 import numpy as np
 from study.outcome import baselines, default_session, measured, script, seeds, stamped
-from study.sources import Stream, adult5_data, adult_workload, present, stream_of, subsample, whole
+from study.sources import Stream, adult5_data, adult_workload, first, stream_of, subsample, whole
 
 import onlineic as ic
 from onlineic.evaluate import random_stream
@@ -70,7 +70,7 @@ def repeated(pool: Stream, length: int, seed: int) -> Stream:
 def table_or_stand_in(absent: list[str]) -> ic.PrivateData:
     """Return six attributes of Adult, or the five that ship."""
     makers = {"adult6": lambda: adult_workload("adult6", 1).data, "adult5": adult5_data}
-    return next(present(makers, absent))
+    return first(makers, absent)
 
 
 def run(quick: bool) -> dict:

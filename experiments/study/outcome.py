@@ -114,11 +114,15 @@ def script(
             path = Path(tempfile.mkdtemp()) / path.name
         path.write_text(json.dumps(result, indent=1) + "\n")
     result = json.loads(path.read_text())
-    shown = "\n".join([table(result), *(f"\n{line}" for line in result.get("absent", ()))])
+    shown = table(result)
+    if "absent" in result:
+        shown += f"\n\nAbsent: {'; '.join(result['absent'])}."
     path.with_suffix(".md").write_text(shown + "\n")
     print(shown)
     try:
         figure(result, path.with_suffix(".png"))
     except ImportError:
         print("no figure: install onlineic[plot]")
+    if "absent" in result and not arguments.quick:
+        print("python -m onlineic.datasets fetch gets what is absent; results/ is left as it was")
     print(f"{path}: {result['wall_seconds']} s")
