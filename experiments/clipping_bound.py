@@ -4,7 +4,8 @@
 
 The 32,561 training rows. Age is in years, its public range 0..150. Of Capital Gain only a code is at hand:
 100 equal bins of about 1,000, so that values, bounds and means are in bins (true mean 1.043; the raw column's
-is about 1,078), and 99 bounds are tried. Methods, all at the same total epsilon:
+is about 1,078), and 99 bounds are tried. Where Adult has not been fetched, there is Age alone, of all 48,842
+rows. Methods, all at the same total epsilon:
 
 * text: thirds for AboveThreshold (Lap(2/e), Lap(4/e)), for the clipped sum and for the count;
 * auto_avg, three parts: the same split with the test noise that counts moving one way allow;
@@ -16,7 +17,6 @@ Errors are differences from the mean that numpy computes: NOT PRIVATE.
 Writes results/clipping_bound.json; the markdown table and the figure are made from that file alone.
 """
 
-import csv
 import time
 from collections.abc import Callable
 from fractions import Fraction
@@ -25,9 +25,10 @@ from pathlib import Path
 import attrs
 import numpy as np
 from study.outcome import script, seeds, stamped
-from study.sources import external
+from study.sources import adult_rows, first, present
 
 import onlineic as ic
+from onlineic.datasets import adult5
 from onlineic.mechanisms import LaplaceMechanism
 from onlineic.noise import Noise, SimulatedNoise, scale_at_least
 from onlineic.offline import auto_avg, clipping_bound, mean, quantile
@@ -68,12 +69,19 @@ class Column:
         return cls(name, values, top, above, ic.PrivateData.from_records({"x": values}, domain))
 
 
-def columns() -> tuple[np.ndarray, np.ndarray]:
-    """Return ages and coded capital gains of the training rows."""
-    with external("adult", "adult.csv").open(newline="") as stream:
-        rows = [row for _, row in zip(range(TRAINING), csv.DictReader(stream), strict=False)]
-    ages = np.array([int(row["age"]) + 16 for row in rows])
-    return ages, np.array([int(row["capital-gain"]) for row in rows])
+def columns(absent: list[str]) -> list[Column]:
+    """Return Age, and Capital Gain where it is there."""
+
+    def training(label: str, shift: int) -> np.ndarray:
+        return np.array([int(row[label]) + shift for row in adult_rows()[:TRAINING]])
+
+    def shipped() -> np.ndarray:
+        found, counts = adult5()
+        return np.repeat(found["age"], counts)
+
+    ages = first({"Age, training rows": lambda: training("age", 16), "Age, all rows": shipped}, absent)
+    gains = present({"Capital Gain": lambda: training("capital-gain", 0)}, absent)
+    return [Column.of("Age", ages, 150), *(Column.of("Capital Gain", one, 99) for one in gains)]
 
 
 def laplace_sum(column: Column, bound: int, epsilon: float, noise: Noise) -> int:
@@ -166,29 +174,28 @@ def path_of(column: Column, epsilon: float, seed: int) -> dict:
 
 
 def run(quick: bool) -> dict:
-    start = time.perf_counter()
+    start, absent = time.perf_counter(), []
     config = Config(runs=20, tops=(150, 10_000), sweep_runs=5) if quick else Config()
-    ages, gains = columns()
-    both = [Column.of("Age", ages, 150), Column.of("Capital Gain", gains, 99)]
+    tried = columns(absent)
     drawn = iter(seeds(config.seed, 100))
-    paths = [path_of(column, config.shown / 2, next(drawn)) for column in both]
+    paths = [path_of(column, config.shown / 2, next(drawn)) for column in tried]
     rows = []
-    for column in both:
+    for column in tried:
         for epsilon in config.epsilons:
             for name, method in methods(config).items():
                 noise = SimulatedNoise(next(drawn))
                 rows.append(measured(column, name, method, epsilon, config.runs, noise))
     sweep = []
     for top in config.tops:
-        column = Column.of("Age", ages, top)
+        column = Column.of("Age", tried[0].values, top)
         for name, method in methods(config).items():
             if name.startswith("text"):
                 continue
             noise = SimulatedNoise(next(drawn))
             row = measured(column, name, method, config.shown, config.sweep_runs, noise)
             sweep.append({"top": top, "method": name, "error": row["error"], "bound": row["bound"]})
-    truth = {column.name: float(column.values.mean()) for column in both}
-    return stamped(config, start, truth=truth, rows=rows, paths=paths, sweep=sweep)
+    truth = {column.name: float(column.values.mean()) for column in tried}
+    return stamped(config, start, absent, truth=truth, rows=rows, paths=paths, sweep=sweep)
 
 
 def table(result: dict) -> str:
@@ -204,10 +211,14 @@ def table(result: dict) -> str:
         )
     config, truth = result["config"], result["truth"]
     tops = sorted({one["top"] for one in result["sweep"]})
+    shown = {
+        "Age": "Age in years (true mean {:.3f})",
+        "Capital Gain": "Capital Gain in bins (true mean {:.4f})",
+    }
+    means = ", ".join(shown[name].format(value) for name, value in truth.items())
     lines += [
         "",
-        f"{config['runs']:,} runs each; Age in years (true mean {truth['Age']:.3f}), Capital Gain in bins "
-        f"(true mean {truth['Capital Gain']:.4f}); records above the bound: median. Mean error of Age at "
+        f"{config['runs']:,} runs each; {means}; records above the bound: median. Mean error of Age at "
         f"epsilon = {config['shown']:g}, by the public range 0..top:",
         "",
         f"| method | {' | '.join(f'top {top:,}' for top in tops)} |",
@@ -270,11 +281,13 @@ def figure(result: dict, path: Path) -> None:
         axes.set_ylim(top=1.45 * axes.get_ylim()[1])
         axes.set_ylabel("runs")
         axes.legend(fontsize=7, loc="upper left", ncols=2)
+    for axes in grid[len(result["paths"]) :, :2].flat:
+        axes.set_axis_off()
     axes = grid[0][2]
     names = list(COLOURS)
     handles = [Patch(color=COLOURS[one], label=one) for one in names]
     axes.legend(handles=handles, fontsize=7)
-    for place, column in enumerate(("Age", "Capital Gain")):
+    for place, column in enumerate(result["truth"]):
         found = {
             row["method"]: row["error"]
             for row in result["rows"]
@@ -282,7 +295,8 @@ def figure(result: dict, path: Path) -> None:
         }
         places = place + 0.13 * (np.arange(len(names)) - 2.5)
         axes.bar(places, [found[one] for one in names], 0.12, color=[COLOURS[one] for one in names])
-    axes.set_xticks([0, 1], ["Age (years)", "Capital Gain (bins)"])
+    named = {"Age": "Age (years)", "Capital Gain": "Capital Gain (bins)"}
+    axes.set_xticks(range(len(result["truth"])), [named[one] for one in result["truth"]])
     axes.set_ylabel("mean |error|")
     axes.set_title(f"epsilon = {config['shown']:g}, {config['runs']:,} runs", fontsize=10)
     axes = grid[1][2]

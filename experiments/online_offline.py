@@ -13,16 +13,17 @@ Writes results/online_offline.json; the markdown table and the figure are made f
 
 import math
 import time
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import attrs
 import numpy as np
 from study.outcome import baselines, default_session, measured, script, seeds, stamped
-from study.sources import Stream, adult5_data, adult_workload, nltcs, stream_of
+from study.sources import Stream, adult5_ranges, adult_workload, nltcs, present, stream_of
 
 import onlineic as ic
-from onlineic.evaluate import random_stream
 from onlineic.noise import SimulatedNoise
 from onlineic.offline import iterative_construction, mwem
 from onlineic.updates import MeasuredWeights
@@ -62,20 +63,22 @@ def pairs(domain: ic.Domain) -> list:
     ]
 
 
-def streams(config: Config):
-    """Yield every workload, one at a time."""
-    for name in config.workloads:
-        if name == "adult5":
-            data = adult5_data()
-            queries = random_stream(data.domain, config.queries, config.stream_seed)
-            yield stream_of("adult5, ranges", data, queries)
-        elif name == "NLTCS":
-            survey = nltcs()
-            two_way = pairs(survey.domain)[: config.queries]
-            order = np.random.default_rng(config.stream_seed).permutation(len(two_way))
-            yield stream_of("NLTCS, 2-way", survey, [two_way[place] for place in order])
-        else:
-            yield adult_workload(name, config.queries)
+def streams(config: Config, absent: list[str]) -> Iterator[Stream]:
+    """Yield every workload whose table is there, one at a time."""
+
+    def survey() -> Stream:
+        data = nltcs()
+        two_way = pairs(data.domain)[: config.queries]
+        order = np.random.default_rng(config.stream_seed).permutation(len(two_way))
+        return stream_of("NLTCS, 2-way", data, [two_way[place] for place in order])
+
+    makers = {
+        "adult6": partial(adult_workload, "adult6", config.queries),
+        "adult5": partial(adult5_ranges, config.queries, config.stream_seed),
+        "NLTCS": survey,
+        "adult8-2way": partial(adult_workload, "adult8-2way", config.queries),
+    }
+    yield from present({name: makers[name] for name in config.workloads}, absent)
 
 
 def offline_row(
@@ -144,8 +147,8 @@ def run(quick: bool) -> dict:
     )
     config = attrs.evolve(short, mwem_runs=1, workloads=("adult5", "NLTCS")) if quick else Config()
     budget, drawn = ic.Budget(config.epsilon, config.delta), seeds(config.seed, config.runs)
-    rows = []
-    for stream in streams(config):
+    rows, absent = [], []
+    for stream in streams(config, absent):
         tables = baselines(stream, budget)["noisy tables"]
         engines = [
             measured("session", default_session(stream, budget), stream, drawn),
@@ -159,7 +162,7 @@ def run(quick: bool) -> dict:
         for one in engines:
             print(f"{stream.label:16} {one['engine']:36} {one.get('rounds', ''):>5} {1e5 * one['rms']:9.1f} "
                   f"{one['max']:.4f} {one['seconds']:6.1f} s", flush=True)  # fmt: skip
-    return stamped(config, start, rows=rows)
+    return stamped(config, start, absent, rows=rows)
 
 
 ENGINES = {
@@ -220,7 +223,7 @@ def figure(result: dict, path: Path) -> None:
 
     rows = result["rows"]
     canvas = Figure(figsize=(11, 4.6), layout="constrained")
-    panels = canvas.subplots(1, len(rows), sharey=True)
+    panels = canvas.subplots(1, len(rows), sharey=True, squeeze=False)[0]
     names = list(ENGINES)
     for axes, row in zip(panels, rows, strict=True):
         for place, name in enumerate(names):

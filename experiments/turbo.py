@@ -208,7 +208,7 @@ def run(quick: bool) -> dict:
     )
     rows = []
     for exponent in config.exponents:
-        workload = covid(f"covid128_z{exponent}")
+        workload = covid(exponent)
         stream = workload.asked(f"z{exponent}", config.queries)
         unit = math.log(1.0 / config.beta) / (stream.data.n * config.alpha)
         made = [attrs.asdict(turbo(workload, config, seed)) for seed in config.turbo_seeds]

@@ -20,6 +20,10 @@
       LedgerError
         LedgerLockedError, LedgerCorruptError, LedgerMismatchError,
         LedgerRollbackError, LedgerWriteError
+      DatasetError
+        MissingDataError        a public table has not been fetched
+        DownloadError           its source cannot be reached, or does not have it
+        DigestMismatchError     a file is not the one of the catalogue
       MissingExtraError (ImportError)
       InternalError             our bug, please report
 
@@ -36,7 +40,10 @@ from typing import Any
 __all__ = [
     "BudgetError",
     "BudgetExceededError",
+    "DatasetError",
+    "DigestMismatchError",
     "DomainMismatchError",
+    "DownloadError",
     "ForkedSessionError",
     "InfeasibleAccuracyError",
     "InternalError",
@@ -51,6 +58,7 @@ __all__ = [
     "LedgerMismatchError",
     "LedgerRollbackError",
     "LedgerWriteError",
+    "MissingDataError",
     "MissingExtraError",
     "OnlineICError",
     "SessionExhaustedError",
@@ -156,6 +164,22 @@ class LedgerRollbackError(LedgerError):
 
 class LedgerWriteError(LedgerError):
     """A record could not be made durable."""
+
+
+class DatasetError(OnlineICError):
+    """A public table cannot be had."""
+
+
+class MissingDataError(DatasetError):
+    """A public table has not been fetched; the message says how to."""
+
+
+class DownloadError(DatasetError):
+    """The source of a public table cannot be reached, or does not have it."""
+
+
+class DigestMismatchError(DatasetError):
+    """A file is not the table of the catalogue: its digest is another."""
 
 
 class MissingExtraError(OnlineICError, ImportError):

@@ -1,10 +1,23 @@
-"""The gallery of experiments is complete: script, command, figure, and a stamped result for each."""
+"""The gallery of experiments is complete: script, command, figure, and a stamped result for each.
 
+Every script has rows of its own on a fresh clone, and all of them once the public tables are fetched.
+"""
+
+import csv
+import gzip
+import importlib
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
+import attrs
+import numpy as np
 import pytest
+
+from onlineic.datasets import CATALOGUE
 
 FOLDER = Path(__file__).resolve().parent.parent / "experiments"
 GALLERY = (FOLDER / "README.md").read_text(encoding="utf-8")
@@ -33,3 +46,145 @@ def test_every_result_carries_its_settings_seed_versions_and_time(name):
 
 def test_no_result_is_left_of_a_script_that_is_gone():
     assert set(SCRIPTS) == {path.stem for path in (FOLDER / "results").iterdir()}
+
+
+def external(folder, path):
+    """A file of the folder of external data, or the test is skipped."""
+    if not (folder / path).is_file():
+        pytest.skip(f"no {path} in the folder of external data")
+    return folder / path
+
+
+@pytest.fixture
+def script(monkeypatch):
+    """Import a script by name; what it brings along is forgotten afterwards."""
+    before = set(sys.modules)
+    monkeypatch.syspath_prepend(str(FOLDER))
+    yield importlib.import_module
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(FOLDER)):
+            del sys.modules[name]
+
+
+def settings(module):
+    """The settings of a script with the shortest streams."""
+    short = {field.name for field in attrs.fields(module.Config)} & {"queries", "covid_queries"}
+    return attrs.evolve(module.Config(), **dict.fromkeys(short, 20))
+
+
+# Script: its rows that rest on data, how many are there without a fetched table, and how many with all. The
+# other rows of small_database and turbo are made from seeds.
+ROWS_OF_DATA = {
+    "clipping_bound": (lambda m, c, absent: m.columns(absent), 1, 2),
+    "datasets": (lambda m, c, absent: [*m.streams(c, absent)], 3, 10),
+    "hard_queries": (lambda m, c, absent: [*m.streams(c, absent)], 2, 4),
+    "ladder": (lambda m, c, absent: [m.stream_or_stand_in(c, absent)], 1, 1),
+    "online_offline": (lambda m, c, absent: [*m.streams(c, absent)], 1, 4),
+    "range_queries": (lambda m, c, absent: [m.ages(c, absent)], 1, 1),
+    "small_database": (lambda m, c, absent: m.salaries(c, absent), 0, 2),
+    "sweeps": (lambda m, c, absent: [m.table_or_stand_in(absent)], 1, 1),
+}
+FETCHING = re.compile(r"\b(adult_workload|adult_rows|nltcs|one_dimensional|fetched)\(")
+
+
+def test_every_script_that_reads_fetched_tables_is_tried_without_them():
+    reading = {name for name in SCRIPTS if FETCHING.search((FOLDER / f"{name}.py").read_text("utf-8"))}
+
+    assert set(ROWS_OF_DATA) == reading
+
+
+@pytest.mark.parametrize("name", ROWS_OF_DATA)
+def test_what_is_absent_is_named_and_the_other_rows_are_there(name, script, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("ONLINEIC_DATA", str(tmp_path))
+    rows_of_data, few, _ = ROWS_OF_DATA[name]
+    module, absent = script(name), []
+
+    rows = rows_of_data(module, settings(module), absent)
+
+    printed = re.findall(
+        r"^(.*): absent, .* python -m onlineic\.datasets fetch", capsys.readouterr().out, re.M
+    )
+    assert few == len(rows)
+    assert absent
+    assert printed == [label.partition(" (")[0] for label in absent]
+
+
+@pytest.mark.parametrize("name", ROWS_OF_DATA)
+def test_with_all_tables_nothing_is_absent(name, script, data_folder):
+    for dataset in CATALOGUE.values():
+        external(data_folder, dataset.path)
+    rows_of_data, _, all_of_them = ROWS_OF_DATA[name]
+    module, absent = script(name), []
+
+    rows = rows_of_data(module, settings(module), absent)
+
+    assert all_of_them == len(rows)
+    assert [] == absent
+
+
+@pytest.mark.slow
+def test_a_part_of_the_rows_does_not_replace_a_result(tmp_path):
+    before = {path.name: path.read_bytes() for path in (FOLDER / "results").glob("range_queries.*")}
+    run = subprocess.run(
+        [sys.executable, FOLDER / "range_queries.py"],
+        env={**os.environ, "ONLINEIC_DATA": str(tmp_path), "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+    (written,) = tmp_path.glob("*/range_queries.json")
+    assert (0, "") == (run.returncode, run.stderr)
+    assert "Absent: Age, training rows (Age, all rows instead)." in run.stdout
+    assert ["Age, training rows (Age, all rows instead)"] == json.loads(written.read_text())["absent"]
+    assert before == {path.name: path.read_bytes() for path in (FOLDER / "results").glob("range_queries.*")}
+
+
+def test_streams_that_ship_are_those_beside_the_external_data(data_folder):
+    beside = data_folder.parent / "workloads"
+    if not beside.is_dir():
+        pytest.skip("no workloads beside the external data")
+
+    for path in (FOLDER / "workloads").iterdir():
+        assert (beside / path.stem).read_bytes() == gzip.decompress(path.read_bytes())
+
+
+@pytest.mark.parametrize("exponent", [0, 1])
+def test_the_covid_table_is_made_as_it_was_first_made(exponent, script, data_folder):
+    made = script("study.sources").covid(exponent)
+    with np.load(external(data_folder, f"covid/covid128_z{exponent}.npz"), allow_pickle=False) as held:
+        first = {name: held[name] for name in held}
+
+    assert tuple(first["shape"]) == made.shape
+    for name, array in (("hist", made.counts), ("masks", made.masks), ("stream", made.stream)):
+        assert first[name].dtype == array.dtype
+        assert np.array_equal(first[name], array)
+
+
+@pytest.mark.parametrize(
+    ("file", "place", "groups"),
+    [
+        ("covidgender", 0, ("Male", "Female")),
+        ("covidage", 1, ("0-17", "18-49", "50-64", "65+")),
+        (
+            "covidethnicity",
+            2,
+            (
+                "American Indian or Alaska Native",
+                "Asian",
+                "Latino",
+                "Multi-Race",
+                "Native Hawaiian and other Pacific Islander",
+                "Other",
+                "White",
+                "Black",
+            ),
+        ),
+    ],
+)
+def test_percentages_of_the_covid_table_are_means_over_all_days(file, place, groups, script, data_folder):
+    with external(data_folder, f"covid/{file}.csv").open(newline="") as stream:
+        rows = [list(row.values()) for row in csv.DictReader(stream)]
+    means = [np.mean([float(row[2]) for row in rows if row[0] == group]) for group in groups]
+
+    assert list(script("study.sources").POSITIVE[place]) == pytest.approx(means, abs=0.05)

@@ -6,7 +6,7 @@ import math
 import platform
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 import onlineic as ic
 from onlineic.evaluate import known_baselines, trace
 from onlineic.noise import Noise, SimulatedNoise
-from study.sources import MissingDataError, Stream
+from study.sources import Stream
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 Maker = Callable[[Noise], Any]
@@ -75,8 +75,8 @@ def baselines(stream: Stream, budget: ic.Budget) -> dict[str, Maker]:
     }
 
 
-def stamped(config: Any, start: float, **content: Any) -> dict[str, Any]:
-    """Return a result with configuration, versions and times."""
+def stamped(config: Any, start: float, absent: Sequence[str] = (), **content: Any) -> dict[str, Any]:
+    """Return a result with configuration, versions and times, and with what is absent, if anything is."""
     return {
         "config": attrs.asdict(config),
         "versions": {
@@ -86,6 +86,7 @@ def stamped(config: Any, start: float, **content: Any) -> dict[str, Any]:
         },
         "wall_seconds": round(time.perf_counter() - start, 2),
         "processor_seconds": round(time.process_time(), 2),  # what a busy machine repeats
+        **({"absent": list(absent)} if absent else {}),
         **content,
     }
 
@@ -97,27 +98,31 @@ def script(
     table: Callable[[dict[str, Any]], str],
     figure: Callable[[dict[str, Any], Path], None],
 ) -> None:
-    """Run an experiment from the command line: --quick in a temporary folder, --from-json without running."""
+    """Run an experiment from the command line: --quick in a temporary folder, --from-json without running.
+
+    Where tables are absent, what the others give goes to a temporary folder too.
+    """
     parser = argparse.ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a small version, under 20 seconds")
     parser.add_argument("--from-json", action="store_true", help="only make the table and the figure")
     arguments = parser.parse_args()
-    folder = Path(tempfile.mkdtemp()) if arguments.quick else RESULTS
-    path = folder / f"{name}.json"
+    path = RESULTS / f"{name}.json"
 
     if arguments.quick or not arguments.from_json:
-        folder.mkdir(exist_ok=True)
-        try:
-            result = run(arguments.quick)
-        except MissingDataError as missing:
-            print(f"{name}: skipped, {missing}")
-            return
+        result = run(arguments.quick)
+        if arguments.quick or "absent" in result:  # a part of the rows must not pass for the result
+            path = Path(tempfile.mkdtemp()) / path.name
         path.write_text(json.dumps(result, indent=1) + "\n")
     result = json.loads(path.read_text())
-    path.with_suffix(".md").write_text(table(result) + "\n")
-    print(table(result))
+    shown = table(result)
+    if "absent" in result:
+        shown += f"\n\nAbsent: {'; '.join(result['absent'])}."
+    path.with_suffix(".md").write_text(shown + "\n")
+    print(shown)
     try:
         figure(result, path.with_suffix(".png"))
     except ImportError:
         print("no figure: install onlineic[plot]")
+    if "absent" in result and not arguments.quick:
+        print("python -m onlineic.datasets fetch gets what is absent; results/ is left as it was")
     print(f"{path}: {result['wall_seconds']} s")

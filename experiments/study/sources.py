@@ -1,26 +1,29 @@
-"""Public test tables and streams of queries over them. The files lie outside of the project.
+"""Public test tables, shipped, made or fetched, and streams of queries over them.
 
-The folder of data is `ONLINEIC_DATA`, else `../shared/data` beside the checkout; `workloads/` lies beside it.
+A table that is fetched lies in `../shared/data` beside the checkout, if there is one, else where
+`python -m onlineic.datasets fetch` puts it; `ONLINEIC_DATA` names another folder. Streams over it ship.
 """
 
 import csv
+import gzip
+import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 import numpy as np
 
 import onlineic as ic
-from onlineic.datasets import adult5
-from onlineic.evaluate import exact_values
+from onlineic.datasets import adult5, find
+from onlineic.errors import MissingDataError
+from onlineic.evaluate import exact_values, random_stream
 from onlineic.queries import Partition, Query
 
-
-class MissingDataError(Exception):
-    """A file that an experiment needs is not there."""
+ROOT = Path(__file__).resolve().parents[2]
+T = TypeVar("T")
 
 
 @attrs.frozen(eq=False)
@@ -39,14 +42,36 @@ class Stream:
         return [[names[axis] for axis in axes] for axes in sorted({q.axes for q in self.queries if q.axes})]
 
 
-def external(*parts: str) -> Path:
-    """Return the path of an external file, or raise `MissingDataError`; "workloads" lies beside the data."""
-    named = os.environ.get("ONLINEIC_DATA")
-    folder = Path(named) if named else Path(__file__).resolve().parents[3] / "shared" / "data"
-    path = (folder.parent if parts[0] == "workloads" else folder).joinpath(*parts)
-    if not path.is_file():
-        raise MissingDataError(f"no file {'/'.join(parts)}: set ONLINEIC_DATA to the folder of external data")
-    return path
+def fetched(name: str) -> Path:
+    """Return the file of a table of `onlineic.datasets.CATALOGUE`, or raise `MissingDataError`."""
+    beside = ROOT.parent / "shared" / "data"
+    if not os.environ.get("ONLINEIC_DATA") and beside.is_dir():
+        try:
+            return find(name, beside)
+        except MissingDataError:
+            pass
+    return find(name)
+
+
+def present(makers: Mapping[str, Callable[[], T]], absent: list[str]) -> Iterator[T]:
+    """Yield what every maker returns, one at a time; where a table is missing, say so and note it."""
+    for label, make in makers.items():
+        try:
+            made = make()
+        except MissingDataError as missing:
+            absent.append(label)
+            print(f"{label}: absent, {missing}", flush=True)
+        else:
+            yield made
+
+
+def first(makers: Mapping[str, Callable[[], T]], absent: list[str]) -> T:
+    """Return what the first maker returns whose table is there; the last one needs none."""
+    missing: list[str] = []
+    made = next(present(makers, missing))
+    stand_in = list(makers)[len(missing)]
+    absent += [f"{label} ({stand_in} instead)" for label in missing]
+    return made
 
 
 def stream_of(label: str, data: ic.PrivateData, expressions: Sequence[Any]) -> Stream:
@@ -73,9 +98,23 @@ def adult5_data() -> ic.PrivateData:
     return ic.PrivateData.from_counts(columns, counts, domain)
 
 
+def adult5_ranges(size: int, seed: int) -> Stream:
+    """Return random ranges and points over the table that the package ships."""
+    data = adult5_data()
+    return stream_of("adult5, ranges", data, random_stream(data.domain, size, seed))
+
+
+def adult_rows() -> list[dict[str, str]]:
+    """Return the records of Adult as integer codes, those of its training part first."""
+    with fetched("adult").open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
 def adult_workload(name: str, most: int | None = None) -> Stream:
-    """Return the stream of a JSON workload over Adult, its first `most` queries."""
-    workload = json.loads(external("workloads", f"{name}.json").read_text())
+    """Return the stream of a workload that ships, over Adult, its first `most` queries."""
+    rows = adult_rows()
+    packed = (ROOT / "experiments" / "workloads" / f"{name}.json.gz").read_bytes()
+    workload = json.loads(gzip.decompress(packed))
     ordered = set(workload["ordered"])
     domain = ic.Domain.of(
         {
@@ -83,8 +122,6 @@ def adult_workload(name: str, most: int | None = None) -> Stream:
             for key, size in workload["domain"].items()
         }
     )
-    with external(*workload["data"].split("/")).open(newline="") as stream:
-        rows = list(csv.DictReader(stream))
     columns = {key: [int(row[key]) for row in rows] for key in workload["domain"]}
     expressions = [
         ic.where({key: ic.between(*ends) if key in ordered else ends[0] for key, ends in query.items()})
@@ -95,7 +132,7 @@ def adult_workload(name: str, most: int | None = None) -> Stream:
 
 def nltcs() -> ic.PrivateData:
     """Return the National Long Term Care Survey: 16 binary attributes."""
-    with external("nltcs", "nltcs.csv").open(newline="") as stream:
+    with fetched("nltcs").open(newline="") as stream:
         rows = list(csv.DictReader(stream))
     return ic.PrivateData.from_records(
         {key: [int(row[key]) for row in rows] for key in rows[0]},
@@ -123,14 +160,14 @@ def conjunctions(domain: ic.Domain, size: int, ways: int, seed: int) -> list[Any
 
 
 def one_dimensional(name: str) -> ic.PrivateData:
-    """Return a histogram of DPBench: one ordered attribute of 4,096 values."""
-    counts = np.load(external("dpbench1d", f"{name}.npy"), allow_pickle=False)
+    """Return a histogram of DPBench (hepth, salaries, ..): one ordered attribute of 4,096 values."""
+    counts = np.load(fetched(name), allow_pickle=False)
     return ic.PrivateData(counts, ic.Domain.of(x=range(counts.size)))
 
 
 @attrs.frozen(eq=False)
 class Covid:
-    """The file of the Turbo comparison: counts, 0/1 masks by attribute, and the stream of row numbers."""
+    """A table and stream of the Turbo comparison: counts, 0/1 masks by attribute, stream of row numbers."""
 
     counts: np.ndarray
     shape: tuple[int, ...]
@@ -167,7 +204,37 @@ class Covid:
         return Stream(label, data, [queries[row] for row in rows], values[[place[row] for row in rows]])
 
 
-def covid(name: str) -> Covid:
-    """Return a workload file of the Turbo comparison, such as covid128_z0."""
-    with np.load(external("covid", f"{name}.npz"), allow_pickle=False) as held:
-        return Covid(held["hist"], tuple(held["shape"].tolist()), held["masks"], held["stream"])
+COVID_SHAPE = (2, 2, 4, 8)  # positive, gender (male first), age, ethnicity
+# Percent by gender, age and ethnicity: of the population, as the generator of columbia/turbo-artifact has
+# them, and of those tested positive, means over all days of the Californian totals that it reads.
+CENSUS = ((50, 50), (22.4, 31.2, 31.2, 15.2), (0.2, 15.0, 40.2, 4.2, 0.4, 0.6, 34.3, 5.3))
+POSITIVE = ((48.2, 50.6), (12.6, 57.1, 19.1, 11.2), (0.3, 7.2, 54.3, 1.3, 0.6, 10.6, 20.9, 4.7))
+COVID_SHA256 = {  # of counts, masks and stream
+    0: "36f3dde701699c931250b6e0da27d5d78835c7541cb0b1ce52bc82542400f8e1",
+    1: "3c57929d1a2e50158ecc234ffb1bee638856e103492a64f1ffd7662924cda78a",
+}
+
+
+def covid(exponent: int) -> Covid:
+    """Return the Covid-like table and stream of the Turbo comparison, made from a seed.
+
+    Counts of 50,000 records, 6 % positive (an assumption), with independent attributes given the result; then
+    70,000 conjunctions of value sets out of all 34,425 in random order, by Zipf's law with this exponent.
+    """
+    generator, parts = np.random.default_rng(0), []
+    for share, percent in ((0.94, CENSUS), (0.06, POSITIVE)):
+        gender, age, ethnicity = (np.array(some) / np.sum(some) for some in percent)
+        parts.append(share * np.einsum("i,j,k->ijk", gender, age, ethnicity))
+    weights = np.stack(parts).ravel()
+    counts = generator.multinomial(50_000, weights / weights.sum())
+    sets = [(np.arange(1, 1 << size)[:, None] >> np.arange(size) & 1).astype(bool) for size in COVID_SHAPE]
+    places = np.indices([len(some) for some in sets]).reshape(len(sets), -1)
+    pool = np.hstack([some[place] for some, place in zip(sets, places, strict=True)])
+    pool = pool[generator.permutation(len(pool))]
+    law = 1.0 / np.arange(1, len(pool) + 1) ** exponent
+    asked, stream = np.unique(generator.choice(len(pool), 70_000, p=law / law.sum()), return_inverse=True)
+    made = Covid(counts, COVID_SHAPE, pool[asked], stream.astype(np.int32))
+    digest = hashlib.sha256(b"".join(one.tobytes() for one in (made.counts, made.masks, made.stream)))
+    if digest.hexdigest() != COVID_SHA256[exponent]:
+        raise MissingDataError(f"this numpy draws other counts and streams, sha256 {digest.hexdigest()}")
+    return made

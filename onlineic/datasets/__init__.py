@@ -1,5 +1,6 @@
-"""Real tables that come with the package."""
+"""A real table that comes with the package, and public ones that are fetched."""
 
 from onlineic.datasets.adult import adult5, adult5_domain
+from onlineic.datasets.fetch import CATALOGUE, Dataset, fetch, find, folder_of_data
 
-__all__ = ["adult5", "adult5_domain"]
+__all__ = ["CATALOGUE", "Dataset", "adult5", "adult5_domain", "fetch", "find", "folder_of_data"]

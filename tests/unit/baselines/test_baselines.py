@@ -2,10 +2,12 @@
 
 import copy
 import csv
+import gzip
 import json
 import math
 import pickle
 from fractions import Fraction
+from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
@@ -351,10 +353,8 @@ def test_bound_of_a_weighted_query_holds():
 
 
 def workload(data_folder, name):
-    path = data_folder.parent / "workloads" / f"{name}.json"
-    if not path.is_file():
-        pytest.skip(f"no workloads/{name}.json beside the data folder")
-    described = json.loads(path.read_text(encoding="utf-8"))
+    path = Path(__file__).resolve().parents[3] / "experiments" / "workloads" / f"{name}.json.gz"
+    described = json.loads(gzip.decompress(path.read_bytes()))
     with open(data_folder / described["data"], newline="", encoding="utf-8") as file:
         head, *rows = csv.reader(file)
     columns = {
