@@ -11,7 +11,7 @@ from onlineic.offline.construction import Construction
 from onlineic.offline.distinguishers import iterative_construction
 from onlineic.offline.large_counts import LargeCounts, range_queries
 from onlineic.offline.linear_programs import ProgramsAbove, linear_programs_above
-from onlineic.offline.means import Mean, mean
+from onlineic.offline.means import Mean, mean, sensitivity
 from onlineic.offline.multiplicative_weights import mwem
 from onlineic.offline.nets import small_database
 from onlineic.offline.programs import LinearPrograms
@@ -39,6 +39,7 @@ __all__ = [
     "private_cdf",
     "quantile",
     "range_queries",
+    "sensitivity",
     "small_database",
     "threshold_database",
     "threshold_functions",

@@ -141,6 +141,9 @@ def median(
 ) -> Choice:
     """Return a value with at most n/2 + r records on either side: (epsilon, 0)-private; `quantile` at 1/2.
 
+    One record can carry a median across the whole range (`sensitivity`), so that noise added to it would hide
+    it; what is chosen here by its rank is private with an error in ranks that does not depend on the range.
+
     Examples
     --------
     >>> import onlineic as ic
