@@ -370,6 +370,6 @@ def _checked_weights(values: Any) -> Floats:
     if bad.any():
         index = int(np.argmax(bad))
         raise InvalidQueryError(
-            f"weights must lie in [0, 1], got weights[{index}]={array.item(index)!r}; rescale the query."
+            f"weights must lie in [0, 1], got weights[{index}]={array.item(index)!r}; write rescaled(...)."
         )
     return array

@@ -8,11 +8,10 @@ import pytest
 
 from onlineic.data import PrivateData
 from onlineic.domain import Domain, optional
-from onlineic.mechanisms import ExponentialMechanism, NoisyMax
+from onlineic.mechanisms import ExponentialMechanism, NoisyMax, quantile_scores
 from onlineic.mechanisms import selection as _selection
 from onlineic.noise.scripted import ScriptedNoise
 from onlineic.offline import most_popular, quantile
-from onlineic.offline.selection import quantile_scores
 from support.laws import exponential_law, noisy_max_law
 from support.neighbours import replaced, tables
 

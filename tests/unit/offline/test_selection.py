@@ -12,11 +12,10 @@ from scipy import stats
 from onlineic.data import PrivateData
 from onlineic.domain import Domain, binned, optional
 from onlineic.errors import InvalidParameterError, InvalidQueryError, SessionSealedError
-from onlineic.mechanisms import ExponentialMechanism, NoisyMax, exponential_bound
+from onlineic.mechanisms import ExponentialMechanism, NoisyMax, exponential_bound, quantile_scores
 from onlineic.noise import SimulatedNoise, SystemNoise
 from onlineic.noise.scripted import ScriptedNoise
 from onlineic.offline import median, most_popular, quantile
-from onlineic.offline.selection import quantile_scores
 from support.neighbours import replaced, tables
 
 COUNTEREXAMPLE = np.array([0, 0, 40, 0, 0, 0, 60, 0, 0, 0])  # 40 records in cell 3, 60 in cell 7 of 10

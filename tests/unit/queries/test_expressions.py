@@ -242,7 +242,7 @@ def test_weight_message_names_place_and_value():
     with pytest.raises(InvalidQueryError) as caught:
         dense([0, 0.5, 1, 0, 0, 0, 0, 1.5])
 
-    assert "weights must lie in [0, 1], got weights[7]=1.5; rescale the query." == str(caught.value)
+    assert "weights must lie in [0, 1], got weights[7]=1.5; write rescaled(...)." == str(caught.value)
 
 
 def test_sparse_matrices_are_refused():
