@@ -80,7 +80,8 @@ def mean(
     data : PrivateData
     attribute : str
         A range of integers without a missing cell. Bins are refused: their midpoints are not the values,
-        and the difference would have no bound but the width of a bin.
+        and the difference would have no bound but the width of a bin. Real numbers go to a `domain.Grid`,
+        which also restores the mean and its bound.
     epsilon : float, in (0, 20]
     beta : float, in [1e-300, 1)
         Failure probability of `error_bound`.

@@ -15,7 +15,7 @@ import onlineic as ic
 from onlineic.audit import Law
 from onlineic.bounds import laplace_bound, small_database_n
 from onlineic.domain import Domain
-from onlineic.mechanisms import ExponentialMechanism, LaplaceMechanism
+from onlineic.mechanisms import ExponentialMechanism, LaplaceMechanism, quantile_scores
 from onlineic.noise import SimulatedNoise
 from onlineic.offline import sensitivity
 from onlineic.sparse import AboveThreshold, Sparse
@@ -175,6 +175,20 @@ def test_the_lectures_score_has_sensitivity_2_and_its_example_with_repeats_no_sc
     assert -2 == printed_score(repeats, 0)  # -n/4
     assert 0 not in {printed_score(repeats, point) for point in (0, 0.5, 1)}
     assert 0 == repaired
+
+
+def test_the_lectures_repaired_score_is_ours_for_even_n_and_moves_by_one_only():
+    moved = 0
+    for values in itertools.product(range(4), repeat=4):
+        scores = {}
+        for last in range(4):
+            table = np.array([*values[:-1], last])
+            cut = [[min(2, (table >= y).sum()), min(2, (table <= y).sum())] for y in range(4)]
+            scores[last] = np.array([-abs(int(above - below)) for above, below in cut])
+            assert scores[last].tolist() == quantile_scores(np.bincount(table, minlength=4), 0.5).tolist()
+        moved = max(moved, *(int(np.abs(one - scores[0]).max()) for one in scores.values()))
+
+    assert 1 == moved
 
 
 def test_steps_of_a_thousandth_make_1001_points():

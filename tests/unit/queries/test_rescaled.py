@@ -57,6 +57,12 @@ def test_a_session_answers_a_real_column_within_its_bound():
     assert question.rounding == grid.rounding
 
 
+def test_a_session_is_asked_the_expression_and_says_so():
+    session = ic.OnlineIC(DATA, ic.Budget(1.0, 1e-9), max_queries=5, noise=SimulatedNoise(1))
+    with pytest.raises(InvalidQueryError, match="got a Rescaled; ask its expression"):
+        session.answer(ic.rescaled(a=[-1, 1, -1, 1]))
+
+
 @pytest.mark.parametrize(
     "make",
     [
