@@ -10,7 +10,7 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.domain.attributes import LARGEST, _is_number, column_array
-from onlineic.errors import InvalidDataError, InvalidDomainError, checked_integer, checked_real
+from onlineic.errors import InvalidDataError, InvalidDomainError, checked_integer, checked_ratio, checked_real
 
 __all__ = ["Grid"]
 
@@ -134,12 +134,13 @@ class Grid:
 
     def value(self, code: float) -> float:
         """Return low + step code."""
-        return float(self.low + self.step * Fraction(code))
+        return float(self.low + self.step * checked_ratio("code", code))
 
     def restored(self, value: float, error_bound: float) -> tuple[float, float]:
         """Return a mean or a value of codes, and its error bound, in the units of the column.
 
         The bound then holds for the numbers before they were rounded: no mean moves by more than `rounding`.
         """
-        bound = float(self.step) * error_bound * (1.0 + FLOATS) + self.rounding
-        return self.value(value), bound + FLOATS * abs(self.value(value))
+        there = self.value(value)
+        bound = float(self.step) * float(error_bound) * (1.0 + FLOATS) + self.rounding
+        return there, bound + FLOATS * abs(there)

@@ -43,8 +43,8 @@ class Rescaled:
         that on weights in [0, 1]. n times the value is the sum over the records.
         """
         width = self.high - self.low
-        value = self.low + width * answer.value if width else self.low
-        bound = width * answer.error_bound if width else 0.0
+        value = self.low + width * float(answer) if width else self.low
+        bound = width * float(answer.error_bound) if width else 0.0
         slack = FLOATS * (abs(self.low) + abs(self.high))
         return value, bound * (1.0 + FLOATS) + self.rounding + slack
 
