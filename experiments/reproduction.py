@@ -516,16 +516,16 @@ def tutorial(config: Config, drawn: list[int]) -> tuple[list[dict[str, str]], di
     for place in triple:
         chance *= float(first_hits(values[start:], share)[place - start])
         start = place + 1
-    starts = [float(first_hits(values, share)[place]) for place in range(len(values))]
+    starts = first_hits(values, share)[:-1]
     likely = candidates[int(np.argmax(law[:-1]))]
     runs = averages(ages, config, drawn[1])
-    sums = [int(np.minimum(ages, bound).sum()) for bound in (30, 81, 91)]
+    clipped = int(np.minimum(ages, 30).sum())
     mode = bounds[int(np.argmax(stopped))]
     naive = ThresholdRule(0, Law("none"), Law("discrete_laplace", LaplaceMechanism(0.1).scale))
     naive_cost = worst_loss(naive, copies=(9,))
     within = stopped[7:10].sum() / stopped.sum()  # 71, 81, 91
     rows = [
-        row(TUTORIAL, "sum of the ages clipped at 30", "913809", f"{sums[0]}", SAME, "its call is not shown"),
+        row(TUTORIAL, "sum of the ages clipped at 30", "913809", f"{clipped}", SAME, "its call is not shown"),
         row(
             TUTORIAL,
             "bound of `naive_select_b`",
