@@ -37,7 +37,7 @@ experiments: $(VENV)/.plot
 experiments-quick: $(VENV)/.plot
 	@set -e; for script in $(EXPERIMENTS); do echo "$$script"; $(BIN)/python "$$script" --quick; done
 
-# The tables of the three READMEs, from result files that are there.
+# The tables of the READMEs and of docs/reproduction.md, from result files that are there.
 tables: $(VENV)/.test
 	$(BIN)/python experiments/study/readme.py
 

@@ -5,6 +5,7 @@ from onlineic.data.private import PrivateData as PrivateData
 from onlineic.domain.attributes import binned as binned
 from onlineic.domain.domain import Domain as Domain
 from onlineic.domain.domain import optional as optional
+from onlineic.domain.grid import Grid as Grid
 from onlineic.hypothesis.histogram import Histogram as Histogram
 from onlineic.queries.answers import Answer as Answer
 from onlineic.queries.expressions import at_least as at_least
@@ -17,6 +18,7 @@ from onlineic.queries.expressions import weights as weights
 from onlineic.queries.expressions import where as where
 from onlineic.queries.marginals import marginal as marginal
 from onlineic.queries.partitions import Measurement as Measurement
+from onlineic.queries.rescaled import rescaled as rescaled
 from onlineic.session.answers import SessionStatistics as SessionStatistics
 from onlineic.session.belief import replay as replay
 from onlineic.session.session import OnlineIC as OnlineIC

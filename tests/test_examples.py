@@ -10,8 +10,11 @@ import pytest
 from onlineic import offline
 
 MODULES = [
+    "onlineic.domain.grid",
     "onlineic.mechanisms.additive",
+    "onlineic.mechanisms.quantiles",
     "onlineic.mechanisms.selection",
+    "onlineic.queries.rescaled",
     "onlineic.sparse.above_threshold",
     *(f"onlineic.offline.{found.name}" for found in pkgutil.iter_modules(offline.__path__)),
 ]

@@ -68,7 +68,12 @@ def script(monkeypatch):
 
 def settings(module):
     """The settings of a script with the shortest streams."""
-    short = {field.name for field in attrs.fields(module.Config)} & {"queries", "covid_queries"}
+    short = {field.name for field in attrs.fields(module.Config)} & {
+        "queries",
+        "covid_queries",
+        "runs",
+        "many",
+    }
     return attrs.evolve(module.Config(), **dict.fromkeys(short, 20))
 
 
@@ -82,6 +87,7 @@ ROWS_OF_DATA = {
     "online_offline": (lambda m, c, absent: [*m.streams(c, absent)], 1, 4),
     "range_queries": (lambda m, c, absent: [m.ages(c, absent)], 1, 1),
     "small_database": (lambda m, c, absent: m.salaries(c, absent), 0, 2),
+    "reproduction": (lambda m, c, absent: [*m.of_adult(c, [1, 2, 3, 4], absent)], 0, 2),
     "sweeps": (lambda m, c, absent: [m.table_or_stand_in(absent)], 1, 1),
 }
 FETCHING = re.compile(r"\b(adult_workload|adult_rows|nltcs|one_dimensional|fetched)\(")
@@ -111,8 +117,9 @@ def test_what_is_absent_is_named_and_the_other_rows_are_there(name, script, tmp_
 
 @pytest.mark.parametrize("name", ROWS_OF_DATA)
 def test_with_all_tables_nothing_is_absent(name, script, data_folder):
-    for dataset in CATALOGUE.values():
-        external(data_folder, dataset.path)
+    for label, dataset in CATALOGUE.items():
+        if label != "adult-training" or name == "reproduction":
+            external(data_folder, dataset.path)
     rows_of_data, _, all_of_them = ROWS_OF_DATA[name]
     module, absent = script(name), []
 

@@ -6,10 +6,10 @@ import sys
 import onlineic
 
 PUBLIC = {
-    "Answer", "Budget", "Domain", "Histogram", "MaximumEntropy", "MeasuredWeights", "Measurement", "Median",
-    "MultiplicativeWeights", "OnlineIC", "Perceptron", "PrivateData", "SessionStatistics", "UpdateRule",
-    "at_least", "below", "between", "binned", "dense", "marginal", "one_of", "optional", "replay", "span",
-    "weights", "where",
+    "Answer", "Budget", "Domain", "Grid", "Histogram", "MaximumEntropy", "MeasuredWeights", "Measurement",
+    "Median", "MultiplicativeWeights", "OnlineIC", "Perceptron", "PrivateData", "SessionStatistics",
+    "UpdateRule", "at_least", "below", "between", "binned", "dense", "marginal", "one_of", "optional",
+    "replay", "rescaled", "span", "weights", "where",
 }  # fmt: skip
 
 

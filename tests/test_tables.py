@@ -1,4 +1,4 @@
-"""Every table of a README that quotes results is what the result files give, character by character."""
+"""Every table of a README or document that quotes results is what the result files give, to the character."""
 
 import importlib.util
 import re
@@ -49,3 +49,15 @@ def test_a_marker_cuts_columns_and_rows(tmp_path, monkeypatch):
     assert "| d |\n|---|\n| 7 |\n" == readme.shown("one 2")
     with pytest.raises(ValueError, match="a marker must read"):
         readme.shown("one, rows two")
+
+
+def test_every_text_has_its_figures_and_every_row_a_verdict():
+    rows = [line.split(" | ") for line in readme.shown("reproduction").splitlines()[2:]]
+    states = ("reproduced", "private draw", "not reproduced", "no figure printed", "absent")
+
+    assert {"| notebook", "| Laplace in R", "| 5.2.2", "| tutorial", "| lecture"} == {row[0] for row in rows}
+    assert len(rows) > 40
+    assert [] == [row for row in rows if not row[-1].startswith(states)]
+    assert [] == [
+        row for row in rows if row[-1].startswith(("not", "private", "absent")) and ": " not in row[-1]
+    ]

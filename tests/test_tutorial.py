@@ -1,4 +1,4 @@
-"""Every code block of the tutorial runs, top to bottom, and prints what stands under it; its links exist."""
+"""Every code block of the tutorials runs, top to bottom, and prints what stands under it; links exist."""
 
 import contextlib
 import io
@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-TEXT = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+TEXTS = {
+    name: (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("tutorial", "joint_privacy")
+}
 BLOCK = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```\n)?", re.S)
 NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
 
@@ -18,22 +20,23 @@ def words_and_numbers(text):
     return NUMBER.sub("#", text).split(), [float(found.replace(",", "")) for found in NUMBER.findall(text)]
 
 
-def test_every_block_prints_what_stands_under_it():
+@pytest.mark.parametrize(("name", "blocks"), [("tutorial", 12), ("joint_privacy", 4)])
+def test_every_block_prints_what_stands_under_it(name, blocks):
     namespace = {}
-    for place, (code, expected) in enumerate(BLOCK.findall(TEXT)):
+    for place, (code, expected) in enumerate(BLOCK.findall(TEXTS[name])):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(compile(code, f"tutorial, block {place}", "exec"), namespace)
+            exec(compile(code, f"{name}, block {place}", "exec"), namespace)
         words, numbers = words_and_numbers(expected)
         seen_words, seen = words_and_numbers(printed.getvalue())
 
         assert words == seen_words
         assert seen == pytest.approx(numbers, rel=0.02, abs=2e-4)
-    assert place > 10
+    assert place >= blocks - 1
 
 
 def test_links_and_pictures_exist():
-    links = re.findall(r"\]\(([^)#:]+)\)", TEXT)
+    links = re.findall(r"\]\(([^)#:]+)\)", TEXTS["tutorial"])
 
     assert len(links) > 10
     assert [] == [link for link in links if not (ROOT / "docs" / link).exists()]

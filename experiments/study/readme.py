@@ -1,4 +1,4 @@
-"""The tables of the READMEs, cut from result files: `make tables` writes them, `--check` names what is old.
+"""Tables of READMEs and documents, cut from result files: `make tables` writes, `--check` names what is old.
 
 A line `<!-- table: NAME 2, columns 1-4 6, rows 1 3-5 -->` stands above the second table of results/NAME.md,
 of which it takes some columns and rows, and `<!-- end -->` below it. Numbers count from 1; what is left out
@@ -14,7 +14,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "experiments" / "results"
 SPEED = ROOT / "benchmarks" / "results" / "updates_speed.json"
-READMES = (ROOT / "README.md", ROOT / "experiments" / "README.md", ROOT / "benchmarks" / "README.md")
+READMES = (
+    ROOT / "README.md",
+    ROOT / "experiments" / "README.md",
+    ROOT / "benchmarks" / "README.md",
+    ROOT / "docs" / "reproduction.md",
+)
 MARKED = re.compile(r"(<!-- table: ([^\n]+?) -->\n).*?(<!-- end -->)", re.S)
 WISH = re.compile(r"(\w+)(?: (\d+))?(?:, columns ([\d -]+))?(?:, rows ([\d -]+))?")
 

@@ -13,8 +13,6 @@ import attrs
 
 from onlineic.errors import DigestMismatchError, DownloadError, InvalidParameterError, MissingDataError
 
-__all__ = ["CATALOGUE", "Dataset", "fetch", "find", "folder_of_data"]
-
 TIMEOUT = 30.0  # seconds without a byte, after which a download is given up
 
 
@@ -34,7 +32,8 @@ class Dataset:
     path : str
         Its file below the folder of data, parts joined by "/".
     address : str
-        Where it is downloaded from. A commit is part of it, so that it goes on meaning one file.
+        Where it is downloaded from. Of a repository a commit is part of it: it goes on
+        meaning one file.
     licence : str
         As stated where the file is offered. "none stated" is what it says, not a permission.
     size : int
@@ -72,6 +71,16 @@ CATALOGUE = {
             "repository Apache-2.0; the data CC BY 4.0",
             1_513_340,
             "de1b8341b65de6081d50863b9c15b90ed976e7e47322a7efc37968db98705400",
+        ),
+        Dataset(
+            "adult-training",
+            "Adult census income as UCI offers it, the training part, 15 columns",
+            32_561,
+            "adult/adult.data",
+            "https://archive.ics.uci.edu/ml/machine-learning-databases/adult/adult.data",
+            "CC BY 4.0",
+            3_974_305,
+            "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
         ),
         Dataset(
             "nltcs",

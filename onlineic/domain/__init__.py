@@ -11,12 +11,14 @@ from onlineic.domain.attributes import (
     shown,
 )
 from onlineic.domain.domain import Domain, optional
+from onlineic.domain.grid import Grid
 
 __all__ = [
     "Attribute",
     "Binned",
     "Categorical",
     "Domain",
+    "Grid",
     "IntegerRange",
     "Label",
     "binned",

@@ -36,6 +36,9 @@ MARGIN = 2.0**-43
 GUARD = 32  # extra bits of the interval beyond those of U and of the counts
 
 
+TRIES = 32  # of a uniform number at a time
+
+
 LONGEST = 2**26  # candidates: their sums stay below 2^53
 
 
@@ -80,6 +83,18 @@ def draw(
     if below == np.count_nonzero(bounds - slack < u + 2.0**-53):  # each boundary is certainly <= U or > U
         return below
     return draw_exactly(word, [int(power) for power in exponents], scale, noise, numbers)
+
+
+def uniform_below(limit: int, noise: Noise) -> int:
+    """Return an exact uniform integer on 0, ..., limit - 1; many tries at once, so that time tells little."""
+    bits = (limit - 1).bit_length()
+    words = max(1, -(-bits // 64))
+    while True:
+        drawn = noise.words(TRIES * words).astype(object).reshape(TRIES, words)
+        tries = [sum(int(word) << 64 * place for place, word in enumerate(row)) for row in drawn]
+        kept = [value for value in (one & ((1 << bits) - 1) for one in tries) if value < limit]
+        if kept:
+            return kept[0]
 
 
 def draw_exactly(

@@ -9,7 +9,15 @@ from onlineic.offline.construction import Construction
 from onlineic.offline.distinguishers import iterative_construction
 from onlineic.offline.large_counts import LargeCounts, range_queries
 from onlineic.offline.linear_programs import LinearPrograms, ProgramsAbove, linear_programs_above
-from onlineic.offline.means import AutoAverage, ClippingBound, Mean, auto_avg, clipping_bound, mean
+from onlineic.offline.means import (
+    AutoAverage,
+    ClippingBound,
+    Mean,
+    auto_avg,
+    clipping_bound,
+    mean,
+    sensitivity,
+)
 from onlineic.offline.multiplicative_weights import mwem
 from onlineic.offline.nets import small_database
 from onlineic.offline.selection import Choice, median, most_popular, quantile
@@ -36,6 +44,7 @@ __all__ = [
     "private_cdf",
     "quantile",
     "range_queries",
+    "sensitivity",
     "small_database",
     "threshold_database",
     "threshold_functions",

@@ -1,7 +1,7 @@
 """Means: of values in a public range, and of values clipped at a private bound; and that bound itself.
 
-The Laplace mechanism is enough for a mean. Why the same noise is useless on a maximum is told by
-`sensitivity`: a bound that few records exceed is found by sparse vector instead.
+The Laplace mechanism is enough for a mean. Why the same noise is useless on a maximum or a median
+is told by `sensitivity`: a bound that few records exceed is found by sparse vector instead.
 """
 
 import math
@@ -92,7 +92,8 @@ def mean(
     data : PrivateData
     attribute : str
         A range of integers without a missing cell. Bins are refused: their midpoints are not the values,
-        and the difference would have no bound but the width of a bin.
+        and the difference would have no bound but the width of a bin. Real numbers go to a `domain.Grid`,
+        which also restores the mean and its bound.
     epsilon : float, in (0, 20]
     beta : float, in [1e-300, 1)
         Failure probability of `error_bound`.
@@ -145,17 +146,21 @@ def mean(
     )
 
 
-def sensitivity(statistic: Literal["sum", "mean", "maximum"], attribute: Attribute, n: int) -> Fraction:
+def sensitivity(
+    statistic: Literal["sum", "mean", "maximum", "median"], attribute: Attribute, n: int
+) -> Fraction:
     """Return how far one replaced record can move a statistic of n records, exactly; all are attained.
 
     Sum: w = largest - least value. Mean: w/n. Maximum: w, HOWEVER LARGE n IS: one record at the top of an
     otherwise empty range decides it. Laplace noise of scale w/epsilon hides such a maximum completely, so no
     maximum is released here: ask for a high quantile, or for a clipping bound, which tell how far most
-    records reach.
+    records reach. Median (the ceil(n/2)-th smallest record): w as well, since with half of the records at
+    either end one replaced record carries it across; w/2 is that of the midpoint which is taken between the
+    two middle ones for even n. `median` therefore adds no noise to it, and chooses it.
 
     Parameters
     ----------
-    statistic : "sum", "mean" or "maximum"
+    statistic : "sum", "mean", "maximum" or "median"
     attribute : Attribute
         A range of integers, such as `domain.domain.attribute("age")`; only its public ends matter.
     n : int, >= 1
@@ -172,10 +177,10 @@ def sensitivity(statistic: Literal["sum", "mean", "maximum"], attribute: Attribu
     Examples
     --------
     >>> import onlineic as ic
-    >>> from onlineic.offline.means import sensitivity
+    >>> from onlineic.offline import sensitivity
     >>> score = ic.Domain.of(score=range(101)).attribute("score")
-    >>> [str(sensitivity(s, score, 100_000)) for s in ("sum", "mean", "maximum")]
-    ['100', '1/1000', '100']
+    >>> [str(sensitivity(s, score, 100_000)) for s in ("sum", "mean", "maximum", "median")]
+    ['100', '1/1000', '100', '100']
     """
     n = checked_integer("n", n, at_least=1)
     if not isinstance(attribute, IntegerRange):
@@ -187,7 +192,7 @@ def sensitivity(statistic: Literal["sum", "mean", "maximum"], attribute: Attribu
         raise InvalidParameterError(
             "attribute must have no missing cell, got one with it; write a value of the range in its place."
         )
-    check_choice("statistic", statistic, "sum", "mean", "maximum")
+    check_choice("statistic", statistic, "sum", "mean", "maximum", "median")
     width = Fraction(attribute.stop - 1 - attribute.start)
     return width / n if statistic == "mean" else width
 

@@ -10,7 +10,6 @@ from numbers import Rational
 from typing import Literal, final
 
 import attrs
-import numpy as np
 
 from onlineic._typing import Ints
 from onlineic.accounting.budget import Budget
@@ -18,7 +17,8 @@ from onlineic.data.private import PrivateData
 from onlineic.data.release import check_types, checked_noise, is_private, released, stamp
 from onlineic.domain.attributes import Categorical, Label
 from onlineic.errors import InvalidQueryError, check_choice, checked_real
-from onlineic.mechanisms.selection import ExponentialMechanism, NoisyMax, exact_integers
+from onlineic.mechanisms.quantiles import exact_share, quantile_scores, whole_share
+from onlineic.mechanisms.selection import ExponentialMechanism, NoisyMax
 from onlineic.noise.sources import Noise
 from onlineic.queries.partitions import one_way
 
@@ -80,7 +80,8 @@ def quantile(
     data : PrivateData
     attribute : str
         Ordered: a range of integers or bins. A continuous column is cut into bins, or rounded to a grid, one
-        record at a time; the cell is then the answer.
+        record at a time (`domain.Grid`); the cell is then the answer. On grids that are too fine for a table
+        `mechanisms.QuantileMechanism` draws from the same law as "exponential" here.
     q : float or rational, in [0, 1]
         A float is read as the decimal that it prints as: .1 is 1/10. 0 and 1 are legal; every value up to
         the least record is a 0-quantile.
@@ -120,8 +121,8 @@ def quantile(
         raise InvalidQueryError(
             f"{attribute} must be ordered, got labels; declare a range of integers or binned(edges)."
         )
-    share = _share(q)
-    farthest = data.n - min(_floor(share, data.n), _floor(1 - share, data.n))
+    share = exact_share(q)
+    farthest = data.n - min(whole_share(share, data.n), whole_share(1 - share, data.n))
     return _chosen(
         data, attribute, epsilon, beta, mechanism, noise, lambda c: quantile_scores(c, share), farthest
     )
@@ -137,6 +138,9 @@ def median(
     noise: Noise | None = None,
 ) -> Choice:
     """Return a value with at most n/2 + r records on either side: (epsilon, 0)-private; `quantile` at 1/2.
+
+    One record can carry a median across the whole range (`sensitivity`), so that noise added to it would hide
+    it; what is chosen here by its rank is private with an error in ranks that does not depend on the range.
 
     Examples
     --------
@@ -183,54 +187,6 @@ def most_popular(
     """
     check_types(data, Budget(epsilon))
     return _chosen(data, attribute, epsilon, beta, mechanism, noise, lambda counts: counts, data.n)
-
-
-def quantile_scores(counts: Ints, q: float | Rational) -> Ints:
-    """Return u(y) = -max(0, A - floor(q n), B - floor((1 - q) n)), A = #{< y}, B = #{> y}: (m,) int64.
-
-    It is minus the least number of records that must be replaced to make y a q-quantile, so the best score
-    is 0 and the sensitivity is 1. PRIVATE, like the counts.
-
-    Parameters
-    ----------
-    counts : (m,) int64, >= 0
-        Records in each ordered cell; n is their sum.
-    q : float or rational, in [0, 1]
-
-    Raises
-    ------
-    InvalidParameterError
-        If q is outside its range.
-
-    Notes
-    -----
-    Sensitivity: a replaced record moves A and B by at most 1 each, and a maximum moves no more than its
-    parts. If n is itself private (a record may have no value), A - floor(q n) and B - floor((1 - q) n) still
-    move by at most 1, because a record that is added below y counts 1 in A and at most 1 in floor(q n).
-
-    References
-    ----------
-    Replaces two scores in use: -|#{<= y} - n/2|, by which a median that many records share is the worst
-    choice, and -|A - B|, which has the same flaw and sensitivity 2 under replaced records.
-    """
-    share, held = _share(q), exact_integers("counts", counts)  # unsigned differences would wrap
-    upto = np.cumsum(held)
-    n = int(upto[-1])
-    below, above = upto - held - _floor(share, n), n - upto - _floor(1 - share, n)
-    return np.asarray(-np.maximum(np.maximum(below, above), 0))
-
-
-def _share(q: float | Rational) -> Fraction:
-    """A checked share as an exact number; a float stands for its shortest decimal."""
-    if isinstance(q, Rational) and not isinstance(q, bool):
-        share = Fraction(int(q.numerator), int(q.denominator))
-        if 0 <= share <= 1:
-            return share
-    return Fraction(repr(checked_real("q", q, at_least=0.0, at_most=1.0, remedy="the median is 0.5")))
-
-
-def _floor(share: Fraction, n: int) -> int:
-    return share.numerator * n // share.denominator
 
 
 def _chosen(

@@ -18,7 +18,7 @@ from onlineic.data.private import PrivateData
 from onlineic.data.release import checked_release, is_private, released
 from onlineic.errors import TooLargeError, checked_real
 from onlineic.mechanisms.selection import ExponentialMechanism
-from onlineic.noise.categorical import draw
+from onlineic.noise.categorical import draw, uniform_below
 from onlineic.noise.sources import Noise
 from onlineic.offline.cdf import ordered_axis
 from onlineic.offline.nets import SmallDatabase, asked_rows
@@ -29,7 +29,6 @@ MAX_WORK = 2**29  # limbs touched, about 20 s
 LEAST_CELLS = 8  # fewer are refused as if they were 8: the limbs of one cell are held at once, a few GB
 MAX_PRODUCT = 2**60  # n m: the strips are computed in int64
 BEYOND = 2.0**-30  # probability of a database beyond the last level that is told from others
-TRIES = 32  # of a uniform rank at a time
 
 
 def threshold_database(
@@ -118,7 +117,7 @@ def threshold_database(
         low, high, multiplicity = _drawn_level(within, number, n, engine, noise)
         if low == top:
             return _beyond(below, n, rows, top, noise)
-        return path_of_rank(below, n, rows, low, high, width, _uniform_below(multiplicity, noise))
+        return path_of_rank(below, n, rows, low, high, width, uniform_below(multiplicity, noise))
 
     counts = np.diff(released(data, budget, noise, private), prepend=0)
     return SmallDatabase(domain, counts, farthest / n, lost / n, beta, number, is_private(noise))
@@ -171,18 +170,6 @@ def _uniform_path(cells: int, rows: int, noise: Noise) -> Ints:
     """Return the cumulative counts of a uniform multiset: cells - 1 bars among rows stars (Floyd)."""
     bars: set[int] = set()
     for place in range(rows, rows + cells - 1):
-        drawn = _uniform_below(place + 1, noise)
+        drawn = uniform_below(place + 1, noise)
         bars.add(place if drawn in bars else drawn)
     return np.array([*(bar - before for before, bar in enumerate(sorted(bars))), rows], np.int64)
-
-
-def _uniform_below(limit: int, noise: Noise) -> int:
-    """Return an exact uniform integer on 0, ..., limit - 1; many tries at once, so that time tells little."""
-    bits = (limit - 1).bit_length()
-    words = max(1, -(-bits // 64))
-    while True:
-        drawn = noise.words(TRIES * words).astype(object).reshape(TRIES, words)
-        tries = [sum(int(word) << 64 * place for place, word in enumerate(row)) for row in drawn]
-        kept = [value for value in (one & ((1 << bits) - 1) for one in tries) if value < limit]
-        if kept:
-            return kept[0]

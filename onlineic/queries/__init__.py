@@ -24,6 +24,7 @@ from onlineic.queries.partitions import (
     pairs_of,
 )
 from onlineic.queries.query import GRID_BITS, Factor, Query, canonical
+from onlineic.queries.rescaled import Rescaled, rescaled
 from onlineic.queries.tables import spread
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "Partition",
     "PartitionRule",
     "Query",
+    "Rescaled",
     "Status",
     "at_least",
     "below",
@@ -51,6 +53,7 @@ __all__ = [
     "one_of",
     "one_way",
     "pairs_of",
+    "rescaled",
     "span",
     "spread",
     "weights",

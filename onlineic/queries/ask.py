@@ -10,6 +10,7 @@ from onlineic.errors import InvalidParameterError, InvalidQueryError
 from onlineic.queries.expressions import Expression, dense
 from onlineic.queries.marginals import BoundMarginal, Marginal
 from onlineic.queries.query import GRID_BITS, Query
+from onlineic.queries.rescaled import Rescaled
 
 Question = Query | BoundMarginal
 Guess = (
@@ -30,9 +31,10 @@ def bind_query(query: Any, domain: Domain, grid_bits: int = GRID_BITS, *, name: 
         return bound
     if isinstance(query, np.ndarray):
         return dense(query).bind(domain, grid_bits)
+    remedy = "ask its expression" if isinstance(query, Rescaled) else "write where(attribute=condition)"
     raise InvalidQueryError(
         f"{name} must be data (where(...), a Query or an array of weights), "
-        f"got a {type(query).__name__}; write where(attribute=condition)."
+        f"got a {type(query).__name__}; {remedy}."
     )
 
 

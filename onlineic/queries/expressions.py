@@ -89,12 +89,16 @@ class Condition:
 
 
 def between(low: float, high: float) -> Condition:
-    """Return the condition low <= value <= high: closed at both ends, like SQL BETWEEN."""
+    """Return the condition low <= value <= high: closed at both ends, like SQL BETWEEN.
+
+    Ends that cross are met by nobody, as in SQL and pandas: such a query is the constant 0, answered exactly
+    and free. Both ends must still lie in the domain.
+    """
     return _interval("between", low, high, closed=True)
 
 
 def span(low: float, high: float) -> Condition:
-    """Return the condition low <= value < high."""
+    """Return the condition low <= value < high; met by nobody where low >= high."""
     return _interval("span", low, high, closed=False)
 
 
@@ -316,8 +320,6 @@ def _interval(name: str, low: Any, high: Any, *, closed: bool) -> Condition:
     for end in (low, high):
         if not (type(end) is float and end == end) and not (type(end) is int and abs(end) <= 2 * LARGEST):
             raise InvalidQueryError(f"{name} must have numbers as ends, got {shown(end)}; write numbers.")
-    if low > high:
-        raise InvalidQueryError(f"{name} must have low <= high, got {low!r} > {high!r}; swap the ends.")
     if low == math.inf or high == -math.inf:
         raise InvalidQueryError(f"{name} must have a finite end, got {low!r} and {high!r}; write a number.")
     return Condition("interval", (low, high, closed))
@@ -354,6 +356,6 @@ def _checked_weights(values: Any) -> Floats:
     if bad.any():
         index = int(np.argmax(bad))
         raise InvalidQueryError(
-            f"weights must lie in [0, 1], got weights[{index}]={array.item(index)!r}; rescale the query."
+            f"weights must lie in [0, 1], got weights[{index}]={array.item(index)!r}; write rescaled(...)."
         )
     return array

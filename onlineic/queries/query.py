@@ -16,11 +16,15 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats, Ints
+from onlineic.domain.attributes import Attribute, Binned, Categorical
 from onlineic.domain.domain import Domain
 from onlineic.errors import DomainMismatchError, InvalidParameterError, InvalidQueryError
 from onlineic.queries.tables import Tables, spread
 
 GRID_BITS = 20  # finest grid of fractional weights
+
+
+SHOWN = 8  # labels of a list that a repr shows
 
 
 def session_grid_bits(n: int) -> int:
@@ -125,8 +129,15 @@ class Query:
         return hash((self.key, self.complement))
 
     def __repr__(self) -> str:
-        names = ", ".join(self.domain.names[axis] for axis in self.axes)
-        return f"Query({'1 - ' * self.complement}product over ({names}), grid_bits={self.grid_bits})"
+        if self.constant is not None:
+            return f"Query({self.constant / (1 << self.grid_bits):g} for all)"
+        factors, turned = self.factors, self.complement
+        if turned and len(factors) == 1 and (last := factors[0]).table is None:
+            size = self.domain.shape[last.axes[0]]
+            if last.high == size and not self.domain.attributes[last.axes[0]].missing:
+                factors, turned = (Factor(last.axes, 0, last.low),), False  # as it was written
+        parts = ", ".join(_written(self.domain, factor) for factor in factors)
+        return f"Query({'~' * turned}where({parts}), grid_bits={self.grid_bits})"
 
     def bind(self, domain: Domain, grid_bits: int = GRID_BITS) -> "Query":
         """Return the query itself if it was bound to this domain, and is as it was bound."""
@@ -172,6 +183,42 @@ class Query:
         elif self.complement:
             result = (1 << self.grid_bits) - result
         return np.broadcast_to(result, self.domain.shape)
+
+
+def _written(domain: Domain, factor: Factor) -> str:
+    """Return a factor as `where` takes it; long lists, weights and joint tables only by their size."""
+    name = " x ".join(domain.names[axis] for axis in factor.axes)
+    if len(factor.axes) > 1:
+        return f"{name}=<{factor.table.size} weights>"  # type: ignore[union-attr]
+    kind = domain.attributes[factor.axes[0]]
+    if factor.table is None:
+        return f"{name}={_interval_written(kind, factor.low, factor.high)}"
+    if factor.bits:
+        return f"{name}=weights(<{factor.table.size}>)"
+    return f"{name}={_listed(kind, np.flatnonzero(factor.table).tolist())}"
+
+
+def _interval_written(kind: Attribute, low: int, high: int) -> str:
+    """Return a half-open range of codes in the labels of its attribute."""
+    last = kind.size - kind.missing  # behind it: the missing cell
+    if high > last:
+        some = f"{_interval_written(kind, low, last)} | " if low < last else ""
+        return f"({some}one_of(None))" if some else "None"
+    if isinstance(kind, Binned):
+        return f"span({kind.edges[low]!r}, {kind.edges[high]!r})"
+    if high - low == 1:
+        return repr(kind.label(low))
+    if isinstance(kind, Categorical):
+        return _listed(kind, list(range(low, high)))
+    return f"between({kind.label(low)}, {kind.label(high - 1)})"
+
+
+def _listed(kind: Attribute, codes: list[int]) -> str:
+    """Return the labels of some codes, the first few of many."""
+    if isinstance(kind, Binned):
+        return f"<{len(codes)} of {kind.size} bins>"
+    labels = ", ".join(repr(kind.label(code)) for code in codes[:SHOWN])
+    return f"one_of({labels}{', ...' * (len(codes) > SHOWN)})"
 
 
 def totals(queries: Sequence[Query], tables: Tables, mass: float) -> Floats:

@@ -8,10 +8,9 @@ import pytest
 
 from onlineic.data import PrivateData
 from onlineic.domain import Domain, optional
-from onlineic.mechanisms import ExponentialMechanism, NoisyMax
+from onlineic.mechanisms import ExponentialMechanism, NoisyMax, quantile_scores
 from onlineic.mechanisms import selection as _selection
 from onlineic.offline import most_popular, quantile
-from onlineic.offline.selection import quantile_scores
 from onlineic.testing import ScriptedNoise
 from support.laws import exponential_law, noisy_max_law
 from support.neighbours import replaced, tables

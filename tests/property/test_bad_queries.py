@@ -257,8 +257,7 @@ def test_every_grid_is_taken_or_refused_by_name(grid_bits):
         (lambda: where(age=23), "age must be an integer in [17, 22], got age=23; ask inside the domain."),
         (lambda: where(sex="f"), "sex must be one of its 2 values ('F', 'M'), got sex='f'; see the domain."),
         (lambda: where(ok=1), "ok must be one of its 3 values (True, False), got ok=1; see the domain."),
-        (lambda: between(20, 18), "between must have low <= high, got 20 > 18; swap the ends."),
-        (lambda: dense([0.5, 1.5]), "weights must lie in [0, 1], got weights[1]=1.5; rescale the query."),
+        (lambda: dense([0.5, 1.5]), "weights must lie in [0, 1], got weights[1]=1.5; write rescaled(...)."),
         (lambda: dense([0.5, 1.0]), "weights must have shape (144,) or (6, 2, 3, 2, 3), got (2,)."),
         (lambda: where(int), "query must be data (conditions by attribute), got a type; "
                              "write where(attribute=condition)."),

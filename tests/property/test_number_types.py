@@ -659,6 +659,17 @@ EXAMPLES = {
         lambda **given: bounds.most_queries(tight, **given),
         {"alpha": 0.2, "n": sizes(10**5, 100, 20_000), "epsilon": 1.0, "delta": 0.001, "beta": 0.05},
     ),
+    # grids of real numbers
+    "Grid": Example(
+        lambda **given: (lambda g: (g, g.step, g.rounding))(ic.Grid(**given)),
+        {"low": -1.5, "high": 100.0, "points": WIDE},
+    ),
+    "Grid.codes": Example(ic.Grid(-1, 127, points=2**40).codes, {"column": [-1, 100, 120, 127]}),
+    "Grid.value": Example(ic.Grid(-1, 1000, points=2**40).value, {"code": WIDE}),
+    "Grid.restored": Example(
+        ic.Grid(-1, 1000, points=2**40).restored, {"value": 100.25, "error_bound": 100.0}
+    ),
+    "rescaled": Example(lambda values: ic.rescaled(values), {"values": [-100, 100, 120, 127]}),
     # mechanisms
     "ExponentialMechanism": Example(
         lambda **given: (lambda m: (m, m.zcdp, m.radius(10, 0.05)))(mechanisms.ExponentialMechanism(**given)),
@@ -703,6 +714,18 @@ EXAMPLES = {
         {"scores": [-100, 120, 122, 60]},
     ),
     "NoisyMax.radius": Example(mechanisms.NoisyMax(1.0).radius, {"candidates": WIDE, "beta": 0.05}),
+    "QuantileMechanism": Example(
+        lambda **given: (lambda m: (m, m.radius(0.05)))(mechanisms.QuantileMechanism(**given)),
+        {"epsilon": 1.0, "points": WIDE, "q": 0.25},
+    ),
+    "QuantileMechanism.select": Example(
+        lambda values: mechanisms.QuantileMechanism(1.0, 1000).select(np.asarray(values), noise()),
+        {"values": [0, 120, 127, 60]},
+    ),
+    "QuantileMechanism.radius": Example(mechanisms.QuantileMechanism(1.0, 1000).radius, {"beta": 0.05}),
+    "quantile_scores": Example(
+        lambda **given: mechanisms.quantile_scores(**given), {"counts": [100, 120, 127, 60], "q": 0.25}
+    ),
     "discrete_gaussian_delta": Example(
         mechanisms.discrete_gaussian_delta, {"sigma": sizes(100, 20_000), "shift": sizes(100), "epsilon": 1.0}
     ),
@@ -1011,6 +1034,9 @@ EXAMPLES = {
         function.__name__: Example(offline_release(function, OLD, "age"), {"epsilon": 1.0, "beta": 0.05})
         for function in (offline.median, offline.most_popular)
     },
+    "sensitivity": Example(
+        lambda n: offline.sensitivity("mean", Domain.of(x=101).attribute("x"), n), {"n": WIDE}
+    ),
     "quantile": Example(
         lambda q, epsilon, beta: offline.quantile(OLD, "age", q, epsilon, beta=beta, noise=noise()),
         {"q": F(1, 4), "epsilon": 1.0, "beta": 0.05},
@@ -1212,8 +1238,8 @@ MADE = {  # by the package itself, from numbers that it has checked; a caller on
     "Belief.learned", "Plan", "Row", "SessionStatistics", "new_figure", "plot_marginal",
     "replay", "BoundMarginal", "Certificate", "Choice", "ClippingBound",
     "Construction", "Expression", "Factor", "LargeCounts", "Mean", "OfflineAccuracy", "OnlineAccuracy",
-    "PrivateCdf", "ProgramsAbove", "Query", "Query.total", "SparseScales", "Trace", "VersionSpace",
-    "block_guesses", "canonical", "grid_guesses", "shown", "spread",
+    "PrivateCdf", "ProgramsAbove", "Query", "Query.total", "Rescaled", "SparseScales", "Trace",
+    "VersionSpace", "block_guesses", "canonical", "grid_guesses", "shown", "spread",
 }  # fmt: skip
 
 

@@ -92,7 +92,6 @@ def test_an_attribute_named_not_hides_the_complement():
         ('{"age": {"not": {"not": {}}}}', "one of 'one_of'"),
         ('{"age": [1, 2], "age": 3}', "got one twice"),
         ('{"age": NaN}', "must be finite"),
-        ('{"age": [50, 30]}', "low <= high"),
         ('{"sex": "X"}', "sex must be"),
     ],
 )
@@ -212,7 +211,7 @@ def test_a_table_outside_its_domain_is_quoted_only_on_demand(table, tmp_path, ca
 
 def test_messages_are_the_same_on_neighbouring_tables(table, queries, tmp_path, capsys):
     file = queries(
-        "nonsense", '{"agee": 1}', f'{{"age": [{SECRET}, 2]}}', '{"sex": 1}', '{"age": {"one_of": []}}'
+        "nonsense", '{"agee": 1}', f'{{"age": [{SECRET}, 200]}}', '{"sex": 1}', '{"age": {"one_of": []}}'
     )
     seen = []
     for record in (f"{SECRET},F,2\n", "3,M,0\n"):

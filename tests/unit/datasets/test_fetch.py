@@ -223,7 +223,8 @@ def test_an_address_names_a_commit_and_the_readme_says_what_the_catalogue_says(n
     row = f"| `{name}` | {dataset.about} | {dataset.records:,} | {dataset.size:,} | {dataset.licence} |"
 
     assert name == dataset.name
-    assert re.match(r"https://raw\.githubusercontent\.com/[\w-]+/[\w-]+/[0-9a-f]{40}/", dataset.address)
+    of_a_repository = r"https://raw\.githubusercontent\.com/[\w-]+/[\w-]+/[0-9a-f]{40}/"
+    assert re.match(rf"{of_a_repository}|https://archive\.ics\.uci\.edu/ml/", dataset.address)
     assert re.fullmatch("[0-9a-f]{64}", dataset.sha256)
     assert row in README.read_text(encoding="utf-8").splitlines()
 

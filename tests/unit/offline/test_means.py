@@ -13,8 +13,8 @@ from onlineic.bounds import laplace_bound
 from onlineic.errors import InvalidParameterError, InvalidQueryError, SessionSealedError, TooLargeError
 from onlineic.mechanisms import LaplaceMechanism
 from onlineic.noise import SimulatedNoise
-from onlineic.offline import auto_avg, clipping_bound, mean
-from onlineic.offline.means import records_left, sensitivity
+from onlineic.offline import auto_avg, clipping_bound, mean, sensitivity
+from onlineic.offline.means import records_left
 from onlineic.testing import ScriptedNoise
 
 VALUES = [3, 3, 4, 7, 12]  # sum 29
@@ -102,8 +102,35 @@ def test_no_neighbours_differ_by_more_than_the_sensitivities():
             assert abs(max(values) - max(other)) <= sensitivity("maximum", kind, 3)
 
 
-@pytest.mark.parametrize("statistic", ["median", None, 3, []])
-def test_sensitivity_knows_three_statistics(statistic):
+@pytest.mark.parametrize(
+    ("records", "median"),
+    [((0, 0, 0, 1, 1, 1, 1), 1), ((0, 0, 0, 0, 1, 1, 1), 0)],
+    ids=("four ones", "three"),
+)
+def test_lectures_neighbours_carry_the_median_across_the_whole_range(records, median):
+    """The lecture's pair of seven records on [0, 1]: medians 1 and 0, global sensitivity the length."""
+    assert median == sorted(records)[3]
+    assert 1 == sensitivity("median", ic.Domain.of(x=range(2)).attribute("x"), 7)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_sensitivity_of_a_median_is_attained_and_half_of_it_by_the_midpoint(n):
+    kind = ic.Domain.of(x=range(1, 5)).attribute("x")
+    moved, midpoint = 0, 0
+    for values in itertools.product(range(1, 5), repeat=n):
+        for place, value in itertools.product(range(n), range(1, 5)):
+            other = list(values)
+            other[place] = value
+            pair = [sorted(values), sorted(other)]
+            moved = max(moved, abs(int(np.diff([one[(n + 1) // 2 - 1] for one in pair])[0])))
+            midpoint = max(midpoint, abs(float(np.median(values) - np.median(other))))
+
+    assert moved == sensitivity("median", kind, n) == 3
+    assert midpoint == (1.5 if n % 2 == 0 else 3)
+
+
+@pytest.mark.parametrize("statistic", ["mode", None, 3, []])
+def test_sensitivity_knows_four_statistics(statistic):
     with pytest.raises(InvalidParameterError, match="statistic must be"):
         sensitivity(statistic, ic.Domain.of(x=5).attribute("x"), 5)
 

@@ -12,10 +12,9 @@ from scipy import stats
 from onlineic.data import PrivateData
 from onlineic.domain import Domain, binned, optional
 from onlineic.errors import InvalidParameterError, InvalidQueryError, SessionSealedError
-from onlineic.mechanisms import ExponentialMechanism, NoisyMax, exponential_bound
+from onlineic.mechanisms import ExponentialMechanism, NoisyMax, exponential_bound, quantile_scores
 from onlineic.noise import SimulatedNoise, SystemNoise
 from onlineic.offline import median, most_popular, quantile
-from onlineic.offline.selection import quantile_scores
 from onlineic.testing import ScriptedNoise
 from support.neighbours import replaced, tables
 

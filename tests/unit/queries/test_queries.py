@@ -1,6 +1,7 @@
 """Canonical queries: factors, intervals, grids, constants, partitions, measurements."""
 
 import copy
+import itertools
 import pickle
 
 import attrs
@@ -21,6 +22,7 @@ from onlineic.queries import (
     canonical,
     dense,
     one_of,
+    span,
     weights,
     where,
 )
@@ -258,10 +260,62 @@ def test_queries_on_different_domains_differ():
     assert bound(sex="F") != "where(sex='F')"
 
 
-def test_repr_names_attributes_and_no_numbers_of_records():
-    assert "Query(1 - product over (age, sex), grid_bits=0)" == repr(
-        (~where(age=below(20), sex="F")).bind(DOMAIN)
-    )
+SHOWN = Domain.of(
+    age=range(17, 91),
+    sex=["F", "M"],
+    race=list("abcde"),
+    educ=optional(range(1, 5)),
+    income=binned([-np.inf, 0, 20.5, 50]),
+    code=[f"c{place}" for place in range(30)],
+)
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        (where(age=between(30, 50), sex="F"), "where(age=between(30, 50), sex='F'), grid_bits=0"),
+        (where(age=below(31)), "where(age=between(17, 30)), grid_bits=0"),  # held as 1 - [31, 90]
+        (~where(age=between(30, 50)), "~where(age=between(30, 50)), grid_bits=0"),
+        (~where(age=below(20), sex="F"), "~where(age=between(17, 19), sex='F'), grid_bits=0"),
+        (where(race=one_of("a", "c"), age=20), "where(age=20, race=one_of('a', 'c')), grid_bits=0"),
+        (where(race=one_of("b", "c"), age=20), "where(age=20, race=one_of('b', 'c')), grid_bits=0"),
+        (
+            where(sex="M", educ=at_least(3) | None),
+            "where(sex='M', educ=(between(3, 4) | one_of(None))), grid_bits=0",
+        ),
+        (where(sex="M", educ=None), "where(sex='M', educ=None), grid_bits=0"),
+        (where(sex="M", income=below(20.5)), "where(sex='M', income=span(-inf, 20.5)), grid_bits=0"),
+        (where(race=weights([0, 0.25, 0.5, 1, 1])), "where(race=weights(<5>)), grid_bits=2"),
+        (
+            where(sex="F", race="a") | where(sex="M", race="b"),
+            "~where(sex x race=<10 weights>), grid_bits=0",
+        ),
+        (
+            where(code=one_of(*[f"c{place}" for place in range(1, 30, 2)])),
+            "where(code=one_of('c1', 'c3', 'c5', 'c7', 'c9', 'c11', 'c13', 'c15', ...)), grid_bits=0",
+        ),
+        (where(age=between(31, 29)), "0 for all"),
+        (where(), "1 for all"),
+    ],
+    ids=str,
+)
+def test_repr_shows_the_conditions_with_their_ends(expression, expected):
+    assert f"Query({expected})" == repr(expression.bind(SHOWN))
+
+
+def test_what_a_repr_shows_binds_to_the_query_again():
+    names = {"where": where, "between": between, "one_of": one_of, "span": span, "inf": np.inf}
+    for low, high, sex, many in itertools.product(
+        (17, 18, 40), (39, 89, 90), ("F", "M"), ("a", "bd", "abcde")
+    ):
+        for expression in (
+            where(age=between(low, high)),
+            where(age=between(low, high), sex=sex, race=one_of(*many), income=span(0, 50), educ=None),
+        ):
+            for query in (expression.bind(SHOWN), (~expression).bind(SHOWN)):
+                text = repr(query).removeprefix("Query(").rpartition(", grid_bits")[0]
+
+                assert text == "" or query == eval(text, dict(names)).bind(SHOWN)
 
 
 def test_missing_cells_are_weighed_like_others():

@@ -11,6 +11,7 @@ import onlineic as ic
 from onlineic.accounting import Charge, Filter
 from onlineic.errors import UpdateFailedWarning
 from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Opened, Reserved, UpdateFailed
+from onlineic.noise import SimulatedNoise
 from onlineic.queries import Measurement, Partition
 from onlineic.session import session_plan
 from onlineic.session.answers import AnswerBook
@@ -182,6 +183,17 @@ def test_a_remembered_question_and_a_constant_need_no_test_and_others_are_answer
     assert ("untested", math.inf) == (untested.status, untested.error_bound)
     assert untested.value == pytest.approx(answers.belief.hypothesis.evaluate(OTHER), abs=1 / N)
     assert {"easy": 1, "hard": 1, "repeat": 1, "untested": 1} == answers.counts
+
+
+def test_ends_that_cross_are_answered_zero_without_a_test_a_read_or_a_charge():
+    data = ic.PrivateData.from_records({"age": [20, 30, 40, 40]}, ic.Domain.of(age=range(18, 91)))
+    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-9), max_queries=10, noise=SimulatedNoise(1))
+    before, reads = session.statistics(), data.reads
+    answer = session.answer(ic.where(age=ic.between(31, 29)))
+
+    assert (0.0, 0.0, "easy") == (answer.value, answer.error_bound, answer.status)
+    assert reads == data.reads
+    assert before.spent == session.statistics().spent
 
 
 def test_guesses_are_what_is_believed_on_the_grid_of_the_question_or_by_blocks():
