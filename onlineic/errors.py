@@ -58,6 +58,7 @@ __all__ = [
     "SessionStateError",
     "TooLargeError",
     "UpdateFailedWarning",
+    "WideBoundWarning",
     "checked_integer",
     "checked_ratio",
     "checked_real",
@@ -166,6 +167,10 @@ class InternalError(OnlineICError):
 
 class UpdateFailedWarning(UserWarning):
     """An update rule failed; the paid answer stands and the old hypothesis is kept."""
+
+
+class WideBoundWarning(UserWarning):
+    """A stated bound is too wide to be of use; issued once a session."""
 
 
 def checked_real(

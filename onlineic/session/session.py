@@ -414,6 +414,7 @@ class OnlineIC:
             update_failures=self._book.belief.failures,
             sealed=self._curator.sealed,
             private=self._private,
+            family=self._book.family,
         )
 
     def __repr__(self) -> str:
