@@ -368,10 +368,12 @@ class Estimates:
         inside and around it; conditions of other kinds are left out, which bounds it from above.
         """
         box: list[tuple[int, Interval]] = []
-        opaque = False
+        opaque, complement = False, query.complement
         for factor in query.factors:
             codes = (factor.low, factor.high)
             axis = factor.axes[0]
+            if len(query.factors) == 1 and factor.low == 1 and not self._simple(axis, codes):
+                codes, complement = (0, 1), not complement  # canonical form writes the first label so
             if factor.table is None and self._simple(axis, codes):
                 box.append((axis, codes))
             else:
@@ -380,7 +382,7 @@ class Estimates:
             return None
         low, high = self._boxed(tuple(box))
         low = 0.0 if opaque else low
-        return _checked(1.0 - high, 1.0 - low) if query.complement else _checked(low, high)
+        return _checked(1.0 - high, 1.0 - low) if complement else _checked(low, high)
 
     def table_brackets(self, question: BoundMarginal) -> tuple[Floats, Floats] | None:
         """Return (lows, highs) of the cells of a cross table, or None where one of them has no bracket."""
@@ -398,7 +400,7 @@ class Estimates:
             ):
                 codes = np.flatnonzero(classes == label)
                 ends = (int(codes[0]), int(codes[-1]) + 1)
-                if ends[1] - ends[0] == len(classes):
+                if len(codes) == len(classes):
                     continue
                 if len(codes) == ends[1] - ends[0] and self._simple(axis, ends):
                     box.append((axis, ends))
