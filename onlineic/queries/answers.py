@@ -32,7 +32,8 @@ class Answer:
     error_bound : float
         Half-width around `value` that holds the exact fraction (of a table: all of them) with probability
         1 - beta, for this one answer, whether it turns out easy or hard (textbook mode: 3 alpha, for all
-        answers at once); inf for an untested answer. A fraction lies in [0, 1]: no bound reaches beyond.
+        answers at once). Of an untested answer what the noise of the first tables leaves, or inf. A fraction
+        lies in [0, 1]: no bound reaches beyond.
     private : bool
         False: simulated noise was used, the answer is NOT PRIVATE.
     """

@@ -86,8 +86,8 @@ class OnlineIC:
     prior : Hypothesis, optional
         Public start, never made from the private rows; without one, first tables are bought.
     exhausted : "untested" or "raise"
-        What to do when the hard answers are used up: answer from the hypothesis, with no bound and
-        without touching the data, or raise `SessionExhaustedError`.
+        What to do when the hard answers are used up: answer from the hypothesis, without touching the data
+        and with no bound but that of the first tables, or raise `SessionExhaustedError`.
     ledger, noise : Ledger, Noise, optional
         By default in memory, and the system's entropy. Simulated noise stamps everything NOT PRIVATE.
 
