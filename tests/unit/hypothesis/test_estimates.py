@@ -238,6 +238,28 @@ def test_a_query_inside_the_family_is_bracketed_by_its_estimate_alone_or_closer(
     assert whole[1] - whole[0] < cut[1] - cut[0] < 0.3
 
 
+def test_three_conditions_are_bounded_by_their_pairs_and_ones_with_the_noise_of_each():
+    """Most records meet all three: f >= ab + ac - a at its least, and 1 - ones + pairs at its most."""
+    domain = ic.Domain.of(a=range(3), b=range(3), c=range(3))
+    cells = np.full(domain.shape, 0.1 / 26)
+    cells[0, 0, 0] = 0.9
+    targets = [Partition(domain, axes, (np.arange(3),) * 2) for axes in ((0, 1), (0, 2), (1, 2))]
+    estimates = opened(targets, [2.0] * 3, exact(targets, cells))
+
+    def bracket(*names):
+        return estimates.bracket(ic.where(dict.fromkeys(names, 0)).bind(domain))
+
+    ones, pairs = [bracket(name) for name in "abc"], [bracket(*pair) for pair in ("ab", "ac", "bc")]
+    low = max(
+        pairs[one][0] + pairs[other][0] - ones[shared][1]
+        for one, other, shared in ((0, 1, 0), (0, 2, 1), (1, 2, 2))
+    )
+    high = min(*(pair[1] for pair in pairs), 1 + sum(pair[1] for pair in pairs) - sum(one[0] for one in ones))
+
+    assert 0.8 < low < 0.9 < high
+    assert (low, high) == pytest.approx(bracket("a", "b", "c"), abs=1e-12)
+
+
 def test_nothing_follows_for_dense_queries_and_for_more_than_four_attributes():
     domain = ic.Domain.of({name: range(2) for name in "abcde"})
     tables = [Partition(domain, (axis,), (np.arange(2),)) for axis in range(5)]
