@@ -5,7 +5,7 @@
 Default sessions at (1, 1e-9), simulated noise: NOT PRIVATE. First part: on six tables, the median bound of
 all tested answers, repeats apart, beside the 95 % quantile of their errors; by status and by number of
 attributes; and what the tests alone would have stated, with all of beta. Second part: small tables, asked by
-an analyst who asks at random, by one who climbs (the queries on which the released tables and the fit disagree
+an analyst who asks at random, by one who climbs (where the released tables and the fit disagree
 most) and by one who knows the truth (where the guess or the estimate from the first tables errs most).
 Writes results/stated_bounds.json; the markdown table and the figure are made from that file alone.
 """

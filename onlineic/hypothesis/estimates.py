@@ -31,7 +31,7 @@ MOST_TABLE = 512  # cells of a cross table that are bounded one by one
 MOST_BLOCKS = 2**16  # of one attribute: each interval is solved in time linear in them
 MOST_KEPT = 2**16  # spreads of intervals that are remembered
 SMALL_FAMILIES = 0.25  # power of its size with which an attribute set's share of beta grows: by experiment
-ROUNDED_UP = 1.0 + 1e-9  # far more than what floats lose
+ROUNDED_UP, ROUNDED_OFF = 1.0 + 1e-9, 1e-14  # more than what floats lose in a radius and in an estimate
 
 Axes = tuple[int, ...]
 Interval = tuple[int, int]
@@ -125,19 +125,18 @@ class _Ladder:
             coarse.classes[fine.starts[:-1]] for fine, coarse in itertools.pairwise(cuts)
         ]  # of every block of a level, its block of the next
         self._conductances = [np.full(cuts[0].size, 1.0 / precisions[0])]
+        self._passed: list[Floats] = []  # part of what comes from below that a level lets through
         for parents, precision in zip(self._parents, precisions[1:], strict=True):
             inside = np.bincount(parents, self._conductances[-1])
-            self._conductances.append(inside / (1.0 + precision * inside))
+            self._passed.append(np.asarray(1.0 / (1.0 + precision * inside), np.float64))
+            self._conductances.append(inside * self._passed[-1])
         self._kept: dict[Interval, tuple[float, tuple[float, ...]]] = {}
 
     def _solved(self, weights: Floats, total: float) -> list[Floats]:
         """Return h with (sum of precision_l C_l'C_l) h = weights - constant and sum h = total, by level."""
         sums = [weights / self.precisions[0]]
-        for parents, precision, inside in zip(
-            self._parents, self.precisions[1:], self._conductances[1:], strict=True
-        ):
-            added = np.bincount(parents, sums[-1], len(inside))
-            sums.append(added * (1.0 - precision * inside))  # = added / (1 + precision * conductance inside)
+        for parents, passed in zip(self._parents, self._passed, strict=True):
+            sums.append(np.bincount(parents, sums[-1]) * passed)
         constant = (float(sums[-1].sum()) - total) / float(self._conductances[-1].sum())
         voltage: Floats = np.full(len(sums[-1]), constant)
         flows = [sums[-1] - voltage * self._conductances[-1]]
@@ -168,6 +167,17 @@ class _Ladder:
             )
             kept = self._kept[low, high] = (max(0.0, float(flows[0][low:high].sum())), largest)
         return kept
+
+
+@final
+@attrs.frozen(eq=False)
+class _Table:
+    """One of the tables: its place among the targets, how it is cut, the spread of its noise, in records."""
+
+    place: int
+    key: Key
+    spread: float
+    joint: bool = True  # whether all of its cuts are in the trees of their attributes
 
 
 @final
@@ -208,7 +218,7 @@ class TableDesign:
         self.pure = pure
         self.cuts: list[_Cut] = []
         numbers: dict[tuple[int, bytes], int] = {}
-        tables: list[tuple[int, Key, float]] = []  # (place among the targets, its cuts, spread)
+        tables: list[_Table] = []
         for place, (target, spread) in enumerate(zip(targets, spreads, strict=True)):
             held = [
                 (axis, classes)
@@ -224,21 +234,22 @@ class TableDesign:
                     numbers[axis, classes.tobytes()] = len(self.cuts)
                     ordered = not isinstance(self.domain.attributes[axis], Categorical)
                     self.cuts.append(_Cut(classes, ordered))
-            tables.append(
-                (place, tuple((axis, numbers[axis, classes.tobytes()]) for axis, classes in held), spread)
-            )
-        self.tables = tables
+            key = tuple((axis, numbers[axis, classes.tobytes()]) for axis, classes in held)
+            tables.append(_Table(place, key, spread))
         self._ladders(tables)
-        self._keys(tables)
+        # one with a cut outside of its attribute's tree speaks of its other attributes alone
+        self.tables = [
+            attrs.evolve(table, joint=all(cut in self.level for cut in table.key)) for table in tables
+        ]
+        self._keys()
 
-    def _ladders(self, tables: Sequence[tuple[int, Key, float]]) -> None:
+    def _ladders(self, tables: Sequence["_Table"]) -> None:
         """Make the tree of every attribute: its finest cut and those of whole blocks of the one before."""
         precisions: dict[tuple[int, int], float] = {}
-        for _, key, spread in tables:
-            blocks = math.prod(self.cuts[number].size for _, number in key)
-            for axis, number in key:
-                alone = self.cuts[number].size / blocks / spread**2
-                precisions[axis, number] = precisions.get((axis, number), 0.0) + alone
+        for table in tables:
+            for axis, number in table.key:
+                known = self.precision_in(table, ((axis, number),))
+                precisions[axis, number] = precisions.get((axis, number), 0.0) + known
         self.ladders: dict[int, _Ladder] = {}
         self.level: dict[tuple[int, int], int] = {}  # of a cut in the tree of its axis
         for axis in sorted({axis for axis, _ in precisions}):
@@ -256,16 +267,21 @@ class TableDesign:
     def _fineness(self, number: int) -> tuple[int, int]:
         return -self.cuts[number].size, number
 
-    def _keys(self, tables: Sequence[tuple[int, Key, float]]) -> None:
+    def _blocks(self, key: Key) -> int:
+        return math.prod(self.cuts[number].size for _, number in key)
+
+    def precision_in(self, table: "_Table", held: Key) -> float:
+        """Return what a table knows of a component over some of its cuts: one over its variance."""
+        return self._blocks(held) / self._blocks(table.key) / table.spread**2
+
+    def _keys(self) -> None:
         """List what the tables hold together: sets of at most four cuts, with the size of each family."""
         self.precision: dict[Key, float] = {}  # of the component over two attributes or more
-        for _, key, spread in tables:
-            if all(cut in self.level for cut in key):
-                blocks = math.prod(self.cuts[number].size for _, number in key)
-                for held in _subsets(key):
-                    rest = blocks / math.prod(self.cuts[number].size for _, number in held)
-                    if len(held) > 1:
-                        self.precision[held] = self.precision.get(held, 0.0) + 1.0 / (rest * spread**2)
+        for table in self.tables:
+            for held in _subsets(table.key) if table.joint else ():
+                if len(held) > 1:
+                    known = self.precision_in(table, held)
+                    self.precision[held] = self.precision.get(held, 0.0) + known
         self.sizes: dict[Key, int] = {
             ((axis, number),): self.cuts[number].conditions
             for (axis, number), level in self.level.items()
@@ -278,7 +294,7 @@ class TableDesign:
             self.by_axes.setdefault(tuple(axis for axis, _ in key), []).append(key)
         self._weights = sum(float(size) ** SMALL_FAMILIES for size in self.sizes.values())
 
-    @property
+    @cached_property
     def family(self) -> Family:
         """The queries whose errors are bounded together."""
         names = self.domain.names
@@ -293,24 +309,20 @@ class TableDesign:
     def sources(self, key: Key) -> tuple[_Source, ...]:
         """Return what every table puts into the estimates over the key."""
         found = []
-        for _, cuts, spread in self.tables:
-            blocks = math.prod(self.cuts[number].size for _, number in cuts)
-            complete = all(cut in self.level for cut in cuts)
+        for table in self.tables:
             shares, levels = [], []
-            for held in _subsets(key):
-                if len(held) > 1 and complete and set(held) <= set(cuts):
-                    rest = blocks / math.prod(self.cuts[number].size for _, number in held)
-                    places = tuple(map(key.index, held))
-                    shares.append((places, 1.0 / (rest * spread**2 * self.precision[held])))
+            for held in _subsets(key) if table.joint else ():
+                if len(held) > 1 and set(held) <= set(table.key):
+                    part = self.precision_in(table, held) / self.precision[held]
+                    shares.append((tuple(map(key.index, held)), part))
             for place, (axis, _) in enumerate(key):
-                for cut in cuts:
+                for cut in table.key:
                     if cut[0] == axis and cut in self.level:
                         level = self.level[cut]
-                        alone = self.cuts[cut[1]].size / blocks / spread**2
-                        part = alone / self.ladders[axis].precisions[level]
+                        part = self.precision_in(table, (cut,)) / self.ladders[axis].precisions[level]
                         levels.append((place, level, part))
             if shares or levels:
-                found.append(_Source(spread, tuple(shares), tuple(levels)))
+                found.append(_Source(table.spread, tuple(shares), tuple(levels)))
         return tuple(found)
 
 
@@ -353,8 +365,8 @@ class Estimates:
     def __init__(self, design: TableDesign, values: Sequence[Floats], n: int, beta: float) -> None:
         self._design, self._n, self._beta = design, n, beta
         self._tables = [
-            (cuts, values[place].reshape([design.cuts[number].size for _, number in cuts]), spread)
-            for place, cuts, spread in design.tables
+            (table, values[table.place].reshape([design.cuts[number].size for _, number in table.key]))
+            for table in design.tables
         ]
         self._over: dict[Axes, tuple[_Over, ...]] = {}
         self._areas: dict[Key, tuple[Floats, tuple[int, ...]]] = {}
@@ -529,7 +541,7 @@ class Estimates:
             radius = _laplace_radius(over.nats, variance, _peak(over, means, largest))
         else:
             radius = math.sqrt(2.0 * over.nats * variance)
-        return self._sum(over.key, blocks), radius * ROUNDED_UP / self._n
+        return self._sum(over.key, blocks), radius * ROUNDED_UP / self._n + ROUNDED_OFF
 
     def _sum(self, key: Key, blocks: Sequence[Interval]) -> float:
         """Return the estimate of a box of blocks from the summed-area table of the key."""
@@ -567,11 +579,10 @@ class Estimates:
             found: Floats = sums - sums.mean()
         else:
             found = np.zeros([self._design.cuts[number].size for _, number in key])
-            for cuts, values, spread in self._tables:
-                if set(key) <= set(cuts):
-                    others = tuple(place for place, cut in enumerate(cuts) if cut not in key)
-                    rest = math.prod(values.shape[place] for place in others)
-                    weight = 1.0 / (rest * spread**2 * self._design.precision[key])
+            for table, values in self._tables:
+                if table.joint and set(key) <= set(table.key):
+                    others = tuple(place for place, cut in enumerate(table.key) if cut not in key)
+                    weight = self._design.precision_in(table, key) / self._design.precision[key]
                     found = found + weight * values.sum(axis=others)
             for place in range(len(key)):
                 found = found - found.mean(axis=place, keepdims=True)
@@ -586,13 +597,13 @@ class Estimates:
         if axis not in self._fitted:
             ladder = self._design.ladders[axis]
             measured = [np.zeros(cut.size) for cut in ladder.cuts]
-            for cuts, values, spread in self._tables:
-                for place, cut in enumerate(cuts):
+            for table, values in self._tables:
+                for place, cut in enumerate(table.key):
                     if cut[0] == axis and cut in self._design.level:
                         level = self._design.level[cut]
-                        others = tuple(other for other in range(len(cuts)) if other != place)
-                        alone = values.shape[place] / values.size / spread**2
-                        measured[level] += alone / ladder.precisions[level] * values.sum(axis=others)
+                        others = tuple(other for other in range(values.ndim) if other != place)
+                        weight = self._design.precision_in(table, (cut,)) / ladder.precisions[level]
+                        measured[level] += weight * values.sum(axis=others)
             self._fitted[axis] = ladder.fit(measured)
         return self._fitted[axis]
 

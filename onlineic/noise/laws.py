@@ -124,7 +124,7 @@ class DiscreteGaussian:
         norm = self.sigma * math.sqrt(float(weights @ weights))
         least = norm * math.sqrt(2.0 * math.log(2.0 / beta))
         tail = beta / 2.0 * math.exp(-np.count_nonzero(weights) / (24.0 * self.sigma**2))
-        if tail > 0.0:
+        if tail > 1e-300:
             rounded = float(np.abs(weights).sum()) / 2.0
             least = min(least, norm * normal_quantile(tail) * (1.0 + 1e-12) + rounded)
         return least
