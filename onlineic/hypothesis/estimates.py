@@ -379,22 +379,51 @@ class Estimates:
         A query that is cut elsewhere, or over more attributes than a table holds, is bracketed by those
         inside and around it; conditions of other kinds are left out, which bounds it from above.
         """
+        box, opaque, complement = self._parsed(query)
+        if not 0 < len(box) <= MOST_AXES:
+            return None
+        low, high = self._boxed(box)
+        low = 0.0 if opaque else low
+        return _checked(1.0 - high, 1.0 - low) if complement else _checked(low, high)
+
+    def point(self, query: Query) -> tuple[float, float] | None:
+        """Return (estimate, standard error) of a query of the family, or None of any other.
+
+        The error is known for a query that was chosen before the tables were released, and for no other: of
+        many, some estimates err by far more, and who looks can tell which.
+        """
+        box, opaque, complement = self._parsed(query)
+        found = []
+        for over in self._overs(tuple(axis for axis, _ in box)) if not opaque else ():
+            blocks = [
+                (cut.above[first], cut.below[last])
+                for cut, (_, (first, last)) in zip(over.cuts, box, strict=True)
+            ]
+            ends = [
+                (cut.starts[low], cut.starts[high])
+                for cut, (low, high) in zip(over.cuts, blocks, strict=True)
+            ]
+            if ends == [codes for _, codes in box]:
+                variance = self._spread(over, blocks)[0] * (2.0 if self._design.pure else 1.0)
+                value = self._sum(over.key, blocks)
+                found.append((math.sqrt(variance) / self._n, 1.0 - value if complement else value))
+        return min(found)[::-1] if found else None
+
+    def _parsed(self, query: Query) -> tuple[Box, bool, bool]:
+        """Return (conditions that the family knows, whether there are others, whether it is turned)."""
         box: list[tuple[int, Interval]] = []
         opaque, complement = False, query.complement
         for factor in query.factors:
             codes = (factor.low, factor.high)
             axis = factor.axes[0]
-            if len(query.factors) == 1 and factor.low == 1 and not self._simple(axis, codes):
+            alone = len(query.factors) == 1 and factor.table is None
+            if alone and codes == (1, self._design.domain.shape[axis]) and not self._simple(axis, codes):
                 codes, complement = (0, 1), not complement  # canonical form writes the first label so
             if factor.table is None and self._simple(axis, codes):
                 box.append((axis, codes))
             else:
                 opaque = True
-        if not box or len(box) > MOST_AXES:
-            return None
-        low, high = self._boxed(tuple(box))
-        low = 0.0 if opaque else low
-        return _checked(1.0 - high, 1.0 - low) if complement else _checked(low, high)
+        return tuple(box), opaque, complement
 
     def table_brackets(self, question: BoundMarginal) -> tuple[Floats, Floats] | None:
         """Return (lows, highs) of the cells of a cross table, or None where one of them has no bracket."""
@@ -515,6 +544,15 @@ class Estimates:
 
     def _value(self, over: _Over, blocks: Sequence[Interval]) -> tuple[float, float]:
         """Return (estimate, radius) of a box of blocks."""
+        variance, peak = self._spread(over, blocks)
+        if self._design.pure:
+            radius = _laplace_radius(over.nats, variance, peak)
+        else:
+            radius = math.sqrt(2.0 * over.nats * variance)
+        return self._sum(over.key, blocks), radius * ROUNDED_UP / self._n + ROUNDED_OFF
+
+    def _spread(self, over: _Over, blocks: Sequence[Interval]) -> tuple[float, float]:
+        """Return the variance parameter of a box of blocks, and the most that one noise counts in it."""
         means = [(last - first) / cut.size for cut, (first, last) in zip(over.cuts, blocks, strict=True)]
         squares = [mean * (1.0 - mean) * cut.size for cut, mean in zip(over.cuts, means, strict=True)]
         variance = 0.0
@@ -537,11 +575,7 @@ class Estimates:
                     term *= mean**2
             variance += term
             largest.append(peaks)
-        if self._design.pure:
-            radius = _laplace_radius(over.nats, variance, _peak(over, means, largest))
-        else:
-            radius = math.sqrt(2.0 * over.nats * variance)
-        return self._sum(over.key, blocks), radius * ROUNDED_UP / self._n + ROUNDED_OFF
+        return variance, _peak(over, means, largest)
 
     def _sum(self, key: Key, blocks: Sequence[Interval]) -> float:
         """Return the estimate of a box of blocks from the summed-area table of the key."""

@@ -240,6 +240,23 @@ def test_without_noise_every_bracket_holds_the_truth_also_where_the_tables_are_c
         assert bounded > 40
 
 
+def test_neighbouring_labels_are_no_interval_and_all_but_the_first_are_its_complement():
+    """Canonical form writes some sets of labels as intervals of codes, which the family does not know."""
+    domain = ic.Domain.of(b=["v", "w", "x", "y", "z"])
+    shares = np.array([0.5, 0.2, 0.15, 0.1, 0.05])
+    target = Partition(domain, (0,), (np.arange(5),))
+    estimates = opened([target], [1.0], [shares], n=10**9)
+
+    for chosen in itertools.chain.from_iterable(itertools.combinations("vwxyz", k) for k in range(1, 5)):
+        truth = sum(shares["vwxyz".index(label)] for label in chosen)
+        found = estimates.bracket(ic.where(b=ic.one_of(*chosen)).bind(domain))
+
+        if len(chosen) in (1, 4):
+            assert found == pytest.approx((truth, truth), abs=1e-6)
+        else:
+            assert found is None
+
+
 def test_a_query_inside_the_family_is_bracketed_by_its_estimate_alone_or_closer():
     estimates = opened(TARGETS, SPREADS, exact(TARGETS, _even(DOMAIN)))
     whole = estimates.bracket(ic.where(a=ic.between(0, 1), b="x").bind(DOMAIN))
