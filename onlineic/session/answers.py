@@ -262,7 +262,7 @@ class AnswerBook:
         if status != "untested":
             self._rounding = max(self._rounding, question.rounding)
         self._untaken[status] += 1
-        return self._answer(value, status, bound)
+        return self._answer(question, value, status, bound)
 
     def _easy(self, question: Question, guess: Guess) -> Answer:
         """Return the guess that was tested."""
@@ -311,19 +311,24 @@ class AnswerBook:
 
         The truth lies in a bracket around their estimate, whatever was tested, fitted or bought since.
         """
-        if self._design is None or not self._taken.first:
+        known = self._estimates_now()
+        if known is None:
             return math.inf
-        if self._estimates is None:
-            values = [measured.values for measured in self._taken.first]
-            self._estimates = Estimates(self._design, values, self._n, KNOWN * self._plan.beta)
         if isinstance(question, BoundMarginal):
-            found: Any = self._estimates.table_brackets(question)
+            found: Any = known.table_brackets(question)
         else:
-            found = self._estimates.bracket(question)
+            found = known.bracket(question)
         if found is None:
             return math.inf
         low, high = found
         return max(0.0, float(np.max(value - low)), float(np.max(high - value)))
+
+    def _estimates_now(self) -> Estimates | None:
+        """Return what the first tables say, once they are taken in."""
+        if self._estimates is None and self._design is not None and self._taken.first:
+            values = [bought.values for bought in self._taken.first]
+            self._estimates = Estimates(self._design, values, self._n, KNOWN * self._plan.beta)
+        return self._estimates
 
     def error_bound(self) -> float:
         """Return the bound on all tested answers at once, or inf where none is proven.
@@ -358,14 +363,17 @@ class AnswerBook:
         """Return and remember what a record released, under the belief that was tested."""
         in_theorem = self._plan.textbook and sum(self.counts.values()) < self._plan.max_queries
         wide = self._plan.error_bound if in_theorem and isinstance(question, Query) else bound
-        answer = self._answer(value, status, _cut(value, wide + question.rounding))
+        answer = self._answer(question, value, status, _cut(value, wide + question.rounding))
         self._memory.remember(question, answer, self.belief.version)
         self._rounding = max(self._rounding, question.rounding)
         self._trivial = max(self._trivial, _cut(value, math.inf))
         return answer
 
-    def _answer(self, value: Any, status: Status, bound: float) -> Answer:
-        return Answer(value, self._n * value, status, bound, self._private)
+    def _answer(self, question: Question, value: Any, status: Status, bound: float) -> Answer:
+        known = self._estimates_now()
+        point = known.point(question) if known is not None and isinstance(question, Query) else None
+        estimate, error = (None, None) if point is None else point
+        return Answer(value, self._n * value, status, bound, self._private, estimate, error)
 
 
 def _cut(value: Any, bound: float) -> float:
