@@ -66,6 +66,7 @@ __all__ = [
     "SessionStateError",
     "TooLargeError",
     "UpdateFailedWarning",
+    "WideBoundWarning",
     "check_choice",
     "checked_integer",
     "checked_ratio",
@@ -192,6 +193,10 @@ class InternalError(OnlineICError):
 
 class UpdateFailedWarning(UserWarning):
     """An update rule failed; the paid answer stands and the old hypothesis is kept."""
+
+
+class WideBoundWarning(UserWarning):
+    """A stated bound is too wide to be of use; issued once a session."""
 
 
 def checked_real(

@@ -63,7 +63,7 @@ def _demo(arguments: argparse.Namespace) -> int:
     _say(
         f"Stated bounds of the session: {kept:,} of {bounded:,} answers that had one lie within it "
         f"({kept / max(bounded, 1):.1%}). Each is stated at 95%; most are easy, and their true errors far "
-        "smaller than a test can certify."
+        "smaller than tests and the noise of the first tables can certify."
     )
     _say(_textbook(data, budget, stream, truths, noise()))
     return _plot(arguments.plot, traces, session, data)

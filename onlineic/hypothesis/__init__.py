@@ -1,6 +1,7 @@
 """Public beliefs about the private database, on which queries are evaluated."""
 
 from onlineic.hypothesis.base import MAX_CELLS, NO_BLOCKS, HasBlocks, Hypothesis, block_guesses, grid_guesses
+from onlineic.hypothesis.estimates import Estimates, Family, TableDesign
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.hypothesis.signed import SignedHistogram
 from onlineic.hypothesis.version_space import VersionSpace
@@ -8,10 +9,13 @@ from onlineic.hypothesis.version_space import VersionSpace
 __all__ = [
     "MAX_CELLS",
     "NO_BLOCKS",
+    "Estimates",
+    "Family",
     "HasBlocks",
     "Histogram",
     "Hypothesis",
     "SignedHistogram",
+    "TableDesign",
     "VersionSpace",
     "block_guesses",
     "grid_guesses",

@@ -105,9 +105,20 @@ class DiscreteGaussian:
         return math.ceil(max(0.0, self.sigma * normal_quantile(checked_beta(beta) / 2.0) * (1.0 + 1e-12)))
 
     def sum_radius(self, weights: Floats, beta: float) -> float:
-        """Return sigma |w| sqrt(2 ln(2/beta)): a discrete Gaussian is sub-Gaussian with its own scale."""
+        """Return r with P(|sum w_i Z_i| > r) <= beta for independent values: the lesser of two bounds.
+
+        sigma |w|_2 sqrt(2 ln(2/beta)), since Z is sub-Gaussian with its own scale; and the normal quantile
+        sigma |w|_2 z(beta e^(-m/(24 sigma^2))/2) + |w|_1/2 for m weights that are not 0, since P(Z = z) is
+        at most e^(1/(24 sigma^2)) times the probability that a normal value rounds to z (theory 6.2).
+        """
         beta, weights = checked_beta(beta), np.asarray(weights, np.float64)
-        return self.sigma * math.sqrt(float(weights @ weights)) * math.sqrt(2.0 * math.log(2.0 / beta))
+        norm = self.sigma * math.sqrt(float(weights @ weights))
+        least = norm * math.sqrt(2.0 * math.log(2.0 / beta))
+        tail = beta / 2.0 * math.exp(-np.count_nonzero(weights) / (24.0 * self.sigma**2))
+        if tail > 1e-300:
+            rounded = float(np.abs(weights).sum()) / 2.0
+            least = min(least, norm * normal_quantile(tail) * (1.0 + 1e-12) + rounded)
+        return least
 
 
 @final

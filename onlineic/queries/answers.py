@@ -6,6 +6,8 @@ from typing import Any, Literal, NoReturn, final
 import attrs
 import numpy as np
 
+from onlineic.errors import InvalidParameterError, checked_real
+from onlineic.noise.laws import normal_quantile
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.query import Query
 
@@ -30,9 +32,14 @@ class Answer:
     error_bound : float
         Half-width around `value` that holds the exact fraction (of a table: all of them) with probability
         1 - beta, for this one answer, whether it turns out easy or hard (textbook mode: 3 alpha, for all
-        answers at once); inf for an untested answer. A fraction lies in [0, 1]: no bound reaches beyond.
+        answers at once). Of an untested answer what the noise of the first tables leaves, or inf. A fraction
+        lies in [0, 1]: no bound reaches beyond.
     private : bool
         False: simulated noise was used, the answer is NOT PRIVATE.
+    estimate, standard_error : float or None
+        Best linear unbiased estimate from the first tables and its standard error, fractions; None outside
+        of `statistics().family`. Only for a query that was chosen before these tables were released: who has
+        seen them can pick queries on which the estimate errs far more. `error_bound` holds even then.
     """
 
     value: Any = attrs.field(eq=attrs.cmp_using(eq=np.array_equal))
@@ -40,6 +47,28 @@ class Answer:
     status: Status
     error_bound: float
     private: bool = True
+    estimate: float | None = None
+    standard_error: float | None = None
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Return the normal interval around `estimate`, in fractions, cut at 0 and 1.
+
+        Its confidence is that of a query that was fixed before the first tables were released, and is
+        approximate: of a query picked after a look at them, or of the worst of many, it says nothing.
+
+        Raises
+        ------
+        InvalidParameterError
+            If the answer has no estimate, or the confidence is not in (0, 1).
+        """
+        confidence = checked_real("confidence", confidence, above=0.0, below=1.0)
+        if self.estimate is None or self.standard_error is None:
+            raise InvalidParameterError(
+                "an interval must be asked of an answer with an estimate, got one without: its query is not "
+                "in statistics().family; use error_bound."
+            )
+        reach = self.standard_error * normal_quantile((1.0 - confidence) / 2.0)
+        return max(0.0, self.estimate - reach), min(1.0, self.estimate + reach)
 
     @property
     def hard(self) -> bool:

@@ -2,12 +2,21 @@
 
 from onlineic.session.answers import SessionStatistics
 from onlineic.session.belief import Belief, measured, replay
-from onlineic.session.plan import ALL_HARD, EASY_OR_HARD, Plan, SparseName, session_plan, textbook_plan
+from onlineic.session.plan import (
+    ALL_HARD,
+    EASY_OR_HARD,
+    KNOWN,
+    Plan,
+    SparseName,
+    session_plan,
+    textbook_plan,
+)
 from onlineic.session.session import OnlineIC
 
 __all__ = [
     "ALL_HARD",
     "EASY_OR_HARD",
+    "KNOWN",
     "Belief",
     "OnlineIC",
     "Plan",

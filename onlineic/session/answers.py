@@ -11,17 +11,20 @@ import attrs
 import numpy as np
 
 from onlineic.accounting.budget import Budget
-from onlineic.errors import SessionStateError, UpdateFailedWarning
+from onlineic.errors import SessionStateError, UpdateFailedWarning, WideBoundWarning
 from onlineic.hypothesis.base import block_guesses, grid_guesses
-from onlineic.ledger.records import Easy, Hard, Ledger, Record, UpdateFailed
+from onlineic.hypothesis.estimates import Estimates, Family, TableDesign
+from onlineic.ledger.records import Easy, Hard, Ledger, Opened, Record, UpdateFailed
 from onlineic.queries.answers import Answer, AnswerMemory, Status
 from onlineic.queries.ask import Guess, Question
 from onlineic.queries.marginals import BoundMarginal
-from onlineic.queries.partitions import Partition, derived
+from onlineic.queries.partitions import Measurement, Partition, derived
 from onlineic.queries.query import Query
 from onlineic.session.belief import Belief, measured
 from onlineic.session.defaults import AGREEING
-from onlineic.session.plan import ALL_HARD, EASY_OR_HARD, Plan
+from onlineic.session.plan import ALL_HARD, EASY_OR_HARD, KNOWN, Plan
+
+WIDE = 0.1  # a bound of a tenth of all records, or more, says next to nothing
 
 
 @final
@@ -43,8 +46,9 @@ class SessionStatistics:
     alpha : float
         Gap that an update relies on; in textbook mode the theorem's alpha.
     error_bound : float
-        Bound on all tested answers at once with probability 1 - beta; inf once more than max_queries
-        were asked, or a certified session has measured a table.
+        Bound on all tested answers at once with probability 1 - beta: where first tables were bought, on
+        those given so far, else on all of the stream. inf once more than max_queries were asked, or a
+        certified session has measured a table.
     certified : bool
         Whether the hard answers cannot run out in that event: T(alpha) counts them, of single queries, and
         if every update succeeds.
@@ -54,6 +58,8 @@ class SessionStatistics:
         released is still answered.
     private : bool
         False: simulated noise, NOT PRIVATE.
+    family : Family or None
+        The queries that the noise of the first tables bounds all at once, whichever of them are asked.
     """
 
     asked: int
@@ -72,6 +78,7 @@ class SessionStatistics:
     update_failures: int
     sealed: bool
     private: bool
+    family: Family | None = None
 
 
 @final
@@ -83,6 +90,7 @@ class _Taken:
     records: int = 0
     easy: int = 0
     hard: int = 0
+    first: tuple[Measurement, ...] = ()  # the first tables
 
 
 @final
@@ -104,8 +112,8 @@ class AnswerBook:
     """
 
     __slots__ = (
-        "_easy_radius", "_ledger", "_memory", "_n", "_payable", "_plan", "_private", "_rounding", "_table",
-        "_taken", "_trivial", "_untaken", "_worst",
+        "_design", "_easy_radius", "_estimates", "_ledger", "_memory", "_n", "_payable", "_plan", "_private",
+        "_rounding", "_table", "_taken", "_trivial", "_untaken", "_warned", "_worst", "_worst_easy",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, n: int, ledger: Ledger, belief: Belief, private: bool) -> None:
@@ -116,15 +124,20 @@ class AnswerBook:
         self._taken = _Taken(belief)
         self._untaken: dict[Status, int] = {"easy": 0, "repeat": 0, "untested": 0}  # answers without a record
         self._memory = AnswerMemory(lasting=not plan.textbook)
-        self._easy_radius = plan.sparse.easy_radius(EASY_OR_HARD * plan.beta)
+        self._easy_radius = plan.sparse.easy_radius(EASY_OR_HARD * plan.tested_beta)
         self._payable = plan.sparse.account().capacity  # what all hits together can cost
+        self._design: TableDesign | None = None
+        self._estimates: Estimates | None = None
         if plan.first_tables is not None:
             self._payable -= plan.first_tables.charge.amount
+            tables = plan.first_tables
+            self._design = TableDesign(tables.targets, [*map(float, tables.scales)], tables.pure)
         # largest so far, of any tested answer; taking a record twice does not change them
-        self._worst = 0.0  # bound of a hard answer, all of them at once
+        self._worst_easy, self._worst = 0.0, 0.0  # bound of an easy and of a hard answer, all at once
         self._rounding = 0.0  # distance of an answered query from the one written
         self._trivial = 1.0  # distance of a value from the far end of [0, 1]
         self._table = False  # whether one was measured
+        self._warned = False  # of a wide bound
 
     @property
     def belief(self) -> Belief:
@@ -147,13 +160,19 @@ class AnswerBook:
         """Whether T(alpha) still bounds the hard answers: of single queries, learned from one by one."""
         return self._plan.certified and not self._table and not self.belief.failures
 
+    @property
+    def family(self) -> Family | None:
+        """The queries that the noise of the first tables bounds all at once."""
+        return None if self._design is None else self._design.family
+
     def take(self) -> tuple[Question, Answer] | None:
         """Take in the next record, and return the question and answer that it is, if it is one."""
         at = self._taken
         record, *later = self._ledger.records(at.records, at.records + 2)
         if isinstance(record, Easy):
             answer = self._easy(record.query, record.guess)
-            self._taken = _Taken(at.belief, at.records + 1, at.easy + 1, at.hard)
+            self._taken = attrs.evolve(at, records=at.records + 1, easy=at.easy + 1)
+            self._warn_if_wide(answer)
             return record.query, answer
         if self._asked_by_rule():
             raise SessionStateError(
@@ -161,7 +180,9 @@ class AnswerBook:
             )
         belief, failed = self._learned(record, isinstance(later[0] if later else None, UpdateFailed))
         hard = (record.query, self._hard(record, belief)) if isinstance(record, Hard) else None
-        self._taken = _Taken(belief, at.records + 1, at.easy, at.hard + (hard is not None))
+        # what is bought later is bought because of the noise of the first: it must not enter (theory 6.7)
+        first = record.measurements if isinstance(record, Opened) and not at.first else at.first
+        self._taken = _Taken(belief, at.records + 1, at.easy, at.hard + (hard is not None), first)
         if failed:
             with contextlib.suppress(UpdateFailedWarning):  # not even as an error may it stop the answer
                 warnings.warn(
@@ -169,7 +190,24 @@ class AnswerBook:
                     UpdateFailedWarning,
                     stacklevel=2,
                 )
+        if hard is not None:
+            self._warn_if_wide(hard[1])
         return hard
+
+    def _warn_if_wide(self, answer: Answer) -> None:
+        """Say once that bounds are wide: behind the answer, which nothing may stop.
+
+        The theorem's own bound is known when a textbook session opens, and wide at any usual n.
+        """
+        if answer.error_bound > WIDE and not self._warned and not self._plan.textbook:
+            self._warned = True
+            with contextlib.suppress(WideBoundWarning):
+                warnings.warn(
+                    f"error_bound must be <= {WIDE} to say much, got {answer.error_bound:.2g} of all: "
+                    "raise epsilon or n, or lower max_queries or hard_answers. Said once a session.",
+                    WideBoundWarning,
+                    stacklevel=2,
+                )
 
     def _learned(self, record: Record, known: bool) -> tuple[Belief, bool]:
         """Return the belief behind a record, and whether its update failed now (`known`: did before)."""
@@ -215,15 +253,21 @@ class AnswerBook:
         elif known is not None:
             status, value, bound = "repeat", known[0], _cut(*known)
         else:
-            value, bound = self._value(question, self.guesses([question])[0]), math.inf
+            value = self._value(question, self.guesses([question])[0])
+            bound = self._known(question, value)
+            if bound < math.inf:
+                bound = _cut(value, bound + question.rounding)
         if status != "untested":
             self._rounding = max(self._rounding, question.rounding)
         self._untaken[status] += 1
-        return self._answer(value, status, bound)
+        return self._answer(question, value, status, bound)
 
     def _easy(self, question: Question, guess: Guess) -> Answer:
         """Return the guess that was tested."""
-        return self._released(question, "easy", self._value(question, guess), self._easy_radius)
+        value = self._value(question, guess)
+        known = self._known(question, value)
+        self._worst_easy = max(self._worst_easy, min(self._plan.error_bound, known))
+        return self._released(question, "easy", value, min(self._easy_radius, known))
 
     def _hard(self, record: Hard, learned: Belief) -> Answer:
         """Return a measured number or table, the sum of the measured blocks, or what was learned from it.
@@ -256,8 +300,33 @@ class AnswerBook:
 
         # of all hits: each may fail with 1/m of what all may; cheap ones can be many, so m has its price
         sharing = max(2, math.ceil(self._payable / sparse.price(target).amount))
-        self._worst = max(self._worst, moved + radius(ALL_HARD * self._plan.beta, sharing))
-        return self._released(question, "hard", value, moved + radius(EASY_OR_HARD * self._plan.beta, 1))
+        beta, known = self._plan.tested_beta, self._known(question, value)
+        self._worst = max(self._worst, min(known, moved + radius(ALL_HARD * beta, sharing)))
+        return self._released(question, "hard", value, min(known, moved + radius(EASY_OR_HARD * beta, 1)))
+
+    def _known(self, question: Question, value: Any) -> float:
+        """Return what the noise of the first tables leaves as a bound, for their family at once, or inf.
+
+        The truth lies in a bracket around their estimate, whatever was tested, fitted or bought since.
+        """
+        known = self._estimates_now()
+        if known is None:
+            return math.inf
+        if isinstance(question, BoundMarginal):
+            found: Any = known.table_brackets(question)
+        else:
+            found = known.bracket(question)
+        if found is None:
+            return math.inf
+        low, high = found
+        return max(0.0, float(np.max(value - low)), float(np.max(high - value)))
+
+    def _estimates_now(self) -> Estimates | None:
+        """Return what the first tables say, once they are taken in."""
+        if self._estimates is None and self._design is not None and self._taken.first:
+            values = [bought.values for bought in self._taken.first]
+            self._estimates = Estimates(self._design, values, self._n, KNOWN * self._plan.beta)
+        return self._estimates
 
     def error_bound(self) -> float:
         """Return the bound on all tested answers at once, or inf where none is proven.
@@ -266,7 +335,9 @@ class AnswerBook:
         """
         if sum(self.counts.values()) > self._plan.max_queries or (self._plan.certified and self._table):
             return math.inf
-        bound = self._plan.error_bound if self.certified else max(self._plan.error_bound, self._worst)
+        begun = self._design is not None and self._taken.easy + self._taken.hard > 0
+        easy = self._worst_easy if begun else self._plan.error_bound
+        bound = easy if self.certified else max(easy, self._worst)
         return min(bound + self._rounding, self._trivial)
 
     def used_up(self) -> str:
@@ -290,14 +361,17 @@ class AnswerBook:
         """Return and remember what a record released, under the belief that was tested."""
         in_theorem = self._plan.textbook and sum(self.counts.values()) < self._plan.max_queries
         wide = self._plan.error_bound if in_theorem and isinstance(question, Query) else bound
-        answer = self._answer(value, status, _cut(value, wide + question.rounding))
+        answer = self._answer(question, value, status, _cut(value, wide + question.rounding))
         self._memory.remember(question, answer, self.belief.version)
         self._rounding = max(self._rounding, question.rounding)
         self._trivial = max(self._trivial, _cut(value, math.inf))
         return answer
 
-    def _answer(self, value: Any, status: Status, bound: float) -> Answer:
-        return Answer(value, self._n * value, status, bound, self._private)
+    def _answer(self, question: Question, value: Any, status: Status, bound: float) -> Answer:
+        known = self._estimates_now()
+        point = known.point(question) if known is not None and isinstance(question, Query) else None
+        estimate, error = (None, None) if point is None else point
+        return Answer(value, self._n * value, status, bound, self._private, estimate, error)
 
 
 def _cut(value: Any, bound: float) -> float:

@@ -121,6 +121,8 @@ Release = Literal["answer", "partition"]
 # beta is divided once between the ways in which answers can fail (theory 6.0): one answer is easy or hard,
 # and each may fail in half of it; of all answers at once the easy ones take .9, the hard ones the rest
 EASY_OR_HARD, ALL_EASY, ALL_HARD = 0.5, 0.9, 0.1
+# where first tables are bought, those are shares of what is left beside the bounds of their noise
+KNOWN = 0.3
 
 
 MOST_HARD = 10**9
@@ -179,6 +181,11 @@ class Plan:
     textbook: bool = False
     partitions: PartitionRule | None = None
     first_tables: FirstTables | None = None
+
+    @property
+    def tested_beta(self) -> float:
+        """What tests and hard answers share: all of beta, but for what the noise of first tables takes."""
+        return _tested_beta(self.beta, self.first_tables)
 
 
 def textbook_plan(
@@ -353,7 +360,7 @@ def session_plan(
         )
     if given is None and partition:
         update = MaximumEntropy(misfit=shares.misfit)
-    easy = mechanism.easy_radius(ALL_EASY * beta, max_queries)
+    easy = mechanism.easy_radius(ALL_EASY * _tested_beta(beta, first_tables), max_queries)
     # numbers all have one scale, known now; the bound of a block sum is known when it is released
     number = 0.0 if partition else mechanism.margins(max_queries, beta, cutoff)[2]
     relied = mechanism.threshold / (n << mechanism.grid_bits) / 2.0  # as the book: threshold 2 alpha
@@ -453,6 +460,10 @@ def _common(n: int, budget: Budget, max_queries: int, beta: float) -> tuple[int,
         checked_integer("max_queries", max_queries, at_least=1, at_most=MOST),
         checked_real("beta", beta, at_least=LEAST, below=1.0),
     )
+
+
+def _tested_beta(beta: float, first_tables: FirstTables | None) -> float:
+    return beta if first_tables is None else beta * (1.0 - KNOWN)
 
 
 def _rounded_up(value: float, digits: int) -> float:

@@ -84,8 +84,8 @@ class OnlineIC:
     prior : Hypothesis, optional
         Public start, never made from the private rows; without one, first tables are bought.
     exhausted : "untested" or "raise"
-        What to do when the hard answers are used up: answer from the hypothesis, with no bound and
-        without touching the data, or raise `SessionExhaustedError`.
+        What to do when the hard answers are used up: answer from the hypothesis, without touching the data
+        and with no bound but that of the first tables, or raise `SessionExhaustedError`.
     ledger, noise : Ledger, Noise, optional
         By default in memory, and the system's entropy. Simulated noise stamps everything NOT PRIVATE.
 
@@ -412,6 +412,7 @@ class OnlineIC:
             update_failures=self._book.belief.failures,
             sealed=self._curator.sealed,
             private=self._private,
+            family=self._book.family,
         )
 
     def __repr__(self) -> str:

@@ -3,11 +3,12 @@
 import math
 from fractions import Fraction
 from functools import cache
+from statistics import NormalDist
 
 import numpy as np
 import pytest
 
-from onlineic.noise.laws import DiscreteLaplace
+from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace
 
 
 def law(scale, size):
@@ -51,3 +52,49 @@ def test_radius_of_a_sum_covers_by_convolution(beta):
 
 def test_nothing_summed_has_no_radius():
     assert 0.0 == DiscreteLaplace(Fraction(6)).sum_radius(np.zeros(3), 0.05)
+
+
+# -- Gaussian sums ------------------------------------------------------------------------------------------
+
+
+def gaussian(sigma, size):
+    """P(z) of a discrete Gaussian, z = -size..size."""
+    weights = np.exp(-(np.arange(-size, size + 1) ** 2) / (2.0 * sigma**2))
+    return weights / weights.sum()
+
+
+@pytest.mark.parametrize("sigma", [1, 2, 5, 40])
+def test_a_discrete_gaussian_value_is_little_likelier_than_a_rounded_normal_one(sigma):
+    """At most e^(1/(24 sigma^2)) times; a factor of half that exponent would be exceeded (theory 6.2)."""
+    z = np.arange(6 * sigma + 1)
+    normal = NormalDist(0.0, sigma)
+    rounded = np.array([normal.cdf(0.5 - value) - normal.cdf(-0.5 - value) for value in z])  # the upper tail
+    ratio = gaussian(sigma, 40 * sigma)[40 * sigma :][: len(z)] / rounded
+
+    assert ratio.max() <= math.exp(1 / (24 * sigma**2)) * (1 + 1e-12)
+    assert ratio.max() > math.exp(1 / (48 * sigma**2))
+
+
+@pytest.mark.parametrize("beta", [0.5, 0.05, 1e-6])
+@pytest.mark.parametrize("sigma", [1, 3, 12])
+@pytest.mark.parametrize("weights", [[1, 1], [2, -1, 1, -2], [1] * 9, [4, 4, 1]], ids=str)
+def test_radius_of_a_gaussian_sum_covers_by_convolution(beta, sigma, weights):
+    """Weights are quarters here; the sum is enumerated in quarters."""
+    radius = DiscreteGaussian(sigma).sum_radius(np.array(weights) / 4.0, beta)
+    single, total = gaussian(sigma, 15 * sigma), np.ones(1)
+    for weight in np.abs(weights):
+        spread = np.zeros((len(single) - 1) * weight + 1)
+        spread[::weight] = single
+        total = np.convolve(total, spread)
+    reach = len(total) // 2
+    beyond = np.abs(np.arange(-reach, reach + 1)) / 4.0 > radius
+
+    assert total[beyond].sum() <= beta
+    assert radius <= sigma * np.linalg.norm(weights) / 4.0 * math.sqrt(2 * math.log(2 / beta)) * (1 + 1e-12)
+
+
+def test_a_gaussian_sum_of_large_sigma_has_the_radius_of_a_normal_one():
+    weights = np.array([0.6, -0.4, -0.2])
+    normal = 10**6 * np.linalg.norm(weights) * NormalDist().inv_cdf(0.975)
+
+    assert normal < DiscreteGaussian(10**6).sum_radius(weights, 0.05) < normal + 0.61

@@ -164,7 +164,8 @@ def test_an_easy_table_is_the_hypothesis_rounded_to_records_and_an_exhausted_ses
     reads = spent_out._data.reads
     untested = spent_out.answer(marginal("b", "c"))
 
-    assert ("untested", np.inf) == (untested.status, untested.error_bound)
+    assert "untested" == untested.status
+    assert 0 < untested.error_bound < 0.01  # of the noise of the first tables: which hold these attributes
     assert reads == spent_out._data.reads
     assert np.isfinite(untested.value).all()
 

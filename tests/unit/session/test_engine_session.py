@@ -29,7 +29,7 @@ from onlineic.session import replay
 from onlineic.sparse import ExponentialSparse, GumbelSparse
 from onlineic.updates import MaximumEntropy
 from support.failures import SECRET, Stop, plant, reached_by
-from support.sessions import WIDE, WIDE_COUNTS, hits
+from support.sessions import WIDE, WIDE_COUNTS, hits, tests_alone
 
 DOMAIN, COUNTS = WIDE, WIDE_COUNTS
 N = 300_000
@@ -451,7 +451,10 @@ def test_a_hypothesis_that_asks_the_session_itself_cannot_lower_a_reservation():
 # -- answers ---------------------------------------------------------------------------------------------
 
 
-def test_a_hard_answer_is_what_was_learned_and_its_bound_the_spread_of_the_blocks_and_the_distance():
+def test_a_hard_answer_is_what_was_learned_and_its_bound_the_spread_of_the_blocks_and_the_distance(
+    monkeypatch,
+):
+    tests_alone(monkeypatch)
     session = probing()
     query, answer = first_hit(session)
     record = hits(session)[0]
@@ -462,9 +465,9 @@ def test_a_hard_answer_is_what_was_learned_and_its_bound_the_spread_of_the_block
     assert isinstance(record.measurement.target, Partition)
     assert 0 < abs(learned - value) < 3 * deviation
     assert (learned, "hard") == (answer.value, answer.status)
-    assert answer.error_bound == pytest.approx(
-        deviation * math.sqrt(2 * math.log(2 / 0.025)) + abs(learned - value), rel=1e-12
-    )
+    radius = session.plan.sparse.sum_radius(record.measurement.target, weights, 0.025 * 0.7)
+    assert radius < deviation * math.sqrt(2 * math.log(2 / (0.025 * 0.7)))
+    assert answer.error_bound == pytest.approx(radius + abs(learned - value), rel=1e-12)
     assert session.statistics().error_bound > answer.error_bound
     again = session.answer(~query)
     assert ("repeat", 1 - learned, answer.error_bound) == (again.status, again.value, again.error_bound)

@@ -27,7 +27,7 @@ from onlineic.sparse import ExponentialSparse
 from support.failures import At
 from support.laws import too_many
 from support.noise import Wrapped
-from support.sessions import Still, charged, plan_once
+from support.sessions import Still, charged, plan_once, tests_alone
 
 LEVEL = 1e-9
 PURE, GUMBEL = ic.Budget(1.0), ic.Budget(1.0, 1e-6)
@@ -162,8 +162,9 @@ def sum_radius(scale, weights, beta):
 
 
 @pytest.mark.parametrize("order", range(3))
-def test_all_hits_of_a_pure_session_share_one_tenth_of_beta_numbers_and_tables_alike(order):
+def test_all_hits_of_a_pure_session_share_one_tenth_of_beta_numbers_and_tables_alike(order, monkeypatch):
     """Each has the part that its price is of what all can cost: the parts are at most a whole."""
+    tests_alone(monkeypatch)
     beta, generator = 0.1, np.random.default_rng(order)
     counts = generator.multinomial(160_000, generator.dirichlet(np.full(64, 0.5))).reshape(8, 8)
     data = PrivateData(counts, CELLS)
@@ -171,15 +172,17 @@ def test_all_hits_of_a_pure_session_share_one_tenth_of_beta_numbers_and_tables_a
         data, PURE, beta=beta, threshold=1e-6, hard_answers=9, noise=SimulatedNoise(order), max_queries=50
     )
     sparse, plan = session.plan.sparse, session.plan
+    beta = plan.tested_beta
     payable = Fraction(sparse.epsilon) - plan.first_tables.charge.amount
     test = Fraction(2 << sparse.grid_bits) / sparse.query_scale
     cell = scale_at_least(2 * sparse.number_scale)
     prices = {"number": test + 1 / scale_at_least(sparse.number_scale), "table": test + 2 / cell}
-    spent, shares, worst, kinds = Fraction(0), Fraction(0), plan.error_bound, set()
+    spent, shares, worst, kinds = Fraction(0), Fraction(0), 0.0, set()
     questions = [lambda i: dense(generator), lambda i: ic.where(a=i), lambda i: ic.marginal(*"ab"[i % 2])]
     for i in range(24):
         answer = session.answer(questions[(i + order) % 3](i // 3))
         if not answer.hard:
+            worst = max(worst, plan.error_bound)
             continue
         (record,) = [one for one in session.transcript if isinstance(one, Hard)][-1:]
         target = record.measurement.target

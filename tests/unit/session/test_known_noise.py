@@ -1,0 +1,270 @@
+"""What the noise of the first tables bounds: which answers, at what share of beta, and from which tables."""
+
+import math
+import warnings
+
+import attrs
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic.data import PrivateData
+from onlineic.errors import InvalidParameterError, WideBoundWarning
+from onlineic.hypothesis import Estimates, TableDesign
+from onlineic.ledger import MemoryLedger, Opened
+from onlineic.noise import SimulatedNoise
+from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace
+from onlineic.queries import Measurement, derived, marginal
+from onlineic.session import EASY_OR_HARD, KNOWN
+from onlineic.session.answers import AnswerBook
+from onlineic.session.belief import Belief
+from support.sessions import WIDE, WIDE_COUNTS, hits
+
+N = int(WIDE_COUNTS.sum())
+DATA = PrivateData(WIDE_COUNTS, WIDE)  # opens with a table of all cells, Laplace
+FEW = PrivateData(WIDE_COUNTS // 30, WIDE)  # and this one with pairs, Gaussian
+BUDGET = ic.Budget(1.0, 1e-6)
+
+
+def opened(data=DATA, seed=1, **settings):
+    return ic.OnlineIC(data, BUDGET, noise=SimulatedNoise(seed), **settings)
+
+
+def first(session):
+    return next(record for record in session.transcript if isinstance(record, Opened))
+
+
+def estimates(session, beta, n=N):
+    """Return what the first tables of a session say, made anew from its public record."""
+    tables = session.plan.first_tables
+    design = TableDesign(tables.targets, [float(scale) for scale in tables.scales], tables.pure)
+    return Estimates(design, [one.values for one in first(session).measurements], n, beta)
+
+
+def around(answer, bracket):
+    return max(0.0, float(np.max(answer.value - bracket[0])), float(np.max(bracket[1] - answer.value)))
+
+
+QUERIES = [
+    ic.where(a=1),
+    ~ic.where(c=ic.between(3, 11)),
+    ic.where(a=0, c=ic.between(2, 17)),
+    ic.where(a=2, b=0, c=ic.between(0, 9)),
+    ic.where(c=ic.one_of(1, 5, 6), b=1),
+    marginal("a", "b"),
+]
+
+
+@pytest.mark.parametrize("beta", [0.05, 0.3])
+@pytest.mark.parametrize("data", [DATA, FEW], ids=["cells", "pairs"])
+def test_every_answer_states_the_least_of_its_own_test_and_of_the_noise_of_the_first_tables(beta, data):
+    session = opened(data, beta=beta)
+    known = estimates(session, KNOWN * beta, data.n)
+    easy = session.plan.sparse.easy_radius(EASY_OR_HARD * (1 - KNOWN) * beta)
+    narrower = 0
+    for query in QUERIES:
+        answer = session.answer(query)
+        bound = query.bind(WIDE)
+        if isinstance(query, type(QUERIES[-1])):
+            expected = around(answer, known.table_brackets(bound))
+        else:
+            expected = around(answer, known.bracket(bound))
+        narrower += expected < easy
+
+        assert "easy" == answer.status
+        assert answer.error_bound == pytest.approx(min(expected, easy), rel=1e-12)
+
+    assert narrower >= 4
+
+
+def test_the_ways_in_which_one_answer_can_fail_and_all_of_them_share_beta_once():
+    plan = opened(beta=0.2).plan
+
+    assert plan.tested_beta + KNOWN * 0.2 == pytest.approx(0.2, rel=1e-15)
+    assert 2 * EASY_OR_HARD == 1.0
+    assert 0.2 == attrs.evolve(plan, first_tables=None).tested_beta
+
+
+def test_a_hard_answer_is_bounded_by_the_first_tables_where_that_is_less():
+    """Of one attribute: its levels were bought with far less noise than the table of a hit has."""
+    counts = np.random.default_rng(6).multinomial(
+        3_000, np.random.default_rng(5).dirichlet(np.full(90, 0.02))
+    )
+    session = opened(PrivateData(counts, ic.Domain.of(x=range(90))), threshold=0.01)
+    queries = [ic.where(x=ic.between(low, low + 9)) for low in range(0, 80, 3)]
+    answers = [session.answer(query) for query in queries]
+    record, answer = hits(session)[0], next(answer for answer in answers if answer.hard)
+    known = estimates(session, KNOWN * 0.05, n=3_000).bracket(record.query)
+
+    assert answer.error_bound == pytest.approx(around(answer, known), rel=1e-12)
+    target, (_, weights) = record.measurement.target, derived(record.query, record.measurement)
+    assert answer.error_bound < session.plan.sparse.sum_radius(target, weights, 0.05) / 2
+
+
+def test_an_untested_answer_of_the_family_is_bounded_too_and_others_are_not():
+    session = opened(threshold=1e-5, hard_answers=1)
+    for code in range(20):
+        session.answer(ic.where(c=code))
+    inside = session.answer(ic.where(a=1, b=2))
+    outside = session.answer(ic.dense(np.arange(240).reshape(WIDE.shape) % 2 * 1.0))
+    known = estimates(session, KNOWN * 0.05)
+
+    assert ["untested", "untested"] == [inside.status, outside.status]
+    assert inside.error_bound == pytest.approx(
+        around(inside, known.bracket(ic.where(a=1, b=2).bind(WIDE))), rel=1e-12
+    )
+    assert math.inf == outside.error_bound
+
+
+def test_only_the_tables_bought_first_enter_however_precise_later_ones_are():
+    """They are bought because of the noise of the first: a pooled estimate has no known law."""
+    session = opened()
+    plan, query, opening = session.plan, ic.where(a=1).bind(WIDE), first(session)
+    later = tuple(
+        Measurement(one.target, np.roll(one.values, 1), one.scale / 1e3) for one in opening.measurements
+    )
+    bounds = []
+    for bought in ([opening.measurements], [opening.measurements, later]):
+        ledger = MemoryLedger()
+        ledger.claim("a test", plan.sparse.account(), private=False)
+        for measurements in bought:
+            ledger.reserve(attrs.evolve(opening.charge, amount=opening.charge.amount / 4))
+            ledger.commit([Opened(measurements, ledger.reserved)])
+        book = AnswerBook(plan, N, ledger, Belief(plan.update.init(WIDE)), private=False)
+        while book.pending:
+            book.take()
+        answer = book.without_test(query)
+        bounds.append(around(answer, estimates(session, KNOWN * 0.05).bracket(query)) - answer.error_bound)
+
+    assert [0.0, 0.0] == pytest.approx(bounds, abs=1e-15)
+
+
+def test_hits_leave_the_bounds_of_the_first_tables_as_they_are():
+    session = opened(threshold=1e-5, hard_answers=8)
+    queries = [ic.where(c=code) for code in range(8)] + [ic.where(a=3, b=1)]
+    answers = session.answer_many(queries)
+    known = estimates(session, KNOWN * 0.05)
+    most = [around(one, known.bracket(q.bind(WIDE))) for one, q in zip(answers, queries, strict=True)]
+
+    assert len(hits(session)) >= 2
+    assert all(one.error_bound <= bound * (1 + 1e-12) for one, bound in zip(answers, most, strict=True))
+
+
+def test_statistics_print_the_family_and_sessions_without_first_tables_have_none():
+    cells, pairs = opened().statistics().family, opened(FEW).statistics().family
+    a, b, c = 9, 5, 209  # intervals of 4, 3 and 20 codes but the whole
+
+    assert 12_599 == (1 + a) * (1 + b) * (1 + c) - 1 == cells.size  # of a table of all cells
+    assert "12,599 conjunctions" in str(cells)
+    assert {("a",), ("b",), ("c",), ("a", "b"), ("a", "c"), ("b", "c")} == set(pairs.sets)
+    assert a + b + c < pairs.size <= a + b + c + a * b + a * c + b * c
+    assert opened(release="answer").statistics().family is None
+
+
+def test_the_bound_of_all_answers_is_the_largest_that_one_of_them_needs():
+    session = opened()
+    plan = session.plan
+    known = estimates(session, KNOWN * 0.05)
+
+    assert plan.error_bound == session.statistics().error_bound
+    worst = 0.0
+    for query in QUERIES[:4]:
+        answer = session.answer(query)
+        worst = max(worst, min(plan.error_bound, around(answer, known.bracket(query.bind(WIDE)))))
+
+        assert session.statistics().error_bound == pytest.approx(worst, rel=1e-12)
+
+    assert worst < plan.error_bound
+    session.answer(ic.dense(np.arange(240).reshape(WIDE.shape) % 2 * 1.0))
+    assert session.statistics().error_bound >= plan.error_bound
+
+
+# -- the standard error ------------------------------------------------------------------------------------
+
+
+def test_answers_inside_the_family_carry_an_estimate_with_its_standard_error_and_others_none():
+    session = opened(FEW)
+    query, turned = ic.where(a=1, b=2), ~ic.where(c=ic.between(3, 11))
+    known = estimates(session, KNOWN * 0.05, FEW.n)
+    for one in (query, turned, query):  # the last is a repeat
+        answer, (estimate, error) = session.answer(one), known.point(one.bind(WIDE))
+        low, high = answer.interval(0.9)
+
+        assert (estimate, error) == (answer.estimate, answer.standard_error)
+        assert (low, high) == pytest.approx((estimate - 1.6449 * error, estimate + 1.6449 * error), abs=1e-5)
+        assert error < answer.error_bound
+    for one in (ic.where(a=ic.weights([0, 0.5, 1, 0])), ic.where(c=ic.one_of(1, 4)), marginal("a")):
+        answer = session.answer(one)
+
+        assert (None, None) == (answer.estimate, answer.standard_error)
+        with pytest.raises(InvalidParameterError, match="use error_bound"):
+            answer.interval()
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("data", [DATA, FEW], ids=["cells, Laplace", "pairs, Gaussian"])
+def test_intervals_of_queries_that_were_fixed_before_hold_as_often_as_they_say(data):
+    """A thousand openings, queries fixed before; a standard error a tenth too small or too large is found."""
+    session = opened(data)
+    tables, n = session.plan.first_tables, data.n
+    design = TableDesign(tables.targets, [float(scale) for scale in tables.scales], tables.pure)
+    counts = (WIDE_COUNTS if data is DATA else WIDE_COUNTS // 30).astype(float)
+    axes = [tuple(axis for axis in range(3) if axis not in target.axes) for target in tables.targets]
+    blocks = [t.measure(counts.sum(axis=rest)) for t, rest in zip(tables.targets, axes, strict=True)]
+    queries = [
+        ic.where(a=1).bind(WIDE),
+        ic.where(c=ic.between(2, 9)).bind(WIDE),
+        ic.where(a=2, b=1).bind(WIDE),
+    ]
+    truths = [float((query.weights() * counts).sum() / n) for query in queries]
+    noise, scores = SimulatedNoise(7), []
+    for _ in range(2000):
+        values = []
+        for exact, scale in zip(blocks, tables.scales, strict=True):
+            law = DiscreteLaplace(scale) if tables.pure else DiscreteGaussian(int(scale))
+            values.append((exact + law.draw(noise, len(exact))) / n)
+        known = Estimates(design, values, n, 0.01)
+        for query, truth in zip(queries, truths, strict=True):
+            estimate, error = known.point(query)
+            scores.append((estimate - truth) / error)
+    variance = np.square(np.array(scores)).reshape(-1, 3).mean(axis=0)
+
+    assert np.abs(variance - 1).max() < 0.17
+    assert np.abs(np.mean(scores)) < 0.1
+
+
+# -- the warning --------------------------------------------------------------------------------------------
+
+
+def small(**settings):
+    counts = np.array([[3, 1], [0, 6]])
+    return ic.OnlineIC(
+        PrivateData(counts, ic.Domain.of(a=2, b=2)), BUDGET, noise=SimulatedNoise(1), **settings
+    )
+
+
+def test_a_wide_bound_warns_once_a_session():
+    session = small()
+    with pytest.warns(WideBoundWarning, match="Said once a session") as caught:
+        answers = session.answer_many([ic.where(a=0), ic.where(b=0), ic.where(a=0, b=1)])
+
+    assert 1 == len(caught)
+    assert max(answer.error_bound for answer in answers) > 0.1
+
+
+def test_a_narrow_bound_does_not_warn():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", WideBoundWarning)
+        assert opened().answer(ic.where(a=0)).error_bound < 0.1
+
+
+def test_the_warning_as_an_error_stops_no_answer():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", WideBoundWarning)
+        session = small()
+        first_answer = session.answer(ic.where(a=0))
+
+    assert first_answer.error_bound > 0.1
+    assert ("repeat", first_answer.value) == (
+        session.answer(ic.where(a=0)).status, session.answer(ic.where(a=0)).value,
+    )  # fmt: skip
