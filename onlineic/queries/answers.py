@@ -66,8 +66,8 @@ class Answer:
         confidence = checked_real("confidence", confidence, above=0.0, below=1.0)
         if self.estimate is None or self.standard_error is None:
             raise InvalidParameterError(
-                "an interval must be asked of an answer with an estimate, got one without: its query is not in "
-                "statistics().family; use error_bound."
+                "an interval must be asked of an answer with an estimate, got one without: its query is not "
+                "in statistics().family; use error_bound."
             )
         reach = self.standard_error * normal_quantile((1.0 - confidence) / 2.0)
         return max(0.0, self.estimate - reach), min(1.0, self.estimate + reach)
