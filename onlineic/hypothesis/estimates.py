@@ -624,7 +624,7 @@ class Estimates:
         return found
 
     def _margin(self, at: int, key: Key, within: Key) -> Floats:
-        """Return a table summed over all cuts but those of the key, by way of a larger key if it holds that."""
+        """Return a table summed over all cuts but those of the key, by way of a larger key that it holds."""
         if (at, key) not in self._margins:
             table, values = self._tables[at]
             held = table.key
