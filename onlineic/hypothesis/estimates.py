@@ -22,7 +22,7 @@ from onlineic.domain.domain import Domain
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query
-from onlineic.queries.tables import summed_area
+from onlineic.queries.tables import contract, summed_area
 
 MOST_AXES = 4  # of a query in the family, and of one that is bounded by its parts
 MOST_TABLE = 512  # cells of a cross table that are bounded one by one
@@ -369,6 +369,7 @@ class Estimates:
         self._over: dict[Axes, tuple[_Over, ...]] = {}
         self._areas: dict[Key, tuple[Floats, tuple[int, ...]]] = {}
         self._components: dict[Key, Floats] = {}
+        self._margins: dict[tuple[int, Key], Floats] = {}
         self._fitted: dict[int, Floats] = {}
 
     def bracket(self, query: Query) -> Bracket | None:
@@ -594,11 +595,11 @@ class Estimates:
         for held in _subsets(key):
             axes = tuple(place for place, cut in enumerate(key) if cut not in held)
             share = math.prod(sizes[place] for place in axes)
-            total = total + np.expand_dims(self._component(held), axes) / share
+            total = total + np.expand_dims(self._component(held, key), axes) / share
         return total
 
-    def _component(self, key: Key) -> Floats:
-        """Return the estimate of a component: centred along all of its axes."""
+    def _component(self, key: Key, within: Key) -> Floats:
+        """Return the estimate of a component, centred along all of its axes, on the way to a larger key."""
         if key in self._components:
             return self._components[key]
         if len(key) == 1:
@@ -611,15 +612,24 @@ class Estimates:
             found: Floats = sums - sums.mean()
         else:
             found = np.zeros([self._design.cuts[number].size for _, number in key])
-            for table, values in self._tables:
+            for at, (table, _) in enumerate(self._tables):
                 if table.joint and set(key) <= set(table.key):
-                    others = tuple(place for place, cut in enumerate(table.key) if cut not in key)
                     weight = self._design.precision_in(table, key) / self._design.precision[key]
-                    found = found + weight * values.sum(axis=others)
+                    found = found + weight * self._margin(at, key, within)
             for place in range(len(key)):
                 found = found - found.mean(axis=place, keepdims=True)
         self._components[key] = found
         return found
+
+    def _margin(self, at: int, key: Key, within: Key) -> Floats:
+        """Return a table summed over all cuts but those of the key, by way of a larger key that it holds."""
+        if (at, key) not in self._margins:
+            table, values = self._tables[at]
+            held = table.key
+            if len(key) < len(within) < len(held) and set(within) <= set(held):
+                values, held = self._margin(at, within, within), within
+            self._margins[at, key] = contract(values, tuple(map(held.index, key)))
+        return self._margins[at, key]
 
     def _finest(self, axis: int) -> _Cut:
         return self._design.ladders[axis].cuts[0]
@@ -629,13 +639,12 @@ class Estimates:
         if axis not in self._fitted:
             ladder = self._design.ladders[axis]
             measured = [np.zeros(cut.size) for cut in ladder.cuts]
-            for table, values in self._tables:
-                for place, cut in enumerate(table.key):
+            for at, (table, _) in enumerate(self._tables):
+                for cut in table.key:
                     if cut[0] == axis and cut in self._design.level:
                         level = self._design.level[cut]
-                        others = tuple(other for other in range(values.ndim) if other != place)
                         weight = self._design.precision_in(table, (cut,)) / ladder.precisions[level]
-                        measured[level] += weight * values.sum(axis=others)
+                        measured[level] += weight * self._margin(at, (cut,), (cut,))
             self._fitted[axis] = ladder.fit(measured)
         return self._fitted[axis]
 
