@@ -58,6 +58,7 @@ __all__ = [
     "SessionStateError",
     "TooLargeError",
     "UpdateFailedWarning",
+    "VacuousPromiseWarning",
     "checked_integer",
     "checked_ratio",
     "checked_real",
@@ -166,6 +167,10 @@ class InternalError(OnlineICError):
 
 class UpdateFailedWarning(UserWarning):
     """An update rule failed; the paid answer stands and the old hypothesis is kept."""
+
+
+class VacuousPromiseWarning(UserWarning):
+    """A session was opened whose certified error bound is 1/2 or more: every answer of 1/2 keeps as much."""
 
 
 def checked_real(

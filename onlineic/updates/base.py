@@ -6,9 +6,10 @@ from typing import Generic, Protocol, TypeVar, runtime_checkable
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError
 from onlineic.hypothesis.base import Hypothesis
+from onlineic.hypothesis.histogram import Histogram
 from onlineic.queries.partitions import Measurement
 
-__all__ = ["ExactBound", "NeedsAccuracy", "UpdateRule", "check_rule"]
+__all__ = ["ExactBound", "NeedsAccuracy", "UpdateRule", "check_rule", "checked_prior"]
 
 H = TypeVar("H", bound=Hypothesis)
 
@@ -69,3 +70,13 @@ def check_rule(update: object) -> None:
         raise InvalidParameterError(
             f"update must be an UpdateRule, got a {type(update).__name__}; write MultiplicativeWeights()."
         )
+
+
+def checked_prior(prior: Hypothesis, domain: Domain) -> Histogram:
+    """Return the histogram of a public start, which may be a fitted one, or raise if it has none here."""
+    histogram = getattr(prior, "histogram", prior)
+    if not isinstance(histogram, Histogram) or histogram.domain != domain:
+        raise InvalidParameterError(
+            f"prior must be a Histogram over the session's domain, got a {type(prior).__name__}."
+        )
+    return histogram

@@ -8,14 +8,14 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidParameterError, checked_integer, checked_real
+from onlineic.errors import checked_integer, checked_real
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.fitting import NoisyTable, fit
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.hypothesis.nested import fit_nested
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
-from onlineic.updates.base import UpdateRule
+from onlineic.updates.base import UpdateRule, checked_prior
 
 __all__ = ["FittedHistogram", "MaximumEntropy"]
 
@@ -112,13 +112,8 @@ class MaximumEntropy(UpdateRule[FittedHistogram]):
     def init(self, domain: Domain, prior: Hypothesis | None = None) -> FittedHistogram:
         if prior is None:
             return FittedHistogram(Histogram(domain), np.full(domain.shape, 1.0 / domain.size))
-        if isinstance(prior, FittedHistogram):
-            prior = prior.histogram
-        if not isinstance(prior, Histogram) or prior.domain != domain:
-            raise InvalidParameterError(
-                f"prior must be a Histogram over the session's domain, got a {type(prior).__name__}."
-            )
-        return FittedHistogram(prior, prior.probabilities())
+        histogram = checked_prior(prior, domain)
+        return FittedHistogram(histogram, histogram.probabilities())
 
     def update(
         self, hypothesis: FittedHistogram, measurements: tuple[Measurement, ...], alpha: float

@@ -19,7 +19,7 @@ from onlineic.hypothesis.histogram import Histogram, box_slices, relative_weight
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
 from onlineic.queries.tables import contract, spread
-from onlineic.updates.base import UpdateRule
+from onlineic.updates.base import UpdateRule, checked_prior
 
 __all__ = ["MeasuredWeights", "MultiplicativeWeights"]
 
@@ -64,13 +64,7 @@ class MultiplicativeWeights(UpdateRule[Histogram]):
             object.__setattr__(self, "rate", rate)
 
     def init(self, domain: Domain, prior: Hypothesis | None = None) -> Histogram:
-        if prior is None:
-            return Histogram(domain)
-        if not isinstance(prior, Histogram) or prior.domain != domain:
-            raise InvalidParameterError(
-                f"prior must be a Histogram over the session's domain, got a {type(prior).__name__}."
-            )
-        return prior
+        return Histogram(domain) if prior is None else checked_prior(prior, domain)
 
     def update(self, hypothesis: Histogram, measurements: tuple[Measurement, ...], alpha: float) -> Histogram:
         query, value, guess = measurements[-1].against(hypothesis)
@@ -132,13 +126,7 @@ class MeasuredWeights(UpdateRule[Histogram]):
         object.__setattr__(self, "replays", checked_integer("replays", self.replays, at_least=1))
 
     def init(self, domain: Domain, prior: Hypothesis | None = None) -> Histogram:
-        if prior is None:
-            return Histogram(domain)
-        if not isinstance(prior, Histogram) or prior.domain != domain:
-            raise InvalidParameterError(
-                f"prior must be a Histogram over the session's domain, got a {type(prior).__name__}."
-            )
-        return prior
+        return Histogram(domain) if prior is None else checked_prior(prior, domain)
 
     def update(self, hypothesis: Histogram, measurements: tuple[Measurement, ...], alpha: float) -> Histogram:
         cells, mass = hypothesis.probabilities(), 1.0  # not normalised between the steps

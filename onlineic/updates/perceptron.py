@@ -13,7 +13,7 @@ from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.hypothesis.signed import SignedHistogram
 from onlineic.queries.partitions import Measurement
-from onlineic.updates.base import UpdateRule
+from onlineic.updates.base import UpdateRule, checked_prior
 
 __all__ = ["Perceptron"]
 
@@ -51,12 +51,8 @@ class Perceptron(UpdateRule[SignedHistogram]):
         object.__setattr__(self, "p2", checked_real("p2", self.p2, above=0.0, at_most=1.0))
 
     def init(self, domain: Domain, prior: Hypothesis | None = None) -> SignedHistogram:
-        if isinstance(prior, Histogram) and prior.domain == domain:
-            return SignedHistogram(domain, prior.probabilities())
         if prior is not None:
-            raise InvalidParameterError(
-                f"prior must be a Histogram over the session's domain, got a {type(prior).__name__}."
-            )
+            return SignedHistogram(domain, checked_prior(prior, domain).probabilities())
         start = 0.0 if self.variant == "book" else 1.0 / domain.size
         return SignedHistogram(domain, np.full(domain.shape, start))
 

@@ -19,7 +19,7 @@ import pytest
 
 import onlineic as ic
 from onlineic import accounting as ac
-from onlineic import audit, baselines, bounds, evaluate, hypothesis, mechanisms, offline, testing
+from onlineic import audit, baselines, bounds, evaluate, hypothesis, mechanisms, offline, testing, updates
 from onlineic import sparse as sp
 from onlineic.bounds.certificates import least_feasible
 from onlineic.data import PrivateData
@@ -863,6 +863,12 @@ EXAMPLES = {
     "MaximumEntropy": Example(
         ic.MaximumEntropy, {"evaluations": sizes(100, 20_000), "kl_weight": 0.1, "misfit": 0.3}
     ),
+    "MeasuredSteps": Example(
+        lambda left_out: updates.MeasuredSteps(ic.Perceptron(), left_out), {"left_out": 3.0}
+    ),
+    "FittedStart": Example(
+        lambda **given: updates.FittedStart(ic.Perceptron(), **given), {"tables": sizes(3), "misfit": 0.3}
+    ),
     "MeasuredWeights": Example(lambda replays: ic.MeasuredWeights("tight", replays), {"replays": sizes(3)}),
     "Median": Example(
         lambda **given: (lambda m: (m, m.update_bound(Domain.of(a=3), 0.1)))(ic.Median("smaller", **given)),
@@ -895,6 +901,8 @@ EXAMPLES = {
         for rule in (
             ic.MaximumEntropy(),
             ic.MeasuredWeights(),
+            updates.MeasuredSteps(ic.MultiplicativeWeights()),
+            updates.FittedStart(ic.Perceptron(), 1),
             ic.MultiplicativeWeights(),
             ic.Perceptron(),
             ic.Median(size=5),
@@ -911,7 +919,12 @@ EXAMPLES = {
         f"{type(rule).__name__}.update_bound": Example(
             lambda alpha, rule=rule: rule.update_bound(DOMAIN, alpha), {"alpha": 0.1}
         )
-        for rule in (ic.MaximumEntropy(), ic.MeasuredWeights())
+        for rule in (
+            ic.MaximumEntropy(),
+            ic.MeasuredWeights(),
+            updates.MeasuredSteps(ic.Perceptron()),
+            updates.FittedStart(ic.Perceptron(), 1),
+        )
     },
     "Histogram": Example(
         lambda prior: hypothesis.Histogram(Domain.of(a=4), np.asarray(prior)), {"prior": [0.1, 0.2, 0.3, 0.4]}
@@ -1282,6 +1295,7 @@ def test_no_name_is_excused_in_vain():
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.filterwarnings("ignore::onlineic.errors.VacuousPromiseWarning")
 def test_a_number_of_any_type_means_the_same(name):
     accepted = outcome(EXAMPLES[name].call, EXAMPLES[name].base())
 
