@@ -56,8 +56,8 @@ class Config:
 
     rates: tuple[float, ...] = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
     queries: int = 150
-    adult_queries: int = 1_000
-    runs: int = 4
+    adult_queries: int = 600
+    runs: int = 2
     epsilon: float = 1.0
     delta: float = 1e-6
     quick: bool = False
@@ -338,7 +338,7 @@ def figure(result: dict, path: Path) -> None:
     """Draw every table's error, by step and start, for the weights and the perceptron; needs matplotlib."""
     from matplotlib.figure import Figure
 
-    canvas = Figure(figsize=(10.0, 6.4), layout="constrained")
+    canvas = Figure(figsize=(10.0, 6.8), layout="constrained")
     rows = result["rows"]
     places = np.arange(len(rows))[::-1]
     for axes, name in zip(
@@ -359,7 +359,8 @@ def figure(result: dict, path: Path) -> None:
         axes.set(xscale="log", xlabel="rms error, fraction of records")
         axes.set_title(name, fontsize=10, loc="left")
         axes.grid(True, color="#DDDDDD", linewidth=0.6)
-    axes.legend(fontsize=8)
+    marks, labels = canvas.axes[0].get_legend_handles_labels()
+    canvas.legend(marks, labels, loc="outside lower center", ncols=3, fontsize=8)
     canvas.axes[0].set_yticks(places, [row["table"] for row in rows], fontsize=7)
     canvas.savefig(path, dpi=110)
 

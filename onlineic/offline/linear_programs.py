@@ -6,6 +6,7 @@ What `scipy.optimize.linprog` returns is a float within a tolerance: no sensitiv
 """
 
 from collections.abc import Sequence
+from fractions import Fraction
 from numbers import Rational
 from operator import mul
 from typing import final
@@ -19,13 +20,17 @@ from onlineic.data.private import PrivateData
 from onlineic.data.release import check_types, checked_noise, is_private, released
 from onlineic.domain.attributes import IntegerRange
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidParameterError, InvalidQueryError
+from onlineic.errors import InvalidParameterError, InvalidQueryError, checked_real
 from onlineic.noise.sources import Noise
 from onlineic.offline.programs import LinearPrograms, number
 from onlineic.queries.partitions import Partition, one_way
 from onlineic.sparse.above_threshold import Sparse
+from onlineic.sparse.values import ValueSparse
 
 __all__ = ["ProgramsAbove", "linear_programs_above"]
+
+Columns = list[int | tuple[Partition, IntegerRange]]
+LEAST_BETA = 1e-9  # of the tests that release optima
 
 
 @final
@@ -45,6 +50,10 @@ class ProgramsAbove:
     beta : float
     private : bool
         False: simulated noise was used, the indices are NOT PRIVATE.
+    optima : tuple of float
+        Noisy v_j of the hits, in units of the objective, if they were asked for.
+    optimum_bounds : tuple of float
+        For each program: within the same event its optimum, if released, is off by at most this.
     """
 
     above: tuple[int, ...]
@@ -52,6 +61,8 @@ class ProgramsAbove:
     radii: tuple[float, ...]
     beta: float
     private: bool
+    optima: tuple[float, ...] = ()
+    optimum_bounds: tuple[float, ...] = ()
 
     @property
     def not_reached(self) -> range:
@@ -71,6 +82,7 @@ def linear_programs_above(
     epsilon: float,
     *,
     cutoff: int = 1,
+    optima: bool = False,
     beta: float = 0.05,
     noise: Noise | None = None,
 ) -> ProgramsAbove:
@@ -90,7 +102,10 @@ def linear_programs_above(
         In units of the objective.
     epsilon : float, in (0, 20]
     cutoff : int, >= 1
-    beta : float, in [1e-250, 1)
+    optima : bool
+        Release the optimum of every hit too: tests with one-sided noise then take the place of `Sparse`, and
+        the free gap that they pay for is the optimum (`sparse.ValueSparse`). The cost is the same epsilon.
+    beta : float, in [1e-250, 1), with optima in [1e-9, 1)
         Failure probability of `radii`; privacy does not depend on it.
     noise : Noise, optional
         By default the system's entropy.
@@ -104,8 +119,8 @@ def linear_programs_above(
 
     Notes
     -----
-    No outcome but the indices depends on the data: exact arithmetic cannot fail on some data alone. Its
-    time can depend on them where the vertices are not listed (more than 5,000 bases).
+    No outcome but the indices and optima depends on the data: exact arithmetic cannot fail on some data
+    alone. Its time can depend on them where the vertices are not listed (more than 5,000 bases).
 
     Where few columns are private, or a record can move all of them at once and prices are high, noisy column
     means cost less, and every program can be solved from them in public, by any solver.
@@ -143,15 +158,13 @@ def linear_programs_above(
         raise InvalidParameterError(f"n of programs must be that of the data, {data.n}, got n={programs.n}.")
     sums = _columns(data.domain, attributes, programs)
     least = number("threshold", threshold)
+    if optima:
+        return _with_optima(data, sums, programs, least, budget, cutoff, beta, source)
     sparse = Sparse(budget.epsilon, 0, cutoff, allocation="optimal")
     radius = sparse.radius(len(programs.right_hand_sides), beta) + 1  # 1: the scores are rounded down
 
     def private() -> tuple[int, ...]:
-        totals = [
-            data.n * column if isinstance(column, int) else _total(data.exact_counts(column[0]), column[1])
-            for column in sums
-        ]
-        return sparse.select(programs.scores(totals, least), source)
+        return sparse.select(programs.scores(_totals(data, sums), least), source)
 
     above = released(data, budget, source, private)
     return ProgramsAbove(
@@ -163,20 +176,60 @@ def linear_programs_above(
     )
 
 
+def _with_optima(
+    data: PrivateData,
+    sums: Columns,
+    programs: LinearPrograms,
+    least: Fraction,
+    budget: Budget,
+    cutoff: int,
+    beta: float,
+    source: Noise,
+) -> ProgramsAbove:
+    """Return the hits with the optima that their tests have paid for."""
+    units, count = programs.units, len(programs.right_hand_sides)
+    sparse = ValueSparse.calibrated(budget, cutoff=cutoff, max_values=count, mechanism="exponential")
+    beta = checked_real("beta", beta, at_least=LEAST_BETA, below=1.0)
+    tests, numbers = map(Fraction, sparse.radii(count, beta))
+
+    def private() -> tuple[tuple[int, float], ...]:
+        exact = programs.optima(_totals(data, sums))
+        scores = (sparse.score(value, least, unit) for value, unit in zip(exact, units, strict=True))
+        return sparse.select(scores, source)
+
+    found = released(data, budget, source, private)
+    above = tuple(place for place, _ in found)
+    return ProgramsAbove(
+        above=above,
+        tested=above[-1] + 1 if len(above) == sparse.cutoff else count,
+        radii=tuple(float_up(tests * unit) for unit in units),
+        beta=beta,
+        private=is_private(source),
+        optima=tuple(float(least + units[place] * Fraction(multiple)) for place, multiple in found),
+        optimum_bounds=tuple(float_up(numbers * unit) for unit in units),
+    )
+
+
+def _totals(data: PrivateData, sums: Columns) -> list[int]:
+    """Exact sums of n records, PRIVATE."""
+    return [
+        data.n * column if isinstance(column, int) else _total(data.exact_counts(column[0]), column[1])
+        for column in sums
+    ]
+
+
 def _total(counts: Ints, kind: IntegerRange) -> int:
     """Exact sum of a column, PRIVATE."""
     return sum(map(mul, counts.tolist(), range(kind.start, kind.stop)))
 
 
-def _columns(
-    domain: Domain, attributes: Sequence[str | None], programs: LinearPrograms
-) -> list[int | tuple[Partition, IntegerRange]]:
+def _columns(domain: Domain, attributes: Sequence[str | None], programs: LinearPrograms) -> Columns:
     """For each private entry its constant, or the partition that its column sum is read from."""
     if isinstance(attributes, (str, type(None))) or len(attributes) != len(programs.lower):
         raise InvalidParameterError(
             f"attributes must be a list of {len(programs.lower)} names or None, got {attributes!r:.60}."
         )
-    columns: list[int | tuple[Partition, IntegerRange]] = []
+    columns: Columns = []
     for name, low, high in zip(attributes, programs.lower, programs.upper, strict=True):
         if name is None:
             if low < high:

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Ints
-from onlineic.errors import InvalidParameterError, checked_integer
+from onlineic.errors import InvalidParameterError, checked_integer, checked_ratio
 from onlineic.offline.simplex import Polyhedron
 
 __all__ = ["LinearPrograms", "number"]
@@ -132,6 +132,8 @@ class LinearPrograms:
         Number of records, public.
     objective : (d,) numbers, optional
         c, if the private data are in the right-hand sides.
+    unit : number, > 0
+        What one unit of a private column stands for: the step of a public grid of real numbers (`on_grid`).
 
     Attributes
     ----------
@@ -180,6 +182,7 @@ class LinearPrograms:
     upper: tuple[int, ...] = attrs.field(converter=_upper)
     n: int
     objective: Exact | None = attrs.field(default=None, converter=_objective)
+    unit: Fraction = Fraction(1)
     sensitivities: Exact = attrs.field(init=False)
     _optima: tuple[_Optimum, ...] = attrs.field(init=False, eq=False)
 
@@ -206,10 +209,11 @@ class LinearPrograms:
                 f"n times the ends of the box must be <= 2^62, got n={n}; scale them."
             )
         object.__setattr__(self, "n", n)  # numpy integers would overflow
+        object.__setattr__(self, "unit", checked_ratio("unit", self.unit, above=0.0))
         optima = tuple(self._prepared())
         widths = [self._width(place, optimum) for place, optimum in enumerate(optima)]
         object.__setattr__(self, "_optima", optima)
-        object.__setattr__(self, "sensitivities", tuple(width / n for width in widths))
+        object.__setattr__(self, "sensitivities", tuple(self.unit * width / n for width in widths))
 
     def __repr__(self) -> str:
         side = "objective" if self.objective is None else "right-hand sides"
@@ -235,7 +239,7 @@ class LinearPrograms:
             for low, total, high in zip(self.lower, sums, self.upper, strict=True)
         ):
             raise InvalidParameterError("totals must be the column sums of n records in the box.")
-        return tuple(optimum.value(sums) / self.n for optimum in self._optima)
+        return tuple(self.unit * optimum.value(sums) / self.n for optimum in self._optima)
 
     def scores(self, totals: Ints | Sequence[int], threshold: float | Rational) -> Ints:
         """Return floor((v_j - threshold)/sensitivity_j), (K,) int64, PRIVATE: one record moves each by <= 1.
@@ -253,7 +257,7 @@ class LinearPrograms:
     @property
     def units(self) -> Exact:
         """What one unit of each score stands for: its sensitivity, or 1/n where that is 0."""
-        return tuple(sensitivity or Fraction(1, self.n) for sensitivity in self.sensitivities)
+        return tuple(sensitivity or self.unit / self.n for sensitivity in self.sensitivities)
 
     def _prepared(self) -> Iterable[_Optimum]:
         """The programs if their objective is private, else their duals min (b + h).y, whose objective is."""
@@ -278,7 +282,7 @@ class LinearPrograms:
                 "A^T y >= c; add rows that limit the variables."
             )
         for side in self.right_hand_sides:
-            yield _Optimum(prices, -1, tuple(self.n * entry for entry in side))
+            yield _Optimum(prices, -1, tuple(self.n * entry / self.unit for entry in side))
 
     def _width(self, place: int, optimum: _Optimum) -> Fraction:
         """How far one record moves n v_j: the largest w.x over the x that can be optimal."""

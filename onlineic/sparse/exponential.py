@@ -22,7 +22,14 @@ from onlineic.noise.laws import DiscreteLaplace, Geometric, checked_tail
 from onlineic.noise.sources import RATIO_LIMIT, Noise, scale_at_least
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
-from onlineic.sparse.base import Hit, NumericSparse, SparseState, hits_paid, tolerated_false_hits
+from onlineic.sparse.base import (
+    Hit,
+    NumericSparse,
+    SparseState,
+    check_measurable,
+    hits_paid,
+    tolerated_false_hits,
+)
 
 __all__ = [
     "ExponentialSparse",
@@ -240,6 +247,7 @@ class ExponentialSparse(NumericSparse):
     def measure(
         self, hit: Hit, target: Query | Partition, guess: int, counts: int | Ints, noise: Noise
     ) -> Measurement:
+        check_measurable(target)
         records = self.n << target.grid_bits
         if self.number_scale is not None or isinstance(target, Partition):
             law = DiscreteLaplace(self._fresh_scale(target))

@@ -30,7 +30,14 @@ from onlineic.noise.laws import DiscreteGaussian, checked_tail, normal_quantile
 from onlineic.noise.sources import SIGMA_LIMIT, Noise, scale_at_least
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
-from onlineic.sparse.base import Hit, NumericSparse, SparseState, hits_paid, tolerated_false_hits
+from onlineic.sparse.base import (
+    Hit,
+    NumericSparse,
+    SparseState,
+    check_measurable,
+    hits_paid,
+    tolerated_false_hits,
+)
 
 __all__ = [
     "GumbelScale",
@@ -323,6 +330,7 @@ class GumbelSparse(NumericSparse):
     def measure(
         self, hit: Hit, target: Query | Partition, guess: int, counts: int | Ints, noise: Noise
     ) -> Measurement:
+        check_measurable(target)
         law = DiscreteGaussian(self.sigma(target.grid_bits))
         exact = np.atleast_1d(np.asarray(counts, dtype=np.int64))
         noisy = exact + law.draw(noise, len(exact))  # fresh noise, never the test's

@@ -29,7 +29,7 @@ from onlineic.noise.sources import RATIO_LIMIT, Noise, scale_at_least
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
 from onlineic.sparse.above_threshold import first_above
-from onlineic.sparse.base import Hit, NumericSparse, SparseState
+from onlineic.sparse.base import Hit, NumericSparse, SparseState, check_measurable
 
 __all__ = ["LaplaceSparse"]
 
@@ -227,6 +227,7 @@ class LaplaceSparse(NumericSparse):
     def measure(
         self, hit: Hit, target: Query | Partition, guess: int, counts: int | Ints, noise: Noise
     ) -> Measurement:
+        check_measurable(target)
         law = DiscreteLaplace(self._number_scale(target))
         exact = np.atleast_1d(np.asarray(counts, dtype=np.int64))
         noisy = exact + law.draw(noise, len(exact))  # fresh noise, never the test's

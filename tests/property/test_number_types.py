@@ -253,6 +253,8 @@ RULE = partitions.PartitionRule()
 PROGRAMS = offline.LinearPrograms(
     matrix=[[1]], right_hand_sides=[[1], [2], [3]], lower=[0], upper=[39], n=OLD.n
 )
+VALUES = sp.ValueSparse.calibrated(BUDGET, cutoff=3, max_values=100, mechanism="laplace")
+AGED = [offline.distinct_count(AGES, "age"), offline.column_mean(OLD, "age")]
 CDF = offline.private_cdf(OLD, "age", 1.0, noise=noise())
 LARGE = PrivateData(np.full(48, 10**7), Domain.of(a=4, b=range(3), c=["x", "y"], d=2))
 
@@ -722,6 +724,27 @@ EXAMPLES = {
         lambda values: ABOVE.first(np.asarray(values), noise()), {"values": [-128, 0, 3, 127, 127, 50]}
     ),
     "AboveThreshold.radius": Example(ABOVE.radius, {"queries": WIDE, "beta": 0.05}),
+    "ValueSparse": Example(
+        lambda cutoff, shift: (
+            lambda m: (m.cutoff, m.select([2**12, 100, 2**20], noise()), m.radii(9, 0.05))
+        )(sp.ValueSparse(VALUES.mechanism, cutoff, shift)),
+        {"cutoff": sizes(1, 2), "shift": sizes(100, 127, 255, -128)},
+    ),
+    "ValueSparse.calibrated": Example(
+        lambda **given: sp.ValueSparse.calibrated(BUDGET, **given),
+        {"cutoff": sizes(1, 100), "max_values": sizes(9, 100, 20_000)},
+    ),
+    "ValueSparse.score": Example(
+        VALUES.score,
+        {"value": sizes(100, 127, 20_000, 2**40), "threshold": sizes(5, 127, -128), "sensitivity": 0.25},
+    ),
+    "ValueSparse.step": Example(
+        lambda score: VALUES.step(VALUES.init(), score, noise()), {"score": sizes(127, 255, 32_767, -128)}
+    ),
+    "ValueSparse.select": Example(
+        lambda scores: VALUES.select(scores, noise()), {"scores": [-128, 0, 3, 127, 127, 50]}
+    ),
+    "ValueSparse.radii": Example(VALUES.radii, {"values": sizes(9, 100, 20_000), "beta": 0.05}),
     "Sparse": Example(
         lambda **given: (lambda m: (m, m.select(np.arange(0, 300, 20), noise()), m.radius(100, 0.05)))(
             sp.Sparse(**given)
@@ -1002,7 +1025,24 @@ EXAMPLES = {
             "lower": [0, 0],
             "upper": [10, 100],
             "n": sizes(100, 20_000, 2_000_000_000),
+            "unit": 0.25,
         },
+    ),
+    "distinct_count": Example(
+        lambda at_least: offline.distinct_count(AGES, "age", at_least=at_least).compute(np.arange(40)),
+        {"at_least": sizes(3, 20)},
+    ),
+    "statistic": Example(
+        lambda sensitivity: offline.statistic(AGES, ["age"], len, sensitivity).sensitivity,
+        {"sensitivity": 0.25},
+    ),
+    "on_grid": Example(
+        lambda **given: offline.on_grid([-3.0, 0.1, 7.5, 60.0], **given),
+        {"step": 0.25, "low": sizes(-3, 0), "high": sizes(20, 100)},
+    ),
+    "numeric_sparse": Example(
+        lambda **given: offline.numeric_sparse(OLD, AGED, budget=BUDGET, noise=noise(), **given),
+        {"threshold": sizes(15, 100), "cutoff": sizes(1, 2), "beta": 0.05},
     ),
     "LinearPrograms.optima": Example(lambda totals: PROGRAMS.optima(totals), {"totals": [120]}),
     "LinearPrograms.scores": Example(
@@ -1223,8 +1263,8 @@ MADE = {  # by the package itself, from numbers that it has checked; a caller on
     "Belief.learned", "Plan", "Row", "SessionStatistics", "new_figure", "plot_marginal",
     "replay", "BoundMarginal", "Certificate", "Choice", "ClippingBound",
     "Construction", "Expression", "Factor", "LargeCounts", "Mean", "OfflineAccuracy", "OnlineAccuracy",
-    "PrivateCdf", "ProgramsAbove", "Query", "Query.total", "SparseScales", "Trace", "VersionSpace",
-    "block_guesses", "canonical", "grid_guesses", "shown", "spread",
+    "PrivateCdf", "ProgramsAbove", "Query", "Query.total", "SparseScales", "Statistic", "Trace",
+    "ValuesAbove", "VersionSpace", "block_guesses", "canonical", "grid_guesses", "shown", "spread",
 }  # fmt: skip
 
 
