@@ -30,6 +30,7 @@ from onlineic.offline import (
     on_grid,
     statistic,
 )
+from onlineic.sparse import ValueSparse
 from support.failures import SECRET
 
 DOMAIN = ic.Domain.of(a=range(-1, 2), b=["x", "y"])
@@ -106,6 +107,9 @@ def test_hits_and_their_values_in_the_units_of_each_statistic(mechanism, delta):
     assert ((1, 2), 4, ()) == (found.above, found.tested, found.claimed)
     for place, number in zip(found.above, found.values, strict=True):
         assert abs(number - [40, 900, 19.5, 0.25][place]) <= found.value_bounds[place] < [1, 300, 1, 1][place]
+    own = ValueSparse.calibrated(budget, cutoff=3, max_values=4, mechanism=mechanism).radii(4, 0.05)
+    for one, test, number in zip(asked, found.radii, found.value_bounds, strict=True):
+        assert (test, number) == pytest.approx(tuple(radius * float(one.sensitivity) for radius in own))
     assert [] == data.budgets
     assert "NOT PRIVATE" in repr(found)
 
