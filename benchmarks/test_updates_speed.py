@@ -118,6 +118,7 @@ def run(benchmark: Any, case: Case, make: Any, batch: bool) -> None:
     record(benchmark, session, answers, case, seconds)
 
 
+@pytest.mark.filterwarnings("ignore::onlineic.errors.VacuousPromiseWarning")
 @pytest.mark.parametrize("batch", [False, True], ids=["one at a time", "answer_many"])
 @pytest.mark.parametrize("rule", RULES)
 def test_textbook_session(benchmark: Any, case: Case, rule: str, batch: bool) -> None:

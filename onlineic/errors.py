@@ -66,6 +66,7 @@ __all__ = [
     "SessionStateError",
     "TooLargeError",
     "UpdateFailedWarning",
+    "VacuousPromiseWarning",
     "WideBoundWarning",
     "check_choice",
     "checked_integer",
@@ -197,6 +198,10 @@ class UpdateFailedWarning(UserWarning):
 
 class WideBoundWarning(UserWarning):
     """A stated bound is too wide to be of use; issued once a session."""
+
+
+class VacuousPromiseWarning(UserWarning):
+    """A session was opened whose certified error bound is 1/2 or more: every answer of 1/2 keeps as much."""
 
 
 def checked_real(

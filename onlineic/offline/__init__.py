@@ -21,7 +21,17 @@ from onlineic.offline.means import (
 from onlineic.offline.multiplicative_weights import mwem
 from onlineic.offline.nets import small_database
 from onlineic.offline.selection import Choice, median, most_popular, quantile
+from onlineic.offline.statistics import (
+    Statistic,
+    column_mean,
+    distinct_count,
+    exceptions,
+    fraction,
+    on_grid,
+    statistic,
+)
 from onlineic.offline.thresholds import threshold_database
+from onlineic.offline.values_above import ValuesAbove, numeric_sparse
 
 __all__ = [
     "AutoAverage",
@@ -33,19 +43,28 @@ __all__ = [
     "Mean",
     "PrivateCdf",
     "ProgramsAbove",
+    "Statistic",
+    "ValuesAbove",
     "auto_avg",
     "clipping_bound",
+    "column_mean",
+    "distinct_count",
+    "exceptions",
+    "fraction",
     "iterative_construction",
     "linear_programs_above",
     "mean",
     "median",
     "most_popular",
     "mwem",
+    "numeric_sparse",
+    "on_grid",
     "private_cdf",
     "quantile",
     "range_queries",
     "sensitivity",
     "small_database",
+    "statistic",
     "threshold_database",
     "threshold_functions",
 ]

@@ -17,16 +17,25 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Ints
+from onlineic.accounting.budget import Budget
 from onlineic.accounting.rounding import float_up
 from onlineic.data.private import PrivateData
 from onlineic.data.release import checked_release, is_private, released, stamp
 from onlineic.domain.attributes import IntegerRange
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidParameterError, InvalidQueryError, checked_integer, set_fields
+from onlineic.errors import (
+    InvalidParameterError,
+    InvalidQueryError,
+    checked_integer,
+    checked_ratio,
+    checked_real,
+    set_fields,
+)
 from onlineic.noise.sources import Noise
 from onlineic.offline.simplex import Polyhedron
 from onlineic.queries.partitions import Partition, one_way
 from onlineic.sparse.above_threshold import Sparse
+from onlineic.sparse.values import ValueSparse
 
 Exact = tuple[Fraction, ...]
 LARGEST_TOTAL = 2**62  # sums of private columns stay inside int64
@@ -146,6 +155,8 @@ class LinearPrograms:
         Number of records, public.
     objective : (d,) numbers, optional
         c, if the private data are in the right-hand sides.
+    unit : number, > 0
+        What one unit of a private column stands for: the step of a public grid of real numbers (`on_grid`).
 
     Attributes
     ----------
@@ -194,6 +205,7 @@ class LinearPrograms:
     upper: tuple[int, ...] = attrs.field(converter=_upper)
     n: int
     objective: Exact | None = attrs.field(default=None, converter=attrs.converters.optional(_objective))
+    unit: Fraction = Fraction(1)
     sensitivities: Exact = attrs.field(init=False)
     _optima: tuple[_Optimum, ...] = attrs.field(init=False, eq=False)
 
@@ -219,10 +231,10 @@ class LinearPrograms:
             raise InvalidParameterError(
                 f"n times the ends of the box must be <= 2^62, got n={n}; scale them."
             )
-        set_fields(self, n=n)  # numpy integers would overflow
+        set_fields(self, n=n, unit=checked_ratio("unit", self.unit, above=0.0))  # numpy's would overflow
         optima = tuple(self._prepared())
         widths = [self._width(place, optimum) for place, optimum in enumerate(optima)]
-        set_fields(self, _optima=optima, sensitivities=tuple(width / n for width in widths))
+        set_fields(self, _optima=optima, sensitivities=tuple(self.unit * width / n for width in widths))
 
     def __repr__(self) -> str:
         side = "objective" if self.objective is None else "right-hand sides"
@@ -248,7 +260,7 @@ class LinearPrograms:
             for low, total, high in zip(self.lower, sums, self.upper, strict=True)
         ):
             raise InvalidParameterError("totals must be the column sums of n records in the box.")
-        return tuple(optimum.value(sums) / self.n for optimum in self._optima)
+        return tuple(self.unit * optimum.value(sums) / self.n for optimum in self._optima)
 
     def scores(self, totals: Ints | Sequence[int], threshold: float | Rational) -> Ints:
         """Return floor((v_j - threshold)/sensitivity_j), (K,) int64, PRIVATE: one record moves each by <= 1.
@@ -266,7 +278,7 @@ class LinearPrograms:
     @property
     def units(self) -> Exact:
         """What one unit of each score stands for: its sensitivity, or 1/n where that is 0."""
-        return tuple(sensitivity or Fraction(1, self.n) for sensitivity in self.sensitivities)
+        return tuple(sensitivity or self.unit / self.n for sensitivity in self.sensitivities)
 
     def _prepared(self) -> Iterable[_Optimum]:
         """The programs if their objective is private, else their duals min (b + h).y, whose objective is."""
@@ -291,7 +303,7 @@ class LinearPrograms:
                 "A^T y >= c; add rows that limit the variables."
             )
         for side in self.right_hand_sides:
-            yield _Optimum(prices, -1, tuple(self.n * entry for entry in side))
+            yield _Optimum(prices, -1, tuple(self.n * entry / self.unit for entry in side))
 
     def _width(self, place: int, optimum: _Optimum) -> Fraction:
         """How far one record moves n v_j: the largest w.x over the x that can be optimal."""
@@ -318,6 +330,10 @@ class LinearPrograms:
         return width
 
 
+Columns = list[int | tuple[Partition, IntegerRange]]
+LEAST_BETA = 1e-9  # of the tests that release optima
+
+
 @final
 @attrs.frozen(repr=False)
 class ProgramsAbove:
@@ -335,6 +351,10 @@ class ProgramsAbove:
     beta : float
     private : bool
         False: simulated noise was used, the indices are NOT PRIVATE.
+    optima : tuple of float
+        Noisy v_j of the hits, in units of the objective, if they were asked for.
+    optimum_bounds : tuple of float
+        For each program: within the same event its optimum, if released, is off by at most this.
     """
 
     above: tuple[int, ...]
@@ -342,6 +362,8 @@ class ProgramsAbove:
     radii: tuple[float, ...]
     beta: float
     private: bool
+    optima: tuple[float, ...] = ()
+    optimum_bounds: tuple[float, ...] = ()
 
     @property
     def not_reached(self) -> range:
@@ -362,6 +384,7 @@ def linear_programs_above(
     epsilon: float,
     *,
     cutoff: int = 1,
+    optima: bool = False,
     beta: float = 0.05,
     noise: Noise | None = None,
 ) -> ProgramsAbove:
@@ -381,7 +404,10 @@ def linear_programs_above(
         In units of the objective.
     epsilon : float, in (0, 20]
     cutoff : int, >= 1
-    beta : float, in [1e-250, 1)
+    optima : bool
+        Release the optimum of every hit too: tests with one-sided noise then take the place of `Sparse`, and
+        the free gap that they pay for is the optimum (`sparse.ValueSparse`). The cost is the same epsilon.
+    beta : float, in [1e-250, 1), with optima in [1e-9, 1)
         Failure probability of `radii`; privacy does not depend on it.
     noise : Noise, optional
         By default the system's entropy.
@@ -395,8 +421,8 @@ def linear_programs_above(
 
     Notes
     -----
-    No outcome but the indices depends on the data: exact arithmetic cannot fail on some data alone. Its
-    time can depend on them where the vertices are not listed (more than 5,000 bases).
+    No outcome but the indices and optima depends on the data: exact arithmetic cannot fail on some data
+    alone. Its time can depend on them where the vertices are not listed (more than 5,000 bases).
 
     Where few columns are private, or a record can move all of them at once and prices are high, noisy column
     means cost less, and every program can be solved from them in public, by any solver.
@@ -433,15 +459,13 @@ def linear_programs_above(
         raise InvalidParameterError(f"n of programs must be that of the data, {data.n}, got n={programs.n}.")
     sums = _columns(data.domain, attributes, programs)
     least = number("threshold", threshold)
+    if optima:
+        return _with_optima(data, sums, programs, least, budget, cutoff, beta, source)
     sparse = Sparse(budget.epsilon, 0, cutoff, allocation="optimal")
     radius = sparse.radius(len(programs.right_hand_sides), beta) + 1  # 1: the scores are rounded down
 
     def private() -> tuple[int, ...]:
-        totals = [
-            data.n * column if isinstance(column, int) else _total(data.exact_counts(column[0]), column[1])
-            for column in sums
-        ]
-        return sparse.select(programs.scores(totals, least), source)
+        return sparse.select(programs.scores(_totals(data, sums), least), source)
 
     above = released(data, budget, source, private)
     return ProgramsAbove(
@@ -453,20 +477,60 @@ def linear_programs_above(
     )
 
 
+def _with_optima(
+    data: PrivateData,
+    sums: Columns,
+    programs: LinearPrograms,
+    least: Fraction,
+    budget: Budget,
+    cutoff: int,
+    beta: float,
+    source: Noise,
+) -> ProgramsAbove:
+    """Return the hits with the optima that their tests have paid for."""
+    units, count = programs.units, len(programs.right_hand_sides)
+    sparse = ValueSparse.calibrated(budget, cutoff=cutoff, max_values=count, mechanism="exponential")
+    beta = checked_real("beta", beta, at_least=LEAST_BETA, below=1.0)
+    tests, numbers = map(Fraction, sparse.radii(count, beta))
+
+    def private() -> tuple[tuple[int, float], ...]:
+        exact = programs.optima(_totals(data, sums))
+        scores = (sparse.score(value, least, unit) for value, unit in zip(exact, units, strict=True))
+        return sparse.select(scores, source)
+
+    found = released(data, budget, source, private)
+    above = tuple(place for place, _ in found)
+    return ProgramsAbove(
+        above=above,
+        tested=above[-1] + 1 if len(above) == sparse.cutoff else count,
+        radii=tuple(float_up(tests * unit) for unit in units),
+        beta=beta,
+        private=is_private(source),
+        optima=tuple(float(least + units[place] * Fraction(multiple)) for place, multiple in found),
+        optimum_bounds=tuple(float_up(numbers * unit) for unit in units),
+    )
+
+
+def _totals(data: PrivateData, sums: Columns) -> list[int]:
+    """Exact sums of n records, PRIVATE."""
+    return [
+        data.n * column if isinstance(column, int) else _total(data.exact_counts(column[0]), column[1])
+        for column in sums
+    ]
+
+
 def _total(counts: Ints, kind: IntegerRange) -> int:
     """Exact sum of a column, PRIVATE."""
     return sum(map(mul, counts.tolist(), range(kind.start, kind.stop)))
 
 
-def _columns(
-    domain: Domain, attributes: Sequence[str | None], programs: LinearPrograms
-) -> list[int | tuple[Partition, IntegerRange]]:
+def _columns(domain: Domain, attributes: Sequence[str | None], programs: LinearPrograms) -> Columns:
     """For each private entry its constant, or the partition that its column sum is read from."""
     if isinstance(attributes, (str, type(None))) or len(attributes) != len(programs.lower):
         raise InvalidParameterError(
             f"attributes must be a list of {len(programs.lower)} names or None, got {attributes!r:.60}."
         )
-    columns: list[int | tuple[Partition, IntegerRange]] = []
+    columns: Columns = []
     for name, low, high in zip(attributes, programs.lower, programs.upper, strict=True):
         if name is None:
             if low < high:

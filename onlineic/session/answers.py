@@ -277,7 +277,8 @@ class AnswerBook:
         agree with the sum of blocks, the latter is returned. The bound grows by its distance from the sum;
         all are public.
         """
-        sparse, question, measurement, moved = self._plan.sparse, record.query, record.measurement, 0.0
+        plan, question, measurement, moved = self._plan, record.query, record.measurement, 0.0
+        sparse = plan.sparse
         target, weights = measurement.target, None
         value: Any
         if isinstance(question, BoundMarginal):
@@ -285,7 +286,7 @@ class AnswerBook:
             value = question.table(measurement.values)
         else:
             value, weights = derived(question, measurement)
-            if isinstance(target, Partition):
+            if isinstance(target, Partition) or (plan.first_tables is not None and plan.partitions is None):
                 agreeing = AGREEING * measurement.scale * float(np.linalg.norm(weights))
                 tested = self._value(question, record.guess)
                 with contextlib.suppress(Exception):  # paid and recorded: not lost with a failing hypothesis

@@ -7,6 +7,7 @@ mechanism are rules found by experiment (`experiments/README.md`): they depend o
 and the length of the stream, never on the data.
 """
 
+import contextlib
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -16,9 +17,16 @@ from typing import Any, Literal, final
 import attrs
 
 from onlineic.accounting.budget import Budget
+from onlineic.bounds.certificates import least_update_alpha
 from onlineic.bounds.online import online_ic_accuracy
 from onlineic.domain.domain import Domain
-from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError, checked_integer, checked_real
+from onlineic.errors import (
+    InfeasibleAccuracyError,
+    InvalidParameterError,
+    TooLargeError,
+    checked_integer,
+    checked_real,
+)
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.queries.partitions import PartitionRule
@@ -29,10 +37,18 @@ from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.exponential import ExponentialSparse, exponential_resolution
 from onlineic.sparse.gumbel import GumbelSparse, gumbel_resolution
 from onlineic.sparse.laplace import LaplaceSparse
-from onlineic.updates.base import ExactBound, UpdateRule, proven_bound, rule_at, rule_for_stream
+from onlineic.updates.base import (
+    ExactBound,
+    NeedsAccuracy,
+    UpdateRule,
+    proven_bound,
+    rule_at,
+    rule_for_stream,
+)
 from onlineic.updates.maximum_entropy import MaximumEntropy
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 from onlineic.updates.perceptron import Perceptron
+from onlineic.updates.steps import FittedStart, MeasuredSteps
 
 SparseName = Literal["gumbel", "exponential", "laplace"]
 
@@ -126,6 +142,13 @@ KNOWN = 0.3
 
 
 MOST_HARD = 10**9
+
+
+# standard deviations by which steps from a good start are shortened: most hits are false there
+NOISE_LEFT_OUT = 3.0
+
+
+LISTED = 20  # binary logarithm of how many databases the median lists in a session that promises no T(alpha)
 
 
 NO_BOUND = 1e15  # hard answers that no budget can pay, where a rule has no T at this alpha
@@ -275,6 +298,7 @@ def session_plan(
     alpha: float | None = None,
     hard_answers: int | None = None,
     threshold: float | None = None,
+    first_tables: bool | None = None,
 ) -> Plan:
     """Return the parameters of a session that tests every query once.
 
@@ -296,6 +320,9 @@ def session_plan(
         promises that c is enough, but every answer given before they are used up keeps its bound.
     threshold : float, optional
         Fraction of records; overrides that rule.
+    first_tables : bool, optional
+        Whether to buy tables first. None: where `MaximumEntropy` learns from partitions, without a prior.
+        True: other rules start from the maximum-entropy fit of the tables.
 
     Raises
     ------
@@ -313,24 +340,29 @@ def session_plan(
         threshold = checked_real("threshold", threshold, above=0.0, below=1.0)
     if release is None:
         fits = update is None or isinstance(update, MaximumEntropy)
-        tables = sparse in (None, "gumbel", "exponential") or isinstance(sparse, GumbelSparse)
-        release = "partition" if fits and tables and alpha is None else "answer"
+        able = sparse in (None, "gumbel", "exponential") or isinstance(sparse, GumbelSparse)
+        release = "partition" if fits and able and alpha is None else "answer"
     if release not in ("answer", "partition"):
         raise InvalidParameterError(f"release must be 'answer' or 'partition', got release={release!r}.")
     given = update
     if update is None:
         update = MaximumEntropy() if release == "partition" else MultiplicativeWeights()
     update = rule_for_stream(update, max_queries, n)
+    if first_tables:
+        _check_opens(domain, update, sparse, prior, alpha)
     if alpha is not None:
         return _certified_plan(domain, n, budget, update, sparse, prior, beta, max_queries, alpha)
     partition = release == "partition"
     if hard_answers is not None:
         hard_answers = checked_integer("hard_answers", hard_answers, at_least=1, at_most=MOST_HARD)
-    shares = default_shares(n, budget, max_queries, hard_answers)
+    # hard answers wished for take their price from the tables, unless these were wished for too
+    wished = hard_answers if partition or not first_tables else None
+    shares = default_shares(n, budget, max_queries, wished)
     # tables are bought where the rule reads them all and nobody brings a start or a mechanism of his own
     opens = partition and isinstance(update, MaximumEntropy) and prior is None
     opens = opens and not isinstance(sparse, NumericSparse)
-    if partition:
+    opens = opens if first_tables is None else first_tables
+    if partition or (opens and hard_answers is None):
         cutoff = shares.hard_answers
     else:
         cutoff = hard_answers or default_numbers(n, budget, domain, max_queries)
@@ -348,25 +380,30 @@ def session_plan(
             max_queries=max_queries,
             beta=beta,
             threshold=threshold,
-            partition=partition,
+            partition=partition or opens,  # behind tables most hits are false, which finer numbers tell
             reserved=bought,
             pure=laplace,
         )
     rule = PartitionRule(parts=shares.parts)
-    first_tables = None
+    tables = None
     if opens and isinstance(mechanism, (GumbelSparse, ExponentialSparse)):
-        first_tables = chosen_first_tables(
+        tables = chosen_first_tables(
             mechanism, domain, rule, one_way_share=shares.one_way, pair_share=shares.pairs, laplace=laplace
         )
     if given is None and partition:
         update = MaximumEntropy(misfit=shares.misfit)
-    easy = mechanism.easy_radius(ALL_EASY * _tested_beta(beta, first_tables), max_queries)
+    tested = _tested_beta(beta, tables)
+    easy = mechanism.easy_radius(ALL_EASY * tested, max_queries)
     # numbers all have one scale, known now; the bound of a block sum is known when it is released
-    number = 0.0 if partition else mechanism.margins(max_queries, beta, cutoff)[2]
+    number = 0.0 if partition else mechanism.margins(max_queries, tested, cutoff)[2]
     relied = mechanism.threshold / (n << mechanism.grid_bits) / 2.0  # as the book: threshold 2 alpha
+    known = prior is not None or tables is not None
+    update = _stepping(_finest(update, domain, cutoff), NOISE_LEFT_OUT if known else 0.0)
+    if tables is not None and not isinstance(update, MaximumEntropy):
+        update = FittedStart(update, len(tables.targets), shares.misfit)
     return Plan(
         sparse=mechanism,
-        update=rule_at(update, domain, relied),
+        update=update,
         alpha=relied,
         beta=beta,
         max_queries=max_queries,
@@ -374,7 +411,7 @@ def session_plan(
         error_bound=max(easy, number),
         certified=False,
         partitions=rule if partition else None,
-        first_tables=first_tables,
+        first_tables=tables,
     )
 
 
@@ -484,3 +521,48 @@ def _bound_of(
     else:
         exact = update.exact_update_bound if isinstance(update, ExactBound) else update.update_bound
     return proven_bound(exact, domain, otherwise=NO_BOUND)
+
+
+def _finest(update: Rule, domain: Domain, cutoff: int) -> Rule:
+    """Return a rule that needs an accuracy at the least alpha that it can be run at, and T(alpha) <= c there.
+
+    More than 2^20 databases would make every query wait for tens of milliseconds.
+    """
+    if not isinstance(update, NeedsAccuracy):
+        return update
+    bound_of = _bound_of(update, domain)
+
+    def bound(alpha: float) -> float:
+        with contextlib.suppress(TooLargeError):
+            rule_at(update, domain, alpha)
+            return NO_BOUND if bound_of is None else bound_of(alpha)
+        return NO_BOUND
+
+    return rule_at(update, domain, least_update_alpha(bound, min(cutoff, LISTED)))
+
+
+def _stepping(update: Rule, left_out: float) -> Rule:
+    """Return the rules of the book with steps as large as the measured gaps: no T(alpha) is promised."""
+    free = isinstance(update, MultiplicativeWeights) and update.rate is not None
+    if free or not isinstance(update, (MultiplicativeWeights, Perceptron)):
+        return update
+    return MeasuredSteps(update, left_out)
+
+
+def _check_opens(
+    domain: Domain,
+    update: Rule,
+    sparse: SparseName | NumericSparse | None,
+    prior: Hypothesis | None,
+    alpha: float | None,
+) -> None:
+    """Refuse what cannot start from tables."""
+    if alpha is not None or prior is not None:
+        name = "prior" if alpha is None else "alpha"
+        raise InvalidParameterError(f"{name} must be None with first_tables, got one; leave one of them out.")
+    if isinstance(sparse, NumericSparse) or sparse == "laplace":
+        raise InvalidParameterError(
+            "sparse must be None, 'gumbel' or 'exponential' with first_tables, which share its account, got "
+            f"{sparse if isinstance(sparse, str) else type(sparse).__name__}."
+        )
+    update.init(domain, Histogram(domain))  # refuses the prior that the tables become

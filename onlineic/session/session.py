@@ -9,6 +9,7 @@ loses one.
 import contextlib
 import itertools
 import threading
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NoReturn, final
 
@@ -21,6 +22,7 @@ from onlineic.errors import (
     LedgerMismatchError,
     SessionExhaustedError,
     SessionStateError,
+    VacuousPromiseWarning,
 )
 from onlineic.hypothesis.base import NO_BLOCKS, HasBlocks, Hypothesis
 from onlineic.ledger.memory import MemoryLedger
@@ -41,6 +43,7 @@ from onlineic.updates.base import UpdateRule, check_rule
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 
 CHUNK, LARGEST_CHUNK = 64, 4096
+TRIVIAL = 0.5  # what the constant answer 1/2 errs by at most
 
 
 def check_choices(exhausted: object, ledger: object, noise: object) -> None:
@@ -82,7 +85,10 @@ class OnlineIC:
         As in `session.session_plan`; by default partition releases and maximum-entropy refits, with
         pay-per-hit tests for delta > 0 and pure tests for delta = 0.
     prior : Hypothesis, optional
-        Public start, never made from the private rows; without one, first tables are bought.
+        Public start, never made from the private rows; without one, first tables are bought. The hypothesis
+        of another session is public, and paid for by that one.
+    first_tables : bool, optional
+        As in `session.session_plan`: True starts any rule from first tables, out of this session's budget.
     exhausted : "untested" or "raise"
         What to do when the hard answers are used up: answer from the hypothesis, without touching the data
         and with no bound but that of the first tables, or raise `SessionExhaustedError`.
@@ -112,6 +118,7 @@ class OnlineIC:
         release: Literal["answer", "partition"] | None = None,
         threshold: float | None = None,
         prior: Hypothesis | None = None,
+        first_tables: bool | None = None,
         exhausted: Literal["untested", "raise"] = "untested",
         ledger: Ledger | None = None,
         noise: Noise | None = None,
@@ -131,6 +138,7 @@ class OnlineIC:
             alpha=alpha,
             hard_answers=hard_answers,
             threshold=threshold,
+            first_tables=first_tables,
         )
         self._open(data, budget, plan, prior, exhausted, ledger, noise)
 
@@ -193,6 +201,14 @@ class OnlineIC:
         check_choices(exhausted, ledger, noise)
         if hasattr(self, "_curator"):
             raise SessionStateError("a session must be opened once, got __init__ again; open a new one.")
+        if plan.certified and plan.error_bound >= TRIVIAL:
+            warnings.warn(
+                f"the session's promise must be below {TRIVIAL} to say anything, got an error bound of "
+                f"{plan.error_bound:.3g}: the answer 1/2 to everything keeps it too. Raise n or epsilon, ask "
+                "fewer queries over fewer cells, or open OnlineIC(data, budget), which promises less.",
+                VacuousPromiseWarning,
+                stacklevel=3,
+            )
         self._data = data
         self._budget = budget
         self._plan = plan

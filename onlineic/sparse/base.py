@@ -15,7 +15,7 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Charge, Filter
-from onlineic.errors import InvalidParameterError, checked_integer, checked_real
+from onlineic.errors import InvalidParameterError, InvalidQueryError, checked_integer, checked_real
 from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace, checked_beta, checked_tail
 from onlineic.noise.sources import Noise
 from onlineic.queries.partitions import Measurement, Partition
@@ -58,6 +58,31 @@ class Hit:
 
     side: int = attrs.field(default=0, converter=index)
     excess: int | None = attrs.field(default=None, converter=attrs.converters.optional(index))
+
+
+@final
+@attrs.frozen
+class Value:
+    """What stands in the place of a query where the number is none: an integer of bounded sensitivity.
+
+    Attributes
+    ----------
+    sensitivity : int, >= 1
+        How far one replaced record moves it, units 2^-grid_bits.
+    grid_bits : int
+    """
+
+    sensitivity: int
+    grid_bits: int
+
+
+def check_measurable(target: object) -> None:
+    """Raise `InvalidQueryError` unless the price of a number made of this target is known."""
+    if not isinstance(target, (Query, Partition, Value)):
+        raise InvalidQueryError(
+            f"target must be a Query or a Partition, got a {type(target).__name__}; an integer of bounded "
+            "sensitivity is tested and released by ValueSparse."
+        )
 
 
 class NumericSparse(abc.ABC):

@@ -28,6 +28,7 @@ from onlineic.sparse.base import (
     Hit,
     NumericSparse,
     SparseState,
+    check_measurable,
     checked_plan,
     first_reaching,
     fresh_answer,
@@ -244,6 +245,7 @@ class ExponentialSparse(NumericSparse):
     def measure(
         self, hit: Hit, target: Query | Partition, guess: int, counts: int | Ints, noise: Noise
     ) -> Measurement:
+        check_measurable(target)
         if self.number_scale is not None or isinstance(target, Partition):
             return fresh_answer(DiscreteLaplace(self._fresh_scale(target)), self.n, target, counts, noise)
         if hit.excess is None or hit.side == 0:

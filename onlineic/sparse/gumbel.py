@@ -35,6 +35,7 @@ from onlineic.sparse.base import (
     Hit,
     NumericSparse,
     SparseState,
+    check_measurable,
     checked_plan,
     fresh_answer,
     fresh_radius,
@@ -317,6 +318,7 @@ class GumbelSparse(NumericSparse):
     def measure(
         self, hit: Hit, target: Query | Partition, guess: int, counts: int | Ints, noise: Noise
     ) -> Measurement:
+        check_measurable(target)
         return fresh_answer(self._law(target), self.n, target, counts, noise)
 
     def easy_radius(self, beta: float, tests: int = 1) -> float:

@@ -29,7 +29,15 @@ from onlineic.noise.sources import RATIO_LIMIT, Noise, scale_at_least
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
 from onlineic.sparse.above_threshold import first_above
-from onlineic.sparse.base import Hit, NumericSparse, SparseState, checked_plan, fresh_answer, fresh_radius
+from onlineic.sparse.base import (
+    Hit,
+    NumericSparse,
+    SparseState,
+    check_measurable,
+    checked_plan,
+    fresh_answer,
+    fresh_radius,
+)
 
 FALSE_HITS = 0.2  # tolerated share of the hard answers that tests of equal numbers may use up
 
@@ -227,6 +235,7 @@ class LaplaceSparse(NumericSparse):
     def measure(
         self, hit: Hit, target: Query | Partition, guess: int, counts: int | Ints, noise: Noise
     ) -> Measurement:
+        check_measurable(target)
         return fresh_answer(DiscreteLaplace(self._number_scale(target)), self.n, target, counts, noise)
 
     def _number_scale(self, target: Query | Partition) -> Fraction:

@@ -5,10 +5,13 @@ from onlineic.updates.maximum_entropy import MaximumEntropy
 from onlineic.updates.median import Median
 from onlineic.updates.multiplicative_weights import MeasuredWeights, MultiplicativeWeights
 from onlineic.updates.perceptron import Perceptron
+from onlineic.updates.steps import FittedStart, MeasuredSteps
 
 __all__ = [
     "ExactBound",
+    "FittedStart",
     "MaximumEntropy",
+    "MeasuredSteps",
     "MeasuredWeights",
     "Median",
     "MultiplicativeWeights",

@@ -64,14 +64,13 @@ class NeedsAccuracy(Protocol):
 
 
 def starting_histogram(domain: Domain, prior: Hypothesis | None) -> Histogram:
-    """Return the prior, which must be a histogram over this domain; the uniform one if there is none."""
-    if prior is None:
-        return Histogram(domain)
-    if not isinstance(prior, Histogram) or prior.domain != domain:
+    """Return the histogram of a public start, which may be a fitted one; the uniform one without a start."""
+    histogram = Histogram(domain) if prior is None else getattr(prior, "histogram", prior)
+    if not isinstance(histogram, Histogram) or histogram.domain != domain:
         raise InvalidParameterError(
             f"prior must be a Histogram over the session's domain, got a {type(prior).__name__}."
         )
-    return prior
+    return histogram
 
 
 def proven_bound(

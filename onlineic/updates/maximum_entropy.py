@@ -113,7 +113,7 @@ class MaximumEntropy(UpdateRule[FittedHistogram]):
     def init(self, domain: Domain, prior: Hypothesis | None = None) -> FittedHistogram:
         if prior is None:
             return FittedHistogram(Histogram(domain), np.full(domain.shape, 1.0 / domain.size))
-        start = starting_histogram(domain, prior.histogram if isinstance(prior, FittedHistogram) else prior)
+        start = starting_histogram(domain, prior)
         return FittedHistogram(start, start.probabilities())
 
     def update(

@@ -43,7 +43,8 @@ def opened(golden):
     if golden["mode"] == "textbook":
         return ic.OnlineIC.textbook(data, noise=noise, **settings), noise
     budget = ic.Budget(settings.pop("epsilon"), settings.pop("delta", 0.0))
-    return ic.OnlineIC(data, budget, noise=noise, sparse="laplace", **settings), noise
+    constant = ic.MultiplicativeWeights(rate=2.0 * settings["threshold"])  # 4 alpha, threshold 2 alpha
+    return ic.OnlineIC(data, budget, noise=noise, sparse="laplace", update=constant, **settings), noise
 
 
 def played(golden):

@@ -91,7 +91,7 @@ def test_every_answer_is_in_the_transcript_or_follows_from_it(counts, asked, see
         else:
             assert ("hard", float(record.measurement.values[0])) == (answer.status, answer.value)
             earlier = [r.measurement for r in records[: place + 1] if isinstance(r, Hard)]
-            rebuilt = RULES[0].update(rebuilt, tuple(earlier), session.plan.alpha)
+            rebuilt = session.plan.update.update(rebuilt, tuple(earlier), session.plan.alpha)
 
 
 def _bound(query):

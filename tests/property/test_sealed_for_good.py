@@ -398,6 +398,7 @@ def sealed(name, monkeypatch, failure=MemoryError):
 
 @pytest.mark.parametrize("failure", [MemoryError, KeyboardInterrupt])
 @pytest.mark.parametrize("name", SEALABLE)
+@pytest.mark.filterwarnings("ignore::onlineic.errors.VacuousPromiseWarning")
 def test_a_sealed_session_keeps_every_promise_of_its_message(name, failure, monkeypatch):
     session, questions, answers = sealed(name, monkeypatch, failure)
     records, reads, before = session.transcript, session._data.reads, session.statistics()

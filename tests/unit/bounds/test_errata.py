@@ -124,6 +124,7 @@ def test_every_rule_starts_from_its_own_hypothesis_and_not_from_the_uniform_one(
     assert isinstance(starts["median"], VersionSpace)
 
 
+@pytest.mark.filterwarnings("ignore::onlineic.errors.VacuousPromiseWarning")
 def test_the_perceptrons_bound_never_reads_the_norm_of_the_data():
     """5.10, 5.12 contain ||x||_2, which is private: tables of equal n give sessions of equal alpha and c."""
     domain = ic.Domain.of(x=8)

@@ -156,7 +156,7 @@ def test_a_failed_update_is_recorded_once_keeps_the_hypothesis_and_the_answer_an
     before = answers.belief.hypothesis
     with monkeypatch.context() as patched:
         plant(patched, ic.MultiplicativeWeights, "update", 1, BrokenError, after=False)
-        with pytest.warns(UpdateFailedWarning, match="MultiplicativeWeights failed"):
+        with pytest.warns(UpdateFailedWarning, match="MeasuredSteps failed"):
             ((_, answer),) = taken(answers)
 
     assert 0.6 == answer.value

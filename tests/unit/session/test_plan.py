@@ -109,6 +109,7 @@ def test_alpha_improves_with_records_and_epsilon_and_suffers_from_queries_cells_
     assert textbook(ic.Domain.of(x=256)).alpha < base
 
 
+@pytest.mark.filterwarnings("ignore::onlineic.errors.VacuousPromiseWarning")
 def test_hits_reach_the_cutoff_at_the_printed_threshold_and_not_at_two_alpha():
     # alpha four times the least one: the closed formula of Algorithm 11 is then a quarter of 2 alpha
     size, n = 64, 10**8

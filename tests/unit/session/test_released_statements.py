@@ -451,6 +451,7 @@ END_TABLES = [
 
 @pytest.mark.parametrize("n", [1, 3])
 @pytest.mark.parametrize("name", SESSIONS)
+@pytest.mark.filterwarnings("ignore::onlineic.errors.VacuousPromiseWarning")
 def test_no_bound_reaches_beyond_the_ends_of_the_unit_interval(name, n):
     """One record, and noise of hundreds: the exact answer is a fraction all the same."""
     domain = ic.Domain.of(a=3, b=2)

@@ -22,12 +22,14 @@ from onlineic.errors import (
     SessionExhaustedError,
     SessionSealedError,
     UpdateFailedWarning,
+    VacuousPromiseWarning,
 )
 from onlineic.ledger import Burned, Easy, Hard, Ledger, MemoryLedger, Reserved, UpdateFailed
 from onlineic.noise import SimulatedNoise, SystemNoise
 from onlineic.queries import AnswerMemory, Query
 from onlineic.sparse import LaplaceSparse
 from onlineic.testing import ScriptedNoise
+from onlineic.updates import MeasuredSteps
 from support.failures import SECRET
 from support.noise import Silent, Wrapped
 
@@ -154,7 +156,7 @@ def test_an_answer_reserves_reads_tests_measures_commits_and_only_then_updates(m
         (MemoryLedger, ("reserve", "commit")),
         (PrivateData, ("exact_counts",)),
         (LaplaceSparse, ("step", "measure")),
-        (ic.MultiplicativeWeights, ("update",)),
+        (MeasuredSteps, ("update",)),
     ):
         for name in names:
             watch(owner, name)
@@ -293,6 +295,7 @@ def test_untested_answers_are_not_remembered():
         (book, {"update": ic.Median(variant="dimension"), "alpha": 0.9}),
     ],
 )
+@pytest.mark.filterwarnings("ignore::onlineic.errors.VacuousPromiseWarning")
 def test_many_at_once_are_the_answers_transcript_and_noise_of_one_at_a_time(make, settings, seed):
     queries = stream(330, seed)
     one, many = make(seed=seed, **settings), make(seed=seed, **settings)
@@ -447,6 +450,7 @@ def test_bounds_are_the_radii_of_the_mechanism_and_the_rounding():
             assert min(sparse.easy_radius(0.05) + bound.rounding, trivial) == answer.error_bound
 
 
+@pytest.mark.filterwarnings("ignore::onlineic.errors.VacuousPromiseWarning")
 def test_textbook_bounds_are_three_alpha_for_the_stream_they_speak_of():
     session = book(max_queries=3, noise=Silent(), alpha=0.5)
     asked = [ic.where(a=a) for a in range(4)] + [ic.where(b=0)]
@@ -503,8 +507,8 @@ def test_answers_and_sessions_show_themselves():
 
     assert f"Answer(0.25 ± {answer.error_bound:.3g}, 7500.0 records, easy)" == repr(answer)
     assert (
-        "OnlineIC(n=30000, 4 x 3 cells, epsilon=2, delta=0, MultiplicativeWeights(variant='tight', "
-        "rate=None), 1 asked, 0 hard, 1 hard left)" == repr(session)
+        "OnlineIC(n=30000, 4 x 3 cells, epsilon=2, delta=0, MeasuredSteps(rule=MultiplicativeWeights("
+        "variant='tight', rate=None), left_out=0.0), 1 asked, 0 hard, 1 hard left)" == repr(session)
     )
     untested = opened(hard_answers=1, threshold=1e-9)
     untested.answer(ic.where(a=2))
@@ -838,3 +842,29 @@ def test_no_output_holds_a_count_a_threshold_or_noise(fail_at, caplog):
     else:
         assert "session sealed: IndexError at test_session.py" in caplog.text
         assert isinstance(session.transcript[-1], Burned)
+
+
+@pytest.mark.parametrize(
+    ("make", "settings"), [(book, {"epsilon": 0.003}), (opened, {"alpha": 0.6, "epsilon": 0.5})]
+)
+def test_a_promise_that_says_nothing_warns_once_at_its_opening(make, settings):
+    with pytest.warns(VacuousPromiseWarning, match="to say anything") as told:
+        session = make(**settings)
+    session.answer(ic.where(a=1))
+
+    assert 1 == len(told)
+    assert session.statistics().certified
+    assert session.plan.error_bound >= 0.5
+
+
+def test_a_promise_that_says_nothing_spends_nothing_where_warnings_are_errors():
+    data = ic.PrivateData(COUNTS, DOMAIN)
+    with pytest.raises(VacuousPromiseWarning):
+        ic.OnlineIC.textbook(data, epsilon=0.3)
+
+    assert ([], 0) == (data.budgets, data.reads)
+
+
+def test_a_promise_that_says_something_and_a_session_without_one_do_not_warn():
+    assert opened(alpha=0.1, epsilon=20.0).plan.error_bound < 0.5
+    assert not opened(epsilon=1e-4).statistics().certified

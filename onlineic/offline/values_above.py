@@ -1,0 +1,180 @@
+"""NumericSparse over statistics of a table: which reach a threshold, and a private value of those that do."""
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from numbers import Rational
+from typing import Literal, final
+
+import attrs
+
+from onlineic.accounting.budget import Budget
+from onlineic.accounting.rounding import float_up
+from onlineic.data.private import PrivateData
+from onlineic.data.release import check_types, checked_noise, is_private, released
+from onlineic.errors import DomainMismatchError, InvalidParameterError, checked_real
+from onlineic.noise.sources import Noise
+from onlineic.offline.linear_programs import number
+from onlineic.offline.statistics import Statistic, exact
+from onlineic.sparse.values import ValueSparse
+
+LEAST_BETA = 1e-9  # tests times its inverse must stay what every mechanism can tell
+
+
+@final
+@attrs.frozen(repr=False)
+class ValuesAbove:
+    """Which statistics were found to reach their threshold, and how large they are.
+
+    Attributes
+    ----------
+    above : tuple of int
+        Indices of the hits, increasing, at most `cutoff`.
+    values : tuple of float
+        Of the hits, with noise, in the units of each statistic.
+    tested : int
+        The statistics 0, ..., tested - 1 were compared; those behind the last hit allowed were not reached.
+    radii, value_bounds : tuple of float
+        For each statistic, in its units: with probability 1 - beta every hit has value >= threshold - radius,
+        every other one compared value < threshold + radius, and every released value is within its bound.
+    claimed : tuple of int
+        Statistics whose sensitivity is THE CALLER'S CLAIM: the budget covers them only if it is true.
+    beta : float
+    private : bool
+        False: simulated noise was used, the result is NOT PRIVATE.
+    """
+
+    above: tuple[int, ...]
+    values: tuple[float, ...]
+    tested: int
+    radii: tuple[float, ...]
+    value_bounds: tuple[float, ...]
+    claimed: tuple[int, ...]
+    beta: float
+    private: bool
+
+    @property
+    def not_reached(self) -> range:
+        """Statistics that were not compared: nothing is said of them."""
+        return range(self.tested, len(self.radii))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(
+            f"{place}: {value:.5g} ± {self.value_bounds[place]:.2g}"
+            for place, value in zip(self.above, self.values, strict=True)
+        )
+        stamp = f", sensitivity CLAIMED of {len(self.claimed)}" if self.claimed else ""
+        stamp += "" if self.private else ", NOT PRIVATE"
+        return f"ValuesAbove({{{shown}}}, {self.tested} of {len(self.radii)} compared{stamp})"
+
+
+def numeric_sparse(
+    data: PrivateData,
+    statistics: Sequence[Statistic],
+    threshold: float | Rational | Sequence[float | Rational],
+    budget: Budget,
+    *,
+    cutoff: int = 1,
+    mechanism: Literal["laplace", "gumbel", "exponential"] | None = None,
+    beta: float = 0.05,
+    noise: Noise | None = None,
+) -> ValuesAbove:
+    """Return the first statistics that reach their threshold, at most `cutoff`, and their noisy values.
+
+    (epsilon, delta)-private, however many statistics are compared, provided that claimed sensitivities are
+    true. Noise is in multiples of each statistic's own sensitivity.
+
+    Parameters
+    ----------
+    data : PrivateData
+    statistics : sequence of Statistic
+        Compared in this order.
+    threshold : number, or one for each statistic
+        In their units, public.
+    budget : Budget
+        For tests and values together, charged before anything is read.
+    cutoff : int, >= 1
+        c; values cost more than indices, and the noise grows with it.
+    mechanism : "laplace", "gumbel" or "exponential", optional
+        Algorithm 3 of the book, or its forms with Gumbel (delta > 0) or one-sided geometric noise. By default
+        the one of the last two that resolves smaller gaps.
+    beta : float, in [1e-9, 1)
+        Failure probability of the bounds; privacy does not depend on it.
+    noise : Noise, optional
+        By default the system's entropy.
+
+    Raises
+    ------
+    InvalidParameterError, DomainMismatchError
+        If an argument is outside its range; nothing was read or spent.
+    SessionSealedError
+        If a statistic failed, or gave no finite number: what it said stays inside, and its budget is spent.
+
+    References
+    ----------
+    Dwork & Roth (2014), Algorithm 3, through `sparse.ValueSparse`.
+
+    Examples
+    --------
+    How many records spoil "the postcode settles the region"? Sensitivity 1, and no linear query:
+
+    >>> import numpy as np, onlineic as ic
+    >>> from onlineic.offline import distinct_count, exceptions, numeric_sparse
+    >>> domain = ic.Domain.of(postcode=100, region=10)
+    >>> codes = np.arange(20_000) % 100
+    >>> regions = np.where(np.arange(20_000) < 19_000, codes // 10, (codes // 10 + 1) % 10)
+    >>> data = ic.PrivateData.from_records({"postcode": codes, "region": regions}, domain)
+    >>> asked = [distinct_count(domain, "region"), exceptions(domain, ["postcode"], "region")]
+    >>> found = numeric_sparse(data, asked, threshold=500, budget=ic.Budget(1.0))
+    >>> found.above, abs(found.values[0] - 1000) < found.value_bounds[1] < 30
+    ((1,), True)
+    """
+    source = checked_noise(noise)
+    check_types(data, budget)
+    asked = list(statistics)
+    if not asked or {*map(type, asked)} != {Statistic}:
+        raise InvalidParameterError(
+            "statistics must be a list of one or more Statistic, got another; write column_mean(...), "
+            "distinct_count(...), exceptions(...), fraction(...) or statistic(...)."
+        )
+    for one in asked:
+        if one.target.domain != data.domain or one.n not in (None, data.n):
+            raise DomainMismatchError(
+                f"statistics must be made for the domain and n of the data, got {one!r}."
+            )
+    levels = _levels(threshold, len(asked))
+    beta = checked_real("beta", beta, at_least=LEAST_BETA, below=1.0)
+    sparse = ValueSparse.calibrated(budget, cutoff=cutoff, max_values=len(asked), mechanism=mechanism)
+    tests, numbers = map(Fraction, sparse.radii(len(asked), beta))
+
+    def scores() -> Iterator[int]:
+        for one, level in zip(asked, levels, strict=True):
+            counts = data.exact_counts(one.target)
+            yield sparse.score(exact(one.compute(counts)), level, one.sensitivity)
+
+    found = released(data, budget, source, lambda: sparse.select(scores(), source))
+    above = tuple(place for place, _ in found)
+    return ValuesAbove(
+        above=above,
+        values=tuple(
+            float(levels[place] + asked[place].sensitivity * Fraction(multiple)) for place, multiple in found
+        ),
+        tested=above[-1] + 1 if len(above) == sparse.cutoff else len(asked),
+        radii=tuple(float_up(tests * one.sensitivity) for one in asked),
+        value_bounds=tuple(float_up(numbers * one.sensitivity) for one in asked),
+        claimed=tuple(place for place, one in enumerate(asked) if one.claimed),
+        beta=beta,
+        private=is_private(source),
+    )
+
+
+def _levels(threshold: object, count: int) -> list[Fraction]:
+    """One exact threshold for each statistic."""
+    if isinstance(threshold, Sequence) and not isinstance(threshold, str):
+        levels = [number("threshold", one) for one in threshold]
+    else:
+        levels = [number("threshold", threshold)] * count
+    if len(levels) != count:
+        raise InvalidParameterError(
+            f"threshold must be one number, or one for each of {count} statistics, got {len(levels)}."
+        )
+    return levels

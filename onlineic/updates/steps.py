@@ -1,0 +1,121 @@
+"""How practical sessions run the rules of the book: steps as large as measured gaps, and a fitted start."""
+
+import math
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from onlineic.domain.domain import Domain
+from onlineic.errors import checked_integer, checked_real
+from onlineic.hypothesis.base import Hypothesis
+from onlineic.queries.partitions import Measurement
+from onlineic.updates.base import UpdateRule, check_rule
+from onlineic.updates.maximum_entropy import MaximumEntropy
+
+TRIES = 20  # mostly two to five are made
+CLOSE = 0.02  # of the way: nearer than any noise
+LONGEST = 100.0  # alpha: weights move by e^400 at most
+
+
+@final
+@attrs.frozen
+class MeasuredSteps(UpdateRule[Any]):
+    """A rule whose every step goes as far as was measured, f(h') = v, in the place of a step of one alpha.
+
+    A constant alpha must serve the smallest gap that is ever updated on: it creeps along where gaps are
+    larger, and moves past v where they are smaller.
+
+    Parameters
+    ----------
+    rule : UpdateRule
+        One that moves f(h) towards v, further with a larger alpha: `MultiplicativeWeights`, `Perceptron`.
+    left_out : float, >= 0
+        Standard deviations of the noise by which the way to v is shortened: no further, no step.
+
+    Notes
+    -----
+    Theorem: a step of the weights along a 0/1 query lowers KL(x || h) by exactly d(f(x), f(h)) - d(f(x),
+    f(h')), d the divergence of two coins; one of the perceptron along g, which is f or f less its mean,
+    lowers |x - h|^2 by ((f(x) - f(h))^2 - (f(x) - f(h'))^2)/|g|^2. So a step helps iff it ends nearer to
+    f(x). Nothing says how far v is off in terms of the gap, so there is no T(alpha): `update_bound` is None,
+    and no plan is certified. v is kept one standard deviation inside of [0, 1], at most half of it: no
+    weight comes back from zero.
+    """
+
+    rule: UpdateRule[Any]
+    left_out: float = 0.0
+
+    def __attrs_post_init__(self) -> None:
+        check_rule(self.rule)
+        object.__setattr__(self, "left_out", checked_real("left_out", self.left_out, at_least=0.0))
+
+    def init(self, domain: Domain, prior: Hypothesis | None = None) -> Any:
+        return self.rule.init(domain, prior)
+
+    def update(self, hypothesis: Any, measurements: tuple[Measurement, ...], alpha: float) -> Any:
+        query, value, guess = measurements[-1].against(hypothesis)
+        scale = measurements[-1].scale
+        inside = min(scale, 0.5)
+        gap = min(max(value, inside), 1.0 - inside) - guess
+        way = abs(gap) - self.left_out * scale
+        if way <= 0.0 or (gap > 0) != (value > guess):
+            return hypothesis
+        target = guess + math.copysign(way, gap)
+        aim = (*measurements[:-1], Measurement(query, np.array([target]), scale))
+        step, growth, moved, left = way, 4.0, hypothesis, target - guess  # alpha moves f(h) by alpha at most
+        for _ in range(TRIES):  # steps along one query add up, and back where one went too far
+            before, moved = left, self.rule.update(moved, aim, step)
+            left = target - moved.evaluate(query)
+            if abs(left) <= CLOSE * way:
+                break
+            if left * before < 0.0:
+                growth = 0.5
+            made = abs(left - before)
+            step = min(LONGEST, growth * step, step * abs(left) / made if made > 0.0 else math.inf)
+            growth = max(growth, 1.0)
+        return moved if abs(left) < way else hypothesis
+
+    def update_bound(self, domain: Domain, alpha: float) -> int | None:
+        return None
+
+
+@final
+@attrs.frozen
+class FittedStart(UpdateRule[Any]):
+    """A rule that starts from the maximum-entropy fit of the tables that a session buys first.
+
+    The tables are released, so the fit is post-processing and a public prior to what follows. The rule itself
+    sees the measurements behind them.
+
+    Parameters
+    ----------
+    rule : UpdateRule
+        One that takes a `Histogram` as its prior.
+    tables : int, >= 1
+        How many measurements come first.
+    misfit : float, in [0, 1)
+        As in `MaximumEntropy`: where the fit of the tables stops.
+    """
+
+    rule: UpdateRule[Any]
+    tables: int
+    misfit: float = 0.0
+
+    def __attrs_post_init__(self) -> None:
+        check_rule(self.rule)
+        object.__setattr__(self, "tables", checked_integer("tables", self.tables, at_least=1))
+        object.__setattr__(self, "misfit", checked_real("misfit", self.misfit, at_least=0.0, below=1.0))
+
+    def init(self, domain: Domain, prior: Hypothesis | None = None) -> Any:
+        return self.rule.init(domain, prior)
+
+    def update(self, hypothesis: Any, measurements: tuple[Measurement, ...], alpha: float) -> Any:
+        if len(measurements) > self.tables:
+            return self.rule.update(hypothesis, measurements[self.tables :], alpha)
+        fit = MaximumEntropy(misfit=self.misfit)
+        fitted = fit.update(fit.init(hypothesis.domain), measurements, alpha)
+        return self.rule.init(hypothesis.domain, fitted.histogram)
+
+    def update_bound(self, domain: Domain, alpha: float) -> int | None:
+        return None
