@@ -20,6 +20,7 @@
       LedgerError
         LedgerLockedError, LedgerCorruptError, LedgerMismatchError,
         LedgerRollbackError, LedgerWriteError
+      UpdateFailedError         an update rule failed in a comparison
       MissingExtraError (ImportError)
       InternalError             our bug, please report
 
@@ -57,6 +58,7 @@ __all__ = [
     "SessionSealedError",
     "SessionStateError",
     "TooLargeError",
+    "UpdateFailedError",
     "UpdateFailedWarning",
     "checked_integer",
     "checked_ratio",
@@ -154,6 +156,18 @@ class LedgerRollbackError(LedgerError):
 
 class LedgerWriteError(LedgerError):
     """A record could not be made durable."""
+
+
+class UpdateFailedError(OnlineICError):
+    """An update rule failed in a comparison, which would no longer be one of this rule.
+
+    Attributes
+    ----------
+    traces : tuple of Trace
+        Of what had been compared before.
+    """
+
+    traces: tuple[Any, ...] = ()
 
 
 class MissingExtraError(OnlineICError, ImportError):

@@ -37,11 +37,12 @@ DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (7
 @final
 @attrs.frozen
 class Row:
-    """One line of the table: the traces of one label, over all seeds.
+    """One line of the table: the traces of one engine, on one table and stream, over all seeds.
 
     Attributes
     ----------
     label : str
+        `Trace.name`: with the table and the stream, where there were several.
     traces : int
         How many were joined.
     rate : float
@@ -66,7 +67,7 @@ class Row:
 
 
 def rows(traces: Iterable[Trace]) -> list[Row]:
-    """Return one row a label, in order of first appearance.
+    """Return one row for every engine, table and stream, in order of first appearance.
 
     Parameters
     ----------
@@ -74,7 +75,7 @@ def rows(traces: Iterable[Trace]) -> list[Row]:
     """
     groups: dict[str, list[Trace]] = {}
     for trace in traces:
-        groups.setdefault(trace.label, []).append(trace)
+        groups.setdefault(trace.name, []).append(trace)
     return [_row(label, group) for label, group in groups.items()]
 
 
@@ -137,7 +138,7 @@ def plot_errors(axes: "Axes", traces: Iterable[Trace], *, title: str = "") -> "A
     """
     groups: dict[str, list[Trace]] = {}
     for trace in traces:
-        groups.setdefault(trace.label, []).append(trace)
+        groups.setdefault(trace.name, []).append(trace)
     if not groups:
         raise InvalidParameterError("traces must be one or more, got none; run compare(...) first.")
     floor = min(trace.rms_error for group in groups.values() for trace in group) / 100 or 1e-9

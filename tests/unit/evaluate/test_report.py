@@ -10,16 +10,16 @@ from onlineic.evaluate import Trace, new_figure, plot_errors, plot_marginal, row
 
 
 def one_trace(label, errors, seed=0, **counts):
-    numbers = {"easy": 0, "hard": len(errors), "repeat": 0, "untested": 0} | counts
     errors = np.array(errors)
+    statuses = np.repeat(list(counts), list(counts.values())) if counts else np.full(errors.shape, "hard")
     return Trace(
         label=label,
         seed=seed,
         errors=errors,
         bounds=np.full(errors.shape, 0.1),
+        statuses=statuses,
+        times=np.full(errors.shape, 1.0),
         spent=0.5,
-        seconds=2.0,
-        **numbers,
     )
 
 
