@@ -89,9 +89,14 @@ class Trace:
             )
 
     @property
+    def group(self) -> str:
+        """Data and stream, as far as they are named."""
+        return ", ".join(part for part in (self.data, self.stream) if part)
+
+    @property
     def name(self) -> str:
         """Data, stream and label, as far as they are named."""
-        return ", ".join(part for part in (self.data, self.stream, self.label) if part)
+        return f"{self.group}, {self.label}" if self.group else self.label
 
     @property
     def easy(self) -> int:
