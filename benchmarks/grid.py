@@ -128,14 +128,16 @@ class Grid:
 
     streams: tuple[str, ...] = ("ranges", "drill-down")
     cells: tuple[int, ...] = (4, 1_000, 100_000)
-    records: tuple[int, ...] = (10_000, 1_000_000)
+    records: tuple[int, ...] = (10_000, 100_000)
     budgets: tuple[tuple[float, float], ...] = ((1.0, 1e-9), (1.0, 0.0))
     queries: int = 200
     more: tuple[Point, ...] = (
         Point("repeats", 1_000, 10_000, 1.0, 1e-9, 200),
         Point("ranges", 1_000, 10_000, 0.1, 1e-9, 200),
+        Point("ranges", 4, 1_000_000, 1.0, 1e-9, 200),
+        Point("ranges", 1_000, 1_000_000, 1.0, 1e-9, 200),
     )
-    seeds: int = 3
+    seeds: int = 4
     centre: Point = Point("ranges", 10_000, 100_000, 1.0, 1e-9, 1_000)
     growth: tuple[tuple[str, tuple[int, ...]], ...] = (
         ("cells", (1_000, 10_000, 100_000, 1_000_000)),
@@ -180,6 +182,7 @@ GRIDS = {
     "report": Grid(),
     "full": Grid(
         streams=STREAMS,
+        records=(10_000, 100_000, 1_000_000),
         cells=(4, 1_000, 10_000, 100_000, 1_000_000),
         more=(),
         growth=(

@@ -97,10 +97,10 @@ def report(result: Result) -> str:
 def machine(result: Result) -> str:
     """Return a sentence on what the times are worth."""
     about, versions = result["machine"], result["versions"]
-    return (
+    return wrapped(
         f"Processor times of one run, of {result['wall_seconds'] / 60:.0f} minutes "
         f"({result['processor_seconds'] / 60:.1f} of them on the processor) on {about['cores']} cores at a "
-        f"load of {about['load']:g}, with numpy {versions['numpy']} and Python {versions['python']}.\n"
+        f"load of {about['load']:g}, with numpy {versions['numpy']} and Python {versions['python']}."
     )
 
 

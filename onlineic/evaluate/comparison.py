@@ -51,7 +51,8 @@ def compare(
         Of each engine, in full.
     stream : iterable of queries, or Analyst, or mapping of label to either
         Each is asked of every table. Queries are fixed in advance, the same for all engines. An analyst is
-        called with the answers so far and returns the next query, or None to end.
+        called with the answers so far and returns the next query, or None to end; each engine has its own
+        interview, which begins without answers.
     rules : mapping of label to UpdateRule or None
         None: the session's default.
     seeds : iterable of int, >= 0

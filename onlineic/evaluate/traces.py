@@ -23,7 +23,7 @@ __all__ = ["Analyst", "Engine", "Progress", "Timing", "Trace", "coverage", "fram
 CHUNK = 256  # queries between two reports of progress
 Progress = Callable[[Any], None]
 Timing = Literal["batch", "single"]
-# from the answers so far, in order, to the next query, or None to end; it must not keep a state of its own
+# from the answers so far, in order, to the next query, or None to end; without answers it begins anew
 Analyst = Callable[[Sequence[Answer]], Any]
 
 
@@ -181,7 +181,7 @@ def trace(
     data : PrivateData
     stream : sequence of queries, at least one, or Analyst
         An analyst is called with the answers so far, in order, before every question, and returns the next
-        query, or None to end.
+        query, or None to end. One that keeps a state begins anew when there are no answers yet.
     truths : float64 array, (queries,), optional
         `exact_values(data, stream)`, if it is at hand.
     seed : int, optional
