@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Scripts that make a table or figure; make_*.py build shipped data from downloaded files and are run by hand.
 EXPERIMENTS := $(filter-out experiments/make_%,$(wildcard experiments/*.py))
 
-.PHONY: demo test lint audit mutants bench experiments experiments-quick tables
+.PHONY: demo test lint audit mutants bench bench-full bench-quick experiments experiments-quick tables
 
 demo: $(VENV)/.plot
 	$(BIN)/python -m onlineic demo
@@ -26,9 +26,24 @@ audit: $(VENV)/.test
 mutants: $(VENV)/.test
 	$(BIN)/python -m pytest -m mutants $(if $(PICK),-k "$(PICK)") tests/mutants
 
-# Some of them: make bench BENCH="-k one_update"; addopts is emptied because it skips benchmarks.
-bench: $(VENV)/.test
-	$(BIN)/python -m pytest -o addopts= --import-mode=importlib --benchmark-only benchmarks $(BENCH)
+# One thread and processor times, since other programs share the cores; addopts is emptied because it skips benchmarks.
+# Some of them, without a result: make bench BENCH="-k test_part"
+BENCHMARKS = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -p no:cacheprovider -o addopts= -o faulthandler_timeout=0 --import-mode=importlib \
+  --benchmark-timer=time.process_time --benchmark-max-time=0.3 --benchmark-min-rounds=3 --benchmark-quiet benchmarks
+
+bench: $(VENV)/.test $(VENV)/.plot
+	$(BENCHMARKS) --grid report --results benchmarks/results $(BENCH)
+	$(BIN)/python experiments/study/readme.py
+
+# The long curves, and the peers that are installed.
+bench-full: $(VENV)/.test $(VENV)/.plot
+	$(BENCHMARKS) --grid full --results benchmarks/results $(BENCH)
+	$(BIN)/python experiments/study/readme.py
+
+# Every engine on a small setting, in a temporary folder: that they run, not what they cost.
+bench-quick: $(VENV)/.test $(VENV)/.plot
+	@set -e; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
+	  $(BENCHMARKS) --benchmark-max-time=0.02 --grid quick --results "$$folder"
 
 experiments: $(VENV)/.plot
 	@set -e; for script in $(EXPERIMENTS); do echo "$$script"; $(BIN)/python "$$script"; done

@@ -24,6 +24,7 @@
         MissingDataError        a public table has not been fetched
         DownloadError           its source cannot be reached, or does not have it
         DigestMismatchError     a file is not the one of the catalogue
+      UpdateFailedError         an update rule failed in a comparison
       MissingExtraError (ImportError)
       InternalError             our bug, please report
 
@@ -65,6 +66,7 @@ __all__ = [
     "SessionSealedError",
     "SessionStateError",
     "TooLargeError",
+    "UpdateFailedError",
     "UpdateFailedWarning",
     "VacuousPromiseWarning",
     "WideBoundWarning",
@@ -182,6 +184,18 @@ class DownloadError(DatasetError):
 
 class DigestMismatchError(DatasetError):
     """A file is not the table of the catalogue: its digest is another."""
+
+
+class UpdateFailedError(OnlineICError):
+    """An update rule failed in a comparison, which would no longer be one of this rule.
+
+    Attributes
+    ----------
+    traces : tuple of Trace
+        Of what had been compared before.
+    """
+
+    traces: tuple[Any, ...] = ()
 
 
 class MissingExtraError(OnlineICError, ImportError):

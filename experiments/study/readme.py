@@ -3,17 +3,20 @@
 A line `<!-- table: NAME 2, columns 1-4 6, rows 1 3-5 -->` stands above the second table of results/NAME.md,
 of which it takes some columns and rows, and `<!-- end -->` below it. Numbers count from 1; what is left out
 means the first table, and all of it. results/NAME.md itself is what the script makes of results/NAME.json.
+Tables of the benchmarks are those of benchmarks/tables.py, and are called by their names there.
 """
 
-import importlib
+import importlib.util
 import json
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "experiments" / "results"
-SPEED = ROOT / "benchmarks" / "results" / "updates_speed.json"
+BENCHMARKS = ROOT / "benchmarks"
 READMES = (
     ROOT / "README.md",
     ROOT / "experiments" / "README.md",
@@ -95,87 +98,34 @@ def rounded(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
 
 
-def benchmarks(test: str) -> list[dict]:
-    """Return the rows of one benchmark that could be run."""
-    rows = json.loads(SPEED.read_text(encoding="utf-8"))["rows"]
-    return [row for row in rows if row["name"].startswith(test) and "refused" not in row]
+def by_path(path: Path) -> Any:
+    """Return a module that is no part of a package."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} cannot be imported.")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def machine() -> str:
-    """Return on what the benchmarks ran."""
-    about = json.loads(SPEED.read_text(encoding="utf-8"))["machine"]
-    return f"{about['cores']} cores at a load of {about['load']:g}"
+def of_benchmarks(make: Callable[[dict], str]) -> Callable[[], str]:
+    """Return a table of the report that `make bench` has left."""
+    return lambda: make(json.loads((BENCHMARKS / "results" / "report.json").read_text(encoding="utf-8")))
 
 
-def sessions(test: str) -> str:
-    """Return time, ratio to the naive loop and accuracy of every session, or baseline, of one benchmark."""
-    lines = [
-        "| cells | rule | asked | microseconds a query | naive loop | times faster | rms error "
-        "| hard, untested |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for row in benchmarks(test):
-        asked = "answer_many" if "answer_many" in row["name"] else "one at a time"
-        lines.append(
-            f"| {row['size']:,} | {row['rule']} | {asked} | {rounded(row['microseconds_per_query'])} "
-            f"| {rounded(row['naive_microseconds_per_query'])} | {rounded(row['times_faster_than_naive'])} "
-            f"| {row['rms_error']:.5f} | {row['hard']:,}, {row['untested']:,} |"
-        )
-    return "\n".join(lines) + "\n"
-
-
-def updates() -> str:
-    """Return the least time of one update, microseconds, by rule and cells."""
-    rows = benchmarks("test_one_update")
-    sizes, rules = (list(dict.fromkeys(row[key] for row in rows)) for key in ("size", "rule"))
-    found = {(row["rule"], row["size"]): rounded(1e6 * row["seconds"]) for row in rows}
-    lines = [
-        f"| one update, microseconds | {' | '.join(f'{size:,} cells' for size in sizes)} |",
-        "|---" * (1 + len(sizes)) + "|",
-        *(f"| {rule} | {' | '.join(found[rule, size] for size in sizes)} |" for rule in rules),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def speed() -> str:
-    """Return a sentence on easy queries of textbook sessions: over all sizes, and at a million cells."""
-    rows = benchmarks("test_textbook_session")
-    many = [row for row in rows if "answer_many" in row["name"]]
-    alone = [row for row in rows if row not in many]
-
-    def times(some: list[dict]) -> str:
-        found = [row["microseconds_per_query"] for row in some]
-        return f"{min(found):.0f} to {max(found):.0f}"
-
-    def faster(some: list[dict]) -> str:
-        found = [row["times_faster_than_naive"] for row in some if row["size"] == 10**6]
-        return f"{min(found):.0f} to {max(found):.0f}"
-
-    return (
-        f"Speed: a query of a textbook session takes {times(alone)} microseconds, in a batch "
-        f"{times(many)}, at up\nto a million cells: there {faster(alone)} and {faster(many)} times faster "
-        f"than the naive loop over all\ncells ([benchmarks](benchmarks/README.md), on {machine()}).\n"
-    )
-
-
-MADE = {
-    "measured": measured,
-    "speed": speed,
-    "machine": lambda: f"Times of one run on {machine()}.\n",
-    "speed of textbook sessions": lambda: sessions("test_textbook_session"),
-    "speed with 50 hard answers": lambda: sessions("test_practical_session"),
-    "speed of baselines": lambda: sessions("test_baseline"),
-    "speed of one update": updates,
-}
+benchmarks = by_path(BENCHMARKS / "tables.py")
+MADE = {"measured": measured} | {name: of_benchmarks(make) for name, make in benchmarks.MADE.items()}
 
 
 def remade() -> dict[Path, str]:
-    """Return the markdown that every script makes of its result."""
+    """Return the markdown that every script, and the benchmarks, make of their results."""
     sys.path.insert(0, str(ROOT / "experiments"))
     texts = {}
     for path in sorted(RESULTS.glob("*.json")):
         result = json.loads(path.read_text(encoding="utf-8"))
         texts[path.with_suffix(".md")] = importlib.import_module(path.stem).table(result) + "\n"
+    for path in sorted((BENCHMARKS / "results").glob("*.json")):
+        texts[path.with_suffix(".md")] = benchmarks.report(json.loads(path.read_text(encoding="utf-8")))
     return texts
 
 

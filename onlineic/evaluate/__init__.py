@@ -1,5 +1,6 @@
 """Errors against the truth, for experiments: NOT PRIVATE."""
 
+from onlineic.evaluate.comparison import compare, known_baselines
 from onlineic.evaluate.report import (
     Row,
     new_figure,
@@ -9,15 +10,17 @@ from onlineic.evaluate.report import (
     text_table,
 )
 from onlineic.evaluate.streams import exact_marginal, exact_values, random_stream
-from onlineic.evaluate.traces import Trace, compare, coverage, known_baselines, trace
+from onlineic.evaluate.traces import Analyst, Trace, coverage, frame, trace
 
 __all__ = [
+    "Analyst",
     "Row",
     "Trace",
     "compare",
     "coverage",
     "exact_marginal",
     "exact_values",
+    "frame",
     "known_baselines",
     "new_figure",
     "plot_errors",

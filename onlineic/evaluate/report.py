@@ -28,11 +28,14 @@ DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (7
 @final
 @attrs.frozen
 class Row:
-    """One line of the table: the traces of one label, over all seeds.
+    """One line of the table: the traces of one engine, on one table and stream, over all seeds.
 
     Attributes
     ----------
     label : str
+        `Trace.name`: with the table and the stream, where there were several.
+    group : str
+        The table and the stream alone: rows of one group can be compared.
     traces : int
         How many were joined.
     rate : float
@@ -44,6 +47,7 @@ class Row:
     """
 
     label: str
+    group: str
     traces: int
     rate: float
     easy: float
@@ -57,7 +61,7 @@ class Row:
 
 
 def rows(traces: Iterable[Trace]) -> list[Row]:
-    """Return one row a label, in order of first appearance.
+    """Return one row for every engine, table and stream, in order of first appearance.
 
     Parameters
     ----------
@@ -65,7 +69,7 @@ def rows(traces: Iterable[Trace]) -> list[Row]:
     """
     groups: dict[str, list[Trace]] = {}
     for trace in traces:
-        groups.setdefault(trace.label, []).append(trace)
+        groups.setdefault(trace.name, []).append(trace)
     return [_row(label, group) for label, group in groups.items()]
 
 
@@ -73,6 +77,7 @@ def _row(label: str, group: Sequence[Trace]) -> Row:
     errors = np.abs(np.concatenate([trace.errors for trace in group]))
     return Row(
         label=label,
+        group=group[0].group,
         traces=len(group),
         rate=errors.size / max(sum(trace.seconds for trace in group), 1e-9),
         easy=float(np.mean([trace.easy for trace in group])),
@@ -87,9 +92,9 @@ def _row(label: str, group: Sequence[Trace]) -> Row:
 
 
 def text_table(traces: Iterable[Trace]) -> str:
-    """Return an aligned table, one line a label; a star marks the smallest error of each kind.
+    """Return an aligned table, one line an engine; a star marks the smallest error of each kind in its group.
 
-    Errors are fractions of records.
+    A group is one table and stream. Errors are fractions of records.
 
     Parameters
     ----------
@@ -99,13 +104,13 @@ def text_table(traces: Iterable[Trace]) -> str:
     if not lines:
         raise InvalidParameterError("traces must be one or more, got none; run compare(...) first.")
     head = ["engine", "answers/s", "hard", "easy", "repeat", "untested", "spent", "mean", "rms", "max"]
-    least = [min(getattr(line, name) for line in lines) for name in ("mean", "rms", "largest")]
     cells = [head]
     for line in lines:
-        errors = [
-            f"{value:.5f}{'*' if len(lines) > 1 and value == best else ' '}"
-            for value, best in zip((line.mean, line.rms, line.largest), least, strict=True)
-        ]
+        group = [one for one in lines if one.group == line.group]
+        errors = []
+        for kind in ("mean", "rms", "largest"):
+            value, least = getattr(line, kind), min(getattr(one, kind) for one in group)
+            errors.append(f"{value:.5f}{'*' if len(group) > 1 and value == least else ' '}")
         counts = [f"{count:,.0f}" for count in (line.rate, line.hard, line.easy, line.repeat, line.untested)]
         cells.append([line.label, *counts, f"{line.spent:.0%}", *errors])
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
@@ -128,7 +133,7 @@ def plot_errors(axes: "Axes", traces: Iterable[Trace], *, title: str = "") -> "A
     """
     groups: dict[str, list[Trace]] = {}
     for trace in traces:
-        groups.setdefault(trace.label, []).append(trace)
+        groups.setdefault(trace.name, []).append(trace)
     if not groups:
         raise InvalidParameterError("traces must be one or more, got none; run compare(...) first.")
     floor = min(trace.rms_error for group in groups.values() for trace in group) / 100 or 1e-9

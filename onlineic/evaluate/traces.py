@@ -1,4 +1,4 @@
-"""Experiments: errors against the truth, of sessions and baselines, on one stream. NOT PRIVATE.
+"""What one engine did on one stream, answer by answer, against the truth. NOT PRIVATE.
 
 Everything here reads the exact answers and hands out functions of them, whatever noise is used. Running it on
 the real table and then choosing the rule, the threshold or the budget of a private session by what was seen
@@ -6,28 +6,23 @@ is a release that no promise covers: use public or synthetic data for that.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, Protocol, cast, final
 
 import attrs
 import numpy as np
 
 from onlineic._typing import Bools, Floats
-from onlineic.accounting.budget import Budget
-from onlineic.baselines.engines import NoisyTables, PerQueryNoise, noisy_histogram
 from onlineic.data.private import PrivateData
 from onlineic.errors import InvalidParameterError, checked_integer
 from onlineic.evaluate.streams import exact_values
-from onlineic.noise.sources import Noise, SimulatedNoise
 from onlineic.queries.answers import Answer
-from onlineic.queries.ask import bind_queries
-from onlineic.queries.query import session_grid_bits
-from onlineic.session.session import OnlineIC
-from onlineic.updates.base import UpdateRule
 
 CHUNK = 256  # queries between two reports of progress
-TABLE_CELLS = 2**24  # all noisy tables together
 Progress = Callable[[Any], None]
+Timing = Literal["batch", "single"]
+# from the answers so far, in order, to the next query, or None to end; without answers it begins anew
+Analyst = Callable[[Sequence[Answer]], Any]
 
 
 class Engine(Protocol):
@@ -41,37 +36,90 @@ class Engine(Protocol):
 
 
 @final
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, kw_only=True)
 class Trace:
     """What one engine did on one stream, against the truth. NOT PRIVATE.
 
     Attributes
     ----------
     label : str
+        Of the engine.
+    data, stream : str
+        Of the table and the stream, where there were several to be told apart; else empty.
     seed : int or None
         Of the simulated noise; None for the system's entropy.
     errors : float64 array, (queries,)
         Answer minus exact value, fractions of records.
     bounds : float64 array, (queries,)
         The error bounds that were stated; inf for untested answers.
-    easy, hard, repeat, untested : int
-        Answers by status.
+    statuses : str array, (queries,)
+        "easy", "hard", "repeat" or "untested".
+    times : float64 array, (queries,)
+        Seconds of each answer, the update that a hard one caused included.
+    timing : "batch" or "single"
+        Whether times are those of batches, divided equally among their answers, or were taken one by one.
+    opening : float or None
+        Seconds from nothing to the first question; None: the engine was open already.
     spent : float
         Share of the budget used up or reserved at the end, in [0, 1].
-    seconds : float
-        Wall time of all answers, without opening the engine.
+    update_failures : int
+        Updates that the rule failed at: the session kept the hypothesis it had.
     """
 
     label: str
+    data: str = ""
+    stream: str = ""
     seed: int | None
     errors: Floats
     bounds: Floats
-    easy: int
-    hard: int
-    repeat: int
-    untested: int
+    statuses: np.ndarray[Any, np.dtype[np.str_]]
+    times: Floats
+    timing: Timing = "batch"
+    opening: float | None = None
     spent: float
-    seconds: float
+    update_failures: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        sizes = [len(held) for held in (self.errors, self.bounds, self.statuses, self.times)]
+        if len(set(sizes)) > 1 or not sizes[0]:
+            raise InvalidParameterError(
+                f"errors, bounds, statuses and times must be of one length >= 1, got {sizes}."
+            )
+
+    @property
+    def group(self) -> str:
+        """Data and stream, as far as they are named."""
+        return ", ".join(part for part in (self.data, self.stream) if part)
+
+    @property
+    def name(self) -> str:
+        """Data, stream and label, as far as they are named."""
+        return f"{self.group}, {self.label}" if self.group else self.label
+
+    @property
+    def easy(self) -> int:
+        """Answers from the hypothesis after a test, and constants."""
+        return self._count("easy")
+
+    @property
+    def hard(self) -> int:
+        """Answers that were measured."""
+        return self._count("hard")
+
+    @property
+    def repeat(self) -> int:
+        """Answers that had been released before."""
+        return self._count("repeat")
+
+    @property
+    def untested(self) -> int:
+        """Answers without test or bound: the budget was used up."""
+        return self._count("untested")
+
+    @property
+    def seconds(self) -> float:
+        """Time of all answers, without opening the engine."""
+        return float(self.times.sum())
 
     @property
     def mean_error(self) -> float:
@@ -90,7 +138,7 @@ class Trace:
 
     @property
     def queries_per_second(self) -> float:
-        """Answers per second of wall time."""
+        """Answers per second."""
         return len(self.errors) / max(self.seconds, 1e-9)
 
     @property
@@ -98,157 +146,123 @@ class Trace:
         """Which answers came with a finite bound."""
         return np.isfinite(self.bounds)
 
+    def _count(self, status: str) -> int:
+        return int((self.statuses == status).sum())
+
     def __repr__(self) -> str:
         return (
-            f"Trace({self.label!r}, seed={self.seed}, {len(self.errors)} answers, {self.hard} hard, "
+            f"Trace({self.name!r}, seed={self.seed}, {len(self.errors)} answers, {self.hard} hard, "
             f"rms {self.rms_error:.3g}, max {self.max_error:.3g}, NOT PRIVATE)"
         )
 
 
 def trace(
     label: str,
-    engine: Engine,
+    engine: Engine | Callable[[], Engine],
     data: PrivateData,
-    stream: Sequence[Any],
+    stream: Sequence[Any] | Analyst,
     *,
     truths: Floats | None = None,
     seed: int | None = None,
     progress: Progress | None = None,
+    timing: Timing = "batch",
+    clock: Callable[[], float] = time.perf_counter,
 ) -> Trace:
-    """Return what an open engine answers to a stream, beside the truth. NOT PRIVATE.
+    """Return what an engine answers to a stream, beside the truth. NOT PRIVATE.
 
     Parameters
     ----------
     label : str
-    engine : session or baseline
-        Open, on `data`.
+    engine : session or baseline, or a callable that opens one
+        On `data`. Opening is timed where a callable does it; what a session learns from first tables counts
+        as opening then.
     data : PrivateData
-    stream : sequence of queries, at least one
+    stream : sequence of queries, at least one, or Analyst
+        An analyst is called with the answers so far, in order, before every question, and returns the next
+        query, or None to end. One that keeps a state begins anew when there are no answers yet.
     truths : float64 array, (queries,), optional
         `exact_values(data, stream)`, if it is at hand.
     seed : int, optional
         What to note as the seed.
     progress : callable, optional
         Called with the engine's statistics after every few hundred answers.
+    timing : "batch" or "single"
+        Ask in batches, as `answer_many` is meant to be used, or one by one, so that each answer has a time
+        of its own. The answers are the same. An analyst's are always single.
+    clock : callable
+        Returns seconds: `time.perf_counter`, or `time.process_time` where other programs share the cores.
     """
-    if not len(stream):
-        raise InvalidParameterError("stream must hold one or more queries, got none; write some.")
+    if timing not in ("batch", "single"):
+        raise InvalidParameterError(f"timing must be 'batch' or 'single', got timing={timing!r:.60}.")
     seed = None if seed is None else checked_integer("seed", seed)
-    values, bounds = np.empty(len(stream)), np.empty(len(stream))
-    seconds = 0.0
-    for start in range(0, len(stream), CHUNK):
-        began = time.perf_counter()
-        answers = engine.answer_many(stream[start : start + CHUNK])
-        seconds += time.perf_counter() - began
-        values[start : start + CHUNK] = [answer.value for answer in answers]
-        bounds[start : start + CHUNK] = [answer.error_bound for answer in answers]
-        if progress is not None:
-            progress(engine.statistics())
-    stats = engine.statistics()
-    exact = exact_values(data, stream) if truths is None else np.asarray(truths, np.float64)
+    opening, held = None, cast(Engine, engine)
+    if callable(engine):
+        began = clock()
+        held = engine()
+        held.statistics()  # a session learns what it bought at the start with the first call
+        opening = clock() - began
+    asked: Sequence[Any]
+    if callable(stream):
+        timing = "single"
+        answers, times, asked = _interviewed(held, stream, progress, clock)
+    else:
+        asked = stream
+        answers, times = _asked(held, asked, progress, clock, 1 if timing == "single" else CHUNK)
+    if not answers:
+        raise InvalidParameterError("stream must hold one or more queries, got none; write some.")
+    stats = held.statistics()
+    exact = exact_values(data, asked) if truths is None else np.asarray(truths, np.float64)
     return Trace(
         label=label,
         seed=seed,
-        errors=values - exact,
-        bounds=bounds,
-        easy=stats.easy,
-        hard=stats.hard,
-        repeat=stats.repeat,
-        untested=stats.untested,
+        errors=np.array([answer.value for answer in answers]) - exact,
+        bounds=np.array([answer.error_bound for answer in answers]),
+        statuses=np.array([answer.status for answer in answers]),
+        times=np.array(times),
+        timing=timing,
+        opening=opening,
         spent=stats.spent,
-        seconds=seconds,
+        update_failures=getattr(stats, "update_failures", 0),  # baselines have no rule
     )
 
 
-def compare(
-    data: PrivateData,
-    budget: Budget,
-    stream: Iterable[Any],
-    rules: Mapping[str, UpdateRule[Any] | None],
-    seeds: Iterable[int],
-    *,
-    baselines: bool = True,
-    **options: Any,
-) -> list[Trace]:
-    """Return a trace for every rule and seed, with the trivial baselines at the same budget. NOT PRIVATE.
-
-    Noise is paired: all engines of one seed draw from equal `SimulatedNoise(seed)`, so that differences
-    between rules are less noisy than the rules. To choose a rule for a private session by the result on the
-    same table is a release outside of every promise; choose on public or synthetic data.
-
-    Parameters
-    ----------
-    data : PrivateData
-    budget : Budget
-        Of each engine, in full.
-    stream : iterable of queries
-        Fixed in advance, the same for all.
-    rules : mapping of label to UpdateRule or None
-        None: the session's default.
-    seeds : iterable of int, >= 0
-    baselines : bool
-        Whether to add `known_baselines`, which know the stream in advance.
-    **options
-        Of `OnlineIC`, the same for all rules.
-
-    Returns
-    -------
-    list of Trace
-        Seed by seed: the rules in order, then the baselines.
-    """
-    stream = list(stream)
-    truths = exact_values(data, stream)
-    known = known_baselines(data, budget, stream) if baselines else {}
-    if overlap := known.keys() & rules.keys():
-        raise InvalidParameterError(
-            f"labels of rules must differ from those of the baselines, got {sorted(overlap)}; rename them."
-        )
-    result = []
-    for seed in seeds:
-        for label, rule in rules.items():
-            result.append(_simulated(label, data, budget, stream, rule, seed, truths, options))
-        for label, make in known.items():
-            engine = make(SimulatedNoise(seed))
-            result.append(trace(label, engine, data, stream, truths=truths, seed=seed))
-    return result
+def _asked(
+    engine: Engine,
+    stream: Sequence[Any],
+    progress: Progress | None,
+    clock: Callable[[], float],
+    size: int,
+) -> tuple[list[Answer], list[float]]:
+    """Return answers and seconds of a stream that was fixed in advance, `size` queries a call."""
+    answers: list[Answer] = []
+    times: list[float] = []
+    for start in range(0, len(stream), size):
+        part = stream[start : start + size]
+        began = clock()
+        answers += engine.answer_many(part)
+        times += [(clock() - began) / len(part)] * len(part)
+        if progress is not None and (len(answers) % CHUNK == 0 or len(answers) == len(stream)):
+            progress(engine.statistics())
+    return answers, times
 
 
-def known_baselines(
-    data: PrivateData, budget: Budget, stream: Sequence[Any]
-) -> dict[str, Callable[[Noise | None], Engine]]:
-    """Return label -> maker of every trivial baseline that this budget and stream allow.
-
-    They are told what an online engine is not: the number of queries, of distinct ones, or the attribute
-    sets. Per-query Gaussian noise needs delta > 0; noisy tables of more than 2^24 cells are left out.
-
-    Parameters
-    ----------
-    data, budget
-    stream : sequence of queries
-    """
-    asked = bind_queries(stream, data.domain, session_grid_bits(data.n))
-    bound = [query for query in asked if query.constant is None]
-    paid = max(1, len(bound))
-    distinct = max(1, len({query.key for query in bound}))
-    shape, names = data.domain.shape, data.domain.names
-    sets = sorted({query.axes for query in bound}) or [(0,)]
-    tables = [[names[axis] for axis in axes] for axes in sets]
-    makers: dict[str, Callable[[Noise | None], Engine]] = {
-        "per-query Laplace": lambda noise: PerQueryNoise(
-            data, budget, answers=paid, noise_law="laplace", noise=noise
-        )
-    }
-    if not budget.pure:
-        makers["per-query Gaussian"] = lambda noise: PerQueryNoise(data, budget, answers=paid, noise=noise)
-    makers["per-query noise, cached"] = lambda noise: PerQueryNoise(
-        data, budget, answers=distinct, noise_law="best", cache=True, noise=noise
-    )
-    makers["one noisy histogram"] = lambda noise: noisy_histogram(data, budget, noise=noise)
-    if sum(int(np.prod([shape[axis] for axis in axes])) for axes in sets) <= TABLE_CELLS:
-        makers[f"noisy tables ({len(tables)} sets)"] = lambda noise: NoisyTables(
-            data, budget, tables, noise=noise
-        )
-    return makers
+def _interviewed(
+    engine: Engine, analyst: Analyst, progress: Progress | None, clock: Callable[[], float]
+) -> tuple[list[Answer], list[float], list[Any]]:
+    """Return answers, seconds and questions of an analyst, whose own time does not count."""
+    answers: list[Answer] = []
+    times: list[float] = []
+    asked: list[Any] = []
+    while (query := analyst(tuple(answers))) is not None:
+        began = clock()
+        answers += engine.answer_many([query])
+        times.append(clock() - began)
+        asked.append(query)
+        if progress is not None and len(answers) % CHUNK == 0:
+            progress(engine.statistics())
+    if progress is not None:
+        progress(engine.statistics())
+    return answers, times, asked
 
 
 def coverage(traces: Iterable[Trace]) -> tuple[int, int]:
@@ -264,20 +278,38 @@ def coverage(traces: Iterable[Trace]) -> tuple[int, int]:
     return kept, bounded
 
 
-def _simulated(
-    label: str,
-    data: PrivateData,
-    budget: Budget,
-    stream: Sequence[Any],
-    rule: UpdateRule[Any] | None,
-    seed: int,
-    truths: Floats | None,
-    options: Mapping[str, Any],
-) -> Trace:
-    if {"noise", "ledger", "update"} & options.keys():
-        raise InvalidParameterError(
-            "options must leave noise, ledger and update to the comparison, got "
-            f"{sorted({'noise', 'ledger', 'update'} & options.keys())}; give rules and seeds."
-        )
-    session = OnlineIC(data, budget, update=rule, noise=SimulatedNoise(seed), **options)
-    return trace(label, session, data, stream, truths=truths, seed=seed)
+def frame(traces: Iterable[Trace]) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the answers of all traces as columns of equal length, one row an answer. NOT PRIVATE.
+
+    `pandas.DataFrame` and `polars.DataFrame` take the result as it is.
+
+    Parameters
+    ----------
+    traces : iterable of Trace, at least one
+
+    Returns
+    -------
+    dict of str to array, each (answers,)
+        label, data, stream (text); seed (int, -1 for the system's entropy); query (int, its place in the
+        stream, from 0); status (text); error, bound (fractions of records); seconds; timing (text).
+    """
+    held = list(traces)
+    if not held:
+        raise InvalidParameterError("traces must be one or more, got none; run compare(...) first.")
+    sizes = [len(one.errors) for one in held]
+
+    def each(values: Iterable[Any]) -> np.ndarray[Any, Any]:
+        return np.repeat(np.array(list(values)), sizes)
+
+    return {
+        "label": each(one.label for one in held),
+        "data": each(one.data for one in held),
+        "stream": each(one.stream for one in held),
+        "seed": each(-1 if one.seed is None else one.seed for one in held),
+        "query": np.concatenate([np.arange(size) for size in sizes]),
+        "status": np.concatenate([one.statuses for one in held]),
+        "error": np.concatenate([one.errors for one in held]),
+        "bound": np.concatenate([one.bounds for one in held]),
+        "seconds": np.concatenate([one.times for one in held]),
+        "timing": each(one.timing for one in held),
+    }

@@ -3,6 +3,7 @@
 The small databases are the multisets of m records over |X| cells, listed in order and by blocks.
 """
 
+import itertools
 import math
 from collections.abc import Iterator
 from typing import Literal, final
@@ -166,6 +167,13 @@ def multisets(cells: int, size: int) -> Ints:
     Column j is the j-th in lexicographic order: the first is all in the last cell, the last all in the first.
     """
     kind = np.min_scalar_type(size)
+    if 0 < size < cells:  # few records: they are placed one by one, where many are shared out cell by cell
+        places = itertools.combinations_with_replacement(range(cells), size)
+        chosen = np.fromiter(itertools.chain.from_iterable(places), np.int64).reshape(-1, size)[::-1]
+        counts = np.zeros((cells, len(chosen)), kind)
+        for record in chosen.T:
+            counts[record, np.arange(len(chosen))] += 1
+        return counts
     left = np.array([size], kind)
     columns: list[Ints] = []
     for _ in range(cells - 1):

@@ -72,7 +72,7 @@ def seen(value):
     if isinstance(value, np.random.Generator):
         return seen(value.integers(0, 2**40, 4))
     if attrs.has(type(value)) and not isinstance(value, (SimulatedNoise, ScriptedNoise)):
-        hidden = ("_prices", "_price", "_axes", "_optima", "_tables", "seconds")
+        hidden = ("_prices", "_price", "_axes", "_optima", "_tables", "times", "opening")
         fields = [field.name for field in attrs.fields(type(value)) if field.name not in hidden]
         return [type(value).__name__, *((name, seen(getattr(value, name))) for name in fields)]
     return repr(value)
@@ -1150,6 +1150,12 @@ EXAMPLES = {
         ),
         {"truths": [0.5, 0.2, 0.1, 0.1, 0.1, 0.9], "seed": sizes(100, 20_000)},
     ),
+    "known_baselines": Example(
+        lambda stream: evaluate.known_baselines(DATA, BUDGET, stream)["per-query Laplace"](
+            noise()
+        ).statistics(),
+        {"stream": sizes(5, 100, 20_000)},
+    ),
     "compare": Example(
         lambda seeds: evaluate.compare(
             DATA, BUDGET, QUERIES, {"default": None}, seeds, baselines=False, max_queries=10
@@ -1294,7 +1300,8 @@ MADE = {  # by the package itself, from numbers that it has checked; a caller on
     "Answer", "AnswerMemory.recall", "AnswerMemory.remember", "AutoAverage", "BaselineStatistics", "Belief",
     "Belief.learned", "Plan", "Row", "SessionStatistics", "new_figure", "plot_marginal",
     "replay", "BoundMarginal", "Certificate", "Choice", "ClippingBound",
-    "Construction", "Estimates", "Expression", "Factor", "Family", "LargeCounts", "Mean", "OfflineAccuracy", "OnlineAccuracy",
+    "Construction", "Estimates", "Expression", "Factor", "Family", "LargeCounts", "Mean", "OfflineAccuracy",
+    "OnlineAccuracy",
     "PrivateCdf", "ProgramsAbove", "Query", "Query.total", "Rescaled", "SparseScales", "Statistic",
     "TableDesign", "TableDesign.nats", "TableDesign.precision_in", "TableDesign.sources", "Trace",
     "ValuesAbove", "VersionSpace", "block_guesses", "canonical", "grid_guesses", "shown", "spread",

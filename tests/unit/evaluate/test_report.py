@@ -2,6 +2,7 @@
 
 import sys
 
+import attrs
 import numpy as np
 import pytest
 
@@ -10,16 +11,16 @@ from onlineic.evaluate import Trace, new_figure, plot_errors, plot_marginal, row
 
 
 def one_trace(label, errors, seed=0, **counts):
-    numbers = {"easy": 0, "hard": len(errors), "repeat": 0, "untested": 0} | counts
     errors = np.array(errors)
+    statuses = np.repeat(list(counts), list(counts.values())) if counts else np.full(errors.shape, "hard")
     return Trace(
         label=label,
         seed=seed,
         errors=errors,
         bounds=np.full(errors.shape, 0.1),
+        statuses=statuses,
+        times=np.full(errors.shape, 1.0),
         spent=0.5,
-        seconds=2.0,
-        **numbers,
     )
 
 
@@ -50,6 +51,22 @@ def test_table_is_aligned_and_stars_the_smallest_errors():
     assert ["0.12500*", "0.16583*", "0.30000"] == mine.split()[-3:]
     assert ["0.20000", "0.20000", "0.20000*"] == other.split()[-3:]
     assert len(mine.rstrip("* ")) == len(other.rstrip("* "))
+
+
+def test_several_tables_and_streams_are_rows_of_their_own_and_stars_are_of_one_of_them():
+    traces = [
+        attrs.evolve(one_trace(label, errors), data=data, stream="s")
+        for data, label, errors in (
+            ("t", "mine", [0.1]),
+            ("t", "other", [0.2]),
+            ("u", "mine", [0.4]),
+            ("u", "other", [0.3]),
+        )
+    ]
+    shown = text_table(traces).splitlines()[2:]
+
+    assert ["t, s, mine", "t, s, other", "u, s, mine", "u, s, other"] == [row.label for row in rows(traces)]
+    assert [3, 0, 0, 3] == [line.count("*") for line in shown]
 
 
 def test_nothing_to_show_is_refused():

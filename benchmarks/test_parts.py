@@ -1,0 +1,258 @@
+"""What the parts of a session cost: planning, opening, loading, fitting, noise; and the offline engines.
+
+Every group has a baseline of the same run, to which its times are given as ratios.
+"""
+
+import atexit
+import csv
+import shutil
+import tempfile
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import onlineic as ic
+from benchmarks.grid import GRIDS, RULES, Grid, least_alpha, table
+from onlineic import baselines, offline
+from onlineic.evaluate import random_stream
+from onlineic.noise import SimulatedNoise, SystemNoise
+from onlineic.session import session_plan, textbook_plan
+
+BUDGET, PURE = ic.Budget(1.0, 1e-9), ic.Budget(1.0)
+DRAWS = 100_000
+SCALE = 100
+Timed = Callable[[], Any]
+Part = dict[
+    str, Callable[[], Timed]
+]  # label -> what prepares, untimed, what is timed; the first is the baseline
+
+
+# Sizes: (cells, records of a table, rows to load, queries)
+SIZES = {"quick": (1_000, 10_000, 2_000, 10), "report": (10_000, 1_000_000, 1_000_000, 50)}
+
+
+def sizes(grid: Grid) -> tuple[int, int, int, int]:
+    return SIZES["quick" if grid.queries < 100 else "report"]
+
+
+def planning(grid: Grid) -> Part:
+    cells, n, _, _ = sizes(grid)
+    data, tight = cache(lambda: table(cells, n, 1)), ic.MultiplicativeWeights()
+
+    def planned(make: Any, budget: ic.Budget, **options: Any) -> Callable[[], Timed]:
+        return lambda: partial(make, data().domain, n, budget, **options)
+
+    def certified() -> Timed:
+        alpha = least_alpha(tight, data(), BUDGET, 10_000)
+        return planned(session_plan, BUDGET, update=tight, alpha=alpha)()
+
+    return {
+        "numbers, 20 hard answers": planned(session_plan, BUDGET, update=tight, hard_answers=20),
+        "default": planned(session_plan, BUDGET),
+        "default, delta = 0": planned(session_plan, PURE),
+        "numbers": planned(session_plan, BUDGET, update=tight),
+        "certified": certified,
+        "textbook": planned(partial(textbook_plan, update=tight), BUDGET),
+        "textbook, delta = 0": planned(partial(textbook_plan, update=tight), PURE),
+    }
+
+
+def opening(grid: Grid) -> Part:
+    cells, n, _, _ = sizes(grid)
+    data, tight = cache(lambda: table(cells, n, 1)), ic.MultiplicativeWeights()
+
+    def opened(make: Any, *arguments: Any, **options: Any) -> Callable[[], Timed]:
+        held = partial(make, *arguments, **options)
+        return lambda: lambda: held(data(), noise=SimulatedNoise(1)).statistics()
+
+    def certified() -> Timed:
+        alpha = least_alpha(tight, data(), BUDGET, 10_000)
+        return opened(ic.OnlineIC, budget=BUDGET, update=tight, alpha=alpha)()
+
+    return {
+        "one noisy histogram": opened(baselines.noisy_histogram, budget=BUDGET),
+        "per-query noise": opened(baselines.PerQueryNoise, budget=BUDGET, answers=10_000),
+        "default": opened(ic.OnlineIC, budget=BUDGET),
+        "default, delta = 0": opened(ic.OnlineIC, budget=PURE),
+        "numbers": opened(ic.OnlineIC, budget=BUDGET, update=tight),
+        "certified": certified,
+        "textbook": opened(ic.OnlineIC.textbook, epsilon=1.0, update=tight),
+    }
+
+
+def loading(grid: Grid) -> Part:
+    _, _, rows, _ = sizes(grid)
+    labels = np.array(["never", "once", "often", "always"])
+    domain = ic.Domain.of(age=range(17, 91), hours=range(100), answer=labels.tolist())
+    two = ic.Domain.of(age=range(17, 91), hours=range(100))
+
+    @cache
+    def columns() -> dict[str, np.ndarray]:
+        rng = np.random.default_rng(1)
+        return {
+            "age": rng.integers(17, 91, rows),
+            "hours": rng.integers(0, 100, rows),
+            "answer": labels[rng.integers(0, 4, rows)],
+        }
+
+    def by_hand() -> np.ndarray:
+        codes = np.ravel_multi_index((columns()["age"] - 17, columns()["hours"]), two.shape)
+        return np.bincount(codes, minlength=two.size)
+
+    def from_records(domain: ic.Domain, kind: Callable[[np.ndarray], Any]) -> Timed:
+        held = {name: kind(columns()[name]) for name in domain.names}
+        return lambda: ic.PrivateData.from_records(held, domain)
+
+    def from_counts() -> Timed:
+        counts = by_hand()
+        age, hours = np.unravel_index(np.arange(two.size), two.shape)
+        return partial(ic.PrivateData.from_counts, {"age": age + 17, "hours": hours}, counts, two)
+
+    def from_csv() -> Timed:
+        folder = tempfile.mkdtemp()
+        atexit.register(shutil.rmtree, folder)
+        path = Path(folder) / "rows.csv"
+        lists = [column[: rows // 10].tolist() for column in columns().values()]
+        with path.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([list(columns()), *zip(*lists, strict=True)])
+        return partial(ic.PrivateData.from_csv, path, domain)
+
+    return {
+        f"numpy alone, {rows:,} rows of 2 integers": lambda: columns() and by_hand,
+        f"from_records, {rows:,} rows of 2 integers": lambda: from_records(two, np.asarray),
+        f"from_records, {rows:,} rows with labels": lambda: from_records(domain, np.asarray),
+        f"from_records, {rows:,} rows as lists": lambda: from_records(domain, np.ndarray.tolist),
+        f"from_counts, {two.size:,} rows": from_counts,
+        f"from_csv, {rows // 10:,} rows": from_csv,
+    }
+
+
+def fitting(cells: int, grid: Grid) -> Part:
+    """One update of a warm hypothesis along a range over two attributes, or along 16 such."""
+
+    @cache
+    def measured() -> tuple[ic.Measurement, ...]:
+        domain, rng = table(cells, 10_000, 1).domain, np.random.default_rng(1)
+        found: list[ic.Measurement] = []
+        while len(found) < 16:
+            ends = [sorted(rng.integers(0, size, 2).tolist()) for size in domain.shape[:2]]
+            query = ic.where({name: ic.between(*pair) for name, pair in zip("ab", ends, strict=True)})
+            if (bound := query.bind(domain)).constant is None:
+                found.append(ic.Measurement(bound, np.array([0.3]), 0.001))
+        return tuple(found)
+
+    def tilted() -> Timed:
+        dense, weights = np.full(cells, 1.0 / cells), measured()[0].target.weights().ravel()
+
+        def tilt() -> np.ndarray:
+            moved = dense * np.exp(0.1 * weights)
+            return moved / moved.sum()
+
+        return tilt
+
+    def updated(name: str, past: int) -> Timed:
+        rule, held = RULES[name], measured()
+        hypothesis = rule.init(held[0].target.domain)
+        for known in range(1, past):
+            hypothesis = rule.update(hypothesis, held[:known], 0.01)
+        hypothesis.evaluate(held[-1].target)
+        return lambda: rule.update(hypothesis, held[:past], 0.01)
+
+    listed = [name for name in RULES if name != "median"]  # its net cannot be listed at these sizes
+    replaying = ("measured weights", "maximum entropy")
+    return {
+        "dense tilt with numpy": tilted,
+        **{name: partial(updated, name, 1) for name in listed},
+        **{f"{name}, the 16th": partial(updated, name, 16) for name in replaying},
+    }
+
+
+def noise(grid: Grid) -> Part:
+    made: Part = {
+        "Laplace floats of numpy": lambda: partial(np.random.default_rng(1).laplace, 0.0, SCALE, DRAWS)
+    }
+    for label, source in (("exact", SystemNoise), ("simulated", partial(SimulatedNoise, 1))):
+        made[f"words, {label}"] = lambda source=source: partial(source().words, DRAWS)
+        for method, scale in (
+            ("geometric", Fraction(SCALE)),
+            ("discrete_laplace", Fraction(SCALE)),
+            ("discrete_gaussian", SCALE),
+        ):
+            made[f"{method}, {label}"] = lambda source=source, method=method, scale=scale: partial(
+                getattr(source(), method), scale, DRAWS
+            )
+    return made
+
+
+def engines(grid: Grid) -> Part:
+    cells, n, _, count = sizes(grid)
+    data, small = cache(lambda: table(cells, n, 1)), cache(lambda: table(4, min(n, 10_000), 1))
+    queries = cache(lambda: list(random_stream(data().domain, count, 1)))
+    halves = [ic.where(a=value) for value in range(4)]
+
+    def of(make: Any, *arguments: Any, **options: Any) -> Callable[[], Timed]:
+        return lambda: lambda: make(data(), *arguments, **options, noise=SimulatedNoise(1))
+
+    def asked(make: Any, *arguments: Any, **options: Any) -> Callable[[], Timed]:
+        return lambda: lambda: make(data(), queries(), *arguments, **options, noise=SimulatedNoise(1))
+
+    def histogram() -> Any:
+        made = baselines.noisy_histogram(data(), BUDGET, noise=SimulatedNoise(1))
+        return made.answer_many(queries())
+
+    return {
+        f"one noisy histogram, {count} queries": lambda: histogram,
+        "mean": of(offline.mean, "a", 1.0),
+        "median": of(offline.median, "a", 1.0),
+        "median, exponential mechanism": of(offline.median, "a", 1.0, mechanism="exponential"),
+        "most_popular": of(offline.most_popular, "a", 1.0),
+        "clipping_bound": of(offline.clipping_bound, "a", 1.0),
+        "auto_avg": of(offline.auto_avg, "a", 1.0),
+        "private_cdf": of(offline.private_cdf, "a", 1.0),
+        f"range_queries, {count} queries": asked(offline.range_queries, 1.0, threshold=n // 2, cutoff=3),
+        f"mwem, {count} queries": asked(offline.mwem, BUDGET),
+        f"iterative_construction, {count} queries": asked(offline.iterative_construction, BUDGET),
+        "threshold_database": of(offline.threshold_database, "a", 1.0),
+        "small_database, 4 cells, 4 queries": lambda: (
+            lambda: offline.small_database(small(), halves, 1.0, noise=SimulatedNoise(1))
+        ),
+    }
+
+
+BUILDERS: dict[str, Callable[[Grid], Part]] = {
+    "planning": planning,
+    "opening": opening,
+    "loading": loading,
+    "one update, 1,000 cells": partial(fitting, 1_000),
+    "one update, 100,000 cells": partial(fitting, 100_000),
+    "one update, 1,000,000 cells": partial(fitting, 1_000_000),
+    f"noise, {DRAWS:,} values": noise,
+    "offline engines": engines,
+}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    grid = GRIDS[metafunc.config.getoption("--grid")]
+    quick = grid.queries < 100
+    parts = {
+        part: build(grid) for part, build in BUILDERS.items() if not (quick and part.endswith("00,000 cells"))
+    }
+    places = [(part, name, next(iter(made)), made[name]) for part, made in parts.items() for name in made]
+    names = [f"{part}, {name}" for part, name, *_ in places]
+    metafunc.parametrize(("part", "name", "baseline", "prepare"), places, ids=names)
+
+
+def test_part(
+    benchmark: Any, record: Any, part: str, name: str, baseline: str, prepare: Callable[[], Timed]
+) -> None:
+    benchmark.group = part
+    call = prepare()
+    call()  # warms what is made once
+    benchmark(call)
+    stats = benchmark.stats.stats
+    record("parts", part=part, name=name, baseline=baseline, seconds=stats.median, rounds=stats.rounds)

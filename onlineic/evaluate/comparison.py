@@ -1,0 +1,181 @@
+"""Rules and trivial baselines side by side: one budget, the same tables, streams and seeds. NOT PRIVATE."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal
+
+import attrs
+import numpy as np
+
+from onlineic.accounting.budget import Budget
+from onlineic.baselines.engines import NoisyTables, PerQueryNoise, noisy_histogram
+from onlineic.data.private import PrivateData
+from onlineic.errors import InvalidParameterError, UpdateFailedError, checked_integer
+from onlineic.evaluate.streams import exact_values
+from onlineic.evaluate.traces import Analyst, Engine, Timing, Trace, trace
+from onlineic.noise.sources import Noise, SimulatedNoise
+from onlineic.queries.ask import bind_queries
+from onlineic.queries.query import session_grid_bits
+from onlineic.session.session import OnlineIC
+from onlineic.updates.base import UpdateRule
+
+TABLE_CELLS = 2**24  # all noisy tables together
+ASKED = 10_000  # `max_queries` of a session that is not told; baselines pay for as many answers to an analyst
+OWN = {"noise", "ledger", "update"}
+
+
+def compare(
+    data: PrivateData | Mapping[str, PrivateData],
+    budget: Budget,
+    stream: Iterable[Any] | Analyst | Mapping[str, Iterable[Any] | Analyst],
+    rules: Mapping[str, UpdateRule[Any] | None],
+    seeds: Iterable[int],
+    *,
+    baselines: bool = True,
+    timing: Timing = "batch",
+    failures: Literal["raise", "keep"] = "raise",
+    **options: Any,
+) -> list[Trace]:
+    """Return a trace for every rule and seed, with the trivial baselines at the same budget. NOT PRIVATE.
+
+    Noise is paired: all engines of one seed draw from equal `SimulatedNoise(seed)`, so that differences
+    between rules are less noisy than the rules. To choose a rule for a private session by the result on the
+    same table is a release outside of every promise; choose on public or synthetic data.
+
+    Parameters
+    ----------
+    data : PrivateData, or mapping of label to PrivateData
+    budget : Budget
+        Of each engine, in full.
+    stream : iterable of queries, or Analyst, or mapping of label to either
+        Each is asked of every table. Queries are fixed in advance, the same for all engines. An analyst is
+        called with the answers so far and returns the next query, or None to end; each engine has its own
+        interview, which begins without answers.
+    rules : mapping of label to UpdateRule or None
+        None: the session's default.
+    seeds : iterable of int, >= 0
+    baselines : bool
+        Whether to add `known_baselines`: they know a stream in advance, and of an analyst `max_queries`.
+    timing : "batch" or "single"
+        As in `trace`: "single" gives every answer a time of its own.
+    failures : "raise" or "keep"
+        What to do when a rule fails at an update: stop, since from there on the session keeps the hypothesis
+        it had and the comparison is not of that rule any more; or go on and count in `update_failures`.
+    **options
+        Of `OnlineIC`, the same for all rules.
+
+    Returns
+    -------
+    list of Trace
+        Table by table, stream by stream, seed by seed: the rules in order, then the baselines.
+
+    Raises
+    ------
+    UpdateFailedError
+        With the traces that were done.
+    """
+    if failures not in ("raise", "keep"):
+        raise InvalidParameterError(f"failures must be 'raise' or 'keep', got failures={failures!r:.60}.")
+    if OWN & options.keys():
+        raise InvalidParameterError(
+            "options must leave noise, ledger and update to the comparison, got "
+            f"{sorted(OWN & options.keys())}; give rules and seeds."
+        )
+    tables = data if isinstance(data, Mapping) else {"": data}
+    streams = stream if isinstance(stream, Mapping) else {"": stream}
+    fixed = {label: one if callable(one) else list(one) for label, one in streams.items()}
+    drawn = list(seeds)
+    result: list[Trace] = []
+
+    def opened(rule: UpdateRule[Any] | None, table: PrivateData, seed: int) -> OnlineIC:
+        return OnlineIC(table, budget, update=rule, noise=SimulatedNoise(seed), **options)
+
+    for held, table in tables.items():
+        for asked, questions in fixed.items():
+            truths = None if callable(questions) else exact_values(table, questions)
+            known = options.get("max_queries", ASKED) if callable(questions) else questions
+            makes = known_baselines(table, budget, known) if baselines else {}
+            if overlap := makes.keys() & rules.keys():
+                raise InvalidParameterError(
+                    "labels of rules must differ from those of the baselines, got "
+                    f"{sorted(overlap)}; rename them."
+                )
+            for seed in drawn:
+                engines: dict[str, Callable[[], Engine]] = {
+                    **{label: partial(opened, rule, table, seed) for label, rule in rules.items()},
+                    **{label: partial(_made, make, seed) for label, make in makes.items()},
+                }
+                for label, engine in engines.items():
+                    watched = partial(_check_updates, label, seed, result) if failures == "raise" else None
+                    one = trace(
+                        label,
+                        engine,
+                        table,
+                        questions,
+                        truths=truths,
+                        seed=seed,
+                        progress=watched,
+                        timing=timing,
+                    )
+                    result.append(attrs.evolve(one, data=held, stream=asked))
+    return result
+
+
+def _made(make: Callable[[Noise | None], Engine], seed: int) -> Engine:
+    return make(SimulatedNoise(seed))
+
+
+def _check_updates(label: str, seed: int, done: Sequence[Trace], statistics: Any) -> None:
+    """Raise `UpdateFailedError` if a rule has failed at an update."""
+    if count := getattr(statistics, "update_failures", 0):
+        error = UpdateFailedError(
+            f"rule {label!r} must update the hypothesis after every hard answer, but failed {count} times by "
+            f"answer {statistics.asked} at seed {seed}; mend it (onlineic.testing.check_update_rule), or "
+            "write failures='keep'."
+        )
+        error.traces = tuple(done)
+        raise error
+
+
+def known_baselines(
+    data: PrivateData, budget: Budget, stream: Sequence[Any] | int
+) -> dict[str, Callable[[Noise | None], Engine]]:
+    """Return label -> maker of every trivial baseline that this budget and stream allow.
+
+    They are told what an online engine is not: the number of queries, of distinct ones, or the attribute
+    sets. Per-query Gaussian noise needs delta > 0; noisy tables of more than 2^24 cells are left out, and
+    so they are where only the number of queries is known.
+
+    Parameters
+    ----------
+    data, budget
+    stream : sequence of queries, or int
+        All queries, or, where an analyst chooses them one by one, how many answers to pay for.
+    """
+    sets: list[tuple[int, ...]] = []
+    if isinstance(stream, Sequence):
+        asked = bind_queries(stream, data.domain, session_grid_bits(data.n))
+        bound = [query for query in asked if query.constant is None]
+        paid = max(1, len(bound))
+        distinct = max(1, len({query.key for query in bound}))
+        sets = sorted({query.axes for query in bound}) or [(0,)]
+    else:
+        paid = distinct = checked_integer("stream", stream, at_least=1)
+    shape, names = data.domain.shape, data.domain.names
+    tables = [[names[axis] for axis in axes] for axes in sets]
+    makers: dict[str, Callable[[Noise | None], Engine]] = {
+        "per-query Laplace": lambda noise: PerQueryNoise(
+            data, budget, answers=paid, noise_law="laplace", noise=noise
+        )
+    }
+    if not budget.pure:
+        makers["per-query Gaussian"] = lambda noise: PerQueryNoise(data, budget, answers=paid, noise=noise)
+    makers["per-query noise, cached"] = lambda noise: PerQueryNoise(
+        data, budget, answers=distinct, noise_law="best", cache=True, noise=noise
+    )
+    makers["one noisy histogram"] = lambda noise: noisy_histogram(data, budget, noise=noise)
+    if sets and sum(int(np.prod([shape[axis] for axis in axes])) for axes in sets) <= TABLE_CELLS:
+        makers[f"noisy tables ({len(tables)} sets)"] = lambda noise: NoisyTables(
+            data, budget, tables, noise=noise
+        )
+    return makers
