@@ -252,12 +252,13 @@ def table(result: dict) -> str:
                 )
             else:
                 start, end = f"| | {row['answers']} ", "| | |"
-            ratios = (row[name] / max(row["error"], 1e-12) for name in ("stated", "tests_alone"))
-            ratio = "{:.1f}, {:.1f}".format(*ratios)
-            known = math.isfinite(row["stated"])
+            known, tested = math.isfinite(row["stated"]), row["answers"] != "untested"
             bound = f"{n * row['stated']:,.0f}" if known else "none"
+            before = f"{n * row['tests_alone']:,.0f}" if tested else "none"
+            ratio = f"{row['stated'] / row['error']:.1f}"
+            ratio += f", {row['tests_alone'] / row['error']:.1f}" if tested else ""
             lines.append(
-                f"{start}| {row['count']:,.0f} | {n * row['error']:,.0f} | {n * row['tests_alone']:,.0f} "
+                f"{start}| {row['count']:,.0f} | {n * row['error']:,.0f} | {before} "
                 f"| {bound} | {ratio if known else ''} "
                 f"| {row['outside']:.4f} {end}"
             )

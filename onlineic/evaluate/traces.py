@@ -55,7 +55,7 @@ class Trace:
     errors : float64 array, (queries,)
         Answer minus exact value, fractions of records.
     bounds : float64 array, (queries,)
-        The error bounds that were stated; inf for untested answers.
+        The error bounds that were stated; inf where none was.
     easy, hard, repeat, untested : int
         Answers by status.
     spent : float
