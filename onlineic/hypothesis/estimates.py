@@ -256,7 +256,7 @@ class TableDesign:
                     ordered = not isinstance(self.domain.attributes[axis], Categorical)
                     self.cuts.append(_Cut(classes, ordered))
             key = tuple((axis, numbers[axis, classes.tobytes()]) for axis, classes in held)
-            tables.append(_Table(place, key, spread))
+            tables.append(_Table(place, key, float(spread)))
         self._ladders(tables)
         # one with a cut outside of its attribute's tree speaks of its other attributes alone
         self.tables = [
@@ -384,7 +384,7 @@ class Estimates:
     """
 
     def __init__(self, design: TableDesign, values: Sequence[Floats], n: int, beta: float) -> None:
-        self._design, self._n, self._beta = design, n, beta
+        self._design, self._n, self._beta = design, int(n), float(beta)  # Python numbers: narrow ones wrap
         self._tables = [
             (table, values[table.place].reshape([design.cuts[number].size for _, number in table.key]))
             for table in design.tables

@@ -27,7 +27,7 @@ from onlineic.domain import Domain, optional
 from onlineic.domain import attributes as at
 from onlineic.errors import OnlineICError
 from onlineic.noise import SimulatedNoise, SystemNoise, public_generator, scale_at_least
-from onlineic.queries import Measurement, Partition, marginal, partitions
+from onlineic.queries import Answer, Measurement, Partition, marginal, partitions
 from onlineic.queries import expressions as ex
 from onlineic.testing import ScriptedNoise
 
@@ -913,6 +913,10 @@ EXAMPLES = {
         )
         for rule in (ic.MaximumEntropy(), ic.MeasuredWeights())
     },
+    "Answer.interval": Example(
+        lambda confidence: Answer(0.2, 20.0, "easy", 0.1, True, 0.21, 0.01).interval(confidence),
+        {"confidence": 0.5},
+    ),
     "Histogram": Example(
         lambda prior: hypothesis.Histogram(Domain.of(a=4), np.asarray(prior)), {"prior": [0.1, 0.2, 0.3, 0.4]}
     ),
@@ -1211,6 +1215,7 @@ MADE = {  # by the package itself, from numbers that it has checked; a caller on
     "replay", "BoundMarginal", "Certificate", "Choice", "ClippingBound",
     "Construction", "Expression", "Factor", "LargeCounts", "Mean", "OfflineAccuracy", "OnlineAccuracy",
     "PrivateCdf", "ProgramsAbove", "Query", "Query.total", "SparseScales", "Trace", "VersionSpace",
+    "Estimates", "Family", "TableDesign", "TableDesign.nats", "TableDesign.precision_in", "TableDesign.sources",
     "block_guesses", "canonical", "grid_guesses", "shown", "spread",
 }  # fmt: skip
 
