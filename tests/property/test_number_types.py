@@ -1215,8 +1215,8 @@ MADE = {  # by the package itself, from numbers that it has checked; a caller on
     "replay", "BoundMarginal", "Certificate", "Choice", "ClippingBound",
     "Construction", "Expression", "Factor", "LargeCounts", "Mean", "OfflineAccuracy", "OnlineAccuracy",
     "PrivateCdf", "ProgramsAbove", "Query", "Query.total", "SparseScales", "Trace", "VersionSpace",
-    "Estimates", "Family", "TableDesign", "TableDesign.nats", "TableDesign.precision_in", "TableDesign.sources",
-    "block_guesses", "canonical", "grid_guesses", "shown", "spread",
+    "Estimates", "Family", "TableDesign", "TableDesign.nats", "TableDesign.precision_in",
+    "TableDesign.sources", "block_guesses", "canonical", "grid_guesses", "shown", "spread",
 }  # fmt: skip
 
 
