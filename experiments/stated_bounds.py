@@ -12,12 +12,23 @@ Writes results/stated_bounds.json; the markdown table and the figure are made fr
 
 import math
 import time
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import attrs
 import numpy as np
 from study.outcome import script, seeds, stamped
-from study.sources import adult5_data, adult_workload, conjunctions, nltcs, one_dimensional, stream_of
+from study.sources import (
+    Stream,
+    adult5_data,
+    adult_workload,
+    conjunctions,
+    nltcs,
+    one_dimensional,
+    present,
+    stream_of,
+)
 
 import onlineic as ic
 from onlineic.evaluate import exact_values, random_stream
@@ -47,21 +58,30 @@ class Config:
     seed: int = 20261122
 
 
-def streams(config: Config):
-    """Yield every stream, one at a time."""
+def streams(config: Config, absent: list[str]) -> Iterator[Stream]:
+    """Yield every stream whose table is there, one at a time."""
     size, seed = config.queries, config.stream_seed
-    yield adult_workload("adult6", size)
-    five = adult5_data()
-    yield stream_of("adult5", five, random_stream(five.domain, size, seed))
-    survey = nltcs()
-    yield stream_of("NLTCS", survey, conjunctions(survey.domain, size, 4, seed))
-    for label, name in (
-        ("HEPTH", "HEPTH.n4096"),
-        ("GROSS", "GrossCompenMDSalary1"),
-        ("FRANK", "ADULTFRANK.n4096"),
-    ):
+
+    def survey() -> Stream:
+        data = nltcs()
+        return stream_of("NLTCS", data, conjunctions(data.domain, size, 4, seed))
+
+    def ranges(label: str, name: str) -> Stream:
         data = one_dimensional(name)
-        yield stream_of(label, data, random_stream(data.domain, size, seed))
+        return stream_of(label, data, random_stream(data.domain, size, seed))
+
+    def five() -> Stream:
+        data = adult5_data()
+        return stream_of("adult5", data, random_stream(data.domain, size, seed))
+
+    names = {"HEPTH": "hepth", "GROSS": "salaries", "FRANK": "capital-loss"}
+    makers = {
+        "adult6": partial(adult_workload, "adult6", size),
+        "adult5": five,
+        "NLTCS": survey,
+        **{label: partial(ranges, label, name) for label, name in names.items()},
+    }
+    return present(makers, absent)
 
 
 def tests_alone(session: ic.OnlineIC, answers: list[ic.Answer], beta: float) -> np.ndarray:
@@ -228,12 +248,12 @@ def run(quick: bool) -> dict:
     start = time.perf_counter()
     config = Config(queries=300, runs=1, sessions=3, asked=20, pool=60) if quick else Config()
     drawn = seeds(config.seed, config.runs)
-    results = []
-    for stream in streams(config):
+    results, absent = [], []
+    for stream in streams(config, absent):
         results.append(stated(stream, config, drawn))
         first = results[-1]["rows"][0]
         print(results[-1]["stream"], f"{first['stated'] / first['error']:.2f}", flush=True)
-    return stamped(config, start, streams=results, analysts=attacked(config))
+    return stamped(config, start, absent, streams=results, analysts=attacked(config))
 
 
 def table(result: dict) -> str:
@@ -252,12 +272,13 @@ def table(result: dict) -> str:
                 )
             else:
                 start, end = f"| | {row['answers']} ", "| | |"
-            ratios = (row[name] / max(row["error"], 1e-12) for name in ("stated", "tests_alone"))
-            ratio = "{:.1f}, {:.1f}".format(*ratios)
-            known = math.isfinite(row["stated"])
+            known, tested = math.isfinite(row["stated"]), row["answers"] != "untested"
             bound = f"{n * row['stated']:,.0f}" if known else "none"
+            before = f"{n * row['tests_alone']:,.0f}" if tested else "none"
+            ratio = f"{row['stated'] / row['error']:.1f}"
+            ratio += f", {row['tests_alone'] / row['error']:.1f}" if tested else ""
             lines.append(
-                f"{start}| {row['count']:,.0f} | {n * row['error']:,.0f} | {n * row['tests_alone']:,.0f} "
+                f"{start}| {row['count']:,.0f} | {n * row['error']:,.0f} | {before} "
                 f"| {bound} | {ratio if known else ''} "
                 f"| {row['outside']:.4f} {end}"
             )

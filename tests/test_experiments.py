@@ -88,6 +88,7 @@ ROWS_OF_DATA = {
     "range_queries": (lambda m, c, absent: [m.ages(c, absent)], 1, 1),
     "small_database": (lambda m, c, absent: m.salaries(c, absent), 0, 2),
     "reproduction": (lambda m, c, absent: [*m.of_adult(c, [1, 2, 3, 4], absent)], 0, 2),
+    "stated_bounds": (lambda m, c, absent: [*m.streams(c, absent)], 1, 6),
     "sweeps": (lambda m, c, absent: [m.table_or_stand_in(absent)], 1, 1),
 }
 FETCHING = re.compile(r"\b(adult_workload|adult_rows|nltcs|one_dimensional|fetched)\(")

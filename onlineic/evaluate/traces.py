@@ -51,7 +51,7 @@ class Trace:
     errors : float64 array, (queries,)
         Answer minus exact value, fractions of records.
     bounds : float64 array, (queries,)
-        The error bounds that were stated; inf for untested answers.
+        The error bounds that were stated; inf where none was.
     statuses : str array, (queries,)
         "easy", "hard", "repeat" or "untested".
     times : float64 array, (queries,)

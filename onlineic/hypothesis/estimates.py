@@ -27,6 +27,7 @@ from onlineic.queries.tables import contract, summed_area
 MOST_AXES = 4  # of a query in the family, and of one that is bounded by its parts
 MOST_TABLE = 512  # cells of a cross table that are bounded one by one
 MOST_BLOCKS = 2**16  # of one attribute: each interval is solved in time linear in them
+MOST_HEADS = 16  # coefficients of an interval that count one by one, the others together
 MOST_KEPT = 2**16  # spreads of intervals that are remembered
 SMALL_FAMILIES = 0.25  # power of its size with which an attribute set's share of beta grows: by experiment
 ROUNDED_UP, ROUNDED_OFF = 1.0 + 1e-9, 1e-14  # more than what floats lose in a radius and in an estimate
@@ -129,6 +130,7 @@ class _Ladder:
             self._passed.append(np.asarray(1.0 / (1.0 + precision * inside), np.float64))
             self._conductances.append(inside * self._passed[-1])
         self._kept: dict[Interval, tuple[float, tuple[float, ...]]] = {}
+        self._heads: dict[Interval, Floats] = {}
 
     def _solved(self, weights: Floats, total: float) -> list[Floats]:
         """Return h with (sum of precision_l C_l'C_l) h = weights - constant and sum h = total, by level."""
@@ -165,6 +167,25 @@ class _Ladder:
             )
             kept = self._kept[low, high] = (max(0.0, float(flows[0][low:high].sum())), largest)
         return kept
+
+    def heads(self, low: int, high: int) -> Floats:
+        """Return the largest |c| s of the interval's coefficients, falling, each block's noise as one."""
+        known = self._heads.get((low, high))
+        if known is None:
+            if len(self._heads) >= MOST_KEPT:
+                self._heads.clear()
+            weights = np.zeros(self.cuts[0].size)
+            weights[low:high] = 1.0
+            counts = np.concatenate(
+                [
+                    np.abs(flow) * math.sqrt(precision)
+                    for flow, precision in zip(self._solved(weights, 0.0), self.precisions, strict=True)
+                ]
+            )
+            if len(counts) > MOST_HEADS:
+                counts = np.partition(counts, len(counts) - MOST_HEADS)[-MOST_HEADS:]
+            known = self._heads[low, high] = np.sort(counts)[::-1]
+        return known
 
 
 @final
@@ -233,7 +254,7 @@ class TableDesign:
                     ordered = not isinstance(self.domain.attributes[axis], Categorical)
                     self.cuts.append(_Cut(classes, ordered))
             key = tuple((axis, numbers[axis, classes.tobytes()]) for axis, classes in held)
-            tables.append(_Table(place, key, spread))
+            tables.append(_Table(place, key, float(spread)))
         self._ladders(tables)
         # one with a cut outside of its attribute's tree speaks of its other attributes alone
         self.tables = [
@@ -361,7 +382,7 @@ class Estimates:
     """
 
     def __init__(self, design: TableDesign, values: Sequence[Floats], n: int, beta: float) -> None:
-        self._design, self._n, self._beta = design, n, beta
+        self._design, self._n, self._beta = design, int(n), float(beta)  # Python numbers: narrow ones wrap
         self._tables = [
             (table, values[table.place].reshape([design.cuts[number].size for _, number in table.key]))
             for table in design.tables
@@ -546,6 +567,11 @@ class Estimates:
         variance, peak = self._spread(over, blocks)
         if self._design.pure:
             radius = _laplace_radius(over.nats, variance, peak)
+            if len(over.key) == 1:
+                ladder, cut, (first, last) = self._design.ladders[over.key[0][0]], over.cuts[0], blocks[0]
+                finest = ladder.cuts[0].below
+                heads = ladder.heads(finest[cut.starts[first]], finest[cut.starts[last]])
+                radius = min(radius, _headed_radius(over.nats, variance, heads))
         else:
             radius = math.sqrt(2.0 * over.nats * variance)
         return self._sum(over.key, blocks), radius * ROUNDED_UP / self._n + ROUNDED_OFF
@@ -692,3 +718,19 @@ def _laplace_radius(nats: float, variance: float, peak: float) -> float:
         square = nats / (nats + tilt * number)
         least = min(least, (nats - number * math.log1p(-square)) / math.sqrt(square))
     return least * peak
+
+
+def _headed_radius(nats: float, variance: float, heads: Floats) -> float:
+    """Return the same from the largest coefficients one by one; the least of them bounds all others.
+
+    Several noises that count as one of the same variance parameter have smaller moments than that one:
+    (1 - x)(1 - y) >= 1 - x - y.
+    """
+    largest, least = float(heads[0]), float(heads[-1])
+    if largest <= 0.0:
+        return 0.0
+    squares = heads[:, None] ** 2
+    rest = max(0.0, variance - float(squares[:-1].sum())) / max(least, 1e-9 * largest) ** 2
+    tilts = np.linspace(0.5, 0.98, 25) / largest
+    moments = -np.log1p(-(tilts**2) * squares)
+    return float(((nats + moments[:-1].sum(axis=0) + rest * moments[-1]) / tilts).min())

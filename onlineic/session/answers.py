@@ -244,7 +244,7 @@ class AnswerBook:
         return grid_guesses(hypothesis, [query for query in questions if isinstance(query, Query)], self._n)
 
     def without_test(self, question: Question) -> Answer:
-        """Return a constant, a repeat, or the hypothesis's answer with no bound."""
+        """Return a constant, a repeat, or the hypothesis's answer, bounded by the first tables alone."""
         status: Status = "untested"
         known = self._memory.recall(question, self.belief.version)
         if question.constant is not None:

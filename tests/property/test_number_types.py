@@ -27,7 +27,7 @@ from onlineic.domain import Domain, optional
 from onlineic.domain import attributes as at
 from onlineic.errors import OnlineICError
 from onlineic.noise import SimulatedNoise, SystemNoise, public_generator, scale_at_least
-from onlineic.queries import Measurement, Partition, marginal, partitions
+from onlineic.queries import Answer, Measurement, Partition, marginal, partitions
 from onlineic.queries import expressions as ex
 from onlineic.testing import ScriptedNoise
 
@@ -974,6 +974,10 @@ EXAMPLES = {
             updates.FittedStart(ic.Perceptron(), 1),
         )
     },
+    "Answer.interval": Example(
+        lambda confidence: Answer(0.2, 20.0, "easy", 0.1, True, 0.21, 0.01).interval(confidence),
+        {"confidence": 0.5},
+    ),
     "Histogram": Example(
         lambda prior: hypothesis.Histogram(Domain.of(a=4), np.asarray(prior)), {"prior": [0.1, 0.2, 0.3, 0.4]}
     ),
@@ -1112,10 +1116,6 @@ EXAMPLES = {
     ),
     "threshold_database, alpha": Example(
         offline_release(offline.threshold_database, OLD, "age"), {"epsilon": 1.0, "alpha": 0.3}
-    ),
-    "Answer.interval": Example(
-        lambda confidence: ic.Answer(0.5, 50.0, "easy", 0.1, True, 0.5, 0.01).interval(confidence),
-        {"confidence": 0.9},
     ),
     "threshold_database": Example(
         offline_release(offline.threshold_database, OLD, "age"),

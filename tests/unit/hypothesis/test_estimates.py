@@ -217,6 +217,7 @@ CROSSED = [
     Partition(DOMAIN, (1, 2), (B, C)),
     Partition(DOMAIN, (2, 3), (np.array([0, 0, 1, 1, 1]), D)),
     Partition(DOMAIN, (1, 3), (np.array([0, 1, 0]), D)),
+    Partition(DOMAIN, (0, 1, 2), (np.array([0, 0, 0, 0, 1, 1, 1]), B, C)),
 ]
 
 
