@@ -21,6 +21,7 @@ __all__ = ["Shares", "default_numbers", "default_shares"]
 # how much is planned
 MOST_PLANNED = 100  # hard answers: each refit takes a while
 LEAST_PAIR_SHARE = 0.2  # of the budget: with less, the tables of pairs are too noisy to be worth it
+ONE_ATTRIBUTE = 0.25  # of the tests' share and of the planned hits, where there are no interactions to find
 PARTITION_FALSE_HITS = 0.5  # for each planned hit: one that fired by noise releases its table all the same
 PARTITION_RATIO = Fraction(1)  # sigma / b of a table: tests and tables of about equal noise
 
@@ -28,8 +29,13 @@ PARTITION_RATIO = Fraction(1)  # sigma / b of a table: tests and tables of about
 CLEAR = (
     40.0  # standard deviations in a mean cell: from there on a table of all cells beats those of all pairs
 )
-QUIETER = 1.05  # of two variances, the Gaussian one being a little larger in a filter of one order
+QUIETER = (
+    1.2  # of two variances, where the Gaussian one pays for its whole scales and the filter of one order
+)
 MERGED_BLOCKS = 16  # small attributes share a table up to so many blocks
+LAYERED_PARTS = 16  # from so many parts on tables of pairs are bought on two levels of coarseness as well
+SHORT = 16  # codes: an ordered attribute of at most half as many has one level, up to it ..
+LAYER_OF_SHORT, LAYER_OF_LONG = 4, 6  # .. a coarse one of 4 blocks, and beyond it one of 6
 FLAT, BRANCH, LEAST_PARTS = 64, 8, 4  # cells with one level; from one level to the next; in the coarsest
 
 # when the fit is trusted
@@ -60,15 +66,20 @@ class Shares:
     misfit: float
 
 
-def default_shares(n: int, budget: Budget, max_queries: int, hard_answers: int | None) -> Shares:
-    """Return the shares for a budget, from n epsilon alone; found by experiment, not proven to be best.
+def default_shares(
+    n: int, budget: Budget, domain: Domain, max_queries: int, hard_answers: int | None
+) -> Shares:
+    """Return the shares for a budget, from n epsilon and the domain; found by experiment, not proven best.
 
-    Large n epsilon resolves more than two-way tables hold, so more goes to hard answers and finer cuts. A
-    wish for more hard answers takes their price from the tables.
+    Large n epsilon resolves more than two-way tables hold, so more goes to hard answers and finer cuts. The
+    levels of a single attribute hold all there is to know, so less does. A wish for more hard answers takes
+    their price from the tables.
     """
     size = n * budget.epsilon / 5e4
     planned = min(max_queries, MOST_PLANNED, max(2, round(10.0 / 3.0 * size**0.8)))
     tests = min(0.4, max(0.1, 0.25 * size**0.45))
+    if sum(length > 1 for length in domain.shape) == 1:
+        planned, tests = max(1, round(planned * ONE_ATTRIBUTE)), tests * ONE_ATTRIBUTE
     if hard_answers is not None:
         tests = min(0.9, max(0.1, tests * hard_answers / planned))
     one_way = min(0.1, 1.0 - tests)

@@ -331,7 +331,7 @@ def session_plan(
     partition = release == "partition"
     if hard_answers is not None:
         hard_answers = checked_integer("hard_answers", hard_answers, at_least=1, at_most=MOST_HARD)
-    shares = default_shares(n, budget, max_queries, hard_answers)
+    shares = default_shares(n, budget, domain, max_queries, hard_answers)
     # tables are bought where the rule reads them all and nobody brings a start or a mechanism of his own
     opens = partition and isinstance(update, MaximumEntropy) and prior is None
     opens = opens and not isinstance(sparse, NumericSparse)

@@ -121,7 +121,7 @@ SESSIONS = {
     },
     "hits, one attribute": {
         "counts": table(ONE, 3_000, 0.02), "shape": ONE, "budget": (1.0, 1e-9), "asked": ranges(ONE, 60, 11),
-        "settings": {"threshold": 0.01},
+        "settings": {"threshold": 0.01, "hard_answers": 20},
     },
     "certified": {
         **PAIRS, "budget": (8.0, 0.0), "asked": ranges(TWO, 40, 8), "settings": {"alpha": 0.2},
