@@ -4,6 +4,7 @@ from onlineic.session.answers import SessionStatistics
 from onlineic.session.belief import Belief, measured, replay
 from onlineic.session.plan import ALL_HARD, EASY_OR_HARD, Plan, SparseName, session_plan, textbook_plan
 from onlineic.session.session import OnlineIC
+from onlineic.session.spending import Spending
 
 __all__ = [
     "ALL_HARD",
@@ -13,6 +14,7 @@ __all__ = [
     "Plan",
     "SessionStatistics",
     "SparseName",
+    "Spending",
     "measured",
     "replay",
     "session_plan",

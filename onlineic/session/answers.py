@@ -5,6 +5,8 @@ import math
 import sys
 import warnings
 from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache, partial
 from typing import Any, final
 
 import attrs
@@ -13,7 +15,7 @@ import numpy as np
 from onlineic.accounting.budget import Budget
 from onlineic.errors import SessionStateError, UpdateFailedWarning
 from onlineic.hypothesis.base import block_guesses, grid_guesses
-from onlineic.ledger.records import Easy, Hard, Ledger, Record, UpdateFailed
+from onlineic.ledger.records import Burned, Easy, Hard, Ledger, Opened, Record, UpdateFailed
 from onlineic.queries.answers import Answer, AnswerMemory, Status
 from onlineic.queries.ask import Guess, Question
 from onlineic.queries.marginals import BoundMarginal
@@ -21,9 +23,13 @@ from onlineic.queries.partitions import Partition, derived
 from onlineic.queries.query import Query
 from onlineic.session.belief import Belief, measured
 from onlineic.session.defaults import AGREEING
-from onlineic.session.plan import ALL_HARD, EASY_OR_HARD, Plan
+from onlineic.session.plan import ALL_EASY, ALL_HARD, EASY_OR_HARD, Plan
+from onlineic.sparse.base import NumericSparse
 
 __all__ = ["AnswerBook", "SessionStatistics"]
+
+
+MOST_TESTS = 10**30  # so many that a union over them says nothing
 
 
 @final
@@ -36,12 +42,13 @@ class SessionStatistics:
     asked, easy, hard, repeat, untested : int
         Answers by status.
     hard_left : int
-        Hard answers of the largest price that can still be paid; cheaper ones leave more.
+        Hard answers of the largest price that can still be paid, at the price of the next; cheaper ones
+        leave more, and so do falling prices.
     spent : float
         Share of the budget that is used up or reserved, in [0, 1].
     budget : Budget
     threshold : float
-        Gap at which a query is hard, before noise; fraction of records.
+        Gap at which the next query is hard, before noise; fraction of records.
     alpha : float
         Gap that an update relies on; in textbook mode the theorem's alpha.
     error_bound : float
@@ -85,6 +92,7 @@ class _Taken:
     records: int = 0
     easy: int = 0
     hard: int = 0
+    spent: Fraction = Fraction(0)  # on releases: it settles which mechanism tested what comes next
 
 
 @final
@@ -106,8 +114,8 @@ class AnswerBook:
     """
 
     __slots__ = (
-        "_easy_radius", "_ledger", "_memory", "_n", "_payable", "_plan", "_private", "_rounding", "_table",
-        "_taken", "_trivial", "_untaken", "_worst",
+        "_easy_radius", "_ledger", "_memory", "_n", "_payable", "_plan", "_private", "_rounding", "_spending",
+        "_table", "_taken", "_trivial", "_untaken", "_worst",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, n: int, ledger: Ledger, belief: Belief, private: bool) -> None:
@@ -118,12 +126,13 @@ class AnswerBook:
         self._taken = _Taken(belief)
         self._untaken: dict[Status, int] = {"easy": 0, "repeat": 0, "untested": 0}  # answers without a record
         self._memory = AnswerMemory(lasting=not plan.textbook)
-        self._easy_radius = plan.sparse.easy_radius(EASY_OR_HARD * plan.beta)
+        self._spending = plan.spending
+        self._easy_radius = lru_cache(256)(partial(_easy_radii, plan))
         self._payable = plan.sparse.account().capacity  # what all hits together can cost
         if plan.first_tables is not None:
             self._payable -= plan.first_tables.charge.amount
         # largest so far, of any tested answer; taking a record twice does not change them
-        self._worst = 0.0  # bound of a hard answer, all of them at once
+        self._worst = 0.0  # bound of an answer, all of them at once
         self._rounding = 0.0  # distance of an answered query from the one written
         self._trivial = 1.0  # distance of a value from the far end of [0, 1]
         self._table = False  # whether one was measured
@@ -155,7 +164,7 @@ class AnswerBook:
         record, *later = self._ledger.records(at.records, at.records + 2)
         if isinstance(record, Easy):
             answer = self._easy(record.query, record.guess)
-            self._taken = _Taken(at.belief, at.records + 1, at.easy + 1, at.hard)
+            self._taken = attrs.evolve(at, records=at.records + 1, easy=at.easy + 1)
             return record.query, answer
         if self._asked_by_rule():
             raise SessionStateError(
@@ -163,7 +172,8 @@ class AnswerBook:
             )
         belief, failed = self._learned(record, isinstance(later[0] if later else None, UpdateFailed))
         hard = (record.query, self._hard(record, belief)) if isinstance(record, Hard) else None
-        self._taken = _Taken(belief, at.records + 1, at.easy, at.hard + (hard is not None))
+        spent = at.spent + (record.charge.amount if isinstance(record, Hard | Opened | Burned) else 0)
+        self._taken = _Taken(belief, at.records + 1, at.easy, at.hard + (hard is not None), spent)
         if failed:
             with contextlib.suppress(UpdateFailedWarning):  # not even as an error may it stop the answer
                 warnings.warn(
@@ -225,7 +235,9 @@ class AnswerBook:
 
     def _easy(self, question: Question, guess: Guess) -> Answer:
         """Return the guess that was tested."""
-        return self._released(question, "easy", self._value(question, guess), self._easy_radius)
+        radius, joint = self._easy_radius(self._spending.at(self._taken.spent))
+        self._worst = max(self._worst, joint)
+        return self._released(question, "easy", self._value(question, guess), radius)
 
     def _hard(self, record: Hard, learned: Belief) -> Answer:
         """Return a measured number or table, the sum of the measured blocks, or what was learned from it.
@@ -235,7 +247,8 @@ class AnswerBook:
         agree with the sum of blocks, the latter is returned. The bound grows by its distance from the sum;
         all are public.
         """
-        sparse, question, measurement, moved = self._plan.sparse, record.query, record.measurement, 0.0
+        sparse = self._spending.at(self._taken.spent)  # whose test fired: settled before it was made
+        question, measurement, moved = record.query, record.measurement, 0.0
         target, weights = measurement.target, None
         value: Any
         if isinstance(question, BoundMarginal):
@@ -300,6 +313,16 @@ class AnswerBook:
 
     def _answer(self, value: Any, status: Status, bound: float) -> Answer:
         return Answer(value, self._n * value, status, bound, self._private)
+
+
+def _easy_radii(plan: Plan, sparse: NumericSparse) -> tuple[float, float]:
+    """Return the radius of one easy answer, and what it adds to that of all of them at once."""
+    one = sparse.easy_radius(EASY_OR_HARD * plan.beta)
+    if plan.next_share is None:
+        return one, 0.0  # the plan's bound holds all
+    # a kept threshold fails all tests at once, whatever their scales: no union over them stands in for that
+    tests = plan.max_queries if sparse.start_charge() is None else MOST_TESTS
+    return one, sparse.easy_radius(ALL_EASY * plan.beta, tests)
 
 
 def _cut(value: Any, bound: float) -> float:

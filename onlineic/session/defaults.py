@@ -24,6 +24,8 @@ LEAST_PAIR_SHARE = 0.2  # of the budget: with less, the tables of pairs are too 
 ONE_ATTRIBUTE = 0.25  # of the tests' share and of the planned hits, where there are no interactions to find
 PARTITION_FALSE_HITS = 0.5  # for each planned hit: one that fired by noise releases its table all the same
 PARTITION_RATIO = Fraction(1)  # sigma / b of a table: tests and tables of about equal noise
+NEXT_SHARE = Fraction(1, 20)  # of what is left: the most that a hit costs once there was one
+ROOM = 5  # bits by which the noise of later tests may grow
 
 # which first tables
 CLEAR = (

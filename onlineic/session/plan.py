@@ -23,11 +23,19 @@ from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.queries.partitions import PartitionRule
 from onlineic.queries.query import session_grid_bits
-from onlineic.session.defaults import PARTITION_FALSE_HITS, PARTITION_RATIO, default_numbers, default_shares
+from onlineic.session.defaults import (
+    NEXT_SHARE,
+    PARTITION_FALSE_HITS,
+    PARTITION_RATIO,
+    ROOM,
+    default_numbers,
+    default_shares,
+)
 from onlineic.session.first_tables import FirstTables, chosen_first_tables, laplace_suits
+from onlineic.session.spending import Spending, hit_price
 from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.exponential import ExponentialSparse, exponential_resolution
-from onlineic.sparse.gumbel import GumbelSparse, gumbel_resolution
+from onlineic.sparse.gumbel import LEAST_GRID, GumbelSparse, gumbel_resolution
 from onlineic.sparse.laplace import LaplaceSparse
 from onlineic.updates.base import ExactBound, NeedsAccuracy, UpdateRule
 from onlineic.updates.maximum_entropy import MaximumEntropy
@@ -35,6 +43,7 @@ from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 from onlineic.updates.perceptron import Perceptron
 
 __all__ = [
+    "ALL_EASY",
     "ALL_HARD",
     "EASY_OR_HARD",
     "Plan",
@@ -77,6 +86,7 @@ def mechanism_for(
     partition: bool = False,
     reserved: Fraction = Fraction(0),
     pure: bool = False,
+    room: int = 0,
     **settings: Any,
 ) -> NumericSparse:
     """Return the named mechanism with the least noise that pays for the planned hard answers.
@@ -85,6 +95,8 @@ def mechanism_for(
     ----------
     reserved : Fraction
         Share of the capacity, or with `pure` of epsilon, that is kept for other releases.
+    room : int
+        Bits by which the noise of a Gumbel session may grow: its grid is so much coarser.
     **settings
         What `calibrated` of every mechanism takes: hard_answers, max_queries, beta, alpha or threshold.
     """
@@ -95,11 +107,14 @@ def mechanism_for(
         return ExponentialSparse.calibrated(budget, **settings, fresh=partition, reserved=reserved)
     if partition:
         settings |= {"ratio": PARTITION_RATIO, "false_hits": PARTITION_FALSE_HITS, "partition": True}
-    if not pure:
-        return GumbelSparse.calibrated(budget, **settings, reserved=reserved)
-    # the order that suits what is left; a hair less, since capacities are rounded down
-    left = budget.epsilon * float(1 - reserved) * (1.0 - 2.0**-30)
-    mechanism = GumbelSparse.calibrated(attrs.evolve(budget, epsilon=left), **settings)
+    made = partial(GumbelSparse.calibrated, budget, reserved=reserved)
+    if pure:  # the order that suits what is left; a hair less, since capacities are rounded down
+        left = budget.epsilon * float(1 - reserved) * (1.0 - 2.0**-30)
+        made = partial(GumbelSparse.calibrated, attrs.evolve(budget, epsilon=left))
+    mechanism = made(**settings)
+    coarser = max(min(LEAST_GRID, mechanism.grid_bits), mechanism.grid_bits - room)
+    if coarser < mechanism.grid_bits:
+        mechanism = made(**settings | {"grid_bits": coarser})
     return attrs.evolve(mechanism, epsilon=budget.epsilon)
 
 
@@ -178,6 +193,10 @@ class Plan:
         Which partition a hard query releases; None: its number alone.
     first_tables : FirstTables or None
         Tables released at the start; None: none are.
+    hit_price : Fraction
+        Of a planned hit, in the unit of the account.
+    next_share : Fraction or None
+        The most of what is left that a hit may cost once there was one; None: prices stay as they are.
     """
 
     sparse: NumericSparse
@@ -191,6 +210,14 @@ class Plan:
     textbook: bool = False
     partitions: PartitionRule | None = None
     first_tables: FirstTables | None = None
+    hit_price: Fraction = Fraction(0)
+    next_share: Fraction | None = None
+
+    @property
+    def spending(self) -> Spending:
+        """Which mechanism tests, by what the record has spent."""
+        bought = Fraction(0) if self.first_tables is None else self.first_tables.charge.amount
+        return Spending(self.sparse, bought, self.hit_price, self.next_share)
 
 
 def textbook_plan(
@@ -298,9 +325,10 @@ def session_plan(
         With it, c = max(1, floor T(alpha)) and the threshold is alpha + a_hit: a certificate for all answers.
     hard_answers : int, optional
         c. The threshold is such that max_queries tests of equal numbers waste few hard answers; nothing
-        promises that c is enough, but every answer given before they are used up keeps its bound.
+        promises that c is enough. Later hits cost a share of what is left, at more noise and a higher
+        threshold, so that none is ever the last, unless the mechanism or `threshold` is given.
     threshold : float, optional
-        Fraction of records; overrides that rule.
+        Fraction of records; overrides that rule, for all tests.
 
     Raises
     ------
@@ -356,6 +384,7 @@ def session_plan(
             partition=partition,
             reserved=bought,
             pure=laplace,
+            room=ROOM if threshold is None else 0,
         )
     rule = PartitionRule(parts=shares.parts)
     first_tables = None
@@ -363,6 +392,8 @@ def session_plan(
         first_tables = chosen_first_tables(
             mechanism, domain, rule, one_way_share=shares.one_way, pair_share=shares.pairs, laplace=laplace
         )
+    # prices of hits fall where nobody has settled the mechanism or its threshold
+    adaptive = threshold is None and sparse != "laplace" and not isinstance(sparse, NumericSparse)
     if given is None and partition:
         update = MaximumEntropy(misfit=shares.misfit)
     easy = mechanism.easy_radius(ALL_EASY * beta, max_queries)
@@ -380,6 +411,8 @@ def session_plan(
         certified=False,
         partitions=rule if partition else None,
         first_tables=first_tables,
+        hit_price=hit_price(mechanism, domain, partition),
+        next_share=NEXT_SHARE if adaptive else None,
     )
 
 

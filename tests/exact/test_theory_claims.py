@@ -12,6 +12,7 @@ from onlineic.domain import Domain
 from onlineic.ledger import MemoryLedger
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Measurement, PartitionRule, block_weights, derived, one_way, pairs_of
+from onlineic.session import Spending
 from onlineic.session.curator import Curator
 from onlineic.session.first_tables import chosen_first_tables
 from onlineic.sparse import GumbelSparse
@@ -42,7 +43,7 @@ def table(codes, domain=DOMAIN):
 def curator(data, sparse, rule):
     ledger = MemoryLedger()
     ledger.claim("a test", sparse.account())
-    return Curator(data, sparse, SimulatedNoise(1), ledger, rule), ledger
+    return Curator(data, Spending(sparse), SimulatedNoise(1), ledger, rule), ledger
 
 
 def test_the_largest_gap_of_a_table_moves_by_at_most_one_count(monkeypatch):

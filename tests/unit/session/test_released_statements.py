@@ -41,10 +41,10 @@ def dense(generator, domain=CELLS):
 
 @pytest.fixture
 def planned(monkeypatch):
-    """Make one plan for all sessions of a test."""
+    """Make one plan for all sessions of a test, whose hits keep their price."""
 
     def plan(data, budget, **settings):
-        one = session_plan(data.domain, data.n, budget, **settings)
+        one = attrs.evolve(session_plan(data.domain, data.n, budget, **settings), next_share=None)
         plan_once(monkeypatch, one)
         return one
 
