@@ -8,8 +8,8 @@ import onlineic
 PUBLIC = {
     "Answer", "Budget", "Domain", "Histogram", "MaximumEntropy", "MeasuredWeights", "Measurement", "Median",
     "MultiplicativeWeights", "OnlineIC", "Perceptron", "PrivateData", "SessionStatistics", "UpdateRule",
-    "at_least", "below", "between", "binned", "dense", "marginal", "one_of", "optional", "replay", "span",
-    "weights", "where",
+    "at_least", "below", "between", "binned", "dense", "forecast", "marginal", "one_of", "optional", "replay",
+    "span", "weights", "where",
 }  # fmt: skip
 
 

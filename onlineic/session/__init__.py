@@ -2,6 +2,7 @@
 
 from onlineic.session.answers import SessionStatistics
 from onlineic.session.belief import Belief, measured, replay
+from onlineic.session.forecasts import EngineForecast, Forecast, forecast
 from onlineic.session.plan import ALL_HARD, EASY_OR_HARD, Plan, SparseName, session_plan, textbook_plan
 from onlineic.session.session import OnlineIC
 from onlineic.session.spending import Spending
@@ -10,11 +11,14 @@ __all__ = [
     "ALL_HARD",
     "EASY_OR_HARD",
     "Belief",
+    "EngineForecast",
+    "Forecast",
     "OnlineIC",
     "Plan",
     "SessionStatistics",
     "SparseName",
     "Spending",
+    "forecast",
     "measured",
     "replay",
     "session_plan",

@@ -256,7 +256,7 @@ class AnswerBook:
             value = question.table(measurement.values)
         else:
             value, weights = derived(question, measurement)
-            if isinstance(target, Partition):
+            if isinstance(target, Partition) or self._plan.first_tables is not None:
                 agreeing = AGREEING * measurement.scale * float(np.linalg.norm(weights))
                 tested = self._value(question, record.guess)
                 with contextlib.suppress(Exception):  # paid and recorded: not lost with a failing hypothesis

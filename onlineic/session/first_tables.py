@@ -35,7 +35,7 @@ from onlineic.session.defaults import (
 from onlineic.sparse.exponential import ExponentialSparse
 from onlineic.sparse.gumbel import GumbelSparse
 
-__all__ = ["FirstTables", "chosen_first_tables", "laplace_suits", "pair_cover"]
+__all__ = ["FirstTables", "chosen_first_tables", "laplace_suits", "levels", "pair_cover"]
 
 MOST_CELLS = 2**22  # of a table of all: more would take gigabytes behind the read
 Pair = tuple[int, ...]
@@ -86,7 +86,7 @@ def chosen_first_tables(
     if laplace:
         return _laplace_tables(mechanism, domain, axes, one_way_share + pair_share)
     if len(axes) == 1:
-        wanted = _levels(domain, axes[0])
+        wanted = levels(domain, axes[0])
         shares = [(one_way_share + pair_share) / len(wanted) for _ in wanted]
     else:
         ones = [one_way(domain, axis) for axis in axes]
@@ -126,7 +126,7 @@ def laplace_suits(domain: Domain, n: int, budget: Budget, share: float) -> bool:
     if not axes or budget.pure:
         return False
     rho = zcdp_rho(budget.epsilon, budget.delta)
-    return 8.0 * len(_levels(domain, axes[0])) * rho <= QUIETER * share * budget.epsilon**2
+    return 8.0 * len(levels(domain, axes[0])) * rho <= QUIETER * share * budget.epsilon**2
 
 
 def _laplace_tables(
@@ -134,7 +134,7 @@ def _laplace_tables(
 ) -> FirstTables:
     """Return one table of all cells, or the levels of one attribute, with Laplace noise."""
     cells = Partition(domain, tuple(axes), tuple(np.arange(domain.shape[axis]) for axis in axes))
-    targets = [cells] if len(axes) > 1 else _levels(domain, axes[0])
+    targets = [cells] if len(axes) > 1 else levels(domain, axes[0])
     moved, most = 2 * len(targets), share * Fraction(mechanism.epsilon)
     scale = scale_at_least(moved / most)
     amount = moved / scale
@@ -188,7 +188,7 @@ def _layers(table: Partition, layered: bool) -> list[Partition]:
     return [Partition(table.domain, table.axes, classes) for classes in itertools.product(*choices)]
 
 
-def _levels(domain: Domain, axis: int) -> list[Partition]:
+def levels(domain: Domain, axis: int) -> list[Partition]:
     """Return the marginal of an attribute, and of a long ordered one also its coarser levels."""
     levels, size = [one_way(domain, axis)], domain.shape[axis]
     if size <= FLAT or not domain.attributes[axis].ordered:

@@ -27,16 +27,20 @@ from onlineic.session.defaults import (
     NEXT_SHARE,
     PARTITION_FALSE_HITS,
     PARTITION_RATIO,
+    RESERVED_OF_NUMBERS,
     ROOM,
+    SHARE_OF_NUMBERS,
     default_numbers,
     default_shares,
 )
 from onlineic.session.first_tables import FirstTables, chosen_first_tables, laplace_suits
+from onlineic.session.forecasts import forecast
 from onlineic.session.spending import Spending, hit_price
 from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.exponential import ExponentialSparse, exponential_resolution
 from onlineic.sparse.gumbel import LEAST_GRID, GumbelSparse, gumbel_resolution
 from onlineic.sparse.laplace import LaplaceSparse
+from onlineic.sparse.unconditional import UnconditionalNumbers
 from onlineic.updates.base import ExactBound, NeedsAccuracy, UpdateRule
 from onlineic.updates.maximum_entropy import MaximumEntropy
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
@@ -344,6 +348,7 @@ def session_plan(
         raise InvalidParameterError("release must be 'answer' with alpha: T(alpha) counts single queries.")
     if threshold is not None:
         threshold = checked_real("threshold", threshold, above=0.0, below=1.0)
+    wish = release
     if release is None:
         fits = update is None or isinstance(update, MaximumEntropy)
         tables = sparse in (None, "gumbel", "exponential") or isinstance(sparse, GumbelSparse)
@@ -359,10 +364,13 @@ def session_plan(
     partition = release == "partition"
     if hard_answers is not None:
         hard_answers = checked_integer("hard_answers", hard_answers, at_least=1, at_most=MOST_HARD)
-    shares = default_shares(n, budget, domain, max_queries, hard_answers)
     # tables are bought where the rule reads them all and nobody brings a start or a mechanism of his own
     opens = partition and isinstance(update, MaximumEntropy) and prior is None
     opens = opens and not isinstance(sparse, NumericSparse)
+    start = forecast(domain, n, budget, max_queries).start if opens else None
+    if start == "numbers" and (given, sparse, hard_answers, threshold, wish) == (None,) * 5:
+        return _plan_of_numbers(domain, n, budget, beta, max_queries)
+    shares = default_shares(n, budget, domain, max_queries, hard_answers, start == "cells")
     if partition:
         cutoff = shares.hard_answers
     else:
@@ -413,6 +421,29 @@ def session_plan(
         first_tables=first_tables,
         hit_price=hit_price(mechanism, domain, partition),
         next_share=NEXT_SHARE if adaptive else None,
+    )
+
+
+def _plan_of_numbers(domain: Domain, n: int, budget: Budget, beta: float, max_queries: int) -> Plan:
+    """Return the plan that measures every question: of so few that a test would cost more than it saves."""
+    mechanism = UnconditionalNumbers.calibrated(
+        budget,
+        n=n,
+        answers=max_queries,
+        grid_bits=max(LEAST_GRID, session_grid_bits(n) - ROOM),
+        reserved=RESERVED_OF_NUMBERS,
+    )
+    return Plan(
+        sparse=mechanism,
+        update=MaximumEntropy(),
+        alpha=mechanism.deviation,
+        beta=beta,
+        max_queries=max_queries,
+        hard_answers=max_queries,
+        error_bound=mechanism.margins(max_queries, ALL_HARD * beta, max_queries)[2],
+        certified=False,
+        hit_price=hit_price(mechanism, domain, partition=False),
+        next_share=SHARE_OF_NUMBERS,
     )
 
 

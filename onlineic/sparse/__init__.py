@@ -5,6 +5,7 @@ from onlineic.sparse.base import Hit, NumericSparse, SparseState
 from onlineic.sparse.exponential import ExponentialSparse, exponential_resolution
 from onlineic.sparse.gumbel import GumbelSparse, gumbel_resolution
 from onlineic.sparse.laplace import LaplaceSparse
+from onlineic.sparse.unconditional import UnconditionalNumbers
 
 __all__ = [
     "AboveThreshold",
@@ -15,6 +16,7 @@ __all__ = [
     "NumericSparse",
     "Sparse",
     "SparseState",
+    "UnconditionalNumbers",
     "exponential_resolution",
     "gumbel_resolution",
 ]

@@ -76,7 +76,7 @@ def ranges(shape, count, seed):
     return asked
 
 
-PAIRS = {"counts": table(TWO, 60_000, 0.02), "shape": TWO}
+PAIRS = {"counts": table(TWO, 30_000, 0.02), "shape": TWO}
 SESSIONS = {
     "gumbel": {**PAIRS, "budget": (1.0, 1e-9), "asked": ranges(TWO, 150, 1)},
     "pure": {**PAIRS, "budget": (1.0, 0.0), "asked": ranges(TWO, 150, 2)},
