@@ -21,6 +21,7 @@ __all__ = ["Shares", "default_numbers", "default_shares"]
 # how much is planned
 MOST_PLANNED = 100  # hard answers: each refit takes a while
 LEAST_PAIR_SHARE = 0.2  # of the budget: with less, the tables of pairs are too noisy to be worth it
+LEAST_TESTS, MOST_TESTS = 0.1, 0.4  # of the budget, for tests and hits
 ONE_ATTRIBUTE = 0.25  # of the tests' share and of the planned hits, where there are no interactions to find
 PARTITION_FALSE_HITS = 0.5  # for each planned hit: one that fired by noise releases its table all the same
 PARTITION_RATIO = Fraction(1)  # sigma / b of a table: tests and tables of about equal noise
@@ -86,11 +87,12 @@ def default_shares(
     """
     size = n * budget.epsilon / 5e4
     planned = min(max_queries, MOST_PLANNED, max(2, round(10.0 / 3.0 * size**0.8)))
-    tests = min(0.4, max(0.1, 0.25 * size**0.45))
+    tests = min(MOST_TESTS, max(LEAST_TESTS, 0.125 * size))
     if cells:
         planned, tests = max(1, round(planned * ONE_ATTRIBUTE)), CELLS_TESTS
     elif sum(length > 1 for length in domain.shape) == 1:
-        planned, tests = max(1, round(planned * ONE_ATTRIBUTE)), tests * ONE_ATTRIBUTE
+        planned = max(1, round(planned * ONE_ATTRIBUTE))
+        tests = ONE_ATTRIBUTE * min(MOST_TESTS, max(LEAST_TESTS, 0.25 * size**0.45))
     if hard_answers is not None:
         tests = min(0.9, max(0.1, tests * hard_answers / planned))
     one_way = min(0.1, 1.0 - tests)
