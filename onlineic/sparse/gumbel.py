@@ -263,6 +263,7 @@ class GumbelSparse(NumericSparse):
 
     def stretched(self, cheaper: Fraction) -> "GumbelSparse":
         """Return b, sigma and T times the square root of `cheaper`, as far as sigma can be drawn."""
+        cheaper = checked_ratio("cheaper", cheaper, at_least=1.0)
         most = min(
             Fraction(SIGMA_LIMIT - 1) / (self.ratio * self.scale), Fraction(SCALE_LIMIT >> 17) / self.scale
         )

@@ -96,6 +96,7 @@ class UnconditionalNumbers(NumericSparse):
             Finest grid wanted; lowered where sigma would leave the sampler's range.
         """
         answers = checked_integer("answers", answers, at_least=1)
+        grid_bits = checked_integer("grid_bits", grid_bits, at_least=0)
         share = (1 - checked_ratio("reserved", reserved, at_least=0.0, below=1.0)) / answers
         pure = 1 / (share * budget.epsilon_exact)
         if budget.delta > 0.0:
@@ -121,6 +122,7 @@ class UnconditionalNumbers(NumericSparse):
         return self._law(False).deviation / (self.n << self.grid_bits)
 
     def stretched(self, cheaper: Fraction) -> "UnconditionalNumbers":
+        cheaper = checked_ratio("cheaper", cheaper, at_least=1.0)
         if self.order is None:
             return attrs.evolve(self, scale=scale_at_least(min(self.scale * cheaper, Fraction(2**46))))
         sigma = math.ceil(float(self.scale) * math.sqrt(cheaper))
