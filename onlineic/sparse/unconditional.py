@@ -183,7 +183,7 @@ class UnconditionalNumbers(NumericSparse):
 
     def easy_radius(self, beta: float, tests: int = 1) -> float:
         """Return 0: no answer is easy."""
-        checked_tail(beta, tests)
+        _ = checked_tail(beta, tests)  # refused where they are none, and of no use beyond
         return 0.0
 
     def hard_radius(
