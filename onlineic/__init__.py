@@ -21,6 +21,7 @@ from onlineic.queries.partitions import Measurement as Measurement
 from onlineic.queries.rescaled import rescaled as rescaled
 from onlineic.session.answers import SessionStatistics as SessionStatistics
 from onlineic.session.belief import replay as replay
+from onlineic.session.forecasts import forecast as forecast
 from onlineic.session.session import OnlineIC as OnlineIC
 from onlineic.updates.base import UpdateRule as UpdateRule
 from onlineic.updates.maximum_entropy import MaximumEntropy as MaximumEntropy

@@ -103,6 +103,43 @@ def gaussian_charge(order: Fraction, sigma: Fraction, squared_sensitivity: int) 
     return math.ceil(_gaussian_part(_order(order), sigma, squared_sensitivity) / TICK)
 
 
+def laplace_charge(order: Fraction, scale: Fraction, moved: int) -> int:
+    """Return ceil(2^40 moved {1/b + ln[(1 + q e^(-2(a-1)/b))/(1 + q)]/(a - 1)}), q = e^(-1/b), ticks.
+
+    Of discrete Laplace noise on numbers of which a replaced record changes `moved` by one each: below the
+    moved/b of pure differential privacy at every order.
+
+    Parameters
+    ----------
+    order : Fraction, > 1
+        a, the one Renyi order of the filter.
+    scale : Fraction, > 0
+        b, in units of the change.
+    moved : int, >= 1
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is outside its range.
+
+    References
+    ----------
+    Mironov (2017), Proposition 6, for the discrete law: the moment of order a is summed exactly (theory 4.2).
+    """
+    order, scale = _order(order), _exact("scale", scale)
+    moved = checked_integer("moved", moved, at_least=1)
+    if scale == 0:
+        raise InvalidParameterError("scale must be > 0, got scale=0.")
+    with localcontext(Context(prec=60)):
+        less, inverse = decimal(order - 1), decimal(1 / scale)
+        ratio = (-inverse).exp()
+        saved = ((1 + ratio) / (1 + ratio * (-2 * less * inverse).exp())).ln() / less
+        cost = max(inverse - saved, Decimal(0))
+    # both terms are at most 1/b, and each is off by less than the slack of itself
+    slack = SLACK * (1 + 1 / scale) * (1 + 1 / (order - 1))
+    return math.ceil(moved * (Fraction(cost) + slack) / TICK)
+
+
 def renyi_capacity(order: Fraction, epsilon: float, delta: float) -> int:
     """Return floor(2^40 [epsilon - ln(1 - 1/a) + (ln delta + ln a)/(a - 1)]), at least 0, ticks.
 

@@ -2,6 +2,7 @@
 
 from onlineic.session.answers import SessionStatistics
 from onlineic.session.belief import Belief, measured, replay
+from onlineic.session.forecasts import EngineForecast, Forecast, forecast
 from onlineic.session.plan import (
     ALL_HARD,
     EASY_OR_HARD,
@@ -12,16 +13,21 @@ from onlineic.session.plan import (
     textbook_plan,
 )
 from onlineic.session.session import OnlineIC
+from onlineic.session.spending import Spending
 
 __all__ = [
     "ALL_HARD",
     "EASY_OR_HARD",
     "KNOWN",
     "Belief",
+    "EngineForecast",
+    "Forecast",
     "OnlineIC",
     "Plan",
     "SessionStatistics",
     "SparseName",
+    "Spending",
+    "forecast",
     "measured",
     "replay",
     "session_plan",

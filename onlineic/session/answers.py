@@ -5,6 +5,8 @@ import math
 import sys
 import warnings
 from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache, partial
 from typing import Any, final
 
 import attrs
@@ -14,7 +16,7 @@ from onlineic.accounting.budget import Budget
 from onlineic.errors import SessionStateError, UpdateFailedWarning, WideBoundWarning
 from onlineic.hypothesis.base import block_guesses, grid_guesses
 from onlineic.hypothesis.estimates import Estimates, Family, TableDesign
-from onlineic.ledger.records import Easy, Hard, Ledger, Opened, Record, UpdateFailed
+from onlineic.ledger.records import Burned, Easy, Hard, Ledger, Opened, Record, UpdateFailed
 from onlineic.queries.answers import Answer, AnswerMemory, Status
 from onlineic.queries.ask import Guess, Question
 from onlineic.queries.marginals import BoundMarginal
@@ -22,9 +24,13 @@ from onlineic.queries.partitions import Measurement, Partition, derived
 from onlineic.queries.query import Query
 from onlineic.session.belief import Belief, measured
 from onlineic.session.defaults import AGREEING
-from onlineic.session.plan import ALL_HARD, EASY_OR_HARD, KNOWN, Plan
+from onlineic.session.plan import ALL_EASY, ALL_HARD, EASY_OR_HARD, KNOWN, Plan
+from onlineic.sparse.base import NumericSparse
 
 WIDE = 0.1  # a bound of a tenth of all records, or more, says next to nothing
+
+
+MOST_TESTS = 10**30  # so many that a union over them says nothing
 
 
 @final
@@ -37,12 +43,13 @@ class SessionStatistics:
     asked, easy, hard, repeat, untested : int
         Answers by status.
     hard_left : int
-        Hard answers of the largest price that can still be paid; cheaper ones leave more.
+        Hard answers of the largest price that can still be paid, at the price of the next; cheaper ones
+        leave more, and so do falling prices.
     spent : float
         Share of the budget that is used up or reserved, in [0, 1].
     budget : Budget
     threshold : float
-        Gap at which a query is hard, before noise; fraction of records.
+        Gap at which the next query is hard, before noise; fraction of records.
     alpha : float
         Gap that an update relies on; in textbook mode the theorem's alpha.
     error_bound : float
@@ -91,6 +98,7 @@ class _Taken:
     easy: int = 0
     hard: int = 0
     first: tuple[Measurement, ...] = ()  # the first tables
+    spent: Fraction = Fraction(0)  # on releases: it settles which mechanism tested what comes next
 
 
 @final
@@ -113,7 +121,8 @@ class AnswerBook:
 
     __slots__ = (
         "_design", "_easy_radius", "_estimates", "_ledger", "_memory", "_n", "_payable", "_plan", "_private",
-        "_rounding", "_table", "_taken", "_trivial", "_untaken", "_warned", "_worst", "_worst_easy",
+        "_rounding", "_spending", "_table", "_taken", "_trivial", "_untaken", "_warned", "_worst",
+        "_worst_easy",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, n: int, ledger: Ledger, belief: Belief, private: bool) -> None:
@@ -124,7 +133,8 @@ class AnswerBook:
         self._taken = _Taken(belief)
         self._untaken: dict[Status, int] = {"easy": 0, "repeat": 0, "untested": 0}  # answers without a record
         self._memory = AnswerMemory(lasting=not plan.textbook)
-        self._easy_radius = plan.sparse.easy_radius(EASY_OR_HARD * plan.tested_beta)
+        self._spending = plan.spending
+        self._easy_radius = lru_cache(256)(partial(_easy_radii, plan))
         self._payable = plan.sparse.account().capacity  # what all hits together can cost
         self._design: TableDesign | None = None
         self._estimates: Estimates | None = None
@@ -182,7 +192,8 @@ class AnswerBook:
         hard = (record.query, self._hard(record, belief)) if isinstance(record, Hard) else None
         # what is bought later is bought because of the noise of the first: it must not enter (theory 6.7)
         first = record.measurements if isinstance(record, Opened) and not at.first else at.first
-        self._taken = _Taken(belief, at.records + 1, at.easy, at.hard + (hard is not None), first)
+        spent = at.spent + (record.charge.amount if isinstance(record, Hard | Opened | Burned) else 0)
+        self._taken = _Taken(belief, at.records + 1, at.easy, at.hard + (hard is not None), first, spent)
         if failed:
             with contextlib.suppress(UpdateFailedWarning):  # not even as an error may it stop the answer
                 warnings.warn(
@@ -265,9 +276,10 @@ class AnswerBook:
     def _easy(self, question: Question, guess: Guess) -> Answer:
         """Return the guess that was tested."""
         value = self._value(question, guess)
+        radius, joint = self._easy_radius(self._spending.at(self._taken.spent))
         known = self._known(question, value)
-        self._worst_easy = max(self._worst_easy, min(self._plan.error_bound, known))
-        return self._released(question, "easy", value, min(self._easy_radius, known))
+        self._worst_easy = max(self._worst_easy, min(joint, known))
+        return self._released(question, "easy", value, min(radius, known))
 
     def _hard(self, record: Hard, learned: Belief) -> Answer:
         """Return a measured number or table, the sum of the measured blocks, or what was learned from it.
@@ -278,7 +290,7 @@ class AnswerBook:
         all are public.
         """
         plan, question, measurement, moved = self._plan, record.query, record.measurement, 0.0
-        sparse = plan.sparse
+        sparse = self._spending.at(self._taken.spent)  # whose test fired: settled before it was made
         target, weights = measurement.target, None
         value: Any
         if isinstance(question, BoundMarginal):
@@ -286,7 +298,7 @@ class AnswerBook:
             value = question.table(measurement.values)
         else:
             value, weights = derived(question, measurement)
-            if isinstance(target, Partition) or (plan.first_tables is not None and plan.partitions is None):
+            if isinstance(target, Partition) or plan.first_tables is not None:
                 agreeing = AGREEING * measurement.scale * float(np.linalg.norm(weights))
                 tested = self._value(question, record.guess)
                 with contextlib.suppress(Exception):  # paid and recorded: not lost with a failing hypothesis
@@ -337,7 +349,7 @@ class AnswerBook:
         if sum(self.counts.values()) > self._plan.max_queries or (self._plan.certified and self._table):
             return math.inf
         begun = self._design is not None and self._taken.easy + self._taken.hard > 0
-        easy = self._worst_easy if begun else self._plan.error_bound
+        easy = self._worst_easy if begun else max(self._plan.error_bound, self._worst_easy)
         bound = easy if self.certified else max(easy, self._worst)
         return min(bound + self._rounding, self._trivial)
 
@@ -373,6 +385,16 @@ class AnswerBook:
         point = known.point(question) if known is not None and isinstance(question, Query) else None
         estimate, error = (None, None) if point is None else point
         return Answer(value, self._n * value, status, bound, self._private, estimate, error)
+
+
+def _easy_radii(plan: Plan, sparse: NumericSparse) -> tuple[float, float]:
+    """Return the radius of one easy answer, and of it among all of them at once."""
+    one = sparse.easy_radius(EASY_OR_HARD * plan.tested_beta)
+    if plan.next_share is None:
+        return one, plan.error_bound
+    # a kept threshold fails all tests at once, whatever their scales: no union over them stands in for that
+    tests = plan.max_queries if sparse.start_charge() is None else MOST_TESTS
+    return one, sparse.easy_radius(ALL_EASY * plan.tested_beta, tests)
 
 
 def _cut(value: Any, bound: float) -> float:

@@ -28,7 +28,8 @@ from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.partitions import Measurement, Pairs, Partition, PartitionRule, one_way, pairs_of
 from onlineic.queries.query import Query, canonical
 from onlineic.session.first_tables import FirstTables
-from onlineic.sparse.base import Hit, NumericSparse, SparseState
+from onlineic.session.spending import Spending
+from onlineic.sparse.base import Hit, SparseState
 
 SEALED = (
     "session must not test another query while a test runs, or after one was interrupted between reading the "
@@ -47,29 +48,31 @@ class Curator:
     Parameters
     ----------
     data : PrivateData
-    sparse : NumericSparse
+    spending : Spending
+        Which mechanism tests next.
     noise : Noise
     ledger : Ledger
-        Claimed for the account of `sparse`. All that is released goes there.
+        Claimed for the account of its mechanism. All that is released goes there.
     partitions : PartitionRule, optional
         Which partition a hard query releases; None: its number alone.
     """
 
     __slots__ = (
         "_data", "_due", "_ledger", "_noise", "_pairs", "_partitions", "_prices", "_process", "_sealed",
-        "_sparse", "_state", "_table_price",
+        "_sparse", "_spending", "_state",
     )  # fmt: skip
 
     def __init__(
         self,
         data: PrivateData,
-        sparse: NumericSparse,
+        spending: Spending,
         noise: Noise,
         ledger: Ledger,
         partitions: PartitionRule | None = None,
     ) -> None:
         self._data = data
-        self._sparse = sparse
+        self._spending = spending
+        self._sparse = sparse = spending.sparse  # of the last test, or the next one: see `_settle`
         self._noise = noise
         self._ledger = ledger
         self._state: SparseState = sparse.init()  # holds the secret threshold noise: never shown
@@ -82,9 +85,6 @@ class Curator:
         for record in ledger.records():
             if isinstance(record, Opened):
                 self._learn_pairs(*(bought.target for bought in record.measurements))
-        # a hit of a partition session costs what a partition does, or the number that is released instead:
-        # which of the two, no test can change
-        self._table_price = sparse.price(one_way(data.domain, 0)).amount if partitions is not None else None
         self._sealed = False
         self._process = os.getpid()
 
@@ -105,6 +105,12 @@ class Curator:
         if self._sealed:
             raise SessionSealedError(SEALED)
 
+    def _settle(self) -> None:
+        """Take the mechanism of the next test: what the record has spent decides, and nothing else."""
+        sparse = self._spending.at(self._ledger.account.spent)
+        if sparse is not self._sparse:
+            self._sparse, self._prices = sparse, {}
+
     def cover(self, questions: Sequence[Question]) -> list[bool]:
         """Reserve a hit, and return which of the leading questions may be tested. Public; reads nothing.
 
@@ -113,6 +119,7 @@ class Curator:
         batch pays what its questions pay one at a time.
         """
         self.check_unsealed()
+        self._settle()
         prices = [self._price(question) for question in questions]
         level = covered = self._covered()
         if all(price <= level for price in set(prices)):
@@ -155,6 +162,7 @@ class Curator:
         """
         # once more, because a hypothesis of its own may have asked since `cover`
         self.check_unsealed()
+        self._settle()
         if self._ledger.reserved is None or max(map(self._price, questions)) > self._covered():
             raise InternalError("a test must be reserved before the data are read.")
         self._guarded(lambda: self._tested(questions, guesses))
@@ -268,10 +276,16 @@ class Curator:
         self._sealed = True  # a second Ctrl-C, or a nested call, finds it closed
         guarded(private, failed, SEALED)
 
+    def threshold(self) -> float:
+        """Return the threshold of the next test, fraction of records."""
+        self._settle()
+        return self._sparse.threshold / (self._data.n << self._sparse.grid_bits)
+
     def hard_left(self) -> int:
-        """Return how many hits of the largest price can still be paid."""
+        """Return how many hits of the largest price can still be paid, at the price of the next one."""
         if self._sealed:
             return 0
+        self._settle()
         return int((self._ledger.account.left - self._due) // self._dearest())
 
     def _dearest(self) -> Fraction:
@@ -279,7 +293,7 @@ class Curator:
         axis = max(range(len(domain.shape)), key=domain.shape.__getitem__)
         size = domain.shape[axis]
         if size == 1:  # every query is constant: none is ever tested, but by a cross table
-            return self._ledger.account.capacity + 1 if self._table_price is None else self._table_price
+            return self._ledger.account.capacity + 1 if self._partitions is None else self._table_price()
         # noise is rounded up to whole units of a query's own grid: least on the finest
         finest = np.zeros(size)
         finest[0], finest[1] = 1.0, 0.5**grid
@@ -294,8 +308,13 @@ class Curator:
         key = (question.sensitivity, question.grid_bits)
         if key not in self._prices:
             number = self._sparse.price(question).amount
-            self._prices[key] = number if self._table_price is None else max(number, self._table_price)
+            # a hit of a partition session costs what a partition does, or the number that is released
+            # instead: which of the two, no test can change
+            self._prices[key] = number if self._partitions is None else max(number, self._table_price())
         return self._prices[key]
+
+    def _table_price(self) -> Fraction:
+        return self._sparse.price(one_way(self._data.domain, 0)).amount
 
     def __repr__(self) -> str:
         return f"Curator({self._data!r}, {self._ledger!r})"

@@ -19,16 +19,32 @@ from onlineic.domain.domain import Domain
 # how much is planned
 MOST_PLANNED = 100  # hard answers: each refit takes a while
 LEAST_PAIR_SHARE = 0.2  # of the budget: with less, the tables of pairs are too noisy to be worth it
+LEAST_TESTS, MOST_TESTS = 0.1, 0.4  # of the budget, for tests and hits
+ONE_ATTRIBUTE = 0.25  # of the tests' share and of the planned hits, where there are no interactions to find
 PARTITION_FALSE_HITS = 0.5  # for each planned hit: one that fired by noise releases its table all the same
 PARTITION_RATIO = Fraction(1)  # sigma / b of a table: tests and tables of about equal noise
+NEXT_SHARE = Fraction(1, 20)  # of what is left: the most that a hit costs once there was one
+ROOM = 5  # bits by which the noise of later tests may grow
 
 # which first tables
-CLEAR = (
-    40.0  # standard deviations in a mean cell: from there on a table of all cells beats those of all pairs
+CLEAR = 13.0  # standard deviations in a mean cell: from there on all cells beat the tables of all pairs
+CELLS_TESTS = 0.1  # of the budget, for tests of what a table of all cells has said
+QUIETER = (
+    1.2  # of two variances, where the Gaussian one pays for its whole scales and the filter of one order
 )
-QUIETER = 1.05  # of two variances, the Gaussian one being a little larger in a filter of one order
 MERGED_BLOCKS = 16  # small attributes share a table up to so many blocks
+LAYERED_PARTS = 16  # from so many parts on tables of pairs are bought on two levels of coarseness as well
+SHORT = 16  # codes: an ordered attribute of at most half as many has one level, up to it ..
+LAYER_OF_SHORT, LAYER_OF_LONG = 4, 6  # .. a coarse one of 4 blocks, and beyond it one of 6
 FLAT, BRANCH, LEAST_PARTS = 64, 8, 4  # cells with one level; from one level to the next; in the coarsest
+
+# what is expected (`forecast`): records, of noise of unit sensitivity and deviation 1 but for Laplace pairs
+PAIRS_ERR, PAIRS_ERR_PURE = 8.5, 75.0  # of a session from pairs; at delta = 0 over epsilon
+USUAL_SIZE, GROWTH = 5e4, 0.8  # beyond n epsilon the error of pairs grows: they do not hold everything
+LEVELS_ERR = 1.5  # of a range of one attribute, deviations of a cell
+SPREAD_OF_CONJUNCTIONS, SPREAD_OF_DENSE = 0.12, 0.25  # mean squared centred weight of a query's cells
+RESERVED_OF_NUMBERS = Fraction(1, 20)  # of the budget, for questions beyond those announced
+SHARE_OF_NUMBERS = Fraction(9, 10)  # of what is left: the most that a number costs
 
 # when the fit is trusted
 AGREEING = 3.0  # standard deviations of a sum of blocks within which a guess and a fit agree with it
@@ -58,15 +74,23 @@ class Shares:
     misfit: float
 
 
-def default_shares(n: int, budget: Budget, max_queries: int, hard_answers: int | None) -> Shares:
-    """Return the shares for a budget, from n epsilon alone; found by experiment, not proven to be best.
+def default_shares(
+    n: int, budget: Budget, domain: Domain, max_queries: int, hard_answers: int | None, cells: bool = False
+) -> Shares:
+    """Return the shares for a budget, from n epsilon and the domain; found by experiment, not proven best.
 
-    Large n epsilon resolves more than two-way tables hold, so more goes to hard answers and finer cuts. A
-    wish for more hard answers takes their price from the tables.
+    Large n epsilon resolves more than two-way tables hold, so more goes to hard answers and finer cuts. The
+    levels of a single attribute hold all there is to know, so less does, and so does a table of all `cells`.
+    A wish for more hard answers takes their price from the tables.
     """
     size = n * budget.epsilon / 5e4
     planned = min(max_queries, MOST_PLANNED, max(2, round(10.0 / 3.0 * size**0.8)))
-    tests = min(0.4, max(0.1, 0.25 * size**0.45))
+    tests = min(MOST_TESTS, max(LEAST_TESTS, 0.125 * size))
+    if cells:
+        planned, tests = max(1, round(planned * ONE_ATTRIBUTE)), CELLS_TESTS
+    elif sum(length > 1 for length in domain.shape) == 1:
+        planned = max(1, round(planned * ONE_ATTRIBUTE))
+        tests = ONE_ATTRIBUTE * min(MOST_TESTS, max(LEAST_TESTS, 0.25 * size**0.45))
     if hard_answers is not None:
         tests = min(0.9, max(0.1, tests * hard_answers / planned))
     one_way = min(0.1, 1.0 - tests)

@@ -16,11 +16,22 @@ import numpy as np
 
 from onlineic.accounting.budget import Budget, Charge
 from onlineic.accounting.composition import zcdp_rho
-from onlineic.accounting.renyi import TICK, gaussian_charge
+from onlineic.accounting.renyi import TICK, gaussian_charge, laplace_charge
 from onlineic.domain.domain import Domain
 from onlineic.noise.sources import SIGMA_LIMIT, scale_at_least
 from onlineic.queries.partitions import Partition, PartitionRule, one_way
-from onlineic.session.defaults import BRANCH, CLEAR, FLAT, LEAST_PARTS, MERGED_BLOCKS, QUIETER
+from onlineic.session.defaults import (
+    BRANCH,
+    CLEAR,
+    FLAT,
+    LAYER_OF_LONG,
+    LAYER_OF_SHORT,
+    LAYERED_PARTS,
+    LEAST_PARTS,
+    MERGED_BLOCKS,
+    QUIETER,
+    SHORT,
+)
 from onlineic.sparse.exponential import ExponentialSparse
 from onlineic.sparse.gumbel import GumbelSparse
 
@@ -40,7 +51,7 @@ class FirstTables:
         Of each one's noise, records: sigma of a discrete Gaussian, or the scale of a discrete Laplace.
     charge : Charge
         Of all of them: a replaced record moves between two blocks of each, so their costs add; each is
-        order * 2 / (2 sigma^2) in Renyi divergence, or 2 / scale in epsilon.
+        order * 2 / (2 sigma^2) in Renyi divergence, 2 / scale in epsilon, or the Renyi divergence of that.
     pure : bool
         Whether the noise is Laplace.
     """
@@ -73,15 +84,17 @@ def chosen_first_tables(
     if laplace:
         return _laplace_tables(mechanism, domain, axes, one_way_share + pair_share)
     if len(axes) == 1:
-        wanted = _levels(domain, axes[0])
+        wanted = levels(domain, axes[0])
         shares = [(one_way_share + pair_share) / len(wanted) for _ in wanted]
     else:
         ones = [one_way(domain, axis) for axis in axes]
-        pairs = [rule.table(domain, held) for held in pair_cover(domain, rule)] if pair_share > 0 else []
+        cover = pair_cover(domain, rule) if pair_share > 0 else []
+        layered = isinstance(mechanism, GumbelSparse) and rule.parts >= LAYERED_PARTS
+        pairs = [_layers(rule.table(domain, held), layered) for held in cover]
         blocks = sum(target.blocks for target in ones)
-        wanted = [*ones, *pairs]
+        wanted = [*ones, *itertools.chain.from_iterable(pairs)]
         shares = [one_way_share * Fraction(target.blocks, blocks) for target in ones]
-        shares += [pair_share / len(pairs) for _ in pairs]
+        shares += [pair_share / (len(pairs) * len(layers)) for layers in pairs for _ in layers]
     targets: list[Partition] = []
     scales: list[Fraction] = []
     amount = Fraction(0)
@@ -111,7 +124,7 @@ def laplace_suits(domain: Domain, n: int, budget: Budget, share: float) -> bool:
     if not axes or budget.pure:
         return False
     rho = zcdp_rho(budget.epsilon, budget.delta)
-    return 8.0 * len(_levels(domain, axes[0])) * rho <= QUIETER * share * budget.epsilon**2
+    return 8.0 * len(levels(domain, axes[0])) * rho <= QUIETER * share * budget.epsilon**2
 
 
 def _laplace_tables(
@@ -119,12 +132,13 @@ def _laplace_tables(
 ) -> FirstTables:
     """Return one table of all cells, or the levels of one attribute, with Laplace noise."""
     cells = Partition(domain, tuple(axes), tuple(np.arange(domain.shape[axis]) for axis in axes))
-    targets = [cells] if len(axes) > 1 else _levels(domain, axes[0])
-    scale = scale_at_least(2 * len(targets) / (share * Fraction(mechanism.epsilon)))
-    amount = 2 * len(targets) / scale
+    targets = [cells] if len(axes) > 1 else levels(domain, axes[0])
+    moved, most = 2 * len(targets), share * Fraction(mechanism.epsilon)
+    scale = scale_at_least(moved / most)
+    amount = moved / scale
     if isinstance(mechanism, GumbelSparse):
-        # what is pure costs no more in Renyi divergence, of whatever order
-        amount = Fraction(math.ceil(amount / TICK))
+        scale = _least_laplace(mechanism.order, moved, most / TICK, scale)
+        amount = Fraction(laplace_charge(mechanism.order, scale, moved))
     account = mechanism.account()
     charge = Charge(amount, f"{len(targets)} opening tables, Laplace", account.unit, account.order)
     return FirstTables(tuple(targets), (scale,) * len(targets), charge, pure=True)
@@ -156,7 +170,23 @@ def pair_cover(domain: Domain, rule: PartitionRule) -> list[tuple[int, ...]]:
     return cover
 
 
-def _levels(domain: Domain, axis: int) -> list[Partition]:
+def _layers(table: Partition, layered: bool) -> list[Partition]:
+    """Return a cross table and, if `layered`, the same with each long ordered axis finely or coarsely cut.
+
+    A range over two attributes is then the sum of few coarse blocks and some fine ones at its rim. With
+    Gaussian noise alone, where twice the tables have sqrt(2) times the noise and not twice.
+    """
+    if not layered:
+        return [table]
+    choices = []
+    for axis, classes, parts in zip(table.axes, table.classes, table.shape, strict=True):
+        coarse = LAYER_OF_LONG if table.domain.shape[axis] > SHORT else LAYER_OF_SHORT
+        ordered = table.domain.attributes[axis].ordered and table.domain.shape[axis] > SHORT // 2
+        choices.append([classes * coarse // parts, classes] if ordered and coarse < parts else [classes])
+    return [Partition(table.domain, table.axes, classes) for classes in itertools.product(*choices)]
+
+
+def levels(domain: Domain, axis: int) -> list[Partition]:
     """Return the marginal of an attribute, and of a long ordered one also its coarser levels."""
     levels, size = [one_way(domain, axis)], domain.shape[axis]
     if size <= FLAT or not domain.attributes[axis].ordered:
@@ -167,6 +197,20 @@ def _levels(domain: Domain, axis: int) -> list[Partition]:
         levels.append(Partition(domain, (axis,), (levels[-1].classes[0] * parts // size,)))
         size, parts = parts, math.ceil(parts / BRANCH)
     return levels
+
+
+def _least_laplace(order: Fraction, moved: int, most: Fraction, enough: Fraction) -> Fraction:
+    """Return about the least scale that costs at most so many ticks, from one that is pure and enough."""
+    low, high = float(enough) / 2, float(enough)
+    best = enough
+    for _ in range(30):
+        middle = (low + high) / 2
+        scale = scale_at_least(Fraction(middle))
+        if laplace_charge(order, scale, moved) <= most:
+            high, best = middle, min(best, scale)
+        else:
+            low = middle
+    return best
 
 
 def _least_scale(mechanism: GumbelSparse | ExponentialSparse, share: Fraction) -> Fraction | None:

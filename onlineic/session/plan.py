@@ -31,12 +31,24 @@ from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.queries.partitions import PartitionRule
 from onlineic.queries.query import session_grid_bits
-from onlineic.session.defaults import PARTITION_FALSE_HITS, PARTITION_RATIO, default_numbers, default_shares
+from onlineic.session.defaults import (
+    NEXT_SHARE,
+    PARTITION_FALSE_HITS,
+    PARTITION_RATIO,
+    RESERVED_OF_NUMBERS,
+    ROOM,
+    SHARE_OF_NUMBERS,
+    default_numbers,
+    default_shares,
+)
 from onlineic.session.first_tables import FirstTables, chosen_first_tables, laplace_suits
+from onlineic.session.forecasts import forecast
+from onlineic.session.spending import Spending, hit_price
 from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.exponential import ExponentialSparse, exponential_resolution
-from onlineic.sparse.gumbel import GumbelSparse, gumbel_resolution
+from onlineic.sparse.gumbel import LEAST_GRID, GumbelSparse, gumbel_resolution
 from onlineic.sparse.laplace import LaplaceSparse
+from onlineic.sparse.unconditional import UnconditionalNumbers
 from onlineic.updates.base import (
     ExactBound,
     NeedsAccuracy,
@@ -81,6 +93,7 @@ def mechanism_for(
     partition: bool = False,
     reserved: Fraction = Fraction(0),
     pure: bool = False,
+    room: int = 0,
     **settings: Any,
 ) -> NumericSparse:
     """Return the named mechanism with the least noise that pays for the planned hard answers.
@@ -89,6 +102,8 @@ def mechanism_for(
     ----------
     reserved : Fraction
         Share of the capacity, or with `pure` of epsilon, that is kept for other releases.
+    room : int
+        Bits by which the noise of a Gumbel session may grow: its grid is so much coarser.
     **settings
         What `calibrated` of every mechanism takes: hard_answers, max_queries, beta, alpha or threshold.
     """
@@ -99,11 +114,14 @@ def mechanism_for(
         return ExponentialSparse.calibrated(budget, **settings, fresh=partition, reserved=reserved)
     if partition:
         settings |= {"ratio": PARTITION_RATIO, "false_hits": PARTITION_FALSE_HITS, "partition": True}
-    if not pure:
-        return GumbelSparse.calibrated(budget, **settings, reserved=reserved)
-    # the order that suits what is left; a hair less, since capacities are rounded down
-    left = budget.epsilon * float(1 - reserved) * (1.0 - 2.0**-30)
-    mechanism = GumbelSparse.calibrated(attrs.evolve(budget, epsilon=left), **settings)
+    made = partial(GumbelSparse.calibrated, budget, reserved=reserved)
+    if pure:  # the order that suits what is left; a hair less, since capacities are rounded down
+        left = budget.epsilon * float(1 - reserved) * (1.0 - 2.0**-30)
+        made = partial(GumbelSparse.calibrated, attrs.evolve(budget, epsilon=left))
+    mechanism = made(**settings)
+    coarser = max(min(LEAST_GRID, mechanism.grid_bits), mechanism.grid_bits - room)
+    if coarser < mechanism.grid_bits:
+        mechanism = made(**settings | {"grid_bits": coarser})
     return attrs.evolve(mechanism, epsilon=budget.epsilon)
 
 
@@ -191,6 +209,10 @@ class Plan:
         Which partition a hard query releases; None: its number alone.
     first_tables : FirstTables or None
         Tables released at the start; None: none are.
+    hit_price : Fraction
+        Of a planned hit, in the unit of the account.
+    next_share : Fraction or None
+        The most of what is left that a hit may cost once there was one; None: prices stay as they are.
     """
 
     sparse: NumericSparse
@@ -204,6 +226,14 @@ class Plan:
     textbook: bool = False
     partitions: PartitionRule | None = None
     first_tables: FirstTables | None = None
+    hit_price: Fraction = Fraction(0)
+    next_share: Fraction | None = None
+
+    @property
+    def spending(self) -> Spending:
+        """Which mechanism tests, by what the record has spent."""
+        bought = Fraction(0) if self.first_tables is None else self.first_tables.charge.amount
+        return Spending(self.sparse, bought, self.hit_price, self.next_share)
 
     @property
     def tested_beta(self) -> float:
@@ -317,9 +347,10 @@ def session_plan(
         With it, c = max(1, floor T(alpha)) and the threshold is alpha + a_hit: a certificate for all answers.
     hard_answers : int, optional
         c. The threshold is such that max_queries tests of equal numbers waste few hard answers; nothing
-        promises that c is enough, but every answer given before they are used up keeps its bound.
+        promises that c is enough. Later hits cost a share of what is left, at more noise and a higher
+        threshold, so that none is ever the last, unless the mechanism or `threshold` is given.
     threshold : float, optional
-        Fraction of records; overrides that rule.
+        Fraction of records; overrides that rule, for all tests.
     first_tables : bool, optional
         Whether to buy tables first. None: where `MaximumEntropy` learns from partitions, without a prior.
         True: other rules start from the maximum-entropy fit of the tables.
@@ -338,6 +369,7 @@ def session_plan(
         raise InvalidParameterError("release must be 'answer' with alpha: T(alpha) counts single queries.")
     if threshold is not None:
         threshold = checked_real("threshold", threshold, above=0.0, below=1.0)
+    wish = release
     if release is None:
         fits = update is None or isinstance(update, MaximumEntropy)
         able = sparse in (None, "gumbel", "exponential") or isinstance(sparse, GumbelSparse)
@@ -355,13 +387,16 @@ def session_plan(
     partition = release == "partition"
     if hard_answers is not None:
         hard_answers = checked_integer("hard_answers", hard_answers, at_least=1, at_most=MOST_HARD)
-    # hard answers wished for take their price from the tables, unless these were wished for too
-    wished = hard_answers if partition or not first_tables else None
-    shares = default_shares(n, budget, max_queries, wished)
     # tables are bought where the rule reads them all and nobody brings a start or a mechanism of his own
     opens = partition and isinstance(update, MaximumEntropy) and prior is None
     opens = opens and not isinstance(sparse, NumericSparse)
     opens = opens if first_tables is None else first_tables
+    start = forecast(domain, n, budget, max_queries).start if opens else None
+    if start == "numbers" and (given, sparse, hard_answers, threshold, wish, first_tables) == (None,) * 6:
+        return _plan_of_numbers(domain, n, budget, beta, max_queries)
+    # hard answers wished for take their price from the tables, unless these were wished for too
+    wished = hard_answers if partition or not first_tables else None
+    shares = default_shares(n, budget, domain, max_queries, wished, start == "cells")
     if partition or (opens and hard_answers is None):
         cutoff = shares.hard_answers
     else:
@@ -383,6 +418,7 @@ def session_plan(
             partition=partition or opens,  # behind tables most hits are false, which finer numbers tell
             reserved=bought,
             pure=laplace,
+            room=ROOM if threshold is None else 0,
         )
     rule = PartitionRule(parts=shares.parts)
     tables = None
@@ -390,6 +426,8 @@ def session_plan(
         tables = chosen_first_tables(
             mechanism, domain, rule, one_way_share=shares.one_way, pair_share=shares.pairs, laplace=laplace
         )
+    # prices of hits fall where nobody has settled the mechanism or its threshold
+    adaptive = threshold is None and sparse != "laplace" and not isinstance(sparse, NumericSparse)
     if given is None and partition:
         update = MaximumEntropy(misfit=shares.misfit)
     tested = _tested_beta(beta, tables)
@@ -412,6 +450,31 @@ def session_plan(
         certified=False,
         partitions=rule if partition else None,
         first_tables=tables,
+        hit_price=hit_price(mechanism, domain, partition),
+        next_share=NEXT_SHARE if adaptive else None,
+    )
+
+
+def _plan_of_numbers(domain: Domain, n: int, budget: Budget, beta: float, max_queries: int) -> Plan:
+    """Return the plan that measures every question: of so few that a test would cost more than it saves."""
+    mechanism = UnconditionalNumbers.calibrated(
+        budget,
+        n=n,
+        answers=max_queries,
+        grid_bits=max(LEAST_GRID, session_grid_bits(n) - ROOM),
+        reserved=RESERVED_OF_NUMBERS,
+    )
+    return Plan(
+        sparse=mechanism,
+        update=MaximumEntropy(),
+        alpha=mechanism.deviation,
+        beta=beta,
+        max_queries=max_queries,
+        hard_answers=max_queries,
+        error_bound=mechanism.margins(max_queries, ALL_HARD * beta, max_queries)[2],
+        certified=False,
+        hit_price=hit_price(mechanism, domain, partition=False),
+        next_share=SHARE_OF_NUMBERS,
     )
 
 

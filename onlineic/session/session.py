@@ -222,7 +222,7 @@ class OnlineIC:
         try:
             self._ledger.claim(self, plan.sparse.account(), self._private)
             self._book = AnswerBook(plan, data.n, self._ledger, belief, self._private)
-            self._curator = Curator(data, plan.sparse, noise, self._ledger, plan.partitions)
+            self._curator = Curator(data, plan.spending, noise, self._ledger, plan.partitions)
             # a session that was interrupted here left its ledger with what it had paid for
             known = data.enter(self._ledger, budget if self._private else None)
             if self._ledger.account.spent and (plan.first_tables is None or not known):
@@ -420,7 +420,7 @@ class OnlineIC:
             hard_left=self._curator.hard_left(),
             spent=float(self._ledger.spent / self._sparse.account().capacity),
             budget=self._budget,
-            threshold=self._sparse.threshold / (self._data.n << self._sparse.grid_bits),
+            threshold=self._curator.threshold(),
             alpha=plan.alpha,
             beta=plan.beta,
             error_bound=self._book.error_bound(),

@@ -5,6 +5,7 @@ from onlineic.sparse.base import Hit, NumericSparse, SparseState
 from onlineic.sparse.exponential import ExponentialSparse, exponential_resolution
 from onlineic.sparse.gumbel import GumbelSparse, gumbel_resolution
 from onlineic.sparse.laplace import LaplaceSparse
+from onlineic.sparse.unconditional import UnconditionalNumbers
 from onlineic.sparse.values import ValueSparse
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "NumericSparse",
     "Sparse",
     "SparseState",
+    "UnconditionalNumbers",
     "ValueSparse",
     "exponential_resolution",
     "gumbel_resolution",

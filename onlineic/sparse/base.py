@@ -7,6 +7,7 @@ a query on a coarser grid has its gap multiplied up. The number of a hard answer
 import abc
 import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from operator import index
 from typing import final
 
@@ -120,6 +121,18 @@ class NumericSparse(abc.ABC):
         InvalidQueryError
             If the mechanism cannot release this target.
         """
+
+    def stretched(self, cheaper: Fraction) -> "NumericSparse":
+        """Return the mechanism with more noise and a higher threshold, whose hits cost `cheaper` times less.
+
+        Its account, order and grid are the same, and states go from one to the other: the noise of a kept
+        threshold has the scale it had. Less where the samplers end; a mechanism without it returns itself.
+
+        Parameters
+        ----------
+        cheaper : Fraction, >= 1
+        """
+        return self
 
     def init(self) -> SparseState:
         """Return the state before the first test. Draws nothing."""

@@ -190,6 +190,18 @@ class ExponentialSparse(NumericSparse):
             number_scale=scale_at_least(count / (epsilon * answer_share)) if answer_share else None,
         )
 
+    def stretched(self, cheaper: Fraction) -> "ExponentialSparse":
+        """Return b2, lambda and T times `cheaper`: b1 is that of the run, whose threshold noise stays."""
+        cheaper = checked_ratio("cheaper", cheaper, at_least=1.0)
+        most = Fraction(2**46) / max(self.query_scale, self.number_scale or 0, self.threshold)
+        factor = max(Fraction(1), min(cheaper, most))
+        return attrs.evolve(
+            self,
+            threshold=math.ceil(self.threshold * factor),
+            query_scale=scale_at_least(self.query_scale * factor),
+            number_scale=None if self.number_scale is None else scale_at_least(self.number_scale * factor),
+        )
+
     def account(self) -> Filter:
         return Filter(Fraction(self.epsilon), "epsilon")
 

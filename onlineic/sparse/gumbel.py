@@ -255,6 +255,17 @@ class GumbelSparse(NumericSparse):
         bits = checked_integer("grid_bits", grid_bits, at_least=0)
         return sigma_at_least(self.ratio * self.scale, self.grid_bits, bits)
 
+    def stretched(self, cheaper: Fraction) -> "GumbelSparse":
+        """Return b, sigma and T times the square root of `cheaper`, as far as sigma can be drawn."""
+        cheaper = checked_ratio("cheaper", cheaper, at_least=1.0)
+        most = min(
+            Fraction(SIGMA_LIMIT - 1) / (self.ratio * self.scale), Fraction(SCALE_LIMIT >> 17) / self.scale
+        )
+        factor = max(Fraction(1), min(Fraction(math.sqrt(cheaper)), most))
+        scale = scale_at_least(self.scale * factor)
+        level = min(math.ceil(self.threshold * factor), math.floor(STEEPEST * scale))
+        return attrs.evolve(self, scale=scale, threshold=level)
+
     def account(self) -> Filter:
         return Filter(Fraction(self.capacity), "ticks", self.order)
 

@@ -83,20 +83,17 @@ def gap_of(question, counts, guesses):
     return abs(int((query.weights() * table).sum()) - guesses) / (1 << query.grid_bits)
 
 
-def hazards(setting, counts, sparse):
-    """A of each test: e^((gap - T)/b), the hypothesis uniform for ever."""
+def hazard(question, counts, sparse):
+    """A of a test: e^((gap - T)/b), the hypothesis uniform for ever."""
     n = sum(counts)
-    result = []
-    for question in setting.questions:
-        if isinstance(question, Marginal):
-            target = question.bind(DOMAIN).partition
-            guesses = tuple(round(n / target.blocks) for _ in range(target.blocks))
-        else:
-            query = question.bind(DOMAIN)
-            guesses = round(n * int(query.weights().sum()) / 4)
-        units = Fraction(gap_of(question, counts, guesses)) * (1 << sparse.grid_bits)
-        result.append(math.exp((units - sparse.threshold) / sparse.scale))
-    return result
+    if isinstance(question, Marginal):
+        target = question.bind(DOMAIN).partition
+        guesses = tuple(round(n / target.blocks) for _ in range(target.blocks))
+    else:
+        query = question.bind(DOMAIN)
+        guesses = round(n * int(query.weights().sum()) / 4)
+    units = Fraction(gap_of(question, counts, guesses)) * (1 << sparse.grid_bits)
+    return math.exp((units - sparse.threshold) / sparse.scale)
 
 
 def play(setting, counts, pattern):
@@ -113,8 +110,11 @@ def play(setting, counts, pattern):
         noise=director,
         **({"hard_answers": 2, "max_queries": 4} | setting.settings),
     )
-    director.chances = hazards(setting, counts, session.plan.sparse)
-    answers = [session.answer(question) for question in setting.questions]
+    director.chances, answers = [], []
+    for question in setting.questions:
+        sparse = session.plan.spending.at(ledger.account.spent)  # what tests next is in the record
+        director.chances.append(hazard(question, counts, sparse))
+        answers.append(session.answer(question))
     return session, director, answers
 
 
@@ -122,8 +122,10 @@ def checked(setting, counts, pattern):
     """Play, and check that all that is released is a fresh draw on the exact counts, paid before."""
     session, director, answers = play(setting, counts, pattern)
     n, data = sum(counts), session._data
-    released = []
+    released, paid = [], Fraction(0)
     for record in session.transcript:
+        sparse = session.plan.spending.at(paid)
+        paid += record.charge.amount if isinstance(record, Hard | Opened) else 0
         if isinstance(record, Opened):
             released += record.measurements
         if isinstance(record, Hard):
@@ -131,7 +133,7 @@ def checked(setting, counts, pattern):
             tested = record.query.partition if isinstance(record.query, BoundMarginal) else record.query
             for target in (record.measurement.target, tested):
                 if isinstance(target, Query) == isinstance(record.measurement.target, Query):
-                    assert record.charge.amount >= session.plan.sparse.price(target).amount
+                    assert record.charge.amount >= sparse.price(target).amount
     assert 0 == director.unpaid
     assert len(released) == len(director.gaussians)
     for measurement, (sigma, draw) in zip(released, director.gaussians, strict=True):
@@ -143,7 +145,7 @@ def checked(setting, counts, pattern):
         "untested" in statuses
     )
     assert session._ledger.spent <= session.plan.sparse.capacity
-    return session, released, [s for s in statuses if s != "untested"]
+    return session, director.chances, released, [s for s in statuses if s != "untested"]
 
 
 def shifts(released, counts, other):
@@ -165,10 +167,10 @@ def walk(setting):
     for pattern in itertools.product((False, True), repeat=len(setting.questions)):
         laws = []
         for counts in (setting.counts, setting.other):
-            session, released, tested = checked(setting, counts, pattern)
+            session, chances, released, tested = checked(setting, counts, pattern)
             log = 0.0
-            for hazard, status in zip(hazards(setting, counts, session.plan.sparse), tested, strict=False):
-                log += math.log(-math.expm1(-hazard)) if status == "hard" else -hazard
+            for chance, status in zip(chances, tested, strict=False):
+                log += math.log(-math.expm1(-chance)) if status == "hard" else -chance
             laws.append((log, released, tuple(tested), session.plan))
         (left, released, tested, plan), (right, _, again, other_plan) = laws
         assert (tested, plan.sparse, plan.first_tables) == (again, other_plan.sparse, other_plan.first_tables)

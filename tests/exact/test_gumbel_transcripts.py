@@ -269,16 +269,20 @@ class Game:
         self.affords = affords or (lambda spent, price: spent + price <= capacity)
         self.charges = {b: charge(b) if charge else gumbel_charge(order, 1, b) for b in scales}
 
+    def offers(self, spent):
+        """Scales that may test next, and what a hit is charged."""
+        return list(self.charges.items())
+
     @cache  # noqa: B019  (a game lives as long as its test)
     def best(self, tests, spent):
         """ln of the largest moment of what can still follow."""
         worst = 0.0
         alpha = float(self.order)
         if tests:
-            for b in self.scales:
-                if not self.affords(spent, self.charges[b]):
+            for b, price in self.offers(spent):
+                if not self.affords(spent, price):
                     continue
-                quiet, hit = self.best(tests - 1, spent), self.best(tests - 1, spent + self.charges[b])
+                quiet, hit = self.best(tests - 1, spent), self.best(tests - 1, spent + price)
                 for a, s in itertools.product(self.HAZARDS, (1 / float(b), -1 / float(b))):
                     log_easy = -alpha * a + (alpha - 1) * a * math.exp(s)
                     log_hit = alpha * math.log(-math.expm1(-a)) + (1 - alpha) * math.log(
@@ -332,6 +336,44 @@ class TestFilterAsAGame:
         )
 
         assert game.excess() > 1.1
+
+
+class Falling(Game):
+    """The filter where each hit costs a third of what is left, and no more than the first: theory 4.5."""
+
+    SHARE, FIRST = Fraction(1, 3), Fraction(6)
+
+    def scale(self, spent):
+        first = gumbel_charge(self.order, 1, self.FIRST)
+        most = max(1, min(first, (self.capacity - spent) * self.SHARE))
+        return Fraction(math.ceil(self.FIRST * 64 * Fraction(math.sqrt(first / most))), 64)
+
+    def offers(self, spent):
+        return [(self.scale(spent), self.price(spent))]
+
+    def price(self, spent):
+        return gumbel_charge(self.order, 1, self.scale(spent))
+
+
+class ReadAfterwards(Falling):
+    """Mutant: the price is read when the hit has been recorded, and is that of the next one."""
+
+    def price(self, spent):
+        return super().price(spent + super().price(spent))
+
+
+class TestFallingPrices:
+    ORDER = Fraction(4)
+
+    def excess(self, game):
+        capacity = 4 * gumbel_charge(self.ORDER, 1, Falling.FIRST)
+        return game(self.ORDER, capacity, ()).excess(tests=30)
+
+    def test_a_share_of_what_is_left_never_carries_the_moment_past_the_capacity(self):
+        assert 0.5 < self.excess(Falling) <= 1.0
+
+    def test_a_price_that_is_read_after_its_test_is_found(self):
+        assert self.excess(ReadAfterwards) > 1.1
 
 
 class TestFixedBeforehand:

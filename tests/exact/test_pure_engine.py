@@ -44,10 +44,10 @@ def test_first_tables_and_all_payable_hits_cost_at_most_epsilon_exactly():
 
 def test_a_hit_releases_a_partition_with_laplace_noise_of_l1_sensitivity_two():
     session = opened(threshold=1e-6, hard_answers=5, max_queries=100)
-    answer = session.answer(ic.where(a=ic.between(2, 5), b=1))
+    answers = session.answer_many([ic.where(a=ic.between(2, 5), b=b) for b in range(3)])
     record = next(record for record in session.transcript if isinstance(record, Hard))
 
-    assert "hard" == answer.status
+    assert "hard" in [answer.status for answer in answers]
     assert isinstance(record.measurement.target, Partition)
     fresh = session.plan.sparse.number_scale
     assert np.sqrt(2.0) * 2 * float(fresh) / 20_000 == pytest.approx(record.measurement.scale, rel=1e-3)

@@ -244,6 +244,7 @@ GUMBEL = sp.GumbelSparse.calibrated(APPROXIMATE, n=3000, hard_answers=5, max_que
 FINE = sp.GumbelSparse.calibrated(APPROXIMATE, n=3000, hard_answers=5, max_queries=100, grid_bits=12)
 EXPONENTIAL = sp.ExponentialSparse.calibrated(BUDGET, n=3000, hard_answers=5, max_queries=100, fresh=True)
 LAPLACE = sp.LaplaceSparse.calibrated(BUDGET, n=3000, hard_answers=5, max_queries=100)
+UNCONDITIONAL = sp.UnconditionalNumbers.calibrated(APPROXIMATE, n=3000, answers=5, grid_bits=8)
 BOOK = ic.MultiplicativeWeights("book")
 ABOVE = sp.AboveThreshold(1.0, threshold=100)
 SEVERAL = sp.Sparse(1.0, threshold=100, cutoff=3)
@@ -516,6 +517,9 @@ EXAMPLES = {
     "exact_share": Example(ac.exact_share, {"epsilon": 1.0, "delta": 0.001, "count": sizes(100, 120)}),
     "gaussian_charge": Example(
         ac.gaussian_charge, {"order": F(100, 3), "sigma": F(100), "squared_sensitivity": sizes(100, 40_000)}
+    ),
+    "laplace_charge": Example(
+        ac.laplace_charge, {"order": F(100, 3), "scale": F(7, 2), "moved": sizes(6, 100)}
     ),
     "gumbel_charge": Example(
         ac.gumbel_charge,
@@ -896,9 +900,37 @@ EXAMPLES = {
     ),
     **{
         f"{type(mechanism).__name__}.{name}": example
-        for mechanism in (GUMBEL, EXPONENTIAL, LAPLACE)
+        for mechanism in (GUMBEL, EXPONENTIAL, LAPLACE, UNCONDITIONAL)
         for name, example in in_step(mechanism).items()
     },
+    **{
+        f"{type(mechanism).__name__}.stretched": Example(mechanism.stretched, {"cheaper": F(7, 2)})
+        for mechanism in (GUMBEL, EXPONENTIAL, UNCONDITIONAL)
+    },
+    "UnconditionalNumbers": Example(
+        using(sp.UnconditionalNumbers),
+        {
+            "n": sizes(3000, 100, 20_000, 2_000_000_000),
+            "epsilon": 1.0,
+            "delta": 0.001,
+            "scale": F(300),
+            "order": F(100, 9),
+            "grid_bits": sizes(3, 5),
+        },
+    ),
+    "UnconditionalNumbers.calibrated": Example(
+        lambda **given: used(sp.UnconditionalNumbers.calibrated(APPROXIMATE, **given)),
+        {
+            "n": sizes(3000, 100, 20_000),
+            "answers": sizes(5, 100, 20_000),
+            "grid_bits": sizes(8),
+            "reserved": F(1, 100),
+        },
+    ),
+    "forecast": Example(
+        lambda **given: ic.forecast(DOMAIN, budget=APPROXIMATE, **given),
+        {"n": sizes(3000, 100, 20_000, 2_000_000_000), "max_queries": WIDE},
+    ),
     "exponential_resolution": Example(
         sp.exponential_resolution,
         {"hard_answers": sizes(100, 20_000), "max_queries": WIDE, "epsilon": 1.0},
@@ -1298,6 +1330,7 @@ OTHERWISE = {  # varied under another name, or holding queries and laws rather t
 }
 MADE = {  # by the package itself, from numbers that it has checked; a caller only reads them
     "Answer", "AnswerMemory.recall", "AnswerMemory.remember", "AutoAverage", "BaselineStatistics", "Belief",
+    "EngineForecast", "Forecast", "Spending", "Spending.at",
     "Belief.learned", "Plan", "Row", "SessionStatistics", "new_figure", "plot_marginal",
     "replay", "BoundMarginal", "Certificate", "Choice", "ClippingBound",
     "Construction", "Estimates", "Expression", "Factor", "Family", "LargeCounts", "Mean", "OfflineAccuracy",

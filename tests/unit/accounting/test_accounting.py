@@ -505,3 +505,33 @@ def test_extreme_arguments_stay_on_the_private_side():
     assert 0.0 == accounting.exact_delta(0.0, 5, 0.0)
     assert 0.0 < accounting.gaussian_mu(1e-300, 1e-300) < 1e-299
     assert 13.0 < accounting.gaussian_mu(600, 1e-300) < math.sqrt(2 * 600)
+
+
+@pytest.mark.parametrize("order", [Fraction(65, 64), Fraction(3), Fraction(40), Fraction(3000)])
+@pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(5, 2), Fraction(40)])
+@pytest.mark.parametrize("shift", [1, -1])
+def test_laplace_charges_are_the_divergence_by_summation_and_smaller_ones_are_found(order, scale, shift):
+    """Theory 4.2: exact to rounding, so that a charge a thousandth smaller breaks the step condition."""
+    z = np.arange(-6000, 6001)
+    law = np.log(np.tanh(0.5 / float(scale))) - np.abs(z) / float(scale)
+    moved = np.log(np.tanh(0.5 / float(scale))) - np.abs(z - shift) / float(scale)
+    less = float(order) - 1.0
+    exponents = float(order) * law - less * moved
+    largest = exponents.max()
+    moment = largest + math.log(np.exp(exponents - largest).sum())
+    charge = accounting.laplace_charge(order, scale, 1) * float(TICK)
+
+    def kept(paid):
+        return moment - less * paid <= 1e-9 * max(1.0, moment)
+
+    assert kept(charge)
+    assert not kept(charge - 1e-3 * charge)
+    assert charge < 1 / scale
+    assert 3 * charge == pytest.approx(accounting.laplace_charge(order, scale, 3) * float(TICK), abs=4e-12)
+
+
+@pytest.mark.parametrize("arguments", [(1, 1, 1), (2, 0, 1), (2, 1, 0), (2, -1, 1)])
+def test_laplace_charges_outside_their_range_are_refused(arguments):
+    order, scale, moved = arguments
+    with pytest.raises(InvalidParameterError):
+        accounting.laplace_charge(Fraction(order), Fraction(scale), moved)

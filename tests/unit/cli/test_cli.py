@@ -118,7 +118,7 @@ def test_answers_go_to_stdout_and_bad_lines_to_stderr_with_their_number(table, q
 
 def test_json_writes_null_for_no_bound_and_csv_inf(table, queries, capsys, monkeypatch):
     def numbers_only(*arguments, **options):
-        return OnlineIC(*arguments, release="answer", **options)
+        return OnlineIC(*arguments, release="answer", threshold=1e-3, **options)
 
     monkeypatch.setattr(ask, "OnlineIC", numbers_only)  # without first tables the hard answers run out
     lines = [json.dumps({"age": [low, low + 9]}) for low in range(80)]

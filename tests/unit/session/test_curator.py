@@ -10,6 +10,7 @@ from onlineic.data import PrivateData
 from onlineic.errors import InternalError, SessionSealedError
 from onlineic.ledger import Burned, Easy, MemoryLedger, Reserved
 from onlineic.queries import Partition, PartitionRule, derived, marginal
+from onlineic.session import Spending
 from onlineic.session.curator import Curator
 from onlineic.sparse import ExponentialSparse
 from support.failures import SECRET, BrokenError, Stop, frames, plant, reached_by
@@ -37,7 +38,7 @@ def grid(query, records):
 def curated(partitions=None):
     data, ledger = PrivateData(COUNTS, DOMAIN), MemoryLedger()
     ledger.claim("a test", SPARSE.account())
-    return Curator(data, SPARSE, Silent(), ledger, partitions), data, ledger
+    return Curator(data, Spending(SPARSE), Silent(), ledger, partitions), data, ledger
 
 
 # -- what is reserved ----------------------------------------------------------------------------------------

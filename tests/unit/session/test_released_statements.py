@@ -41,10 +41,10 @@ def dense(generator, domain=CELLS):
 
 @pytest.fixture
 def planned(monkeypatch):
-    """Make one plan for all sessions of a test."""
+    """Make one plan for all sessions of a test, whose hits keep their price."""
 
     def plan(data, budget, **settings):
-        one = session_plan(data.domain, data.n, budget, **settings)
+        one = attrs.evolve(session_plan(data.domain, data.n, budget, **settings), next_share=None)
         plan_once(monkeypatch, one)
         return one
 
@@ -85,9 +85,10 @@ def false_hits(data, noise, sessions, questions, **settings):
 def test_a_number_that_a_default_pure_session_releases_for_a_false_hit_is_within_its_bound(planned):
     """It is fresh, without the luck of the test, so that the bound is less than what a test resolves."""
     data = PrivateData(np.full(CELLS.shape, 2500), CELLS)
-    plan = planned(data, PURE)
+    settings = {"hard_answers": 4, "prior": ic.Histogram(CELLS)}
+    plan = planned(data, PURE, **settings)
     noise = Firing(plan.sparse, seed=1)
-    found, session = false_hits(data, noise, sessions=40, questions=4)
+    found, session = false_hits(data, noise, sessions=40, questions=4, **settings)
     numbers = [record for record in session.transcript if isinstance(record, Hard)]
     outside = int((found[:, 0] > found[:, 1]).sum())
 
@@ -191,10 +192,8 @@ def test_all_hits_of_a_pure_session_share_one_tenth_of_beta_numbers_and_tables_a
         spent, shares = spent + price, shares + share
         if isinstance(target, Query):
             kinds.add("number")
-            moved, radii = (
-                0.0,
-                [laplace_radius(sparse.number_scale, b) for b in (0.5 * beta, 0.1 * beta * share)],
-            )
+            moved = abs(answer.value - float(record.measurement.values[0]))
+            radii = [laplace_radius(sparse.number_scale, b) for b in (0.5 * beta, 0.1 * beta * share)]
         elif isinstance(record.query, Query):
             kinds.add("sum")
             value, weights = derived(record.query, record.measurement)

@@ -1,0 +1,181 @@
+"""What an engine is expected to err by, from public facts alone, and which start a default session takes.
+
+The errors of plain noise follow from its calibration. Those of sessions that start from tables are rules of
+thumb, found by experiment on structured tables: nothing promises that a table is one.
+"""
+
+import math
+from collections.abc import Iterable
+from typing import Literal, final
+
+import attrs
+
+from onlineic.accounting.budget import Budget
+from onlineic.accounting.composition import gaussian_mu
+from onlineic.domain.domain import Domain
+from onlineic.errors import InvalidParameterError, checked_integer
+from onlineic.noise.laws import normal_quantile
+from onlineic.queries.query import session_grid_bits
+from onlineic.session.defaults import (
+    CELLS_TESTS,
+    GROWTH,
+    LEVELS_ERR,
+    PAIRS_ERR,
+    PAIRS_ERR_PURE,
+    SPREAD_OF_CONJUNCTIONS,
+    SPREAD_OF_DENSE,
+    USUAL_SIZE,
+)
+from onlineic.session.first_tables import laplace_suits, levels
+from onlineic.sparse.unconditional import UnconditionalNumbers
+
+Start = Literal["numbers", "cells", "levels", "pairs"]
+Kind = Literal["conjunctions", "dense"]
+
+SAID = {
+    "numbers": "so few questions are best measured one by one, without a test",
+    "cells": "a mean cell stands clear of its noise: all cells are bought at once",
+    "levels": "one attribute is known from its levels",
+    "pairs": "tables of all pairs of attributes, and hits for what they do not hold",
+}
+
+
+@final
+@attrs.frozen
+class EngineForecast:
+    """One row of a forecast.
+
+    Attributes
+    ----------
+    engine : str
+    rms : float
+        Expected root-mean-square error of an answer, fraction of records; inf where nothing is known.
+    bound : float
+        That one answer keeps with probability .95: of plain noise the quantile of its law, of sessions from
+        tables twice the expected error, which is no promise; the plan states the bounds that are.
+    start : "numbers", "cells", "levels", "pairs" or None
+        The start of a session that this is; None: an engine of `onlineic.baselines`.
+    """
+
+    engine: str
+    rms: float
+    bound: float
+    start: Start | None = None
+
+
+@final
+@attrs.frozen(repr=False)
+class Forecast:
+    """Expected errors of the engines for one table, budget and stream, and the start that a session takes.
+
+    Attributes
+    ----------
+    engines : tuple of EngineForecast
+        Least expected error first.
+    start : "numbers", "cells", "levels" or "pairs"
+    reason : str
+    n, max_queries : int
+    """
+
+    engines: tuple[EngineForecast, ...]
+    start: Start
+    reason: str
+    n: int
+    max_queries: int
+
+    def __repr__(self) -> str:
+        width = max(len(row.engine) for row in self.engines)
+        lines = [f"{'engine':<{width}}  rms error (records)  95 % of one answer"]
+        for row in self.engines:
+            mark = "  <- the session" if row.start == self.start else ""
+            lines.append(
+                f"{row.engine:<{width}}  {row.rms:9.3g} ({self.n * row.rms:7.3g})  {row.bound:9.3g}{mark}"
+            )
+        lines.append(f"{self.max_queries:,} questions of {self.n:,} records: {self.reason}.")
+        return "\n".join(lines)
+
+
+def forecast(
+    domain: Domain,
+    n: int,
+    budget: Budget,
+    max_queries: int = 10_000,
+    kinds: Iterable[Kind] = ("conjunctions",),
+) -> Forecast:
+    """Return what every engine is expected to err by, and the start of a default session; all public.
+
+    Parameters
+    ----------
+    domain : Domain
+    n : int
+        Number of records.
+    budget : Budget
+    max_queries : int
+        Different questions that will be asked.
+    kinds : iterable of "conjunctions" or "dense"
+        Conjunctions of conditions on attributes, or queries whose weights have no such form, of which
+        nothing is known where a session starts from pairs. The choice of a session assumes conjunctions.
+
+    Returns
+    -------
+    Forecast
+
+    Raises
+    ------
+    InvalidParameterError
+        If an argument is outside its range.
+    """
+    n = checked_integer("n", n, at_least=1)
+    max_queries = checked_integer("max_queries", max_queries, at_least=1)
+    known = set(kinds)
+    if not known or not known <= {"conjunctions", "dense"}:
+        raise InvalidParameterError(
+            f"kinds must be some of 'conjunctions' and 'dense', got kinds={sorted(map(str, known))}."
+        )
+    told = _rows(domain, n, budget, max_queries, dense="dense" in known)
+    assumed = _rows(domain, n, budget, max_queries, dense=False)
+    start = min((row for row in assumed if row.start is not None), key=lambda row: row.rms).start
+    ranked = tuple(sorted(told, key=lambda row: row.rms))
+    return Forecast(ranked, start or "pairs", SAID[start or "pairs"], n, max_queries)
+
+
+def _rows(domain: Domain, n: int, budget: Budget, max_queries: int, dense: bool) -> list[EngineForecast]:
+    axes = [axis for axis, size in enumerate(domain.shape) if size > 1]
+    numbers = UnconditionalNumbers.calibrated(
+        budget, n=n, answers=max_queries, grid_bits=session_grid_bits(n)
+    )
+    own = numbers.deviation
+    spread = math.sqrt(domain.size * (SPREAD_OF_DENSE if dense else SPREAD_OF_CONJUNCTIONS))
+    cell = 2.0 * math.sqrt(2.0) / (budget.epsilon * n)
+    normal = normal_quantile(0.025)
+    rows = [
+        EngineForecast("noise on every answer", own, numbers.margins(1, 0.05, 1)[2]),
+        EngineForecast("one noisy histogram", spread * cell, normal * spread * cell),
+        EngineForecast("session of numbers", own * 1.03, numbers.margins(1, 0.025, 1)[2], "numbers"),
+    ]
+    if len(axes) > 1 and laplace_suits(domain, n, budget, 1.0 - CELLS_TESTS):
+        rms = spread * cell / (1.0 - CELLS_TESTS)
+        rows.append(EngineForecast("session from all cells", rms, 2.0 * rms, "cells"))
+    elif len(axes) > 1:
+        rms = _of_pairs(n, budget)
+        rows.append(EngineForecast("session from pairs", math.inf if dense else rms, 2.0 * rms, "pairs"))
+    elif axes:
+        tables = len(levels(domain, axes[0]))
+        unit = math.sqrt(2.0) * 2.0 * tables / budget.epsilon
+        if not budget.pure:
+            unit = min(unit, math.sqrt(2.0 * tables) / gaussian_mu(budget.epsilon, budget.delta))
+        rms = LEVELS_ERR * unit / n
+        rows.append(EngineForecast("session from levels", rms, 2.0 * rms, "levels"))
+    else:  # one cell: every answer is known
+        rows.append(EngineForecast("session from levels", 0.0, 0.0, "levels"))
+    return rows
+
+
+def _of_pairs(n: int, budget: Budget) -> float:
+    """Expected error of a session from pairs: a rule of thumb, fraction of records."""
+    if budget.pure:
+        noise = PAIRS_ERR_PURE / budget.epsilon
+    else:
+        noise = PAIRS_ERR / gaussian_mu(budget.epsilon, budget.delta)
+    growth: float = max(1.0, n * budget.epsilon / USUAL_SIZE) ** GROWTH
+    return noise * growth / n

@@ -1,0 +1,62 @@
+"""What the next hit may cost, from the public record alone: a share of what is left, so that some always is.
+
+The first hits cost what the plan says. Later ones cost a fixed share of the budget that is left, if that is
+less: their tests have more noise and a higher threshold, and tests never stop for want of budget. Which
+mechanism tests is a function of the plan and of what the releases in the record have cost, settled before the
+test; instances of one Renyi order share one filter, and pure ones keep the threshold noise of their run
+(theory 4.5). Whoever reads the record can work out the noise of every test and every number in it.
+"""
+
+from fractions import Fraction
+from functools import lru_cache
+from typing import final
+
+import attrs
+
+from onlineic.domain.domain import Domain
+from onlineic.queries.partitions import one_way
+from onlineic.sparse.base import NumericSparse
+
+
+@final
+@attrs.frozen
+class Spending:
+    """Which mechanism tests the next question.
+
+    Attributes
+    ----------
+    sparse : NumericSparse
+        The plan's, whose prices are the highest.
+    bought : Fraction
+        What the first tables cost, in the unit of its account.
+    price : Fraction
+        Of a planned hit of `sparse`, in that unit.
+    share : Fraction or None
+        The most of what is left that a hit may cost, once there was one; None: prices stay.
+    """
+
+    sparse: NumericSparse
+    bought: Fraction = Fraction(0)
+    price: Fraction = Fraction(0)
+    share: Fraction | None = None
+
+    def at(self, spent: Fraction) -> NumericSparse:
+        """Return the mechanism of the next test, when the releases so far have cost `spent`."""
+        if self.share is None or spent <= self.bought:
+            return self.sparse
+        return _mechanism(self, spent)
+
+
+@lru_cache(maxsize=4096)
+def _mechanism(spending: Spending, spent: Fraction) -> NumericSparse:
+    most = (spending.sparse.account().capacity - spent) * (spending.share or 1)
+    if most >= spending.price or most <= 0:
+        return spending.sparse
+    return spending.sparse.stretched(spending.price / most)
+
+
+def hit_price(sparse: NumericSparse, domain: Domain, partition: bool) -> Fraction:
+    """Return what a hit costs, of a partition or of a 0/1 query's number."""
+    longest = one_way(domain, max(range(len(domain.shape)), key=domain.shape.__getitem__))
+    constant = longest.blocks == 1  # every query is: only cross tables are tested
+    return sparse.price(longest if partition or constant else longest.block(0)).amount

@@ -1,0 +1,226 @@
+"""`UnconditionalNumbers`: no test at all, every question is measured; best where few are asked."""
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+from typing import final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Floats, Ints
+from onlineic.accounting.budget import Budget, Charge, Filter
+from onlineic.accounting.renyi import TICK, gaussian_charge, renyi_capacity
+from onlineic.errors import InvalidParameterError, InvalidQueryError, checked_integer, checked_ratio
+from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace, checked_tail
+from onlineic.noise.sources import SIGMA_LIMIT, Noise, scale_at_least
+from onlineic.queries.partitions import Measurement, Partition
+from onlineic.queries.query import Query
+from onlineic.sparse.base import Hit, NumericSparse, SparseState
+
+MOST_ORDERS = 200  # that are tried
+
+
+@final
+@attrs.frozen
+class UnconditionalNumbers(NumericSparse):
+    """Every question is hard: its number, or all blocks of its table, with fresh noise on the session's grid.
+
+    With an order the noise is discrete Gaussian and charged a L/(2 sigma^2) to a Renyi filter of that order;
+    without one it is discrete Laplace and charged L1/scale of epsilon. A table has sqrt(2) times, or twice,
+    the noise of a number, so that it costs no more. The "test" has one outcome, which tells nothing.
+
+    Parameters
+    ----------
+    n : int
+    epsilon, delta : float
+        delta = 0 without an order.
+    scale : Fraction
+        Of a number's noise, units 1/(n 2^grid_bits); whole with an order.
+    order : Fraction, > 1, optional
+    grid_bits : int
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is outside its range.
+
+    References
+    ----------
+    Dwork & Roth (2014), Theorem 3.6; Canonne, Kamath & Steinke (2020) for the Gaussian; filters as in
+    `GumbelSparse` and `ExponentialSparse` (theory 4.6).
+    """
+
+    n: int
+    epsilon: float
+    delta: float
+    scale: Fraction
+    order: Fraction | None = None
+    grid_bits: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        budget = Budget(self.epsilon, self.delta, allow_large_epsilon=True)
+        object.__setattr__(self, "epsilon", budget.epsilon)  # Python numbers: those of numpy wrap around
+        object.__setattr__(self, "delta", budget.delta)
+        for name, least in (("n", 1), ("grid_bits", 0)):
+            object.__setattr__(self, name, checked_integer(name, getattr(self, name), at_least=least))
+        if self.n << self.grid_bits > 2**53:
+            raise InvalidParameterError(
+                f"n 2^grid_bits must be <= 2^53, got n={self.n}, grid_bits={self.grid_bits}; lower grid_bits."
+            )
+        if (self.order is None) != (self.delta == 0.0):
+            raise InvalidParameterError(
+                f"order must be given with delta > 0 and only then, got order={self.order}, "
+                f"delta={self.delta}."
+            )
+        object.__setattr__(self, "scale", checked_ratio("scale", self.scale, above=0.0))
+        if self.order is not None:
+            object.__setattr__(self, "order", checked_ratio("order", self.order, above=1.0))
+            if self.scale.denominator != 1 or self._spread(True) > SIGMA_LIMIT:
+                raise InvalidParameterError(
+                    f"scale must be whole and its sqrt(2)-fold <= 2^26, got scale={float(self.scale):.6g}; "
+                    "lower grid_bits."
+                )
+
+    @classmethod
+    def calibrated(
+        cls, budget: Budget, *, n: int, answers: int, grid_bits: int, reserved: Fraction = Fraction(0)
+    ) -> "UnconditionalNumbers":
+        """Return the law of least variance at which `answers` numbers of full range use 1 - reserved.
+
+        Parameters
+        ----------
+        grid_bits : int
+            Finest grid wanted; lowered where sigma would leave the sampler's range.
+        """
+        answers = checked_integer("answers", answers, at_least=1)
+        grid_bits = checked_integer("grid_bits", grid_bits, at_least=0)
+        share = (1 - checked_ratio("reserved", reserved, at_least=0.0, below=1.0)) / answers
+        pure = 1 / (share * budget.epsilon_exact)
+        if budget.delta > 0.0:
+            order, capacity = _best_order(budget.epsilon, budget.delta)
+            wide = math.sqrt(float(order / (2 * share * capacity * TICK))) if capacity else math.inf
+            if wide < math.sqrt(2.0) * float(pure):
+                bits = max(0, min(grid_bits, SIGMA_LIMIT.bit_length() - 3 - math.ceil(math.log2(wide))))
+                sigma = max(1, math.floor(wide * 2**bits) - 1)
+                while gaussian_charge(order, Fraction(sigma), 1 << 2 * bits) > share * capacity:
+                    sigma += 1
+                return cls(n, budget.epsilon, budget.delta, Fraction(sigma), order, bits)
+        bits = max(0, min(grid_bits, 44 - max(0, math.ceil(math.log2(pure)))))
+        return cls(n, budget.epsilon, 0.0, scale_at_least(pure * 2**bits), None, bits)
+
+    @property
+    def threshold(self) -> int:
+        """0: everything is hard."""
+        return 0
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of a number of full range, fraction of records."""
+        return self._law(False).deviation / (self.n << self.grid_bits)
+
+    def stretched(self, cheaper: Fraction) -> "UnconditionalNumbers":
+        cheaper = checked_ratio("cheaper", cheaper, at_least=1.0)
+        if self.order is None:
+            return attrs.evolve(self, scale=scale_at_least(min(self.scale * cheaper, Fraction(2**46))))
+        sigma = math.ceil(float(self.scale) * math.sqrt(cheaper))
+        return attrs.evolve(self, scale=max(self.scale, Fraction(min(sigma, SIGMA_LIMIT // 2))))
+
+    def account(self) -> Filter:
+        if self.order is None:
+            return Filter(Fraction(self.epsilon), "epsilon")
+        return Filter(Fraction(renyi_capacity(self.order, self.epsilon, self.delta)), "ticks", self.order)
+
+    def start_charge(self) -> Charge | None:
+        return None
+
+    def price(self, target: Query | Partition) -> Charge:
+        if target.grid_bits > self.grid_bits or (isinstance(target, Query) and target.sensitivity < 1):
+            raise InvalidQueryError(
+                f"query must have grid_bits <= {self.grid_bits} and sensitivity >= 1, got "
+                f"grid_bits={target.grid_bits}; answer a constant query without a measurement."
+            )
+        table = isinstance(target, Partition)
+        scale, unit = self._spread(table), 1 << self.grid_bits
+        if isinstance(target, Query):
+            moved = target.sensitivity << self.grid_bits - target.grid_bits
+            squared = moved**2
+        else:  # one record moves between two blocks
+            moved, squared = 2 * unit, 2 * unit**2
+        event = "one table" if table else "one number"
+        if self.order is None:
+            return Charge(moved / scale, f"{event}, Laplace")
+        ticks = gaussian_charge(self.order, scale, squared)
+        return Charge(Fraction(ticks), f"{event}, Gaussian", "ticks", self.order)
+
+    def step(
+        self, state: SparseState, gap: int, sensitivity: int, noise: Noise
+    ) -> tuple[SparseState, Hit | None]:
+        return attrs.evolve(state, hits=state.hits + 1), Hit()
+
+    def step_many(
+        self, state: SparseState, gaps: Ints, sensitivities: Ints, noise: Noise
+    ) -> tuple[SparseState, int, Hit | None]:
+        if len(gaps) == 0:
+            return state, 0, None
+        return attrs.evolve(state, hits=state.hits + 1), 0, Hit()
+
+    def step_table(
+        self, state: SparseState, largest_gap: int, noise: Noise
+    ) -> tuple[SparseState, Hit | None]:
+        return attrs.evolve(state, hits=state.hits + 1), Hit()
+
+    def measure(
+        self, hit: Hit, target: Query | Partition, guess: int, counts: int | Ints, noise: Noise
+    ) -> Measurement:
+        law = self._law(isinstance(target, Partition))
+        exact = np.atleast_1d(np.asarray(counts, np.int64)) << self.grid_bits - target.grid_bits
+        noisy = exact + law.draw(noise, len(exact))
+        records = self.n << self.grid_bits
+        return Measurement(target, noisy / records, law.deviation / records)
+
+    def easy_radius(self, beta: float, tests: int = 1) -> float:
+        """Return 0: no answer is easy."""
+        _ = checked_tail(beta, tests)  # refused where they are none, and of no use beyond
+        return 0.0
+
+    def hard_radius(
+        self, target: Query | Partition, beta: float, answers: int = 1, tests: int | None = None
+    ) -> float:
+        beta, answers = checked_tail(beta, answers)
+        table = isinstance(target, Partition)
+        values = target.blocks if isinstance(target, Partition) else 1
+        return self._law(table).radius(beta / (answers * values)) / (self.n << self.grid_bits)
+
+    def sum_radius(self, target: Partition, weights: Floats, beta: float) -> float:
+        return self._law(True).sum_radius(weights, beta) / (self.n << self.grid_bits)
+
+    def margins(self, max_queries: int, beta: float, hard_answers: int) -> tuple[float, float, float]:
+        """Return (0, 0, a_num): there are no tests, and c numbers share beta."""
+        beta, _ = checked_tail(beta, max_queries)
+        answers = checked_integer("hard_answers", hard_answers, at_least=1)
+        return 0.0, 0.0, self._law(False).radius(beta / answers) / (self.n << self.grid_bits)
+
+    def _spread(self, table: bool) -> Fraction:
+        """Scale of the noise of a number, or of each block of a table, which then costs no more."""
+        if not table:
+            return self.scale
+        if self.order is None:
+            return 2 * self.scale
+        return Fraction(math.isqrt(2 * int(self.scale) ** 2 - 1) + 1)
+
+    def _law(self, table: bool) -> DiscreteGaussian | DiscreteLaplace:
+        scale = self._spread(table)
+        return DiscreteLaplace(scale) if self.order is None else DiscreteGaussian(int(scale))
+
+
+@lru_cache(maxsize=256)
+def _best_order(epsilon: float, delta: float) -> tuple[Fraction, int]:
+    """Return the order, a multiple of 1/64, at which Gaussian numbers of a filter have about least noise."""
+    best: tuple[Fraction, int] = (Fraction(2), 0)
+    for less in np.geomspace(1 / 64, 1e5, MOST_ORDERS):
+        order = Fraction(64 + max(1, round(64 * less)), 64)
+        capacity = renyi_capacity(order, epsilon, delta)
+        if capacity * best[0] > best[1] * order:
+            best = order, capacity
+    return best

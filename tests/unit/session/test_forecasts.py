@@ -1,0 +1,107 @@
+"""Forecasts: public, readable, what a default session acts on, and near what comes out."""
+
+import math
+
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic.errors import InvalidParameterError
+from onlineic.evaluate import exact_values
+from onlineic.noise import SimulatedNoise
+from onlineic.session import session_plan
+from onlineic.sparse import ExponentialSparse, GumbelSparse, UnconditionalNumbers
+
+MANY = ic.Domain.of(a=75, b=16, c=5, d=2, e=2)
+FEW = ic.Domain.of({f"b{place}": 2 for place in range(10)})
+LONG = ic.Domain.of(x=range(1000))
+ONE = ic.Budget(1.0, 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("domain", "n", "max_queries", "start"),
+    [
+        (MANY, 48_842, 1, "numbers"),
+        (MANY, 48_842, 30, "numbers"),
+        (MANY, 48_842, 1_000, "pairs"),
+        (FEW, 10**5, 10, "numbers"),
+        (FEW, 10**5, 300, "cells"),
+        (FEW, 10**4, 300, "pairs"),
+        (LONG, 10**5, 3, "numbers"),
+        (LONG, 10**5, 10_000, "levels"),
+        (ic.Domain.of(a=1), 100, 10, "levels"),
+    ],
+)
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_a_session_starts_as_its_forecast_says(domain, n, max_queries, start, delta):
+    budget = ic.Budget(1.0, delta)
+    told = ic.forecast(domain, n, budget, max_queries)
+    plan = session_plan(domain, n, budget, max_queries=max_queries)
+    tables = plan.first_tables
+    best = min((row for row in told.engines if row.start is not None), key=lambda row: row.rms)
+
+    assert (start, start) == (told.start, best.start)
+    assert isinstance(plan.sparse, UnconditionalNumbers) == (start == "numbers")
+    if start == "cells":
+        assert [domain.size] == [target.blocks for target in tables.targets]
+    elif start == "pairs":
+        assert len(tables.targets) > len(domain.names)
+    assert told.reason in repr(told)
+    assert "<- the session" in repr(told)
+
+
+@pytest.mark.parametrize("wish", [{"hard_answers": 3}, {"threshold": 0.01}, {"release": "answer"}])
+def test_a_wish_for_hits_or_thresholds_is_kept_however_few_questions_are_announced(wish):
+    plan = session_plan(MANY, 48_842, ONE, max_queries=5, **wish)
+
+    assert isinstance(plan.sparse, GumbelSparse | ExponentialSparse)
+
+
+def test_of_dense_queries_from_pairs_nothing_is_known():
+    rows = {row.start: row for row in ic.forecast(MANY, 48_842, ONE, 10**4, kinds=("dense",)).engines}
+
+    assert math.inf == rows["pairs"].rms
+    assert rows["numbers"].rms < math.inf
+
+
+@pytest.mark.parametrize("kinds", [(), ("sums",), ("dense", 3)])
+def test_kinds_that_are_not_known_are_refused(kinds):
+    with pytest.raises(InvalidParameterError, match="kinds"):
+        ic.forecast(MANY, 100, ONE, kinds=kinds)
+
+
+@pytest.mark.parametrize(("max_queries", "within"), [(8, 1.6), (300, 1.6)])
+def test_errors_of_dense_queries_are_near_those_foretold(max_queries, within):
+    generator = np.random.default_rng(1)
+    counts = generator.multinomial(10**5, generator.dirichlet(np.full(1024, 0.3))).reshape(FEW.shape)
+    data = ic.PrivateData(counts, FEW)
+    asked = [
+        ic.dense(generator.integers(0, 2, FEW.shape).astype(float)).bind(FEW, 8) for _ in range(max_queries)
+    ]
+    truths = np.asarray(exact_values(data, asked))
+    told = ic.forecast(FEW, 10**5, ONE, max_queries, kinds=("dense",))
+    errors = [
+        [answer.value for answer in session.answer_many(asked)] - truths
+        for seed in range(4)
+        for session in [ic.OnlineIC(data, ONE, max_queries=max_queries, noise=SimulatedNoise(seed))]
+    ]
+    (expected,) = [row.rms for row in told.engines if row.start == told.start]
+    rms = float(np.sqrt(np.mean(np.square(errors))))
+
+    assert expected / within < rms < expected * within
+    assert rms < 1.2 * min(row.rms for row in told.engines if row.start is None)
+
+
+def test_a_session_of_numbers_goes_on_at_falling_prices():
+    generator = np.random.default_rng(2)
+    data = ic.PrivateData(generator.multinomial(10**5, np.full(1024, 1 / 1024)).reshape(FEW.shape), FEW)
+    asked = [ic.dense(generator.integers(0, 2, FEW.shape).astype(float)) for _ in range(13)]
+    session = ic.OnlineIC(data, ONE, max_queries=10, noise=SimulatedNoise(1))
+    answers = session.answer_many(asked)
+    bounds = [answer.error_bound for answer in answers]
+
+    assert ["hard"] * 13 == [answer.status for answer in answers]
+    assert bounds[:10] == pytest.approx([bounds[0]] * 10)
+    assert bounds[10] < bounds[11] < bounds[12]
+    assert session.statistics().spent < 1.0
+    assert "repeat" == session.answer(asked[3]).status

@@ -1,0 +1,207 @@
+"""What the next hit costs: a share of what is left, worked out from the public record before its test."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import attrs
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic.ledger import Burned, Easy, Hard, Opened
+from onlineic.noise import SimulatedNoise
+from onlineic.session import EASY_OR_HARD, Spending, session_plan
+
+DOMAIN = ic.Domain.of(a=8, b=6, c=4)
+GENERATOR = np.random.default_rng(3)
+COUNTS = GENERATOR.multinomial(60_000, GENERATOR.dirichlet(np.full(192, 0.2))).reshape(DOMAIN.shape)
+BOTH = pytest.mark.parametrize("delta", [1e-9, 0.0], ids=["gumbel", "pure"])
+ASKED = [
+    ic.dense(np.random.default_rng(seed).integers(0, 2, DOMAIN.shape).astype(float)) for seed in range(60)
+]
+
+
+def opened(delta, seed=5, **settings):
+    """A session without first tables, whose dense queries are hard one after the other."""
+    settings = {"prior": ic.Histogram(DOMAIN), "max_queries": 60, "hard_answers": 4} | settings
+    data = ic.PrivateData(COUNTS, DOMAIN)
+    return ic.OnlineIC(data, ic.Budget(2.0, delta), noise=SimulatedNoise(seed), **settings)
+
+
+def sparse_at(session):
+    """(record, mechanism of its test), for whoever holds the transcript and the plan."""
+    spent, found = Fraction(0), []
+    for record in session.transcript:
+        if isinstance(record, Easy | Hard):
+            found.append((record, session.plan.spending.at(spent)))
+        if isinstance(record, Opened | Hard | Burned):
+            spent += record.charge.amount
+    return found
+
+
+def paid_in_full(session, mechanisms):
+    """Whether every hit was charged at least what its test and its release cost."""
+    return all(
+        sparse.price(record.measurement.target).amount <= record.charge.amount
+        for record, sparse in mechanisms
+        if isinstance(record, Hard)
+    )
+
+
+@BOTH
+def test_a_reader_of_the_record_works_out_every_price(delta):
+    session = opened(delta)
+    session.answer_many(ASKED)
+    mechanisms = sparse_at(session)
+    hard = [(record, sparse) for record, sparse in mechanisms if isinstance(record, Hard)]
+    start = session.plan.sparse.start_charge()
+    charges = [record.charge.amount for record, _ in hard]
+    charges[0] -= start.amount if start is not None else 0
+    capacity = session.plan.sparse.account().capacity
+
+    assert len(hard) > 8  # twice as many as are planned
+    assert charges[-1] < charges[0] / 2
+    assert all(later <= before for before, later in itertools.pairwise(charges))
+    assert paid_in_full(session, mechanisms)
+    assert sum(record.charge.amount for record, _ in hard) <= capacity
+    for (record, sparse), charge in zip(hard, charges, strict=True):
+        expected = sparse.price(record.measurement.target)
+        deviation = record.measurement.scale * session._data.n
+
+        assert charge == expected.amount if delta == 0.0 else charge >= expected.amount
+        assert deviation == pytest.approx(
+            math.sqrt(2) * float(sparse.number_scale) * (2 if record.measurement.values.size > 1 else 1)
+            if delta == 0.0
+            else sparse.sigma(0),
+            rel=1e-6,
+        )
+
+
+@BOTH
+def test_a_price_of_the_next_test_does_not_pay_for_the_last(delta):
+    """Mutant: the mechanism is read off what was spent when the hit was recorded already."""
+    session = opened(delta)
+    session.answer_many(ASKED)
+    planned = session.plan.spending
+    late = [
+        (attrs.evolve(record, charge=attrs.evolve(record.charge, amount=price)), sparse)
+        for (record, sparse), (_, after) in itertools.pairwise(sparse_at(session))
+        if isinstance(record, Hard)
+        for price in [after.price(record.measurement.target).amount]
+        if after is not sparse
+    ]
+
+    assert late
+    assert planned.share is not None
+    assert not paid_in_full(session, late)
+
+
+@BOTH
+def test_nothing_is_untested_while_a_share_is_left(delta):
+    session = opened(delta)
+    answers = session.answer_many(ASKED)
+
+    assert 0 == session.statistics().untested
+    assert all(math.isfinite(answer.error_bound) for answer in answers)
+    assert session.statistics().spent < 1.0
+
+
+@BOTH
+def test_an_easy_answer_states_the_radius_of_the_mechanism_that_tested_it(delta):
+    session = opened(delta)
+    answers = {id(answer): answer for answer in session.answer_many(ASKED)}.values()
+    told = [(record, sparse) for record, sparse in sparse_at(session)]
+    wide = 0
+
+    for (record, sparse), answer in zip(told, answers, strict=True):
+        if isinstance(record, Easy):
+            radius = sparse.easy_radius(EASY_OR_HARD * session.plan.beta) + record.query.rounding
+            wide += sparse is not session.plan.sparse
+
+            assert answer.error_bound == pytest.approx(min(radius, max(answer.value, 1 - answer.value)))
+    assert wide > 3
+    assert session.statistics().error_bound >= max(
+        sparse.easy_radius(0.9 * session.plan.beta, 60) for record, sparse in told if isinstance(record, Easy)
+    )
+
+
+@BOTH
+def test_prices_stay_where_a_threshold_or_a_mechanism_is_given(delta):
+    plan = session_plan(DOMAIN, 60_000, ic.Budget(1.0, delta))
+    fixed = [
+        session_plan(DOMAIN, 60_000, ic.Budget(1.0, delta), **settings)
+        for settings in ({"threshold": 0.01}, {"sparse": plan.sparse}, {"sparse": "laplace"})
+    ]
+
+    assert plan.next_share is not None
+    assert [None] * 3 == [each.next_share for each in fixed]
+    assert all(each.spending.at(each.sparse.account().capacity / 2) is each.sparse for each in fixed)
+
+
+@BOTH
+def test_a_stretched_mechanism_shares_the_account_and_the_run_of_the_first(delta):
+    sparse = session_plan(DOMAIN, 60_000, ic.Budget(1.0, delta)).sparse
+    target = ic.marginal("a").bind(DOMAIN).partition
+    for cheaper in (Fraction(1), Fraction(3, 2), Fraction(40), Fraction(10**9)):
+        wider = sparse.stretched(cheaper)
+
+        assert sparse.account() == wider.account()
+        assert (sparse.start_charge(), sparse.grid_bits) == (wider.start_charge(), wider.grid_bits)
+        assert wider.threshold >= sparse.threshold
+        if cheaper < 10**3:
+            assert wider.price(target).amount <= sparse.price(target).amount / cheaper + 1
+
+
+def test_the_first_hit_has_the_plans_price_and_no_later_one_is_dearer():
+    plan = session_plan(DOMAIN, 60_000, ic.Budget(1.0, 1e-9))
+    sparse, capacity = plan.sparse, plan.sparse.account().capacity
+    spending = Spending(sparse, capacity / 2, plan.hit_price, Fraction(1, 4))
+    prices = [
+        spending.at(capacity * Fraction(part, 32)).price(ic.marginal("a").bind(DOMAIN).partition).amount
+        for part in (0, 16, 17, 24, 30)
+    ]
+
+    assert prices[0] == prices[1] == plan.hit_price
+    assert all(later <= before for before, later in itertools.pairwise(prices))
+    assert prices[-1] <= capacity / 32 * 2 / 4 + 1
+    assert spending.at(capacity) is sparse
+
+
+def test_pure_tests_of_falling_prices_cost_what_they_are_charged_and_a_redrawn_threshold_is_not_free():
+    """Theory 4.5 by sums over the hidden threshold: easy tests and a hit, then both at twice the scale."""
+    moved, first, scales = 4, 40.0, (60.0, 120.0)
+    t = np.arange(0, 3000)
+    mass = math.log(-math.expm1(-1 / first)) - t / first
+
+    def log_tail(scale, level):
+        return -np.maximum(t - level, 0) / scale
+
+    def log_sum(terms):
+        return float(terms.max() + math.log(np.exp(terms - terms.max()).sum()))
+
+    def half(scale, quiet, level):
+        """Ten thousand easy tests far below and one hit, under each threshold."""
+        with np.errstate(divide="ignore"):
+            silent = np.log(-np.expm1(np.minimum(log_tail(scale, quiet), -1e-300)))
+        return np.maximum(10**4 * silent, -1e9) + log_tail(scale, level)
+
+    def loss(redrawn):
+        worst = 0.0
+        for quiet, level in itertools.product(range(-400, 1, 50), range(-400, 1, 100)):
+            here, there = (
+                [half(scale, quiet + sign * moved, level - sign * moved) for scale in scales]
+                for sign in (0, 1)
+            )
+            worst = max(
+                worst,
+                abs(sum(log_sum(mass + each) for each in here) - sum(log_sum(mass + each) for each in there))
+                if redrawn
+                else abs(log_sum(mass + sum(here)) - log_sum(mass + sum(there))),
+            )
+        return worst
+
+    claim = moved / first + sum(2 * moved / scale for scale in scales)
+
+    assert 0.99 * claim < loss(redrawn=False) <= claim * (1 + 1e-9)
+    assert loss(redrawn=True) > 1.2 * claim
