@@ -13,6 +13,7 @@ Writes results/stated_bounds.json; the markdown table and the figure are made fr
 import math
 import time
 from collections.abc import Iterator
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
@@ -86,10 +87,13 @@ def streams(config: Config, absent: list[str]) -> Iterator[Stream]:
 
 def tests_alone(session: ic.OnlineIC, answers: list[ic.Answer], beta: float) -> np.ndarray:
     """Return what the test, or the noise of what was measured, proves with all of beta."""
-    sparse = session.plan.sparse
-    easy = sparse.easy_radius(EASY_OR_HARD * beta)
-    records = [record for record in session.transcript if isinstance(record, Hard)]
+    spending, spent = session.plan.spending, Fraction(0)
+    records = [record for record in session.transcript if isinstance(record, Hard | Opened)]
     hard = iter(records)
+    if isinstance(records[0], Opened):
+        spent = next(hard).charge.amount
+    sparse = spending.at(spent)
+    easy = sparse.easy_radius(EASY_OR_HARD * beta)
     bounds = []
     for answer in answers:
         bound = easy
@@ -100,6 +104,9 @@ def tests_alone(session: ic.OnlineIC, answers: list[ic.Answer], beta: float) -> 
             bound = norm * math.sqrt(2 * math.log(2 / (EASY_OR_HARD * beta))) + abs(answer.value - value)
             if not isinstance(record.measurement.target, Partition):
                 bound = sparse.hard_radius(record.measurement.target, EASY_OR_HARD * beta)
+            spent += record.charge.amount
+            sparse = spending.at(spent)
+            easy = sparse.easy_radius(EASY_OR_HARD * beta)
         bounds.append(min(bound, max(answer.value, 1 - answer.value)))
     return np.array(bounds)
 
@@ -210,7 +217,12 @@ def attacked(config: Config) -> list[dict]:
             errors, bounds = [], []
             for seed in seeds(config.seed + place, config.sessions):
                 session = ic.OnlineIC(
-                    data, budget, beta=config.beta, max_queries=config.asked, noise=SimulatedNoise(seed)
+                    data,
+                    budget,
+                    beta=config.beta,
+                    max_queries=config.asked,
+                    first_tables=True,
+                    noise=SimulatedNoise(seed),
                 )
                 asked = picked(analyst, session, pool, truths, config, generator)
                 answers = [session.answer(pool[at]) for at in asked]
