@@ -22,7 +22,7 @@ from support.sessions import WIDE, WIDE_COUNTS, hits
 
 N = int(WIDE_COUNTS.sum())
 DATA = PrivateData(WIDE_COUNTS, WIDE)  # opens with a table of all cells, Laplace
-FEW = PrivateData(WIDE_COUNTS // 30, WIDE)  # and this one with pairs, Gaussian
+FEW = PrivateData(WIDE_COUNTS // 100, WIDE)  # and this one with pairs, Gaussian
 BUDGET = ic.Budget(1.0, 1e-6)
 
 
@@ -208,7 +208,7 @@ def test_intervals_of_queries_that_were_fixed_before_hold_as_often_as_they_say(d
     session = opened(data)
     tables, n = session.plan.first_tables, data.n
     design = TableDesign(tables.targets, [float(scale) for scale in tables.scales], tables.pure)
-    counts = (WIDE_COUNTS if data is DATA else WIDE_COUNTS // 30).astype(float)
+    counts = (WIDE_COUNTS if data is DATA else WIDE_COUNTS // 100).astype(float)
     axes = [tuple(axis for axis in range(3) if axis not in target.axes) for target in tables.targets]
     blocks = [t.measure(counts.sum(axis=rest)) for t, rest in zip(tables.targets, axes, strict=True)]
     queries = [
