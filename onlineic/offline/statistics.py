@@ -160,10 +160,11 @@ def column_mean(data: PrivateData, attribute: str) -> Statistic:
     Statistic(mean of score, sensitivity 0.02)
     """
     kind = integers(data.domain, attribute)
-    width, values, n = width_of(kind, data.n), np.arange(kind.start, kind.stop), data.n
+    width, above, n = width_of(kind, data.n), np.arange(kind.size), data.n
 
     def computed(counts: Ints) -> Fraction:
-        return Fraction(int(values @ counts), n)
+        # n times the width stays inside 64 bits, n times the ends of the range may not
+        return Fraction(kind.start * n + int(above @ counts), n)
 
     target = _table(data.domain, [attribute])
     return Statistic(f"mean of {attribute}", target, computed, Fraction(width, n), False, n)

@@ -389,12 +389,15 @@ class AnswerBook:
 
 def _easy_radii(plan: Plan, sparse: NumericSparse) -> tuple[float, float]:
     """Return the radius of one easy answer, and of it among all of them at once."""
-    one = sparse.easy_radius(EASY_OR_HARD * plan.tested_beta)
     if plan.next_share is None:
-        return one, plan.error_bound
-    # a kept threshold fails all tests at once, whatever their scales: no union over them stands in for that
-    tests = plan.max_queries if sparse.start_charge() is None else MOST_TESTS
-    return one, sparse.easy_radius(ALL_EASY * plan.tested_beta, tests)
+        return sparse.easy_radius(EASY_OR_HARD * plan.tested_beta), plan.error_bound
+    # Hits depend on a kept threshold, and choose the scales of later tests: what is left is that its own
+    # noise is that large, which fails all tests at once, whatever their scales.
+    one, tests = (1, plan.max_queries) if sparse.start_charge() is None else (MOST_TESTS, MOST_TESTS)
+    return (
+        sparse.easy_radius(EASY_OR_HARD * plan.tested_beta, one),
+        sparse.easy_radius(ALL_EASY * plan.tested_beta, tests),
+    )
 
 
 def _cut(value: Any, bound: float) -> float:

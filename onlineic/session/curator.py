@@ -29,7 +29,7 @@ from onlineic.queries.partitions import Measurement, Pairs, Partition, Partition
 from onlineic.queries.query import Query, canonical
 from onlineic.session.first_tables import FirstTables
 from onlineic.session.spending import Spending
-from onlineic.sparse.base import Hit, SparseState
+from onlineic.sparse.base import Hit, NumericSparse, SparseState
 
 SEALED = (
     "session must not test another query while a test runs, or after one was interrupted between reading the "
@@ -58,8 +58,8 @@ class Curator:
     """
 
     __slots__ = (
-        "_data", "_due", "_ledger", "_noise", "_pairs", "_partitions", "_prices", "_process", "_sealed",
-        "_sparse", "_spending", "_state",
+        "_data", "_due", "_ledger", "_noise", "_pairs", "_partitions", "_priced", "_process", "_sealed",
+        "_spending", "_state",
     )  # fmt: skip
 
     def __init__(
@@ -72,13 +72,14 @@ class Curator:
     ) -> None:
         self._data = data
         self._spending = spending
-        self._sparse = sparse = spending.sparse  # of the last test, or the next one: see `_settle`
+        sparse = spending.sparse
         self._noise = noise
         self._ledger = ledger
         self._state: SparseState = sparse.init()  # holds the secret threshold noise: never shown
         start = sparse.start_charge()
         self._due = start.amount if start is not None else Fraction(0)  # with the first hit
-        self._prices: dict[tuple[int, int], Fraction] = {}
+        # a mechanism and its prices, replaced together: another thread may ask for a repr at any time
+        self._priced: tuple[NumericSparse, dict[tuple[int, int], Fraction]] = (sparse, {})
         self._partitions = partitions
         # of axes that stand together in a released partition
         self._pairs: Pairs = frozenset()
@@ -105,11 +106,9 @@ class Curator:
         if self._sealed:
             raise SessionSealedError(SEALED)
 
-    def _settle(self) -> None:
-        """Take the mechanism of the next test: what the record has spent decides, and nothing else."""
-        sparse = self._spending.at(self._ledger.account.spent)
-        if sparse is not self._sparse:
-            self._sparse, self._prices = sparse, {}
+    def _settled(self) -> NumericSparse:
+        """Return the mechanism of the next test: what the record has spent decides, and nothing else."""
+        return self._spending.at(self._ledger.account.spent)
 
     def cover(self, questions: Sequence[Question]) -> list[bool]:
         """Reserve a hit, and return which of the leading questions may be tested. Public; reads nothing.
@@ -119,8 +118,8 @@ class Curator:
         batch pays what its questions pay one at a time.
         """
         self.check_unsealed()
-        self._settle()
-        prices = [self._price(question) for question in questions]
+        sparse = self._settled()
+        prices = [self._price(sparse, question) for question in questions]
         level = covered = self._covered()
         if all(price <= level for price in set(prices)):
             return [True] * len(prices)
@@ -162,50 +161,54 @@ class Curator:
         """
         # once more, because a hypothesis of its own may have asked since `cover`
         self.check_unsealed()
-        self._settle()
-        if self._ledger.reserved is None or max(map(self._price, questions)) > self._covered():
+        sparse = self._settled()  # what is priced here is what is drawn from below
+        dearest = max(self._price(sparse, question) for question in questions)
+        if self._ledger.reserved is None or dearest > self._covered():
             raise InternalError("a test must be reserved before the data are read.")
-        self._guarded(lambda: self._tested(questions, guesses))
+        self._guarded(lambda: self._tested(sparse, questions, guesses))
 
-    def _tested(self, questions: Sequence[Question], guesses: Sequence[Guess]) -> None:
+    def _tested(self, sparse: NumericSparse, questions: Sequence[Question], guesses: Sequence[Guess]) -> None:
         """Read, draw, record: only from here on do frames hold private numbers."""
-        state, easy, hit, counts = self._stepped(questions, guesses)
+        state, easy, hit, counts = self._stepped(sparse, questions, guesses)
         records: list[Easy | Hard] = list(map(Easy, questions[:easy], guesses))
         if hit is not None:
             question, guess, charge = questions[easy], guesses[easy], self._ledger.reserved
             if charge is None:
                 raise InternalError("a hit must be reserved before the data are read.")
-            records.append(Hard(question, guess, self._measured(hit, question, guess, counts), charge))
+            measurement = self._measured(sparse, hit, question, guess, counts)
+            records.append(Hard(question, guess, measurement, charge))
             self._due = Fraction(0)
         self._state = state
         self._record(records)
 
     def _stepped(
-        self, questions: Sequence[Question], guesses: Sequence[Guess]
+        self, sparse: NumericSparse, questions: Sequence[Question], guesses: Sequence[Guess]
     ) -> tuple[SparseState, int, Hit | None, int | Ints]:
         """Return the new state, the number of leading easy questions, and a hit with its exact counts."""
-        grid, first, guess = self._sparse.grid_bits, questions[0], guesses[0]
+        grid, first, guess = sparse.grid_bits, questions[0], guesses[0]
         if isinstance(first, BoundMarginal):
             counts = self._data.exact_counts(first.partition)
             gaps = counts - np.array(guess, np.int64)
             largest = int(np.abs(gaps)[np.unique(first.cells[first.cells >= 0])].max()) << grid
-            state, hit = self._sparse.step_table(self._state, largest, self._noise)
+            state, hit = sparse.step_table(self._state, largest, self._noise)
             return state, int(hit is None), hit, counts
         queries = [question for question in questions if isinstance(question, Query)]
         numbers = [number for number in guesses if isinstance(number, int)]
         if len(queries) == 1:
             count, shift = self._data.exact_counts(first), grid - first.grid_bits
             gap = (count - numbers[0]) << shift
-            state, hit = self._sparse.step(self._state, gap, first.sensitivity << shift, self._noise)
+            state, hit = sparse.step(self._state, gap, first.sensitivity << shift, self._noise)
             return state, int(hit is None), hit, count
         counts = self._data.exact_counts_many(queries)
         shifts = np.array([grid - query.grid_bits for query in queries])
         gaps = (counts - np.array(numbers, np.int64)) << shifts
         sensitivities = np.array([query.sensitivity for query in queries], np.int64) << shifts
-        state, easy, hit = self._sparse.step_many(self._state, gaps, sensitivities, self._noise)
+        state, easy, hit = sparse.step_many(self._state, gaps, sensitivities, self._noise)
         return state, easy, hit, 0 if hit is None else int(counts[easy])
 
-    def _measured(self, hit: Hit, question: Question, guess: Guess, counts: int | Ints) -> Measurement:
+    def _measured(
+        self, sparse: NumericSparse, hit: Hit, question: Question, guess: Guess, counts: int | Ints
+    ) -> Measurement:
         """Return the released answer of a hit: the number, or all blocks of a partition."""
         if isinstance(question, BoundMarginal):
             target = question.partition
@@ -216,10 +219,10 @@ class Curator:
             )
             if chosen is None:
                 tested = guess if isinstance(guess, int) else 0
-                return self._sparse.measure(hit, question, tested, counts, self._noise)
+                return sparse.measure(hit, question, tested, counts, self._noise)
             target, counts = chosen, self._data.exact_counts(chosen)
         self._learn_pairs(target)
-        return self._sparse.measure(hit, target, 0, counts, self._noise)
+        return sparse.measure(hit, target, 0, counts, self._noise)
 
     def _learn_pairs(self, *targets: Query | Partition) -> None:
         for target in targets:
@@ -278,43 +281,50 @@ class Curator:
 
     def threshold(self) -> float:
         """Return the threshold of the next test, fraction of records."""
-        self._settle()
-        return self._sparse.threshold / (self._data.n << self._sparse.grid_bits)
+        sparse = self._settled()
+        return sparse.threshold / (self._data.n << sparse.grid_bits)
 
     def hard_left(self) -> int:
         """Return how many hits of the largest price can still be paid, at the price of the next one."""
         if self._sealed:
             return 0
-        self._settle()
-        return int((self._ledger.account.left - self._due) // self._dearest())
+        return int((self._ledger.account.left - self._due) // self._dearest(self._settled()))
 
-    def _dearest(self) -> Fraction:
-        domain, grid = self._data.domain, self._sparse.grid_bits
+    def _dearest(self, sparse: NumericSparse) -> Fraction:
+        domain, grid = self._data.domain, sparse.grid_bits
         axis = max(range(len(domain.shape)), key=domain.shape.__getitem__)
         size = domain.shape[axis]
         if size == 1:  # every query is constant: none is ever tested, but by a cross table
-            return self._ledger.account.capacity + 1 if self._partitions is None else self._table_price()
+            return (
+                self._ledger.account.capacity + 1 if self._partitions is None else self._table_price(sparse)
+            )
         # noise is rounded up to whole units of a query's own grid: least on the finest
         finest = np.zeros(size)
         finest[0], finest[1] = 1.0, 0.5**grid
         fine = canonical(domain, False, {(axis,): finest}, max(grid, 1))
         return max(
-            self._price(query) for query in (one_way(domain, axis).block(0), fine) if query.sensitivity
+            self._price(sparse, query)
+            for query in (one_way(domain, axis).block(0), fine)
+            if query.sensitivity
         )
 
-    def _price(self, question: Question) -> Fraction:
+    def _price(self, sparse: NumericSparse, question: Question) -> Fraction:
         if isinstance(question, BoundMarginal):
-            return self._sparse.price(question.partition).amount
+            return sparse.price(question.partition).amount
+        held, prices = self._priced
+        if held is not sparse:
+            prices = {}
+            self._priced = (sparse, prices)
         key = (question.sensitivity, question.grid_bits)
-        if key not in self._prices:
-            number = self._sparse.price(question).amount
+        if key not in prices:
+            number = sparse.price(question).amount
             # a hit of a partition session costs what a partition does, or the number that is released
             # instead: which of the two, no test can change
-            self._prices[key] = number if self._partitions is None else max(number, self._table_price())
-        return self._prices[key]
+            prices[key] = number if self._partitions is None else max(number, self._table_price(sparse))
+        return prices[key]
 
-    def _table_price(self) -> Fraction:
-        return self._sparse.price(one_way(self._data.domain, 0)).amount
+    def _table_price(self, sparse: NumericSparse) -> Fraction:
+        return sparse.price(one_way(self._data.domain, 0)).amount
 
     def __repr__(self) -> str:
         return f"Curator({self._data!r}, {self._ledger!r})"

@@ -200,7 +200,8 @@ class Plan:
         c, hard answers planned for; false hits may use up more than that, and are paid for too.
     error_bound : float
         Bound on every easy answer of the first Q queries at once, and with a certificate on every answer,
-        with probability 1 - beta.
+        with probability 1 - beta. Where prices fall (`next_share`), on those before the first hit: of all
+        that was answered speaks `SessionStatistics.error_bound`.
     certified : bool
         Whether T(alpha) proves that the hard answers cannot run out in that event.
     textbook : bool

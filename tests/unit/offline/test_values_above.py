@@ -87,6 +87,19 @@ def data_of(n=30_000):
     return ic.PrivateData.from_records(columns, ic.Domain.of(code=range(40), region=4))
 
 
+def test_a_mean_far_from_zero_is_exact_where_n_times_the_ends_of_its_range_would_wrap_around():
+    low = 2**61 - 1
+    domain = ic.Domain.of(a=range(low, low + 2))
+    one, other = (ic.PrivateData(counts, domain) for counts in ([1, 3], [0, 4]))
+    told = [column_mean(data, "a") for data in (one, other)]
+    means = [
+        mean.compute(data.exact_counts(mean.target)) for mean, data in zip(told, (one, other), strict=True)
+    ]
+
+    assert [low + Fraction(3, 4), low + 1] == means
+    assert abs(means[0] - means[1]) <= told[0].sensitivity
+
+
 @pytest.mark.parametrize(
     ("mechanism", "delta"),
     [("laplace", 0.0), ("laplace", 1e-6), ("exponential", 0.0), ("gumbel", 1e-6), (None, 0.0)],

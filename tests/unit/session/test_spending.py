@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import onlineic as ic
+from onlineic.data import PrivateData
 from onlineic.ledger import Burned, Easy, Hard, Opened
 from onlineic.noise import SimulatedNoise
 from onlineic.session import EASY_OR_HARD, Spending, session_plan
+from onlineic.sparse import Hit
 
 DOMAIN = ic.Domain.of(a=8, b=6, c=4)
 GENERATOR = np.random.default_rng(3)
@@ -116,7 +118,9 @@ def test_an_easy_answer_states_the_radius_of_the_mechanism_that_tested_it(delta)
 
     for (record, sparse), answer in zip(told, answers, strict=True):
         if isinstance(record, Easy):
-            radius = sparse.easy_radius(EASY_OR_HARD * session.plan.beta) + record.query.rounding
+            # of a kept threshold: hits depend on it, and choose the scales of later tests
+            tests = 1 if delta else 10**30
+            radius = sparse.easy_radius(EASY_OR_HARD * session.plan.beta, tests) + record.query.rounding
             wide += sparse is not session.plan.sparse
 
             assert answer.error_bound == pytest.approx(min(radius, max(answer.value, 1 - answer.value)))
@@ -124,6 +128,36 @@ def test_an_easy_answer_states_the_radius_of_the_mechanism_that_tested_it(delta)
     assert session.statistics().error_bound >= max(
         sparse.easy_radius(0.9 * session.plan.beta, 60) for record, sparse in told if isinstance(record, Easy)
     )
+
+
+@BOTH
+def test_whoever_looks_at_the_session_while_it_tests_does_not_change_what_is_drawn(delta, monkeypatch):
+    """A repr of another thread may hold the mechanism of an earlier test: it must not come back."""
+    session = opened(delta)
+    held, read = Spending.at, PrivateData.exact_counts
+
+    def looked(data, target):
+        with monkeypatch.context() as patched:
+            patched.setattr(Spending, "at", lambda spending, spent: spending.sparse)
+            repr(session)
+        return read(data, target)
+
+    monkeypatch.setattr(PrivateData, "exact_counts", looked)
+    for query in ASKED[:20]:
+        session.answer(query)
+    hits = [(record, sparse) for record, sparse in sparse_at(session) if isinstance(record, Hard)]
+
+    assert held is Spending.at
+    assert sum(sparse is not session.plan.sparse for _, sparse in hits) > 3
+    assert paid_in_full(session, hits)
+    for record, sparse in hits:
+        target = record.measurement.target
+        scale = sparse.measure(Hit(), target, 0, np.zeros(blocks(target), np.int64), SimulatedNoise(1)).scale
+        assert scale == record.measurement.scale
+
+
+def blocks(target):
+    return getattr(target, "blocks", 1)
 
 
 @BOTH
