@@ -122,14 +122,14 @@ def kept_on(session: ic.OnlineIC, truth: np.ndarray, rounds: int, seed: int) -> 
 
 
 def summed(rows: list[dict]) -> dict:
-    """Return the worst answer and the worst easy one, and counts by status and of bounds kept."""
+    """Return the worst answer and the worst tested one, and counts by status and of bounds kept."""
     worst = max(rows, key=lambda row: row["error"])
     bounded = [row for row in rows if row["bound"] is not None]
-    easy = [row["error"] for row in rows if row["status"] == "easy"]
+    tested = [row["error"] for row in rows if row["status"] != "untested"]
     return {
         "error": worst["error"],
         "status": worst["status"],
-        "easy_error": max(easy, default=None),
+        "tested_error": max(tested, default=0.0),
         "hard": sum(row["status"] == "hard" for row in rows),
         "untested": sum(row["status"] == "untested" for row in rows),
         "bounded": len(bounded),
@@ -157,9 +157,11 @@ def theory(engine, size: int, config: Config) -> dict:
     return {"insider": size * mean / 2.0, "oblivious": sd * math.sqrt(size) / 2.0 * expected}
 
 
-def promise(session: ic.OnlineIC) -> dict:
-    plan = session.plan
-    return {"bound": plan.error_bound, "certified": plan.certified, "cutoff": plan.hard_answers}
+def promise(one: dict, session: ic.OnlineIC, fresh: ic.OnlineIC) -> dict:
+    """Return what the attacked session says of all its tested answers, and whether both sessions kept it."""
+    bounds = {"outsider": session, "insider": session, "oblivious": fresh}
+    kept = [one[who]["tested_error"] <= held.statistics().error_bound for who, held in bounds.items()]
+    return {"bound": session.statistics().error_bound, "kept": all(kept), "cutoff": session.plan.hard_answers}
 
 
 def run(quick: bool) -> dict:
@@ -188,7 +190,7 @@ def run(quick: bool) -> dict:
                     one = {"seed": seed} | {who: summed(answers) for who, answers in one.items()}
                     one["oblivious"] = halved(fresh, truth, config, seed)
                     if name in SESSIONS:
-                        one |= promise(engine)
+                        one |= promise(one, engine, fresh)
                     if name == ENGINES[0]:
                         one["theory"] = theory(engine, size, config)
                     made.append(one)
@@ -212,16 +214,11 @@ def shown(value: float | None) -> str:
 
 
 def promised(row: dict) -> tuple[str, str]:
-    """Return the session-wide bound, of all answers or of the easy ones, and in how many runs it held."""
+    """Return the first run's bound on all tested answers, and in how many runs it held."""
     first = row["runs"][0]
     if "bound" not in first:
         return "-", "-"
-    key = "error" if first["certified"] else "easy_error"
-    kept = sum(max(one[who][key] or 0.0 for who in ANALYSTS) <= one["bound"] for one in row["runs"])
-    return (
-        f"{shown(first['bound'])}{'' if first['certified'] else ' (easy)'}",
-        f"{kept} of {len(row['runs'])}",
-    )
+    return shown(first["bound"]), f"{sum(one['kept'] for one in row['runs'])} of {len(row['runs'])}"
 
 
 def table(result: dict) -> str:
