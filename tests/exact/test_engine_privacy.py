@@ -353,7 +353,7 @@ def test_the_noise_of_the_test_reused_in_the_answer_is_found(monkeypatch):
 
 def test_a_charge_after_the_draw_is_found(monkeypatch):
     def uncharged(self, questions, guesses):
-        self._guarded(lambda: self._tested(questions, guesses))
+        self._guarded(lambda: self._tested(self._settled(), questions, guesses))
 
     monkeypatch.setattr(Curator, "cover", lambda self, questions: [True] * len(questions))
     monkeypatch.setattr(Curator, "test", uncharged)
