@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-from benchmarks.grid import GRIDS, RULES, Grid, least_alpha, table
+from benchmarks.grid import GRIDS, RULES, Grid, least_alpha, quietly, table
 from onlineic import baselines, offline
 from onlineic.evaluate import random_stream
 from onlineic.noise import SimulatedNoise, SystemNoise
@@ -68,7 +68,7 @@ def opening(grid: Grid) -> Part:
 
     def opened(make: Any, *arguments: Any, **options: Any) -> Callable[[], Timed]:
         held = partial(make, *arguments, **options)
-        return lambda: lambda: held(data(), noise=SimulatedNoise(1)).statistics()
+        return lambda: lambda: quietly(held, data(), noise=SimulatedNoise(1)).statistics()
 
     def certified() -> Timed:
         alpha = least_alpha(tight, data(), BUDGET, 10_000)
