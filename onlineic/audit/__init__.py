@@ -1,5 +1,7 @@
 """Whether a mechanism keeps its promise, exactly or from samples."""
 
+from onlineic.audit.breaches import SESSION_BREACHES, THRESHOLD_BREACHES, SessionBreach, ThresholdBreach
+from onlineic.audit.gates import AuditReport, Gate, run_audit
 from onlineic.audit.laws import (
     Law,
     ThresholdRule,
@@ -12,7 +14,13 @@ from onlineic.audit.laws import (
 from onlineic.audit.observe import black_box_epsilon, epsilon_lower_bound, goodness_of_fit, observe
 
 __all__ = [
+    "SESSION_BREACHES",
+    "THRESHOLD_BREACHES",
+    "AuditReport",
+    "Gate",
     "Law",
+    "SessionBreach",
+    "ThresholdBreach",
     "ThresholdRule",
     "black_box_epsilon",
     "epsilon_lower_bound",
@@ -21,6 +29,7 @@ __all__ = [
     "hockey_stick",
     "hockey_stick_with_numbers",
     "observe",
+    "run_audit",
     "transcript_law",
     "worst_loss",
 ]

@@ -1,4 +1,4 @@
-"""The command line: `onlineic demo` and `onlineic ask`.
+"""The command line: `onlineic demo`, `onlineic ask` and `onlineic audit`.
 
 Answers go to standard output, everything else to standard error.
 """
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from onlineic.cli.ask import CLOSED_PIPE, FAILED, INTERRUPTED, USAGE, _ask
+from onlineic.cli.audit import _audit
 from onlineic.cli.demo import _demo
 from onlineic.errors import InvalidDataError, InvalidInputError, OnlineICError
 
@@ -60,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         description="Differentially private answers to a stream of counting queries under one budget.",
     )
-    commands = parser.add_subparsers(required=True, metavar="{demo,ask}")
+    commands = parser.add_subparsers(required=True, metavar="{demo,ask,audit}")
     demo = commands.add_parser(
         "demo",
         allow_abbrev=False,
@@ -103,6 +104,23 @@ def _parser() -> argparse.ArgumentParser:
     )
     ask.add_argument("queries", nargs="?", metavar="QUERIES", help="file of queries; default standard input")
     ask.set_defaults(run=_ask)
+    audit = commands.add_parser(
+        "audit",
+        allow_abbrev=False,
+        help="audit this installation's noise, tests and sessions, and the audit by planted breaches",
+        description="Compare what this installation draws and decides with exact laws, look for more loss "
+        "than is claimed, and do the same to mechanisms with a planted breach, which must be found. "
+        "About half a minute; exit status 1 if a gate fails.",
+    )
+    audit.add_argument(
+        "--runs",
+        type=partial(_whole, least=1000),
+        default=3000,
+        metavar="N",
+        help="sessions on either table in each row, default 3000",
+    )
+    audit.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+    audit.set_defaults(run=_audit)
     return parser
 
 

@@ -1,0 +1,86 @@
+"""The audit that anyone can run: right code passes, planted breaches are found, broken noise fails it."""
+
+import json
+
+import attrs
+import numpy as np
+import pytest
+
+from onlineic.audit import SESSION_BREACHES, THRESHOLD_BREACHES, AuditReport, Gate, run_audit
+from onlineic.audit import gates as _gates
+from onlineic.audit.breaches import _Slipped
+from onlineic.cli.main import main
+from onlineic.errors import InvalidParameterError
+from onlineic.noise import SimulatedNoise
+
+PASSED = AuditReport((Gate("noise", "right", True, 0.5), Gate("loss", "right too", True, 1.0, 1.0)))
+FAILED = AuditReport((*PASSED.gates, Gate("breach", "not found", False, float("inf"), 1.0)))
+
+
+@pytest.fixture(scope="module")
+def report():
+    return run_audit(runs=1000)
+
+
+@pytest.mark.statistical
+def test_this_installation_passes_every_gate_and_every_breach_is_found(report):
+    assert [gate for gate in report.gates if not gate.passed] == []
+    assert {gate.kind for gate in report.gates} == set(_gates.TITLES)
+    breaches = [gate for gate in report.gates if gate.kind == "breach"]
+    assert len(breaches) == len(THRESHOLD_BREACHES) + len(SESSION_BREACHES)
+    assert all(gate.found > gate.claimed for gate in breaches)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("change", "kinds"),
+    [
+        (lambda drawn: np.rint(0.9 * drawn).astype(np.int64), {"noise"}),
+        (lambda drawn: drawn + 1, {"noise"}),
+        (np.abs, {"noise", "tests"}),
+    ],
+    ids=["nine tenths", "one more", "no sign"],
+)
+def test_broken_noise_fails_its_gates(monkeypatch, change, kinds):
+    for part in ("_session_gates", "_breach_gates"):
+        monkeypatch.setattr(_gates, part, lambda noise, runs: ())
+    report = run_audit(runs=1000, noise=_Slipped(SimulatedNoise(1), change))
+
+    assert kinds <= {gate.kind for gate in report.gates if not gate.passed}
+    assert not report.passed
+
+
+@pytest.mark.parametrize("variant", THRESHOLD_BREACHES, ids=lambda variant: variant.name)
+def test_no_breach_is_an_artefact_with_ten_times_the_noise_it_keeps_its_claim(variant):
+    """The same rule with all of its noise ten times as wide costs a tenth, unless some of it is missing."""
+    laws = {
+        name: attrs.evolve(law, scale=10 * law.scale)
+        for name in ("threshold_noise", "query_noise", "redraw")
+        if (law := getattr(variant.rule, name)) is not None
+    }
+    wider = attrs.evolve(variant, rule=attrs.evolve(variant.rule, **laws))
+    endless = variant.released == "value" or "none" in {law.method for law in laws.values()}
+
+    assert (wider.loss() > variant.claimed) == (endless or variant.loss() > 10)
+
+
+def test_report_shows_what_failed_and_the_command_says_so(monkeypatch, capsys):
+    assert "FAIL" not in repr(PASSED)
+    assert "none failed" in repr(PASSED)
+    assert "1 failed" in repr(FAILED)
+
+    for report, status in ((PASSED, 0), (FAILED, 1)):
+        monkeypatch.setattr("onlineic.cli.audit.run_audit", lambda runs, report=report: report)
+        assert main(["audit"]) == status
+        assert capsys.readouterr().out == f"{report!r}\n"
+        assert main(["audit", "--json", "--runs", "1000"]) == status
+        told = json.loads(capsys.readouterr().out)
+        assert told["passed"] is (status == 0)
+        assert [row["name"] for row in told["gates"]] == [gate.name for gate in report.gates]
+
+
+def test_too_few_runs_are_refused(capsys):
+    with pytest.raises(InvalidParameterError, match="runs must be an integer >= 1000"):
+        run_audit(runs=999)
+    with pytest.raises(SystemExit):
+        main(["audit", "--runs", "10"])
