@@ -1,4 +1,4 @@
-"""`docs/theory.md` and `docs/errata.md` name the code and the tests they speak of: all of them must exist.
+"""The documents of proofs, errata and threats name the code and the tests they speak of: all must exist.
 
 Code is named as a reader can import it, through the face of its wing; the few names from inside a wing, of
 which a proof speaks and which no face hands out, are listed here.
@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-THEORY, ERRATA = (
-    (HERE.parent / "docs" / name).read_text(encoding="utf-8") for name in ("theory.md", "errata.md")
+THEORY, ERRATA, THREATS = (
+    (HERE.parent / "docs" / name).read_text(encoding="utf-8")
+    for name in ("theory.md", "errata.md", "threat-model.md")
 )
 NAME = re.compile(r"`([a-z_]\w*(?:\.\w+)+)`")
-NAMES = sorted(set(NAME.findall(THEORY + ERRATA)))
+NAMES = sorted(set(NAME.findall(THEORY + ERRATA + THREATS)))
 TESTS = [name for name in NAMES if name.startswith("test_")]
 CODE = [name for name in NAMES if not name.startswith("test_")]
 INSIDE = {
