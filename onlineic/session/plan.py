@@ -551,7 +551,8 @@ def _openings(domain: Domain, n: int, budget: Budget, max_queries: int) -> list[
         opening = _Opening(shares, part, False, uniform)
         suits = laplace_suits(domain, n, budget, float(opening.bought))
         found.append(attrs.evolve(opening, laplace=suits))
-    return found
+    # last, what can be had for fewer hits
+    return [*found, attrs.evolve(found[-1], uniform=max(uniform, MOST_UNIFORM))]
 
 
 def _certified_plan(
@@ -608,8 +609,8 @@ def _certified_plan(
     able = isinstance(update, MultiplicativeWeights) and prior is None and sparse != "laplace"
     if first_tables and not able:
         raise InvalidParameterError(
-            f"first_tables must be None or False with certify for {update!r}, of which nothing is proven from a "
-            "fitted start; write MultiplicativeWeights()."
+            f"first_tables must be None or False with certify for {update!r}, of which nothing is proven "
+            "from a fitted start; write MultiplicativeWeights()."
         )
     if not able or first_tables is False:
         return alone

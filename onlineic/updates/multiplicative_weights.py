@@ -85,7 +85,7 @@ class MultiplicativeWeights(UpdateRule[Histogram]):
         return self.bound_from(domain, alpha, math.log(domain.size))
 
     def bound_from(self, domain: Domain, alpha: float, divergence: float) -> float | None:
-        """Return T(alpha) from a start with KL(x || start) <= divergence for every x, as `exact_update_bound`."""
+        """Return T(alpha) from a start with KL(x || start) <= divergence for every x; None likewise."""
         if self.rate is not None:
             return None
         steps = mw_tight_bound(domain.size, alpha, divergence)

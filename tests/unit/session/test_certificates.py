@@ -254,6 +254,32 @@ def test_hard_answers_are_the_numbers_and_the_bound_of_all_answers_covers_them(b
     assert session.statistics().certified
 
 
+def test_a_number_that_agrees_with_the_hypothesis_is_handed_out_as_it_was_measured():
+    """A session without a certificate hands out the fit there: the certificate does not hold its distance."""
+
+    class Fires(Wrapped):
+        def words(self, size):
+            return np.full(size, 2**64 - 1, np.uint64)
+
+    counts = np.full((2, 2, 2), 11_000)
+    counts[1, 1, 1] = 3
+    session = ic.OnlineIC(
+        ic.PrivateData(counts, CELLS),
+        ic.Budget(2.0, 1e-9),
+        certify=0.2,
+        max_queries=50,
+        sparse="gumbel",
+        noise=Fires(3),
+    )
+    tested = session.hypothesis.evaluate(ic.where(a=1, b=1, c=1).bind(CELLS))
+    answer = session.answer(ic.where(a=1, b=1, c=1))
+    number = next(record.measurement for record in session.transcript if isinstance(record, Hard))
+
+    assert "hard" == answer.status
+    assert abs(tested - number.values[0]) <= 3.0 * number.scale
+    assert answer.value == number.values[0]
+
+
 def test_the_certificate_of_a_session_that_opens_with_tables_ends_where_a_cross_table_is_measured():
     data, settings = parity(), {"certify": 0.2, "max_queries": 50, "sparse": "gumbel"}
     session = ic.OnlineIC(data, ic.Budget(2.0, 1e-9), **settings, noise=Silent(2**64 - 1))
@@ -322,4 +348,6 @@ def test_a_bound_that_numbers_cannot_keep_is_certified_by_tests():
     assert isinstance(numbers.sparse, UnconditionalNumbers)
     assert not isinstance(by_tests.sparse, UnconditionalNumbers)
     assert by_tests.certified
+    with pytest.raises(InfeasibleAccuracyError, match="certify must be >="):
+        planned(ic.Domain.of(a=74, b=16, c=20), 48_842, certify=1e-4, max_queries=10)
     assert Fraction(0) < by_tests.first_tables.charge.amount
