@@ -309,7 +309,7 @@ def opener(engine: Engine, point: Point, held: Case) -> Callable[[], Any]:
         return lambda: quietly(ic.OnlineIC.textbook, data, **told)
     if engine.mode == "certified":
         alpha = least_alpha(rule, data, budget, point.queries)
-        return lambda: quietly(ic.OnlineIC, data, budget, update=rule, alpha=alpha, **common)
+        return lambda: quietly(ic.OnlineIC, data, budget, update=rule, certify=alpha, **common)
     if isinstance(rule, ic.MaximumEntropy) and data.domain.size > MOST_NUMBERS:
         raise RefusedError(
             f"maximum entropy is not run on single numbers over more than {MOST_NUMBERS:,} cells: each refit "
@@ -330,9 +330,9 @@ def quietly(make: Callable[..., Any], *arguments: Any, **told: Any) -> Any:
 def least_alpha(rule: Any, data: ic.PrivateData, budget: ic.Budget, queries: int) -> float:
     """Return the accuracy that the planner names as the least it can certify."""
     try:
-        plan = session_plan(data.domain, data.n, budget, update=rule, alpha=1e-9, max_queries=queries)
+        plan = session_plan(data.domain, data.n, budget, update=rule, certify=1e-9, max_queries=queries)
     except InfeasibleAccuracyError as error:
-        named = re.search(r"alpha must be >= (\S+) at", str(error))
+        named = re.search(r"certify must be >= (\S+) at", str(error))
         if named is None:
             raise
         return float(named[1])

@@ -49,7 +49,7 @@ def planning(grid: Grid) -> Part:
 
     def certified() -> Timed:
         alpha = least_alpha(tight, data(), BUDGET, 10_000)
-        return planned(session_plan, BUDGET, update=tight, alpha=alpha)()
+        return planned(session_plan, BUDGET, update=tight, certify=alpha)()
 
     return {
         "numbers, 20 hard answers": planned(session_plan, BUDGET, update=tight, hard_answers=20),
@@ -72,7 +72,7 @@ def opening(grid: Grid) -> Part:
 
     def certified() -> Timed:
         alpha = least_alpha(tight, data(), BUDGET, 10_000)
-        return opened(ic.OnlineIC, budget=BUDGET, update=tight, alpha=alpha)()
+        return opened(ic.OnlineIC, budget=BUDGET, update=tight, certify=alpha)()
 
     return {
         "one noisy histogram": opened(baselines.noisy_histogram, budget=BUDGET),

@@ -82,7 +82,7 @@ def opened(name: str, data: ic.PrivateData, queries: int, config: Config, noise:
 
     wanted = least_error(lambda alpha: mw_tight_bound(size, alpha), margins).alpha
     # a trifle more than the least, for the grid's rounding
-    return ic.OnlineIC(data, budget, alpha=1.02 * wanted, sparse="gumbel", max_queries=queries, noise=noise)
+    return ic.OnlineIC(data, budget, certify=1.02 * wanted, sparse="gumbel", max_queries=queries, noise=noise)
 
 
 def told(answer: ic.Answer, truth: float) -> dict:

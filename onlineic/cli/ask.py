@@ -31,7 +31,7 @@ def _ask(arguments: argparse.Namespace) -> int:
         domain = Domain.from_json(file.read())
     options = {
         name: value
-        for name in ("hard_answers", "alpha", "max_queries")
+        for name in ("hard_answers", "certify", "max_queries")
         if (value := getattr(arguments, name)) is not None
     }
     try:

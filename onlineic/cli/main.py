@@ -94,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     ask.add_argument("--delta", type=float, default=0.0, help="default 0")
     wish = ask.add_mutually_exclusive_group()
     wish.add_argument("--hard-answers", type=_whole, metavar="C", help="how many queries may be measured")
-    wish.add_argument("--alpha", type=float, help="accuracy to certify instead, fraction of records")
+    wish.add_argument("--certify", type=float, help="accuracy to certify instead, fraction of records")
     ask.add_argument("--max-queries", type=_whole, metavar="Q", help="length that accuracy speaks of")
     ask.add_argument("--format", choices=("text", "json", "csv"), default="text")
     ask.add_argument(

@@ -298,7 +298,7 @@ class AnswerBook:
             value = question.table(measurement.values)
         else:
             value, weights = derived(question, measurement)
-            if isinstance(target, Partition) or plan.first_tables is not None:
+            if isinstance(target, Partition) or (plan.first_tables is not None and not plan.certified):
                 agreeing = AGREEING * measurement.scale * float(np.linalg.norm(weights))
                 tested = self._value(question, record.guess)
                 with contextlib.suppress(Exception):  # paid and recorded: not lost with a failing hypothesis
@@ -350,7 +350,8 @@ class AnswerBook:
             return math.inf
         begun = self._design is not None and self._taken.easy + self._taken.hard > 0
         easy = self._worst_easy if begun else max(self._plan.error_bound, self._worst_easy)
-        bound = easy if self.certified else max(easy, self._worst)
+        # numbers err by less than a certificate's bound, but not by less than its first tables leave of it
+        bound = easy if self.certified and not begun else max(easy, self._worst)
         return min(bound + self._rounding, self._trivial)
 
     def used_up(self) -> str:

@@ -46,6 +46,12 @@ SPREAD_OF_CONJUNCTIONS, SPREAD_OF_DENSE = 0.12, 0.25  # mean squared centred wei
 RESERVED_OF_NUMBERS = Fraction(1, 20)  # of the budget, for questions beyond those announced
 SHARE_OF_NUMBERS = Fraction(9, 10)  # of what is left: the most that a number costs
 
+# certified sessions
+PARTS_OF_OPENING = tuple(Fraction(eighths, 8) for eighths in range(8, 0, -1))  # of its usual shares
+WIDER, WIDEST = 1.25, 1.5  # how much tables may widen the bound that is certified, and the least part of them
+UNIFORM, MOST_UNIFORM = 3.0, 0.03  # of the start: times the expected error; at most
+USUAL_QUERIES = 10_000  # of so few that they are measured, the error is no guide to that of tables
+
 # when the fit is trusted
 AGREEING = 3.0  # standard deviations of a sum of blocks within which a guess and a fit agree with it
 

@@ -32,12 +32,19 @@ from onlineic.hypothesis.histogram import Histogram
 from onlineic.queries.partitions import PartitionRule
 from onlineic.queries.query import session_grid_bits
 from onlineic.session.defaults import (
+    MOST_UNIFORM,
     NEXT_SHARE,
     PARTITION_FALSE_HITS,
     PARTITION_RATIO,
+    PARTS_OF_OPENING,
     RESERVED_OF_NUMBERS,
     ROOM,
     SHARE_OF_NUMBERS,
+    UNIFORM,
+    USUAL_QUERIES,
+    WIDER,
+    WIDEST,
+    Shares,
     default_numbers,
     default_shares,
 )
@@ -203,7 +210,8 @@ class Plan:
         with probability 1 - beta. Where prices fall (`next_share`), on those before the first hit: of all
         that was answered speaks `SessionStatistics.error_bound`.
     certified : bool
-        Whether T(alpha) proves that the hard answers cannot run out in that event.
+        Whether it is proven that the hard answers cannot run out in that event: T(alpha) counts them, or each
+        of the first Q questions is paid.
     textbook : bool
         Whether answers carry the theorem's own bound, 3 alpha.
     partitions : PartitionRule or None
@@ -326,7 +334,7 @@ def session_plan(
     prior: Hypothesis | None = None,
     beta: float = 0.05,
     max_queries: int = 10_000,
-    alpha: float | None = None,
+    certify: float | None = None,
     hard_answers: int | None = None,
     threshold: float | None = None,
     first_tables: bool | None = None,
@@ -336,7 +344,7 @@ def session_plan(
     Parameters
     ----------
     update : UpdateRule, optional
-        None: `MaximumEntropy`, or `MultiplicativeWeights` with `alpha` or without partitions.
+        None: `MaximumEntropy`, or `MultiplicativeWeights` with `certify` or without partitions.
     sparse : "gumbel", "exponential", "laplace" or NumericSparse, optional
         None: `ExponentialSparse` for delta = 0; else `GumbelSparse` for partitions, and for numbers the one
         of the two that resolves smaller gaps.
@@ -344,8 +352,10 @@ def session_plan(
         None: partitions where `MaximumEntropy` can read them.
     prior : Hypothesis, optional
         A public start; without one, partition sessions buy first tables.
-    alpha : float, optional
-        With it, c = max(1, floor T(alpha)) and the threshold is alpha + a_hit: a certificate for all answers.
+    certify : float, optional
+        alpha. With it, c = max(1, floor T(alpha)) hard answers are paid for, and the threshold is alpha +
+        a_hit: a certificate for all answers, of single queries. Where few questions are announced, all of
+        them may be measured instead, if that errs by at most alpha.
     hard_answers : int, optional
         c. The threshold is such that max_queries tests of equal numbers waste few hard answers; nothing
         promises that c is enough. Later hits cost a share of what is left, at more noise and a higher
@@ -353,28 +363,30 @@ def session_plan(
     threshold : float, optional
         Fraction of records; overrides that rule, for all tests.
     first_tables : bool, optional
-        Whether to buy tables first. None: where `MaximumEntropy` learns from partitions, without a prior.
-        True: other rules start from the maximum-entropy fit of the tables.
+        Whether to buy tables first. None: where `MaximumEntropy` learns from partitions, without a prior; and
+        with `certify`, for `MultiplicativeWeights`, as many as leave the certificate's bound nearly what it
+        is without. True: other rules start from the maximum-entropy fit of the tables.
 
     Raises
     ------
     InvalidParameterError, InfeasibleAccuracyError
-        If a parameter is outside its range, or alpha cannot be kept: the message names the least that can.
+        If a parameter is outside its range, or the accuracy to certify cannot be kept: the message names the
+        least that can.
     """
     n, budget, max_queries, beta = _common(n, budget, max_queries, beta)
-    if alpha is not None and (hard_answers is not None or threshold is not None):
+    if certify is not None and (hard_answers is not None or threshold is not None):
         raise InvalidParameterError(
-            f"alpha must be None with hard_answers or threshold, got alpha={alpha}; it settles both."
+            f"certify must be None with hard_answers or threshold, got certify={certify}; it settles both."
         )
-    if alpha is not None and release == "partition":
-        raise InvalidParameterError("release must be 'answer' with alpha: T(alpha) counts single queries.")
+    if certify is not None and release == "partition":
+        raise InvalidParameterError("release must be 'answer' with certify: T(alpha) counts single queries.")
     if threshold is not None:
         threshold = checked_real("threshold", threshold, above=0.0, below=1.0)
     wish = release
     if release is None:
         fits = update is None or isinstance(update, MaximumEntropy)
         able = sparse in (None, "gumbel", "exponential") or isinstance(sparse, GumbelSparse)
-        release = "partition" if fits and able and alpha is None else "answer"
+        release = "partition" if fits and able and certify is None else "answer"
     if release not in ("answer", "partition"):
         raise InvalidParameterError(f"release must be 'answer' or 'partition', got release={release!r}.")
     given = update
@@ -382,9 +394,16 @@ def session_plan(
         update = MaximumEntropy() if release == "partition" else MultiplicativeWeights()
     update = rule_for_stream(update, max_queries, n)
     if first_tables:
-        _check_opens(domain, update, sparse, prior, alpha)
-    if alpha is not None:
-        return _certified_plan(domain, n, budget, update, sparse, prior, beta, max_queries, alpha)
+        _check_opens(domain, update, sparse, prior)
+    if certify is not None:
+        certify = checked_real("certify", certify, at_least=LEAST, below=1.0)
+        if (given, sparse, prior, wish, first_tables) == (None,) * 5:
+            numbers = _certified_numbers(domain, n, budget, beta, max_queries, certify)
+            if numbers is not None:
+                return numbers
+        return _certified_plan(
+            domain, n, budget, update, sparse, prior, beta, max_queries, certify, first_tables
+        )
     partition = release == "partition"
     if hard_answers is not None:
         hard_answers = checked_integer("hard_answers", hard_answers, at_least=1, at_most=MOST_HARD)
@@ -394,7 +413,7 @@ def session_plan(
     opens = opens if first_tables is None else first_tables
     start = forecast(domain, n, budget, max_queries).start if opens else None
     if start == "numbers" and (given, sparse, hard_answers, threshold, wish, first_tables) == (None,) * 6:
-        return _plan_of_numbers(domain, n, budget, beta, max_queries)
+        return _plan_of_numbers(domain, n, budget, beta, max_queries, RESERVED_OF_NUMBERS)
     # hard answers wished for take their price from the tables, unless these were wished for too
     wished = hard_answers if partition or not first_tables else None
     shares = default_shares(n, budget, domain, max_queries, wished, start == "cells")
@@ -456,14 +475,20 @@ def session_plan(
     )
 
 
-def _plan_of_numbers(domain: Domain, n: int, budget: Budget, beta: float, max_queries: int) -> Plan:
-    """Return the plan that measures every question: of so few that a test would cost more than it saves."""
+def _plan_of_numbers(
+    domain: Domain, n: int, budget: Budget, beta: float, max_queries: int, reserved: Fraction
+) -> Plan:
+    """Return the plan that measures every question: of so few that a test would cost more than it saves.
+
+    A share is reserved for questions beyond those announced, at falling prices; without one, the first
+    questions are all that is paid for.
+    """
     mechanism = UnconditionalNumbers.calibrated(
         budget,
         n=n,
         answers=max_queries,
         grid_bits=max(LEAST_GRID, session_grid_bits(n) - ROOM),
-        reserved=RESERVED_OF_NUMBERS,
+        reserved=reserved,
     )
     return Plan(
         sparse=mechanism,
@@ -473,10 +498,61 @@ def _plan_of_numbers(domain: Domain, n: int, budget: Budget, beta: float, max_qu
         max_queries=max_queries,
         hard_answers=max_queries,
         error_bound=mechanism.margins(max_queries, ALL_HARD * beta, max_queries)[2],
-        certified=False,
+        certified=not reserved,
         hit_price=hit_price(mechanism, domain, partition=False),
-        next_share=SHARE_OF_NUMBERS,
+        next_share=SHARE_OF_NUMBERS if reserved else None,
     )
+
+
+def _certified_numbers(
+    domain: Domain, n: int, budget: Budget, beta: float, max_queries: int, alpha: float
+) -> Plan | None:
+    """Return the plan that measures every question, where that is best and errs by at most alpha."""
+    if forecast(domain, n, budget, max_queries).start != "numbers":
+        return None
+    plan = _plan_of_numbers(domain, n, budget, beta, max_queries, Fraction(0))
+    return plan if plan.error_bound <= alpha else None
+
+
+@final
+@attrs.frozen
+class _Opening:
+    """First tables of a certified session, before its mechanism is known.
+
+    Attributes
+    ----------
+    shares : Shares
+    part : Fraction, in (0, 1]
+        Of the shares of the tables.
+    laplace : bool
+    uniform : float
+        Part of the uniform distribution in the start, without which there is no T(alpha).
+    """
+
+    shares: Shares
+    part: Fraction
+    laplace: bool
+    uniform: float
+
+    @property
+    def bought(self) -> Fraction:
+        return self.part * (self.shares.one_way + self.shares.pairs)
+
+
+def _openings(domain: Domain, n: int, budget: Budget, max_queries: int) -> list[_Opening]:
+    """Return the openings that a certified session may choose from, the dearest first."""
+    told = forecast(domain, n, budget, max(max_queries, USUAL_QUERIES))
+    rms = min(row.rms for row in told.engines if row.start == told.start)
+    shares = default_shares(n, budget, domain, max_queries, None, told.start == "cells")
+    found = []
+    for part in PARTS_OF_OPENING:
+        # at least |X|^-2: T(alpha) is three times that of the uniform start at most
+        uniform = max(min(MOST_UNIFORM, UNIFORM * rms), min(0.5, domain.size**-2.0))
+        opening = _Opening(shares, part, False, uniform)
+        suits = laplace_suits(domain, n, budget, float(opening.bought))
+        found.append(attrs.evolve(opening, laplace=suits))
+    # last, what can be had for fewer hits
+    return [*found, attrs.evolve(found[-1], uniform=max(uniform, MOST_UNIFORM))]
 
 
 def _certified_plan(
@@ -489,66 +565,136 @@ def _certified_plan(
     beta: float,
     max_queries: int,
     alpha: float,
+    first_tables: bool | None,
 ) -> Plan:
     """Return the certificate of a known T(alpha): every error <= alpha + a_hit + a_miss."""
-    alpha = checked_real("alpha", alpha, above=0.0, below=1.0)
-    bound_of = _bound_of(update, domain, prior)
-    if bound_of is None:
+    if _bound_of(update, domain, prior) is None:
         start = " from this prior" if prior is not None else ""
         raise InvalidParameterError(
             f"hard_answers must be given for {update!r}, which has no proven T(alpha){start}."
         )
     if isinstance(sparse, NumericSparse):
-        raise InvalidParameterError("sparse must be a name with alpha, which settles its scales.")
+        raise InvalidParameterError("sparse must be a name with certify, which settles its scales.")
+    made = partial(_certificate_at, domain, n, budget, update, prior, beta, max_queries)
+    names: tuple[SparseName | None, ...] = (sparse,)
+    if sparse is None and budget.delta > 0.0:  # a Gumbel threshold wants so much noise that both are tried
+        names = ("gumbel", "exponential")
 
-    def candidate(wanted: float) -> tuple[NumericSparse, tuple[float, float, float]]:
-        cutoff = max(1, math.floor(bound_of(wanted)))
-        name = chosen(sparse, cutoff, max_queries, budget, partition=False)
-        # half a record more: guesses are rounded on the query's own grid, and gaps must exceed alpha strictly
-        mechanism = mechanism_for(
-            name,
-            budget,
-            n=n,
-            hard_answers=cutoff,
-            max_queries=max_queries,
-            beta=beta,
-            alpha=wanted + 0.5 / n,
-        )
-        return mechanism, mechanism.margins(max_queries, beta, cutoff)
+    def best(wanted: float, opening: _Opening | None = None) -> Plan | None:
+        found = []
+        for name in names:
+            with contextlib.suppress(InvalidParameterError, InfeasibleAccuracyError):
+                found.append(made(name, wanted, opening))
+        return min(found, key=lambda plan: plan.error_bound, default=None)
 
     def feasible(wanted: float) -> bool:
-        if bound_of(wanted) > MOST_HARD:
-            return False
-        try:
-            return candidate(wanted)[1][2] <= wanted
-        except (InvalidParameterError, InfeasibleAccuracyError):
-            return False
+        return best(wanted) is not None
 
-    if not feasible(alpha):
+    alone = best(alpha)
+    if alone is None:
         low, high = alpha, 1.0 - 1.0 / n  # half a record is added, and a threshold stays below 1
         if high <= alpha or not feasible(high):
             raise InfeasibleAccuracyError(
-                f"n must be larger for any alpha < 1 at epsilon={budget.epsilon}, delta={budget.delta}, got "
-                f"n={n}; raise n or epsilon, or give hard_answers."
+                f"n must be larger to certify any alpha < 1 at epsilon={budget.epsilon}, "
+                f"delta={budget.delta}, got n={n}; raise n or epsilon, or give hard_answers."
             )
         while high / low > 1.0002:
             middle = math.sqrt(low * high)
             low, high = (low, middle) if feasible(middle) else (middle, high)
         least = next(shown for digits in (4, 5, 6, 17) if feasible(shown := _rounded_up(high, digits)))
         raise InfeasibleAccuracyError(
-            f"alpha must be >= {least} at n={n}, epsilon={budget.epsilon}, delta={budget.delta}, got "
-            f"alpha={alpha}; raise alpha, epsilon or n, or give hard_answers."
+            f"certify must be >= {least} at n={n}, epsilon={budget.epsilon}, delta={budget.delta}, got "
+            f"certify={alpha}; raise certify, epsilon or n, or give hard_answers."
         )
-    mechanism, (_, miss, _) = candidate(alpha)
+    able = isinstance(update, MultiplicativeWeights) and prior is None and sparse != "laplace"
+    if first_tables and not able:
+        raise InvalidParameterError(
+            f"first_tables must be None or False with certify for {update!r}, of which nothing is proven "
+            "from a fitted start; write MultiplicativeWeights()."
+        )
+    if not able or first_tables is False:
+        return alone
+    for opening in _openings(domain, n, budget, max_queries):
+        plan = best(alpha, opening)
+        wider = WIDEST if opening.part == PARTS_OF_OPENING[-1] else WIDER
+        if plan is None or plan.first_tables is None:
+            continue
+        if first_tables or plan.error_bound <= wider * alone.error_bound:
+            return plan
+    if first_tables:
+        raise InfeasibleAccuracyError(
+            f"certify must leave a budget for first tables at n={n}, epsilon={budget.epsilon}, "
+            f"delta={budget.delta}, got certify={alpha}; raise certify, epsilon or n, or leave "
+            "first_tables out."
+        )
+    return alone
+
+
+def _certificate_at(
+    domain: Domain,
+    n: int,
+    budget: Budget,
+    update: Rule,
+    prior: Hypothesis | None,
+    beta: float,
+    max_queries: int,
+    name: SparseName | None,
+    alpha: float,
+    opening: _Opening | None,
+) -> Plan:
+    """Return the plan with that certificate and opening.
+
+    Raises
+    ------
+    InvalidParameterError, InfeasibleAccuracyError
+        If there is none.
+    """
+    start: Rule = update
+    tables, tested, bought = None, beta, Fraction(0)
+    if opening is not None:  # as many tables as the mechanism can draw: one stands for them in T(alpha)
+        start = FittedStart(update, 1, opening.shares.misfit, opening.uniform)
+        tested, bought = beta * (1.0 - KNOWN), opening.bought
+    bound_of = _bound_of(start, domain, prior)
+    steps = NO_BOUND if bound_of is None else bound_of(alpha)
+    if steps > MOST_HARD:
+        raise InfeasibleAccuracyError(f"T(alpha) must be at most {MOST_HARD}, got {steps:.4g}.")
+    cutoff = max(1, math.floor(steps))
+    # half a record more: guesses are rounded on the query's own grid, and gaps must exceed alpha strictly
+    mechanism = mechanism_for(
+        chosen(name, cutoff, max_queries, budget, partition=False),
+        budget,
+        n=n,
+        hard_answers=cutoff,
+        max_queries=max_queries,
+        beta=tested,
+        alpha=alpha + 0.5 / n,
+        reserved=bought,
+        pure=opening is not None and opening.laplace,
+    )
+    _, miss, number = mechanism.margins(max_queries, tested, cutoff)
+    if number > alpha:
+        raise InfeasibleAccuracyError(f"a_num must be at most alpha, got {number:.4g} > {alpha:.4g}.")
+    if opening is not None and isinstance(mechanism, (GumbelSparse, ExponentialSparse)):
+        tables = chosen_first_tables(
+            mechanism,
+            domain,
+            PartitionRule(parts=opening.shares.parts),
+            one_way_share=opening.part * opening.shares.one_way,
+            pair_share=opening.part * opening.shares.pairs,
+            laplace=opening.laplace,
+        )
+    if opening is not None and tables is not None:
+        start = FittedStart(update, len(tables.targets), opening.shares.misfit, opening.uniform)
     return Plan(
         sparse=mechanism,
-        update=rule_at(update, domain, alpha),
+        update=rule_at(start, domain, alpha),
         alpha=alpha,
         beta=beta,
         max_queries=max_queries,
-        hard_answers=max(1, math.floor(bound_of(alpha))),
+        hard_answers=cutoff,
         error_bound=mechanism.threshold / (n << mechanism.grid_bits) + miss,
         certified=True,
+        first_tables=tables,
     )
 
 
@@ -614,16 +760,11 @@ def _stepping(update: Rule, left_out: float) -> Rule:
 
 
 def _check_opens(
-    domain: Domain,
-    update: Rule,
-    sparse: SparseName | NumericSparse | None,
-    prior: Hypothesis | None,
-    alpha: float | None,
+    domain: Domain, update: Rule, sparse: SparseName | NumericSparse | None, prior: Hypothesis | None
 ) -> None:
     """Refuse what cannot start from tables."""
-    if alpha is not None or prior is not None:
-        name = "prior" if alpha is None else "alpha"
-        raise InvalidParameterError(f"{name} must be None with first_tables, got one; leave one of them out.")
+    if prior is not None:
+        raise InvalidParameterError("prior must be None with first_tables, got one; leave one of them out.")
     if isinstance(sparse, NumericSparse) or sparse == "laplace":
         raise InvalidParameterError(
             "sparse must be None, 'gumbel' or 'exponential' with first_tables, which share its account, got "

@@ -76,9 +76,11 @@ class OnlineIC:
     hard_answers : int, optional
         How many hard queries to plan for. Where delta > 0 some more are paid for, since hits can be false:
         see `statistics().hard_left`.
-    alpha : float, optional
-        Accuracy to certify instead: the gap above which queries are hard, fraction of records. At most one
-        of the two; with neither, both are planned from n, the domain, the budget and `max_queries`.
+    certify : float, optional
+        Accuracy to certify instead: the gap above which queries are hard, fraction of records. Then hard
+        answers of single queries cannot run out, and `plan.error_bound` holds for every one of the first
+        `max_queries` of them. At most one of the two; with neither, both are planned from n, the domain, the
+        budget and `max_queries`.
     max_queries, beta : int, float
         Length of the stream that the session-wide accuracy statement covers, and its failure probability.
     update, sparse, release, threshold
@@ -110,7 +112,7 @@ class OnlineIC:
         budget: Budget,
         *,
         hard_answers: int | None = None,
-        alpha: float | None = None,
+        certify: float | None = None,
         max_queries: int = 10_000,
         beta: float = 0.05,
         update: UpdateRule[Any] | None = None,
@@ -135,7 +137,7 @@ class OnlineIC:
             prior=prior,
             beta=beta,
             max_queries=max_queries,
-            alpha=alpha,
+            certify=certify,
             hard_answers=hard_answers,
             threshold=threshold,
             first_tables=first_tables,
@@ -230,7 +232,14 @@ class OnlineIC:
                     "ledger must be new, or of a session on this table that was interrupted while it bought "
                     "the first tables of this plan, got another one; leave the ledger out."
                 )
-            if plan.first_tables is not None and not self._bought(plan.first_tables):
+            bought = plan.first_tables is not None and self._bought(plan.first_tables)
+            paid = plan.first_tables.charge.amount if plan.first_tables is not None and bought else 0
+            if plan.certified and self._ledger.account.spent != paid:
+                raise LedgerMismatchError(
+                    "ledger must hold the first tables alone to certify what is left for hard answers, got "
+                    "one of which more is used up; leave the ledger out."
+                )
+            if plan.first_tables is not None and not bought:
                 self._curator.measure_tables(plan.first_tables)  # learned with the first question
             return self
         except BaseException:

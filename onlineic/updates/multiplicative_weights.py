@@ -43,7 +43,7 @@ class MultiplicativeWeights(UpdateRule[Histogram]):
     The potential is KL(x || p). By Hoeffding's lemma a step of size `rate` against a gap > alpha lowers it
     by at least rate * gap - rate^2/8, which is 2 alpha^2 at rate 4 alpha and at least alpha^2/4 (the book's
     count) at rate alpha/2. `update_bound` is for the uniform start: a prior that is wrong somewhere can need
-    more, see `exact_update_bound`.
+    more, see `exact_update_bound`, and so can a fitted one, see `FittedStart`.
 
     References
     ----------
@@ -78,13 +78,18 @@ class MultiplicativeWeights(UpdateRule[Histogram]):
 
         From a prior the largest divergence is ln(1 / its least probability) in place of ln|X|.
         """
+        if prior is not None:
+            return self.bound_from(domain, alpha, -math.log(float(prior.probabilities().min())))
+        if self.variant == "book" and self.rate is None:
+            return mw_book_bound(domain.size, alpha)
+        return self.bound_from(domain, alpha, math.log(domain.size))
+
+    def bound_from(self, domain: Domain, alpha: float, divergence: float) -> float | None:
+        """Return T(alpha) from a start with KL(x || start) <= divergence for every x; None likewise."""
         if self.rate is not None:
             return None
-        if prior is not None:
-            steps = mw_tight_bound(domain.size, alpha, -math.log(float(prior.probabilities().min())))
-            return steps if self.variant == "tight" else 8.0 * steps
-        bound = mw_tight_bound if self.variant == "tight" else mw_book_bound
-        return bound(domain.size, alpha)
+        steps = mw_tight_bound(domain.size, alpha, divergence)
+        return steps if self.variant == "tight" else 8.0 * steps
 
 
 @final

@@ -124,7 +124,7 @@ SESSIONS = {
         "settings": {"threshold": 0.01, "hard_answers": 20},
     },
     "certified": {
-        **PAIRS, "budget": (8.0, 0.0), "asked": ranges(TWO, 40, 8), "settings": {"alpha": 0.2},
+        **PAIRS, "budget": (8.0, 0.0), "asked": ranges(TWO, 40, 8), "settings": {"certify": 0.2},
     },
 }  # fmt: skip
 

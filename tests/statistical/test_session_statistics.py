@@ -183,7 +183,7 @@ def test_certified_sessions_fail_no_more_often_than_beta_and_are_not_far_from_th
         session = ic.OnlineIC(
             PrivateData(counts, domain),
             ic.Budget(2.0),
-            alpha=0.12,
+            certify=0.12,
             beta=beta,
             max_queries=28,
             sparse="laplace",

@@ -154,9 +154,9 @@ def test_only_what_was_given_reaches_the_session(table, queries, monkeypatch):
 
     monkeypatch.setattr(ask, "OnlineIC", opened)
     main([*table, "--epsilon", "2", queries()])
-    main([*table, "--epsilon", "2", "--alpha", "0.3", "--max-queries", "9", queries()])
+    main([*table, "--epsilon", "2", "--certify", "0.3", "--max-queries", "9", queries()])
 
-    assert [(2.0, 0.0, {}), (2.0, 0.0, {"alpha": 0.3, "max_queries": 9})] == seen
+    assert [(2.0, 0.0, {}), (2.0, 0.0, {"certify": 0.3, "max_queries": 9})] == seen
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_only_what_was_given_reaches_the_session(table, queries, monkeypatch):
         ["--epsilon", "x"],
         [],
         ["--epsilon", "1", "--hard-answers", "0"],
-        ["--epsilon", "1", "--hard-answers", "3", "--alpha", "0.1"],
+        ["--epsilon", "1", "--hard-answers", "3", "--certify", "0.1"],
         ["--epsilon", "1", "--format", "xml"],
     ],
 )
@@ -184,7 +184,7 @@ def test_arguments_that_cannot_be_parsed_exit_with_2(table, arguments, capsys):
         (["--epsilon", "-1", "--hard-answers", "3"], "epsilon must be"),
         (["--epsilon", "nan", "--hard-answers", "3"], "epsilon must be"),
         (["--epsilon", "1", "--delta", "2", "--hard-answers", "3"], "delta must be"),
-        (["--epsilon", "1", "--alpha", "0.0001"], "alpha must be"),
+        (["--epsilon", "1", "--certify", "0.0001"], "certify must be"),
     ],
 )
 def test_parameters_that_cannot_be_met_exit_with_2(table, arguments, message, capsys):

@@ -157,7 +157,7 @@ def test_a_large_epsilon_falls_back_to_pure_noise_where_corollary_321_fails():
 
 
 def test_a_certified_plan_puts_the_threshold_a_margin_above_alpha():
-    plan = practical(alpha=0.1, beta=0.02, max_queries=500)
+    plan = practical(certify=0.1, beta=0.02, max_queries=500)
     cutoff = math.floor(math.log(1024) / (2 * 0.1**2))
     scale = 9 * cutoff / 4
     margin = sparse_margin(cutoff, 500, scale, 0.9 * 0.02)
@@ -172,13 +172,13 @@ def test_a_certified_plan_puts_the_threshold_a_margin_above_alpha():
 def test_a_prior_that_may_be_wrong_is_certified_with_its_own_bound_or_not_at_all():
     domain = ic.Domain.of(x=8)
     skewed = ic.Histogram(domain, [1.0] + [1e-12] * 7)
-    own = practical(domain, alpha=0.2)
-    plan = practical(domain, alpha=0.2, prior=skewed)
+    own = practical(domain, certify=0.2)
+    plan = practical(domain, certify=0.2, prior=skewed)
 
     assert math.floor(math.log(8) / (2 * 0.2**2)) == own.hard_answers
     assert math.floor(12 * math.log(10) / (2 * 0.2**2)) == plan.hard_answers
     with pytest.raises(InvalidParameterError, match="from this prior"):
-        practical(domain, alpha=0.2, prior=skewed, update=ic.Median(variant="dimension"))
+        practical(domain, certify=0.2, prior=skewed, update=ic.Median(variant="dimension"))
 
 
 @pytest.mark.parametrize(
@@ -237,8 +237,8 @@ def test_the_error_bound_covers_easy_and_hard_answers():
 @pytest.mark.parametrize("variant", ["book", "tight"])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize(("n", "epsilon"), [(10**5, 1.0), (10**6, 0.3), (3 * 10**7, 2.0), (10**6, 20.0)])
-@pytest.mark.parametrize("make", [textbook, practical])
-def test_an_infeasible_alpha_names_the_nearest_feasible_one(make, n, epsilon, delta, variant):
+@pytest.mark.parametrize(("make", "name"), [(textbook, "alpha"), (practical, "certify")])
+def test_an_infeasible_alpha_names_the_nearest_feasible_one(make, name, n, epsilon, delta, variant):
     settings = {
         "n": n,
         "epsilon": epsilon,
@@ -246,31 +246,31 @@ def test_an_infeasible_alpha_names_the_nearest_feasible_one(make, n, epsilon, de
         "update": ic.MultiplicativeWeights(variant=variant),
     }
     with pytest.raises(InfeasibleAccuracyError) as refused:
-        make(alpha=1e-4, **settings)
-    named = re.search(r"alpha must be >= ([0-9.e-]+) at", str(refused.value))
+        make(**{name: 1e-4}, **settings)
+    named = re.search(rf"{name} must be >= ([0-9.e-]+) at", str(refused.value))
     if named is None:  # not even alpha = 1 would do
         assert "n must be larger" in str(refused.value)
         with pytest.raises(InfeasibleAccuracyError):
-            make(alpha=0.999, **settings)
+            make(**{name: 0.999}, **settings)
         return
     least = float(named[1])
 
-    assert "got alpha=0.0001;" in str(refused.value)
-    assert least == make(alpha=least, **settings).alpha
+    assert f"got {name}=0.0001;" in str(refused.value)
+    assert least == make(**{name: least}, **settings).alpha
     with pytest.raises(InfeasibleAccuracyError):
-        make(alpha=least * 0.9, **settings)  # floor T may take a little less than the real T
+        make(**{name: least * 0.9}, **settings)  # floor T may take a little less than the real T
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"alpha": 0.1, "hard_answers": 3},
-        {"alpha": 0.1, "threshold": 0.2},
-        {"alpha": 0.1, "release": "partition"},
-        {"alpha": 1.0},
-        {"alpha": 0.0},
-        {"alpha": math.nan},
-        {"alpha": 1e-320},
+        {"certify": 0.1, "hard_answers": 3},
+        {"certify": 0.1, "threshold": 0.2},
+        {"certify": 0.1, "release": "partition"},
+        {"certify": 1.0},
+        {"certify": 0.0},
+        {"certify": math.nan},
+        {"certify": 1e-320},
         {"hard_answers": 0},
         {"hard_answers": 2.5},
         {"hard_answers": True},
@@ -283,7 +283,7 @@ def test_an_infeasible_alpha_names_the_nearest_feasible_one(make, n, epsilon, de
         {"hard_answers": 3, "max_queries": 0},
         {"hard_answers": 3, "max_queries": 10**400},
         {"hard_answers": 3, "epsilon": 5e-324},
-        {"alpha": 0.3, "update": ic.MultiplicativeWeights(rate=0.2)},
+        {"certify": 0.3, "update": ic.MultiplicativeWeights(rate=0.2)},
     ],
 )
 def test_settings_that_cannot_be_are_refused_by_name(wrong):
@@ -350,7 +350,7 @@ def test_one_query_one_record_and_fewer_than_one_update_are_lawful():
     session = ic.OnlineIC(
         ic.PrivateData([0, 1], domain), ic.Budget(1.0), hard_answers=1, max_queries=1, noise=SimulatedNoise(0)
     )
-    plan = practical(domain, alpha=0.9)  # T = ln 2 / (2 .81) < 1
+    plan = practical(domain, certify=0.9)  # T = ln 2 / (2 .81) < 1
 
     assert session.answer(ic.where(x=1)).status in ("easy", "hard")
     assert 1 == plan.hard_answers
@@ -363,7 +363,7 @@ def test_an_epsilon_beyond_every_formula_is_refused_by_name(epsilon, delta):
     budget = ic.Budget(epsilon, delta, allow_large_epsilon=True)
 
     for n in (100, 2**44):
-        for settings in ({}, {"release": "answer"}, {"alpha": 0.01}):
+        for settings in ({}, {"release": "answer"}, {"certify": 0.01}):
             with pytest.raises(InvalidParameterError, match="epsilon must be"):
                 session_plan(DOMAIN, n, budget, max_queries=1, **settings)
         with pytest.raises(InvalidParameterError, match="epsilon must be"):

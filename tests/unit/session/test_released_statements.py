@@ -315,7 +315,12 @@ def test_a_certificate_ends_with_the_first_update_that_fails_and_the_bound_stays
     domain, n = ic.Domain.of(a=8), 10**6
     counts = np.array([n // 2, n // 4, n // 8] + [n // 40] * 5)
     session = ic.OnlineIC(
-        PrivateData(counts, domain), ic.Budget(4.0, 1e-6), alpha=0.1, max_queries=500, noise=SimulatedNoise(1)
+        PrivateData(counts, domain),
+        ic.Budget(4.0, 1e-6),
+        certify=0.1,
+        max_queries=500,
+        first_tables=False,
+        noise=SimulatedNoise(1),
     )
     before = session.statistics()
     if failing:

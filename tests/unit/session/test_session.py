@@ -93,7 +93,7 @@ def table(counts=COUNTS, domain=DOMAIN):
 
 def opened(data=None, *, epsilon=2.0, seed=1, **settings):
     settings = {"hard_answers": 4, "noise": SimulatedNoise(seed)} | settings
-    if "alpha" in settings:
+    if "certify" in settings:
         del settings["hard_answers"]
     return ic.OnlineIC(data or table(), ic.Budget(epsilon), **({"sparse": "laplace"} | settings))
 
@@ -289,7 +289,7 @@ def test_untested_answers_are_not_remembered():
         (opened, {"threshold": 0.02, "hard_answers": 25}),
         (opened, {"threshold": 0.3, "hard_answers": 3}),
         (opened, {"threshold": 1e-6, "hard_answers": 12, "epsilon": 0.01}),
-        (opened, {"alpha": 0.2, "update": ic.Perceptron(), "epsilon": 10.0}),
+        (opened, {"certify": 0.2, "update": ic.Perceptron(), "epsilon": 10.0}),
         (book, {}),
         (book, {"epsilon": 0.3, "max_queries": 5}),
         (book, {"update": ic.Median(variant="dimension"), "alpha": 0.9}),
@@ -481,7 +481,7 @@ def test_statistics_are_public_facts_of_the_stream():
 
 
 def test_a_certified_session_says_so_and_bounds_every_answer_at_once():
-    session = ic.OnlineIC(table(COUNTS * 100), ic.Budget(5.0), alpha=0.1, sparse="laplace")
+    session = ic.OnlineIC(table(COUNTS * 100), ic.Budget(5.0), certify=0.1, sparse="laplace")
     stats = session.statistics()
 
     assert stats.certified
@@ -845,7 +845,7 @@ def test_no_output_holds_a_count_a_threshold_or_noise(fail_at, caplog):
 
 
 @pytest.mark.parametrize(
-    ("make", "settings"), [(book, {"epsilon": 0.003}), (opened, {"alpha": 0.6, "epsilon": 0.5})]
+    ("make", "settings"), [(book, {"epsilon": 0.003}), (opened, {"certify": 0.6, "epsilon": 0.5})]
 )
 def test_a_promise_that_says_nothing_warns_once_at_its_opening(make, settings):
     with pytest.warns(VacuousPromiseWarning, match="to say anything") as told:
@@ -866,5 +866,5 @@ def test_a_promise_that_says_nothing_spends_nothing_where_warnings_are_errors():
 
 
 def test_a_promise_that_says_something_and_a_session_without_one_do_not_warn():
-    assert opened(alpha=0.1, epsilon=20.0).plan.error_bound < 0.5
+    assert opened(certify=0.1, epsilon=20.0).plan.error_bound < 0.5
     assert not opened(epsilon=1e-4).statistics().certified

@@ -50,7 +50,7 @@ def test_a_session_of_another_plan_does_not_take_a_used_ledger_over(after, monke
     data, budget = table(), ic.Budget(8.0)
     kept = interrupted(data, budget, monkeypatch, after=after)
     with pytest.raises(LedgerMismatchError, match="leave the ledger out"):
-        ic.OnlineIC(data, budget, alpha=0.2, max_queries=100, ledger=kept)
+        ic.OnlineIC(data, budget, certify=0.2, max_queries=100, ledger=kept)
 
 
 def test_a_ledger_serves_the_table_that_paid_for_it_and_is_entered_there_once(monkeypatch):

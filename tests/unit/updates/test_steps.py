@@ -115,7 +115,7 @@ def test_practical_plans_take_measured_steps_and_the_others_those_of_the_book():
     assert MeasuredSteps(weights) == rule_of(weights)
     assert MeasuredSteps(ic.Perceptron()) == rule_of(ic.Perceptron(), hard_answers=7)
     assert MeasuredSteps(weights, 3.0) == rule_of(weights, prior=ic.Histogram(DOMAIN))
-    assert (given, weights) == (rule_of(given), rule_of(weights, alpha=0.4))
+    assert (given, weights) == (rule_of(given), rule_of(weights, certify=0.4, first_tables=False))
     assert MeasuredWeights() == rule_of(MeasuredWeights())
 
 
@@ -181,7 +181,7 @@ def test_the_hypothesis_of_a_default_session_is_a_start_for_every_rule():
     ("settings", "named"),
     [
         ({"prior": ic.Histogram(DOMAIN)}, "prior must be None with first_tables"),
-        ({"alpha": 0.3}, "alpha must be None with first_tables"),
+        ({"update": ic.MultiplicativeWeights(rate=1.0), "certify": 0.3}, "no proven T"),
         ({"sparse": "laplace"}, "sparse must be None, 'gumbel' or 'exponential' with first_tables"),
         ({"update": ic.Median()}, "prior must be None for Median"),
     ],
