@@ -107,3 +107,12 @@ def check_size(domain: Domain) -> None:
             f"domain must have at most {MAX_CELLS:,} cells for a histogram, got {domain.size:,}; "
             "project it to fewer attributes."
         )
+
+
+def check_cells(cells: int) -> None:
+    """Raise `TooLargeError` where a table of so many numbers would not fit into memory."""
+    if cells > MAX_CELLS:
+        raise TooLargeError(
+            f"tables must have at most {MAX_CELLS:,} cells together, got {cells:,}; measure fewer attributes "
+            "at once, or coarser ones."
+        )

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 
 from onlineic._typing import Floats
+from onlineic.queries.tables import dot
 
 
 def descend(
@@ -50,9 +51,9 @@ def descend(
     while used < evaluations:
         masses, log_normaliser = evaluate(y)
         residual = masses - observed
-        loss = float(residual @ (residual / variance)) / 2
+        loss = dot(residual, residual / variance) / 2
         if kl_weight:
-            loss += kl_weight * (float(y @ masses) - log_normaliser)
+            loss += kl_weight * (dot(y, masses) - log_normaliser)
         used += 1
         if loss < best[0]:
             flat = flat + 1 if best[0] - loss < tolerance * loss else 0
@@ -69,7 +70,7 @@ def descend(
         if kl_weight:
             gradient += kl_weight * y
         ahead = y - step * gradient
-        if t > 1 and gradient @ (ahead - x) > 0 and gradient @ (y - x) > 0:
+        if t > 1 and dot(gradient, ahead - x) > 0 and dot(gradient, y - x) > 0:
             t = 1.0
             x = y = ahead
             continue

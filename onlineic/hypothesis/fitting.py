@@ -4,8 +4,12 @@ Pure, deterministic functions of public facts: a prior and measurements, each a 
 its blocks. The distribution fitted is ``h ~ prior * exp(sum_i theta_i[block_i(x)])``, with one potential per
 block of each table. A measured 0/1 query has two blocks: the cells that it leaves out, and those it counts.
 
-* **Coarse domain.** ``h / prior`` is constant on the common refinement of the tables, taken axis by axis: the
-  prior is summed over those classes once, and axes that no table reads drop out.
+* **Product form.** Where the prior is a product of one distribution for each attribute, tables of one
+  attribute leave it a product: only joint tables tie attributes together. So
+  ``h(x) = R(c(x)) * prod_a w_a(x_a)``, R over the classes of codes that no joint table tells apart, and w_a
+  the distribution of a code within its class. Nothing is ever as large as the domain.
+* **Coarse domain.** R lives on the common refinement of the joint tables, taken axis by axis. A prior that
+  is no product ties all attributes: then all tables refine, and the prior is summed over the classes once.
 * **Merge tree.** Tables over few axes are joined pairwise, smallest union first. Factors travel up the tree,
   masses travel down it: one evaluation costs a few passes over the root.
 * **Accelerated mirror descent** on the potentials, one evaluation per iteration. Fitting on fits the noise:
@@ -21,35 +25,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onlineic._typing import Floats, Ints
+from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, checked_integer, checked_real
+from onlineic.hypothesis.base import check_cells
 from onlineic.hypothesis.descent import descend
+from onlineic.hypothesis.histogram import SMALLEST, Histogram
+from onlineic.hypothesis.product import ProductHistogram
 from onlineic.queries.partitions import Measurement, Partition, block_weights
 from onlineic.queries.query import Query
-from onlineic.queries.tables import contract, spread
+from onlineic.queries.tables import accumulate, contract, dot, spread, sum_classes
+
+Prior = (
+    Floats | tuple[Floats, ...]
+)  # a mass for every cell, or for every code of each attribute: their product
 
 # Below this normaliser the product of factors may have lost cells that matter: evaluate in log space instead.
 _SAFE_NORMALISER = 1e-150
+_MANY, _LARGE = 3, 2**15  # tables of one set of attributes, and their class cells together: running sums pay
 
 
 @final
 @attrs.frozen(eq=False)
 class Fit:
-    """A fitted distribution: `cells`, of total 1 and the shape of the prior.
+    """A fitted distribution: a `ProductHistogram` if the prior is a product, else a `Histogram`.
 
     `potentials` and `masses` hold one array per measurement, a number per block; the potentials are the next
     fit's `start`. `loss` is ``sum_i |masses_i - values_i|^2 / (2 scale_i^2)``: twice this over
     the number of blocks is near 0.75 for a good fit, far above 1.2 when the fit is too short.
     """
 
-    cells: Floats = attrs.field(repr=False)
+    histogram: Histogram | ProductHistogram
     potentials: tuple[Floats, ...] = attrs.field(repr=False)
     masses: tuple[Floats, ...] = attrs.field(repr=False)
     loss: float
     evaluations: int
 
+    @property
+    def cells(self) -> Floats:
+        """The mass of every cell, of total 1, shape of the domain; written when they are asked for."""
+        return self.histogram.probabilities()
+
 
 def fit(
-    prior: Floats,
+    prior: Prior,
     measurements: Sequence[Measurement],
     start: Sequence[Floats] = (),
     *,
@@ -62,8 +80,9 @@ def fit(
 
     Parameters
     ----------
-    prior : float array
-        Positive masses over the domain, one axis per attribute; the total need not be 1.
+    prior : float array, or tuple of float arrays
+        Positive masses over the domain, one axis per attribute; or over the codes of each attribute, and
+        their product is meant. The total need not be 1.
     measurements : sequence of Measurement, at least one
         Of partitions, and of queries with weights 0 and 1.
     start : sequence of float arrays, optional
@@ -81,11 +100,15 @@ def fit(
     ------
     InvalidParameterError
         A prior that is not positive everywhere: a zero cell could never be repaired. Shapes that disagree.
+    TooLargeError
+        Classes of too many cells.
     """
-    if not 0 < prior.min() <= prior.sum() < math.inf:
-        raise InvalidParameterError("prior must be positive and finite in every cell; add a small floor.")
-    if {one.target.domain.shape for one in measurements} != {prior.shape}:
-        raise InvalidParameterError(f"measurements must be one or more over a domain of shape {prior.shape}.")
+    for masses in prior if isinstance(prior, tuple) else (prior,):
+        if not 0 < masses.min() <= masses.sum() < math.inf:
+            raise InvalidParameterError("prior must be positive and finite in every cell; add a small floor.")
+    shape = tuple(map(len, prior)) if isinstance(prior, tuple) else prior.shape
+    if {one.target.domain.shape for one in measurements} != {shape}:
+        raise InvalidParameterError(f"measurements must be one or more over a domain of shape {shape}.")
     values, scales = noisy_masses(measurements)
     sizes = list(map(len, values))
     if [part.shape for part in start] != [(size,) for size in sizes[: len(start)]]:
@@ -109,12 +132,11 @@ def fit(
         tolerance=tolerance,
         enough=enough,
     )
-    return fitted(domain, prior, theta, masses, observed, variance, used)
+    return fitted(domain, theta, masses, observed, variance, used)
 
 
 def fitted(
     domain: "CoarseDomain",
-    prior: Floats,
     theta: Floats,
     masses: Floats,
     observed: Floats,
@@ -122,12 +144,11 @@ def fitted(
     evaluations: int,
 ) -> Fit:
     """The fit of potentials `theta`, whose blocks have these masses."""
-    ratio, _ = domain.weigh(theta)
     return Fit(
-        cells=domain.expand(ratio, prior),
+        histogram=domain.distribution(theta),
         potentials=tuple(part - part.max() for part in domain.split(theta)),
         masses=domain.split(masses),
-        loss=float((masses - observed) @ ((masses - observed) / variance)) / 2,
+        loss=dot(masses - observed, (masses - observed) / variance) / 2,
         evaluations=evaluations,
     )
 
@@ -165,107 +186,289 @@ class _Link:
     broadcast: tuple[int, ...]
 
 
+@attrs.frozen(eq=False)
+class _Axis:
+    """One attribute: its codes in atoms that no table tells apart, its atoms in classes.
+
+    Atoms are classes, and have no masses, where the prior is dense.
+    """
+
+    # atoms: the atom of every code. classes: the class of every atom, with how they are sorted by it.
+    # masses: the prior's, of every code and of every atom. parts: (slice of potentials, block of every atom)
+    # of the tables of this attribute alone.
+    atoms: Ints
+    classes: Ints
+    order: Ints
+    starts: Ints
+    masses: tuple[Floats, Floats] | None
+    parts: list[tuple[slice, NDArray[np.intp]]]
+
+    @classmethod
+    def of(
+        cls,
+        atoms: Ints,
+        classes: Ints,
+        prior: Floats | None,
+        parts: list[tuple[slice, NDArray[np.intp]]],
+    ) -> "_Axis":
+        order = np.argsort(classes, kind="stable")
+        starts = np.searchsorted(classes[order], np.arange(int(classes.max()) + 1))
+        codes = None if prior is None else prior / prior.sum()
+        masses = None if codes is None else (codes, np.bincount(atoms, codes).astype(np.float64))
+        return cls(atoms, classes, order, starts, masses, parts)
+
+    def weigh(self, potentials: Floats) -> tuple[Floats, Floats]:
+        """The log of the weight of every class, and the share of its class that each atom has."""
+        logs = np.zeros(len(self.classes))
+        for part, code in self.parts:
+            logs += potentials[part][code]
+        if self.masses is None:
+            return logs, np.ones(len(logs))
+        peaks = np.maximum.reduceat(logs[self.order], self.starts)
+        shares = np.exp(logs - peaks[self.classes]) * self.masses[1]
+        sums = np.bincount(self.classes, shares)
+        shares /= sums[self.classes]
+        return np.log(sums) + peaks, shares
+
+    def within(self, shares: Floats) -> tuple[Ints, Floats]:
+        """The class of every code, and the share of its class that it has."""
+        if self.masses is None:
+            raise InvalidParameterError("prior must be a product to have shares of classes.")
+        codes, atoms = self.masses
+        return self.classes[self.atoms], codes * (shares / atoms)[self.atoms]
+
+
+_Part = tuple[slice, tuple[Ints, ...] | None, NDArray[np.intp]]
+
+
+@attrs.frozen(eq=False)
+class _Leaf:
+    """The tables over one set of axes; forward their potentials are added up, backward masses are summed.
+
+    Each block of a table is a box of classes, or a few. Few tables or small ones have the block of every
+    class cell listed. Many large ones are added by their corners: the running sums along every axis of what
+    changes at the start of each box, and boxes of a density are differences of its running sums.
+    """
+
+    # parts: slice of potentials; first class of every run of classes that the table does not tell apart, by
+    # axis, or None where the runs are the classes; block of every run cell, flattened.
+    shape: tuple[int, ...]
+    parts: tuple[_Part, ...]
+
+    @classmethod
+    def of(
+        cls,
+        own: tuple[int, ...],
+        first: Mapping[int, Ints],
+        tables: Sequence[tuple[slice, Query | Partition, Partition]],
+    ) -> "_Leaf":
+        shape = tuple(len(first[axis]) for axis in own)
+        listed = len(tables) < _MANY or len(tables) * math.prod(shape) < _LARGE
+        parts: list[_Part] = []
+        for part, target, table in tables:
+            blocks = [table.classes[table.axes.index(axis)][first[axis]] for axis in own]
+            starts = tuple(np.flatnonzero(np.diff(labels, prepend=-1)) for labels in blocks)
+            runs = first if listed else {a: first[a][at] for a, at in zip(own, starts, strict=True)}
+            parts.append((part, None if listed else starts, _block_codes(target, table, own, runs)))
+        return cls(shape, tuple(parts))
+
+    def add(self, potentials: Floats) -> Floats:
+        """The sum of the potentials of all tables, for every class cell."""
+        logs = np.zeros(self.shape)
+        corners = False
+        for part, starts, code in self.parts:
+            values = potentials[part][code]
+            if starts is None:
+                logs.reshape(-1)[...] += values
+                continue
+            corners = True
+            values = values.reshape([len(at) for at in starts])
+            _difference(values)
+            logs[np.ix_(*starts)] += values
+        if corners:
+            for axis in range(logs.ndim):
+                accumulate(logs, axis)
+        return logs
+
+    def sum(self, density: Floats, masses: Floats) -> None:
+        """Write the mass of every block of each table."""
+        area: Floats | None = None
+        for part, starts, code in self.parts:
+            boxes = density
+            if starts is not None:
+                if area is None:
+                    area = density.copy()
+                    for axis in range(area.ndim):
+                        accumulate(area, axis)
+                last = [np.append(at[1:], size) - 1 for at, size in zip(starts, self.shape, strict=True)]
+                boxes = area[np.ix_(*last)]
+                _difference(boxes)
+            masses[part] = np.bincount(code, boxes.ravel(), part.stop - part.start)
+
+
+def _difference(values: Floats) -> None:
+    """Subtract from every entry the one before, along each axis: the inverse of running sums."""
+    for axis in range(values.ndim):
+        slabs = np.moveaxis(values, axis, 0)
+        slabs[1:] = slabs[1:] - slabs[:-1]
+
+
+@attrs.frozen(eq=False)
+class _Dense:
+    """A prior that is no product: its mass of every cell, and of every class cell."""
+
+    cells: Floats
+    classes: Floats
+
+
 @final
 @attrs.frozen(eq=False)
 class CoarseDomain:
-    """The common refinement of some tables, the prior summed over it, and the merge tree that joins them."""
+    """The common refinement of some tables, the prior on it, and the merge tree that joins them."""
 
-    # refined: per axis of the domain the class of each value, None where no table reads it.
-    # axes: those that some table reads, fewest classes first (long inner loops); base: their class masses.
-    # sizes: number of blocks per table.
-    # leaves: per measured set of axes, shape of its classes and (slice of potentials, block codes) per table.
-    # nodes: inner nodes of the tree, behind the leaves; children before parents, the root last.
-    refined: tuple[Ints | None, ...]
-    axes: tuple[int, ...]
-    base: Floats
+    # domain, sizes: of the measurements, the number of blocks of each.
+    # prior: the factors of a product, or the masses of all cells and of the class cells over `axes`.
+    # held: per axis that some table reads.
+    # axes: those that the class cells have, fewest classes first (long inner loops): of a product those that
+    # a joint table reads, else all that some table reads.
+    # leaves: of the measured sets of two axes or more. ends: one axis each, behind the leaves.
+    # nodes: inner nodes of the tree, behind the ends; children before parents, the root last.
+    domain: Domain
     sizes: tuple[int, ...]
-    leaves: tuple[tuple[tuple[int, ...], list[tuple[slice, NDArray[np.intp]]]], ...]
+    prior: tuple[Floats, ...] | _Dense
+    held: dict[int, _Axis]
+    axes: tuple[int, ...]
+    leaves: tuple[_Leaf, ...]
+    ends: tuple[int, ...]
     nodes: tuple[tuple[_Link, _Link], ...]
 
     @classmethod
-    def of(cls, prior: Floats, measurements: Sequence[Measurement]) -> "CoarseDomain":
-        """Refine the axes of `prior` by all `measurements` and plan the merge tree."""
-        tables = [_cuts(one.target) for one in measurements]
-        refined: dict[int, Ints] = {}
-        first: dict[int, Ints] = {}  # axis -> first value of each class
+    def of(cls, prior: Prior, measurements: Sequence[Measurement]) -> "CoarseDomain":
+        """Refine the axes of the domain by `measurements` and plan the merge tree."""
+        product = isinstance(prior, tuple)
+        targets = [one.target for one in measurements]
+        tables = [_cuts(target) for target in targets]
+        sizes = tuple(target.blocks if isinstance(target, Partition) else 2 for target in targets)
+        stops = np.cumsum(sizes).tolist()
+        slices = [slice(stop - size, stop) for size, stop in zip(sizes, stops, strict=True)]
+        held: dict[int, _Axis] = {}
+        first: dict[int, Ints] = {}  # axis -> first code of each of its classes
         for axis in {axis: None for table in tables for axis in table.axes}:
-            held = [table.classes[table.axes.index(axis)] for table in tables if axis in table.axes]
-            cuts = {cut.tobytes(): cut for cut in held}
-            refined[axis], first[axis] = _common_refinement(list(cuts.values()))
-        axes = tuple(sorted(first, key=lambda axis: (len(first[axis]), axis)))
-        grouped: dict[tuple[int, ...], list[tuple[slice, NDArray[np.intp]]]] = {}
-        sizes = tuple(one.target.blocks if isinstance(one.target, Partition) else 2 for one in measurements)
-        ends = np.cumsum(sizes).tolist()
-        for one, table, start, stop in zip(measurements, tables, [0, *ends], ends, strict=False):
-            own = tuple(axis for axis in axes if axis in table.axes)
-            grouped.setdefault(own, []).append(
-                (slice(start, stop), _block_codes(one.target, table, own, first))
-            )
+            reading = [table for table in tables if axis in table.axes]
+            atoms, codes = _common_refinement([table.classes[table.axes.index(axis)] for table in reading])
+            classes, heads = np.arange(len(codes)), np.arange(len(codes))
+            if product:
+                joint = [table.classes[table.axes.index(axis)] for table in reading if len(table.axes) > 1]
+                classes, heads = _common_refinement([cut[codes] for cut in joint] or [0 * classes])
+            first[axis] = codes[heads]
+            parts = [
+                (part, _block_codes(target, table, (axis,), {axis: codes}))
+                for part, target, table in zip(slices, targets, tables, strict=True)
+                if table.axes == (axis,)
+            ]
+            held[axis] = _Axis.of(atoms, classes, prior[axis] if isinstance(prior, tuple) else None, parts)
+        together = {axis for table in tables if len(table.axes) > 1 or not product for axis in table.axes}
+        axes = tuple(sorted(together, key=lambda axis: (len(first[axis]), axis)))
+        check_cells(math.prod(len(first[axis]) for axis in axes))
+        grouped: dict[tuple[int, ...], list[tuple[slice, Query | Partition, Partition]]] = {}
+        for part, target, table in zip(slices, targets, tables, strict=True):
+            if len(table.axes) > 1:
+                own = tuple(axis for axis in axes if axis in table.axes)
+                grouped.setdefault(own, []).append((part, target, table))
+        ends = tuple(axis for axis in axes if product or held[axis].parts)
+        sets = [*grouped, *((axis,) for axis in ends)]
         return cls(
-            refined=tuple(refined.get(axis) for axis in range(prior.ndim)),
-            axes=axes,
-            base=_sum_classes(prior, axes, refined),
+            domain=targets[0].domain,
             sizes=sizes,
-            leaves=tuple((tuple(len(first[a]) for a in own), parts) for own, parts in grouped.items()),
-            nodes=_merge_tree(list(grouped), {axis: len(first[axis]) for axis in axes}),
+            prior=prior if isinstance(prior, tuple) else _Dense(prior, _sum_classes(prior, axes, held)),
+            held=held,
+            axes=axes,
+            leaves=tuple(_Leaf.of(own, first, several) for own, several in grouped.items()),
+            ends=ends,
+            nodes=_merge_tree(sets, {axis: len(first[axis]) for axis in axes}) if sets else (),
         )
 
     def evaluate(self, potentials: Floats) -> tuple[Floats, float]:
-        """Block masses of ``h ~ base * exp(potentials)``, table after table, and the log-normaliser."""
-        density, log_normaliser = self.weigh(potentials)
-        density *= self.base
-        return self.measure(density), log_normaliser
+        """Block masses of ``h ~ prior * exp(potentials)``, table after table, and the log-normaliser."""
+        density, shares, log_normaliser = self.weigh(potentials)
+        return self.measure(density, shares), log_normaliser
 
-    def weigh(self, potentials: Floats) -> tuple[Floats, float]:
-        """Normalised ratio h / prior over the class cells, and the log-normaliser."""
-        logs = []
-        for shape, parts in self.leaves:
-            logs.append(np.zeros(math.prod(shape)))
-            for part, code in parts:
-                logs[-1] += potentials[part][code]
-            logs[-1].shape = shape
+    def weigh(self, potentials: Floats) -> tuple[Floats, dict[int, Floats], float]:
+        """Masses of the class cells, shares of the atoms in their class by axis, and the log-normaliser."""
+        ends = {axis: one.weigh(potentials) for axis, one in self.held.items()}
+        shares = {axis: atoms for axis, (_, atoms) in ends.items()}
+        alone = math.fsum(classes[0] for axis, (classes, _) in ends.items() if axis not in self.axes)
+        if not self.axes:
+            return np.ones(()), shares, alone
+        logs = [leaf.add(potentials) for leaf in self.leaves] + [ends[axis][0] for axis in self.ends]
         peaks = [float(log.max()) for log in logs]
         # Every factor is <= 1, so a cell that underflows is below 1e-308: harmless while the sum is not tiny.
-        ratio = self._join([np.exp(log - peak) for log, peak in zip(logs, peaks, strict=True)], np.multiply)
+        density = self._join([np.exp(log - peak) for log, peak in zip(logs, peaks, strict=True)], np.multiply)
         shift = math.fsum(peaks)
-        normaliser = float(np.vdot(ratio, self.base))
+        normaliser = self._total(density)
         if not normaliser > _SAFE_NORMALISER:
-            ratio = self._join(logs, np.add)
-            shift = float(ratio.max())
-            ratio = np.exp(ratio - shift)
-            normaliser = float(np.vdot(ratio, self.base))
-        ratio *= 1.0 / normaliser
-        return ratio, shift + math.log(normaliser)
+            density = self._join(logs, np.add)
+            shift = float(density.max())
+            density = np.exp(density - shift)
+            normaliser = self._total(density)
+        density *= 1.0 / normaliser
+        if isinstance(self.prior, _Dense):
+            density *= self.prior.classes
+        return density, shares, alone + shift + math.log(normaliser)
+
+    def _total(self, density: Floats) -> float:
+        return dot(density, self.prior.classes) if isinstance(self.prior, _Dense) else float(density.sum())
 
     def _join(self, tables: list[Floats], join: np.ufunc) -> Floats:
-        """Join the tables of the leaves, up the tree: the table of the root."""
+        """Join the tables of leaves and ends, up the tree: the table of the root."""
         for pair in self.nodes:
             left, right = (tables[link.child].reshape(link.broadcast) for link in pair)
             tables.append(join(left, right))
         return tables[-1]
 
-    def measure(self, density: Floats) -> Floats:
+    def measure(self, density: Floats, shares: Mapping[int, Floats]) -> Floats:
         """Block masses of a density over the class cells, table after table: down the tree."""
-        tables = {len(self.leaves) + len(self.nodes) - 1: density}
+        count = len(self.leaves) + len(self.ends)
+        tables = {count + len(self.nodes) - 1: density}
         for offset in range(len(self.nodes) - 1, -1, -1):
-            parent = tables.pop(len(self.leaves) + offset)
+            parent = tables.pop(count + offset)
             for link in self.nodes[offset]:
-                tables[link.child] = contract(parent, link.keep)
+                whole = len(link.keep) == parent.ndim
+                tables[link.child] = parent if whole else contract(parent, link.keep)
         masses = np.empty(sum(self.sizes))
-        for index, (_, parts) in enumerate(self.leaves):
-            for part, code in parts:
-                masses[part] = np.bincount(code, tables[index].ravel(), part.stop - part.start)
+        for index, leaf in enumerate(self.leaves):
+            leaf.sum(tables[index], masses)
+        for axis, one in self.held.items():
+            if one.parts:
+                place = len(self.leaves) + self.ends.index(axis) if axis in self.ends else None
+                classes = np.ones(1) if place is None else tables[place]
+                atoms = shares[axis] * classes[one.classes]
+                for part, code in one.parts:
+                    masses[part] = np.bincount(code, atoms, part.stop - part.start)
         return masses
 
-    def expand(self, ratio: Floats, prior: Floats) -> Floats:
-        """The cells ``prior * ratio``: a value over the classes is repeated over the cells of each class."""
-        ratio = ratio.transpose(np.argsort(self.axes))
-        for axis, index in enumerate(self.refined):
-            if index is None:
+    def distribution(self, potentials: Floats) -> Histogram | ProductHistogram:
+        """The distribution over the cells ``h ~ prior * exp(potentials)``, of total 1."""
+        density, shares, _ = self.weigh(potentials)
+        if isinstance(self.prior, _Dense):
+            return Histogram(self.domain, np.maximum(self._expand(density, self.prior), SMALLEST))
+        classes = [np.zeros(len(part), np.int64) for part in self.prior]
+        within = [part / part.sum() for part in self.prior]
+        for axis, one in self.held.items():
+            classes[axis], within[axis] = one.within(shares[axis])
+        axes = tuple(sorted(self.axes))
+        density = np.ascontiguousarray(density.transpose([self.axes.index(axis) for axis in axes]))
+        return ProductHistogram(self.domain, axes, density, tuple(classes), tuple(within))
+
+    def _expand(self, density: Floats, prior: _Dense) -> Floats:
+        """The cells of a density over the classes: its ratio to the prior is that of each cell of a class."""
+        ratio = (density / prior.classes).transpose(np.argsort(self.axes))
+        for axis in range(len(self.domain.shape)):
+            if axis not in self.axes:
                 ratio = np.expand_dims(ratio, axis)
-            elif ratio.shape[axis] < index.size:
-                ratio = ratio.take(index, axis=axis)
-        cells: Floats = prior * ratio
+            elif ratio.shape[axis] < self.domain.shape[axis]:
+                ratio = ratio.take(self.held[axis].atoms, axis=axis)
+        cells: Floats = prior.cells * ratio
         cells /= cells.sum()
         return cells
 
@@ -277,7 +480,7 @@ class CoarseDomain:
 def _common_refinement(cuts: Sequence[Ints]) -> tuple[Ints, Ints]:
     """Class of every value, when values of one class differ in no cut, and the first value of each class."""
     joint = np.zeros_like(cuts[0])
-    for cut in cuts:
+    for cut in {cut.tobytes(): cut for cut in cuts}.values():
         joint = np.unique(joint * (cut.max() + 1) + cut, return_inverse=True)[1]
     _, first, joint = np.unique(joint, return_index=True, return_inverse=True)
     rank = np.argsort(np.argsort(first))  # number the classes by their first value: ordered cuts stay ordered
@@ -298,6 +501,15 @@ def _cuts(target: Query | Partition) -> Partition:
     return Partition(target.domain, target.axes, tuple(classes[axis] for axis in target.axes))
 
 
+def block_codes(targets: Sequence[Query | Partition]) -> list[NDArray[np.intp]]:
+    """Block of each target, all over the same axes, for every cell of their common refinement."""
+    tables, first = [_cuts(target) for target in targets], {}
+    for place, axis in enumerate(tables[0].axes):
+        first[axis] = _common_refinement([table.classes[place] for table in tables])[1]
+    own = tables[0].axes
+    return [_block_codes(target, table, own, first) for target, table in zip(targets, tables, strict=True)]
+
+
 def _block_codes(
     target: Query | Partition, table: Partition, own: Sequence[int], first: Mapping[int, Ints]
 ) -> NDArray[np.intp]:
@@ -309,17 +521,13 @@ def _block_codes(
     return flat if isinstance(target, Partition) else block_weights(target, table).astype(np.intp)[flat]
 
 
-def _sum_classes(prior: Floats, axes: tuple[int, ...], refined: Mapping[int, Ints]) -> Floats:
+def _sum_classes(prior: Floats, axes: tuple[int, ...], held: Mapping[int, _Axis]) -> Floats:
     """Prior mass of every class cell, total 1, in the order of `axes`."""
-    base = contract(prior, tuple(sorted(axes)))
-    for position, axis in enumerate(sorted(axes)):
-        index = refined[axis]
-        count = int(index.max()) + 1
-        if count < index.size:
-            order = np.argsort(index, kind="stable")
-            starts = np.searchsorted(index[order], np.arange(count))
-            base = np.add.reduceat(base.take(order, axis=position), starts, axis=position)
-    return np.ascontiguousarray((base / base.sum()).transpose([sorted(axes).index(axis) for axis in axes]))
+    rising = sorted(axes)
+    base = contract(prior, tuple(rising))
+    for position, axis in enumerate(rising):
+        base = sum_classes(base, held[axis].atoms, position)
+    return np.ascontiguousarray((base / base.sum()).transpose([rising.index(axis) for axis in axes]))
 
 
 def _merge_tree(sets: Sequence[tuple[int, ...]], sizes: Mapping[int, int]) -> tuple[tuple[_Link, _Link], ...]:

@@ -13,10 +13,11 @@ from onlineic.hypothesis.base import check_size
 from onlineic.noise.sources import public_generator
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query, totals
-from onlineic.queries.tables import Tables, spread
+from onlineic.queries.tables import Sums, Tables, spread
 
 PREFIX_CELLS = 2**16  # above, a summed-area table costs more than the slices it saves between two updates
 MAX_NATS = 500.0  # linear weights underflow for ever after 745 nats
+SMALLEST = 1e-88  # mass of a cell of a fitted histogram: above MIN_PRIOR, and every logarithm is finite
 MIN_PRIOR = 1e-90  # leaves room for 500 nats above the smallest double that keeps all its bits
 
 
@@ -69,7 +70,7 @@ class Histogram:
     def evaluate_many(self, queries: Sequence[Query]) -> Floats:
         tables = self._held()
         mass = tables.total()
-        return np.clip(_fractions(queries, tables, mass) / mass, 0.0, 1.0)
+        return np.clip(fractions(queries, tables, mass) / mass, 0.0, 1.0)
 
     def tilted(self, query: Query, step: float) -> "Histogram":
         """Return the histogram with every weight multiplied by exp(step * f(x)), normalised."""
@@ -172,7 +173,7 @@ class Histogram:
         self._nats = 0.0
 
 
-def _fractions(queries: Sequence[Query], tables: Tables, mass: float) -> Floats:
+def fractions(queries: Sequence[Query], tables: Sums, mass: float) -> Floats:
     """Return total(query) / 2^k of every query."""
     grids = np.array([query.grid_bits for query in queries], np.int64)
     return np.ldexp(totals(queries, tables, mass), -grids)

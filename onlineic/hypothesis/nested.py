@@ -11,13 +11,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from onlineic._typing import Floats, Ints
-from onlineic.hypothesis.fitting import CoarseDomain, Fit, fitted, noisy_masses
+from onlineic.hypothesis.fitting import CoarseDomain, Fit, Prior, block_codes, fitted, noisy_masses
 from onlineic.queries.partitions import Measurement
 
 PRIOR_SHARE = 0.1  # of the prior in the result, standard deviations of a cell: keeps logarithms finite
 
 
-def fit_nested(prior: Floats, measurements: Sequence[Measurement]) -> Fit | None:
+def fit_nested(prior: Prior, measurements: Sequence[Measurement]) -> Fit | None:
     """Return the shrunken least-squares estimate from a chain of partitions, or None if they are no chain.
 
     The potentials of the finest table are log(h / prior), the others are zero.
@@ -26,25 +26,25 @@ def fit_nested(prior: Floats, measurements: Sequence[Measurement]) -> Fit | None
         return None
     values, scales = noisy_masses(measurements)
     order = sorted(range(len(values)), key=lambda index: -values[index].size)
-    domain = CoarseDomain.of(prior, measurements)
-    codes = [code for _, code in domain.leaves[0][1]]  # of the one set of axes
+    codes = block_codes([one.target for one in measurements])
     groups = []
     for fine, coarse in itertools.pairwise(order):
         groups.append(codes[coarse][np.unique(codes[fine], return_index=True)[1]])
         if not np.array_equal(groups[-1][codes[fine]], codes[coarse]):
             return None
     finest = order[0]
-    base: Floats = np.bincount(codes[finest], domain.base.ravel()).astype(np.float64)
+    domain = CoarseDomain.of(prior, measurements)
+    potentials = list(map(np.zeros_like, values))
+    base = domain.split(domain.evaluate(np.concatenate(potentials))[0])[finest]
     if base.min() < np.finfo(np.float64).tiny:  # no finite potential repairs such a block
         return None
     blocks = shrunken([values[index] for index in order], [scales[index] for index in order], groups, base)
     mixed = min(1.0, PRIOR_SHARE * scales[finest])
     blocks = (1.0 - mixed) * blocks + mixed * base
-    potentials = list(map(np.zeros_like, values))
     potentials[finest] = np.log(blocks / base)
     theta, observed = np.concatenate(potentials), np.concatenate(values)
     variance = np.repeat([scale**2 for scale in scales], domain.sizes)
-    return fitted(domain, prior, theta, domain.evaluate(theta)[0], observed, variance, 1)
+    return fitted(domain, theta, domain.evaluate(theta)[0], observed, variance, 1)
 
 
 def shrunken(

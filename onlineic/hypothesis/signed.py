@@ -8,7 +8,7 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.domain.domain import Domain
 from onlineic.hypothesis.base import check_size
-from onlineic.hypothesis.histogram import PREFIX_CELLS, _fractions, box_slices, relative_weights
+from onlineic.hypothesis.histogram import PREFIX_CELLS, box_slices, fractions, relative_weights
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query
 from onlineic.queries.tables import Tables
@@ -42,7 +42,7 @@ class SignedHistogram:
         return min(max(value, 0.0), 1.0)
 
     def evaluate_many(self, queries: Sequence[Query]) -> Floats:
-        return np.clip(_fractions(queries, self._tables, self._tables.total()), 0.0, 1.0)
+        return np.clip(fractions(queries, self._tables, self._tables.total()), 0.0, 1.0)
 
     def shifted(self, query: Query, step: float, *, centre: bool) -> "SignedHistogram":
         """Return the cells plus step * f, or step * (f - mean of f) with `centre`."""

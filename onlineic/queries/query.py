@@ -19,7 +19,7 @@ from onlineic._typing import Floats, Ints
 from onlineic.domain.attributes import Attribute, Binned, Categorical
 from onlineic.domain.domain import Domain
 from onlineic.errors import DomainMismatchError, InvalidParameterError, InvalidQueryError
-from onlineic.queries.tables import Tables, spread
+from onlineic.queries.tables import Sums, spread
 
 GRID_BITS = 20  # finest grid of fractional weights
 
@@ -157,7 +157,7 @@ class Query:
             )
         return self
 
-    def total(self, tables: Tables, mass: float) -> float:
+    def total(self, tables: Sums, mass: float) -> float:
         """Return the sum over all cells of cell * integer weight; `mass` is the sum of the cells."""
         if self.constant is not None:
             return mass * self.constant
@@ -221,7 +221,7 @@ def _listed(kind: Attribute, codes: list[int]) -> str:
     return f"one_of({labels}{', ...' * (len(codes) > SHOWN)})"
 
 
-def totals(queries: Sequence[Query], tables: Tables, mass: float) -> Floats:
+def totals(queries: Sequence[Query], tables: Sums, mass: float) -> Floats:
     """Return `total` of every query, shape (m,), to the same bits: boxes by attribute set in one gather."""
     result = np.empty(len(queries))
     groups: dict[tuple[int, ...], list[int]] = {}

@@ -8,6 +8,7 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
+from onlineic.hypothesis.product import ProductHistogram
 from onlineic.queries.partitions import Measurement
 
 H = TypeVar("H", bound=Hypothesis)
@@ -66,6 +67,8 @@ class NeedsAccuracy(Protocol):
 def starting_histogram(domain: Domain, prior: Hypothesis | None) -> Histogram:
     """Return the histogram of a public start, which may be a fitted one; the uniform one without a start."""
     histogram = Histogram(domain) if prior is None else getattr(prior, "histogram", prior)
+    if isinstance(histogram, ProductHistogram) and histogram.domain == domain:
+        histogram = histogram.dense()
     if not isinstance(histogram, Histogram) or histogram.domain != domain:
         raise InvalidParameterError(
             f"prior must be a Histogram over the session's domain, got a {type(prior).__name__}."

@@ -4,22 +4,21 @@ from collections.abc import Sequence
 from typing import Any, final
 
 import attrs
-import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.domain.domain import Domain
 from onlineic.errors import checked_integer, checked_real, set_fields
 from onlineic.hypothesis.base import Hypothesis
-from onlineic.hypothesis.fitting import fit
+from onlineic.hypothesis.fitting import Prior, fit
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.hypothesis.nested import fit_nested
+from onlineic.hypothesis.product import ProductHistogram
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
 from onlineic.updates.base import UpdateRule, starting_histogram
 
 CONVERGED_EVALUATIONS = 200  # limit of a first fit that is stopped by its misfit
 FIRST_EVALUATIONS = 100  # a fit without earlier potentials wants more
-SMALLEST = 1e-88  # of the mass of a cell: keeps every logarithm finite
 
 
 @final
@@ -29,15 +28,16 @@ class FittedHistogram:
 
     Attributes
     ----------
-    histogram : Histogram
-    prior : float64 array, shape of the domain
-        Cell masses that the entropy is relative to.
+    histogram : Histogram or ProductHistogram
+        In product form if the prior is a product.
+    prior : float64 array, shape of the domain, or tuple of float64 arrays, one an attribute
+        Cell masses that the entropy is relative to, or the factors whose product they are.
     potentials : tuple of float64 arrays
         One for every measurement that was fitted.
     """
 
-    histogram: Histogram
-    prior: Floats
+    histogram: Histogram | ProductHistogram
+    prior: Prior
     potentials: tuple[Floats, ...] = ()
 
     @property
@@ -58,7 +58,7 @@ class FittedHistogram:
         return self.histogram.blocks(partition)
 
     def probabilities(self) -> Floats:
-        """Return the cell probabilities, shape of the domain; a copy."""
+        """Return the cell probabilities, shape of the domain; a copy. At most 2^26 cells."""
         return self.histogram.probabilities()
 
     def marginal(self, *names: str) -> Floats:
@@ -111,10 +111,12 @@ class MaximumEntropy(UpdateRule[FittedHistogram]):
         )
 
     def init(self, domain: Domain, prior: Hypothesis | None = None) -> FittedHistogram:
-        if prior is None:
-            return FittedHistogram(Histogram(domain), np.full(domain.shape, 1.0 / domain.size))
-        start = starting_histogram(domain, prior)
-        return FittedHistogram(start, start.probabilities())
+        # the one place that chooses how the belief is held: a product, unless the prior is none
+        start = ProductHistogram.uniform(domain) if prior is None else getattr(prior, "histogram", prior)
+        if isinstance(start, ProductHistogram) and start.domain == domain and start.factors:
+            return FittedHistogram(start, start.factors)
+        dense = starting_histogram(domain, prior)
+        return FittedHistogram(dense, dense.probabilities())
 
     def update(
         self, hypothesis: FittedHistogram, measurements: tuple[Measurement, ...], alpha: float
@@ -134,8 +136,7 @@ class MaximumEntropy(UpdateRule[FittedHistogram]):
             enough=0.0 if known else self.misfit,
             kl_weight=self.kl_weight,
         )
-        histogram = Histogram(hypothesis.domain, np.maximum(fitted.cells, SMALLEST))
-        return FittedHistogram(histogram, hypothesis.prior, fitted.potentials)
+        return FittedHistogram(fitted.histogram, hypothesis.prior, fitted.potentials)
 
     def update_bound(self, domain: Domain, alpha: float) -> int | None:
         return None

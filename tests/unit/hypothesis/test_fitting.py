@@ -97,11 +97,11 @@ def test_tree_equals_dense_expand_and_measure(problem):
     dense = weight * np.exp(sum(p[codes(t, SHAPE)] for t, p in zip(tables, theta, strict=True)))
     domain = CoarseDomain.of(prior, tables)
     masses, log_normaliser = domain.evaluate(flat)
-    ratio, _ = domain.weigh(flat)
+    cells = domain.distribution(flat).probabilities()
 
     assert np.log(dense.sum()) == pytest.approx(log_normaliser, abs=1e-13)
     dense /= dense.sum()
-    assert np.abs(domain.expand(ratio, prior) - dense).max() < 1e-15
+    assert np.abs(cells - dense).max() < 1e-15
     for expected, actual in zip(dense_masses(tables, dense), domain.split(masses), strict=True):
         assert np.abs(expected - actual).max() < 3e-15  # masses near 1: a few units in the last place
 
@@ -118,9 +118,9 @@ def test_coarse_domain_is_the_common_refinement():
     domain = CoarseDomain.of(prior, tables)
 
     assert domain.axes == (2, 0)
-    assert domain.base.shape == (2, 3)
-    assert domain.refined[1] is None
-    np.testing.assert_array_equal([0, 0, 1, 1, 2, 2], domain.refined[0])
+    assert domain.prior.classes.shape == (2, 3)
+    assert 1 not in domain.held
+    np.testing.assert_array_equal([0, 0, 1, 1, 2, 2], domain.held[0].atoms)
 
 
 def test_extreme_potentials_do_not_underflow():

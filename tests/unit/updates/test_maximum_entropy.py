@@ -2,13 +2,13 @@
 
 import pickle
 
-import attrs
 import numpy as np
 import pytest
 
 import onlineic as ic
 from onlineic.errors import InvalidParameterError
 from onlineic.hypothesis.fitting import fit
+from onlineic.hypothesis.histogram import MIN_PRIOR, SMALLEST
 from onlineic.hypothesis.nested import fit_nested
 from onlineic.queries import Measurement, Partition
 from onlineic.testing import check_update_rule
@@ -233,26 +233,19 @@ def test_no_number_of_updates_is_proven():
     assert MaximumEntropy().update_bound(DOMAIN, 0.1) is None
 
 
-def test_cells_that_the_fit_starves_stay_large_enough_for_a_histogram(monkeypatch):
-    """The floor is above the histogram's own smallest prior, also where the cells sum to a hair over 1."""
-    from onlineic.hypothesis.histogram import MIN_PRIOR
-    from onlineic.updates import maximum_entropy
-
+def test_cells_that_the_fit_starves_stay_large_enough_for_a_histogram():
+    """The floor is above the histogram's own smallest prior; in product form no floor is needed."""
     domain = ic.Domain.of(a=3)
     partition = Partition(domain, (0,), (np.arange(3),))
-    real = maximum_entropy.fit
+    tables = [ic.Measurement(partition, np.array([1.0, 0.0, 0.0]), 0.01)]
+    start = [np.array([0.0, -3_000.0, -3_000.0])]
+    dense = fit(np.ones(3), tables, start, evaluations=1).histogram
+    product = fit((np.ones(3),), tables, start, evaluations=1).histogram
 
-    def starved(*arguments, **options):
-        fitted = real(*arguments, **options)
-        return attrs.evolve(fitted, cells=np.array([1.0 + 1e-9, 0.0, 0.0]))
-
-    monkeypatch.setattr(maximum_entropy, "fit", starved)
-    rule = MaximumEntropy()
-    measured = (ic.Measurement(partition, np.array([1.0, 0.0, 0.0]), 0.01),)
-    updated = rule.update(rule.init(domain), measured, 0.1)
-
-    assert maximum_entropy.SMALLEST > 10 * MIN_PRIOR
-    assert (updated.probabilities() > 0).all()
+    assert SMALLEST > 10 * MIN_PRIOR
+    assert (dense.probabilities() > 0).all()
+    assert [1.0, 0.0, 0.0] == product.probabilities().tolist()
+    assert dense.probabilities() == pytest.approx(product.dense().probabilities(), rel=1e-12)
 
 
 def test_first_tables_that_refine_each_other_are_fitted_in_closed_form():

@@ -1,0 +1,315 @@
+"""A distribution in product form: a table over classes of codes, and how each class divides among its codes.
+
+``h(x) = R(c(x)) * prod_a w_a(x_a)``: R holds the mass of every class cell, w_a the share of its class that a
+code has. Maximum entropy from a product prior has this form, with classes that only joint tables cut: so a
+domain of 10^18 cells is held by as many numbers as the classes and the codes need.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Floats, Ints
+from onlineic.domain.domain import Domain
+from onlineic.hypothesis.base import check_cells, check_size
+from onlineic.hypothesis.histogram import PREFIX_CELLS, SMALLEST, Histogram, fractions
+from onlineic.noise.sources import public_generator
+from onlineic.queries.partitions import Partition
+from onlineic.queries.query import Query
+from onlineic.queries.tables import CORNER_AXES, contract, spread, sum_classes, summed_area
+
+CUT_AXES = 4  # a box has up to 4^axes corners where its ends lie within classes
+
+
+@final
+class ProductHistogram:
+    """A probability distribution over a domain of any size, in product form; never changes.
+
+    Queries are evaluated without writing cells: boxes by the corners of the prefix sums of R, which are
+    linear between its classes in the shares of the codes.
+
+    Parameters
+    ----------
+    domain : Domain
+    axes : tuple of int
+        Axes of `density`, increasing; all others have one class.
+    density : float64 array
+        Mass of every class cell, of total 1; owned by the histogram.
+    classes : tuple of int64 arrays
+        For each attribute, the class of every code: 0, 1, .. without gaps.
+    within : tuple of float64 arrays
+        For each attribute, the share of its class that every code has.
+
+    Raises
+    ------
+    TooLargeError
+        If `density` or the codes of all attributes are more numbers than a histogram may have.
+    """
+
+    __slots__ = ("_axes", "_classes", "_density", "_sums", "_within", "domain")
+
+    def __init__(
+        self,
+        domain: Domain,
+        axes: tuple[int, ...],
+        density: Floats,
+        classes: tuple[Ints, ...],
+        within: tuple[Floats, ...],
+    ) -> None:
+        check_cells(density.size + sum(domain.shape))
+        self.domain = domain
+        self._axes, self._density, self._classes, self._within = axes, density, classes, within
+        self._sums = _ClassSums(axes, density, classes, within)
+
+    @classmethod
+    def uniform(cls, domain: Domain) -> "ProductHistogram":
+        """Return the uniform distribution."""
+        check_cells(sum(domain.shape))
+        return cls.of(domain, tuple(np.full(size, 1.0 / size) for size in domain.shape))
+
+    @classmethod
+    def of(cls, domain: Domain, parts: tuple[Floats, ...]) -> "ProductHistogram":
+        """Return the product of one distribution for each attribute."""
+        classes = tuple(np.zeros(size, np.int64) for size in domain.shape)
+        return cls(domain, (), np.ones(()), classes, tuple(part / part.sum() for part in parts))
+
+    @property
+    def factors(self) -> tuple[Floats, ...] | None:
+        """The distribution of each attribute if they are independent, with one class each; else None."""
+        return None if self._axes else self._within
+
+    def supports(self, query: Query) -> bool:
+        return query.domain == self.domain
+
+    def evaluate(self, query: Query) -> float:
+        value = query.total(self._sums, 1.0) / (1 << query.grid_bits)
+        return min(max(value, 0.0), 1.0)
+
+    def evaluate_many(self, queries: Sequence[Query]) -> Floats:
+        return np.clip(fractions(queries, self._sums, 1.0), 0.0, 1.0)
+
+    def probabilities(self) -> Floats:
+        """Return the cell probabilities, shape of the domain.
+
+        Raises
+        ------
+        TooLargeError
+            If the domain has more cells than a histogram may have.
+        """
+        check_size(self.domain)
+        return self._sums.table(tuple(range(len(self.domain.shape))))
+
+    def dense(self) -> Histogram:
+        """Return the same distribution with every cell written, each of at least 1e-88.
+
+        Raises
+        ------
+        TooLargeError
+            If the domain has more cells than a histogram may have.
+        """
+        return Histogram(self.domain, np.maximum(self.probabilities(), SMALLEST))
+
+    def marginal(self, *names: str) -> Floats:
+        """Return the marginal table over these attributes, in domain order. Public, no guarantee."""
+        return self._sums.table(self.domain.project_axes(*names))
+
+    def blocks(self, partition: Partition) -> Floats:
+        """Return the fraction of records in every block, shape (blocks,)."""
+        return self._sums.blocks(partition)
+
+    def sample(self, size: int, seed: int) -> dict[str, list[Any]]:
+        """Return synthetic records as columns of labels; the seed is public, the privacy noise has none."""
+        generator = public_generator(seed)
+        masses = np.maximum(self._density.ravel(), 0.0)
+        cells = generator.choice(masses.size, size, p=masses / masses.sum())
+        held = dict(zip(self._axes, np.unravel_index(cells, self._density.shape), strict=True))
+        columns: dict[str, list[Any]] = {}
+        for axis, (name, kind) in enumerate(self.domain):
+            order = np.argsort(self._classes[axis], kind="stable")
+            cumulated = np.cumsum(self._within[axis][order])
+            last = np.append(np.flatnonzero(np.diff(self._classes[axis][order])), len(order) - 1)
+            ends = cumulated[last]
+            chosen = held.get(axis, np.zeros(size, np.int64))
+            begins = np.append(0.0, ends)[chosen]
+            point = begins + generator.random(size) * (ends[chosen] - begins)
+            codes = order[np.minimum(np.searchsorted(cumulated, point, side="right"), last[chosen])]
+            columns[name] = [kind.label(code) for code in codes.tolist()]
+        return columns
+
+    def __repr__(self) -> str:
+        shape = " x ".join(map(str, self._density.shape)) or "1"
+        return f"ProductHistogram({' x '.join(map(str, self.domain.shape))} cells, {shape} classes)"
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.domain, self._axes, self._density, self._classes, self._within
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        ProductHistogram.__init__(self, *state)
+
+
+@attrs.frozen(eq=False)
+class _Prefix:
+    """Prefix sums of a table over a few axes, and where the ends of a box lie in them.
+
+    An end at a code lies at `places[code]`, and by the share `parts[code]` further on; None: nowhere further.
+    """
+
+    sums: Floats  # flattened
+    steps: tuple[int, ...]
+    places: tuple[Ints, ...]
+    parts: tuple[Floats | None, ...]
+
+
+@final
+@attrs.define(eq=False, repr=False)
+class _ClassSums:
+    """Sums over boxes and weighted boxes of a distribution in product form: tables made on first use.
+
+    One query alone and many at once take the same path, so that their results agree to the last bit.
+    """
+
+    _axes: tuple[int, ...]
+    _density: Floats
+    _classes: tuple[Ints, ...]
+    _within: tuple[Floats, ...]
+    _coarse: dict[tuple[int, ...], Floats] = attrs.field(init=False, factory=dict)
+    _prefixes: dict[tuple[int, ...], _Prefix | None] = attrs.field(init=False, factory=dict)
+
+    def coarse(self, axes: tuple[int, ...]) -> Floats:
+        """Return the marginal table over the classes of `axes`; a cache, not to be written to."""
+        table = self._coarse.get(axes)
+        if table is None:
+            keep = tuple(place for place, axis in enumerate(self._axes) if axis in axes)
+            whole = len(keep) == self._density.ndim
+            table = self._density if whole else contract(self._density, keep)
+            held = dict(zip([self._axes[place] for place in keep], table.shape, strict=True))
+            self._coarse[axes] = table = table.reshape([held.get(axis, 1) for axis in axes])
+        return table
+
+    def table(self, axes: tuple[int, ...]) -> Floats:
+        """Return the marginal table over the codes of `axes`, a fresh array."""
+        check_cells(math.prod(len(self._classes[axis]) for axis in axes))
+        result = self.coarse(axes)
+        for place, axis in enumerate(axes):
+            shares = spread(self._within[axis], (place,), len(axes))
+            result = result.take(self._classes[axis], axis=place) * shares
+        return result if axes else result.copy()
+
+    def blocks(self, partition: Partition) -> Floats:
+        """Return the mass of every block, shape (blocks,)."""
+        table = self.coarse(partition.axes)
+        for place, (axis, labels) in enumerate(zip(partition.axes, partition.classes, strict=True)):
+            count = int(labels.max()) + 1  # pieces: what is in one class and in one block
+            pieces, codes = np.unique(self._classes[axis] * count + labels, return_inverse=True)
+            shares = np.bincount(codes, self._within[axis])
+            table = table.take(pieces // count, axis=place) * spread(shares, (place,), table.ndim)
+            table = sum_classes(table, pieces % count, place)
+        return table.ravel()
+
+    def box(self, axes: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...]) -> float:
+        prefix = self._prefix(axes)
+        if prefix is None:
+            ends = zip(axes, low, high, strict=True)
+            return self.weighted(axes, [((axis,), (first, last)) for axis, first, last in ends])
+        corners, weights = [0], [1.0]
+        for first, last, step, places, parts in zip(
+            low, high, prefix.steps, prefix.places, prefix.parts, strict=True
+        ):
+            points = []
+            for code, sign in ((last, 1.0), (first, -1.0)):
+                entry, part = places.item(code) * step, 0.0 if parts is None else parts.item(code)
+                points.append((entry, sign * (1.0 - part)))
+                if part:
+                    points.append((entry + step, sign * part))
+            corners = [entry + more for more, _ in points for entry in corners]
+            weights = [one * factor for _, factor in points for one in weights]
+        result = 0.0
+        for weight, entry in zip(weights, corners, strict=True):
+            result += weight * prefix.sums.item(entry)
+        return result
+
+    def boxes(self, axes: tuple[int, ...], low: Ints, high: Ints) -> Floats:
+        prefix = self._prefix(axes)
+        if prefix is None:
+            return np.array([self.box(axes, *ends) for ends in zip(low.tolist(), high.tolist(), strict=True)])
+        corners, weights = [np.zeros(len(low), np.int64)], [np.ones(len(low))]
+        for place, (step, places, parts) in enumerate(
+            zip(prefix.steps, prefix.places, prefix.parts, strict=True)
+        ):
+            ends: list[tuple[Ints, Floats | float]] = []
+            for codes, sign in ((high[:, place], 1.0), (low[:, place], -1.0)):
+                entry = places[codes] * step
+                if parts is None:
+                    ends.append((entry, sign))
+                else:
+                    part = parts[codes]
+                    ends += [(entry, sign * (1.0 - part)), (entry + step * (part > 0.0), sign * part)]
+            corners = [entry + more for more, _ in ends for entry in corners]
+            weights = [one * factor for _, factor in ends for one in weights]
+        result = np.zeros(len(low))
+        for one, entry in zip(weights, corners, strict=True):
+            result += one * prefix.sums[entry]
+        return result
+
+    def weighted(
+        self, axes: tuple[int, ...], parts: Sequence[tuple[tuple[int, ...], Floats | tuple[int, int]]]
+    ) -> float:
+        table = self.coarse(axes)
+        left = list(axes)
+        for held, part in parts:
+            weights = self._class_weights(held, part)
+            table = np.tensordot(table, weights, axes=([left.index(axis) for axis in held], range(len(held))))
+            left = [axis for axis in left if axis not in held]
+        return float(table)
+
+    def _class_weights(self, axes: tuple[int, ...], part: Floats | tuple[int, int]) -> Floats:
+        """Return the mean weight of every class cell."""
+        if isinstance(part, tuple):
+            codes, count = slice(*part), int(self._classes[axes[0]].max()) + 1
+            inside = np.bincount(self._classes[axes[0]][codes], self._within[axes[0]][codes], count)
+            return inside.astype(np.float64)
+        means = part
+        for place, axis in enumerate(axes):
+            means = means * spread(self._within[axis], (place,), len(axes))
+            means = sum_classes(means, self._classes[axis], place)
+        return means
+
+    def _prefix(self, axes: tuple[int, ...]) -> _Prefix | None:
+        """Return the prefix sums over `axes`, or None where a box has too many corners."""
+        if axes not in self._prefixes:
+            self._prefixes[axes] = self._summed(axes)
+        return self._prefixes[axes]
+
+    def _summed(self, axes: tuple[int, ...]) -> _Prefix | None:
+        sizes = [len(self._classes[axis]) for axis in axes]
+        whole = math.prod(sizes) <= PREFIX_CELLS
+        if len(axes) > (CORNER_AXES if whole else CUT_AXES):
+            return None
+        places: list[Ints] = []
+        parts: list[Floats | None] = []
+        if whole:
+            table = self.table(axes)
+            places, parts = [np.arange(size + 1) for size in sizes], [None] * len(axes)
+        else:
+            table = self.coarse(axes)
+            for place, axis in enumerate(axes):
+                classes, within = self._classes[axis], self._within[axis]
+                starts = np.flatnonzero(np.diff(classes, prepend=-1))  # of runs of one class
+                runs = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(classes)))
+                if len(starts) > table.shape[place]:
+                    masses = np.bincount(runs, within)
+                    table = table.take(classes[starts], axis=place)
+                    table = table * spread(masses, (place,), len(axes))
+                    within = within / np.where(masses > 0.0, masses, 1.0)[runs]
+                before = np.cumsum(within) - within
+                before -= before[starts][runs]
+                before[starts] = 0.0
+                places.append(np.append(runs, len(starts)))
+                parts.append(np.append(np.clip(before, 0.0, 1.0), 0.0) if before.any() else None)
+            check_cells(table.size)
+        area = summed_area(table)
+        steps = tuple(stride // area.itemsize for stride in area.strides)
+        return _Prefix(area.ravel(), steps, tuple(places), tuple(parts))
