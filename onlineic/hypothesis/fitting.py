@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, checked_integer, checked_real
-from onlineic.hypothesis.base import check_cells
+from onlineic.hypothesis.base import MAX_CELLS, check_cells
+from onlineic.hypothesis.classes import common_refinement, few_cells, kept_classes, merged, product_of_cuts
 from onlineic.hypothesis.descent import descend
 from onlineic.hypothesis.histogram import SMALLEST, Histogram
 from onlineic.hypothesis.product import ProductHistogram
@@ -49,9 +50,10 @@ _MANY, _LARGE = 3, 2**15  # tables of one set of attributes, and their class cel
 class Fit:
     """A fitted distribution: a `ProductHistogram` if the prior is a product, else a `Histogram`.
 
-    `potentials` and `masses` hold one array per measurement, a number per block; the potentials are the next
-    fit's `start`. `loss` is ``sum_i |masses_i - values_i|^2 / (2 scale_i^2)``: twice this over
-    the number of blocks is near 0.75 for a good fit, far above 1.2 when the fit is too short.
+    `potentials` and `masses` hold one array per measurement, a number per block, or per merged block in the
+    case of `masses`; the potentials are the next fit's `start`. `loss` is
+    ``sum_i |masses_i - values_i|^2 / (2 scale_i^2)``: twice this over the number of blocks is near 0.75 for
+    a good fit, far above 1.2 when the fit is too short.
     """
 
     histogram: Histogram | ProductHistogram
@@ -75,6 +77,7 @@ def fit(
     kl_weight: float = 0.0,
     tolerance: float = 1e-4,
     enough: float = 0.0,
+    most_cells: int = MAX_CELLS,
 ) -> Fit:
     """The distribution near the entropy maximiser, relative to `prior`, among those that fit `measurements`.
 
@@ -95,6 +98,9 @@ def fit(
         Share of `descend`; 0 goes on for as long as the loss falls.
     enough : float, optional
         Stop once twice the loss is this share of the number of blocks; 1 is what the truth expects.
+    most_cells : int, optional
+        Most class cells from a prior that is a product: cuts of the last measurements beyond are not told
+        apart, and blocks between which they lie are fitted by their sum.
 
     Raises
     ------
@@ -118,12 +124,22 @@ def fit(
         checked_real(name, value, at_least=0.0)
         for name, value in (("kl_weight", kl_weight), ("tolerance", tolerance), ("enough", enough))
     )
-    domain = CoarseDomain.of(prior, measurements)
-    observed = np.concatenate(values)
-    variance = np.repeat([scale**2 for scale in scales], sizes)
+    variances = [np.full(size, scale**2) for size, scale in zip(sizes, scales, strict=True)]
+    potentials = [*start, *map(np.zeros, sizes[len(start) :])]
+    fitting = list(measurements)
+    merging = _merged(fitting, most_cells) if isinstance(prior, tuple) else {}
+    for place, (target, blocks) in merging.items():
+        fitting[place] = attrs.evolve(fitting[place], target=target)
+        values[place], variances[place] = (
+            _summed(blocks, values[place]),
+            _summed(blocks, variances[place]),
+        )
+        potentials[place] = _summed(blocks, potentials[place]) / np.bincount(blocks)
+    domain = CoarseDomain.of(prior, fitting)
+    observed, variance = np.concatenate(values), np.concatenate(variances)
     theta, masses, used = descend(
         domain.evaluate,
-        np.concatenate([*start, np.zeros(sum(sizes[len(start) :]))]),
+        np.concatenate(potentials),
         observed,
         variance,
         4 / math.fsum(scale**-2 for scale in scales),
@@ -132,7 +148,34 @@ def fit(
         tolerance=tolerance,
         enough=enough,
     )
-    return fitted(domain, theta, masses, observed, variance, used)
+    found = fitted(domain, theta, masses, observed, variance, used)
+    potentials = list(found.potentials)
+    for place, (_, blocks) in merging.items():
+        potentials[place] = potentials[place][blocks]
+    return attrs.evolve(found, potentials=tuple(potentials))
+
+
+def _summed(blocks: Ints, values: Floats) -> Floats:
+    return np.bincount(blocks, values).astype(np.float64)
+
+
+def _merged(measurements: Sequence[Measurement], most: int) -> dict[int, tuple[Partition, Ints]]:
+    """The coarser tables of those measurements that more than `most` class cells would take.
+
+    A query that is not told from others any more becomes a table of one block, which says nothing.
+    """
+    tables = [product_of_cuts(one.target) for one in measurements]
+    if few_cells(tables, most):
+        return {}
+    kept, result = kept_classes(tables, most), {}
+    for place, (one, table) in enumerate(zip(measurements, tables, strict=True)):
+        if len(table.axes) > 1:
+            coarser, blocks = merged(table, kept)
+            if coarser.blocks < table.blocks:
+                if isinstance(one.target, Query):
+                    coarser, blocks = merged(table, {})[0], np.zeros(2, np.int64)
+                result[place] = coarser, blocks
+    return result
 
 
 def fitted(
@@ -214,7 +257,7 @@ class _Axis:
         order = np.argsort(classes, kind="stable")
         starts = np.searchsorted(classes[order], np.arange(int(classes.max()) + 1))
         codes = None if prior is None else prior / prior.sum()
-        masses = None if codes is None else (codes, np.bincount(atoms, codes).astype(np.float64))
+        masses = None if codes is None else (codes, _summed(atoms, codes))
         return cls(atoms, classes, order, starts, masses, parts)
 
     def weigh(self, potentials: Floats) -> tuple[Floats, Floats]:
@@ -347,7 +390,7 @@ class CoarseDomain:
         """Refine the axes of the domain by `measurements` and plan the merge tree."""
         product = isinstance(prior, tuple)
         targets = [one.target for one in measurements]
-        tables = [_cuts(target) for target in targets]
+        tables = [product_of_cuts(target) for target in targets]
         sizes = tuple(target.blocks if isinstance(target, Partition) else 2 for target in targets)
         stops = np.cumsum(sizes).tolist()
         slices = [slice(stop - size, stop) for size, stop in zip(sizes, stops, strict=True)]
@@ -355,11 +398,11 @@ class CoarseDomain:
         first: dict[int, Ints] = {}  # axis -> first code of each of its classes
         for axis in {axis: None for table in tables for axis in table.axes}:
             reading = [table for table in tables if axis in table.axes]
-            atoms, codes = _common_refinement([table.classes[table.axes.index(axis)] for table in reading])
+            atoms, codes = common_refinement([table.classes[table.axes.index(axis)] for table in reading])
             classes, heads = np.arange(len(codes)), np.arange(len(codes))
             if product:
                 joint = [table.classes[table.axes.index(axis)] for table in reading if len(table.axes) > 1]
-                classes, heads = _common_refinement([cut[codes] for cut in joint] or [0 * classes])
+                classes, heads = common_refinement([cut[codes] for cut in joint] or [0 * classes])
             first[axis] = codes[heads]
             parts = [
                 (part, _block_codes(target, table, (axis,), {axis: codes}))
@@ -477,35 +520,11 @@ class CoarseDomain:
         return tuple(np.split(values, np.cumsum(self.sizes)[:-1]))
 
 
-def _common_refinement(cuts: Sequence[Ints]) -> tuple[Ints, Ints]:
-    """Class of every value, when values of one class differ in no cut, and the first value of each class."""
-    joint = np.zeros_like(cuts[0])
-    for cut in {cut.tobytes(): cut for cut in cuts}.values():
-        joint = np.unique(joint * (cut.max() + 1) + cut, return_inverse=True)[1]
-    _, first, joint = np.unique(joint, return_index=True, return_inverse=True)
-    rank = np.argsort(np.argsort(first))  # number the classes by their first value: ordered cuts stay ordered
-    return rank[joint], np.sort(first)
-
-
-def _cuts(target: Query | Partition) -> Partition:
-    """The partition itself, or the coarsest product of classes that a 0/1 query can be told from."""
-    if isinstance(target, Partition):
-        return target
-    classes = {
-        axis: factor.weights(target.domain)
-        if factor.axes == (axis,)
-        else np.arange(target.domain.shape[axis])
-        for factor in target.factors
-        for axis in factor.axes
-    }
-    return Partition(target.domain, target.axes, tuple(classes[axis] for axis in target.axes))
-
-
 def block_codes(targets: Sequence[Query | Partition]) -> list[NDArray[np.intp]]:
     """Block of each target, all over the same axes, for every cell of their common refinement."""
-    tables, first = [_cuts(target) for target in targets], {}
+    tables, first = [product_of_cuts(target) for target in targets], {}
     for place, axis in enumerate(tables[0].axes):
-        first[axis] = _common_refinement([table.classes[place] for table in tables])[1]
+        first[axis] = common_refinement([table.classes[place] for table in tables])[1]
     own = tables[0].axes
     return [_block_codes(target, table, own, first) for target, table in zip(targets, tables, strict=True)]
 

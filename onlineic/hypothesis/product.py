@@ -175,6 +175,7 @@ class _ClassSums:
     _density: Floats
     _classes: tuple[Ints, ...]
     _within: tuple[Floats, ...]
+    _prefix_cells: int = PREFIX_CELLS
     _coarse: dict[tuple[int, ...], Floats] = attrs.field(init=False, factory=dict)
     _prefixes: dict[tuple[int, ...], _Prefix | None] = attrs.field(init=False, factory=dict)
 
@@ -285,7 +286,7 @@ class _ClassSums:
 
     def _summed(self, axes: tuple[int, ...]) -> _Prefix | None:
         sizes = [len(self._classes[axis]) for axis in axes]
-        whole = math.prod(sizes) <= PREFIX_CELLS
+        whole = math.prod(sizes) <= self._prefix_cells
         if len(axes) > (CORNER_AXES if whole else CUT_AXES):
             return None
         places: list[Ints] = []

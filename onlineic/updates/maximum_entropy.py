@@ -9,6 +9,7 @@ from onlineic._typing import Floats
 from onlineic.domain.domain import Domain
 from onlineic.errors import checked_integer, checked_real, set_fields
 from onlineic.hypothesis.base import Hypothesis
+from onlineic.hypothesis.classes import class_cells
 from onlineic.hypothesis.fitting import Prior, fit
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.hypothesis.nested import fit_nested
@@ -34,11 +35,14 @@ class FittedHistogram:
         Cell masses that the entropy is relative to, or the factors whose product they are.
     potentials : tuple of float64 arrays
         One for every measurement that was fitted.
+    most_cells : int
+        Of the classes of later fits: the rule's, or more if the first fit had more.
     """
 
     histogram: Histogram | ProductHistogram
     prior: Prior
     potentials: tuple[Floats, ...] = ()
+    most_cells: int = 0
 
     @property
     def domain(self) -> Domain:
@@ -92,6 +96,11 @@ class MaximumEntropy(UpdateRule[FittedHistogram]):
         by the number of evaluations alone. Where it is positive and the first tables refine each other, no
         descent is needed: shrunken least squares, in closed form.
 
+    most_cells : int
+        Most class cells that refits tell apart, from a prior that is a product: what a refit costs grows with
+        them. Cuts of later measurements beyond are not told apart: the blocks on both sides are fitted by
+        their sum. A domain of no more cells is never touched by it.
+
     Notes
     -----
     No T(alpha) is proven: `update_bound` is None. A measurement of a single query is used if its weights
@@ -101,6 +110,7 @@ class MaximumEntropy(UpdateRule[FittedHistogram]):
     evaluations: int = 30
     kl_weight: float = 0.0
     misfit: float = 0.0
+    most_cells: int = 2**19  # a refit of half a second; with a third of the cells it wants rms grows by 6 %
 
     def __attrs_post_init__(self) -> None:
         set_fields(
@@ -108,6 +118,7 @@ class MaximumEntropy(UpdateRule[FittedHistogram]):
             evaluations=checked_integer("evaluations", self.evaluations, at_least=1),
             kl_weight=checked_real("kl_weight", self.kl_weight, at_least=0.0),
             misfit=checked_real("misfit", self.misfit, at_least=0.0, below=1.0),
+            most_cells=checked_integer("most_cells", self.most_cells, at_least=1),
         )
 
     def init(self, domain: Domain, prior: Hypothesis | None = None) -> FittedHistogram:
@@ -125,7 +136,9 @@ class MaximumEntropy(UpdateRule[FittedHistogram]):
         tables = [one for one in measurements if one.target.grid_bits == 0]
         if len(tables) <= len(hypothesis.potentials):
             return hypothesis  # nothing new that can be fitted
-        known = hypothesis.potentials
+        known, most_cells = hypothesis.potentials, hypothesis.most_cells
+        if not known:  # the tables that were planned are told apart, however many classes they have
+            most_cells = max(self.most_cells, class_cells([one.target for one in tables]))
         first = CONVERGED_EVALUATIONS if self.misfit else FIRST_EVALUATIONS
         fitted = fit_nested(hypothesis.prior, tables) if self.misfit and not known else None
         fitted = fitted or fit(
@@ -135,8 +148,9 @@ class MaximumEntropy(UpdateRule[FittedHistogram]):
             evaluations=self.evaluations if known else max(self.evaluations, first),
             enough=0.0 if known else self.misfit,
             kl_weight=self.kl_weight,
+            most_cells=most_cells,
         )
-        return FittedHistogram(fitted.histogram, hypothesis.prior, fitted.potentials)
+        return FittedHistogram(fitted.histogram, hypothesis.prior, fitted.potentials, most_cells)
 
     def update_bound(self, domain: Domain, alpha: float) -> int | None:
         return None
