@@ -5,6 +5,7 @@ Every group has a baseline of the same run, to which its times are given as rati
 
 import atexit
 import csv
+import itertools
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -21,6 +22,8 @@ from benchmarks.grid import GRIDS, RULES, Grid, least_alpha, quietly, table
 from onlineic import baselines, offline
 from onlineic.evaluate import random_stream
 from onlineic.noise import SimulatedNoise, SystemNoise
+from onlineic.queries import Partition
+from onlineic.queries.partitions import PartitionRule
 from onlineic.session import session_plan, textbook_plan
 
 BUDGET, PURE = ic.Budget(1.0, 1e-9), ic.Budget(1.0)
@@ -172,6 +175,51 @@ def fitting(cells: int, grid: Grid) -> Part:
     }
 
 
+def refitting(shape: tuple[int, ...], dense: bool, grid: Grid) -> Part:
+    """Maximum entropy from tables of all pairs, and after 30 ranges over all attributes."""
+    domain = ic.Domain.of({"abc"[axis]: size for axis, size in enumerate(shape)})
+    rule, cut = ic.MaximumEntropy(misfit=0.55), PartitionRule(parts=24)
+
+    @cache
+    def measured() -> tuple[ic.Measurement, ...]:
+        rng = np.random.default_rng(1)
+        parts = [rng.dirichlet(np.full(size, 0.3)) for size in shape]
+
+        def release(target: Partition) -> ic.Measurement:
+            values = np.ones(())
+            for axis, labels in zip(target.axes, target.classes, strict=True):
+                values = np.multiply.outer(values, np.bincount(labels, parts[axis]))
+            return ic.Measurement(target, values.ravel() + rng.normal(0.0, 4e-5, values.size), 4e-5)
+
+        pairs = itertools.combinations(range(len(shape)), 2)
+        single = [Partition(domain, (axis,), (np.arange(size),)) for axis, size in enumerate(shape)]
+        found = [release(target) for target in (*single, *(cut.table(domain, pair) for pair in pairs))]
+        while len(found) < 36:
+            ends = [sorted(rng.integers(0, size, 2).tolist()) for size in shape]
+            query = ic.where({"abc"[axis]: ic.between(*pair) for axis, pair in enumerate(ends)}).bind(domain)
+            target = cut.partition(query) if query.constant is None else None
+            found += [] if target is None else [release(target)]
+        return tuple(found)
+
+    def opened(prior: Any = None) -> Any:
+        return rule.update(rule.init(domain, prior), measured()[:6], 0.01)
+
+    def one_pass() -> Timed:
+        cells = np.zeros(shape)
+        return lambda: np.exp(cells).sum()
+
+    def hit(prior: Callable[[], Any]) -> Timed:
+        before = rule.update(opened(prior()), measured()[:-1], 0.01)
+        return lambda: rule.update(before, measured(), 0.01)
+
+    return {
+        "exp of every cell": one_pass,
+        "opening": lambda: measured() and opened,
+        "hit": lambda: hit(lambda: None),
+        **({"hit, every cell written": lambda: hit(lambda: ic.Histogram(domain))} if dense else {}),
+    }
+
+
 def noise(grid: Grid) -> Part:
     made: Part = {
         "Laplace floats of numpy": lambda: partial(np.random.default_rng(1).laplace, 0.0, SCALE, DRAWS)
@@ -231,6 +279,8 @@ BUILDERS: dict[str, Callable[[Grid], Part]] = {
     "one update, 1,000 cells": partial(fitting, 1_000),
     "one update, 100,000 cells": partial(fitting, 100_000),
     "one update, 1,000,000 cells": partial(fitting, 1_000_000),
+    "refit, 1,000,000 cells": partial(refitting, (100, 100, 100), True),
+    "refit, 20,000,000 cells": partial(refitting, (200, 250, 400), False),
     f"noise, {DRAWS:,} values": noise,
     "offline engines": engines,
 }

@@ -443,14 +443,17 @@ class CoarseDomain:
         alone = math.fsum(classes[0] for axis, (classes, _) in ends.items() if axis not in self.axes)
         if not self.axes:
             return np.ones(()), shares, alone
-        logs = [leaf.add(potentials) for leaf in self.leaves] + [ends[axis][0] for axis in self.ends]
-        peaks = [float(log.max()) for log in logs]
+        tables = self._logs(potentials, ends)
+        peaks = [float(log.max()) for log in tables]
         # Every factor is <= 1, so a cell that underflows is below 1e-308: harmless while the sum is not tiny.
-        density = self._join([np.exp(log - peak) for log, peak in zip(logs, peaks, strict=True)], np.multiply)
+        for log, peak in zip(tables, peaks, strict=True):
+            log -= peak
+            np.exp(log, out=log)
+        density = self._join(tables, np.multiply)
         shift = math.fsum(peaks)
         normaliser = self._total(density)
         if not normaliser > _SAFE_NORMALISER:
-            density = self._join(logs, np.add)
+            density = self._join(self._logs(potentials, ends), np.add)
             shift = float(density.max())
             density = np.exp(density - shift)
             normaliser = self._total(density)
@@ -462,11 +465,17 @@ class CoarseDomain:
     def _total(self, density: Floats) -> float:
         return dot(density, self.prior.classes) if isinstance(self.prior, _Dense) else float(density.sum())
 
+    def _logs(self, potentials: Floats, ends: Mapping[int, tuple[Floats, Floats]]) -> list[Floats]:
+        """Fresh tables of leaves and ends, in log space."""
+        return [leaf.add(potentials) for leaf in self.leaves] + [ends[axis][0].copy() for axis in self.ends]
+
     def _join(self, tables: list[Floats], join: np.ufunc) -> Floats:
-        """Join the tables of leaves and ends, up the tree: the table of the root."""
+        """Join the tables of leaves and ends, up the tree and in their place: the table of the root."""
         for pair in self.nodes:
             left, right = (tables[link.child].reshape(link.broadcast) for link in pair)
-            tables.append(join(left, right))
+            shape = np.broadcast_shapes(left.shape, right.shape)
+            place = next((table for table in (left, right) if table.shape == shape), None)
+            tables.append(join(left, right, out=place))
         return tables[-1]
 
     def measure(self, density: Floats, shares: Mapping[int, Floats]) -> Floats:
@@ -501,7 +510,7 @@ class CoarseDomain:
             classes[axis], within[axis] = one.within(shares[axis])
         axes = tuple(sorted(self.axes))
         density = np.ascontiguousarray(density.transpose([self.axes.index(axis) for axis in axes]))
-        return ProductHistogram(self.domain, axes, density, tuple(classes), tuple(within))
+        return ProductHistogram._tied(self.domain, axes, density, tuple(classes), tuple(within))
 
     def _expand(self, density: Floats, prior: _Dense) -> Floats:
         """The cells of a density over the classes: its ratio to the prior is that of each cell of a class."""

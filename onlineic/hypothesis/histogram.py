@@ -15,7 +15,9 @@ from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query, totals
 from onlineic.queries.tables import Sums, Tables, spread
 
-PREFIX_CELLS = 2**16  # above, a summed-area table costs more than the slices it saves between two updates
+# above, a summed-area table costs more than the slices it saves between two updates: over three attributes it
+# pays after 150 queries of theirs, over two after 20
+PREFIX_CELLS, PLANE_CELLS = 2**16, 2**22
 MAX_NATS = 500.0  # linear weights underflow for ever after 745 nats
 SMALLEST = 1e-88  # mass of a cell of a fitted histogram: above MIN_PRIOR, and every logarithm is finite
 MIN_PRIOR = 1e-90  # leaves room for 500 nats above the smallest double that keeps all its bits
@@ -43,7 +45,7 @@ class Histogram:
     def __init__(self, domain: Domain, prior: Any = None) -> None:
         check_size(domain)
         self.domain = domain
-        self._prior: Floats | None = None if prior is None else _checked_prior(domain, prior)
+        self._prior: Floats | None = None if prior is None else checked_prior(domain, prior)
         self._log: list[tuple[Query, float]] = []
         self._length = 0
         self._begin()
@@ -53,7 +55,7 @@ class Histogram:
         self._cells: Floats = (
             np.full(self.domain.shape, 1.0 / self.domain.size) if self._prior is None else self._prior.copy()
         )
-        self._tables: Tables | None = Tables(self._cells, PREFIX_CELLS)
+        self._tables: Tables | None = Tables(self._cells, PREFIX_CELLS, PLANE_CELLS)
         self._nats = 0.0  # total |step| since the last rebase
         self._logs: Floats | None = None  # log-weights at the last rebase, if there was one
         self._gathered: Floats | None = None  # factors since the last rebase
@@ -85,7 +87,7 @@ class Histogram:
         result._log.append((query, step))
         result._length = self._length + 1
         result._tilt(query, step)
-        result._tables = Tables(result._cells, PREFIX_CELLS)
+        result._tables = Tables(result._cells, PREFIX_CELLS, PLANE_CELLS)
         return result
 
     def probabilities(self) -> Floats:
@@ -130,7 +132,7 @@ class Histogram:
             self._begin()
             for query, step in self._log[: self._length]:
                 self._tilt(query, step)
-            self._tables = Tables(self._cells, PREFIX_CELLS)
+            self._tables = Tables(self._cells, PREFIX_CELLS, PLANE_CELLS)
         return self._tables
 
     def _tilt(self, query: Query, step: float) -> None:
@@ -199,7 +201,8 @@ def relative_weights(query: Query) -> Floats:
     return result
 
 
-def _checked_prior(domain: Domain, prior: Any) -> Floats:
+def checked_prior(domain: Domain, prior: Any) -> Floats:
+    """Return a prior as a distribution over the cells, if it is positive in each."""
     try:
         array = np.array(prior, dtype=np.float64)
     except (TypeError, ValueError):

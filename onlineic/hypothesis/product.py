@@ -14,8 +14,9 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
+from onlineic.errors import InvalidParameterError
 from onlineic.hypothesis.base import check_cells, check_size
-from onlineic.hypothesis.histogram import PREFIX_CELLS, SMALLEST, Histogram, fractions
+from onlineic.hypothesis.histogram import PREFIX_CELLS, SMALLEST, Histogram, checked_prior, fractions
 from onlineic.noise.sources import public_generator
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query
@@ -34,24 +35,54 @@ class ProductHistogram:
     Parameters
     ----------
     domain : Domain
-    axes : tuple of int
-        Axes of `density`, increasing; all others have one class.
-    density : float64 array
-        Mass of every class cell, of total 1; owned by the histogram.
-    classes : tuple of int64 arrays
-        For each attribute, the class of every code: 0, 1, .. without gaps.
-    within : tuple of float64 arrays
-        For each attribute, the share of its class that every code has.
+        Of any size, with at most 2^26 codes in all attributes together.
+    factors : sequence of arrays, one entry a code, > 0, or None
+        One distribution for each attribute, normalised here: their product. None is the uniform one. What is
+        fitted to joint tables ties attributes together as well.
 
     Raises
     ------
     TooLargeError
-        If `density` or the codes of all attributes are more numbers than a histogram may have.
+        If the codes are more than a histogram may have cells.
+    InvalidParameterError
+        If `factors` are not so.
     """
 
     __slots__ = ("_axes", "_classes", "_density", "_sums", "_within", "domain")
 
-    def __init__(
+    def __init__(self, domain: Domain, factors: Sequence[Any] | None = None) -> None:
+        check_cells(sum(domain.shape))
+        if factors is None:
+            within = [np.full(size, 1.0 / size) for size in domain.shape]
+        elif len(factors) != len(domain.shape):
+            raise InvalidParameterError(
+                f"factors must be {len(domain.shape)}, one an attribute, got {len(factors)}."
+            )
+        else:
+            within = [
+                checked_prior(domain.project(name), factor)
+                for name, factor in zip(domain.names, factors, strict=True)
+            ]
+        self._hold(
+            domain, (), np.ones(()), tuple(np.zeros(size, np.int64) for size in domain.shape), (*within,)
+        )
+
+    @classmethod
+    def _tied(
+        cls,
+        domain: Domain,
+        axes: tuple[int, ...],
+        density: Floats,
+        classes: tuple[Ints, ...],
+        within: tuple[Floats, ...],
+    ) -> "ProductHistogram":
+        """Return R, over the classes of `axes`, and the class of every code with its share, by attribute."""
+        check_cells(density.size + sum(domain.shape))
+        result = object.__new__(cls)
+        result._hold(domain, axes, density, classes, within)
+        return result
+
+    def _hold(
         self,
         domain: Domain,
         axes: tuple[int, ...],
@@ -59,22 +90,9 @@ class ProductHistogram:
         classes: tuple[Ints, ...],
         within: tuple[Floats, ...],
     ) -> None:
-        check_cells(density.size + sum(domain.shape))
         self.domain = domain
         self._axes, self._density, self._classes, self._within = axes, density, classes, within
         self._sums = _ClassSums(axes, density, classes, within)
-
-    @classmethod
-    def uniform(cls, domain: Domain) -> "ProductHistogram":
-        """Return the uniform distribution."""
-        check_cells(sum(domain.shape))
-        return cls.of(domain, tuple(np.full(size, 1.0 / size) for size in domain.shape))
-
-    @classmethod
-    def of(cls, domain: Domain, parts: tuple[Floats, ...]) -> "ProductHistogram":
-        """Return the product of one distribution for each attribute."""
-        classes = tuple(np.zeros(size, np.int64) for size in domain.shape)
-        return cls(domain, (), np.ones(()), classes, tuple(part / part.sum() for part in parts))
 
     @property
     def factors(self) -> tuple[Floats, ...] | None:
@@ -125,7 +143,8 @@ class ProductHistogram:
         generator = public_generator(seed)
         masses = np.maximum(self._density.ravel(), 0.0)
         cells = generator.choice(masses.size, size, p=masses / masses.sum())
-        held = dict(zip(self._axes, np.unravel_index(cells, self._density.shape), strict=True))
+        places = np.unravel_index(cells, self._density.shape) if self._axes else ()
+        held = dict(zip(self._axes, places, strict=True))
         columns: dict[str, list[Any]] = {}
         for axis, (name, kind) in enumerate(self.domain):
             order = np.argsort(self._classes[axis], kind="stable")
@@ -147,7 +166,7 @@ class ProductHistogram:
         return self.domain, self._axes, self._density, self._classes, self._within
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        ProductHistogram.__init__(self, *state)
+        self._hold(*state)
 
 
 @attrs.frozen(eq=False)

@@ -8,7 +8,7 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.domain.domain import Domain
 from onlineic.hypothesis.base import check_size
-from onlineic.hypothesis.histogram import PREFIX_CELLS, box_slices, fractions, relative_weights
+from onlineic.hypothesis.histogram import PLANE_CELLS, PREFIX_CELLS, box_slices, fractions, relative_weights
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query
 from onlineic.queries.tables import Tables
@@ -32,7 +32,7 @@ class SignedHistogram:
         check_size(domain)
         self.domain = domain
         self._cells = np.ascontiguousarray(cells, dtype=np.float64).reshape(domain.shape)
-        self._tables = Tables(self._cells, PREFIX_CELLS)
+        self._tables = Tables(self._cells, PREFIX_CELLS, PLANE_CELLS)
 
     def supports(self, query: Query) -> bool:
         return query.domain == self.domain

@@ -126,10 +126,13 @@ class Tables:
     prefix_cells : int
         Largest table for which a summed-area table is made; above, and for more than 6 axes, boxes are
         sliced.
+    plane_cells : int
+        The same for tables of two axes or one, where it is larger.
     """
 
     _cells: Floats
     _prefix_cells: int
+    _plane_cells: int = 0
     _entries: dict[tuple[int, ...], tuple[Floats, Floats | None, tuple[int, ...]]] = attrs.field(
         init=False, factory=dict
     )
@@ -196,7 +199,8 @@ class Tables:
         table = contract(self._cells, axes) if len(axes) < self._cells.ndim else self._cells
         prefix: Floats | None = None
         steps: tuple[int, ...] = ()
-        if 0 < len(axes) <= CORNER_AXES and table.size <= self._prefix_cells:
+        most = max(self._prefix_cells, self._plane_cells if len(axes) <= 2 else 0)
+        if 0 < len(axes) <= CORNER_AXES and table.size <= most:
             area = summed_area(table)
             prefix = area.ravel()
             steps = tuple(stride // area.itemsize for stride in area.strides)

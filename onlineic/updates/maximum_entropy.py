@@ -110,7 +110,7 @@ class MaximumEntropy(UpdateRule[FittedHistogram]):
     evaluations: int = 30
     kl_weight: float = 0.0
     misfit: float = 0.0
-    most_cells: int = 2**19  # a refit of half a second; with a third of the cells it wants rms grows by 6 %
+    most_cells: int = 2**20  # a refit of half a second; with a third of the cells it wants rms grows by 6 %
 
     def __attrs_post_init__(self) -> None:
         set_fields(
@@ -123,7 +123,7 @@ class MaximumEntropy(UpdateRule[FittedHistogram]):
 
     def init(self, domain: Domain, prior: Hypothesis | None = None) -> FittedHistogram:
         # the one place that chooses how the belief is held: a product, unless the prior is none
-        start = ProductHistogram.uniform(domain) if prior is None else getattr(prior, "histogram", prior)
+        start = ProductHistogram(domain) if prior is None else getattr(prior, "histogram", prior)
         if isinstance(start, ProductHistogram) and start.domain == domain and start.factors:
             return FittedHistogram(start, start.factors)
         dense = starting_histogram(domain, prior)

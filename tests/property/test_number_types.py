@@ -61,7 +61,7 @@ def seen(value):
         return [seen(item) for item in value]
     if isinstance(value, Domain):
         return value.to_json()
-    if isinstance(value, hypothesis.Histogram):
+    if isinstance(value, (hypothesis.Histogram, hypothesis.ProductHistogram)):
         return seen(value.probabilities())
     if isinstance(value, hypothesis.SignedHistogram):
         return seen(value.cells())
@@ -941,7 +941,8 @@ EXAMPLES = {
     ),
     # update rules and hypotheses
     "MaximumEntropy": Example(
-        ic.MaximumEntropy, {"evaluations": sizes(100, 20_000), "kl_weight": 0.1, "misfit": 0.3}
+        ic.MaximumEntropy,
+        {"evaluations": sizes(100, 20_000), "kl_weight": 0.1, "misfit": 0.3, "most_cells": sizes(100)},
     ),
     "MeasuredSteps": Example(
         lambda left_out: updates.MeasuredSteps(ic.Perceptron(), left_out), {"left_out": 3.0}
@@ -1014,6 +1015,13 @@ EXAMPLES = {
         lambda prior: hypothesis.Histogram(Domain.of(a=4), np.asarray(prior)), {"prior": [0.1, 0.2, 0.3, 0.4]}
     ),
     "Histogram.tilted": Example(lambda step: FLAT.tilted(BOUND[-1], step), {"step": 100.0}),
+    "ProductHistogram": Example(
+        lambda factors: hypothesis.ProductHistogram(Domain.of(a=4), [np.asarray(factors)]),
+        {"factors": [0.1, 0.2, 0.3, 0.4]},
+    ),
+    "ProductHistogram.sample": Example(
+        hypothesis.ProductHistogram(DOMAIN).sample, {"size": sizes(100), "seed": WIDE}
+    ),
     "Histogram.sample": Example(FLAT.sample, {"size": sizes(100), "seed": WIDE}),
     "SignedHistogram": Example(
         lambda cells: hypothesis.SignedHistogram(Domain.of(a=4), np.asarray(cells)),

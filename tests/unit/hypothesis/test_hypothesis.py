@@ -98,15 +98,20 @@ def test_one_query_and_any_batch_give_the_same_bits(seed):
 
 
 @pytest.mark.parametrize("made", [Histogram, lambda domain: SignedHistogram(domain, np.ones(domain.shape))])
-def test_up_to_two_to_the_16_cells_a_box_is_read_off_prefix_sums(made):
+def test_up_to_two_to_the_16_cells_and_22_of_a_plane_a_box_is_read_off_prefix_sums(made):
     """Four entries in the place of a slice: nothing but time would show that they are not used."""
-    for size, used in ((2**15, True), (2**17, False)):
-        domain = Domain.of(x=size, y=2)
+    for sizes, used in (
+        ((2**14, 2, 2), True),
+        ((2**15, 2, 2), False),
+        ((2**21, 2), True),
+        ((2**21, 3), False),
+    ):
+        domain = Domain.of(dict(zip("xyz", sizes, strict=False)))
         hypothesis = made(domain)
-        hypothesis.evaluate(where(x=between(3, size - 5), y=1).bind(domain))
-        _, prefix, _ = (
-            hypothesis._held()._entries[0, 1] if made is Histogram else hypothesis._tables._entries[0, 1]
-        )
+        others = dict.fromkeys(domain.names[1:], 1)
+        hypothesis.evaluate(where({"x": between(3, sizes[0] - 5), **others}).bind(domain))
+        tables = hypothesis._held() if made is Histogram else hypothesis._tables
+        _, prefix, _ = tables._entries[tuple(range(len(sizes)))]
 
         assert used is (prefix is not None)
 

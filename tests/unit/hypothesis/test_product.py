@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import onlineic as ic
-from onlineic.errors import TooLargeError
+from onlineic.errors import InvalidParameterError, TooLargeError
 from onlineic.hypothesis import Histogram, ProductHistogram
 from onlineic.hypothesis.classes import class_cells
 from onlineic.hypothesis.fitting import fit
@@ -286,7 +286,7 @@ def test_classes_that_would_not_fit_into_memory_are_refused():
     with pytest.raises(TooLargeError, match=r"^tables must have at most 67,108,864 cells together"):
         rule.update(rule.init(domain), tables, 0.1)
     with pytest.raises(TooLargeError, match=r"^tables must have at most"):
-        ProductHistogram.uniform(domain_of((2**25, 2**25, 2**25)))
+        ProductHistogram(domain_of((2**25, 2**25, 2**25)))
 
 
 def test_a_product_prior_is_kept_as_one_and_another_is_written():
@@ -296,7 +296,7 @@ def test_a_product_prior_is_kept_as_one_and_another_is_written():
         MaximumEntropy(),
         Measurement(where(a0=0, a1=0).bind(domain_of((4, 3))), np.array([0.5]), 1e-4),
     )
-    product = ProductHistogram.of(domain, parts)
+    product = ProductHistogram(domain, parts)
     one = rule.update(rule.init(domain, product), (measured,), 0.1)
     other = rule.update(rule.init(domain, Histogram(domain, dense_of(parts))), (measured,), 0.1)
     again = rule.init(domain, one)
@@ -325,7 +325,7 @@ def test_copies_give_the_same_bits_and_the_repr_tells_the_sizes():
     queries = random_queries(rng, domain)
 
     assert histogram.evaluate_many(queries).tobytes() == copy.evaluate_many(queries).tobytes()
-    assert "ProductHistogram(4 x 3 cells, 1 classes)" == repr(ProductHistogram.uniform(domain_of((4, 3))))
+    assert "ProductHistogram(4 x 3 cells, 1 classes)" == repr(ProductHistogram(domain_of((4, 3))))
     assert math.prod(histogram._density.shape) == histogram._density.size
 
 
@@ -352,3 +352,16 @@ def test_a_box_inside_of_classes_counts_their_shares():
     assert fitted.evaluate(query) == pytest.approx(
         float((query.weights() * fitted.probabilities()).sum()), abs=1e-13
     )
+
+
+@pytest.mark.parametrize(
+    ("factors", "message"),
+    [
+        ([np.ones(4)], "^factors must be 2, one an attribute"),
+        ([np.ones(4), np.ones(4)], "^prior must have 3 entries"),
+        ([np.array([1.0, 0.0, 1.0, 1.0]), np.ones(3)], "^prior must be positive"),
+    ],
+)
+def test_malformed_factors_are_refused(factors, message):
+    with pytest.raises(InvalidParameterError, match=message):
+        ProductHistogram(domain_of((4, 3)), factors)
