@@ -11,7 +11,7 @@ from onlineic.errors import checked_integer, checked_real
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.queries.partitions import Measurement, Partition
-from onlineic.updates.base import UpdateRule, check_rule
+from onlineic.updates.base import UpdateRule, check_rule, starting_histogram
 from onlineic.updates.maximum_entropy import MaximumEntropy
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 
@@ -129,7 +129,8 @@ class FittedStart(UpdateRule[Any]):
             return self.rule.update(hypothesis, measurements[self.tables :], alpha)
         fit, domain = MaximumEntropy(misfit=self.misfit), hypothesis.domain
         if not self.uniform:
-            return self.rule.init(domain, fit.update(fit.init(domain), measurements, alpha).histogram)
+            fitted = fit.update(fit.init(domain), measurements, alpha)
+            return self.rule.init(domain, starting_histogram(domain, fitted))
         rest = tuple(map(self._without_uniform, measurements))
         cells = (1.0 - self.uniform) * fit.update(fit.init(domain), rest, alpha).probabilities()
         return self.rule.init(domain, Histogram(domain, cells + self.uniform / domain.size))
