@@ -8,7 +8,6 @@ ledger alone: nothing behind the commit can lose it.
 
 import contextlib
 import logging
-import math
 import os
 from collections.abc import Callable, Sequence
 from fractions import Fraction

@@ -32,6 +32,7 @@ from onlineic.hypothesis.histogram import Histogram
 from onlineic.queries.partitions import PartitionRule
 from onlineic.queries.query import session_grid_bits
 from onlineic.session.defaults import (
+    EVALUATIONS,
     MOST_UNIFORM,
     NEXT_SHARE,
     NOISIEST_NUMBER,
@@ -223,8 +224,8 @@ class Plan:
     next_share : Fraction or None
         The most of what is left that a hit may cost once there was one; None: prices stay as they are.
     reserve, least_price : Fraction or None, Fraction
-        Of a session of numbers, in the unit of the account: what is kept for questions beyond those announced,
-        and what a number must cost to be of use.
+        Of a session of numbers, in the unit of the account: what is kept for questions beyond those
+        announced, and what a number must cost to be of use.
     """
 
     sparse: NumericSparse
@@ -247,9 +248,7 @@ class Plan:
     def spending(self) -> Spending:
         """Which mechanism tests, by what the record has spent."""
         bought = Fraction(0) if self.first_tables is None else self.first_tables.charge.amount
-        return Spending(
-            self.sparse, bought, self.hit_price, self.next_share, self.reserve, self.least_price
-        )
+        return Spending(self.sparse, bought, self.hit_price, self.next_share, self.reserve, self.least_price)
 
     @property
     def tested_beta(self) -> float:
@@ -456,7 +455,7 @@ def session_plan(
     # prices of hits fall where nobody has settled the mechanism or its threshold
     adaptive = threshold is None and sparse != "laplace" and not isinstance(sparse, NumericSparse)
     if given is None and partition:
-        update = MaximumEntropy(misfit=shares.misfit)
+        update = MaximumEntropy(evaluations=EVALUATIONS, misfit=shares.misfit)
     tested = _tested_beta(beta, tables)
     easy = mechanism.easy_radius(ALL_EASY * tested, max_queries)
     # numbers all have one scale, known now; the bound of a block sum is known when it is released

@@ -252,7 +252,11 @@ class OnlineIC:
         for record in opened:
             targets = tuple(bought.target for bought in record.measurements)
             scales = tuple(bought.scale for bought in record.measurements)
-            if (targets, record.charge, scales) != (tables.targets, tables.charge, tables.deviations(self._data.n)):
+            if (targets, record.charge, scales) != (
+                tables.targets,
+                tables.charge,
+                tables.deviations(self._data.n),
+            ):
                 raise LedgerMismatchError(
                     "ledger must hold the first tables of this session's plan, got others; open the "
                     "session as it was opened, or leave the ledger out."

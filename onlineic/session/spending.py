@@ -1,9 +1,9 @@
 """What the next hit may cost, from the public record alone: a share of what is left, so that some always is.
 
 The first hits cost what the plan says. Later ones cost a fixed share of the budget that is left, if that is
-less: their tests have more noise and a higher threshold, and tests never stop for want of budget. Numbers that
-are announced all cost the same, and those beyond fall as the square of how many there were. Which
-mechanism tests is a function of the plan and of what the releases in the record have cost, settled before the
+less: their tests have more noise and a higher threshold, and tests never stop for want of budget. Numbers
+that are announced all cost the same; those beyond fall as the square of how many there were. Which mechanism
+tests is a function of the plan and of what the releases in the record have cost, settled before the
 test; instances of one Renyi order share one filter, and pure ones keep the threshold noise of their run
 (theory 4.5). Whoever reads the record can work out the noise of every test and every number in it.
 """
