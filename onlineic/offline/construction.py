@@ -17,7 +17,7 @@ from onlineic.hypothesis.base import Hypothesis
 from onlineic.noise.sources import Noise
 from onlineic.offline.rounds import Rounds
 from onlineic.queries.ask import bind_queries
-from onlineic.queries.partitions import Measurement, Pairs, PartitionRule, pairs_of
+from onlineic.queries.partitions import AxisSets, Measurement, PartitionRule, sets_of
 from onlineic.queries.query import Query, session_grid_bits
 from onlineic.updates.base import UpdateRule
 
@@ -233,17 +233,17 @@ def construct(
         held, hypothesis = _Held(data, workload, plan, noise), start
         measurements: list[Measurement] = []
         gaps: list[int] = []
-        pairs: Pairs = frozenset()
+        known: AxisSets = frozenset()
         for number in range(plan.rounds):
             if observe is not None:
                 observe(number, hypothesis)
             guesses = workload.guesses(hypothesis) if number > 0 else first
             index = held.choose(guesses)
-            table = None if tables is None else tables.partition(workload.queries[index], pairs)
+            table = None if tables is None else tables.partition(workload.queries[index], known)
             if table is not None:
                 noisy = plan.answer(data.exact_counts(table), noise)
                 measurements.append(Measurement(table, noisy / workload.n, plan.deviation / workload.n))
-                pairs |= pairs_of(table)
+                known |= sets_of(table)
             else:
                 value = held.number(index) if tables is None else held.number_for_table(index)
                 # tables' scale is in counts, whatever the grid of the number that stands in for one

@@ -22,6 +22,7 @@ from onlineic.queries.partitions import (
     derived,
     one_way,
     pairs_of,
+    sets_of,
 )
 from onlineic.queries.query import GRID_BITS, Factor, Query, canonical
 from onlineic.queries.rescaled import Rescaled, rescaled
@@ -54,6 +55,7 @@ __all__ = [
     "one_way",
     "pairs_of",
     "rescaled",
+    "sets_of",
     "span",
     "spread",
     "weights",

@@ -5,6 +5,7 @@ blocks: so a hard answer brings a whole cross table, over the query's attributes
 as the blocks stay few.
 """
 
+import itertools
 import math
 from functools import cached_property
 from typing import Any, final
@@ -19,7 +20,7 @@ from onlineic.errors import InvalidQueryError, checked_integer, checked_real, se
 from onlineic.queries.query import GRID_BITS, Query, canonical
 from onlineic.queries.tables import spread
 
-Pairs = frozenset[tuple[int, int]]
+AxisSets = frozenset[tuple[int, ...]]
 Classes = dict[int, Ints]
 
 
@@ -113,6 +114,9 @@ class Partition:
 class PartitionRule:
     """Cut the query's attributes, then add attributes that bring new pairs while the blocks stay few.
 
+    Where all pairs of three or more attributes are known, the query was hard for what pairs do not hold: then
+    attributes are added that bring new triples, at no higher price.
+
     An attribute with at most `fine` codes, or without an order, is cut at every code; a longer one at
     `parts` public cut points of equal width and wherever the query's weight changes.
 
@@ -148,16 +152,16 @@ class PartitionRule:
             most_spread=checked_real("most_spread", self.most_spread, above=0.0),
         )
 
-    def partition(self, query: Query, measured: Pairs = frozenset()) -> Partition | None:
+    def partition(self, query: Query, measured: AxisSets = frozenset()) -> Partition | None:
         """Return the partition that a hard `query` releases, or None where it would be too fine.
 
         Parameters
         ----------
         query : Query
             Not constant.
-        measured : frozenset of pairs of axes
-            Pairs that stand together in an earlier partition: a function of the transcript, fixed before
-            the query is tested.
+        measured : frozenset of tuples of axes
+            Pairs and triples that stand together in an earlier partition (`sets_of`): a function of the
+            transcript, fixed before the query is tested.
         """
         domain = query.domain
         changes: Classes = {
@@ -177,24 +181,29 @@ class PartitionRule:
                     return _product(domain, self._extended(domain, classes, room, measured))
         return None
 
-    def _extended(self, domain: Domain, classes: Classes, room: int, measured: Pairs) -> Classes:
+    def _extended(self, domain: Domain, classes: Classes, room: int, measured: AxisSets) -> Classes:
         """Return the classes and those of attributes that are added while the blocks find room."""
+        known = all(pair in measured for pair in itertools.combinations(sorted(classes), 2))
+        order = 3 if known and len(classes) >= 3 else 2
         while True:
-            added = self._best_addition(domain, classes, room // _blocks(classes), measured)
+            added = self._best_addition(domain, classes, room // _blocks(classes), order, measured)
             if added is None:
                 return classes
             classes = {**classes, added: self._classes(domain.attributes[added], None)}
 
     def _best_addition(
-        self, domain: Domain, classes: Classes, most_parts: int, measured: Pairs
+        self, domain: Domain, classes: Classes, most_parts: int, order: int, measured: AxisSets
     ) -> int | None:
-        """Return the axis that brings most unmeasured pairs per doubling of the blocks, lowest on ties."""
+        """Return the axis with most unmeasured sets of this order per doubling of blocks, lowest on ties."""
         found: list[tuple[float, int, int]] = []
         for axis in {*range(len(domain.shape))} - {*classes}:
             parts = self.parts_of(domain.attributes[axis])
-            pairs = sum((min(axis, held), max(axis, held)) not in measured for held in classes)
-            if pairs and 1 < parts <= most_parts:
-                found.append((pairs / math.log2(parts), -parts, -axis))
+            if not 1 < parts <= most_parts:
+                continue
+            others = itertools.combinations(classes, order - 1)
+            new = sum(tuple(sorted((axis, *held))) not in measured for held in others)
+            if new:
+                found.append((new / math.log2(parts), -parts, -axis))
         return -max(found)[2] if found else None
 
     def table(self, domain: Domain, axes: tuple[int, ...]) -> Partition:
@@ -232,9 +241,14 @@ def _blocks(classes: Classes) -> int:
     return math.prod(int(labels[-1]) + 1 for labels in classes.values())
 
 
-def pairs_of(partition: Partition) -> Pairs:
+def pairs_of(partition: Partition) -> AxisSets:
     """Return the pairs of axes that stand together in a partition."""
-    return frozenset((low, high) for low in partition.axes for high in partition.axes if low < high)
+    return frozenset(itertools.combinations(partition.axes, 2))
+
+
+def sets_of(partition: Partition) -> AxisSets:
+    """Return the pairs and triples of axes that stand together in a partition."""
+    return pairs_of(partition) | frozenset(itertools.combinations(partition.axes, 3))
 
 
 def one_way(domain: Domain, axis: int) -> Partition:

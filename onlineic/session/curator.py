@@ -8,7 +8,6 @@ ledger alone: nothing behind the commit can lose it.
 
 import contextlib
 import logging
-import math
 import os
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -25,7 +24,7 @@ from onlineic.ledger.records import Easy, Hard, Ledger, Opened, UpdateFailed
 from onlineic.noise.sources import Noise
 from onlineic.queries.ask import Guess, Question
 from onlineic.queries.marginals import BoundMarginal
-from onlineic.queries.partitions import Measurement, Pairs, Partition, PartitionRule, one_way, pairs_of
+from onlineic.queries.partitions import AxisSets, Measurement, Partition, PartitionRule, one_way, sets_of
 from onlineic.queries.query import Query, canonical
 from onlineic.session.first_tables import FirstTables
 from onlineic.session.spending import Spending
@@ -58,7 +57,7 @@ class Curator:
     """
 
     __slots__ = (
-        "_data", "_due", "_ledger", "_noise", "_pairs", "_partitions", "_priced", "_process", "_sealed",
+        "_data", "_due", "_held", "_ledger", "_noise", "_partitions", "_priced", "_process", "_sealed",
         "_spending", "_state",
     )  # fmt: skip
 
@@ -82,10 +81,10 @@ class Curator:
         self._priced: tuple[NumericSparse, dict[tuple[int, int], Fraction]] = (sparse, {})
         self._partitions = partitions
         # of axes that stand together in a released partition
-        self._pairs: Pairs = frozenset()
+        self._held: AxisSets = frozenset()
         for record in ledger.records():
             if isinstance(record, Opened):
-                self._learn_pairs(*(bought.target for bought in record.measurements))
+                self._learn_sets(*(bought.target for bought in record.measurements))
         self._sealed = False
         self._process = os.getpid()
 
@@ -215,19 +214,19 @@ class Curator:
         else:
             # a function of the query and the transcript before its test: the test cannot make it dearer
             chosen = (
-                self._partitions.partition(question, self._pairs) if self._partitions is not None else None
+                self._partitions.partition(question, self._held) if self._partitions is not None else None
             )
             if chosen is None:
                 tested = guess if isinstance(guess, int) else 0
                 return sparse.measure(hit, question, tested, counts, self._noise)
             target, counts = chosen, self._data.exact_counts(chosen)
-        self._learn_pairs(target)
+        self._learn_sets(target)
         return sparse.measure(hit, target, 0, counts, self._noise)
 
-    def _learn_pairs(self, *targets: Query | Partition) -> None:
+    def _learn_sets(self, *targets: Query | Partition) -> None:
         for target in targets:
             if isinstance(target, Partition):
-                self._pairs |= pairs_of(target)
+                self._held |= sets_of(target)
 
     def measure_tables(self, tables: FirstTables) -> None:
         """Release partitions with fresh noise before the first query, in one charge, to the ledger.
@@ -246,14 +245,15 @@ class Curator:
     def _measured_tables(self, tables: FirstTables) -> None:
         n = self._data.n
         released = []
-        for target, scale in zip(tables.targets, tables.scales, strict=True):
+        deviations = tables.deviations(n)
+        for target, scale, deviation in zip(tables.targets, tables.scales, deviations, strict=True):
             counts = self._data.exact_counts(target)
             if tables.pure:
-                drawn, deviation = self._noise.discrete_laplace(scale, target.blocks), math.sqrt(2.0) * scale
+                drawn = self._noise.discrete_laplace(scale, target.blocks)
             else:
-                drawn, deviation = self._noise.discrete_gaussian(int(scale), target.blocks), float(scale)
-            released.append(Measurement(target, (counts + drawn) / n, deviation / n))
-            self._learn_pairs(target)
+                drawn = self._noise.discrete_gaussian(int(scale), target.blocks)
+            released.append(Measurement(target, (counts + drawn) / n, deviation))
+            self._learn_sets(target)
         self._record([Opened(tuple(released), tables.charge)])
 
     def _record(self, records: Sequence[Easy | Hard | Opened]) -> None:

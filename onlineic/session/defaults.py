@@ -44,7 +44,7 @@ USUAL_SIZE, GROWTH = 5e4, 0.8  # beyond n epsilon the error of pairs grows: they
 LEVELS_ERR = 1.5  # of a range of one attribute, deviations of a cell
 SPREAD_OF_CONJUNCTIONS, SPREAD_OF_DENSE = 0.12, 0.25  # mean squared centred weight of a query's cells
 RESERVED_OF_NUMBERS = Fraction(1, 20)  # of the budget, for questions beyond those announced
-SHARE_OF_NUMBERS = Fraction(9, 10)  # of what is left: the most that a number costs
+NOISIEST_NUMBER = 0.05  # deviation, fraction of records: one with more says less than what is known by then
 
 # certified sessions
 PARTS_OF_OPENING = tuple(Fraction(eighths, 8) for eighths in range(8, 0, -1))  # of its usual shares
@@ -53,6 +53,7 @@ UNIFORM, MOST_UNIFORM = 3.0, 0.03  # of the start: times the expected error; at 
 USUAL_QUERIES = 10_000  # of so few that they are measured, the error is no guide to that of tables
 
 # when the fit is trusted
+EVALUATIONS = 60  # of a refit behind a hit: 30 leave many tables half learned, 100 gain no more
 AGREEING = 3.0  # standard deviations of a sum of blocks within which a guess and a fit agree with it
 
 

@@ -61,6 +61,11 @@ class FirstTables:
     charge: Charge
     pure: bool = False
 
+    def deviations(self, n: int) -> tuple[float, ...]:
+        """Return the standard deviation of the noise in each one's blocks, fraction of n records."""
+        unit = math.sqrt(2.0) if self.pure else 1.0
+        return tuple(unit * float(scale) / n for scale in self.scales)
+
 
 def chosen_first_tables(
     mechanism: GumbelSparse | ExponentialSparse,

@@ -32,14 +32,15 @@ from onlineic.hypothesis.histogram import Histogram
 from onlineic.queries.partitions import PartitionRule
 from onlineic.queries.query import session_grid_bits
 from onlineic.session.defaults import (
+    EVALUATIONS,
     MOST_UNIFORM,
     NEXT_SHARE,
+    NOISIEST_NUMBER,
     PARTITION_FALSE_HITS,
     PARTITION_RATIO,
     PARTS_OF_OPENING,
     RESERVED_OF_NUMBERS,
     ROOM,
-    SHARE_OF_NUMBERS,
     UNIFORM,
     USUAL_QUERIES,
     WIDER,
@@ -222,6 +223,9 @@ class Plan:
         Of a planned hit, in the unit of the account.
     next_share : Fraction or None
         The most of what is left that a hit may cost once there was one; None: prices stay as they are.
+    reserve, least_price : Fraction or None, Fraction
+        Of a session of numbers, in the unit of the account: what is kept for questions beyond those
+        announced, and what a number must cost to be of use.
     """
 
     sparse: NumericSparse
@@ -237,12 +241,14 @@ class Plan:
     first_tables: FirstTables | None = None
     hit_price: Fraction = Fraction(0)
     next_share: Fraction | None = None
+    reserve: Fraction | None = None
+    least_price: Fraction = Fraction(0)
 
     @property
     def spending(self) -> Spending:
         """Which mechanism tests, by what the record has spent."""
         bought = Fraction(0) if self.first_tables is None else self.first_tables.charge.amount
-        return Spending(self.sparse, bought, self.hit_price, self.next_share)
+        return Spending(self.sparse, bought, self.hit_price, self.next_share, self.reserve, self.least_price)
 
     @property
     def tested_beta(self) -> float:
@@ -449,7 +455,7 @@ def session_plan(
     # prices of hits fall where nobody has settled the mechanism or its threshold
     adaptive = threshold is None and sparse != "laplace" and not isinstance(sparse, NumericSparse)
     if given is None and partition:
-        update = MaximumEntropy(misfit=shares.misfit)
+        update = MaximumEntropy(evaluations=EVALUATIONS, misfit=shares.misfit)
     tested = _tested_beta(beta, tables)
     easy = mechanism.easy_radius(ALL_EASY * tested, max_queries)
     # numbers all have one scale, known now; the bound of a block sum is known when it is released
@@ -490,6 +496,8 @@ def _plan_of_numbers(
         grid_bits=max(LEAST_GRID, session_grid_bits(n) - ROOM),
         reserved=reserved,
     )
+    price = hit_price(mechanism, domain, partition=False)
+    wider = Fraction(max(1.0, NOISIEST_NUMBER / mechanism.deviation))
     return Plan(
         sparse=mechanism,
         update=MaximumEntropy(),
@@ -499,8 +507,10 @@ def _plan_of_numbers(
         hard_answers=max_queries,
         error_bound=mechanism.margins(max_queries, ALL_HARD * beta, max_queries)[2],
         certified=not reserved,
-        hit_price=hit_price(mechanism, domain, partition=False),
-        next_share=SHARE_OF_NUMBERS if reserved else None,
+        hit_price=price,
+        next_share=Fraction(1, max_queries + 1) if reserved else None,
+        reserve=reserved * mechanism.account().capacity if reserved else None,
+        least_price=price / (wider if mechanism.order is None else wider**2),
     )
 
 

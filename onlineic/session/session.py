@@ -251,7 +251,12 @@ class OnlineIC:
         opened = [record for record in self._ledger.records() if isinstance(record, Opened)]
         for record in opened:
             targets = tuple(bought.target for bought in record.measurements)
-            if (targets, record.charge) != (tables.targets, tables.charge):
+            scales = tuple(bought.scale for bought in record.measurements)
+            if (targets, record.charge, scales) != (
+                tables.targets,
+                tables.charge,
+                tables.deviations(self._data.n),
+            ):
                 raise LedgerMismatchError(
                     "ledger must hold the first tables of this session's plan, got others; open the "
                     "session as it was opened, or leave the ledger out."

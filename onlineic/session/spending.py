@@ -1,8 +1,9 @@
 """What the next hit may cost, from the public record alone: a share of what is left, so that some always is.
 
 The first hits cost what the plan says. Later ones cost a fixed share of the budget that is left, if that is
-less: their tests have more noise and a higher threshold, and tests never stop for want of budget. Which
-mechanism tests is a function of the plan and of what the releases in the record have cost, settled before the
+less: their tests have more noise and a higher threshold, and tests never stop for want of budget. Numbers
+that are announced all cost the same; those beyond fall as the square of how many there were. Which mechanism
+tests is a function of the plan and of what the releases in the record have cost, settled before the
 test; instances of one Renyi order share one filter, and pure ones keep the threshold noise of their run
 (theory 4.5). Whoever reads the record can work out the noise of every test and every number in it.
 """
@@ -33,12 +34,20 @@ class Spending:
         Of a planned hit of `sparse`, in that unit.
     share : Fraction or None
         The most of what is left that a hit may cost, once there was one; None: prices stay.
+    reserve : Fraction or None
+        Of a session of numbers: what is kept for questions beyond those announced. As long as more is left,
+        prices stay; then a number costs left^2/reserve times the share, so that the j-th question beyond m
+        announced ones costs about (m/(m + j))^2 of the first.
+    least : Fraction
+        Below which no hit is worth its noise; once less is left, nothing is tested.
     """
 
     sparse: NumericSparse
     bought: Fraction = Fraction(0)
     price: Fraction = Fraction(0)
     share: Fraction | None = None
+    reserve: Fraction | None = None
+    least: Fraction = Fraction(0)
 
     def at(self, spent: Fraction) -> NumericSparse:
         """Return the mechanism of the next test, when the releases so far have cost `spent`."""
@@ -49,7 +58,12 @@ class Spending:
 
 @lru_cache(maxsize=4096)
 def _mechanism(spending: Spending, spent: Fraction) -> NumericSparse:
-    most = (spending.sparse.account().capacity - spent) * (spending.share or 1)
+    left = spending.sparse.account().capacity - spent
+    most = left * (spending.share or 1)
+    if spending.reserve is not None:
+        within = left - spending.price >= spending.reserve
+        most = spending.price if within else most * min(Fraction(1), left / spending.reserve)
+    most = max(most, spending.least)
     if most >= spending.price or most <= 0:
         return spending.sparse
     return spending.sparse.stretched(spending.price / most)

@@ -11,7 +11,7 @@ import onlineic as ic
 from onlineic.data import PrivateData
 from onlineic.ledger import Hard, Opened
 from onlineic.noise import SimulatedNoise
-from onlineic.queries import Measurement, PartitionRule, block_weights, derived, one_way, pairs_of
+from onlineic.queries import Measurement, PartitionRule, block_weights, derived, one_way, sets_of
 
 SHAPES = st.lists(st.integers(1, 24), min_size=1, max_size=4).filter(lambda s: 2 <= math.prod(s) <= 4000)
 RULES = st.builds(
@@ -152,18 +152,18 @@ def test_which_partition_is_released_is_a_function_of_query_and_transcript_alone
             if one.constant is None:
                 session.answer(one)
         records = session.transcript
-        pairs = frozenset()
+        held = frozenset()
         for record in records:
             if isinstance(record, Opened):
                 assert record.charge == plan.first_tables.charge
                 assert tuple(m.target for m in record.measurements) == plan.first_tables.targets
                 for measurement in record.measurements:
-                    pairs |= pairs_of(measurement.target)
+                    held |= sets_of(measurement.target)
             if isinstance(record, Hard):
-                expected = plan.partitions.partition(record.query, pairs)
+                expected = plan.partitions.partition(record.query, held)
                 assert record.measurement.target == (expected if expected is not None else record.query)
                 if expected is not None:
-                    pairs |= pairs_of(expected)
+                    held |= sets_of(expected)
         released.append(
             (plan.sparse, plan.partitions, plan.first_tables, session.statistics().hard_left > -1)
         )

@@ -1,11 +1,22 @@
 """Partitions of hard queries: which blocks, derived values and their norm, refusals."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 import onlineic as ic
 from onlineic.errors import InvalidParameterError, InvalidQueryError
-from onlineic.queries import Measurement, Partition, PartitionRule, block_weights, derived, one_way, pairs_of
+from onlineic.queries import (
+    Measurement,
+    Partition,
+    PartitionRule,
+    block_weights,
+    derived,
+    one_way,
+    pairs_of,
+    sets_of,
+)
 
 SMALL = ic.Domain.of(a=4, b=3)
 
@@ -164,11 +175,31 @@ def test_a_derived_value_uses_that_all_blocks_together_are_everybody():
     assert norm == pytest.approx((2 / 3) ** 0.5, abs=1e-15)
 
 
+def test_where_all_pairs_are_known_a_hit_of_three_attributes_brings_new_triples():
+    """64 blocks of six binary attributes cost what the query's own 8 do, and hold twenty triples."""
+    domain = ic.Domain.of({f"b{place}": 2 for place in range(8)})
+    pairs = frozenset(itertools.combinations(range(8), 2))
+    rule, three, two = PartitionRule(), ic.where(b0=1, b1=1, b2=0).bind(domain), ic.where(b0=1, b1=1)
+
+    first = rule.partition(three, pairs)
+    second = rule.partition(three, pairs | sets_of(first))
+    own = frozenset({(0, 1, 2)})
+    every = frozenset(itertools.combinations(range(8), 3))
+
+    assert (0, 1, 2, 3, 4, 5) == first.axes
+    assert {6, 7} <= set(second.axes)  # what an earlier table holds is not bought again
+    assert (0, 1, 2) == rule.partition(three, pairs | every).axes
+    assert len(rule.partition(three, pairs | own).axes) == 6
+    assert (0, 1) == rule.partition(two.bind(domain), pairs).axes  # pairs are all that it asks for
+    assert rule.partition(three) == rule.partition(three, every)  # unknown pairs come first
+
+
 def test_pairs_and_one_way_partitions():
     partition = Partition(ic.Domain.of(a=2, b=2, c=2), (0, 1, 2), (np.arange(2),) * 3)
 
     assert frozenset({(0, 1), (0, 2), (1, 2)}) == pairs_of(partition)
-    assert frozenset() == pairs_of(one_way(SMALL, 1))
+    assert pairs_of(partition) | {(0, 1, 2)} == sets_of(partition)
+    assert frozenset() == pairs_of(one_way(SMALL, 1)) == sets_of(one_way(SMALL, 1))
     assert ((1,), [0, 1, 2]) == (one_way(SMALL, 1).axes, one_way(SMALL, 1).classes[0].tolist())
 
 

@@ -10,7 +10,8 @@ import pytest
 
 import onlineic as ic
 from onlineic.data import PrivateData
-from onlineic.ledger import Burned, Easy, Hard, Opened
+from onlineic.errors import LedgerMismatchError
+from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Opened
 from onlineic.noise import SimulatedNoise
 from onlineic.session import EASY_OR_HARD, Spending, session_plan
 from onlineic.sparse import Hit
@@ -239,3 +240,55 @@ def test_pure_tests_of_falling_prices_cost_what_they_are_charged_and_a_redrawn_t
 
     assert 0.99 * claim < loss(redrawn=False) <= claim * (1 + 1e-9)
     assert loss(redrawn=True) > 1.2 * claim
+
+
+@pytest.mark.parametrize(("announced", "delta"), [(1, 1e-9), (10, 1e-9), (60, 1e-6), (10, 0.0)])
+def test_numbers_beyond_those_announced_fall_slowly_and_say_something_to_the_end(announced, delta):
+    domain = ic.Domain.of(a=100, b=60, c=40)
+    plan = session_plan(domain, 10**6, ic.Budget(1.0, delta), max_queries=announced)
+    target = ic.where(a=1).bind(domain)
+    spent, prices, deviations = Fraction(0), [], []
+    capacity = plan.sparse.account().capacity
+    while len(prices) < 4 * announced + 20:
+        sparse = plan.spending.at(spent)
+        price = sparse.price(target).amount
+        if price > capacity - spent:
+            break
+        spent += price
+        prices.append(price)
+        deviations.append(sparse.deviation)
+
+    assert prices[:announced] == [plan.hit_price] * announced
+    assert capacity - sum(prices[:announced]) >= plan.reserve
+    assert all(later <= before for before, later in itertools.pairwise(prices))
+    assert len(prices) >= 2 * announced + 10
+    assert max(deviations) <= 0.05 * (1 + 1e-3)
+    for beyond in range(announced, len(prices) - 1):
+        left = capacity - sum(prices[:beyond])
+        expected = max(min(left, left**2 / plan.reserve) / (announced + 1), plan.least_price)
+        assert 0.9 * expected < prices[beyond] <= expected + 1
+
+
+def test_more_questions_than_announced_are_never_answered_by_noise_alone():
+    """Once a number would say less than what is known, it is left untested; it used to err by thousands."""
+    session = opened(1e-9, prior=None, hard_answers=None, max_queries=4)
+    answers = session.answer_many(ASKED)
+    truths = [float((query.bind(DOMAIN).weights() * COUNTS).sum()) / COUNTS.sum() for query in ASKED]
+    errors = [abs(answer.value - truth) for answer, truth in zip(answers, truths, strict=True)]
+
+    assert session.statistics().hard >= 20
+    assert max(errors[:4]) < 1e-3
+    assert max(errors) < 0.3
+
+
+@BOTH
+def test_recorded_first_tables_of_another_noise_are_refused(delta):
+    ledger, data = MemoryLedger(), ic.PrivateData(COUNTS, DOMAIN)
+    session = ic.OnlineIC(data, ic.Budget(1.0, delta), ledger=ledger)
+    tables = session.plan.first_tables
+    (record,) = [each for each in ledger.records() if isinstance(each, Opened)]
+
+    assert session._bought(tables)
+    assert tuple(bought.scale for bought in record.measurements) == tables.deviations(data.n)
+    with pytest.raises(LedgerMismatchError):
+        session._bought(attrs.evolve(tables, scales=tuple(2 * scale for scale in tables.scales)))
