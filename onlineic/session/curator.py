@@ -250,9 +250,11 @@ class Curator:
             counts = self._data.exact_counts(target)
             if tables.pure:
                 drawn, deviation = self._noise.discrete_laplace(scale, target.blocks), math.sqrt(2.0) * scale
-            else:
-                drawn, deviation = self._noise.discrete_gaussian(int(scale), target.blocks), float(scale)
-            released.append(Measurement(target, (counts + drawn) / n, deviation / n))
+                unit = 1
+            else:  # in parts of a record
+                sigma, unit = scale.as_integer_ratio()
+                drawn, deviation = self._noise.discrete_gaussian(sigma, target.blocks), float(scale)
+            released.append(Measurement(target, (counts * unit + drawn) / (n * unit), deviation / n))
             self._learn_pairs(target)
         self._record([Opened(tuple(released), tables.charge)])
 

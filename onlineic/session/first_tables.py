@@ -35,6 +35,9 @@ from onlineic.session.defaults import (
 from onlineic.sparse.exponential import ExponentialSparse
 from onlineic.sparse.gumbel import GumbelSparse
 
+RECORD_PARTS = (
+    16  # in which Gaussian noise is drawn: whole records waste up to a tenth of it where it is small
+)
 MOST_CELLS = 2**22  # of a table of all: more would take gigabytes behind the read
 Pair = tuple[int, ...]
 
@@ -48,7 +51,8 @@ class FirstTables:
     ----------
     targets : tuple of Partition
     scales : tuple of Fraction
-        Of each one's noise, records: sigma of a discrete Gaussian, or the scale of a discrete Laplace.
+        Of each one's noise, records: sigma of a discrete Gaussian on the multiples of one over its own
+        denominator, or the scale of a discrete Laplace on whole records.
     charge : Charge
         Of all of them: a replaced record moves between two blocks of each, so their costs add; each is
         order * 2 / (2 sigma^2) in Renyi divergence, 2 / scale in epsilon, or the Renyi divergence of that.
@@ -218,17 +222,21 @@ def _least_scale(mechanism: GumbelSparse | ExponentialSparse, share: Fraction) -
     most = share * mechanism.account().capacity
     if isinstance(mechanism, ExponentialSparse):
         scale = scale_at_least(2 / most) if most > 0 else Fraction(SIGMA_LIMIT + 1)
-    elif most < 1:
+        return scale if scale <= SIGMA_LIMIT else None
+    if most < 1:
         return None
-    else:
-        scale = Fraction(max(1, math.floor(math.sqrt(float(mechanism.order) * 2**40 / float(most))) - 1))
-        while _price(mechanism, scale) > most:
-            scale += 1
-    return scale if scale <= SIGMA_LIMIT else None
+    sigma = max(1, math.floor(math.sqrt(float(mechanism.order) * 2**40 / float(most)) * RECORD_PARTS) - 1)
+    while _price(mechanism, Fraction(sigma, RECORD_PARTS)) > most:
+        sigma += 1
+    return Fraction(sigma, RECORD_PARTS) if sigma <= SIGMA_LIMIT else None
 
 
 def _price(mechanism: GumbelSparse | ExponentialSparse, scale: Fraction) -> Fraction:
-    """Return the cost of one table: L1 sensitivity 2, squared L2 sensitivity 2."""
+    """Return the cost of one table: L1 sensitivity 2, squared L2 sensitivity 2.
+
+    A Gaussian one is drawn in parts of a record, in which the blocks' counts change by `unit` each.
+    """
     if isinstance(mechanism, ExponentialSparse):
         return 2 / scale
-    return Fraction(gaussian_charge(mechanism.order, scale, 2))
+    sigma, unit = scale.as_integer_ratio()
+    return Fraction(gaussian_charge(mechanism.order, Fraction(sigma), 2 * unit**2))
