@@ -73,9 +73,12 @@ def chosen_first_tables(
     *,
     one_way_share: Fraction,
     pair_share: Fraction,
+    shared: float,
     laplace: bool = False,
 ) -> FirstTables | None:
     """Return the one-way marginals and a cover of all pairs, at their shares of the capacity, or None.
+
+    Small attributes stand together in tables, up to `shared` times the noise of tables of two.
 
     With `laplace` (see `laplace_suits`) there is one table of all cells instead, its noise Laplace at both
     shares of epsilon; or, of one attribute, its levels.
@@ -92,7 +95,7 @@ def chosen_first_tables(
         shares = [(one_way_share + pair_share) / len(wanted) for _ in wanted]
     else:
         ones = [one_way(domain, axis) for axis in axes]
-        cover = pair_cover(domain, rule) if pair_share > 0 else []
+        cover = pair_cover(domain, rule, shared) if pair_share > 0 else []
         layered = isinstance(mechanism, GumbelSparse) and rule.parts >= LAYERED_PARTS
         pairs = [_layers(rule.table(domain, held), layered) for held in cover]
         blocks = sum(target.blocks for target in ones)
@@ -148,19 +151,23 @@ def _laplace_tables(
     return FirstTables(tuple(targets), (scale,) * len(targets), charge, pure=True)
 
 
-def pair_cover(domain: Domain, rule: PartitionRule) -> list[tuple[int, ...]]:
-    """Return sets of axes that hold every pair, small attributes together in tables of few blocks."""
+def pair_cover(domain: Domain, rule: PartitionRule, shared: float) -> list[tuple[int, ...]]:
+    """Return sets of axes that hold every pair, small attributes together.
+
+    One joins a set if its blocks stay few, or the noise of each pair within `shared` times that of two alone.
+    """
     width = {axis: rule.parts_of(attribute) for axis, attribute in enumerate(domain.attributes)}
     axes = [axis for axis in width if width[axis] > 1]
+
     todo: set[Pair] = set(itertools.combinations(axes, 2))
     cover = []
     while todo:
         held = set(max(todo, key=lambda pair: (math.prod(width[axis] for axis in pair), pair)))
         while True:
-            blocks = math.prod(width[axis] for axis in held)
             best = None
             for axis in axes:
-                if axis in held or blocks * width[axis] > MERGED_BLOCKS:
+                widths = sorted(width[other] for other in (*held, axis))
+                if axis in held or (math.prod(widths) > MERGED_BLOCKS and _noise_of_pairs(widths) > shared):
                     continue
                 gain = sum((min(axis, other), max(axis, other)) in todo for other in held)
                 if gain:
@@ -172,6 +179,15 @@ def pair_cover(domain: Domain, rule: PartitionRule) -> list[tuple[int, ...]]:
         todo -= set(itertools.combinations(sorted(held), 2))
         cover.append(tuple(sorted(held)))
     return cover
+
+
+def _noise_of_pairs(widths: list[int]) -> float:
+    """Return the most noise of a pair in one table over that in a table of its own, of the same budget.
+
+    Widths rise. A block of the two least wide attributes is the sum of so many blocks as the others have
+    together; of as many tables as there are pairs, each has as many times the variance.
+    """
+    return math.sqrt(math.prod(widths[2:]) / math.comb(len(widths), 2))
 
 
 def _layers(table: Partition, layered: bool) -> list[Partition]:
