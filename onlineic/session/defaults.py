@@ -33,7 +33,7 @@ QUIETER = (
     1.2  # of two variances, where the Gaussian one pays for its whole scales and the filter of one order
 )
 MERGED_BLOCKS = 16  # small attributes share a table up to so many blocks ..
-# .. or while no pair in it has so many times the noise that it has in a table of its own; more at large n epsilon
+# .. or while no pair in it has so many times the noise of a table of its own; more where n epsilon is large
 USUAL_SHARED, MOST_SHARED = 1.08, 1.55
 LAYERED_PARTS = 16  # from so many parts on tables of pairs are bought on two levels of coarseness as well
 SHORT = 16  # codes: an ordered attribute of at most half as many has one level, up to it ..
