@@ -249,10 +249,11 @@ class Curator:
         for target, scale, deviation in zip(tables.targets, tables.scales, deviations, strict=True):
             counts = self._data.exact_counts(target)
             if tables.pure:
-                drawn = self._noise.discrete_laplace(scale, target.blocks)
-            else:
-                drawn = self._noise.discrete_gaussian(int(scale), target.blocks)
-            released.append(Measurement(target, (counts + drawn) / n, deviation))
+                drawn, unit = self._noise.discrete_laplace(scale, target.blocks), 1
+            else:  # in parts of a record
+                sigma, unit = scale.as_integer_ratio()
+                drawn = self._noise.discrete_gaussian(sigma, target.blocks)
+            released.append(Measurement(target, (counts * unit + drawn) / (n * unit), deviation))
             self._learn_sets(target)
         self._record([Opened(tuple(released), tables.charge)])
 

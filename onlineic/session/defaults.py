@@ -32,7 +32,9 @@ CELLS_TESTS = 0.1  # of the budget, for tests of what a table of all cells has s
 QUIETER = (
     1.2  # of two variances, where the Gaussian one pays for its whole scales and the filter of one order
 )
-MERGED_BLOCKS = 16  # small attributes share a table up to so many blocks
+MERGED_BLOCKS = 16  # small attributes share a table up to so many blocks ..
+# .. or while no pair in it has so many times the noise of a table of its own; more where n epsilon is large
+USUAL_SHARED, MOST_SHARED = 1.08, 1.55
 LAYERED_PARTS = 16  # from so many parts on tables of pairs are bought on two levels of coarseness as well
 SHORT = 16  # codes: an ordered attribute of at most half as many has one level, up to it ..
 LAYER_OF_SHORT, LAYER_OF_LONG = 4, 6  # .. a coarse one of 4 blocks, and beyond it one of 6
@@ -72,6 +74,9 @@ class Shares:
         Equal parts into which a long ordered attribute is cut.
     misfit : float
         At what 2 loss / blocks the fit of the first tables stops: below, it fits their noise.
+    shared : float
+        Up to what noise of a pair, over that in a table of its own, attributes share one of the first tables.
+        Larger tables hold more of what pairs do not.
     """
 
     hard_answers: int
@@ -79,6 +84,7 @@ class Shares:
     pairs: Fraction
     parts: int
     misfit: float
+    shared: float
 
 
 def default_shares(
@@ -108,6 +114,7 @@ def default_shares(
         pairs=Fraction(round(pairs * 1000), 1000) if pairs >= LEAST_PAIR_SHARE else Fraction(0),
         parts=int(min(32.0, max(4.0, round(24.0 * size**0.6)))),
         misfit=min(0.7, max(0.55, 0.55 + 0.1 * math.log2(0.4 / size))),
+        shared=min(MOST_SHARED, USUAL_SHARED * size**0.35),
     )
 
 

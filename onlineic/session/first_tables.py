@@ -35,6 +35,9 @@ from onlineic.session.defaults import (
 from onlineic.sparse.exponential import ExponentialSparse
 from onlineic.sparse.gumbel import GumbelSparse
 
+RECORD_PARTS = (
+    16  # in which Gaussian noise is drawn: whole records waste up to a tenth of it where it is small
+)
 MOST_CELLS = 2**22  # of a table of all: more would take gigabytes behind the read
 Pair = tuple[int, ...]
 
@@ -48,7 +51,8 @@ class FirstTables:
     ----------
     targets : tuple of Partition
     scales : tuple of Fraction
-        Of each one's noise, records: sigma of a discrete Gaussian, or the scale of a discrete Laplace.
+        Of each one's noise, records: sigma of a discrete Gaussian on the multiples of one over its own
+        denominator, or the scale of a discrete Laplace on whole records.
     charge : Charge
         Of all of them: a replaced record moves between two blocks of each, so their costs add; each is
         order * 2 / (2 sigma^2) in Renyi divergence, 2 / scale in epsilon, or the Renyi divergence of that.
@@ -74,9 +78,12 @@ def chosen_first_tables(
     *,
     one_way_share: Fraction,
     pair_share: Fraction,
+    shared: float,
     laplace: bool = False,
 ) -> FirstTables | None:
     """Return the one-way marginals and a cover of all pairs, at their shares of the capacity, or None.
+
+    Small attributes stand together in tables, up to `shared` times the noise of tables of two.
 
     With `laplace` (see `laplace_suits`) there is one table of all cells instead, its noise Laplace at both
     shares of epsilon; or, of one attribute, its levels.
@@ -93,7 +100,7 @@ def chosen_first_tables(
         shares = [(one_way_share + pair_share) / len(wanted) for _ in wanted]
     else:
         ones = [one_way(domain, axis) for axis in axes]
-        cover = pair_cover(domain, rule) if pair_share > 0 else []
+        cover = pair_cover(domain, rule, shared) if pair_share > 0 else []
         layered = isinstance(mechanism, GumbelSparse) and rule.parts >= LAYERED_PARTS
         pairs = [_layers(rule.table(domain, held), layered) for held in cover]
         blocks = sum(target.blocks for target in ones)
@@ -149,19 +156,23 @@ def _laplace_tables(
     return FirstTables(tuple(targets), (scale,) * len(targets), charge, pure=True)
 
 
-def pair_cover(domain: Domain, rule: PartitionRule) -> list[tuple[int, ...]]:
-    """Return sets of axes that hold every pair, small attributes together in tables of few blocks."""
+def pair_cover(domain: Domain, rule: PartitionRule, shared: float) -> list[tuple[int, ...]]:
+    """Return sets of axes that hold every pair, small attributes together.
+
+    One joins a set if its blocks stay few, or the noise of each pair within `shared` times that of two alone.
+    """
     width = {axis: rule.parts_of(attribute) for axis, attribute in enumerate(domain.attributes)}
     axes = [axis for axis in width if width[axis] > 1]
+
     todo: set[Pair] = set(itertools.combinations(axes, 2))
     cover = []
     while todo:
         held = set(max(todo, key=lambda pair: (math.prod(width[axis] for axis in pair), pair)))
         while True:
-            blocks = math.prod(width[axis] for axis in held)
             best = None
             for axis in axes:
-                if axis in held or blocks * width[axis] > MERGED_BLOCKS:
+                widths = sorted(width[other] for other in (*held, axis))
+                if axis in held or (math.prod(widths) > MERGED_BLOCKS and _noise_of_pairs(widths) > shared):
                     continue
                 gain = sum((min(axis, other), max(axis, other)) in todo for other in held)
                 if gain:
@@ -173,6 +184,15 @@ def pair_cover(domain: Domain, rule: PartitionRule) -> list[tuple[int, ...]]:
         todo -= set(itertools.combinations(sorted(held), 2))
         cover.append(tuple(sorted(held)))
     return cover
+
+
+def _noise_of_pairs(widths: list[int]) -> float:
+    """Return the most noise of a pair in one table over that in a table of its own, of the same budget.
+
+    Widths rise. A block of the two least wide attributes is the sum of so many blocks as the others have
+    together; of as many tables as there are pairs, each has as many times the variance.
+    """
+    return math.sqrt(math.prod(widths[2:]) / math.comb(len(widths), 2))
 
 
 def _layers(table: Partition, layered: bool) -> list[Partition]:
@@ -223,17 +243,21 @@ def _least_scale(mechanism: GumbelSparse | ExponentialSparse, share: Fraction) -
     most = share * mechanism.account().capacity
     if isinstance(mechanism, ExponentialSparse):
         scale = scale_at_least(2 / most) if most > 0 else Fraction(SIGMA_LIMIT + 1)
-    elif most < 1:
+        return scale if scale <= SIGMA_LIMIT else None
+    if most < 1:
         return None
-    else:
-        scale = Fraction(max(1, math.floor(math.sqrt(float(mechanism.order) * 2**40 / float(most))) - 1))
-        while _price(mechanism, scale) > most:
-            scale += 1
-    return scale if scale <= SIGMA_LIMIT else None
+    sigma = max(1, math.floor(math.sqrt(float(mechanism.order) * 2**40 / float(most)) * RECORD_PARTS) - 1)
+    while _price(mechanism, Fraction(sigma, RECORD_PARTS)) > most:
+        sigma += 1
+    return Fraction(sigma, RECORD_PARTS) if sigma <= SIGMA_LIMIT else None
 
 
 def _price(mechanism: GumbelSparse | ExponentialSparse, scale: Fraction) -> Fraction:
-    """Return the cost of one table: L1 sensitivity 2, squared L2 sensitivity 2."""
+    """Return the cost of one table: L1 sensitivity 2, squared L2 sensitivity 2.
+
+    A Gaussian one is drawn in parts of a record, in which the blocks' counts change by `unit` each.
+    """
     if isinstance(mechanism, ExponentialSparse):
         return 2 / scale
-    return Fraction(gaussian_charge(mechanism.order, scale, 2))
+    sigma, unit = scale.as_integer_ratio()
+    return Fraction(gaussian_charge(mechanism.order, Fraction(sigma), 2 * unit**2))

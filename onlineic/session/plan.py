@@ -450,7 +450,13 @@ def session_plan(
     tables = None
     if opens and isinstance(mechanism, (GumbelSparse, ExponentialSparse)):
         tables = chosen_first_tables(
-            mechanism, domain, rule, one_way_share=shares.one_way, pair_share=shares.pairs, laplace=laplace
+            mechanism,
+            domain,
+            rule,
+            one_way_share=shares.one_way,
+            pair_share=shares.pairs,
+            shared=shares.shared,
+            laplace=laplace,
         )
     # prices of hits fall where nobody has settled the mechanism or its threshold
     adaptive = threshold is None and sparse != "laplace" and not isinstance(sparse, NumericSparse)
@@ -691,6 +697,7 @@ def _certificate_at(
             PartitionRule(parts=opening.shares.parts),
             one_way_share=opening.part * opening.shares.one_way,
             pair_share=opening.part * opening.shares.pairs,
+            shared=opening.shares.shared,
             laplace=opening.laplace,
         )
     if opening is not None and tables is not None:

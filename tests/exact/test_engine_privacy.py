@@ -21,6 +21,7 @@ from onlineic.ledger import Hard, MemoryLedger, Opened
 from onlineic.noise import Noise, SimulatedNoise
 from onlineic.queries import BoundMarginal, Marginal, Measurement, Partition, Query, marginal
 from onlineic.session.curator import Curator
+from onlineic.session.first_tables import RECORD_PARTS
 from onlineic.sparse import GumbelSparse
 from onlineic.updates import MaximumEntropy
 
@@ -138,8 +139,9 @@ def checked(setting, counts, pattern):
     assert len(released) == len(director.gaussians)
     for measurement, (sigma, draw) in zip(released, director.gaussians, strict=True):
         exact = np.atleast_1d(data.exact_counts(measurement.target))
-        assert np.array_equal(exact + draw, np.rint(measurement.values * n))
-        assert sigma / n == measurement.scale
+        unit = round(sigma / (measurement.scale * n))  # parts of a record in which the noise is drawn
+        assert np.array_equal(exact * unit + draw, np.rint(measurement.values * n * unit))
+        assert sigma / (n * unit) == pytest.approx(measurement.scale, rel=1e-14)
     statuses = [answer.status for answer in answers]
     assert statuses == ["hard" if hit else "easy" for hit in pattern[: len(statuses)]] or (
         "untested" in statuses
@@ -149,14 +151,15 @@ def checked(setting, counts, pattern):
 
 
 def shifts(released, counts, other):
-    """(sigma, shift) of every released number that a replaced record moves."""
+    """(sigma, shift) of every released number that a replaced record moves, in parts of a record."""
     n, result = sum(counts), []
     for measurement in released:
         left, right = (
             np.atleast_1d(PrivateData(np.array(c).reshape(2, 2), DOMAIN).exact_counts(measurement.target))
             for c in (counts, other)
         )
-        result += [(round(measurement.scale * n), int(step)) for step in left - right if step]
+        sigma = round(measurement.scale * n * RECORD_PARTS)
+        result += [(sigma, int(step) * RECORD_PARTS) for step in left - right if step]
     return result
 
 

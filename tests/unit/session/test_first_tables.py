@@ -11,8 +11,9 @@ import onlineic as ic
 import onlineic.session.plan as planning_module
 from onlineic.accounting import TICK, laplace_charge, renyi_capacity
 from onlineic.noise import SimulatedNoise
+from onlineic.queries import PartitionRule, pairs_of
 from onlineic.session import session_plan
-from onlineic.session.first_tables import laplace_suits
+from onlineic.session.first_tables import laplace_suits, pair_cover
 
 SMALL = ic.Domain.of(a=["x", "y"], b=4, c=range(16))
 
@@ -154,3 +155,37 @@ def test_ranges_of_one_attribute_err_by_little_more_than_least_squares(delta):
     ranges = np.cumsum(session.hypothesis.probabilities() * n - counts)
 
     assert np.sqrt(2.0) * ranges.std() < 120
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+@pytest.mark.parametrize(
+    ("n", "largest"), [(2_000, 16), (21_000, 16), (35_000, 32), (50_000, 64), (100_000, 128), (10**6, 256)]
+)
+def test_more_small_attributes_share_a_table_the_more_records_there_are(n, largest, delta):
+    domain = ic.Domain.of({f"b{axis}": 2 for axis in range(30)})
+    targets = session_plan(domain, n, ic.Budget(1.0, delta)).first_tables.targets
+    ones = [target for target in targets if len(target.axes) == 1]
+
+    assert largest == max(target.blocks for target in targets)
+    assert 30 == len(ones)
+    assert set(itertools.combinations(range(30), 2)) <= {
+        pair for target in targets for pair in pairs_of(target)
+    }
+
+
+@pytest.mark.parametrize(
+    ("widths", "shared", "expected"),
+    [
+        ((4, 2, 2), 0.1, [(0, 1, 2)]),  # few blocks
+        ((5, 2, 2), 1.2, [(0, 1), (0, 2), (1, 2)]),
+        ((5, 2, 2), 1.3, [(0, 1, 2)]),  # the two binary ones: 5 blocks a block, of three tables
+        ((16, 16, 2), 2.2, [(0, 1), (0, 2), (1, 2)]),
+        ((3, 3, 1, 3), 1.0, [(0, 1, 3)]),
+        ((2,) * 5, 0.89, [(0, 1, 2, 4), (0, 1, 3, 4), (2, 3)]),
+        ((2,) * 5, 0.9, [(0, 1, 2, 3, 4)]),
+    ],
+)
+def test_attributes_share_a_table_as_long_as_no_pair_has_much_more_noise(widths, shared, expected):
+    domain = ic.Domain.of({f"a{axis}": list(range(width)) for axis, width in enumerate(widths)})
+
+    assert expected == sorted(pair_cover(domain, PartitionRule(), shared))

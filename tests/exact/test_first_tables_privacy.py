@@ -1,0 +1,130 @@
+"""What first tables cost, by summation of the law that they are released with, against their charge."""
+
+import math
+from fractions import Fraction
+
+import attrs
+import numpy as np
+import pytest
+
+import onlineic as ic
+import onlineic.session.first_tables as first_tables
+from onlineic.accounting import TICK
+from onlineic.data import PrivateData
+from onlineic.ledger import Opened
+from onlineic.noise.sources import SIGMA_LIMIT
+from onlineic.session.curator import Curator
+from support.noise import Wrapped
+
+DOMAIN = ic.Domain.of(a=["x", "y", "z"], b=["no", "yes"], c=["u", "v"])
+COUNTS = np.array([9, 0, 4, 1, 0, 0, 7, 2, 3, 0, 0, 5]).reshape(3, 2, 2)
+MOVED = COUNTS - np.eye(1, 12, 0, dtype=np.int64).reshape(3, 2, 2)
+MOVED[2, 1, 1] += 1  # another value of every attribute: two blocks of every table
+
+
+class Constant(Wrapped):
+    """The same number for every value of the noise, whose scales are kept."""
+
+    def __init__(self, value):
+        super().__init__(1)
+        self.value, self.sigmas = value, []
+
+    def discrete_gaussian(self, sigma, size):
+        self.sigmas.append((sigma, size))
+        return np.full(size, self.value, np.int64)
+
+
+def released(counts, epsilon, value):
+    """The blocks of all first tables, with a constant in place of noise; the scales asked for; the charge."""
+    noise = Constant(value)
+    session = ic.OnlineIC(PrivateData(counts, DOMAIN), ic.Budget(epsilon, 1e-6), noise=noise)
+    (record,) = [record for record in session.transcript if isinstance(record, Opened)]
+    return np.concatenate([one.values for one in record.measurements]), noise.sigmas, record, session
+
+
+def cost_and_charge(epsilon):
+    """(Renyi divergence of the session's order between two neighbours' tables, what they were charged)."""
+    here, sigmas, record, session = released(COUNTS, epsilon, 0)
+    there, ahead = released(MOVED, epsilon, 0)[0], released(COUNTS, epsilon, 1)[0]
+    order = float(session.plan.sparse.order)
+    shifts = (there - here) / (ahead - here)  # in units of what is drawn
+    scales = np.repeat([sigma for sigma, _ in sigmas], [size for _, size in sigmas])
+    divergence = 0.0
+    for sigma, shift in zip(scales.tolist(), shifts.tolist(), strict=True):
+        step = round(shift)
+        assert abs(shift - step) < 1e-6
+        reach = math.ceil(abs(step) * order + 12 * sigma)
+        z = np.arange(-reach, reach + 1)
+        logs = -(z**2) / (2.0 * sigma**2)
+        normal = np.logaddexp.reduce(logs)
+        terms = order * (logs - normal) + (1.0 - order) * (-((z - step) ** 2) / (2.0 * sigma**2) - normal)
+        divergence += float(np.logaddexp.reduce(terms)) / (order - 1.0)
+    return divergence, float(record.charge.amount * TICK)
+
+
+@pytest.fixture(autouse=True)
+def pairs_of_attributes(monkeypatch):
+    monkeypatch.setattr(first_tables, "CLEAR", math.inf)  # not one table of all cells
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 5.0, 20.0])
+def test_gaussian_tables_in_parts_of_a_record_cost_their_charge(epsilon):
+    """Two blocks of every table move by a record, of as many parts as its scale's denominator."""
+    divergence, charge = cost_and_charge(epsilon)
+
+    assert divergence <= charge * (1.0 + 1e-9)
+    assert divergence > 0.98 * charge
+
+
+def test_a_price_whose_sensitivity_is_one_part_of_a_record_is_found(monkeypatch):
+    price = first_tables._price
+
+    def forgotten(mechanism, scale):
+        return price(mechanism, Fraction(scale.numerator))
+
+    monkeypatch.setattr(first_tables, "_price", forgotten)
+    divergence, charge = cost_and_charge(5.0)
+
+    assert divergence > 4.0 * charge
+
+
+def test_noise_of_as_many_parts_as_its_scale_has_records_is_found(monkeypatch):
+    measured = Curator._measured_tables
+
+    def narrow(self, tables):
+        noise = self._noise
+
+        class Narrow(Wrapped):
+            def discrete_gaussian(self, sigma, size):
+                return noise.discrete_gaussian(max(1, sigma // first_tables.RECORD_PARTS), size)
+
+        self._noise = Narrow(1)
+        measured(self, tables)
+
+    monkeypatch.setattr(Curator, "_measured_tables", narrow)
+    divergence, charge = cost_and_charge(5.0)
+
+    assert divergence > 4.0 * charge
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 5.0, 20.0])
+def test_the_noise_of_a_table_is_the_least_that_its_share_pays(epsilon):
+    session = released(COUNTS, epsilon, 0)[3]
+    sparse, bought = session.plan.sparse, session.plan.first_tables
+    parts = first_tables.RECORD_PARTS
+
+    for scale in bought.scales:
+        price = first_tables._price(sparse, scale)
+        assert scale == first_tables._least_scale(sparse, price / sparse.account().capacity)
+        assert scale > Fraction(1, parts)
+        assert parts % scale.denominator == 0
+        assert first_tables._price(sparse, scale - Fraction(1, parts)) > price
+
+
+def test_a_share_that_pays_for_no_drawable_noise_buys_no_table():
+    sparse = attrs.evolve(released(COUNTS, 5.0, 0)[3].plan.sparse, order=Fraction(40), scale=Fraction(2**24))
+    capacity = sparse.account().capacity
+    scales = [first_tables._least_scale(sparse, ticks / capacity) for ticks in (3, 2, Fraction(1, 2))]
+
+    assert 0.91 < scales[0] * first_tables.RECORD_PARTS / SIGMA_LIMIT < 0.92
+    assert [None, None] == scales[1:]
