@@ -37,13 +37,12 @@ from onlineic.session.answers import AnswerBook, SessionStatistics
 from onlineic.session.belief import Belief
 from onlineic.session.curator import Curator
 from onlineic.session.first_tables import FirstTables
-from onlineic.session.plan import Plan, SparseName, session_plan, textbook_plan
+from onlineic.session.plan import TRIVIAL, Plan, SparseName, session_plan, textbook_plan
 from onlineic.sparse.base import NumericSparse
 from onlineic.updates.base import UpdateRule, check_rule
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 
 CHUNK, LARGEST_CHUNK = 64, 4096
-TRIVIAL = 0.5  # what the constant answer 1/2 errs by at most
 
 
 def check_choices(exhausted: object, ledger: object, noise: object) -> None:
