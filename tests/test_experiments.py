@@ -80,6 +80,7 @@ def settings(module):
 # Script: its rows that rest on data, how many are there without a fetched table, and how many with all. The
 # other rows of small_database and turbo are made from seeds.
 ROWS_OF_DATA = {
+    "certificates": (lambda m, c, absent: [*m.streams(c, absent)], 4, 5),
     "clipping_bound": (lambda m, c, absent: m.columns(absent), 1, 2),
     "datasets": (lambda m, c, absent: [*m.streams(c, absent)], 3, 10),
     "hard_queries": (lambda m, c, absent: [*m.streams(c, absent)], 2, 4),

@@ -1,9 +1,11 @@
 """One engine measured on one stream, and what a script writes: JSON first, table and figure from it alone."""
 
 import argparse
+import importlib.util
 import json
 import math
 import platform
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -16,6 +18,7 @@ import numpy as np
 import onlineic as ic
 from onlineic.evaluate import known_baselines, trace
 from onlineic.noise import Noise, SimulatedNoise
+from onlineic.progress import advance, reporting
 from study.sources import Stream
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -42,6 +45,7 @@ def measured(
         began = time.perf_counter()
         engine = make(SimulatedNoise(seed))
         opened.append(time.perf_counter() - began)
+        advance(f"{stream.label}, {label}", len(opened), len(drawn))
         traces.append(trace(label, engine, stream.data, stream.queries, truths=stream.truths, seed=seed))
     rms = [one.rms_error for one in traces]
     held = np.concatenate([np.abs(one.errors[one.bounded]) <= one.bounds[one.bounded] for one in traces])
@@ -109,7 +113,9 @@ def script(
     path = RESULTS / f"{name}.json"
 
     if arguments.quick or not arguments.from_json:
-        result = run(arguments.quick)
+        bars = sys.stderr.isatty() and importlib.util.find_spec("tqdm") is not None
+        with reporting("bar" if bars else None):
+            result = run(arguments.quick)
         if arguments.quick or "absent" in result:  # a part of the rows must not pass for the result
             path = Path(tempfile.mkdtemp()) / path.name
         path.write_text(json.dumps(result, indent=1) + "\n")

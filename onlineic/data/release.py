@@ -9,6 +9,7 @@ from onlineic.accounting.budget import Budget
 from onlineic.data.private import PrivateData
 from onlineic.errors import InvalidParameterError, SessionSealedError
 from onlineic.noise.sources import Noise, SystemNoise, checked_source
+from onlineic.progress import silenced
 
 FAILED = (
     "a release must not be interrupted between reading the data and its result, but was: its budget stays "
@@ -120,7 +121,8 @@ def guarded(private: Callable[[], T], failed: Callable[[str, str, bool], None], 
     name = place = "?"
     try:
         try:
-            return private()
+            with silenced():  # no callback of whoever waits sees a private frame
+                return private()
         except BaseException as error:
             name, place = type(error).__name__, _place_of(error)
             if not isinstance(error, (Exception, BaseExceptionGroup)):  # a group holds its members' frames

@@ -14,6 +14,7 @@ from onlineic.errors import InvalidParameterError, UpdateFailedError, checked_in
 from onlineic.evaluate.streams import exact_values
 from onlineic.evaluate.traces import Analyst, Engine, Timing, Trace, trace
 from onlineic.noise.sources import Noise, SimulatedNoise
+from onlineic.progress import advance
 from onlineic.queries.ask import bind_queries
 from onlineic.queries.query import session_grid_bits
 from onlineic.session.session import OnlineIC
@@ -118,6 +119,7 @@ def compare(
                         timing=timing,
                     )
                     result.append(attrs.evolve(one, data=held, stream=asked))
+                    advance("comparison", len(result), len(engines) * len(drawn) * len(tables) * len(fixed))
     return result
 
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 
 from onlineic._typing import Floats
+from onlineic.progress import advance
 from onlineic.queries.tables import dot
 
 
@@ -49,6 +50,7 @@ def descend(
     t, flat, used = 1.0, 0, 0
     best: tuple[float, Floats, Floats] = (math.inf, start, start)  # loss, potentials, masses
     while used < evaluations:
+        advance("fit", used, evaluations)
         masses, log_normaliser = evaluate(y)
         residual = masses - observed
         loss = dot(residual, residual / variance) / 2
@@ -77,4 +79,5 @@ def descend(
         faster = (1 + math.sqrt(1 + 4 * t * t)) / 2
         y = ahead + (t - 1) / faster * (ahead - x)
         x, t, step = ahead, faster, step * 1.03
+    advance("fit", evaluations, evaluations)
     return best[1], best[2], used

@@ -58,7 +58,7 @@ class SessionStatistics:
         certified session has measured a table.
     certified : bool
         Whether the hard answers cannot run out in that event: T(alpha) counts them, of single queries, and
-        if every update succeeds.
+        if every update succeeds; or each question announced is paid.
     update_failures : int
     sealed : bool
         Whether nothing is tested any more, because a test was interrupted before its record; what was

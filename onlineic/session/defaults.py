@@ -50,7 +50,7 @@ NOISIEST_NUMBER = 0.05  # deviation, fraction of records: one with more says les
 
 # certified sessions
 PARTS_OF_OPENING = tuple(Fraction(eighths, 8) for eighths in range(8, 0, -1))  # of its usual shares
-WIDER, WIDEST = 1.25, 1.5  # how much tables may widen the bound that is certified, and the least part of them
+WIDER = 1.6  # how much tables may widen the bound that is certified
 UNIFORM, MOST_UNIFORM = 3.0, 0.03  # of the start: times the expected error; at most
 USUAL_QUERIES = 10_000  # of so few that they are measured, the error is no guide to that of tables
 

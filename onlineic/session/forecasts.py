@@ -157,7 +157,7 @@ def _rows(domain: Domain, n: int, budget: Budget, max_queries: int, dense: bool)
         rms = spread * cell / (1.0 - CELLS_TESTS)
         rows.append(EngineForecast("session from all cells", rms, 2.0 * rms, "cells"))
     elif len(axes) > 1:
-        rms = _of_pairs(n, budget)
+        rms = error_of_pairs(n, budget)
         rows.append(EngineForecast("session from pairs", math.inf if dense else rms, 2.0 * rms, "pairs"))
     elif axes:
         tables = len(levels(domain, axes[0]))
@@ -171,7 +171,7 @@ def _rows(domain: Domain, n: int, budget: Budget, max_queries: int, dense: bool)
     return rows
 
 
-def _of_pairs(n: int, budget: Budget) -> float:
+def error_of_pairs(n: int, budget: Budget) -> float:
     """Expected error of a session from pairs: a rule of thumb, fraction of records."""
     if budget.pure:
         noise = PAIRS_ERR_PURE / budget.epsilon

@@ -9,7 +9,7 @@ and the length of the stream, never on the data.
 
 import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import partial
 from typing import Any, Literal, final
@@ -44,13 +44,12 @@ from onlineic.session.defaults import (
     UNIFORM,
     USUAL_QUERIES,
     WIDER,
-    WIDEST,
     Shares,
     default_numbers,
     default_shares,
 )
 from onlineic.session.first_tables import FirstTables, chosen_first_tables, laplace_suits
-from onlineic.session.forecasts import forecast
+from onlineic.session.forecasts import error_of_pairs, forecast
 from onlineic.session.spending import Spending, hit_price
 from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.exponential import ExponentialSparse, exponential_resolution
@@ -168,6 +167,9 @@ KNOWN = 0.3
 
 
 MOST_HARD = 10**9
+
+
+TRIVIAL = 0.5  # what the constant answer 1/2 errs by at most
 
 
 # standard deviations by which steps from a good start are shortened: most hits are false there
@@ -543,16 +545,30 @@ class _Opening:
     laplace : bool
     uniform : float
         Part of the uniform distribution in the start, without which there is no T(alpha).
+    usual : float
+        Expected error of a default session, fraction of records.
+    levels : bool
+        Whether the domain has one attribute.
     """
 
     shares: Shares
     part: Fraction
     laplace: bool
     uniform: float
+    usual: float
+    levels: bool
 
     @property
     def bought(self) -> Fraction:
         return self.part * (self.shares.one_way + self.shares.pairs)
+
+    def expected(self, n: int, budget: Budget, pure: bool) -> float:
+        """Return the error that is expected of a session from such tables, fraction of records."""
+        told = self.usual
+        if not self.laplace and not self.levels:
+            told = error_of_pairs(n, attrs.evolve(budget, delta=0.0) if pure else budget)
+        part = float(self.part)
+        return told / (part if pure else math.sqrt(part))
 
 
 def _openings(domain: Domain, n: int, budget: Budget, max_queries: int) -> list[_Opening]:
@@ -564,7 +580,7 @@ def _openings(domain: Domain, n: int, budget: Budget, max_queries: int) -> list[
     for part in PARTS_OF_OPENING:
         # at least |X|^-2: T(alpha) is three times that of the uniform start at most
         uniform = max(min(MOST_UNIFORM, UNIFORM * rms), min(0.5, domain.size**-2.0))
-        opening = _Opening(shares, part, False, uniform)
+        opening = _Opening(shares, part, False, uniform, rms, told.start == "levels")
         suits = laplace_suits(domain, n, budget, float(opening.bought))
         found.append(attrs.evolve(opening, laplace=suits))
     # last, what can be had for fewer hits
@@ -596,17 +612,15 @@ def _certified_plan(
     if sparse is None and budget.delta > 0.0:  # a Gumbel threshold wants so much noise that both are tried
         names = ("gumbel", "exponential")
 
-    def best(wanted: float, opening: _Opening | None = None) -> Plan | None:
-        found = []
+    def certificates(wanted: float, opening: _Opening | None = None) -> Iterator[Plan]:
         for name in names:
             with contextlib.suppress(InvalidParameterError, InfeasibleAccuracyError):
-                found.append(made(name, wanted, opening))
-        return min(found, key=lambda plan: plan.error_bound, default=None)
+                yield made(name, wanted, opening)
 
     def feasible(wanted: float) -> bool:
-        return best(wanted) is not None
+        return any(True for _ in certificates(wanted))
 
-    alone = best(alpha)
+    alone = min(certificates(alpha), key=lambda plan: plan.error_bound, default=None)
     if alone is None:
         low, high = alpha, 1.0 - 1.0 / n  # half a record is added, and a threshold stays below 1
         if high <= alpha or not feasible(high):
@@ -630,13 +644,18 @@ def _certified_plan(
         )
     if not able or first_tables is False:
         return alone
+    most = WIDER * alone.error_bound
+    if alone.error_bound < TRIVIAL:
+        most = min(most, TRIVIAL)
+    found: list[tuple[float, int, Plan]] = []
     for opening in _openings(domain, n, budget, max_queries):
-        plan = best(alpha, opening)
-        wider = WIDEST if opening.part == PARTS_OF_OPENING[-1] else WIDER
-        if plan is None or plan.first_tables is None:
-            continue
-        if first_tables or plan.error_bound <= wider * alone.error_bound:
-            return plan
+        for plan in certificates(alpha, opening):
+            tables = plan.first_tables
+            if tables is not None and (first_tables or plan.error_bound < most):
+                expected = opening.expected(n, budget, tables.pure)
+                found.append((plan.error_bound * math.sqrt(expected), len(found), plan))
+    if found:
+        return min(found)[2]
     if first_tables:
         raise InfeasibleAccuracyError(
             f"certify must leave a budget for first tables at n={n}, epsilon={budget.epsilon}, "

@@ -10,7 +10,7 @@ import contextlib
 import itertools
 import threading
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NoReturn, final
 
 from onlineic.accounting.budget import Budget
@@ -28,6 +28,7 @@ from onlineic.hypothesis.base import NO_BLOCKS, HasBlocks, Hypothesis
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.records import Ledger, Opened, Record
 from onlineic.noise.sources import Noise, SystemNoise, checked_source
+from onlineic.progress import Progress, advance, checked_progress, reporting
 from onlineic.queries.answers import Answer
 from onlineic.queries.ask import Question, bind_question
 from onlineic.queries.expressions import Expression
@@ -37,13 +38,12 @@ from onlineic.session.answers import AnswerBook, SessionStatistics
 from onlineic.session.belief import Belief
 from onlineic.session.curator import Curator
 from onlineic.session.first_tables import FirstTables
-from onlineic.session.plan import Plan, SparseName, session_plan, textbook_plan
+from onlineic.session.plan import TRIVIAL, Plan, SparseName, session_plan, textbook_plan
 from onlineic.sparse.base import NumericSparse
 from onlineic.updates.base import UpdateRule, check_rule
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 
 CHUNK, LARGEST_CHUNK = 64, 4096
-TRIVIAL = 0.5  # what the constant answer 1/2 errs by at most
 
 
 def check_choices(exhausted: object, ledger: object, noise: object) -> None:
@@ -96,6 +96,11 @@ class OnlineIC:
         and with no bound but that of the first tables, or raise `SessionExhaustedError`.
     ledger, noise : Ledger, Noise, optional
         By default in memory, and the system's entropy. Simulated noise stamps everything NOT PRIVATE.
+    progress : callable (stage, done, total), or "bar", optional
+        Called as the opening, fits and batches go on, with public facts alone; "bar" shows bars of what takes
+        more than two seconds, by the extra `onlineic[progress]`. If it raises, the call stops there, safely:
+        what was released is in the transcript, and asked again it is a repeat. An opening that was stopped
+        behind its release is taken up by a session with the same `ledger`.
 
     Notes
     -----
@@ -124,6 +129,7 @@ class OnlineIC:
         exhausted: Literal["untested", "raise"] = "untested",
         ledger: Ledger | None = None,
         noise: Noise | None = None,
+        progress: Progress | Literal["bar"] | None = None,
     ) -> None:
         check_types(data, budget)
         check_rule(update)
@@ -142,7 +148,7 @@ class OnlineIC:
             threshold=threshold,
             first_tables=first_tables,
         )
-        self._open(data, budget, plan, prior, exhausted, ledger, noise)
+        self._open(data, budget, plan, prior, exhausted, ledger, noise, progress)
 
     @classmethod
     def textbook(
@@ -158,6 +164,7 @@ class OnlineIC:
         exhausted: Literal["untested", "raise"] = "untested",
         ledger: Ledger | None = None,
         noise: Noise | None = None,
+        progress: Progress | Literal["bar"] | None = None,
     ) -> "OnlineIC":
         """Return Algorithm OnlineIC of the book at the parameters of Theorem 5.14 or 5.15.
 
@@ -188,7 +195,7 @@ class OnlineIC:
             max_queries=max_queries,
             alpha=alpha,
         )
-        return cls.__new__(cls)._open(data, budget, plan, None, exhausted, ledger, noise)
+        return cls.__new__(cls)._open(data, budget, plan, None, exhausted, ledger, noise, progress)
 
     def _open(
         self,
@@ -199,6 +206,7 @@ class OnlineIC:
         exhausted: str,
         ledger: Ledger | None,
         noise: Noise | None,
+        progress: Progress | Literal["bar"] | None = None,
     ) -> "OnlineIC":
         check_choices(exhausted, ledger, noise)
         if hasattr(self, "_curator"):
@@ -211,6 +219,7 @@ class OnlineIC:
                 VacuousPromiseWarning,
                 stacklevel=3,
             )
+        self._progress = checked_progress(progress)
         self._data = data
         self._budget = budget
         self._plan = plan
@@ -220,6 +229,7 @@ class OnlineIC:
         noise = noise if noise is not None else SystemNoise()
         self._private = is_private(noise)
         belief = Belief(plan.update.init(data.domain, prior))
+        self._tell_opening(0.0)  # nothing is claimed yet
         self._ledger = ledger if ledger is not None else MemoryLedger()
         try:
             self._ledger.claim(self, plan.sparse.account(), self._private)
@@ -241,10 +251,17 @@ class OnlineIC:
                 )
             if plan.first_tables is not None and not bought:
                 self._curator.measure_tables(plan.first_tables)  # learned with the first question
+            self._tell_opening(1.0)
             return self
         except BaseException:
             self._ledger.give_back(self)  # nobody has the session
             raise
+
+    def _tell_opening(self, part: float) -> None:
+        tables = 0 if self._plan.first_tables is None else len(self._plan.first_tables.targets)
+        with reporting(self._progress):
+            if tables:
+                advance("opening", round(part * tables), tables)
 
     def _bought(self, tables: FirstTables) -> bool:
         """Whether the ledger holds the first tables of this plan already."""
@@ -305,7 +322,13 @@ class OnlineIC:
     def _held(self) -> contextlib.AbstractContextManager[Any]:
         """Return the lock, in the session's own process: in a forked one nobody may ever release it."""
         self._curator.check_process()
-        return self._lock
+        return self._lock if self._progress is None else self._told()
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Hold the lock, and tell the callback how far this call has come."""
+        with self._lock, reporting(self._progress):
+            yield
 
     def _check_supported(self, question: Question) -> None:
         """Raise `InvalidQueryError` if the mechanism or the hypothesis does not know such questions."""
@@ -333,6 +356,7 @@ class OnlineIC:
             except SessionExhaustedError as error:
                 error.answers = tuple(answers)
                 raise
+            advance("answers", len(answers), len(questions))
             taken = len(answers) - start
             chunk = min(2 * chunk, LARGEST_CHUNK) if taken >= chunk else max(CHUNK, 2 * taken)
         return answers

@@ -131,16 +131,17 @@ class FittedStart(UpdateRule[Any]):
         if not self.uniform:
             fitted = fit.update(fit.init(domain), measurements, alpha)
             return self.rule.init(domain, starting_histogram(domain, fitted))
-        rest = tuple(map(self._without_uniform, measurements))
+        uniform = Histogram(domain)
+        rest = tuple(self._without(uniform, table) for table in measurements)
         cells = (1.0 - self.uniform) * fit.update(fit.init(domain), rest, alpha).probabilities()
         return self.rule.init(domain, Histogram(domain, cells + self.uniform / domain.size))
 
-    def _without_uniform(self, table: Measurement) -> Measurement:
+    def _without(self, uniform: Histogram, table: Measurement) -> Measurement:
         """Return what the uniform part of the start leaves of a table, as fractions of it."""
         target, left = table.target, 1.0 - self.uniform
         if not isinstance(target, Partition):
             return table
-        held = self.uniform * Histogram(target.domain).blocks(target)
+        held = self.uniform * uniform.blocks(target)
         return Measurement(target, (table.values - held) / left, table.scale / left)
 
     def update_bound(self, domain: Domain, alpha: float) -> int | None:

@@ -64,7 +64,7 @@ def test_no_truth_is_further_from_the_start_than_its_least_cell_allows(rule, ope
 
 
 @pytest.mark.parametrize("rule", RULES, ids=repr)
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(opening=openings(), alpha=st.floats(0.15, 0.6), inside=st.sampled_from([0.0, 0.5, 1.0 - 1e-9]))
 def test_every_legal_step_from_the_start_lowers_the_potential_and_there_are_at_most_t(
     rule, opening, alpha, inside

@@ -948,7 +948,8 @@ EXAMPLES = {
         lambda left_out: updates.MeasuredSteps(ic.Perceptron(), left_out), {"left_out": 3.0}
     ),
     "FittedStart": Example(
-        lambda **given: updates.FittedStart(ic.Perceptron(), **given), {"tables": sizes(3), "misfit": 0.3}
+        lambda **given: updates.FittedStart(ic.Perceptron(), **given),
+        {"tables": sizes(3), "misfit": 0.3, "uniform": 0.1},
     ),
     "MeasuredWeights": Example(lambda replays: ic.MeasuredWeights("tight", replays), {"replays": sizes(3)}),
     "Median": Example(
@@ -993,7 +994,12 @@ EXAMPLES = {
         f"{type(rule).__name__}.{name}": Example(
             lambda alpha, rule=rule, name=name: getattr(rule, name)(rule_domain(rule), alpha), {"alpha": 0.1}
         )
-        for rule in (ic.MultiplicativeWeights(), ic.Perceptron(), ic.Median(max_queries=100))
+        for rule in (
+            ic.MultiplicativeWeights(),
+            ic.Perceptron(),
+            ic.Median(max_queries=100),
+            updates.FittedStart(ic.MultiplicativeWeights(), 1, 0.0, 0.01),
+        )
         for name in ("update_bound", "exact_update_bound")
     },
     **{
@@ -1004,9 +1010,12 @@ EXAMPLES = {
             ic.MaximumEntropy(),
             ic.MeasuredWeights(),
             updates.MeasuredSteps(ic.Perceptron()),
-            updates.FittedStart(ic.Perceptron(), 1),
         )
     },
+    "MultiplicativeWeights.bound_from": Example(
+        lambda **given: ic.MultiplicativeWeights().bound_from(DOMAIN, **given),
+        {"alpha": 0.1, "divergence": 100.0},
+    ),
     "Answer.interval": Example(
         lambda confidence: Answer(0.2, 20.0, "easy", 0.1, True, 0.21, 0.01).interval(confidence),
         {"confidence": 0.5},
@@ -1297,7 +1306,7 @@ EXAMPLES = {
     **{
         f"OnlineIC, {name}": Example(
             lambda name=name, **given: opened(budget=BUDGET, release="answer", sparse=name, **given),
-            {"alpha": 0.9, "max_queries": sizes(100, 20_000, 2_000_000_000)},
+            {"certify": 0.9, "max_queries": sizes(100, 20_000, 2_000_000_000)},
         )
         for name in ("exponential", "laplace")
     },
@@ -1333,7 +1342,7 @@ OTHERWISE = {  # varied under another name, or holding queries and laws rather t
     "hockey_stick_with_numbers": {"law", "other"},
     "PartitionRule.partition": {"measured"},
     # through the session that they plan
-    "session_plan": {"n", "beta", "max_queries", "alpha", "hard_answers", "threshold"},
+    "session_plan": {"n", "beta", "max_queries", "certify", "hard_answers", "threshold"},
     "textbook_plan": {"n", "beta", "max_queries", "alpha"},
 }
 MADE = {  # by the package itself, from numbers that it has checked; a caller only reads them
