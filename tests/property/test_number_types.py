@@ -1339,6 +1339,7 @@ OTHERWISE = {  # varied under another name, or holding queries and laws rather t
     "range_queries": {"queries"},
     "goodness_of_fit": {"counts", "law"},
     "hockey_stick": {"law", "other"},
+    "run_audit": {"runs"},  # in test_gates: it takes seconds
     "hockey_stick_with_numbers": {"law", "other"},
     "PartitionRule.partition": {"measured"},
     # through the session that they plan
@@ -1350,7 +1351,8 @@ MADE = {  # by the package itself, from numbers that it has checked; a caller on
     "EngineForecast", "Forecast", "Spending", "Spending.at",
     "Belief.learned", "Plan", "Row", "SessionStatistics", "new_figure", "plot_marginal",
     "replay", "BoundMarginal", "Certificate", "Choice", "ClippingBound",
-    "Construction", "Estimates", "Expression", "Factor", "Family", "LargeCounts", "Mean", "OfflineAccuracy",
+    "Construction", "Estimates", "Expression", "Factor", "Family", "Gate",
+    "SessionBreach", "SessionBreach.run", "ThresholdBreach", "LargeCounts", "Mean", "OfflineAccuracy",
     "OnlineAccuracy",
     "PrivateCdf", "ProgramsAbove", "Query", "Query.total", "Rescaled", "SparseScales", "Statistic",
     "TableDesign", "TableDesign.nats", "TableDesign.precision_in", "TableDesign.sources", "Trace",
