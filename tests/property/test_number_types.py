@@ -68,7 +68,7 @@ def seen(value):
     if isinstance(value, hypothesis.VersionSpace):
         return [seen(value.size), seen(value.stalled), seen(value._databases)]
     if isinstance(value, PrivateData):
-        return seen(value._counts)
+        return seen(value._tables.table(tuple(range(len(value.domain.shape)))))
     if isinstance(value, np.random.Generator):
         return seen(value.integers(0, 2**40, 4))
     if attrs.has(type(value)) and not isinstance(value, (SimulatedNoise, ScriptedNoise)):
@@ -1345,7 +1345,8 @@ MADE = {  # by the package itself, from numbers that it has checked; a caller on
     "OnlineAccuracy",
     "PrivateCdf", "ProgramsAbove", "Query", "Query.total", "Rescaled", "SparseScales", "Statistic",
     "TableDesign", "TableDesign.nats", "TableDesign.precision_in", "TableDesign.sources", "Trace",
-    "ValuesAbove", "VersionSpace", "block_guesses", "canonical", "grid_guesses", "shown", "spread",
+    "ValuesAbove", "VersionSpace", "block_guesses", "canonical", "grid_guesses", "outside_error", "shown",
+    "spread",
 }  # fmt: skip
 
 
