@@ -459,5 +459,6 @@ def _check_cells(domain: Domain, sets: Sequence[tuple[int, ...]]) -> None:
     cells = max(math.prod(domain.shape[axis] for axis in axes) for axes in sets)
     if cells > MAX_CELLS:
         raise TooLargeError(
-            f"tables must have at most {MAX_CELLS:,} cells each, got {cells:,}; name smaller sets of attributes."
+            f"tables must have at most {MAX_CELLS:,} cells each, got {cells:,}; name smaller sets of "
+            "attributes."
         )
