@@ -17,6 +17,7 @@ from onlineic.queries.query import Factor, Query
 
 MOST_CELLS = 2**22  # of a table that is written out
 WORK = 2**22  # numbers that are made on the way to a table, at most
+UNTHREADED = 2**18  # rows x columns x inner length up to which OpenBLAS multiplies matrices in one thread
 
 
 @final
@@ -122,7 +123,7 @@ class Mixture:
             return np.asarray(sums[factor.high] - sums[factor.low])
         table = np.ldexp(factor.floats, -factor.bits)
         if table.ndim == 1:
-            return np.asarray(table @ self.attributes[factor.axes[0]])
+            return np.asarray(np.einsum("c,ck->k", table, self.attributes[factor.axes[0]]))
         found = np.empty(self.components)
         for component in range(self.components):  # one after the other: the table may be large
             rest = table
@@ -150,7 +151,7 @@ class Mixture:
             left = self.weights[np.newaxis, held]
             for one in sums[:-1]:
                 left = (left[:, np.newaxis, :] * one[np.newaxis, :, held]).reshape(-1, left.shape[-1])
-            result += left @ sums[-1][:, held].T
+            result += product(left, sums[-1][:, held].T)
         return result.ravel()
 
     def marginal(self, *names: str) -> Floats:
@@ -199,6 +200,15 @@ class Mixture:
     def __repr__(self) -> str:
         shape = " x ".join(map(str, self.domain.shape))
         return f"Mixture({shape} cells, {self.components} components, fitted to {self.fitted} measurements)"
+
+
+def product(left: Floats, right: Floats) -> Floats:
+    """Return the matrix product, by so few rows at a time that one thread makes it: others would only wait."""
+    rows = max(1, UNTHREADED // right.size)
+    whole = len(left) // rows * rows
+    stacked = left[:whole].reshape(-1, rows, left.shape[1])
+    head = np.matmul(stacked, right).reshape(whole, right.shape[1])
+    return head if whole == len(left) else np.concatenate([head, left[whole:] @ right])
 
 
 def class_sums(rows: Floats, classes: Ints) -> Floats:

@@ -1,7 +1,8 @@
 """Fitting a mixture of products to noisy tables: gradient steps on all parameters, for a set number of them.
 
 Pure, deterministic functions of public facts. All tables of two attributes are blocks of one matrix product:
-its rows are the blocks of every cut of every attribute. Tables of more attributes are taken one by one.
+its rows are the blocks of every cut of every attribute. Tables of more attributes are taken one by one. One
+thread does it all, in a fixed order: a second fit gives the same bits.
 """
 
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from typing import final
 import numpy as np
 
 from onlineic._typing import Floats, Ints
-from onlineic.hypothesis.mixture import Mixture, class_sums
+from onlineic.hypothesis.mixture import UNTHREADED, Mixture, class_sums, product
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
 
@@ -25,11 +26,13 @@ def usable(measurement: Measurement) -> bool:
     return isinstance(target, Partition) or all(len(factor.axes) == 1 for factor in target.factors)
 
 
-def fit_mixture(start: Mixture, measurements: Sequence[Measurement], steps: int, rate: float) -> Mixture:
+def fit_mixture(
+    start: Mixture, measurements: Sequence[Measurement], steps: int, rate: float, misfit: float = 0.0
+) -> Mixture:
     """Return the mixture after so many steps towards the measurements, from `start`.
 
-    Minimises sum_i |M_i h - y_i|^2 / (2 s_i^2) by Adam over logits. Few steps are the regulariser: fitting on
-    fits the noise.
+    Minimises F = sum_i |M_i h - y_i|^2 / (2 s_i^2) by Adam over logits. Few steps are the regulariser: fitting
+    on fits the noise.
 
     Parameters
     ----------
@@ -40,6 +43,8 @@ def fit_mixture(start: Mixture, measurements: Sequence[Measurement], steps: int,
     steps : int
     rate : float
         Of logits a step; falls to 2 % in the second half of the steps.
+    misfit : float
+        Ends it once 2 F / values measured is this small; the truth expects 1.
 
     References
     ----------
@@ -56,9 +61,10 @@ def fit_mixture(start: Mixture, measurements: Sequence[Measurement], steps: int,
         now = rate * min(1.0, 2.0 * (1.0 - (step - 1) / steps) + LAST)
         now *= np.sqrt(1.0 - SQUARES**step) / (1.0 - MOMENTUM**step)
         moved = []
-        for place, (value, slope) in enumerate(
-            zip((logits, weights), loss.gradient(logits, weights), strict=True)
-        ):
+        twice, *slopes = loss.gradient(logits, weights)
+        if twice <= misfit * loss.values:
+            break
+        for place, (value, slope) in enumerate(zip((logits, weights), slopes, strict=True)):
             first[place] *= MOMENTUM
             first[place] += (1.0 - MOMENTUM) * slope
             second[place] *= SQUARES
@@ -131,10 +137,14 @@ class _Loss:
         self._wider: list[tuple[list[tuple[int, Ints]], Floats, float]] = []
         self._numbers: list[tuple[list[tuple[int, Floats]], float, float]] = []
         ones, pairs = [], []
+        self.values = sum(one.values.size for one in tables)
+        self._constant = sum(float(one.values @ one.values) / one.scale**2 for one in tables)
         for one in tables:
             precision = one.scale**-2.0
             if isinstance(one.target, Query):
-                self._numbers.append(_number(one.target, float(one.values[0]), precision))
+                factors, value = _number(one.target, float(one.values[0]))
+                self._constant += precision * (value**2 - float(one.values[0]) ** 2)
+                self._numbers.append((factors, value, precision))
                 continue
             cuts = list(zip(one.target.axes, one.target.classes, strict=True))
             if len(cuts) == 1:
@@ -149,14 +159,25 @@ class _Loss:
         for rows, values, precision in ones:
             self._one_precision[rows] += precision
             self._one_values[rows] += precision * values
-        size = (self._pairs.size, self._pairs.size)
-        self._pair_precision, self._pair_values = np.zeros(size), np.zeros(size)
+        # every table of a pair stands on both sides of the diagonal, at half its precision each: the matrix is
+        # its own transpose, and is held as square tiles
+        self._tile = max(4, int((UNTHREADED / start.components) ** 0.5))
+        self._tiles = -(-self._pairs.size // self._tile)
+        precisions = np.zeros((self._tiles * self._tile,) * 2)
+        known = np.zeros_like(precisions)
         for rows, columns, values, precision in pairs:
-            self._pair_precision[rows, columns] += precision
-            self._pair_values[rows, columns] += precision * values
+            for left, right, table in ((rows, columns, values), (columns, rows, values.T)):
+                precisions[left, right] += precision / 2.0
+                known[left, right] += precision / 2.0 * table
+        self._pair_precision, self._pair_values = self._tiled(precisions), self._tiled(known)
 
-    def gradient(self, logits: Floats, log_weights: Floats) -> tuple[Floats, Floats]:
-        """Return the slopes of the loss in logits and log-weights."""
+    def _tiled(self, matrix: Floats) -> Floats:
+        """Return a matrix as tiles, (tiles, tiles, rows, columns)."""
+        tiled = matrix.reshape(self._tiles, self._tile, self._tiles, self._tile)
+        return np.ascontiguousarray(tiled.transpose(0, 2, 1, 3))
+
+    def gradient(self, logits: Floats, log_weights: Floats) -> tuple[float, Floats, Floats]:
+        """Return twice the loss, and its slopes in logits and log-weights."""
         odds = np.empty_like(logits)
         for start, end in zip(self._offsets, self._ends, strict=True):
             part = odds[start:end]
@@ -168,37 +189,44 @@ class _Loss:
         slopes = np.zeros_like(odds)
         of_attributes = np.split(slopes, self._ends[:-1])
         of_weights = np.zeros_like(weights)
+        twice = self._constant  # and of every table t with values y: sum t (p t - 2 p y)
         if self._ones.size:
             masses = self._ones.masses(attributes)
-            residual = self._one_precision * (masses @ weights) - self._one_values
-            of_weights += residual @ masses
+            fitted = np.einsum("rk,k->r", masses, weights)
+            residual = self._one_precision * fitted - self._one_values
+            twice += float((fitted * (residual - self._one_values)).sum())
+            of_weights += np.einsum("r,rk->k", residual, masses)
             self._ones.back(residual[:, np.newaxis] * weights, of_attributes)
         if self._pairs.size:
-            masses = self._pairs.masses(attributes)
-            table = (masses * weights) @ masses.T
-            table *= self._pair_precision
+            masses = np.zeros((self._tiles * self._tile, len(weights)))
+            masses[: self._pairs.size] = self._pairs.masses(attributes)
+            tiles = masses.reshape(self._tiles, self._tile, -1)
+            fitted = np.matmul((tiles * weights)[:, np.newaxis], tiles.transpose(0, 2, 1)[np.newaxis])
+            table = self._pair_precision * fitted
             table -= self._pair_values
-            forward = table @ masses
-            of_weights += np.einsum("rk,rk->k", forward, masses)
-            forward += table.T @ masses
-            forward *= weights
-            self._pairs.back(forward, of_attributes)
+            slope = 2.0 * np.matmul(table, tiles[np.newaxis]).sum(axis=1).reshape(masses.shape)
+            of_weights += 0.5 * np.einsum("rk,rk->k", slope, masses)
+            table -= self._pair_values
+            table *= fitted
+            twice += float(table.sum())
+            slope *= weights
+            self._pairs.back(slope, of_attributes)
         for cuts, values, precision in self._wider:
-            _wide(cuts, values, precision, attributes, weights, of_attributes, of_weights)
+            twice += _wide(cuts, values, precision, attributes, weights, of_attributes, of_weights)
         for factors, value, precision in self._numbers:
-            _one(factors, value, precision, attributes, weights, of_attributes, of_weights)
+            twice += _one(factors, value, precision, attributes, weights, of_attributes, of_weights)
         for part, slope in zip(attributes, of_attributes, strict=True):
             slope -= np.einsum("ck,ck->k", part, slope)
             slope *= part
-        return slopes, weights * (of_weights - weights @ of_weights)
+        return twice, slopes, weights * (of_weights - weights @ of_weights)
 
 
-def _number(query: Query, value: float, precision: float) -> tuple[list[tuple[int, Floats]], float, float]:
+def _number(query: Query, value: float) -> tuple[list[tuple[int, Floats]], float]:
     """Return the weights of a product over each of its axes, and the value measured of the product itself."""
     factors = [
         (factor.axes[0], np.ldexp(factor.weights(query.domain), -factor.bits)) for factor in query.factors
     ]
-    return factors, 1.0 - value if query.complement else value, precision
+    return factors, 1.0 - value if query.complement else value
 
 
 def _wide(
@@ -209,20 +237,22 @@ def _wide(
     weights: Floats,
     of_attributes: Sequence[Floats],
     of_weights: Floats,
-) -> None:
-    """Add the slopes of a table over three attributes or more."""
+) -> float:
+    """Add the slopes of a table over three attributes or more; return twice its loss, less its constant."""
     masses = [class_sums(attributes[axis], classes) for axis, classes in cuts]
     components = len(weights)
     left = masses[0]
     for one in masses[1:-1]:
         left = (left[:, np.newaxis, :] * one[np.newaxis, :, :]).reshape(-1, components)
     flat = values.reshape(len(left), -1)
-    residual = precision * ((left * weights) @ masses[-1].T - flat)
-    of_last = residual.T @ left  # (last, K): all but the last attribute summed over
+    fitted = product(left * weights, masses[-1].T)
+    residual = precision * (fitted - flat)
+    twice = float((fitted * (residual - precision * flat)).sum())
+    of_last = product(residual.T, left)  # (last, K): all but the last attribute summed over
     of_weights += np.einsum("rk,rk->k", of_last, masses[-1])
     axis, classes = cuts[-1]
     of_attributes[axis][...] += (weights * of_last)[classes]
-    rest = (residual @ masses[-1]) * weights  # (left, K)
+    rest = product(residual, masses[-1]) * weights  # (left, K)
     for place in range(len(cuts) - 2, -1, -1):
         before = masses[0] if place else None
         for one in masses[1:place]:
@@ -233,6 +263,7 @@ def _wide(
         of_attributes[axis][...] += own[classes]
         if before is not None:
             rest = np.einsum("bok,ok->bk", shaped, masses[place])
+    return twice
 
 
 def _one(
@@ -243,12 +274,14 @@ def _one(
     weights: Floats,
     of_attributes: Sequence[Floats],
     of_weights: Floats,
-) -> None:
-    """Add the slopes of one number."""
-    means = [table @ attributes[axis] for axis, table in factors]
-    product = np.prod(means, axis=0)
-    residual = precision * (float(weights @ product) - value)
-    of_weights += residual * product
+) -> float:
+    """Add the slopes of one number; return twice its loss, less its constant."""
+    means = [np.einsum("c,ck->k", table, attributes[axis]) for axis, table in factors]
+    mass = np.prod(means, axis=0)
+    fitted = float(weights @ mass)
+    residual = precision * (fitted - value)
+    of_weights += residual * mass
     for place, (axis, table) in enumerate(factors):
         others = np.prod([weights, *means[:place], *means[place + 1 :]], axis=0)
         of_attributes[axis][...] += residual * np.outer(table, others)
+    return fitted * (residual - precision * value)

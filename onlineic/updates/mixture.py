@@ -33,7 +33,9 @@ class MixtureOfProducts(UpdateRule[Mixture]):
     first_steps, steps : int
         Gradient steps of the first fit, and of each later one. Few are a regulariser.
     rate : float
-        Of the first fit, logits a step; of later ones a third of it.
+        Of the first fit, logits a step; of later ones a fifth of it.
+    misfit : float, in [0, 1)
+        The first fit stops once 2 loss / values measured is this small: far below 1 the noise is fitted.
     seed : int
         Public.
 
@@ -45,9 +47,10 @@ class MixtureOfProducts(UpdateRule[Mixture]):
     """
 
     components: int = 200
-    first_steps: int = 200
+    first_steps: int = 300
     steps: int = 40
-    rate: float = 0.12
+    rate: float = 0.2
+    misfit: float = 0.9
     seed: int = 0
 
     def __attrs_post_init__(self) -> None:
@@ -59,6 +62,7 @@ class MixtureOfProducts(UpdateRule[Mixture]):
             first_steps=checked_integer("first_steps", self.first_steps, at_least=1),
             steps=checked_integer("steps", self.steps, at_least=1),
             rate=checked_real("rate", self.rate, above=0.0, at_most=10.0),
+            misfit=checked_real("misfit", self.misfit, at_least=0.0, below=1.0),
             seed=checked_integer("seed", self.seed, at_least=0),
         )
 
@@ -82,8 +86,8 @@ class MixtureOfProducts(UpdateRule[Mixture]):
         if not any(map(usable, measurements[hypothesis.fitted :])):
             return hypothesis  # nothing new that can be fitted
         if hypothesis.fitted:
-            return fit_mixture(hypothesis, measurements, self.steps, self.rate / 3.0)
-        return fit_mixture(hypothesis, measurements, self.first_steps, self.rate)
+            return fit_mixture(hypothesis, measurements, self.steps, self.rate / 5.0)
+        return fit_mixture(hypothesis, measurements, self.first_steps, self.rate, self.misfit)
 
     def update_bound(self, domain: Domain, alpha: float) -> int | None:
         return None
