@@ -203,7 +203,7 @@ class Mixture:
 
 
 def product(left: Floats, right: Floats) -> Floats:
-    """Return the matrix product, by so few rows at a time that one thread makes it: others would only wait."""
+    """Return the matrix product, by so few rows at a time that one thread makes it; others would wait."""
     rows = max(1, UNTHREADED // right.size)
     whole = len(left) // rows * rows
     stacked = left[:whole].reshape(-1, rows, left.shape[1])

@@ -17,13 +17,18 @@ from onlineic.queries.query import Query
 
 MOMENTUM, SQUARES = 0.9, 0.99  # what Adam keeps of its averages from step to step
 LAST = 0.02  # of the rate, at the end
+MOST_JOINT = 2**12  # weights over several attributes that a measured number may have
 FLOOR = 0.3  # deviations of its noise: the least that a cell of a measured attribute begins with
+
+Factors = list[tuple[tuple[int, ...], Floats]]
 
 
 def usable(measurement: Measurement) -> bool:
-    """Whether the fit reads a measurement: of a partition, or of a query whose factors hold one axis each."""
+    """Whether the fit reads a measurement: of a partition, or of a query without large joint weights."""
     target = measurement.target
-    return isinstance(target, Partition) or all(len(factor.axes) == 1 for factor in target.factors)
+    if isinstance(target, Partition):
+        return True
+    return all(len(one.axes) == 1 or one.weights(target.domain).size <= MOST_JOINT for one in target.factors)
 
 
 def fit_mixture(
@@ -31,8 +36,8 @@ def fit_mixture(
 ) -> Mixture:
     """Return the mixture after so many steps towards the measurements, from `start`.
 
-    Minimises F = sum_i |M_i h - y_i|^2 / (2 s_i^2) by Adam over logits. Few steps are the regulariser: fitting
-    on fits the noise.
+    Minimises F = sum_i |M_i h - y_i|^2 / (2 s_i^2) by Adam over logits. Few steps are the regulariser:
+    fitting on fits the noise.
 
     Parameters
     ----------
@@ -135,7 +140,7 @@ class _Loss:
         self._shape = start.domain.shape
         self._ones, self._pairs = _Rows(), _Rows()
         self._wider: list[tuple[list[tuple[int, Ints]], Floats, float]] = []
-        self._numbers: list[tuple[list[tuple[int, Floats]], float, float]] = []
+        self._numbers: list[tuple[Factors, float, float]] = []
         ones, pairs = [], []
         self.values = sum(one.values.size for one in tables)
         self._constant = sum(float(one.values @ one.values) / one.scale**2 for one in tables)
@@ -159,8 +164,8 @@ class _Loss:
         for rows, values, precision in ones:
             self._one_precision[rows] += precision
             self._one_values[rows] += precision * values
-        # every table of a pair stands on both sides of the diagonal, at half its precision each: the matrix is
-        # its own transpose, and is held as square tiles
+        # every table of a pair stands on both sides of the diagonal, at half its precision each: the matrix
+        # is its own transpose, and is held as square tiles
         self._tile = max(4, int((UNTHREADED / start.components) ** 0.5))
         self._tiles = -(-self._pairs.size // self._tile)
         precisions = np.zeros((self._tiles * self._tile,) * 2)
@@ -221,10 +226,10 @@ class _Loss:
         return twice, slopes, weights * (of_weights - weights @ of_weights)
 
 
-def _number(query: Query, value: float) -> tuple[list[tuple[int, Floats]], float]:
-    """Return the weights of a product over each of its axes, and the value measured of the product itself."""
+def _number(query: Query, value: float) -> tuple[Factors, float]:
+    """Return the weights of a product over the axes of each factor, and the value measured of the product."""
     factors = [
-        (factor.axes[0], np.ldexp(factor.weights(query.domain), -factor.bits)) for factor in query.factors
+        (factor.axes, np.ldexp(factor.weights(query.domain), -factor.bits)) for factor in query.factors
     ]
     return factors, 1.0 - value if query.complement else value
 
@@ -267,7 +272,7 @@ def _wide(
 
 
 def _one(
-    factors: Sequence[tuple[int, Floats]],
+    factors: Factors,
     value: float,
     precision: float,
     attributes: Sequence[Floats],
@@ -276,12 +281,22 @@ def _one(
     of_weights: Floats,
 ) -> float:
     """Add the slopes of one number; return twice its loss, less its constant."""
-    means = [np.einsum("c,ck->k", table, attributes[axis]) for axis, table in factors]
+    means = [_contracted(table, [attributes[axis] for axis in axes]) for axes, table in factors]
     mass = np.prod(means, axis=0)
     fitted = float(weights @ mass)
     residual = precision * (fitted - value)
     of_weights += residual * mass
-    for place, (axis, table) in enumerate(factors):
-        others = np.prod([weights, *means[:place], *means[place + 1 :]], axis=0)
-        of_attributes[axis][...] += residual * np.outer(table, others)
+    for place, (axes, table) in enumerate(factors):
+        others = residual * np.prod([weights, *means[:place], *means[place + 1 :]], axis=0)
+        for own, axis in enumerate(axes):
+            rest = [attributes[other] for other in axes if other != axis]
+            of_attributes[axis][...] += _contracted(np.moveaxis(table, own, 0), rest) * others
     return fitted * (residual - precision * value)
+
+
+def _contracted(table: Floats, masses: Sequence[Floats]) -> Floats:
+    """Return the means of a table over its last axes in every component, (.., K); of no axis as they are."""
+    found = table[..., np.newaxis]
+    for one in reversed(masses):
+        found = np.einsum("...ck,ck->...k", np.broadcast_to(found, (*found.shape[:-1], one.shape[1])), one)
+    return found

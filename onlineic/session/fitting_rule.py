@@ -17,10 +17,9 @@ TABLE_RULES = (MaximumEntropy, MixtureOfProducts)  # that read whole partitions,
 def fitting_rule(
     domain: Domain, tables: Sequence[Partition], prior: Hypothesis | None = None, misfit: float = 0.0
 ) -> UpdateRule[Any]:
-    """Return maximum entropy where its cells can be held, and above a mixture of products; or the prior's own.
+    """Return maximum entropy where its cells can be held, above a mixture of products; or the prior's own.
 
-    Where both can be run, maximum entropy errs less: by a tenth to a third on four tables
-    (`experiments/README.md`).
+    Where both can be run maximum entropy errs less (`experiments/README.md`).
 
     Parameters
     ----------

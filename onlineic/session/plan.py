@@ -49,8 +49,8 @@ from onlineic.session.defaults import (
     default_numbers,
     default_shares,
 )
-from onlineic.session.fitting_rule import TABLE_RULES, fitting_rule
 from onlineic.session.first_tables import FirstTables, chosen_first_tables, laplace_suits
+from onlineic.session.fitting_rule import TABLE_RULES, fitting_rule
 from onlineic.session.forecasts import forecast
 from onlineic.session.spending import Spending, hit_price
 from onlineic.sparse.base import NumericSparse
@@ -351,8 +351,8 @@ def session_plan(
     Parameters
     ----------
     update : UpdateRule, optional
-        None: `MaximumEntropy`, above 2^26 cells `MixtureOfProducts`; or `MultiplicativeWeights` with `certify`
-        or without partitions.
+        None: `MaximumEntropy`, above 2^26 cells `MixtureOfProducts`; or `MultiplicativeWeights` with
+        `certify` or without partitions.
     sparse : "gumbel", "exponential", "laplace" or NumericSparse, optional
         None: `ExponentialSparse` for delta = 0; else `GumbelSparse` for partitions, and for numbers the one
         of the two that resolves smaller gaps.
@@ -768,7 +768,11 @@ def _finest(update: Rule, domain: Domain, cutoff: int) -> Rule:
             return NO_BOUND if bound_of is None else bound_of(alpha)
         return NO_BOUND
 
-    return rule_at(update, domain, least_update_alpha(bound, min(cutoff, LISTED)))
+    try:
+        return rule_at(update, domain, least_update_alpha(bound, min(cutoff, LISTED)))
+    except InfeasibleAccuracyError:
+        rule_at(update, domain, 0.5).init(domain)  # says so, where it is the domain that is too large
+        raise
 
 
 def _stepping(update: Rule, left_out: float) -> Rule:

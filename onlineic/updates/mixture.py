@@ -41,9 +41,9 @@ class MixtureOfProducts(UpdateRule[Mixture]):
 
     Notes
     -----
-    No T(alpha) is proven: `update_bound` is None. A measurement of a single query is used unless its weights
-    stand over several attributes jointly; such are answered, and ignored here. Where the cells can be held
-    `MaximumEntropy` is better.
+    No T(alpha) is proven: `update_bound` is None. A measurement of a single query is used unless it has more
+    than 2^12 weights over several attributes jointly; such are answered, and ignored here. Where the cells
+    can be held `MaximumEntropy` is better.
     """
 
     components: int = 200
