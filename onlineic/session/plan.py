@@ -50,7 +50,7 @@ from onlineic.session.defaults import (
     default_shares,
 )
 from onlineic.session.first_tables import FirstTables, chosen_first_tables, laplace_suits
-from onlineic.session.fitting_rule import TABLE_RULES, fitting_rule
+from onlineic.session.fitting_rule import TABLE_RULES, check_holds, fitting_rule
 from onlineic.session.forecasts import forecast
 from onlineic.session.spending import Spending, hit_price
 from onlineic.sparse.base import NumericSparse
@@ -465,6 +465,8 @@ def session_plan(
     if given is None and partition:
         update = MaximumEntropy(evaluations=EVALUATIONS, misfit=shares.misfit)
         update = fitting_rule(domain, () if tables is None else tables.targets, prior, update)
+    if prior is None:
+        check_holds(update, domain, () if tables is None else tables.targets)
     tested = _tested_beta(beta, tables)
     easy = mechanism.easy_radius(ALL_EASY * tested, max_queries)
     # numbers all have one scale, known now; the bound of a block sum is known when it is released

@@ -944,6 +944,17 @@ EXAMPLES = {
         ic.MaximumEntropy,
         {"evaluations": sizes(100, 20_000), "kl_weight": 0.1, "misfit": 0.3, "most_cells": sizes(100)},
     ),
+    "MixtureOfProducts": Example(
+        ic.MixtureOfProducts,
+        {
+            "components": sizes(100, 20_000),
+            "first_steps": WIDE,
+            "steps": WIDE,
+            "rate": 0.1,
+            "misfit": 0.3,
+            "seed": WIDE,
+        },
+    ),
     "MeasuredSteps": Example(
         lambda left_out: updates.MeasuredSteps(ic.Perceptron(), left_out), {"left_out": 3.0}
     ),
@@ -981,6 +992,7 @@ EXAMPLES = {
         )
         for rule in (
             ic.MaximumEntropy(),
+            ic.MixtureOfProducts(components=20, first_steps=3),
             ic.MeasuredWeights(),
             updates.MeasuredSteps(ic.MultiplicativeWeights()),
             updates.FittedStart(ic.Perceptron(), 1),
@@ -1002,6 +1014,7 @@ EXAMPLES = {
         )
         for rule in (
             ic.MaximumEntropy(),
+            ic.MixtureOfProducts(components=20, first_steps=3),
             ic.MeasuredWeights(),
             updates.MeasuredSteps(ic.Perceptron()),
             updates.FittedStart(ic.Perceptron(), 1),
@@ -1021,6 +1034,9 @@ EXAMPLES = {
     ),
     "ProductHistogram.sample": Example(
         hypothesis.ProductHistogram(DOMAIN).sample, {"size": sizes(100), "seed": WIDE}
+    ),
+    "Mixture.sample": Example(
+        ic.MixtureOfProducts(components=20).init(DOMAIN).sample, {"size": sizes(100), "seed": WIDE}
     ),
     "Histogram.sample": Example(FLAT.sample, {"size": sizes(100), "seed": WIDE}),
     "SignedHistogram": Example(
@@ -1341,7 +1357,8 @@ MADE = {  # by the package itself, from numbers that it has checked; a caller on
     "EngineForecast", "Forecast", "Spending", "Spending.at",
     "Belief.learned", "Plan", "Row", "SessionStatistics", "new_figure", "plot_marginal",
     "replay", "BoundMarginal", "Certificate", "Choice", "ClippingBound",
-    "Construction", "Estimates", "Expression", "Factor", "Family", "LargeCounts", "Mean", "OfflineAccuracy",
+    "Construction", "Estimates", "Expression", "Factor", "Family", "LargeCounts", "Mean",
+    "Mixture", "Mixture.boxes", "OfflineAccuracy",
     "OnlineAccuracy",
     "PrivateCdf", "ProgramsAbove", "Query", "Query.total", "Rescaled", "SparseScales", "Statistic",
     "TableDesign", "TableDesign.nats", "TableDesign.precision_in", "TableDesign.sources", "Trace",
