@@ -43,8 +43,8 @@ def check_holds(update: UpdateRule[Any], domain: Domain, tables: Sequence[Partit
     """Raise `TooLargeError` for a rule of maximum entropy that could not fit these tables."""
     if isinstance(update, MaximumEntropy) and not _holds(domain, tables):
         raise TooLargeError(
-            f"domain must have at most {MAX_CELLS:,} cells for MaximumEntropy, or as few classes in the first "
-            f"tables, got {domain.size:,}; leave update out, or write update=MixtureOfProducts()."
+            f"domain must have at most {MAX_CELLS:,} cells for MaximumEntropy, or as few classes in its "
+            f"first tables, got {domain.size:,}; leave update out, or write update=MixtureOfProducts()."
         )
 
 
