@@ -18,7 +18,10 @@ TABLE_RULES = (MaximumEntropy, MixtureOfProducts)  # that read whole partitions,
 
 
 def fitting_rule(
-    domain: Domain, tables: Sequence[Partition], prior: Hypothesis | None = None, misfit: float = 0.0
+    domain: Domain,
+    tables: Sequence[Partition],
+    prior: Hypothesis | None = None,
+    fit: MaximumEntropy = MaximumEntropy(),  # noqa: B008  a frozen record of settings
 ) -> UpdateRule[Any]:
     """Return maximum entropy where its cells can be held, above a mixture of products; or the prior's own.
 
@@ -31,12 +34,12 @@ def fitting_rule(
         Planned first tables.
     prior : Hypothesis, optional
         A public start; a mixture goes on as one.
-    misfit : float
-        As in `MaximumEntropy`.
+    fit : MaximumEntropy
+        With what settings, where it is chosen.
     """
     if isinstance(prior, Mixture) or (prior is None and not _holds(domain, tables)):
         return MixtureOfProducts()
-    return MaximumEntropy(misfit=misfit)
+    return fit
 
 
 def check_holds(update: UpdateRule[Any], domain: Domain, tables: Sequence[Partition]) -> None:
