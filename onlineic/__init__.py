@@ -26,6 +26,7 @@ from onlineic.session.session import OnlineIC as OnlineIC
 from onlineic.updates.base import UpdateRule as UpdateRule
 from onlineic.updates.maximum_entropy import MaximumEntropy as MaximumEntropy
 from onlineic.updates.median import Median as Median
+from onlineic.updates.mixture import MixtureOfProducts as MixtureOfProducts
 from onlineic.updates.multiplicative_weights import MeasuredWeights as MeasuredWeights
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights as MultiplicativeWeights
 from onlineic.updates.perceptron import Perceptron as Perceptron

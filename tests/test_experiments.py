@@ -84,6 +84,7 @@ ROWS_OF_DATA = {
     "clipping_bound": (lambda m, c, absent: m.columns(absent), 1, 2),
     "datasets": (lambda m, c, absent: [*m.streams(c, absent)], 3, 10),
     "hard_queries": (lambda m, c, absent: [*m.streams(c, absent)], 2, 4),
+    "large_domains": (lambda m, c, absent: [*m.streams(c, absent)], 3, 10),
     "ladder": (lambda m, c, absent: [m.stream_or_stand_in(c, absent)], 1, 1),
     "online_offline": (lambda m, c, absent: [*m.streams(c, absent)], 1, 4),
     "range_queries": (lambda m, c, absent: [m.ages(c, absent)], 1, 1),

@@ -7,7 +7,8 @@ import onlineic
 
 PUBLIC = {
     "Answer", "Budget", "Domain", "Grid", "Histogram", "MaximumEntropy", "MeasuredWeights", "Measurement",
-    "Median", "MultiplicativeWeights", "OnlineIC", "Perceptron", "PrivateData", "SessionStatistics",
+    "Median", "MixtureOfProducts", "MultiplicativeWeights", "OnlineIC", "Perceptron", "PrivateData",
+    "SessionStatistics",
     "UpdateRule", "at_least", "below", "between", "binned", "dense", "forecast", "marginal", "one_of",
     "optional", "replay", "rescaled", "span", "weights", "where",
 }  # fmt: skip

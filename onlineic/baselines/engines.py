@@ -33,6 +33,7 @@ from onlineic.errors import (
     ForkedSessionError,
     InvalidParameterError,
     SessionSealedError,
+    TooLargeError,
     checked_integer,
     checked_real,
 )
@@ -45,6 +46,7 @@ from onlineic.queries.query import Query, totals
 from onlineic.queries.tables import Tables
 
 PREFIX_CELLS = 2**22
+MAX_CELLS = 2**26  # of a table
 
 
 SEALED = (
@@ -287,6 +289,7 @@ class NoisyTables:
     ) -> None:
         check_types(data, budget)
         sets = _attribute_sets(data.domain, tables)
+        _check_cells(data.domain, sets)
         self._shell = shell = _Shell(data, budget, 2 * len(sets), noise_law, beta, noise)
         self._held: dict[tuple[int, ...], tuple[Domain, Tables]] = {}
         self._supersets: dict[tuple[int, ...], tuple[int, ...] | None] = {}
@@ -449,3 +452,13 @@ def _attribute_sets(domain: Domain, tables: Iterable[Iterable[str]]) -> list[tup
     if not sets or not all(sets):
         raise InvalidParameterError("tables must be one or more sets of attributes, got none; name some.")
     return list(dict.fromkeys(sets))
+
+
+def _check_cells(domain: Domain, sets: Sequence[tuple[int, ...]]) -> None:
+    """Refuse tables that do not fit into memory, before anything is charged."""
+    cells = max(math.prod(domain.shape[axis] for axis in axes) for axes in sets)
+    if cells > MAX_CELLS:
+        raise TooLargeError(
+            f"tables must have at most {MAX_CELLS:,} cells each, got {cells:,}; name smaller sets of "
+            "attributes."
+        )

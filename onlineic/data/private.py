@@ -7,14 +7,14 @@ its read method `exact_counts` has a name that nothing else uses: a test holds b
 import os
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn, final, overload
 
 import numpy as np
 
 from onlineic._typing import Ints
 from onlineic.accounting.budget import Budget
-from onlineic.domain.attributes import Attribute, Binned, Categorical
+from onlineic.data.rows import Column, Rows, narrowest
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
     DomainMismatchError,
@@ -27,15 +27,18 @@ from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query, totals
 from onlineic.queries.tables import Tables
 
-MAX_CELLS = 2**26  # dense counts: 512 MB
+MAX_CELLS = 2**26  # dense counts: 512 MB; of more cells the rows are kept
+MAX_ROWS = 2**27
 
 
 @final
 class PrivateData:
-    """The sensitive table as exact cell counts over a public domain.
+    """The sensitive table over a public domain: exact cell counts, or above 2^26 cells its rows.
 
     Nothing private is shown by `repr`; copies and pickles are refused. The work of a read depends on the
-    query, the domain and n only, never on how many records match (safety of timing).
+    query, the domain and n only, never on how many records match (safety of timing). Above 2^26 cells it
+    depends on the number of rows given to `from_counts` too, which is then public: pad it where it may not
+    be.
 
     Attributes
     ----------
@@ -47,28 +50,37 @@ class PrivateData:
         How many times `exact_counts` was called: public, since it depends on released facts alone.
     """
 
-    __slots__ = ("_accounts", "_counts", "_lock", "_reads", "_tables", "budgets", "domain", "n")
+    __slots__ = ("_accounts", "_lock", "_reads", "_tables", "budgets", "domain", "n")
 
     def __init__(self, counts: Ints, domain: Domain) -> None:
-        _check_size(domain)
+        _check_domain(domain)
+        if domain.size > MAX_CELLS:
+            raise TooLargeError(
+                f"domain must have at most {MAX_CELLS:,} cells for dense counts, got {domain.size:,}; load "
+                "records with from_records, from_counts or from_csv, or project it to fewer attributes."
+            )
         array = _checked_counts(counts)
         if array.shape not in ((domain.size,), domain.shape):
             raise InvalidDataError(
                 f"counts must have shape ({domain.size},) or {domain.shape}, got {array.shape}; "
                 "order the cells as the domain does."
             )
-        self.domain = domain
-        self.n = int(array.sum())
-        if self.n < 1:
+        # float64 holds these integers exactly, and so is every partial sum below 2^53: any order of
+        # summation, any number of threads gives the same integer
+        cells = array.astype(np.float64).reshape(domain.shape)
+        self._begin(domain, int(array.sum()), Tables(cells, prefix_cells=MAX_CELLS))
+
+    def _begin(self, domain: Domain, n: int, tables: Tables | Rows) -> "PrivateData":
+        if n < 1:
             raise InvalidDataError("records must be one or more, got none; load some.")
+        self.domain = domain
+        self.n = n
         self.budgets: list[Budget] = []
         self._accounts: list[weakref.ref[Any]] = []
         self._reads = 0
         self._lock = threading.Lock()
-        # float64 holds these integers exactly, and so is every partial sum below 2^53: any order of
-        # summation, any number of threads gives the same integer
-        self._counts = array.astype(np.float64).reshape(domain.shape)
-        self._tables = Tables(self._counts, prefix_cells=MAX_CELLS)
+        self._tables = tables
+        return self
 
     @classmethod
     def from_records(cls, columns: Mapping[str, Any] | np.ndarray[Any, Any], domain: Domain) -> "PrivateData":
@@ -86,21 +98,15 @@ class PrivateData:
         InvalidDataError
             If a value lies outside the domain: nothing is ever dropped silently, since n is public.
         """
-        _check_size(domain)
-        return cls._tabulated(domain.encode(columns), None, domain)
+        _check_domain(domain)
+        return cls._of_rows(domain.encoded(columns), None, domain)
 
     @classmethod
     def from_counts(cls, columns: Mapping[str, Any], counts: Any, domain: Domain) -> "PrivateData":
         """Return an aggregated table: `counts[i]` records have the values of row i; rows may repeat."""
-        _check_size(domain)
+        _check_domain(domain)
         weights = _checked_counts(counts)
-        codes = domain.encode(columns)
-        if weights.shape != (len(codes),):
-            raise InvalidDataError(
-                f"counts must have one entry a row, got shape {weights.shape} for {len(codes)} rows; "
-                "give every row its count."
-            )
-        return cls._tabulated(codes, weights, domain)
+        return cls._of_rows(domain.encoded(columns), weights, domain)
 
     @classmethod
     def from_csv(
@@ -116,48 +122,35 @@ class PrivateData:
         count : str, optional
             Column that says how many records a line stands for.
         """
-        import csv  # few sessions load a file: imported with it
+        from onlineic.data.table_file import read_csv  # few sessions load a file: imported with it
 
-        try:
-            with open(path, newline="", encoding="utf-8-sig") as file:
-                reader = csv.reader(file, skipinitialspace=True)
-                header = next(reader, [])
-                rows = [row for row in reader if row]
-        except (UnicodeDecodeError, csv.Error) as error:
-            raise InvalidDataError(
-                f"the file must be a CSV table in UTF-8, got {error}; convert it."
-            ) from None
-        wanted = [*domain.names, *([] if count is None else [count])]
-        for name in wanted:
-            if header.count(name) != 1:
-                raise InvalidDataError(
-                    f"the file must have one column for {name}, got {header.count(name)}; see its header."
-                )
-        ragged = [number for number, row in enumerate(rows) if len(row) != len(header)]
-        if ragged:
-            raise InvalidDataError(
-                f"every line must have {len(header)} fields, got another number in row {ragged[0]}."
-            )
-        place = {name: header.index(name) for name in wanted}
-        columns = {name: [_parse(kind, row[place[name]]) for row in rows] for name, kind in domain}
-        if count is None:
-            return cls.from_records(columns, domain)
-        try:
-            numbers = np.array([_integer(row[place[count]]) for row in rows], np.int64)
-        except (ValueError, OverflowError):
-            raise InvalidDataError(
-                f"{count} must hold whole numbers, got another value; correct the column."
-            ) from None
-        return cls.from_counts(columns, numbers, domain)
+        _check_domain(domain)
+        columns, numbers = read_csv(path, domain, count)
+        return cls._of_rows(iter(columns), None if numbers is None else _checked_counts(numbers), domain)
 
     @classmethod
-    def _tabulated(cls, codes: Ints, counts: Ints | None, domain: Domain) -> "PrivateData":
-        flat = np.ravel_multi_index(tuple(codes.T), domain.shape)  # refuses codes outside: never wraps
+    def _of_rows(cls, columns: Iterator[Column], weights: Ints | None, domain: Domain) -> "PrivateData":
+        """Return the table of rows given attribute by attribute."""
+        if domain.size > MAX_CELLS:
+            held = [_narrowed(codes, size) for codes, size in zip(columns, domain.shape, strict=True)]
+            _check_rows(held[0], weights)
+            n = len(held[0]) if weights is None else int(weights.sum())
+            known = None if weights is None else weights.astype(np.float64)
+            return cls.__new__(cls)._begin(domain, n, Rows(held, known, domain.shape))
+        flat = np.zeros(0, np.int64)
+        for axis, (codes, size) in enumerate(zip(columns, domain.shape, strict=True)):
+            codes = _narrowed(codes, size)
+            if axis == 0:
+                _check_rows(codes, weights)
+                flat = codes.astype(np.int64)
+            else:
+                flat *= size
+                flat += codes
         table = np.zeros(domain.size, np.int64)
-        if counts is None:
+        if weights is None:
             table += np.bincount(flat, minlength=domain.size)
         else:
-            np.add.at(table, flat, counts)
+            np.add.at(table, flat, weights)
         return cls(table, domain)
 
     @overload
@@ -175,9 +168,12 @@ class PrivateData:
         self._check(target)
         with self._lock:
             self._reads += 1
-            if isinstance(target, Partition):
-                return np.rint(target.measure(self._tables.table(target.axes))).astype(np.int64)
-            return int(target.total(self._tables, self.n))
+            tables = self._tables
+            if not isinstance(target, Partition):
+                return int(target.total(tables, self.n))
+            if isinstance(tables, Rows):
+                return tables.measure(target)
+            return np.rint(target.measure(tables.table(target.axes))).astype(np.int64)
 
     def exact_counts_many(self, queries: Sequence[Query]) -> Ints:
         """Return n 2^k f(D) of every query, shape (m,), exact: one read each. PRIVATE."""
@@ -220,17 +216,36 @@ class PrivateData:
         raise TypeError("PrivateData cannot be copied or pickled: a copy would hold the private counts.")
 
 
-def _check_size(domain: Domain) -> None:
-    """Refuse what is no domain, or too large for dense counts, before anything is allocated."""
+def _check_domain(domain: Domain) -> None:
+    """Refuse what is no domain, or has a column that nothing can count, before anything is read."""
     if type(domain) is not Domain:  # a subclass could have another shape tomorrow
         raise InvalidParameterError(
             f"domain must be a Domain, got a {type(domain).__name__}; write Domain.of(...)."
         )
-    if domain.size > MAX_CELLS:
-        raise TooLargeError(
-            f"domain must have at most {MAX_CELLS:,} cells for dense counts, got {domain.size:,}; "
-            "project it to fewer attributes."
+    for name, size in zip(domain.names, domain.shape, strict=True):
+        if size > MAX_CELLS:
+            raise TooLargeError(f"{name} must have at most {MAX_CELLS:,} cells, got {size:,}; bin it.")
+
+
+def _check_rows(codes: Column, weights: Ints | None) -> None:
+    """Refuse counts that are not one a row, and more rows than memory is planned for."""
+    if weights is not None and weights.shape != (len(codes),):
+        raise InvalidDataError(
+            f"counts must have one entry a row, got shape {weights.shape} for {len(codes)} rows; "
+            "give every row its count."
         )
+    if len(codes) > MAX_ROWS:
+        raise TooLargeError(
+            f"records must be at most {MAX_ROWS:,} rows, got {len(codes):,}; give equal rows once, with "
+            "their number, to from_counts."
+        )
+
+
+def _narrowed(codes: Column, size: int) -> Column:
+    """Return a column of codes in the smallest type that holds them all."""
+    if codes.size and not 0 <= codes.min() <= codes.max() < size:
+        raise InternalError("codes must lie inside the domain.")
+    return codes.astype(narrowest(size), copy=False)
 
 
 def _checked_counts(counts: Any) -> Ints:
@@ -244,27 +259,3 @@ def _checked_counts(counts: Any) -> Ints:
     if array.sum(dtype=np.float64) > 2.0**54 or array.sum(dtype=np.int64) > 2**53:
         raise InvalidDataError("counts must sum to at most 2^53, got more; count coarser records.")
     return array.astype(np.int64)
-
-
-def _integer(text: str) -> int:
-    """Return an integer written in plain digits: int() would take 1_000 too."""
-    if "_" in text:
-        raise ValueError
-    return int(text)
-
-
-def _parse(kind: Attribute, text: str) -> Any:
-    """Read one CSV field as the attribute's type; unreadable text is left for `encode` to refuse."""
-    if text == "" and (kind.missing or not isinstance(kind, Categorical) or "" not in kind.labels):
-        return None
-    if isinstance(kind, Categorical):
-        if isinstance(kind.labels[0], bool):
-            return {"true": True, "false": False, "1": True, "0": False}.get(text.lower(), text)
-        if isinstance(kind.labels[0], str):
-            return text
-    try:
-        if isinstance(kind, Binned) or "." in text:  # 17.0: an integer column with gaps, exported
-            return text if "_" in text else float(text)
-        return _integer(text)
-    except ValueError:
-        return text

@@ -381,7 +381,12 @@ def _refuse(name: str, column: Column, bad: Column, remedy: str = "") -> None:
     if bad.any():
         row = int(np.argmax(bad))
         value = column[row].item() if isinstance(column[row], np.generic) else column[row]
-        raise InvalidDataError(
-            f"{name} must lie in the domain, got {int(bad.sum())} rows outside, the first at row {row} "
-            f"with {shown(value)}; {remedy or 'extend the domain or clean the table'}."
-        )
+        raise outside_error(name, int(bad.sum()), row, value, remedy)
+
+
+def outside_error(name: str, count: int, row: int, value: object, remedy: str = "") -> InvalidDataError:
+    """Return what to raise of a column with `count` values outside the domain, the first at `row`."""
+    return InvalidDataError(
+        f"{name} must lie in the domain, got {count} rows outside, the first at row {row} "
+        f"with {shown(value)}; {remedy or 'extend the domain or clean the table'}."
+    )

@@ -179,6 +179,16 @@ class Domain:
         InvalidDataError
             If a column is absent, lengths differ, or a value lies outside the domain. Nothing is dropped.
         """
+        return np.stack([*self.encoded(columns)], axis=1)
+
+    def encoded(self, columns: Mapping[str, Any] | np.ndarray[Any, Any]) -> Iterator[Ints]:
+        """Return the codes of one attribute after the other, each (n,): `encode` without holding all.
+
+        Raises
+        ------
+        InvalidDataError
+            As `encode`; of a value outside the domain when its attribute's turn comes.
+        """
         if isinstance(columns, np.ndarray):
             if columns.dtype.names is None:
                 raise InvalidDataError(
@@ -196,7 +206,7 @@ class Domain:
         lengths = {name: len(array) for name, array in arrays.items()}
         if len(set(lengths.values())) > 1:
             raise InvalidDataError(f"columns must have equal lengths, got {lengths}.")
-        return np.stack([kind.encode(name, arrays[name]) for name, kind in self], axis=1)
+        return (kind.encode(name, arrays.pop(name)) for name, kind in self)
 
 
 def _attribute(name: str, kind: Kind) -> Attribute:

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from onlineic.accounting.budget import Budget
-from onlineic.baselines.engines import NoisyTables, PerQueryNoise, noisy_histogram
+from onlineic.baselines.engines import MAX_CELLS, NoisyTables, PerQueryNoise, noisy_histogram
 from onlineic.data.private import PrivateData
 from onlineic.errors import InvalidParameterError, UpdateFailedError, checked_integer
 from onlineic.evaluate.streams import exact_values
@@ -145,8 +145,8 @@ def known_baselines(
     """Return label -> maker of every trivial baseline that this budget and stream allow.
 
     They are told what an online engine is not: the number of queries, of distinct ones, or the attribute
-    sets. Per-query Gaussian noise needs delta > 0; noisy tables of more than 2^24 cells are left out, and
-    so they are where only the number of queries is known.
+    sets. Per-query Gaussian noise needs delta > 0; noisy tables of more than 2^24 cells are left out, a
+    histogram of more than 2^26, and tables where only the number of queries is known.
 
     Parameters
     ----------
@@ -175,7 +175,8 @@ def known_baselines(
     makers["per-query noise, cached"] = lambda noise: PerQueryNoise(
         data, budget, answers=distinct, noise_law="best", cache=True, noise=noise
     )
-    makers["one noisy histogram"] = lambda noise: noisy_histogram(data, budget, noise=noise)
+    if data.domain.size <= MAX_CELLS:
+        makers["one noisy histogram"] = lambda noise: noisy_histogram(data, budget, noise=noise)
     if sets and sum(int(np.prod([shape[axis] for axis in axes])) for axes in sets) <= TABLE_CELLS:
         makers[f"noisy tables ({len(tables)} sets)"] = lambda noise: NoisyTables(
             data, budget, tables, noise=noise

@@ -3,6 +3,7 @@
 from onlineic.hypothesis.base import MAX_CELLS, NO_BLOCKS, HasBlocks, Hypothesis, block_guesses, grid_guesses
 from onlineic.hypothesis.estimates import Estimates, Family, TableDesign
 from onlineic.hypothesis.histogram import Histogram
+from onlineic.hypothesis.mixture import Mixture
 from onlineic.hypothesis.product import ProductHistogram
 from onlineic.hypothesis.signed import SignedHistogram
 from onlineic.hypothesis.version_space import VersionSpace
@@ -15,6 +16,7 @@ __all__ = [
     "HasBlocks",
     "Histogram",
     "Hypothesis",
+    "Mixture",
     "ProductHistogram",
     "SignedHistogram",
     "TableDesign",

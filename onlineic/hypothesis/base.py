@@ -105,7 +105,7 @@ def check_size(domain: Domain) -> None:
     if domain.size > MAX_CELLS:
         raise TooLargeError(
             f"domain must have at most {MAX_CELLS:,} cells for a histogram, got {domain.size:,}; "
-            "project it to fewer attributes."
+            "project it to fewer attributes, or leave update out: sessions then fit a MixtureOfProducts."
         )
 
 

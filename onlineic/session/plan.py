@@ -49,6 +49,7 @@ from onlineic.session.defaults import (
     default_shares,
 )
 from onlineic.session.first_tables import FirstTables, chosen_first_tables, laplace_suits
+from onlineic.session.fitting_rule import TABLE_RULES, check_holds, fitting_rule
 from onlineic.session.forecasts import error_of_pairs, forecast
 from onlineic.session.spending import Spending, hit_price
 from onlineic.sparse.base import NumericSparse
@@ -352,7 +353,8 @@ def session_plan(
     Parameters
     ----------
     update : UpdateRule, optional
-        None: `MaximumEntropy`, or `MultiplicativeWeights` with `certify` or without partitions.
+        None: `MaximumEntropy`, above 2^26 cells `MixtureOfProducts`; or `MultiplicativeWeights` with
+        `certify` or without partitions.
     sparse : "gumbel", "exponential", "laplace" or NumericSparse, optional
         None: `ExponentialSparse` for delta = 0; else `GumbelSparse` for partitions, and for numbers the one
         of the two that resolves smaller gaps.
@@ -392,14 +394,14 @@ def session_plan(
         threshold = checked_real("threshold", threshold, above=0.0, below=1.0)
     wish = release
     if release is None:
-        fits = update is None or isinstance(update, MaximumEntropy)
+        fits = update is None or isinstance(update, TABLE_RULES)
         able = sparse in (None, "gumbel", "exponential") or isinstance(sparse, GumbelSparse)
         release = "partition" if fits and able and certify is None else "answer"
     if release not in ("answer", "partition"):
         raise InvalidParameterError(f"release must be 'answer' or 'partition', got release={release!r}.")
     given = update
     if update is None:
-        update = MaximumEntropy() if release == "partition" else MultiplicativeWeights()
+        update = fitting_rule(domain, (), prior) if release == "partition" else MultiplicativeWeights()
     update = rule_for_stream(update, max_queries, n)
     if first_tables:
         _check_opens(domain, update, sparse, prior)
@@ -416,7 +418,7 @@ def session_plan(
     if hard_answers is not None:
         hard_answers = checked_integer("hard_answers", hard_answers, at_least=1, at_most=MOST_HARD)
     # tables are bought where the rule reads them all and nobody brings a start or a mechanism of his own
-    opens = partition and isinstance(update, MaximumEntropy) and prior is None
+    opens = partition and isinstance(update, TABLE_RULES) and prior is None
     opens = opens and not isinstance(sparse, NumericSparse)
     opens = opens if first_tables is None else first_tables
     start = forecast(domain, n, budget, max_queries).start if opens else None
@@ -464,6 +466,9 @@ def session_plan(
     adaptive = threshold is None and sparse != "laplace" and not isinstance(sparse, NumericSparse)
     if given is None and partition:
         update = MaximumEntropy(evaluations=EVALUATIONS, misfit=shares.misfit)
+        update = fitting_rule(domain, () if tables is None else tables.targets, prior, update)
+    if prior is None:
+        check_holds(update, domain, () if tables is None else tables.targets)
     tested = _tested_beta(beta, tables)
     easy = mechanism.easy_radius(ALL_EASY * tested, max_queries)
     # numbers all have one scale, known now; the bound of a block sum is known when it is released
@@ -471,7 +476,7 @@ def session_plan(
     relied = mechanism.threshold / (n << mechanism.grid_bits) / 2.0  # as the book: threshold 2 alpha
     known = prior is not None or tables is not None
     update = _stepping(_finest(update, domain, cutoff), NOISE_LEFT_OUT if known else 0.0)
-    if tables is not None and not isinstance(update, MaximumEntropy):
+    if tables is not None and not isinstance(update, TABLE_RULES):
         update = FittedStart(update, len(tables.targets), shares.misfit)
     return Plan(
         sparse=mechanism,
@@ -508,7 +513,7 @@ def _plan_of_numbers(
     wider = Fraction(max(1.0, NOISIEST_NUMBER / mechanism.deviation))
     return Plan(
         sparse=mechanism,
-        update=MaximumEntropy(),
+        update=fitting_rule(domain, ()),
         alpha=mechanism.deviation,
         beta=beta,
         max_queries=max_queries,
@@ -784,7 +789,11 @@ def _finest(update: Rule, domain: Domain, cutoff: int) -> Rule:
             return NO_BOUND if bound_of is None else bound_of(alpha)
         return NO_BOUND
 
-    return rule_at(update, domain, least_update_alpha(bound, min(cutoff, LISTED)))
+    try:
+        return rule_at(update, domain, least_update_alpha(bound, min(cutoff, LISTED)))
+    except InfeasibleAccuracyError:
+        rule_at(update, domain, 0.5).init(domain)  # says so, where it is the domain that is too large
+        raise
 
 
 def _stepping(update: Rule, left_out: float) -> Rule:
@@ -806,4 +815,5 @@ def _check_opens(
             "sparse must be None, 'gumbel' or 'exponential' with first_tables, which share its account, got "
             f"{sparse if isinstance(sparse, str) else type(sparse).__name__}."
         )
-    update.init(domain, Histogram(domain))  # refuses the prior that the tables become
+    if not isinstance(update, TABLE_RULES):
+        update.init(domain, Histogram(domain))  # refuses the prior that the tables become

@@ -3,6 +3,7 @@
 from onlineic.updates.base import ExactBound, NeedsAccuracy, UpdateRule
 from onlineic.updates.maximum_entropy import MaximumEntropy
 from onlineic.updates.median import Median
+from onlineic.updates.mixture import MixtureOfProducts
 from onlineic.updates.multiplicative_weights import MeasuredWeights, MultiplicativeWeights
 from onlineic.updates.perceptron import Perceptron
 from onlineic.updates.steps import FittedStart, MeasuredSteps
@@ -14,6 +15,7 @@ __all__ = [
     "MeasuredSteps",
     "MeasuredWeights",
     "Median",
+    "MixtureOfProducts",
     "MultiplicativeWeights",
     "NeedsAccuracy",
     "Perceptron",

@@ -9,7 +9,7 @@ import numpy as np
 from onlineic.bounds.updates import perceptron_book_bound, perceptron_centred_bound
 from onlineic.domain.domain import Domain
 from onlineic.errors import check_choice, checked_real, set_fields
-from onlineic.hypothesis.base import Hypothesis
+from onlineic.hypothesis.base import Hypothesis, check_size
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.hypothesis.signed import SignedHistogram
 from onlineic.queries.partitions import Measurement
@@ -50,6 +50,7 @@ class Perceptron(UpdateRule[SignedHistogram]):
     def init(self, domain: Domain, prior: Hypothesis | None = None) -> SignedHistogram:
         if prior is not None:
             return SignedHistogram(domain, starting_histogram(domain, prior).probabilities())
+        check_size(domain)
         start = 0.0 if self.variant == "book" else 1.0 / domain.size
         return SignedHistogram(domain, np.full(domain.shape, start))
 

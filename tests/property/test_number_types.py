@@ -68,7 +68,7 @@ def seen(value):
     if isinstance(value, hypothesis.VersionSpace):
         return [seen(value.size), seen(value.stalled), seen(value._databases)]
     if isinstance(value, PrivateData):
-        return seen(value._counts)
+        return seen(value._tables.table(tuple(range(len(value.domain.shape)))))
     if isinstance(value, np.random.Generator):
         return seen(value.integers(0, 2**40, 4))
     if attrs.has(type(value)) and not isinstance(value, (SimulatedNoise, ScriptedNoise)):
@@ -944,6 +944,17 @@ EXAMPLES = {
         ic.MaximumEntropy,
         {"evaluations": sizes(100, 20_000), "kl_weight": 0.1, "misfit": 0.3, "most_cells": sizes(100)},
     ),
+    "MixtureOfProducts": Example(
+        ic.MixtureOfProducts,
+        {
+            "components": sizes(100, 20_000),
+            "first_steps": WIDE,
+            "steps": WIDE,
+            "rate": 0.1,
+            "misfit": 0.3,
+            "seed": WIDE,
+        },
+    ),
     "MeasuredSteps": Example(
         lambda left_out: updates.MeasuredSteps(ic.Perceptron(), left_out), {"left_out": 3.0}
     ),
@@ -982,6 +993,7 @@ EXAMPLES = {
         )
         for rule in (
             ic.MaximumEntropy(),
+            ic.MixtureOfProducts(components=20, first_steps=3),
             ic.MeasuredWeights(),
             updates.MeasuredSteps(ic.MultiplicativeWeights()),
             updates.FittedStart(ic.Perceptron(), 1),
@@ -1008,6 +1020,7 @@ EXAMPLES = {
         )
         for rule in (
             ic.MaximumEntropy(),
+            ic.MixtureOfProducts(components=20, first_steps=3),
             ic.MeasuredWeights(),
             updates.MeasuredSteps(ic.Perceptron()),
         )
@@ -1030,6 +1043,9 @@ EXAMPLES = {
     ),
     "ProductHistogram.sample": Example(
         hypothesis.ProductHistogram(DOMAIN).sample, {"size": sizes(100), "seed": WIDE}
+    ),
+    "Mixture.sample": Example(
+        ic.MixtureOfProducts(components=20).init(DOMAIN).sample, {"size": sizes(100), "seed": WIDE}
     ),
     "Histogram.sample": Example(FLAT.sample, {"size": sizes(100), "seed": WIDE}),
     "SignedHistogram": Example(
@@ -1351,12 +1367,13 @@ MADE = {  # by the package itself, from numbers that it has checked; a caller on
     "EngineForecast", "Forecast", "Spending", "Spending.at",
     "Belief.learned", "Plan", "Row", "SessionStatistics", "new_figure", "plot_marginal",
     "replay", "BoundMarginal", "Certificate", "Choice", "ClippingBound",
-    "Construction", "Estimates", "Expression", "Factor", "Family", "Gate",
-    "SessionBreach", "SessionBreach.run", "ThresholdBreach", "LargeCounts", "Mean", "OfflineAccuracy",
+    "Construction", "Estimates", "Expression", "Factor", "Family", "Gate", "LargeCounts", "Mean",
+    "Mixture", "Mixture.boxes", "OfflineAccuracy", "SessionBreach", "SessionBreach.run", "ThresholdBreach",
     "OnlineAccuracy",
     "PrivateCdf", "ProgramsAbove", "Query", "Query.total", "Rescaled", "SparseScales", "Statistic",
     "TableDesign", "TableDesign.nats", "TableDesign.precision_in", "TableDesign.sources", "Trace",
-    "ValuesAbove", "VersionSpace", "block_guesses", "canonical", "grid_guesses", "shown", "spread",
+    "ValuesAbove", "VersionSpace", "block_guesses", "canonical", "grid_guesses", "outside_error", "shown",
+    "spread",
 }  # fmt: skip
 
 

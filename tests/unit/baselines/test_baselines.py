@@ -23,6 +23,7 @@ from onlineic.errors import (
     InvalidParameterError,
     InvalidQueryError,
     SessionSealedError,
+    TooLargeError,
 )
 from onlineic.noise import SimulatedNoise, SystemNoise
 from onlineic.queries import at_least, between, one_of, weights, where
@@ -475,3 +476,16 @@ def test_gaussian_noise_on_a_coarse_grid_pays_for_its_roundings(moved):
     assert 8 == law.grid_bits
     assert 1e-3 < eta < 0.01
     assert needed(5.0, 1e-6) + 0.2 < needed(5.0 - 2 * eta, 1e-6 * math.exp(-eta)) <= law.law.sigma
+
+
+def test_tables_too_large_for_memory_are_refused_before_anything_is_charged():
+    domain = Domain.of({f"a{i}": 100 for i in range(14)})
+    data = PrivateData.from_records({name: [1, 2] for name in domain.names}, domain)
+
+    for make in (
+        lambda: noisy_histogram(data, Budget(1.0)),
+        lambda: NoisyTables(data, Budget(1.0), [["a0"], ["a1", "a2", "a3", "a4"]]),
+    ):
+        with pytest.raises(TooLargeError, match="name smaller sets"):
+            make()
+    assert ([], 0) == (data.budgets, data.reads)

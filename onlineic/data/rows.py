@@ -1,0 +1,173 @@
+"""Records as columns of small integers: exact counts where the domain has too many cells to hold.
+
+PRIVATE. Every count is a sum over all rows: no row is skipped, none is looked for, and no step is left out
+for what was found. Which summed-area tables are kept depends on the queries asked, the domain and the number
+of rows. (What the processor's own caches tell about the values of records, this cannot hide.)
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, final
+
+import numpy as np
+
+from onlineic._typing import Bools, Floats, Ints
+from onlineic.queries.partitions import Partition
+from onlineic.queries.tables import CORNER_AXES, summed_area
+
+BLOCK = 2**18  # rows that are taken together: what is made on the way stays in the processor's cache
+CACHE_BYTES = 2**28  # of all summed-area tables
+LARGEST_TABLE = 2**24  # cells of one
+MASKS, SHARE = 40, 16  # a table costs so many masks of its rows, and one more for so many cells a row
+
+Column = np.ndarray[Any, Any]
+Interval = tuple[int, int]
+
+
+def narrowest(size: int) -> np.dtype[Any]:
+    """Return the smallest unsigned type that holds the codes 0 .. size - 1."""
+    return np.dtype(np.min_scalar_type(size - 1))
+
+
+@final
+class Rows:
+    """One column of codes for each attribute, and how many records each row stands for.
+
+    What `Query.total` asks of a table, it answers from the rows: boxes by comparing whole columns, or, for
+    attributes that are asked often, by the corners of a summed-area table. Both give the same integers.
+
+    Parameters
+    ----------
+    columns : sequence of unsigned arrays, (rows,) each
+        Codes inside the domain; not copied.
+    weights : float64 array of integers, (rows,), or None
+        Records of every row, of a sum below 2^53; None: one each.
+    shape : tuple of int
+        Of the domain.
+    """
+
+    __slots__ = ("_areas", "_asked", "_bytes", "_columns", "_rows", "_shape", "_type", "_weights")
+
+    def __init__(self, columns: Sequence[Column], weights: Floats | None, shape: tuple[int, ...]) -> None:
+        self._columns, self._weights, self._shape = tuple(columns), weights, shape
+        self._rows = len(columns[0])
+        records = self._rows if weights is None else float(weights.sum())
+        self._type = np.int32 if records < 2**31 else np.int64
+        self._areas: dict[tuple[int, ...], tuple[Ints, tuple[int, ...]]] = {}
+        self._asked: dict[tuple[int, ...], int] = {}  # queries by attributes, where there is no table yet
+        self._bytes = 0
+
+    def box(self, axes: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...]) -> float:
+        """Return the number of records with low <= code < high along `axes`."""
+        return float(self.boxes(axes, np.array([low], np.int64), np.array([high], np.int64))[0])
+
+    def boxes(self, axes: tuple[int, ...], low: Ints, high: Ints) -> Floats:
+        """Return the numbers of records in many boxes; low, high: (m, axes)."""
+        held = self._area(axes, len(low))
+        if held is None:
+            ends = zip(low.tolist(), high.tolist(), strict=True)
+            return np.array([self._masked(axes, *end) for end in ends], np.float64)
+        area, steps = held
+        upper, lower = high * np.array(steps, np.int64), low * np.array(steps, np.int64)
+        result = np.zeros(len(low), np.int64)
+        for corner in range(1 << len(axes)):
+            entry = np.zeros(len(low), np.int64)
+            for axis in range(len(axes)):
+                entry += (lower if corner >> axis & 1 else upper)[:, axis]
+            result += (1 - 2 * (corner.bit_count() & 1)) * area[entry].astype(np.int64)
+        return result.astype(np.float64)
+
+    def weighted(
+        self, axes: tuple[int, ...], parts: Sequence[tuple[tuple[int, ...], Floats | tuple[int, int]]]
+    ) -> float:
+        """Return the sum over all records of a product of weights: (axes, array) or (axes, interval) each."""
+        result = 0.0
+        for rows in self._blocks():
+            product = np.ones(rows.stop - rows.start) if self._weights is None else self._weights[rows].copy()
+            for held, part in parts:
+                if isinstance(part, tuple):
+                    product *= self._inside(rows, held[0], *part)
+                else:
+                    product *= part.ravel()[self._codes(rows, held, part.shape)]
+            result += float(product.sum())  # of integers below 2^53: exact in any order
+        return result
+
+    def measure(self, partition: Partition) -> Ints:
+        """Return the number of records in every block, (blocks,)."""
+        result = np.zeros(partition.blocks)
+        for rows in self._blocks():
+            code = np.zeros(rows.stop - rows.start, np.int64)
+            for axis, classes, parts in zip(partition.axes, partition.classes, partition.shape, strict=True):
+                code *= parts
+                code += classes[self._columns[axis][rows]]
+            self._count(result, code, rows)
+        return np.rint(result).astype(np.int64)
+
+    def _blocks(self) -> Iterator[slice]:
+        for start in range(0, self._rows, BLOCK):
+            yield slice(start, min(start + BLOCK, self._rows))
+
+    def _inside(self, rows: slice, axis: int, low: int, high: int) -> Bools:
+        """Return which rows have low <= code < high, in one comparison: what is below wraps around."""
+        column = self._columns[axis][rows]
+        if high - low == self._shape[axis]:  # does not fit the type, if the column fills it
+            return np.ones(len(column), bool)
+        return np.asarray((column - column.dtype.type(low)) < column.dtype.type(high - low))
+
+    def _masked(self, axes: tuple[int, ...], low: Sequence[int], high: Sequence[int]) -> float:
+        """Return the number of records in a box, from the columns."""
+        result = 0.0
+        for rows in self._blocks():
+            mask = self._inside(rows, axes[0], low[0], high[0])
+            for axis, first, last in zip(axes[1:], low[1:], high[1:], strict=True):
+                mask &= self._inside(rows, axis, first, last)
+            if self._weights is None:
+                result += np.count_nonzero(mask)
+            else:
+                result += float(self._weights[rows] @ mask)
+        return result
+
+    def _codes(self, rows: slice, axes: tuple[int, ...], shape: tuple[int, ...]) -> Ints:
+        """Return the cell of every row in a table over the axes."""
+        code = self._columns[axes[0]][rows].astype(np.int64)
+        for axis, size in zip(axes[1:], shape[1:], strict=True):
+            code *= size
+            code += self._columns[axis][rows]
+        return code
+
+    def _count(self, table: Floats, code: Ints, rows: slice) -> None:
+        """Add a block of rows to a table of counts."""
+        weights = None if self._weights is None else self._weights[rows]
+        if table.size <= BLOCK:
+            table += np.bincount(code, weights, table.size)
+        else:
+            np.add.at(table, code, 1.0 if weights is None else weights)
+
+    def _area(self, axes: tuple[int, ...], asked: int) -> tuple[Ints, tuple[int, ...]] | None:
+        """Return the summed-area table of the axes and its steps, if it is worth its price: a public rule.
+
+        That is when the queries so far on these attributes have taken as long as it takes.
+        """
+        held = self._areas.pop(axes, None)
+        if held is not None:
+            self._areas[axes] = held  # used last, dropped last
+            return held
+        shape = tuple(self._shape[axis] for axis in axes)
+        cells = math.prod(shape)
+        if len(axes) > CORNER_AXES or cells > LARGEST_TABLE:
+            return None
+        count = self._asked[axes] = self._asked.get(axes, 0) + asked
+        if count * self._rows < MASKS * self._rows + SHARE * cells:
+            return None
+        del self._asked[axes]
+        table = np.zeros(cells)
+        for rows in self._blocks():
+            self._count(table, self._codes(rows, axes, shape), rows)
+        area: Ints = summed_area(table.reshape(shape)).astype(self._type)
+        steps = tuple(stride // area.itemsize for stride in area.strides)
+        self._bytes += area.nbytes
+        while self._bytes > CACHE_BYTES and self._areas:
+            oldest = self._areas.pop(next(iter(self._areas)))
+            self._bytes -= oldest[0].nbytes
+        self._areas[axes] = (area.ravel(), steps)
+        return self._areas[axes]

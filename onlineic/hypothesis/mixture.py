@@ -1,0 +1,228 @@
+"""A mixture of product distributions: a belief about domains whose cells cannot be held."""
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Floats, Ints
+from onlineic.domain.domain import Domain
+from onlineic.errors import TooLargeError
+from onlineic.noise.sources import public_generator
+from onlineic.queries.partitions import Partition
+from onlineic.queries.query import Factor, Query
+
+MOST_CELLS = 2**22  # of a table that is written out
+WORK = 2**22  # numbers that are made on the way to a table, at most
+UNTHREADED = 2**18  # rows x columns x inner length up to which OpenBLAS multiplies matrices in one thread
+
+
+@final
+@attrs.frozen(eq=False, repr=False)
+class Mixture:
+    """h(x) = sum_k w_k prod_a p_ka(x_a): attributes are independent in each component, and not in their sum.
+
+    Boxes, weights and tables of few attributes follow from K vectors for each attribute, so the cost of an
+    evaluation does not grow with the domain.
+
+    Parameters
+    ----------
+    domain : Domain
+    logits : float64 array, (sum of the sizes of all attributes, K)
+        p_ka is the softmax of column k over the codes of attribute a; attributes in domain order.
+    log_weights : float64 array, (K,)
+        w is the softmax of these.
+    fitted : int
+        Measurements that it was fitted to.
+    """
+
+    domain: Domain
+    logits: Floats
+    log_weights: Floats
+    fitted: int = 0
+
+    @property
+    def components(self) -> int:
+        """K."""
+        return len(self.log_weights)
+
+    @cached_property
+    def weights(self) -> Floats:
+        """Share of every component, (K,)."""
+        shares = np.exp(self.log_weights - self.log_weights.max())
+        return np.asarray(shares / shares.sum())
+
+    @cached_property
+    def attributes(self) -> tuple[Floats, ...]:
+        """Distribution of every attribute in every component, (size, K) each."""
+        ends = np.cumsum(self.domain.shape)[:-1]
+        found = []
+        for logits in np.split(self.logits, ends):
+            odds = np.exp(logits - logits.max(axis=0))
+            found.append(odds / odds.sum(axis=0))
+        return tuple(found)
+
+    @cached_property
+    def _sums(self) -> tuple[Floats, ...]:
+        """Sum over the codes below each, (size + 1, K)."""
+        return tuple(
+            np.concatenate([np.zeros((1, self.components)), one.cumsum(axis=0)]) for one in self.attributes
+        )
+
+    def supports(self, query: Query) -> bool:
+        return query.domain == self.domain
+
+    def evaluate(self, query: Query) -> float:
+        return float(self.evaluate_many([query])[0])
+
+    def evaluate_many(self, queries: Sequence[Query]) -> Floats:
+        values = np.empty(len(queries))
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for index, query in enumerate(queries):
+            if query.constant is not None:
+                values[index] = query.constant / (1 << query.grid_bits)
+            elif query.box is None:
+                values[index] = self._weighted(query)
+            else:
+                groups.setdefault(query.axes, []).append(index)
+        for axes, members in groups.items():
+            ends = np.array([queries[index].box for index in members], np.int64)  # (m, 2, axes)
+            turned = np.array([queries[index].complement for index in members])
+            sums = self.boxes(axes, ends[:, 0], ends[:, 1])
+            values[members] = np.where(turned, 1.0 - sums, sums)
+        return np.clip(values, 0.0, 1.0)
+
+    def boxes(self, axes: tuple[int, ...], low: Ints, high: Ints) -> Floats:
+        """Return the masses of many boxes low <= code < high along `axes`; low, high: (m, axes)."""
+        result = np.empty(len(low))
+        step = max(1, WORK // self.components)
+        for start in range(0, len(low), step):
+            rows = slice(start, start + step)
+            masses = np.broadcast_to(self.weights, (len(low[rows]), self.components))
+            for place, axis in enumerate(axes):
+                sums = self._sums[axis]
+                masses = masses * (sums[high[rows, place]] - sums[low[rows, place]])
+            result[rows] = masses.sum(axis=1)  # row by row: the same bits for one as for many
+        return result
+
+    def _weighted(self, query: Query) -> float:
+        """Return the value of a product with weights other than intervals."""
+        masses = self.weights
+        for factor in query.factors:
+            masses = masses * self._factor(factor)
+        value = float(masses.sum())
+        return 1.0 - value if query.complement else value
+
+    def _factor(self, factor: Factor) -> Floats:
+        """Return the mean of a factor's weights in every component, (K,)."""
+        if factor.table is None:
+            sums = self._sums[factor.axes[0]]
+            return np.asarray(sums[factor.high] - sums[factor.low])
+        table = np.ldexp(factor.floats, -factor.bits)
+        if table.ndim == 1:
+            return np.asarray(np.einsum("c,ck->k", table, self.attributes[factor.axes[0]]))
+        found = np.empty(self.components)
+        for component in range(self.components):  # one after the other: the table may be large
+            rest = table
+            for axis in reversed(factor.axes):
+                rest = rest @ self.attributes[axis][:, component]
+            found[component] = rest
+        return found
+
+    def blocks(self, partition: Partition) -> Floats:
+        """Return the fraction of records in every block, shape (blocks,)."""
+        if partition.blocks > MOST_CELLS:
+            raise TooLargeError(
+                f"a table must have at most {MOST_CELLS:,} cells, got {partition.blocks:,}; "
+                "use fewer attributes."
+            )
+        sums = [
+            class_sums(self.attributes[axis], classes)
+            for axis, classes in zip(partition.axes, partition.classes, strict=True)
+        ]
+        rows = math.prod(partition.shape[:-1])
+        step = max(1, WORK // rows)
+        result = np.zeros((rows, partition.shape[-1]))
+        for start in range(0, self.components, step):
+            held = slice(start, start + step)
+            left = self.weights[np.newaxis, held]
+            for one in sums[:-1]:
+                left = (left[:, np.newaxis, :] * one[np.newaxis, :, held]).reshape(-1, left.shape[-1])
+            result += product(left, sums[-1][:, held].T)
+        return result.ravel()
+
+    def marginal(self, *names: str) -> Floats:
+        """Return the marginal table over these attributes, in domain order. Public, no guarantee.
+
+        Raises
+        ------
+        TooLargeError
+            If it has more than 2^22 cells.
+        """
+        axes = self.domain.project_axes(*names)
+        shape = tuple(self.domain.shape[axis] for axis in axes)
+        if not axes:
+            return np.ones(())
+        if math.prod(shape) > MOST_CELLS:
+            raise TooLargeError(
+                f"a marginal must have at most {MOST_CELLS:,} cells, got {math.prod(shape):,}; name fewer "
+                "attributes, or draw records with sample."
+            )
+        return self.blocks(Partition(self.domain, axes, tuple(map(np.arange, shape)))).reshape(shape)
+
+    def probabilities(self) -> Floats:
+        """Return the cell probabilities, shape of the domain: of small domains only.
+
+        Raises
+        ------
+        TooLargeError
+            If the domain has more than 2^22 cells.
+        """
+        return self.marginal(*self.domain.names)
+
+    def sample(self, size: int, seed: int) -> dict[str, list[Any]]:
+        """Return synthetic records as columns of labels; the seed is public, the privacy noise has none."""
+        generator = public_generator(seed)
+        chosen = generator.choice(self.components, size, p=self.weights)
+        columns = {}
+        for (name, kind), sums in zip(self.domain, self._sums, strict=True):
+            uniform, codes = generator.random(size), np.zeros(size, np.int64)
+            for component in range(self.components):
+                rows = np.flatnonzero(chosen == component)
+                found = np.searchsorted(sums[1:, component], uniform[rows], side="right")
+                codes[rows] = np.minimum(found, kind.size - 1)
+            columns[name] = [kind.label(code) for code in codes.tolist()]
+        return columns
+
+    def __repr__(self) -> str:
+        shape = " x ".join(map(str, self.domain.shape))
+        return f"Mixture({shape} cells, {self.components} components, fitted to {self.fitted} measurements)"
+
+
+def product(left: Floats, right: Floats) -> Floats:
+    """Return the matrix product, by so few rows at a time that one thread makes it; others would wait."""
+    rows = max(1, UNTHREADED // right.size)
+    whole = len(left) // rows * rows
+    stacked = left[:whole].reshape(-1, rows, left.shape[1])
+    head = np.matmul(stacked, right).reshape(whole, right.shape[1])
+    return head if whole == len(left) else np.concatenate([head, left[whole:] @ right])
+
+
+def class_sums(rows: Floats, classes: Ints) -> Floats:
+    """Return the sums of the rows of each class, (classes, K)."""
+    order = np.argsort(classes, kind="stable")
+    if len(order) == int(classes.max()) + 1:
+        return rows[order]
+    return np.add.reduceat(
+        rows[order], np.searchsorted(classes[order], np.arange(int(classes.max()) + 1)), axis=0
+    )
+
+
+def uniform_mixture(domain: Domain, components: int, spread_of_logits: float, seed: int) -> Mixture:
+    """Return components around the uniform distribution, apart by chance: equal ones would stay equal."""
+    shape = (sum(domain.shape), components)
+    logits = spread_of_logits * public_generator(seed).standard_normal(shape)
+    return Mixture(domain, logits, np.zeros(components))

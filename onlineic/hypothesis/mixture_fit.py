@@ -1,0 +1,302 @@
+"""Fitting a mixture of products to noisy tables: gradient steps on all parameters, for a set number of them.
+
+Pure, deterministic functions of public facts. All tables of two attributes are blocks of one matrix product:
+its rows are the blocks of every cut of every attribute. Tables of more attributes are taken one by one. One
+thread does it all, in a fixed order: a second fit gives the same bits.
+"""
+
+from collections.abc import Sequence
+from typing import final
+
+import numpy as np
+
+from onlineic._typing import Floats, Ints
+from onlineic.hypothesis.mixture import UNTHREADED, Mixture, class_sums, product
+from onlineic.queries.partitions import Measurement, Partition
+from onlineic.queries.query import Query
+
+MOMENTUM, SQUARES = 0.9, 0.99  # what Adam keeps of its averages from step to step
+LAST = 0.02  # of the rate, at the end
+MOST_JOINT = 2**12  # weights over several attributes that a measured number may have
+FLOOR = 0.3  # deviations of its noise: the least that a cell of a measured attribute begins with
+
+Factors = list[tuple[tuple[int, ...], Floats]]
+
+
+def usable(measurement: Measurement) -> bool:
+    """Whether the fit reads a measurement: of a partition, or of a query without large joint weights."""
+    target = measurement.target
+    if isinstance(target, Partition):
+        return True
+    return all(len(one.axes) == 1 or one.weights(target.domain).size <= MOST_JOINT for one in target.factors)
+
+
+def fit_mixture(
+    start: Mixture, measurements: Sequence[Measurement], steps: int, rate: float, misfit: float = 0.0
+) -> Mixture:
+    """Return the mixture after so many steps towards the measurements, from `start`.
+
+    Minimises F = sum_i |M_i h - y_i|^2 / (2 s_i^2) by Adam over logits. Few steps are the regulariser:
+    fitting on fits the noise.
+
+    Parameters
+    ----------
+    start : Mixture
+        One that was fitted to nothing begins at the measured distribution of every attribute.
+    measurements : sequence of Measurement
+        All so far; those that are not `usable` are left out.
+    steps : int
+    rate : float
+        Of logits a step; falls to 2 % in the second half of the steps.
+    misfit : float
+        Ends it once 2 F / values measured is this small; the truth expects 1.
+
+    References
+    ----------
+    Aydore et al. (2021), "Differentially private query release through adaptive projection", for products
+    relaxed by softmax; Kingma & Ba (2015) for Adam.
+    """
+    tables = [one for one in measurements if usable(one)]
+    logits = start.logits if start.fitted else _informed(start, tables)
+    weights = start.log_weights
+    loss = _Loss(start, tables)
+    first = [np.zeros_like(logits), np.zeros_like(weights)]
+    second = [np.zeros_like(logits), np.zeros_like(weights)]
+    for step in range(1, steps + 1):
+        now = rate * min(1.0, 2.0 * (1.0 - (step - 1) / steps) + LAST)
+        now *= np.sqrt(1.0 - SQUARES**step) / (1.0 - MOMENTUM**step)
+        moved = []
+        twice, *slopes = loss.gradient(logits, weights)
+        if twice <= misfit * loss.values:
+            break
+        for place, (value, slope) in enumerate(zip((logits, weights), slopes, strict=True)):
+            first[place] *= MOMENTUM
+            first[place] += (1.0 - MOMENTUM) * slope
+            second[place] *= SQUARES
+            slope *= slope
+            second[place] += (1.0 - SQUARES) * slope
+            np.sqrt(second[place], out=slope)
+            slope += 1e-12
+            np.divide(first[place], slope, out=slope)
+            slope *= now
+            moved.append(value - slope)
+        logits, weights = moved
+    return Mixture(start.domain, logits, weights, len(measurements))
+
+
+def _informed(start: Mixture, tables: Sequence[Measurement]) -> Floats:
+    """Return the logits of a start, moved to the finest measured distribution of every attribute."""
+    logits = start.logits.copy()
+    offsets = np.concatenate([[0], np.cumsum(start.domain.shape)])
+    finest: dict[int, Measurement] = {}
+    for one in tables:
+        if isinstance(one.target, Partition) and len(one.target.axes) == 1:
+            held = finest.get(one.target.axes[0])
+            if held is None or one.values.size > held.values.size:
+                finest[one.target.axes[0]] = one
+    for axis, one in finest.items():
+        classes = one.target.classes[0]  # type: ignore[union-attr]
+        cells = (np.maximum(one.values, FLOOR * one.scale) / np.bincount(classes))[classes]
+        logits[offsets[axis] : offsets[axis + 1]] += np.log(cells / cells.sum())[:, np.newaxis]
+    return logits
+
+
+class _Rows:
+    """The cuts of some tables, stacked: one row a block of every cut of every attribute."""
+
+    def __init__(self) -> None:
+        self.cuts: list[tuple[int, Ints]] = []
+        self.slices: list[slice] = []
+        self.size = 0
+        self._known: dict[tuple[int, bytes], int] = {}
+
+    def add(self, axis: int, classes: Ints) -> slice:
+        """Return the rows of a cut, which are new if it was not met."""
+        key = (axis, classes.tobytes())
+        if key not in self._known:
+            self._known[key] = len(self.cuts)
+            self.cuts.append((axis, classes))
+            self.slices.append(slice(self.size, self.size + int(classes.max()) + 1))
+            self.size = self.slices[-1].stop
+        return self.slices[self._known[key]]
+
+    def masses(self, attributes: Sequence[Floats]) -> Floats:
+        """Return the masses of all rows in every component."""
+        return np.concatenate([class_sums(attributes[axis], classes) for axis, classes in self.cuts])
+
+    def back(self, slopes: Floats, total: Sequence[Floats]) -> None:
+        """Add the slopes of the rows to those of the codes."""
+        for (axis, classes), rows in zip(self.cuts, self.slices, strict=True):
+            total[axis][...] += slopes[rows][classes]
+
+
+@final
+class _Loss:
+    """What the measurements ask of a mixture, and where it falls steepest."""
+
+    def __init__(self, start: Mixture, tables: Sequence[Measurement]) -> None:
+        self._offsets = np.concatenate([[0], np.cumsum(start.domain.shape)[:-1]])
+        self._ends = np.cumsum(start.domain.shape)
+        self._shape = start.domain.shape
+        self._ones, self._pairs = _Rows(), _Rows()
+        self._wider: list[tuple[list[tuple[int, Ints]], Floats, float]] = []
+        self._numbers: list[tuple[Factors, float, float]] = []
+        ones, pairs = [], []
+        self.values = sum(one.values.size for one in tables)
+        self._constant = sum(float(one.values @ one.values) / one.scale**2 for one in tables)
+        for one in tables:
+            precision = one.scale**-2.0
+            if isinstance(one.target, Query):
+                factors, value = _number(one.target, float(one.values[0]))
+                self._constant += precision * (value**2 - float(one.values[0]) ** 2)
+                self._numbers.append((factors, value, precision))
+                continue
+            cuts = list(zip(one.target.axes, one.target.classes, strict=True))
+            if len(cuts) == 1:
+                ones.append((self._ones.add(*cuts[0]), one.values, precision))
+            elif len(cuts) == 2:
+                rows, columns = self._pairs.add(*cuts[0]), self._pairs.add(*cuts[1])
+                pairs.append((rows, columns, one.values.reshape(one.target.shape), precision))
+            else:
+                self._wider.append((cuts, one.values.reshape(one.target.shape), precision))
+        # tables of equal cuts are added up: together they are their mean, with the sum of their precisions
+        self._one_precision, self._one_values = np.zeros(self._ones.size), np.zeros(self._ones.size)
+        for rows, values, precision in ones:
+            self._one_precision[rows] += precision
+            self._one_values[rows] += precision * values
+        # every table of a pair stands on both sides of the diagonal, at half its precision each: the matrix
+        # is its own transpose, and is held as square tiles
+        self._tile = max(4, int((UNTHREADED / start.components) ** 0.5))
+        self._tiles = -(-self._pairs.size // self._tile)
+        precisions = np.zeros((self._tiles * self._tile,) * 2)
+        known = np.zeros_like(precisions)
+        for rows, columns, values, precision in pairs:
+            for left, right, table in ((rows, columns, values), (columns, rows, values.T)):
+                precisions[left, right] += precision / 2.0
+                known[left, right] += precision / 2.0 * table
+        self._pair_precision, self._pair_values = self._tiled(precisions), self._tiled(known)
+
+    def _tiled(self, matrix: Floats) -> Floats:
+        """Return a matrix as tiles, (tiles, tiles, rows, columns)."""
+        tiled = matrix.reshape(self._tiles, self._tile, self._tiles, self._tile)
+        return np.ascontiguousarray(tiled.transpose(0, 2, 1, 3))
+
+    def gradient(self, logits: Floats, log_weights: Floats) -> tuple[float, Floats, Floats]:
+        """Return twice the loss, and its slopes in logits and log-weights."""
+        odds = np.empty_like(logits)
+        for start, end in zip(self._offsets, self._ends, strict=True):
+            part = odds[start:end]
+            np.exp(logits[start:end] - logits[start:end].max(axis=0), out=part)
+            part /= part.sum(axis=0)
+        attributes = np.split(odds, self._ends[:-1])
+        weights = np.exp(log_weights - log_weights.max())
+        weights /= weights.sum()
+        slopes = np.zeros_like(odds)
+        of_attributes = np.split(slopes, self._ends[:-1])
+        of_weights = np.zeros_like(weights)
+        twice = self._constant  # and of every table t with values y: sum t (p t - 2 p y)
+        if self._ones.size:
+            masses = self._ones.masses(attributes)
+            fitted = np.einsum("rk,k->r", masses, weights)
+            residual = self._one_precision * fitted - self._one_values
+            twice += float((fitted * (residual - self._one_values)).sum())
+            of_weights += np.einsum("r,rk->k", residual, masses)
+            self._ones.back(residual[:, np.newaxis] * weights, of_attributes)
+        if self._pairs.size:
+            masses = np.zeros((self._tiles * self._tile, len(weights)))
+            masses[: self._pairs.size] = self._pairs.masses(attributes)
+            tiles = masses.reshape(self._tiles, self._tile, -1)
+            fitted = np.matmul((tiles * weights)[:, np.newaxis], tiles.transpose(0, 2, 1)[np.newaxis])
+            table = self._pair_precision * fitted
+            table -= self._pair_values
+            slope = 2.0 * np.matmul(table, tiles[np.newaxis]).sum(axis=1).reshape(masses.shape)
+            of_weights += 0.5 * np.einsum("rk,rk->k", slope, masses)
+            table -= self._pair_values
+            table *= fitted
+            twice += float(table.sum())
+            slope *= weights
+            self._pairs.back(slope, of_attributes)
+        for cuts, values, precision in self._wider:
+            twice += _wide(cuts, values, precision, attributes, weights, of_attributes, of_weights)
+        for factors, value, precision in self._numbers:
+            twice += _one(factors, value, precision, attributes, weights, of_attributes, of_weights)
+        for part, slope in zip(attributes, of_attributes, strict=True):
+            slope -= np.einsum("ck,ck->k", part, slope)
+            slope *= part
+        return twice, slopes, weights * (of_weights - weights @ of_weights)
+
+
+def _number(query: Query, value: float) -> tuple[Factors, float]:
+    """Return the weights of a product over the axes of each factor, and the value measured of the product."""
+    factors = [
+        (factor.axes, np.ldexp(factor.weights(query.domain), -factor.bits)) for factor in query.factors
+    ]
+    return factors, 1.0 - value if query.complement else value
+
+
+def _wide(
+    cuts: Sequence[tuple[int, Ints]],
+    values: Floats,
+    precision: float,
+    attributes: Sequence[Floats],
+    weights: Floats,
+    of_attributes: Sequence[Floats],
+    of_weights: Floats,
+) -> float:
+    """Add the slopes of a table over three attributes or more; return twice its loss, less its constant."""
+    masses = [class_sums(attributes[axis], classes) for axis, classes in cuts]
+    components = len(weights)
+    left = masses[0]
+    for one in masses[1:-1]:
+        left = (left[:, np.newaxis, :] * one[np.newaxis, :, :]).reshape(-1, components)
+    flat = values.reshape(len(left), -1)
+    fitted = product(left * weights, masses[-1].T)
+    residual = precision * (fitted - flat)
+    twice = float((fitted * (residual - precision * flat)).sum())
+    of_last = product(residual.T, left)  # (last, K): all but the last attribute summed over
+    of_weights += np.einsum("rk,rk->k", of_last, masses[-1])
+    axis, classes = cuts[-1]
+    of_attributes[axis][...] += (weights * of_last)[classes]
+    rest = product(residual, masses[-1]) * weights  # (left, K)
+    for place in range(len(cuts) - 2, -1, -1):
+        before = masses[0] if place else None
+        for one in masses[1:place]:
+            before = (before[:, np.newaxis, :] * one[np.newaxis, :, :]).reshape(-1, components)  # type: ignore[index]
+        shaped = rest.reshape(-1, len(masses[place]), components)  # (before, own, K)
+        own = shaped.sum(axis=0) if before is None else np.einsum("bok,bk->ok", shaped, before)
+        axis, classes = cuts[place]
+        of_attributes[axis][...] += own[classes]
+        if before is not None:
+            rest = np.einsum("bok,ok->bk", shaped, masses[place])
+    return twice
+
+
+def _one(
+    factors: Factors,
+    value: float,
+    precision: float,
+    attributes: Sequence[Floats],
+    weights: Floats,
+    of_attributes: Sequence[Floats],
+    of_weights: Floats,
+) -> float:
+    """Add the slopes of one number; return twice its loss, less its constant."""
+    means = [_contracted(table, [attributes[axis] for axis in axes]) for axes, table in factors]
+    mass = np.prod(means, axis=0)
+    fitted = float(weights @ mass)
+    residual = precision * (fitted - value)
+    of_weights += residual * mass
+    for place, (axes, table) in enumerate(factors):
+        others = residual * np.prod([weights, *means[:place], *means[place + 1 :]], axis=0)
+        for own, axis in enumerate(axes):
+            rest = [attributes[other] for other in axes if other != axis]
+            of_attributes[axis][...] += _contracted(np.moveaxis(table, own, 0), rest) * others
+    return fitted * (residual - precision * value)
+
+
+def _contracted(table: Floats, masses: Sequence[Floats]) -> Floats:
+    """Return the means of a table over its last axes in every component, (.., K); of no axis as they are."""
+    found = table[..., np.newaxis]
+    for one in reversed(masses):
+        found = np.einsum("...ck,ck->...k", np.broadcast_to(found, (*found.shape[:-1], one.shape[1])), one)
+    return found

@@ -1,0 +1,56 @@
+"""Which rule fits what a default session releases: a choice by public facts, made here and nowhere else."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from onlineic.domain.domain import Domain
+from onlineic.errors import TooLargeError
+from onlineic.hypothesis.base import MAX_CELLS, Hypothesis
+from onlineic.hypothesis.classes import class_cells
+from onlineic.hypothesis.mixture import Mixture
+from onlineic.queries.partitions import Partition
+from onlineic.updates.base import UpdateRule
+from onlineic.updates.maximum_entropy import MaximumEntropy
+from onlineic.updates.mixture import MixtureOfProducts
+
+MOST_CLASSES = 2**22  # of a domain that is itself too large: a refit takes some two seconds
+TABLE_RULES = (MaximumEntropy, MixtureOfProducts)  # that read whole partitions, the first tables among them
+
+
+def fitting_rule(
+    domain: Domain,
+    tables: Sequence[Partition],
+    prior: Hypothesis | None = None,
+    fit: MaximumEntropy = MaximumEntropy(),  # noqa: B008  a frozen record of settings
+) -> UpdateRule[Any]:
+    """Return maximum entropy where its cells can be held, above a mixture of products; or the prior's own.
+
+    Where both can be run maximum entropy errs less (`experiments/README.md`).
+
+    Parameters
+    ----------
+    domain : Domain
+    tables : sequence of Partition
+        Planned first tables.
+    prior : Hypothesis, optional
+        A public start; a mixture goes on as one.
+    fit : MaximumEntropy
+        With what settings, where it is chosen.
+    """
+    if isinstance(prior, Mixture) or (prior is None and not _holds(domain, tables)):
+        return MixtureOfProducts()
+    return fit
+
+
+def check_holds(update: UpdateRule[Any], domain: Domain, tables: Sequence[Partition]) -> None:
+    """Raise `TooLargeError` for a rule of maximum entropy that could not fit these tables."""
+    if isinstance(update, MaximumEntropy) and not _holds(domain, tables):
+        raise TooLargeError(
+            f"domain must have at most {MAX_CELLS:,} cells for MaximumEntropy, or as few classes in its "
+            f"first tables, got {domain.size:,}; leave update out, or write update=MixtureOfProducts()."
+        )
+
+
+def _holds(domain: Domain, tables: Sequence[Partition]) -> bool:
+    """Whether a fit of maximum entropy holds its cells: those of the domain, or the classes of the tables."""
+    return domain.size <= MAX_CELLS or 1 < class_cells(tables) <= MOST_CLASSES

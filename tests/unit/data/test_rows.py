@@ -1,0 +1,177 @@
+"""Records kept as rows: the same exact integers as dense counts, whatever the path."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onlineic.data import MAX_CELLS, PrivateData
+from onlineic.data import private as module
+from onlineic.data import rows as rows_module
+from onlineic.data.rows import Rows, narrowest
+from onlineic.domain import Domain, optional
+from onlineic.errors import DomainMismatchError, InvalidDataError, TooLargeError
+from onlineic.queries import Partition, between, one_of, weights, where
+from onlineic.queries.query import totals
+from onlineic.queries.tables import Tables
+
+LARGE = Domain.of({f"a{i}": 100 for i in range(14)})
+
+
+@st.composite
+def tables(draw):
+    """A small domain, its rows, how many records each stands for, and queries."""
+    shape = draw(st.lists(st.sampled_from([1, 2, 3, 5, 7]), min_size=1, max_size=4))
+    domain = Domain.of({f"a{axis}": range(size) for axis, size in enumerate(shape)})
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    count = draw(st.integers(1, 40))
+    codes = [rng.integers(0, size, count) for size in shape]
+    weighted = draw(st.booleans())
+    number = rng.integers(0, 5, count) + (np.arange(count) == 0) if weighted else None
+    queries = []
+    for _ in range(12):
+        conditions = {}
+        for name, size in zip(domain.names, shape, strict=True):
+            low, high = sorted(rng.integers(0, size, 2).tolist())
+            kind = rng.integers(0, 5)
+            if kind <= 1:
+                conditions[name] = between(low, high)
+            elif kind == 2:
+                conditions[name] = one_of(*{low, high})
+            elif kind == 3 and size > 1:
+                conditions[name] = weights(rng.random(size))
+        query = where(conditions)
+        queries.append((query if rng.random() < 0.7 else ~query).bind(domain))
+    return domain, codes, number, queries
+
+
+@given(tables(), st.sampled_from([0, 10**9]))
+@settings(max_examples=60, deadline=None)
+def test_rows_give_the_integers_of_dense_counts(table, masks):
+    domain, codes, number, queries = table
+    cells = np.zeros(domain.shape)
+    np.add.at(cells, tuple(codes), 1 if number is None else number)
+    columns = [column.astype(narrowest(size)) for column, size in zip(codes, domain.shape, strict=True)]
+    kept = None if number is None else number.astype(np.float64)
+    dense, n = Tables(cells, MAX_CELLS), float(cells.sum())
+    with pytest.MonkeyPatch.context() as patch:  # either nothing or everything by summed-area tables
+        patch.setattr(rows_module, "MASKS", masks)
+        patch.setattr(rows_module, "SHARE", 0)
+        patch.setattr(rows_module, "BLOCK", 16)
+        rows = Rows(columns, kept, domain.shape)
+        assert totals(queries, dense, n).tolist() == totals(queries, rows, n).tolist()
+        assert [one.total(dense, n) for one in queries] == [one.total(rows, n) for one in queries]
+        axes = tuple(range(len(domain.shape)))
+        finest = Partition(domain, axes, tuple(np.arange(size) for size in domain.shape))
+        assert cells.ravel().astype(int).tolist() == rows.measure(finest).tolist()
+        halves = Partition(domain, axes[:1], (np.minimum(np.arange(domain.shape[0]), 1),))
+        assert halves.measure(dense.table(axes[:1])).tolist() == rows.measure(halves).tolist()
+
+
+def test_columns_of_every_width_compare_without_wrapping():
+    rng = np.random.default_rng(0)
+    for size in (2, 255, 256, 257, 2**16, 2**16 + 1, 2**20):
+        domain = Domain.of(a=size, b=2)
+        codes = np.concatenate([[0, size - 1, size // 2], rng.integers(0, size, 200)])
+        rows = Rows([codes.astype(narrowest(size)), np.ones(len(codes), np.uint8)], None, domain.shape)
+        assert narrowest(size).itemsize == (1 if size <= 256 else 2 if size <= 2**16 else 4)
+        for low, high in ((0, 1), (1, size), (size - 1, size), (size // 2, size), (0, size)):
+            assert int(((codes >= low) & (codes < high)).sum()) == rows.box((0,), (low,), (high,))
+
+
+def test_records_of_a_large_domain_are_counted():
+    rng = np.random.default_rng(1)
+    columns = {name: rng.integers(0, 100, 3000) for name in LARGE.names}
+    data = PrivateData.from_records(columns, LARGE)
+    written = where(a0=between(10, 60), a13=one_of(1, 5, 70), a5=between(0, 80))
+    query = written.bind(LARGE)
+    truth = (columns["a0"] >= 10) & (columns["a0"] <= 60) & np.isin(columns["a13"], [1, 5, 70])
+    truth &= columns["a5"] <= 80
+
+    assert (3000, int(truth.sum())) == (data.n, data.exact_counts(query))
+    assert [3000 - truth.sum(), 3000] == data.exact_counts_many(
+        [(~written).bind(LARGE), where().bind(LARGE)]
+    ).tolist()
+    assert repr(data).startswith("PrivateData(n=3000, domain=100 x 100")
+
+
+def test_aggregated_rows_of_a_large_domain_are_weighted():
+    columns = {name: [1, 2, 1] for name in LARGE.names}
+    data = PrivateData.from_counts(columns, [2**40, 5, 0], LARGE)
+
+    assert 2**40 + 5 == data.n
+    assert 5 == data.exact_counts(where(a3=2).bind(LARGE))
+    assert 2**40 == data.exact_counts(where(a3=1, a4=one_of(1, 50)).bind(LARGE))
+
+
+def test_both_ways_of_holding_a_table_give_the_same_counts(monkeypatch, tmp_path):
+    domain = Domain.of(age=optional(range(17, 91)), sex=["F", "M"])
+    (tmp_path / "t.csv").write_text("n,age,sex\n2,30,F\n0,31,M\n7,,M\n1,90,F\n")
+    asked = [where(age=None).bind(domain), where(sex="F", age=between(17, 90)).bind(domain)]
+    dense = PrivateData.from_csv(tmp_path / "t.csv", domain, count="n")
+    monkeypatch.setattr(module, "MAX_CELLS", 100)
+    rows = PrivateData.from_csv(tmp_path / "t.csv", domain, count="n")
+
+    assert type(dense._tables) is Tables
+    assert type(rows._tables) is Rows
+    assert [7, 3] == dense.exact_counts_many(asked).tolist() == rows.exact_counts_many(asked).tolist()
+
+
+def test_which_tables_are_kept_depends_on_queries_and_sizes_alone(monkeypatch):
+    monkeypatch.setattr(rows_module, "CACHE_BYTES", 2**17)
+    kept = []
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        columns = {name: np.sort(rng.integers(0, 100, 5000) // (1 + 99 * seed)) for name in LARGE.names}
+        data = PrivateData.from_records(columns, LARGE)
+        for axis in range(6):
+            query = where({f"a{axis}": between(3, 20), f"a{axis + 1}": between(0, 4)}).bind(LARGE)
+            data.exact_counts_many([query] * 100)
+        kept.append((list(data._tables._areas), data._tables._bytes))
+
+    assert kept[0] == kept[1]
+    assert 0 < len(kept[0][0]) < 6
+    assert kept[0][1] <= 2**17
+
+
+def test_what_no_column_can_hold_is_refused(monkeypatch):
+    with pytest.raises(TooLargeError, match=r"b must have at most .* bin it"):
+        PrivateData.from_records({"a": [1], "b": [2]}, Domain.of(a=2, b=2**40))
+    with pytest.raises(TooLargeError, match="from_records"):
+        PrivateData(np.ones(3, np.int64), LARGE)
+    with pytest.raises(InvalidDataError, match="one entry a row"):
+        PrivateData.from_counts({name: [1] for name in LARGE.names}, [1, 2], LARGE)
+    with pytest.raises(InvalidDataError, match="one or more"):
+        PrivateData.from_records({name: [] for name in LARGE.names}, LARGE)
+    with pytest.raises(InvalidDataError, match="got 1 rows outside, the first at row 1 with 100"):
+        PrivateData.from_records({name: [0, 100] for name in LARGE.names}, LARGE)
+    monkeypatch.setattr(module, "MAX_ROWS", 1)
+    with pytest.raises(TooLargeError, match="from_counts"):
+        PrivateData.from_records({name: [0, 1] for name in LARGE.names}, LARGE)
+
+
+def test_questions_over_another_domain_are_refused():
+    data = PrivateData.from_records({name: [1] for name in LARGE.names}, LARGE)
+    with pytest.raises(DomainMismatchError):
+        data.exact_counts(where(a0=1).bind(Domain.of(a0=100)))
+
+
+def test_a_file_of_many_lines_is_read_as_one_of_few(tmp_path, monkeypatch):
+    monkeypatch.setattr("onlineic.data.table_file.LINES", 3)
+    monkeypatch.setattr("onlineic.data.table_file.DISTINCT", 2)
+    domain = Domain.of(a=range(10), b=["x", "y, z"])
+    lines = [f"{i % 10},{'x' if i % 3 else chr(34) + 'y, z' + chr(34)}" for i in range(50)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b", *lines[:7], "", *lines[7:], ""]))
+    data = PrivateData.from_csv(tmp_path / "t.csv", domain)
+
+    assert (50, 17) == (data.n, data.exact_counts(where(b="y, z").bind(domain)))
+    assert 5 == data.exact_counts(where(a=3).bind(domain))
+
+    (tmp_path / "t.csv").write_text("\n".join(["a,b", *lines, "11,x", "12,y", "11,w"]))
+    with pytest.raises(
+        InvalidDataError, match=r"a must lie.* got 3 rows outside, the first at row 50 with 11"
+    ):
+        PrivateData.from_csv(tmp_path / "t.csv", domain)
+    (tmp_path / "t.csv").write_text("\n".join(["a,b", *lines, "11,x", "1"]))
+    with pytest.raises(InvalidDataError, match="2 fields, got another number in row 51"):
+        PrivateData.from_csv(tmp_path / "t.csv", domain)
