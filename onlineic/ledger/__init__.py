@@ -1,6 +1,27 @@
 """The record of a session: charges and releases, in order, with nothing private in it."""
 
 from onlineic.ledger.memory import MemoryLedger
-from onlineic.ledger.records import Burned, Easy, Hard, Ledger, Opened, Record, Reserved, UpdateFailed
+from onlineic.ledger.records import (
+    Burned,
+    Easy,
+    EasyBatch,
+    Hard,
+    Ledger,
+    Opened,
+    Record,
+    Reserved,
+    UpdateFailed,
+)
 
-__all__ = ["Burned", "Easy", "Hard", "Ledger", "MemoryLedger", "Opened", "Record", "Reserved", "UpdateFailed"]
+__all__ = [
+    "Burned",
+    "Easy",
+    "EasyBatch",
+    "Hard",
+    "Ledger",
+    "MemoryLedger",
+    "Opened",
+    "Record",
+    "Reserved",
+    "UpdateFailed",
+]

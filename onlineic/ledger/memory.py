@@ -12,6 +12,7 @@ from onlineic.errors import InternalError, LedgerLockedError, LedgerMismatchErro
 from onlineic.ledger.records import (
     Burned,
     Easy,
+    EasyBatch,
     Hard,
     Ledger,
     Opened,
@@ -47,7 +48,9 @@ class MemoryLedger(Ledger):
 
     def claim(self, owner: object, account: Filter, private: bool = True) -> None:
         with self._gate:
-            if self._owner is not None or any(isinstance(record, Easy | Hard) for record in self.records()):
+            if self._owner is not None or any(
+                isinstance(record, Easy | EasyBatch | Hard) for record in self.records()
+            ):
                 raise LedgerLockedError("ledger must be new, got one of another session; leave it out.")
             book = self._book
             if not book.length:
@@ -80,7 +83,7 @@ class MemoryLedger(Ledger):
         self.account.charge(charge)  # refuses what cannot be paid
         self._write([Reserved(charge)], self.account, charge)
 
-    def commit(self, records: Sequence[Easy | Hard | Opened | UpdateFailed]) -> None:
+    def commit(self, records: Sequence[Easy | EasyBatch | Hard | Opened | UpdateFailed]) -> None:
         account, reserved = self.account, self._book.reserved
         releases = [record for record in records if isinstance(record, Release)]
         if releases:

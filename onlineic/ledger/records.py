@@ -6,14 +6,16 @@ anything is done with it. The ledger owns the account, and refuses a reservation
 """
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Literal, final
 
 import attrs
 
+from onlineic._typing import Ints
 from onlineic.accounting.budget import Charge, Filter
 from onlineic.queries.ask import Guess, Question
+from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Measurement
 
 
@@ -32,6 +34,29 @@ class Easy:
 
     query: Question
     guess: Guess
+
+
+@final
+@attrs.frozen(eq=False)
+class EasyBatch:
+    """Queries answered by the hypothesis after their tests, in order: as many `Easy` records, as columns.
+
+    Attributes
+    ----------
+    queries : Queries
+        Two or more, none constant.
+    guesses : (m,) int64
+        The released integers n 2^k f(hypothesis), each on the grid of its query.
+    """
+
+    queries: Queries
+    guesses: Ints
+
+    def __len__(self) -> int:
+        return len(self.guesses)
+
+    def __iter__(self) -> Iterator[Easy]:
+        return map(Easy, self.queries, self.guesses.tolist())
 
 
 @final
@@ -71,7 +96,7 @@ class Burned:
     reason: Literal["interrupted"]
 
 
-Record = Reserved | Opened | Easy | Hard | UpdateFailed | Burned
+Record = Reserved | Opened | Easy | EasyBatch | Hard | UpdateFailed | Burned
 Release = Hard | Opened
 
 
@@ -125,7 +150,7 @@ class Ledger(abc.ABC):
         """
 
     @abc.abstractmethod
-    def commit(self, records: Sequence[Easy | Hard | Opened | UpdateFailed]) -> None:
+    def commit(self, records: Sequence[Easy | EasyBatch | Hard | Opened | UpdateFailed]) -> None:
         """Append records, durably, in one step; a release, which comes last, uses up the reservation.
 
         Raises
@@ -145,7 +170,7 @@ class Ledger(abc.ABC):
 
     @abc.abstractmethod
     def __len__(self) -> int:
-        """Return the number of records."""
+        """Return the number of records; a batch of easy answers is one."""
 
     @abc.abstractmethod
     def records(self, start: int = 0, stop: int | None = None) -> tuple[Record, ...]:

@@ -368,6 +368,19 @@ def _constant(
     return _marked(Query(domain, (), False, grid_bits, 0, rounding, (), None, key, value))
 
 
+def constant_query(domain: Domain, value: bool) -> Query:
+    """Return the query that counts everybody, or nobody."""
+    return _constant(domain, False, int(value))
+
+
+def boxed(
+    domain: Domain, axes: tuple[int, ...], low: Sequence[int], high: Sequence[int], complement: bool
+) -> Query:
+    """Return the query of intervals that are canonical already: checked, and neither empty nor whole."""
+    factors = tuple(Factor((axis,), first, last) for axis, first, last in zip(axes, low, high, strict=True))
+    return _query(domain, factors, complement, 0.0)
+
+
 def _marked(query: Query) -> Query:
     """Mark a query whose sensitivity, box and key were computed from its factors."""
     object.__setattr__(query, "_canonical", True)
