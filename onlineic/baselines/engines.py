@@ -38,9 +38,10 @@ from onlineic.errors import (
     checked_real,
 )
 from onlineic.noise.sources import Noise
-from onlineic.queries.answers import Answer, AnswerMemory, Status
+from onlineic.queries.answers import Answer, Status
 from onlineic.queries.ask import bind_query
 from onlineic.queries.expressions import Expression
+from onlineic.queries.memory import AnswerMemory
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query, totals
 from onlineic.queries.tables import Tables
@@ -220,7 +221,8 @@ class PerQueryNoise:
             return self._shell.constant(query)
         known = self._memory.recall(query, 0) if self._memory is not None else None
         if known is not None:
-            return self._shell.answer("repeat", *known)
+            value, slack = known.again(query)
+            return self._shell.answer("repeat", value, known.radius + slack)
         count = next(fresh, None)
         if count is None:
             return self._shell.untested(query)
@@ -228,7 +230,7 @@ class PerQueryNoise:
             "hard", count / self._shell.data.n, self._radius / self._shell.data.n + query.rounding
         )
         if self._memory is not None:
-            self._memory.remember(query, answer, 0)
+            self._memory.remember(query, answer.value, answer.error_bound, 0)
         return answer
 
     def statistics(self) -> BaselineStatistics:

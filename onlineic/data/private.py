@@ -23,6 +23,7 @@ from onlineic.errors import (
     InvalidParameterError,
     TooLargeError,
 )
+from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query, totals
 from onlineic.queries.tables import Tables
@@ -177,19 +178,24 @@ class PrivateData:
 
     def exact_counts_many(self, queries: Sequence[Query]) -> Ints:
         """Return n 2^k f(D) of every query, shape (m,), exact: one read each. PRIVATE."""
-        for query in queries:
-            self._check(query)
+        if isinstance(queries, Queries):
+            self._check_domain(queries.domain, int(queries.grid_bits.max(initial=0)))
+        else:
+            for query in queries:
+                self._check(query)
         with self._lock:
             self._reads += len(queries)
             return np.rint(totals(queries, self._tables, self.n)).astype(np.int64)
 
     def _check(self, target: Query | Partition) -> None:
-        other = target.domain
+        self._check_domain(target.domain, target.grid_bits)
+
+    def _check_domain(self, other: Domain, grid_bits: int) -> None:
         if other is not self.domain and (other.shape != self.domain.shape or other != self.domain):
             raise DomainMismatchError(
-                f"target must be bound to domain {self.domain.digest()}, got {target.domain.digest()}."
+                f"target must be bound to domain {self.domain.digest()}, got {other.digest()}."
             )
-        if self.n << target.grid_bits > 2**53:
+        if self.n << grid_bits > 2**53:
             raise InternalError("n 2^grid_bits must be at most 2^53.")
 
     def enter(self, account: Any, budget: Budget | None) -> bool:

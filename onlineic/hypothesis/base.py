@@ -11,9 +11,10 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from onlineic._typing import Floats
+from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeError
+from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query
 
@@ -48,6 +49,34 @@ class HasBlocks(Protocol):
 
     def blocks(self, partition: Partition) -> Floats:
         """Return the guess of every block, shape (blocks,)."""
+
+
+@runtime_checkable
+class SupportsMany(Protocol):
+    """A hypothesis that can say of a whole batch whether it takes it: others are asked query by query."""
+
+    def supports_many(self, queries: Queries) -> bool:
+        """Whether `evaluate` takes all of these queries."""
+
+
+def supports_all(hypothesis: Hypothesis, queries: Queries) -> bool:
+    """Return whether the hypothesis takes every query of the batch."""
+    if isinstance(hypothesis, SupportsMany):
+        return bool(hypothesis.supports_many(queries))
+    return all(map(hypothesis.supports, queries))
+
+
+def batch_guesses(hypothesis: Hypothesis, queries: Queries, n: int) -> Ints:
+    """Return what `grid_guesses` does of a batch, shape (m,): the same integers. Public.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the hypothesis does not give one finite number a query.
+    """
+    values = _finite(hypothesis.evaluate_many(queries), len(queries))
+    most = np.int64(n) << queries.grid_bits  # n 2^k is below 2^53: as a float it is itself
+    return np.clip(np.rint(most * values), 0, most).astype(np.int64)
 
 
 def grid_guesses(hypothesis: Hypothesis, queries: Sequence[Query], n: int) -> list[int]:

@@ -11,8 +11,9 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError
 from onlineic.hypothesis.base import check_size
 from onlineic.noise.sources import public_generator
+from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Partition
-from onlineic.queries.query import Query, totals
+from onlineic.queries.query import Query, grids, totals
 from onlineic.queries.tables import Sums, Tables, spread
 
 # above, a summed-area table costs more than the slices it saves between two updates: over three attributes it
@@ -61,7 +62,10 @@ class Histogram:
         self._gathered: Floats | None = None  # factors since the last rebase
 
     def supports(self, query: Query) -> bool:
-        return query.domain == self.domain
+        return query.domain is self.domain or query.domain == self.domain
+
+    def supports_many(self, queries: Queries) -> bool:
+        return queries.domain == self.domain
 
     def evaluate(self, query: Query) -> float:
         tables = self._held()
@@ -177,8 +181,7 @@ class Histogram:
 
 def fractions(queries: Sequence[Query], tables: Sums, mass: float) -> Floats:
     """Return total(query) / 2^k of every query."""
-    grids = np.array([query.grid_bits for query in queries], np.int64)
-    return np.ldexp(totals(queries, tables, mass), -grids)
+    return np.ldexp(totals(queries, tables, mass), -grids(queries))
 
 
 def box_slices(query: Query, dimensions: int) -> tuple[slice, ...]:

@@ -18,6 +18,7 @@ from onlineic.errors import InvalidParameterError
 from onlineic.hypothesis.base import check_cells, check_size
 from onlineic.hypothesis.histogram import PREFIX_CELLS, SMALLEST, Histogram, checked_prior, fractions
 from onlineic.noise.sources import public_generator
+from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query
 from onlineic.queries.tables import CORNER_AXES, contract, spread, sum_classes, summed_area
@@ -100,7 +101,10 @@ class ProductHistogram:
         return None if self._axes else self._within
 
     def supports(self, query: Query) -> bool:
-        return query.domain == self.domain
+        return query.domain is self.domain or query.domain == self.domain
+
+    def supports_many(self, queries: Queries) -> bool:
+        return queries.domain == self.domain
 
     def evaluate(self, query: Query) -> float:
         value = query.total(self._sums, 1.0) / (1 << query.grid_bits)

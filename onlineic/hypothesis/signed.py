@@ -9,6 +9,7 @@ from onlineic._typing import Floats
 from onlineic.domain.domain import Domain
 from onlineic.hypothesis.base import check_size
 from onlineic.hypothesis.histogram import PLANE_CELLS, PREFIX_CELLS, box_slices, fractions, relative_weights
+from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query
 from onlineic.queries.tables import Tables
@@ -36,6 +37,9 @@ class SignedHistogram:
 
     def supports(self, query: Query) -> bool:
         return query.domain == self.domain
+
+    def supports_many(self, queries: Queries) -> bool:
+        return queries.domain == self.domain
 
     def evaluate(self, query: Query) -> float:
         value = query.total(self._tables, self._tables.total()) / (1 << query.grid_bits)

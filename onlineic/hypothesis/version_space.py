@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
+from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query
 
@@ -41,6 +42,9 @@ class VersionSpace:
 
     def supports(self, query: Query) -> bool:
         return query.domain == self.domain
+
+    def supports_many(self, queries: Queries) -> bool:
+        return queries.domain == self.domain
 
     def evaluate(self, query: Query) -> float:
         return _lower_median(self._values(query)) / (self.size << query.grid_bits)

@@ -12,6 +12,7 @@ from onlineic.ledger.records import (
     Reserved,
     UpdateFailed,
 )
+from onlineic.ledger.transcript import Transcript
 
 __all__ = [
     "Burned",
@@ -23,5 +24,6 @@ __all__ = [
     "Opened",
     "Record",
     "Reserved",
+    "Transcript",
     "UpdateFailed",
 ]

@@ -44,7 +44,7 @@ class EasyBatch:
     Attributes
     ----------
     queries : Queries
-        Two or more, none constant.
+        One or more, none constant.
     guesses : (m,) int64
         The released integers n 2^k f(hypothesis), each on the grid of its query.
     """

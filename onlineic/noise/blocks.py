@@ -42,9 +42,20 @@ class _Block:
         self.at = start + size
         return self.values[start : self.at].copy()
 
+    def take_one(self) -> int:
+        """Next value, as an integer."""
+        if self.at == self.values.size:
+            self._refill(1)
+        self.start = start = self.at
+        self.at = start + 1
+        return self.values.item(start)
+
     def forget(self, keep: int = 0) -> None:
         """Zero what the latest call handed out, but for its last `keep` values, which are next again."""
-        self.values[self.start : self.at - keep] = 0
+        if self.at - self.start == 1 and not keep:  # the commonest, at a fifth of the time
+            self.values[self.start] = 0
+        else:
+            self.values[self.start : self.at - keep] = 0
         self.at -= keep
         if self.at > _LONG:
             # In this order: an interruption skips values, and never hands out a zeroed one.
@@ -94,15 +105,24 @@ class Blocks:
         if type(size) is not int or size < 0:
             size = checked_integer("size", size, at_least=0)
         with self._lock:
-            block = self._by_key.get(key)
-            if block is None:
-                block = self._add(key)
-            else:
-                self._by_key.move_to_end(key)
-            self._latest.forget()
-            self._latest = block
-            self._taker = threading.get_ident()
-            return block.take(size)
+            return self._turned_to(key).take(size)
+
+    def take_one(self, key: Key) -> int:
+        """Return the next value of `key`, as `take` of one does, without an array."""
+        with self._lock:
+            return self._turned_to(key).take_one()
+
+    def _turned_to(self, key: Key) -> _Block:
+        """Return the block of a key, what the latest call handed out being forgotten."""
+        block = self._by_key.get(key)
+        if block is None:
+            block = self._add(key)
+        elif block is not self._latest:
+            self._by_key.move_to_end(key)
+        self._latest.forget()
+        self._latest = block
+        self._taker = threading.get_ident()
+        return block
 
     def unread(self, count: int) -> None:
         """Put the last `count` values of the latest call back; the others are used."""

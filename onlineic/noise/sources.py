@@ -27,6 +27,12 @@ from onlineic.noise.samplers import ByteSource, discrete_gaussian, discrete_lapl
 _WORDS, _GEOMETRIC, _LAPLACE, _GAUSSIAN = range(4)
 
 
+_WORD_KEY: Final = (_WORDS, 1, 1)
+
+
+_WORD_MASK: Final = (1 << 64) - 1  # blocks hold words as signed integers
+
+
 _PUBLIC: Final = 4  # names the stream of `public_generator` among those of one seed
 
 
@@ -74,6 +80,10 @@ class Noise(abc.ABC):
         ForkedSessionError
             If the process was forked after the source was made (also in the other methods).
         """
+
+    def next_word(self) -> int:
+        """Return one word as an integer: the next that `words` would return."""
+        return int(self.words(1)[0])
 
     @abc.abstractmethod
     def geometric(self, scale: Fraction, size: int) -> Ints:
@@ -168,7 +178,10 @@ class SystemNoise(Noise):
         return False
 
     def words(self, size: int) -> Words:
-        return self._owned().take((_WORDS, 1, 1), size).view(np.uint64)
+        return self._owned().take(_WORD_KEY, size).view(np.uint64)
+
+    def next_word(self) -> int:
+        return self._owned().take_one(_WORD_KEY) & _WORD_MASK
 
     def geometric(self, scale: Fraction, size: int) -> Ints:
         return self._owned().take(_ratio_key(_GEOMETRIC, scale), size)
@@ -238,7 +251,10 @@ class SimulatedNoise(Noise):
         return True
 
     def words(self, size: int) -> Words:
-        return self._blocks.take((_WORDS, 1, 1), size).view(np.uint64)
+        return self._blocks.take(_WORD_KEY, size).view(np.uint64)
+
+    def next_word(self) -> int:
+        return self._blocks.take_one(_WORD_KEY) & _WORD_MASK
 
     def geometric(self, scale: Fraction, size: int) -> Ints:
         return self._blocks.take(_ratio_key(_GEOMETRIC, scale), size)

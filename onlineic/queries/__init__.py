@@ -1,6 +1,7 @@
 """What is asked and what is answered: linear queries, cross tables, partitions, answers."""
 
-from onlineic.queries.answers import Answer, AnswerMemory, Status
+from onlineic.queries.answers import Answer, Status
+from onlineic.queries.batch import Boxes, Queries
 from onlineic.queries.expressions import (
     Condition,
     Expression,
@@ -14,6 +15,7 @@ from onlineic.queries.expressions import (
     where,
 )
 from onlineic.queries.marginals import BoundMarginal, Marginal, marginal
+from onlineic.queries.memory import AnswerMemory
 from onlineic.queries.partitions import (
     Measurement,
     Partition,
@@ -33,6 +35,7 @@ __all__ = [
     "Answer",
     "AnswerMemory",
     "BoundMarginal",
+    "Boxes",
     "Condition",
     "Expression",
     "Factor",
@@ -40,6 +43,7 @@ __all__ = [
     "Measurement",
     "Partition",
     "PartitionRule",
+    "Queries",
     "Query",
     "Rescaled",
     "Status",

@@ -1,21 +1,21 @@
-"""One released answer, and a memory of answers that hands them out again."""
+"""One released answer."""
 
 import math
-from typing import Any, Literal, NoReturn, final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, final
 
 import attrs
 import numpy as np
 
 from onlineic.errors import InvalidParameterError, checked_real
 from onlineic.noise.laws import normal_quantile
-from onlineic.queries.marginals import BoundMarginal
-from onlineic.queries.query import Query
 
 Status = Literal["easy", "hard", "repeat", "untested"]
+DEFERRED = ("error_bound", "estimate", "standard_error")
 
 
 @final
-@attrs.frozen
+@attrs.frozen(getstate_setstate=False)
 class Answer:
     """One released answer.
 
@@ -49,6 +49,50 @@ class Answer:
     private: bool = True
     estimate: float | None = None
     standard_error: float | None = None
+    _later: Callable[[], tuple[float, float | None, float | None]] | None = attrs.field(
+        default=None, init=False, eq=False, repr=False
+    )
+
+    @classmethod
+    def deferred(
+        cls,
+        value: Any,
+        count: Any,
+        status: Status,
+        private: bool,
+        later: Callable[[], tuple[float, float | None, float | None]],
+    ) -> "Answer":
+        """Return an answer whose bound, estimate and its error are worked out when one of them is looked at.
+
+        Parameters
+        ----------
+        later : () -> (error_bound, estimate, standard_error)
+            A function of what was public, and settled, when the answer was given.
+        """
+        answer = object.__new__(cls)
+        set_slot = object.__setattr__
+        set_slot(answer, "value", value)
+        set_slot(answer, "count", count)
+        set_slot(answer, "status", status)
+        set_slot(answer, "private", private)
+        set_slot(answer, "_later", later)
+        return answer
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Fill in what was deferred, the first time that it is missed."""
+            if name not in DEFERRED:
+                raise AttributeError(f"an Answer has no attribute {name!r}.")
+            stated = self._later()
+            for slot, found in zip(DEFERRED, stated, strict=True):
+                object.__setattr__(self, slot, found)
+            object.__setattr__(self, "_later", None)  # and what it rests on need not be held any more
+            return stated[DEFERRED.index(name)]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        stated = (self.error_bound, self.private, self.estimate, self.standard_error)
+        return Answer, (self.value, self.count, self.status, *stated)
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return the normal interval around `estimate`, in fractions, cut at 0 and 1.
@@ -88,52 +132,3 @@ class Answer:
             shape = " x ".join(map(str, self.value.shape))
             return f"Answer(table of {shape} cells {bound}, {self.status}{stamp})"
         return f"Answer({self.value:.6g} {bound}, {self.count:.1f} records, {self.status}{stamp})"
-
-
-@final
-@attrs.frozen
-class _Remembered:
-    value: Any
-    complement: bool
-    error_bound: float
-    rounding: float
-    version: int
-
-
-@final
-class AnswerMemory:
-    """Released answers by question; a query and its complement share one.
-
-    Handing out again what was released is post-processing: free, and never less accurate than before.
-
-    Parameters
-    ----------
-    lasting : bool
-        Whether an answer is remembered under every later hypothesis (Dwork & Roth's OnlineIC asks again).
-    """
-
-    __slots__ = ("_answers", "_lasting")
-
-    def __init__(self, *, lasting: bool) -> None:
-        self._answers: dict[tuple[Any, ...], _Remembered] = {}
-        self._lasting = lasting
-
-    def remember(self, question: Query | BoundMarginal, answer: Answer, version: int) -> None:
-        """Keep an answer given by the hypothesis of this version, or measured against it."""
-        self._answers[question.key] = _Remembered(
-            _copied(answer.value), question.complement, answer.error_bound, question.rounding, version
-        )
-
-    def recall(self, question: Query | BoundMarginal, version: int) -> tuple[Any, float] | None:
-        """Return (value, error bound) of an earlier answer that still stands, or None."""
-        known = self._answers.get(question.key)
-        if known is None or not (self._lasting or known.version == version):
-            return None
-        # another query may have been rounded to the same one, from farther away
-        bound = known.error_bound + max(0.0, question.rounding - known.rounding)
-        return _copied(known.value) if known.complement == question.complement else 1.0 - known.value, bound
-
-
-def _copied(value: Any) -> Any:
-    """Return a number, or a copy of a table: a caller may write to his array."""
-    return value.copy() if isinstance(value, np.ndarray) else value

@@ -7,7 +7,8 @@ import numpy as np
 
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, InvalidQueryError
-from onlineic.queries.expressions import Expression, dense
+from onlineic.queries.batch import Columns, Queries
+from onlineic.queries.expressions import Expression, dense, intervals
 from onlineic.queries.marginals import BoundMarginal, Marginal
 from onlineic.queries.query import GRID_BITS, Query
 from onlineic.queries.rescaled import Rescaled
@@ -41,6 +42,38 @@ def bind_query(query: Any, domain: Domain, grid_bits: int = GRID_BITS, *, name: 
 def bind_question(question: Any, domain: Domain, grid_bits: int = GRID_BITS) -> Question:
     """Return what `bind_query` does, or a cross table bound to the domain."""
     return question.bind(domain) if type(question) is Marginal else bind_query(question, domain, grid_bits)
+
+
+def bind_batch(
+    questions: Iterable[Any], domain: Domain, grid_bits: int = GRID_BITS
+) -> list[Queries | BoundMarginal]:
+    """Return what `bind_question` makes of each, in order: runs of queries as columns, and cross tables.
+
+    Raises
+    ------
+    InvalidQueryError, DomainMismatchError, TooLargeError
+        As `bind_query`.
+    """
+    if isinstance(questions, Queries):
+        return [questions.bind(domain, grid_bits)]
+    parts: list[Queries | BoundMarginal] = []
+    columns = Columns(domain)
+    for question in questions:
+        if type(question) is Expression and question.form == "where":
+            found = intervals(question, domain)
+            if found is not None and columns.conjunction(found):
+                continue
+        bound = bind_question(question, domain, grid_bits)
+        if isinstance(bound, Query):
+            columns.add(bound)
+            continue
+        if len(columns):
+            parts.append(columns.queries())
+            columns = Columns(domain)
+        parts.append(bound)
+    if len(columns):
+        parts.append(columns.queries())
+    return parts
 
 
 def bind_queries(queries: Iterable[Any], domain: Domain, grid_bits: int = GRID_BITS) -> list[Query]:

@@ -228,6 +228,24 @@ def dense(values: Any) -> Expression:
     return Expression("dense", (array.tobytes(),), array.shape)
 
 
+def intervals(expression: Expression, domain: Domain) -> list[tuple[int, int, int]] | None:
+    """Return (axis, low, high) of every condition of a conjunction, or None where one is no interval.
+
+    Raises
+    ------
+    InvalidQueryError
+        If a condition does not fit the domain.
+    """
+    found = []
+    for name, condition in expression.parts:
+        axis = domain.axis(name)
+        part = _checked(condition).codes(name, domain.attributes[axis])
+        if type(part) is not tuple or len(part) != 2:
+            return None
+        found.append((axis, *part))
+    return found
+
+
 def _where_factors(domain: Domain, parts: Sequence[tuple[str, Condition]]) -> dict[tuple[int, ...], Any]:
     result: dict[tuple[int, ...], Any] = {}
     for name, condition in parts:

@@ -5,6 +5,7 @@ with INTEGER weights on the dyadic grid 2^-grid_bits. The rounded query is the q
 counts and error bounds all use it, and its sensitivity is an exact integer.
 """
 
+import abc
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -221,8 +222,32 @@ def _listed(kind: Attribute, codes: list[int]) -> str:
     return f"one_of({labels}{', ...' * (len(codes) > SHOWN)})"
 
 
+class Columnar(abc.ABC):
+    """A sequence of queries that is held as columns: what is asked of all of them is not asked of each."""
+
+    __slots__ = ()
+
+    @property
+    @abc.abstractmethod
+    def grid_bits(self) -> Ints:
+        """`Query.grid_bits` of each, (m,)."""
+
+    @abc.abstractmethod
+    def totals(self, tables: Sums, mass: float) -> Floats:
+        """Return `Query.total` of each, (m,)."""
+
+
+def grids(queries: Sequence[Query]) -> Ints:
+    """Return `grid_bits` of every query, shape (m,)."""
+    if isinstance(queries, Columnar):
+        return queries.grid_bits
+    return np.array([query.grid_bits for query in queries], np.int64)
+
+
 def totals(queries: Sequence[Query], tables: Sums, mass: float) -> Floats:
     """Return `total` of every query, shape (m,), to the same bits: boxes by attribute set in one gather."""
+    if isinstance(queries, Columnar):
+        return queries.totals(tables, mass)
     result = np.empty(len(queries))
     groups: dict[tuple[int, ...], list[int]] = {}
     for index, query in enumerate(queries):
@@ -339,7 +364,10 @@ def _inside(part: tuple[Any, ...], size: int) -> bool:
 
 def _query(domain: Domain, factors: tuple[Factor, ...], complement: bool, rounding: float) -> Query:
     grid_bits, highest, lowest = 0, 1, 1
-    low, high, held, keys = list[int](), list[int](), list[int](), list[tuple[Any, ...]]()
+    low: list[int] = []
+    high: list[int] = []
+    held: list[int] = []
+    keys: list[tuple[Any, ...]] = []
     for factor in factors:  # one plain loop: this runs for every query of a stream
         held += factor.axes
         keys.append(factor.key)
@@ -374,11 +402,16 @@ def constant_query(domain: Domain, value: bool) -> Query:
 
 
 def boxed(
-    domain: Domain, axes: tuple[int, ...], low: Sequence[int], high: Sequence[int], complement: bool
+    domain: Domain,
+    axes: tuple[int, ...],
+    low: Sequence[int],
+    high: Sequence[int],
+    complement: bool,
+    rounding: float = 0.0,
 ) -> Query:
     """Return the query of intervals that are canonical already: checked, and neither empty nor whole."""
     factors = tuple(Factor((axis,), first, last) for axis, first, last in zip(axes, low, high, strict=True))
-    return _query(domain, factors, complement, 0.0)
+    return _query(domain, factors, complement, rounding)
 
 
 def _marked(query: Query) -> Query:

@@ -151,6 +151,28 @@ class Tables:
         table, prefix, steps = self._entry(axes)
         if prefix is None:
             return float(table[tuple(map(slice, low, high))].sum())
+        if len(axes) == 2:  # the sums below, written out: the commonest box of a stream
+            item, (step, last) = prefix.item, steps
+            upper, lower = high[0] * step, low[0] * step
+            top, bottom = high[1] * last, low[1] * last
+            return float(item(upper + top) - item(lower + top) - item(upper + bottom) + item(lower + bottom))
+        if len(axes) == 1:
+            return float(prefix.item(high[0]) - prefix.item(low[0]))
+        if len(axes) == 3:
+            item, (far, step, last) = prefix.item, steps
+            right, left = high[0] * far, low[0] * far
+            upper, lower = high[1] * step, low[1] * step
+            top, bottom = high[2] * last, low[2] * last
+            return float(
+                item(right + upper + top)
+                - item(left + upper + top)
+                - item(right + lower + top)
+                + item(left + lower + top)
+                - item(right + upper + bottom)
+                + item(left + upper + bottom)
+                + item(right + lower + bottom)
+                - item(left + lower + bottom)
+            )
         corners, sign = [0], [1.0]
         for first, last, step in zip(low, high, steps, strict=True):
             upper, lower = last * step, first * step

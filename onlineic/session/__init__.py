@@ -2,6 +2,7 @@
 
 from onlineic.session.answers import SessionStatistics
 from onlineic.session.belief import Belief, measured, replay
+from onlineic.session.columns import Answers
 from onlineic.session.forecasts import EngineForecast, Forecast, forecast
 from onlineic.session.plan import (
     ALL_HARD,
@@ -19,6 +20,7 @@ __all__ = [
     "ALL_HARD",
     "EASY_OR_HARD",
     "KNOWN",
+    "Answers",
     "Belief",
     "EngineForecast",
     "Forecast",

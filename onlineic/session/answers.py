@@ -12,17 +12,21 @@ from typing import Any, final
 import attrs
 import numpy as np
 
+from onlineic._typing import Ints
 from onlineic.accounting.budget import Budget
 from onlineic.errors import SessionStateError, UpdateFailedWarning, WideBoundWarning
-from onlineic.hypothesis.base import block_guesses, grid_guesses
+from onlineic.hypothesis.base import batch_guesses, block_guesses, grid_guesses
 from onlineic.hypothesis.estimates import Estimates, Family, TableDesign
-from onlineic.ledger.records import Burned, Easy, Hard, Ledger, Opened, Record, UpdateFailed
-from onlineic.queries.answers import Answer, AnswerMemory, Status
+from onlineic.ledger.records import Burned, Easy, EasyBatch, Hard, Ledger, Opened, Record, UpdateFailed
+from onlineic.queries.answers import Answer, Status
 from onlineic.queries.ask import Guess, Question
+from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal
+from onlineic.queries.memory import AnswerMemory, Recalled
 from onlineic.queries.partitions import Measurement, Partition, derived
 from onlineic.queries.query import Query
 from onlineic.session.belief import Belief, measured
+from onlineic.session.columns import Answers, Columns, cut, known_bound, stated, stated_again
 from onlineic.session.defaults import AGREEING
 from onlineic.session.plan import ALL_EASY, ALL_HARD, EASY_OR_HARD, KNOWN, Plan
 from onlineic.sparse.base import NumericSparse
@@ -102,6 +106,16 @@ class _Taken:
 
 
 @final
+@attrs.frozen
+class _Weighed:
+    """The largest bound of an easy answer, all at once, among the leading records."""
+
+    records: int = 0
+    spent: Fraction = Fraction(0)
+    worst: float = 0.0
+
+
+@final
 class AnswerBook:
     """The public half of a session: takes in its records one by one; learns, answers, counts and remembers.
 
@@ -121,8 +135,8 @@ class AnswerBook:
 
     __slots__ = (
         "_design", "_easy_radius", "_estimates", "_ledger", "_memory", "_n", "_payable", "_plan", "_private",
-        "_rounding", "_spending", "_table", "_taken", "_trivial", "_untaken", "_warned", "_worst",
-        "_worst_easy",
+        "_radii", "_rounding", "_spending", "_table", "_taken", "_trivial", "_untaken", "_warned", "_weighed",
+        "_worst",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, n: int, ledger: Ledger, belief: Belief, private: bool) -> None:
@@ -135,6 +149,7 @@ class AnswerBook:
         self._memory = AnswerMemory(lasting=not plan.textbook)
         self._spending = plan.spending
         self._easy_radius = lru_cache(256)(partial(_easy_radii, plan))
+        self._radii: tuple[Fraction, tuple[float, float]] | None = None  # of the tests at what was spent
         self._payable = plan.sparse.account().capacity  # what all hits together can cost
         self._design: TableDesign | None = None
         self._estimates: Estimates | None = None
@@ -143,7 +158,8 @@ class AnswerBook:
             tables = plan.first_tables
             self._design = TableDesign(tables.targets, [*map(float, tables.scales)], tables.pure)
         # largest so far, of any tested answer; taking a record twice does not change them
-        self._worst_easy, self._worst = 0.0, 0.0  # bound of an easy and of a hard answer, all at once
+        self._weighed = _Weighed()  # of the easy ones: when it is asked for
+        self._worst = 0.0  # bound of a hard answer, all at once
         self._rounding = 0.0  # distance of an answered query from the one written
         self._trivial = 1.0  # distance of a value from the far end of [0, 1]
         self._table = False  # whether one was measured
@@ -176,14 +192,21 @@ class AnswerBook:
         return None if self._design is None else self._design.family
 
     def take(self) -> tuple[Question, Answer] | None:
-        """Take in the next record, and return the question and answer that it is, if it is one."""
+        """Take in the next record, and return the question and answer that it is, if it is one.
+
+        Of a batch the answers are its columns, with the radius that `easy_radius` gave before.
+        """
         at = self._taken
         record, *later = self._ledger.records(at.records, at.records + 2)
         if isinstance(record, Easy):
             answer = self._easy(record.query, record.guess)
-            self._taken = attrs.evolve(at, records=at.records + 1, easy=at.easy + 1)
-            self._warn_if_wide(answer)
+            self._taken = _Taken(at.belief, at.records + 1, at.easy + 1, at.hard, at.first, at.spent)
             return record.query, answer
+        if isinstance(record, EasyBatch):
+            self._easy_batch(record)
+            easy = at.easy + len(record)
+            self._taken = _Taken(at.belief, at.records + 1, easy, at.hard, at.first, at.spent)
+            return None
         if self._asked_by_rule():
             raise SessionStateError(
                 "session must not be asked by its own update rule, but was; mend the rule."
@@ -192,8 +215,9 @@ class AnswerBook:
         hard = (record.query, self._hard(record, belief)) if isinstance(record, Hard) else None
         # what is bought later is bought because of the noise of the first: it must not enter (theory 6.7)
         first = record.measurements if isinstance(record, Opened) and not at.first else at.first
-        spent = at.spent + (record.charge.amount if isinstance(record, Hard | Opened | Burned) else 0)
-        self._taken = _Taken(belief, at.records + 1, at.easy, at.hard + (hard is not None), first, spent)
+        self._taken = _Taken(
+            belief, at.records + 1, at.easy, at.hard + (hard is not None), first, at.spent + _charged(record)
+        )
         if failed:
             with contextlib.suppress(UpdateFailedWarning):  # not even as an error may it stop the answer
                 warnings.warn(
@@ -201,20 +225,20 @@ class AnswerBook:
                     UpdateFailedWarning,
                     stacklevel=2,
                 )
-        if hard is not None:
-            self._warn_if_wide(hard[1])
+        if hard is not None and not self._warned:
+            self._warn_if_wide(hard[1].error_bound)
         return hard
 
-    def _warn_if_wide(self, answer: Answer) -> None:
+    def _warn_if_wide(self, bound: float) -> None:
         """Say once that bounds are wide: behind the answer, which nothing may stop.
 
         The theorem's own bound is known when a textbook session opens, and wide at any usual n.
         """
-        if answer.error_bound > WIDE and not self._warned and not self._plan.textbook:
+        if bound > WIDE and not self._warned and not self._plan.textbook:
             self._warned = True
             with contextlib.suppress(WideBoundWarning):
                 warnings.warn(
-                    f"error_bound must be <= {WIDE} to say much, got {answer.error_bound:.2g} of all: "
+                    f"error_bound must be <= {WIDE} to say much, got {bound:.2g} of all: "
                     "raise epsilon or n, or lower max_queries or hard_answers. Said once a session.",
                     WideBoundWarning,
                     stacklevel=2,
@@ -242,44 +266,93 @@ class AnswerBook:
                 return True
         return False
 
-    def known(self, question: Question) -> bool:
-        """Whether the question needs no test: a constant, or remembered."""
-        recalled = self._memory.recall(question, self.belief.version)
-        return question.constant is not None or recalled is not None
-
-    def guesses(self, questions: Sequence[Question]) -> Sequence[Guess]:
-        """Return the public integers of queries, or of one cross table, that are tested or released."""
-        hypothesis = self.belief.hypothesis
-        if isinstance(questions[0], BoundMarginal):
-            return [block_guesses(hypothesis, questions[0].partition, self._n)]
-        return grid_guesses(hypothesis, [query for query in questions if isinstance(query, Query)], self._n)
-
-    def without_test(self, question: Question) -> Answer:
-        """Return a constant, a repeat, or the hypothesis's answer, bounded by the first tables alone."""
-        status: Status = "untested"
-        known = self._memory.recall(question, self.belief.version)
+    def recalled(self, question: Question) -> Answer | None:
+        """Return the answer of a question that needs no test, a constant or a repeat, or None."""
         if question.constant is not None:
-            status, value = "easy", question.constant / (1 << question.grid_bits)
-            bound = _cut(value, question.rounding)
-        elif known is not None:
-            status, value, bound = "repeat", known[0], _cut(*known)
-        else:
-            value = self._value(question, self.guesses([question])[0])
-            bound = self._known(question, value)
-            if bound < math.inf:
-                bound = _cut(value, bound + question.rounding)
+            return self._without_test(question, question.constant / (1 << question.grid_bits), "easy", 0.0)
+        known = self._memory.recall(question, self.belief.version)
+        if known is None:
+            return None
+        value, _ = known.again(question)
+        self._rounding = max(self._rounding, question.rounding)
+        self._untaken["repeat"] += 1
+        later = partial(
+            stated_again, self._estimates_now(), question, value, known.question, known.value, known.radius
+        )
+        return Answer.deferred(value, self._n * value, "repeat", self._private, later)
+
+    def untested(self, question: Question) -> Answer:
+        """Return the hypothesis's answer, bounded by the first tables alone."""
+        value = self._value(question, self.guesses([question])[0])
+        return self._without_test(question, value, "untested", math.inf)
+
+    def _without_test(self, question: Question, value: Any, status: Status, radius: float) -> Answer:
         if status != "untested":
             self._rounding = max(self._rounding, question.rounding)
         self._untaken[status] += 1
-        return self._answer(question, value, status, bound)
+        return self._answer(question, value, status, radius)
+
+    def recalled_many(self, queries: Queries) -> Recalled:
+        """Return what is remembered of a batch."""
+        return self._memory.recall_many(queries, self.belief.version)
+
+    def count_untaken(self, counts: dict[Status, int], rounding: float) -> None:
+        """Count answers of a batch that no record tells of, and the largest rounding of the known ones."""
+        for status, count in counts.items():
+            self._untaken[status] += count
+        self._rounding = max(self._rounding, rounding)
+
+    def guesses(self, questions: Sequence[Question]) -> Sequence[Guess]:
+        """Return the public integers of a query, or of a cross table, that is tested or released."""
+        hypothesis, first = self.belief.hypothesis, questions[0]
+        if isinstance(first, BoundMarginal):
+            return [block_guesses(hypothesis, first.partition, self._n)]
+        return grid_guesses(hypothesis, [query for query in questions if isinstance(query, Query)], self._n)
+
+    def guesses_many(self, queries: Queries) -> Ints:
+        """Return the public integers of a batch, (m,)."""
+        return batch_guesses(self.belief.hypothesis, queries, self._n)
+
+    def answers(self, queries: Queries, columns: Columns) -> Answers:
+        """Return answers of the session to all of these."""
+        return Answers.of(queries, columns, self._private, self._n, self._estimates_now())
+
+    def easy_radius(self) -> float:
+        """Return the radius of the next easy answer: settled by the record before its test."""
+        return self._plan.error_bound if self.left_in_theorem else self._settled_radii()[0]
+
+    @property
+    def left_in_theorem(self) -> int:
+        """How many more answers the theorem's bound is stated for, in textbook mode; else 0."""
+        return max(0, self._plan.max_queries - sum(self.counts.values())) if self._plan.textbook else 0
+
+    def _settled_radii(self) -> tuple[float, float]:
+        spent = self._taken.spent
+        if self._radii is None or self._radii[0] is not spent:
+            self._radii = (spent, self._easy_radius(self._spending.at(spent)))
+        return self._radii[1]
 
     def _easy(self, question: Question, guess: Guess) -> Answer:
         """Return the guess that was tested."""
-        value = self._value(question, guess)
-        radius, joint = self._easy_radius(self._spending.at(self._taken.spent))
-        known = self._known(question, value)
-        self._worst_easy = max(self._worst_easy, min(joint, known))
-        return self._released(question, "easy", value, min(radius, known))
+        radius, _ = self._settled_radii()
+        answer = self._released(question, "easy", self._value(question, guess), radius)
+        if radius + question.rounding > WIDE and not self._warned and not self._plan.textbook:
+            self._warn_if_wide(answer.error_bound)
+        return answer
+
+    def _easy_batch(self, record: EasyBatch) -> None:
+        """Remember the guesses that were tested."""
+        queries, radius = record.queries, self.easy_radius()
+        values = record.guesses / (np.int64(self._n) << queries.grid_bits)
+        self._memory.remember_many(queries, values, radius, self.belief.version)
+        rounding = queries.rounding
+        self._rounding = max(self._rounding, rounding)
+        if not self._plan.textbook and radius + rounding > WIDE:
+            for place in range(len(values)):
+                if self._warned:
+                    break
+                bound, _, _ = stated(self._estimates_now(), queries[place], float(values[place]), radius)
+                self._warn_if_wide(bound)
 
     def _hard(self, record: Hard, learned: Belief) -> Answer:
         """Return a measured number or table, the sum of the measured blocks, or what was learned from it.
@@ -315,24 +388,11 @@ class AnswerBook:
         sharing = max(2, math.ceil(self._payable / sparse.price(target).amount))
         beta, known = self._plan.tested_beta, self._known(question, value)
         self._worst = max(self._worst, min(known, moved + radius(ALL_HARD * beta, sharing)))
-        return self._released(question, "hard", value, min(known, moved + radius(EASY_OR_HARD * beta, 1)))
+        return self._released(question, "hard", value, moved + radius(EASY_OR_HARD * beta, 1))
 
     def _known(self, question: Question, value: Any) -> float:
-        """Return what the noise of the first tables leaves as a bound, for their family at once, or inf.
-
-        The truth lies in a bracket around their estimate, whatever was tested, fitted or bought since.
-        """
-        known = self._estimates_now()
-        if known is None:
-            return math.inf
-        if isinstance(question, BoundMarginal):
-            found: Any = known.table_brackets(question)
-        else:
-            found = known.bracket(question)
-        if found is None:
-            return math.inf
-        low, high = found
-        return max(0.0, float(np.max(value - low)), float(np.max(high - value)))
+        """Return what the noise of the first tables leaves as a bound, for their family at once, or inf."""
+        return known_bound(self._estimates_now(), question, value)
 
     def _estimates_now(self) -> Estimates | None:
         """Return what the first tables say, once they are taken in."""
@@ -349,10 +409,32 @@ class AnswerBook:
         if sum(self.counts.values()) > self._plan.max_queries or (self._plan.certified and self._table):
             return math.inf
         begun = self._design is not None and self._taken.easy + self._taken.hard > 0
-        easy = self._worst_easy if begun else max(self._plan.error_bound, self._worst_easy)
+        worst = self._weigh()
+        easy = worst if begun else max(self._plan.error_bound, worst)
         # numbers err by less than a certificate's bound, but not by less than its first tables leave of it
         bound = easy if self.certified and not begun else max(easy, self._worst)
         return min(bound + self._rounding, self._trivial)
+
+    def _weigh(self) -> float:
+        """Return the largest bound of an easy answer, all at once: of what came since it was last asked for.
+
+        Where the first tables bound some answers better than tests do, each costs a while, and none that
+        cannot change the result is looked at.
+        """
+        at = self._weighed
+        records, spent, worst = at.records, at.spent, at.worst
+        for record in self._ledger.records(at.records, self._taken.records):
+            if isinstance(record, Easy | EasyBatch):
+                joint = self._easy_radius(self._spending.at(spent))[1]
+                for easy in [record] if isinstance(record, Easy) else record:
+                    if worst >= joint:
+                        break
+                    known = self._known(easy.query, self._value(easy.query, easy.guess))
+                    worst = max(worst, min(joint, known))
+            spent += _charged(record)
+            records += 1
+        self._weighed = _Weighed(records, spent, worst)
+        return worst
 
     def used_up(self) -> str:
         """Say that no hard answer is left."""
@@ -371,21 +453,23 @@ class AnswerBook:
         tested = guess if isinstance(guess, int) else 0  # a query has one
         return tested / (self._n << question.grid_bits)
 
-    def _released(self, question: Question, status: Status, value: Any, bound: float) -> Answer:
+    def _released(self, question: Question, status: Status, value: Any, radius: float) -> Answer:
         """Return and remember what a record released, under the belief that was tested."""
-        in_theorem = self._plan.textbook and sum(self.counts.values()) < self._plan.max_queries
-        wide = self._plan.error_bound if in_theorem and isinstance(question, Query) else bound
-        answer = self._answer(question, value, status, _cut(value, wide + question.rounding))
-        self._memory.remember(question, answer, self.belief.version)
+        in_theorem = self.left_in_theorem and isinstance(question, Query)
+        wide = self._plan.error_bound if in_theorem else radius
+        self._memory.remember(question, value, wide, self.belief.version)
         self._rounding = max(self._rounding, question.rounding)
-        self._trivial = max(self._trivial, _cut(value, math.inf))
-        return answer
+        self._trivial = max(self._trivial, cut(value, math.inf))
+        return self._answer(question, value, status, wide)
 
-    def _answer(self, question: Question, value: Any, status: Status, bound: float) -> Answer:
-        known = self._estimates_now()
-        point = known.point(question) if known is not None and isinstance(question, Query) else None
-        estimate, error = (None, None) if point is None else point
-        return Answer(value, self._n * value, status, bound, self._private, estimate, error)
+    def _answer(self, question: Question, value: Any, status: Status, radius: float) -> Answer:
+        later = partial(stated, self._estimates_now(), question, value, radius)
+        return Answer.deferred(value, self._n * value, status, self._private, later)
+
+
+def _charged(record: Record) -> Fraction | int:
+    """Return what a record says was spent, on a release or without one."""
+    return record.charge.amount if isinstance(record, Hard | Opened | Burned) else 0
 
 
 def _easy_radii(plan: Plan, sparse: NumericSparse) -> tuple[float, float]:
@@ -399,10 +483,3 @@ def _easy_radii(plan: Plan, sparse: NumericSparse) -> tuple[float, float]:
         sparse.easy_radius(EASY_OR_HARD * plan.tested_beta, one),
         sparse.easy_radius(ALL_EASY * plan.tested_beta, tests),
     )
-
-
-def _cut(value: Any, bound: float) -> float:
-    """Return the bound, or the distance to the far end of [0, 1] where that is less."""
-    if isinstance(value, np.ndarray):
-        return min(bound, max(float(value.max()), 1.0 - float(value.min())))
-    return float(min(bound, max(value, 1.0 - value)))

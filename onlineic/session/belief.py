@@ -10,6 +10,7 @@ import attrs
 from onlineic.domain.domain import Domain
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.records import Hard, Opened, Record, UpdateFailed
+from onlineic.ledger.transcript import Transcript
 from onlineic.queries.partitions import Measurement
 from onlineic.queries.query import Query
 from onlineic.updates.base import UpdateRule
@@ -82,7 +83,7 @@ def replay(
         `update` and `alpha` of `OnlineIC.plan`.
     """
     belief = Belief(update.init(domain, prior))
-    records = list(records)
+    records = list(records.records if isinstance(records, Transcript) else records)
     for record, following in itertools.zip_longest(records, records[1:]):
         released = measured(record)
         if released and isinstance(following, UpdateFailed):

@@ -9,7 +9,7 @@ ledger alone: nothing behind the commit can lose it.
 import contextlib
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import final
 
@@ -20,9 +20,10 @@ from onlineic.accounting.budget import Charge
 from onlineic.data.private import PrivateData
 from onlineic.data.release import guarded
 from onlineic.errors import ForkedSessionError, InternalError, SessionSealedError
-from onlineic.ledger.records import Easy, Hard, Ledger, Opened, UpdateFailed
+from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger, Opened, UpdateFailed
 from onlineic.noise.sources import Noise
 from onlineic.queries.ask import Guess, Question
+from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.partitions import AxisSets, Measurement, Partition, PartitionRule, one_way, sets_of
 from onlineic.queries.query import Query, canonical
@@ -57,8 +58,8 @@ class Curator:
     """
 
     __slots__ = (
-        "_data", "_due", "_held", "_ledger", "_noise", "_partitions", "_priced", "_process", "_sealed",
-        "_spending", "_state",
+        "_data", "_due", "_held", "_ledger", "_noise", "_paid", "_partitions", "_paying", "_priced",
+        "_process", "_sealed", "_settled_at", "_spending", "_state",
     )  # fmt: skip
 
     def __init__(
@@ -79,6 +80,10 @@ class Curator:
         self._due = start.amount if start is not None else Fraction(0)  # with the first hit
         # a mechanism and its prices, replaced together: another thread may ask for a repr at any time
         self._priced: tuple[NumericSparse, dict[tuple[int, int], Fraction]] = (sparse, {})
+        # what was last settled, of the very objects it was settled from: each test asks for it several times
+        self._settled_at: tuple[object, NumericSparse] = (None, sparse)
+        self._paying: tuple[object, object, Fraction] = (None, None, Fraction(0))
+        self._paid: tuple[object, object, dict[tuple[int, int], bool]] = (None, None, {})
         self._partitions = partitions
         # of axes that stand together in a released partition
         self._held: AxisSets = frozenset()
@@ -107,7 +112,11 @@ class Curator:
 
     def _settled(self) -> NumericSparse:
         """Return the mechanism of the next test: what the record has spent decides, and nothing else."""
-        return self._spending.at(self._ledger.account.spent)
+        account = self._ledger.account
+        settled = self._settled_at
+        if settled[0] is not account:
+            self._settled_at = settled = (account, self._spending.at(account.spent))
+        return settled[1]
 
     def cover(self, questions: Sequence[Question]) -> list[bool]:
         """Reserve a hit, and return which of the leading questions may be tested. Public; reads nothing.
@@ -118,9 +127,11 @@ class Curator:
         """
         self.check_unsealed()
         sparse = self._settled()
-        prices = [self._price(sparse, question) for question in questions]
+        if len(questions) == 1 and self._pays(sparse, questions[0]):
+            return [True]
+        prices = self._prices(sparse, questions)
         level = covered = self._covered()
-        if all(price <= level for price in set(prices)):
+        if all(price <= level for price in _different(prices)):
             return [True] * len(prices)
         left = self._ledger.account.left - self._due
         payable: list[bool] = []
@@ -135,20 +146,51 @@ class Curator:
             self._ledger.reserve(Charge(level + self._due, event, account.unit, account.order))
         return payable
 
+    def _prices(self, sparse: NumericSparse, questions: Sequence[Question]) -> list[Fraction]:
+        """Return the price of each: most of a batch have one."""
+        if not isinstance(questions, Queries):
+            return [self._price(sparse, question) for question in questions]
+        prices: list[Fraction] = []
+        for group in questions.boxes:
+            prices = [self._price(sparse, questions[int(group.places[0])])] * len(questions)
+            break
+        prices = prices or [Fraction(0)] * len(questions)
+        for place, query in questions.others:
+            prices[place] = self._price(sparse, query)
+        return prices
+
     def _covered(self) -> Fraction:
         """Return the dearest hit that the standing reservation pays: after a Ctrl-C only the ledger knows."""
-        standing = self._ledger.reserved
-        return Fraction(0) if standing is None else standing.amount - self._due
+        standing, paying = self._ledger.reserved, self._paying
+        if paying[0] is not standing or paying[1] is not self._due:
+            left = Fraction(0) if standing is None else standing.amount - self._due
+            self._paying = paying = (standing, self._due, left)
+        return paying[2]
 
-    def test(self, questions: Sequence[Question], guesses: Sequence[Guess]) -> None:
+    def _pays(self, sparse: NumericSparse, question: Question) -> bool:
+        """Return whether the standing reservation pays a hit of this question under this mechanism."""
+        level = self._covered()  # of the reservation that stands now
+        if self._ledger.reserved is None:
+            return False
+        if isinstance(question, BoundMarginal):
+            return self._price(sparse, question) <= level
+        held, kind = self._paid, (question.sensitivity, question.grid_bits)
+        if held[0] is not level or held[1] is not sparse:
+            self._paid = held = (level, sparse, {})
+        known = held[2].get(kind)
+        if known is None:
+            known = held[2][kind] = self._price(sparse, question) <= level
+        return known
+
+    def test(self, questions: Sequence[Question], guesses: Sequence[Guess] | Ints) -> None:
         """Test covered questions in order up to the first hit, which is measured; all goes to the ledger.
 
         Parameters
         ----------
-        questions : sequence of Query, or one BoundMarginal
+        questions : Queries, or a sequence of one Query or BoundMarginal
             All covered by the standing reservation. A cross table is tested by its largest cell gap, and its
             hit releases all its blocks.
-        guesses : sequence of int, or of one tuple of int
+        guesses : int64 array, or a sequence of one int or tuple of int
             The public integers n 2^k f(hypothesis) that are tested and, if easy, released; of a cross table
             those of all its blocks.
 
@@ -161,19 +203,35 @@ class Curator:
         # once more, because a hypothesis of its own may have asked since `cover`
         self.check_unsealed()
         sparse = self._settled()  # what is priced here is what is drawn from below
-        dearest = max(self._price(sparse, question) for question in questions)
-        if self._ledger.reserved is None or dearest > self._covered():
+        if isinstance(questions, Queries):
+            dearest = max(_different(self._prices(sparse, questions)))
+            paid = self._ledger.reserved is not None and dearest <= self._covered()
+        else:
+            paid = all(self._pays(sparse, question) for question in questions)
+        if not paid:
             raise InternalError("a test must be reserved before the data are read.")
+        if not isinstance(questions, Queries) and len(questions) != 1:
+            raise InternalError("questions must be a batch, or one alone.")
         self._guarded(lambda: self._tested(sparse, questions, guesses))
 
-    def _tested(self, sparse: NumericSparse, questions: Sequence[Question], guesses: Sequence[Guess]) -> None:
+    def _tested(
+        self, sparse: NumericSparse, questions: Sequence[Question], guesses: Sequence[Guess] | Ints
+    ) -> None:
         """Read, draw, record: only from here on do frames hold private numbers."""
-        state, easy, hit, counts = self._stepped(sparse, questions, guesses)
-        records: list[Easy | Hard] = list(map(Easy, questions[:easy], guesses))
+        records: list[Easy | EasyBatch | Hard]
+        if isinstance(questions, Queries):
+            state, easy, hit, count = self._stepped_many(sparse, questions, np.asarray(guesses, np.int64))
+            counts: int | Ints = count
+            records = [EasyBatch(questions[:easy], np.array(guesses[:easy], np.int64))] if easy else []
+        else:
+            state, hit, counts = self._stepped(sparse, questions[0], guesses[0])
+            easy = int(hit is None)
+            records = [Easy(questions[0], guesses[0])] if easy else []
         if hit is not None:
             question, guess, charge = questions[easy], guesses[easy], self._ledger.reserved
             if charge is None:
                 raise InternalError("a hit must be reserved before the data are read.")
+            guess = guess if isinstance(guess, tuple) else int(guess)
             measurement = self._measured(sparse, hit, question, guess, counts)
             records.append(Hard(question, guess, measurement, charge))
             self._due = Fraction(0)
@@ -181,27 +239,29 @@ class Curator:
         self._record(records)
 
     def _stepped(
-        self, sparse: NumericSparse, questions: Sequence[Question], guesses: Sequence[Guess]
-    ) -> tuple[SparseState, int, Hit | None, int | Ints]:
-        """Return the new state, the number of leading easy questions, and a hit with its exact counts."""
-        grid, first, guess = sparse.grid_bits, questions[0], guesses[0]
-        if isinstance(first, BoundMarginal):
-            counts = self._data.exact_counts(first.partition)
+        self, sparse: NumericSparse, question: Question, guess: Guess
+    ) -> tuple[SparseState, Hit | None, int | Ints]:
+        """Return the new state, and a hit with its exact counts."""
+        grid = sparse.grid_bits
+        if isinstance(question, BoundMarginal):
+            counts = self._data.exact_counts(question.partition)
             gaps = counts - np.array(guess, np.int64)
-            largest = int(np.abs(gaps)[np.unique(first.cells[first.cells >= 0])].max()) << grid
+            largest = int(np.abs(gaps)[np.unique(question.cells[question.cells >= 0])].max()) << grid
             state, hit = sparse.step_table(self._state, largest, self._noise)
-            return state, int(hit is None), hit, counts
-        queries = [question for question in questions if isinstance(question, Query)]
-        numbers = [number for number in guesses if isinstance(number, int)]
-        if len(queries) == 1:
-            count, shift = self._data.exact_counts(first), grid - first.grid_bits
-            gap = (count - numbers[0]) << shift
-            state, hit = sparse.step(self._state, gap, first.sensitivity << shift, self._noise)
-            return state, int(hit is None), hit, count
+            return state, hit, counts
+        count, shift = self._data.exact_counts(question), grid - question.grid_bits
+        gap = (count - (guess if isinstance(guess, int) else 0)) << shift
+        state, hit = sparse.step(self._state, gap, question.sensitivity << shift, self._noise)
+        return state, hit, count
+
+    def _stepped_many(
+        self, sparse: NumericSparse, queries: Queries, guesses: Ints
+    ) -> tuple[SparseState, int, Hit | None, int]:
+        """Return the new state, the number of leading easy queries, and a hit with its exact count."""
         counts = self._data.exact_counts_many(queries)
-        shifts = np.array([grid - query.grid_bits for query in queries])
-        gaps = (counts - np.array(numbers, np.int64)) << shifts
-        sensitivities = np.array([query.sensitivity for query in queries], np.int64) << shifts
+        shifts = sparse.grid_bits - queries.grid_bits
+        gaps = (counts - guesses) << shifts
+        sensitivities = queries.sensitivities << shifts
         state, easy, hit = sparse.step_many(self._state, gaps, sensitivities, self._noise)
         return state, easy, hit, 0 if hit is None else int(counts[easy])
 
@@ -257,7 +317,7 @@ class Curator:
             self._learn_sets(target)
         self._record([Opened(tuple(released), tables.charge)])
 
-    def _record(self, records: Sequence[Easy | Hard | Opened]) -> None:
+    def _record(self, records: Sequence[Easy | EasyBatch | Hard | Opened]) -> None:
         """Commit what was released, behind which nothing private is left to do."""
         self._ledger.commit(records)
         self._sealed = False
@@ -329,3 +389,8 @@ class Curator:
 
     def __repr__(self) -> str:
         return f"Curator({self._data!r}, {self._ledger!r})"
+
+
+def _different(prices: list[Fraction]) -> Iterable[Fraction]:
+    """Return each object among the prices once: most questions of a batch share one, and hashing is slow."""
+    return prices if len(prices) == 1 else {id(price): price for price in prices}.values()

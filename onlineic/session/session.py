@@ -7,12 +7,15 @@ loses one.
 """
 
 import contextlib
-import itertools
+import math
 import threading
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal, NoReturn, final
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal, NoReturn, final, overload
 
+import numpy as np
+
+from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget
 from onlineic.data.private import PrivateData
 from onlineic.data.release import check_types, is_private
@@ -24,18 +27,22 @@ from onlineic.errors import (
     SessionStateError,
     VacuousPromiseWarning,
 )
-from onlineic.hypothesis.base import NO_BLOCKS, HasBlocks, Hypothesis
+from onlineic.hypothesis.base import NO_BLOCKS, HasBlocks, Hypothesis, supports_all
 from onlineic.ledger.memory import MemoryLedger
-from onlineic.ledger.records import Ledger, Opened, Record
+from onlineic.ledger.records import EasyBatch, Hard, Ledger, Opened
+from onlineic.ledger.transcript import Transcript
 from onlineic.noise.sources import Noise, SystemNoise, checked_source
 from onlineic.progress import Progress, advance, checked_progress, reporting
-from onlineic.queries.answers import Answer
-from onlineic.queries.ask import Question, bind_question
+from onlineic.queries.answers import Answer, Status
+from onlineic.queries.ask import Question, bind_batch, bind_question
+from onlineic.queries.batch import Queries
 from onlineic.queries.expressions import Expression
 from onlineic.queries.marginals import BoundMarginal
+from onlineic.queries.memory import Recalled
 from onlineic.queries.query import Query
 from onlineic.session.answers import AnswerBook, SessionStatistics
 from onlineic.session.belief import Belief
+from onlineic.session.columns import EASY, UNTESTED, Answers, Columns
 from onlineic.session.curator import Curator
 from onlineic.session.first_tables import FirstTables
 from onlineic.session.plan import TRIVIAL, Plan, SparseName, session_plan, textbook_plan
@@ -43,7 +50,7 @@ from onlineic.sparse.base import NumericSparse
 from onlineic.updates.base import UpdateRule, check_rule
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 
-CHUNK, LARGEST_CHUNK = 64, 4096
+RUN, LONGEST_RUN = 64, 2**16  # queries that are tested at once, to begin with and at most
 
 
 def check_choices(exhausted: object, ledger: object, noise: object) -> None:
@@ -225,6 +232,7 @@ class OnlineIC:
         self._plan = plan
         self._sparse: NumericSparse = plan.sparse
         self._exhausted = exhausted
+        self._quiet = RUN  # queries that the next run may hold
         self._lock = threading.RLock()
         noise = noise if noise is not None else SystemNoise()
         self._private = is_private(noise)
@@ -300,24 +308,57 @@ class OnlineIC:
         SessionSealedError, ForkedSessionError
             If the session can no longer answer.
         """
-        return self.answer_many([query])[0]
+        with self._held():
+            question = bind_question(query, self._data.domain, self._sparse.grid_bits)
+            self._catch_up()
+            self._check_supported(question)
+            self._catch_up()  # no test begins with records pending: a hypothesis may have asked on its own
+            return self._answered(question)
 
-    def answer_many(self, queries: Iterable[Expression | Query | Any]) -> list[Answer]:
+    @overload
+    def answer_many(self, queries: Queries) -> Answers: ...  # type: ignore[overload-overlap]
+    @overload
+    def answer_many(self, queries: Iterable[Expression | Query | Any]) -> list[Answer]: ...
+    def answer_many(self, queries: Queries | Iterable[Expression | Query | Any]) -> Answers | list[Answer]:
         """Answer queries in order: the same answers as one at a time, at array speed.
 
         All queries are checked before the first is answered. What an exception in the middle of them leaves
         behind is in the transcript, and remembered: asked again, it is a repeat.
+
+        Parameters
+        ----------
+        queries : Queries, or iterable of Expression, Query, Marginal or array of weights
+
+        Returns
+        -------
+        Answers, or list of Answer
+            Of a batch as columns, columns.
         """
         if not isinstance(queries, Iterable):
             raise InvalidQueryError(f"queries must be a sequence of queries, got a {type(queries).__name__}.")
         with self._held():
-            domain, grid_bits = self._data.domain, self._sparse.grid_bits
-            bound = [bind_question(query, domain, grid_bits) for query in queries]
+            parts = bind_batch(queries, self._data.domain, self._sparse.grid_bits)
             self._catch_up()  # behind the loop, because a generator may have asked on its own
-            for question in bound:
-                self._check_supported(question)
+            for part in parts:
+                self._check_supported(part)
             self._catch_up()  # no test begins with records pending: a hypothesis may have asked on its own
-            return self._stream(bound)
+            answers: list[Answer] = []
+            total = sum(len(part) if isinstance(part, Queries) else 1 for part in parts)
+            for part in parts:
+                try:
+                    if isinstance(part, Queries):
+                        length = self._quiet if part is queries else RUN
+                        found = self._stream(part, length, len(answers), total)
+                        if part is queries:
+                            return found
+                        answers += found
+                    else:
+                        answers.append(self._answered(part))
+                        advance("answers", len(answers), total)
+                except SessionExhaustedError as error:
+                    error.answers = (*answers, *error.answers)
+                    raise
+            return answers
 
     def _held(self) -> contextlib.AbstractContextManager[Any]:
         """Return the lock, in the session's own process: in a forked one nobody may ever release it."""
@@ -330,84 +371,143 @@ class OnlineIC:
         with self._lock, reporting(self._progress):
             yield
 
-    def _check_supported(self, question: Question) -> None:
+    def _check_supported(self, question: Question | Queries) -> None:
         """Raise `InvalidQueryError` if the mechanism or the hypothesis does not know such questions."""
         hypothesis = self._book.belief.hypothesis
         if isinstance(question, BoundMarginal):
             self._sparse.price(question.partition)
             if not isinstance(hypothesis, HasBlocks):
                 raise InvalidQueryError(NO_BLOCKS)
-        elif not hypothesis.supports(question):
+        elif not (
+            supports_all(hypothesis, question)
+            if isinstance(question, Queries)
+            else hypothesis.supports(question)
+        ):
             raise InvalidQueryError("query must be supported by the hypothesis, got one that is not.")
 
-    def _stream(self, questions: Sequence[Question]) -> list[Answer]:
-        """Answer questions in order, testing in chunks between two hits; cross tables one by one."""
-        answers: list[Answer] = []
-        chunk = CHUNK
-        while len(answers) < len(questions):
-            start = len(answers)
-            run: Sequence[Question] = questions[start : start + 1]
-            if isinstance(run[0], Query):
-                run = [
-                    *itertools.takewhile(lambda one: isinstance(one, Query), questions[start : start + chunk])
-                ]
+    def _answered(self, question: Question) -> Answer:
+        """Answer one question."""
+        book, curator = self._book, self._curator
+        known = book.recalled(question)
+        if known is not None:
+            return known
+        asked = (question,)
+        if not curator.cover(asked)[0]:
+            if self._exhausted == "raise":
+                raise SessionExhaustedError(book.used_up())
+            return book.untested(question)
+        curator.test(asked, book.guesses(asked))  # its answer comes by way of the ledger
+        answer = self._taken(question)
+        return self._asked_again(question) if answer is None else answer
+
+    def _asked_again(self, question: Question) -> Answer:
+        """Return the answer of a question whose record a hypothesis that asks its own session has taken."""
+        known = self._book.recalled(question)
+        return self._book.untested(question) if known is None else known
+
+    def _stream(self, queries: Queries, length: int, before: int, total: int) -> Answers:
+        """Answer a batch in order: between two hits all at once, in runs that double while there is none."""
+        columns = Columns.empty(len(queries))
+        start = 0
+        while start < len(queries):
+            stop = min(len(queries), start + min(length, self._book.left_in_theorem or length))
             try:
-                self._chunk(run, answers)
+                taken = self._run(queries[start:stop], columns.part(start, stop))
             except SessionExhaustedError as error:
-                error.answers = tuple(answers)
+                error.answers = tuple(self._book.answers(queries[:start], columns.part(0, start)))
                 raise
-            advance("answers", len(answers), len(questions))
-            taken = len(answers) - start
-            chunk = min(2 * chunk, LARGEST_CHUNK) if taken >= chunk else max(CHUNK, 2 * taken)
-        return answers
+            length = min(2 * length, LONGEST_RUN) if start + taken == stop else max(RUN, 2 * taken)
+            start, self._quiet = start + taken, length
+            advance("answers", before + start, total)
+        return self._book.answers(queries, columns)
 
-    def _chunk(self, questions: Sequence[Question], answers: list[Answer]) -> None:
-        """Append the answers up to the first hard one, which is included, or one that must wait its turn."""
-        book = self._book
-        seen: set[tuple[Any, ...]] = set()
-        tested: list[Question] = []
-        for question in questions:  # a repeat, also of a query earlier in the chunk, needs no test
-            if question.key not in seen and not book.known(question):
-                seen.add(question.key)
-                tested.append(question)
-        payable, later = self._payable(tested, first=questions[0]) if tested else ([], None)
-        if payable:
-            self._curator.test(payable, book.guesses(payable))  # its answers come by way of the ledger
-        waiting = iter(payable)
-        following = next(waiting, None)
-        for question in questions:
-            if question is later:
-                return
-            if question is following:
-                answer = self._taken(question)
-                answers.append(book.without_test(question) if answer is None else answer)
-                if answers[-1].hard:  # those behind it were not tested
-                    return
-                following = next(waiting, None)
+    def _run(self, queries: Queries, columns: Columns) -> int:
+        """Answer up to the first hard one, which is included, or one that must wait; return how many."""
+        book, recalled = self._book, self._book.recalled_many(queries)
+        radius = book.easy_radius()
+        constant = np.isfinite(queries.constants)
+        asked = ~recalled.known & ~constant
+        alone = recalled.first == np.arange(len(queries), dtype=np.int32)
+        tested = np.flatnonzero(asked & alone)
+        payable, stop = self._payable(queries, tested)
+        unpaid = np.setdiff1d(tested[tested < stop], payable, assume_unique=True)
+        if len(unpaid):  # and the same once more: nothing is remembered of it
+            unpaid = np.flatnonzero(asked[:stop] & np.isin(recalled.first[:stop], unpaid))
+            columns.put(unpaid, self._guessed(queries.chosen(unpaid)), UNTESTED, math.inf)
+        hard: Answer | None = None
+        if len(payable):
+            batch = queries.chosen(payable)
+            guesses, length = book.guesses_many(batch), len(self._ledger)
+            if len(batch) == 1:
+                self._curator.test((batch[0],), guesses.tolist())
             else:
-                answers.append(book.without_test(question))
+                self._curator.test(batch, guesses)
+            *_, last = records = self._ledger.records(length)  # what is answered comes by way of the ledger
+            easy = len(payable)
+            if isinstance(last, Hard):
+                easy = sum(len(record) for record in records if isinstance(record, EasyBatch))
+                stop = int(payable[easy]) + 1  # those behind it were not tested
+                hard = self._taken(last.query)
+                hard = self._asked_again(last.query) if hard is None else hard
+            self._catch_up()
+            values = guesses[:easy] / (np.int64(self._data.n) << batch.grid_bits[:easy])
+            columns.put(payable[:easy], values, EASY, radius)
+            if hard is not None:
+                columns.give(stop - 1, hard)
+        self._repeat(queries, columns, recalled, stop, int((unpaid < stop).sum()))
+        return stop
 
-    def _payable(
-        self, tested: Sequence[Question], first: Question
-    ) -> tuple[Sequence[Question], Question | None]:
-        """Return the questions whose tests are paid for, and the first that must wait for another chunk.
+    def _repeat(
+        self, queries: Queries, columns: Columns, recalled: Recalled, stop: int, untested: int
+    ) -> None:
+        """Enter the constants and repeats of a run, also those of a query earlier in it, and count them."""
+        places = np.arange(stop, dtype=np.int32)
+        constants = queries.constants[:stop]
+        constant = np.isfinite(constants)
+        known = np.flatnonzero(recalled.known[:stop] & ~constant)
+        first = recalled.first[:stop]
+        again = np.flatnonzero((first != places) & ~recalled.known[:stop] & ~constant)
+        again = again[columns.codes[first[again]] != UNTESTED]
+        alone = np.flatnonzero(constant)
+        columns.put(alone, constants[alone], EASY, 0.0)
+        columns.recall(known, recalled, queries)
+        columns.repeat(again, first[again], queries)
+        counts: dict[Status, int] = {
+            "easy": len(alone),
+            "repeat": len(known) + len(again),
+            "untested": untested,
+        }
+        rounding = 0.0
+        if queries.rounding > 0.0:
+            rounding = float(queries.roundings[np.concatenate([alone, known, again])].max(initial=0.0))
+        self._book.count_untaken(counts, rounding)
+
+    def _guessed(self, queries: Queries) -> Floats:
+        """Return the hypothesis's answers, on the grid."""
+        return self._book.guesses_many(queries) / (np.int64(self._data.n) << queries.grid_bits)
+
+    def _payable(self, queries: Queries, tested: Ints) -> tuple[Ints, int]:
+        """Return the places whose tests are paid for, and how many answers can be given by them.
 
         Raises
         ------
         SessionExhaustedError, SessionSealedError
-            If that is the first of the chunk.
+            If the first answer cannot.
         """
+        if len(tested) == 0:
+            return tested, len(queries)
+        first = int(tested[0])
         if self._curator.sealed:
-            if tested[0] is first:
+            if first == 0:
                 self._curator.check_unsealed()
-            return [], tested[0]
-        covered = self._curator.cover(tested)
-        if not all(covered) and self._exhausted == "raise":
-            covered = covered[: covered.index(False)]
-            if not covered and tested[0] is first:
+            return tested[:0], first
+        covered = np.array(self._curator.cover(queries.chosen(tested)), np.bool_)
+        if self._exhausted == "raise" and not covered.all():
+            covered = covered[: covered.argmin()]
+            if len(covered) == 0 and first == 0:
                 raise SessionExhaustedError(self._book.used_up())
-        later = tested[len(covered)] if len(covered) < len(tested) else None
-        return [question for question, paid in zip(tested, covered, strict=False) if paid], later
+        stop = int(tested[len(covered)]) if len(covered) < len(tested) else len(queries)
+        return tested[: len(covered)][covered], stop
 
     def _taken(self, question: Question) -> Answer | None:
         """Return the recorded answer, or None if a hypothesis that asks its own session has taken it."""
@@ -435,11 +535,11 @@ class OnlineIC:
         return self._plan
 
     @property
-    def transcript(self) -> tuple[Record, ...]:
+    def transcript(self) -> Transcript:
         """Everything recorded so far, in order: public; `replay` rebuilds the hypothesis from it."""
         with self._held():
             self._catch_up()  # an update that fails is recorded behind its release
-            return self._ledger.records()
+            return Transcript(self._ledger.records())
 
     def statistics(self) -> SessionStatistics:
         """Return a snapshot of public facts."""

@@ -291,7 +291,7 @@ class GumbelSparse(NumericSparse):
         self, state: SparseState, gap: int, sensitivity: int, noise: Noise
     ) -> tuple[SparseState, Hit | None]:
         self._check_sensitivity(sensitivity, sensitivity)
-        word = int(noise.words(1)[0])
+        word = noise.next_word()
         if not fires_one(word, abs(int(gap)) - self.threshold, self.scale, _more(noise)):
             return state, None
         return _hit(state)

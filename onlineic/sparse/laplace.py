@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Literal, final
 
 import attrs
+import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget, Charge, Filter
@@ -30,6 +31,7 @@ from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
 from onlineic.sparse.above_threshold import first_above
 from onlineic.sparse.base import (
+    SCALAR,
     Hit,
     NumericSparse,
     SparseState,
@@ -210,9 +212,15 @@ class LaplaceSparse(NumericSparse):
     ) -> tuple[SparseState, int, Hit | None]:
         if sensitivity > 1 << self.grid_bits:
             raise InternalError("the sensitivity of a query must be at most 2^grid_bits.")
-        gaps = list(map(int, gaps))  # of a narrow integer, -gap could be a large gap
-        # the book's pair f(x) - f(D), f(D) - f(x), in this order; the second only if the first is below
-        values = [sign * gap for gap in gaps for sign in (1, -1)] if self.pair else [abs(gap) for gap in gaps]
+        values: Sequence[int] | Ints
+        # wide integers: of a narrow one, -gap could be a large gap
+        if len(gaps) > SCALAR:
+            wide = np.asarray(gaps, np.int64)
+            values = np.stack([wide, -wide], axis=1).ravel() if self.pair else np.abs(wide)
+        else:
+            gaps = list(map(int, gaps))
+            # the pair f(x) - f(D), f(D) - f(x) of the book, in this order; the second if the first is below
+            values = [part for gap in gaps for part in ((gap, -gap) if self.pair else (abs(gap),))]
         state, index = self._first(state, values, noise)
         if index == len(values):
             return state, len(gaps), None
@@ -226,7 +234,9 @@ class LaplaceSparse(NumericSparse):
         state, index = self._first(state, [largest_gap], noise)
         return state, None if index else Hit()
 
-    def _first(self, state: SparseState, values: Sequence[int], noise: Noise) -> tuple[SparseState, int]:
+    def _first(
+        self, state: SparseState, values: Sequence[int] | Ints, noise: Noise
+    ) -> tuple[SparseState, int]:
         """Index of the first value above, or their number."""
         if state.hits >= self.cutoff:
             raise SessionExhaustedError(f"LaplaceSparse must not be asked after its {self.cutoff} hits.")

@@ -14,6 +14,7 @@ from onlineic.hypothesis.fitting import Prior, fit
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.hypothesis.nested import fit_nested
 from onlineic.hypothesis.product import ProductHistogram
+from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
 from onlineic.updates.base import UpdateRule, starting_histogram
@@ -50,6 +51,9 @@ class FittedHistogram:
 
     def supports(self, query: Query) -> bool:
         return self.histogram.supports(query)
+
+    def supports_many(self, queries: Queries) -> bool:
+        return self.histogram.supports_many(queries)
 
     def evaluate(self, query: Query) -> float:
         return self.histogram.evaluate(query)

@@ -110,14 +110,15 @@ def test_a_failure_between_the_read_and_the_record_seals_burns_and_tells_nothing
                 assert session.statistics().sealed
                 if name != "commit" or not after:
                     assert isinstance(transcript[-1], Burned)
-                text = caplog.text + repr(session) + repr(session.statistics()) + repr(transcript)
+                text = caplog.text + repr(session) + repr(session.statistics()) + repr([*transcript])
                 if ordinary:
                     text += "".join(traceback.format_exception(reached))
                 assert frames(reached) <= {
                     "answer",
                     "answer_many",
                     "_stream",
-                    "_chunk",
+                    "_answered",
+                    "_run",
                     "test",
                     "_guarded",
                     "guarded",

@@ -175,9 +175,10 @@ def test_a_remembered_question_and_a_constant_need_no_test_and_others_are_answer
     released(ledger, number(QUERY, 0.6))
     ((_, answer),) = taken(answers)
     everyone = ic.where().bind(DOMAIN, BITS)
-    again, constant, untested = (answers.without_test(query) for query in (QUERY, everyone, OTHER))
+    again, constant, unknown = (answers.recalled(query) for query in (QUERY, everyone, OTHER))
+    untested = answers.untested(OTHER)
 
-    assert [True, True, False] == [answers.known(query) for query in (QUERY, everyone, OTHER)]
+    assert unknown is None
     assert ("repeat", answer.value, answer.error_bound) == (again.status, again.value, again.error_bound)
     assert ("easy", 1.0, 0.0) == (constant.status, constant.value, constant.error_bound)
     assert ("untested", math.inf) == (untested.status, untested.error_bound)
@@ -214,9 +215,9 @@ def test_the_bound_of_all_answers_is_the_worst_of_plan_and_hits_and_ends_behind_
     taken(answers)
     hit = answers.error_bound()
     for _ in range(SETTINGS["max_queries"] - 1):
-        answers.without_test(OTHER)
+        answers.untested(OTHER)
     last = answers.error_bound()
-    answers.without_test(OTHER)
+    answers.untested(OTHER)
 
     assert PLANS["numbers"].error_bound == planned <= hit == last < 1.0
     assert math.inf == answers.error_bound()

@@ -8,8 +8,8 @@ import pytest
 import onlineic as ic
 from onlineic.data import PrivateData
 from onlineic.errors import InternalError, SessionSealedError
-from onlineic.ledger import Burned, Easy, MemoryLedger, Reserved
-from onlineic.queries import Partition, PartitionRule, derived, marginal
+from onlineic.ledger import Burned, Easy, MemoryLedger, Reserved, Transcript
+from onlineic.queries import Partition, PartitionRule, Queries, derived, marginal
 from onlineic.session import Spending
 from onlineic.session.curator import Curator
 from onlineic.sparse import ExponentialSparse
@@ -94,7 +94,9 @@ def test_a_test_without_a_reservation_or_above_it_reads_nothing():
     curator.cover([CHEAP])
     before = ledger.records()
     with pytest.raises(InternalError, match="reserved"):
-        curator.test([CHEAP, MANY], [0, 0])
+        curator.test(Queries.bound(DOMAIN, [CHEAP, MANY]), np.array([0, 0]))
+    with pytest.raises(InternalError, match="reserved"):
+        curator.test([MANY], [0])
 
     assert (0, before, False) == (data.reads, ledger.records(), curator.sealed)
 
@@ -103,9 +105,9 @@ def test_easy_tests_are_recorded_with_what_was_tested_and_cost_nothing():
     curator, _, ledger = curated()
     curator.cover([MANY, FEW])
     standing = ledger.reserved
-    curator.test([MANY, FEW], [grid(MANY, 20_000), grid(FEW, 5000)])
+    curator.test(Queries.bound(DOMAIN, [MANY, FEW]), np.array([grid(MANY, 20_000), grid(FEW, 5000)]))
 
-    assert (Easy(MANY, grid(MANY, 20_000)), Easy(FEW, grid(FEW, 5000))) == ledger.records(1)
+    assert (Easy(MANY, grid(MANY, 20_000)), Easy(FEW, grid(FEW, 5000))) == Transcript(ledger.records(1))
     assert (standing, 3) == (ledger.reserved, curator.hard_left())
 
 
@@ -122,8 +124,9 @@ def test_a_batch_stops_at_its_first_hit_which_uses_up_the_reservation_and_is_mea
     curator, _, ledger = curated()
     curator.cover([MANY, FEW, MANY])
     standing = ledger.reserved
-    curator.test([MANY, FEW, MANY], [grid(MANY, 20_000), grid(FEW, 10_000), grid(MANY, 0)])
-    easy, hard = ledger.records(1)
+    guesses = np.array([grid(MANY, 20_000), grid(FEW, 10_000), grid(MANY, 0)])
+    curator.test(Queries.bound(DOMAIN, [MANY, FEW, MANY]), guesses)
+    easy, hard = Transcript(ledger.records(1))
 
     assert Easy(MANY, grid(MANY, 20_000)) == easy
     assert (FEW, grid(FEW, 10_000), standing) == (hard.query, hard.guess, hard.charge)

@@ -397,7 +397,7 @@ def test_exhaustion_is_decided_before_the_data_are_touched(delta, monkeypatch):
     assert 0 == session.statistics().hard_left
     for name in ("exact_counts", "exact_counts_many"):
         monkeypatch.setattr(PrivateData, name, lambda *_: 1 / 0)
-    monkeypatch.setattr(SimulatedNoise, "words" if delta else "geometric", lambda *_: 1 / 0)
+    monkeypatch.setattr(SimulatedNoise, "next_word" if delta else "geometric", lambda *_: 1 / 0)
     records = session.transcript
     statuses = {answer.status for answer in session.answer_many(stream(200, 2))}
 
@@ -721,7 +721,7 @@ def test_a_certificate_ends_where_a_table_is_measured():
 PRIVATE = [
     (delta, owner, name)
     for delta, mechanism, *drawn in (
-        (1e-6, GumbelSparse, "words", "discrete_gaussian"),
+        (1e-6, GumbelSparse, "next_word", "discrete_gaussian"),
         (0.0, ExponentialSparse, "geometric", "discrete_laplace"),
     )
     for owner, *names in (

@@ -133,7 +133,7 @@ def test_only_the_tables_bought_first_enter_however_precise_later_ones_are():
         book = AnswerBook(plan, N, ledger, Belief(plan.update.init(WIDE)), private=False)
         while book.pending:
             book.take()
-        answer = book.without_test(query)
+        answer = book.untested(query)
         bounds.append(around(answer, estimates(session, KNOWN * 0.05).bracket(query)) - answer.error_bound)
 
     assert [0.0, 0.0] == pytest.approx(bounds, abs=1e-15)

@@ -265,11 +265,12 @@ def test_a_query_rounded_to_a_remembered_one_is_repeated_with_its_own_rounding()
     near = exact + np.where(exact > 0, 2.0**-12, 0.0)
     first, second = (ic.dense(weights).bind(DOMAIN, 8) for weights in (exact, near))
     memory = AnswerMemory(lasting=True)
-    memory.remember(first, ic.Answer(0.25, 0.25 * N, "easy", 0.125), 0)
+    memory.remember(first, 0.25, 0.125, 0)
 
     assert first.key == second.key
-    assert (0.25, 0.125) == memory.recall(first, 7)
-    assert (0.25, pytest.approx(0.125 + 2.0**-12, rel=1e-12)) == memory.recall(second, 7)
+    assert 0.125 == memory.recall(second, 7).radius
+    assert (0.25, 0.0) == memory.recall(first, 7).again(first)
+    assert (0.25, pytest.approx(2.0**-12, rel=1e-12)) == memory.recall(second, 7).again(second)
 
 
 def test_untested_answers_are_not_remembered():

@@ -1,0 +1,262 @@
+"""What was answered, so that it is answered again: a few dozen bytes a query, found by exact keys.
+
+Conjunctions of intervals are held as columns by attribute set, sorted by key: a large run, and a small one
+that is merged into it when it has grown to an eighth. What is answered one at a time waits in a dictionary.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Bools, Floats
+from onlineic.domain.domain import Domain
+from onlineic.queries.batch import Boxes, Codes, Columns, Queries, key_words
+from onlineic.queries.marginals import BoundMarginal
+from onlineic.queries.query import Query, boxed
+
+WAITING = 4096  # answers given one at a time that are held as objects before they are sorted in
+GROWN = 8  # one part in so many: when the small run is merged
+
+
+@final
+@attrs.frozen
+class Remembered:
+    """One released answer: to which question, as it was asked first, and the radius behind its bound."""
+
+    question: Query | BoundMarginal
+    value: Any
+    radius: float
+
+    def again(self, question: Query | BoundMarginal) -> tuple[Any, float]:
+        """Return (value, slack) for the same question; it may have been rounded to it from farther away."""
+        value = _copied(self.value) if self.question.complement == question.complement else 1.0 - self.value
+        return value, max(0.0, question.rounding - self.question.rounding)
+
+
+@final
+@attrs.frozen(eq=False)
+class Recalled:
+    """What is remembered of a batch, one entry a query.
+
+    Attributes
+    ----------
+    known : (m,) bool
+    values, radii : (m,) float64
+        As they were released; anything where nothing is known.
+    turned : (m,) bool
+        Whether the question as asked first was one minus the one asked now.
+    roundings : dict of int to float
+        Of the question as asked first, where that is not 0.
+    first : (m,) int32
+        Of what is not known: the place of the first query of the batch with the same key.
+    """
+
+    known: Bools
+    values: Floats
+    radii: Floats
+    turned: Bools
+    roundings: dict[int, float]
+    first: Codes
+
+
+@final
+@attrs.frozen(eq=False)
+class _Run:
+    """Answers over one attribute set, sorted by key."""
+
+    keys: Any
+    values: Floats
+    radii: Floats
+    turned: Bools
+    roundings: Floats | None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def joined(self, other: "_Run") -> "_Run":
+        keys = np.concatenate([self.keys, other.keys])
+        order = np.argsort(keys, kind="stable")
+        roundings = None
+        if self.roundings is not None or other.roundings is not None:
+            roundings = np.concatenate(
+                [np.zeros(len(run)) if run.roundings is None else run.roundings for run in (self, other)]
+            )[order]
+        return _Run(
+            keys[order],
+            np.concatenate([self.values, other.values])[order],
+            np.concatenate([self.radii, other.radii])[order],
+            np.concatenate([self.turned, other.turned])[order],
+            roundings,
+        )
+
+
+@final
+class AnswerMemory:
+    """Released answers by question; a query and its complement share one.
+
+    Handing out again what was released is post-processing: free, and never less accurate than before.
+
+    Parameters
+    ----------
+    lasting : bool
+        Whether an answer is remembered under every later hypothesis (Dwork & Roth's OnlineIC asks again).
+    """
+
+    __slots__ = ("_lasting", "_layouts", "_others", "_runs", "_version", "_waiting")
+
+    def __init__(self, *, lasting: bool) -> None:
+        self._lasting = lasting
+        self._version = 0
+        self._layouts: dict[tuple[int, ...], list[tuple[int, int]]] = {}  # how keys are packed
+        self._forget()
+
+    def _forget(self) -> None:
+        self._waiting: dict[tuple[Any, ...], Remembered] = {}
+        self._others: dict[tuple[Any, ...], Remembered] = {}  # of what is no conjunction of intervals
+        self._runs: dict[tuple[int, ...], tuple[_Run, ...]] = {}  # the large one, and the small one
+
+    def _turn_to(self, version: int) -> None:
+        """Forget what was answered under another hypothesis, unless that lasts."""
+        if version != self._version:
+            if not self._lasting:
+                self._forget()
+            self._version = version
+
+    def remember(self, question: Query | BoundMarginal, value: Any, radius: float, version: int) -> None:
+        """Keep an answer given by the hypothesis of this version, or measured against it."""
+        self._turn_to(version)
+        kept = Remembered(question, _copied(value), radius)
+        if isinstance(question, BoundMarginal) or question.box is None:
+            self._others[question.key] = kept
+        else:
+            self._waiting[question.key] = kept
+            if len(self._waiting) > WAITING:
+                self._sort_in()
+
+    def remember_many(self, queries: Queries, values: Floats, radius: float, version: int) -> None:
+        """Keep the answers of a batch, (m,), all of one radius."""
+        self._turn_to(version)
+        for place, query in queries.others:
+            self._others[query.key] = Remembered(query, float(values[place]), radius)
+        for group in queries.boxes:
+            self._add(queries.domain, group, values[group.places], np.full(len(group), radius))
+
+    def recall(self, question: Query | BoundMarginal, version: int) -> Remembered | None:
+        """Return an earlier answer that still stands, or None."""
+        self._turn_to(version)
+        if isinstance(question, BoundMarginal) or question.box is None:
+            return self._others.get(question.key)
+        known = self._waiting.get(question.key)
+        if known is not None or question.axes not in self._runs:
+            return known
+        low, high = question.box
+        layout = self._layouts.get(question.axes)
+        if layout is None:
+            layout = self._layouts[question.axes] = list(key_words(question.domain, question.axes))
+        words = _packed(layout, low, high)
+        for run in self._runs[question.axes]:
+            key = words[0] if len(words) == 1 else np.array([tuple(words)], run.keys.dtype)[0]
+            at = int(run.keys.searchsorted(key))
+            if at < len(run) and run.keys[at] == key:
+                rounding = 0.0 if run.roundings is None else float(run.roundings[at])
+                turned = bool(run.turned[at])
+                first = question
+                if turned != question.complement or rounding != question.rounding:
+                    first = boxed(question.domain, question.axes, low, high, turned, rounding)
+                return Remembered(first, float(run.values[at]), float(run.radii[at]))
+        return None
+
+    def recall_many(self, queries: Queries, version: int) -> Recalled:
+        """Return what is known of a batch, and which of its queries are the same."""
+        self._turn_to(version)
+        if self._waiting:
+            self._sort_in()
+        count = len(queries)
+        found = Recalled(
+            np.zeros(count, np.bool_),
+            np.zeros(count),
+            np.zeros(count),
+            np.zeros(count, np.bool_),
+            {},
+            np.arange(count, dtype=np.int32),
+        )
+        for group in queries.boxes:
+            if group.axes:
+                self._find(queries.domain, group, found)
+        firsts: dict[tuple[Any, ...], int] = {}
+        for place, query in queries.others:
+            known = self._others.get(query.key)
+            if known is None:
+                found.first[place] = firsts.setdefault(query.key, place)
+                continue
+            found.known[place], found.values[place], found.radii[place] = True, known.value, known.radius
+            found.turned[place] = known.question.complement != query.complement
+            if known.question.rounding:
+                found.roundings[place] = known.question.rounding
+        return found
+
+    def _find(self, domain: Domain, group: Boxes, found: Recalled) -> None:
+        keys, places = group.keys(domain), group.places
+        for run in self._runs.get(group.axes, ()):
+            at = run.keys.searchsorted(keys)
+            at[at == len(run)] = 0
+            rows = np.flatnonzero(run.keys[at] == keys)
+            if len(rows) == 0:
+                continue
+            at, held = at[rows], places[rows]
+            found.known[held] = True
+            found.values[held], found.radii[held] = run.values[at], run.radii[at]
+            found.turned[held] = run.turned[at] != group.turned[rows]
+            if run.roundings is not None:
+                rounded = np.flatnonzero(run.roundings[at])
+                found.roundings.update(
+                    zip(held[rounded].tolist(), run.roundings[at[rounded]].tolist(), strict=True)
+                )
+        fresh = np.flatnonzero(~found.known[places])
+        if len(fresh):
+            _, first, which = np.unique(keys[fresh], return_index=True, return_inverse=True)
+            found.first[places[fresh]] = places[fresh[first[which]]]
+
+    def _sort_in(self) -> None:
+        """Sort what waits into the runs."""
+        waiting = list(self._waiting.values())
+        columns = Columns(waiting[0].question.domain)  # type: ignore[union-attr]
+        for kept in waiting:
+            columns.add(kept.question)  # type: ignore[arg-type]
+        queries = columns.queries()
+        values, radii = _column(kept.value for kept in waiting), _column(kept.radius for kept in waiting)
+        for group in queries.boxes:
+            self._add(queries.domain, group, values[group.places], radii[group.places])
+        self._waiting = {}  # last: an interrupt before it sorts the same in twice, which changes nothing
+
+    def _add(self, domain: Domain, group: Boxes, values: Floats, radii: Floats) -> None:
+        keys = group.keys(domain)
+        order = np.argsort(keys, kind="stable")
+        roundings = None if group.roundings is None else group.roundings[order]
+        fresh = _Run(keys[order], values[order], radii[order], group.turned[order], roundings)
+        runs = self._runs.get(group.axes, ())
+        if len(runs) == 2:
+            fresh = runs[1].joined(fresh)
+        if runs and GROWN * len(fresh) > len(runs[0]):
+            self._runs[group.axes] = (runs[0].joined(fresh),)
+        else:
+            self._runs[group.axes] = (*runs[:1], fresh)
+
+
+def _packed(layout: list[tuple[int, int]], low: Sequence[int], high: Sequence[int]) -> list[int]:
+    """Return the words of one key, as `Boxes.keys` packs them."""
+    words = [0] * (layout[-1][0] + 1)
+    for place, (word, radix) in enumerate(layout):
+        words[word] = words[word] * radix + (high if place & 1 else low)[place >> 1]
+    return words
+
+
+def _column(values: Iterable[float]) -> Floats:
+    return np.fromiter(values, np.float64)
+
+
+def _copied(value: Any) -> Any:
+    """Return a number, or a copy of a table: a caller may write to his array."""
+    return value.copy() if isinstance(value, np.ndarray) else value

@@ -1,0 +1,326 @@
+"""Answers to a batch as columns: values, labels and bounds as arrays, each `Answer` made when asked for.
+
+Bounds rest on what was public, and settled, when an answer was given: the radius of its test or number, and
+the noise of first tables that were bought before. So they cost nothing until they are looked at, and are then
+what they were.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cached_property, partial
+from typing import Any, final, overload
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Floats
+from onlineic.errors import MissingExtraError
+from onlineic.hypothesis.estimates import Estimates
+from onlineic.queries.answers import Answer, Status
+from onlineic.queries.ask import Question
+from onlineic.queries.batch import Queries
+from onlineic.queries.marginals import BoundMarginal
+from onlineic.queries.memory import Recalled
+from onlineic.queries.query import Query
+
+STATUSES: tuple[Status, ...] = ("easy", "hard", "repeat", "untested")
+EASY, HARD, REPEAT, UNTESTED = range(4)
+
+
+def known_bound(estimates: Estimates | None, question: Question, value: Any) -> float:
+    """Return what the noise of the first tables leaves as a bound, for their family at once, or inf.
+
+    The truth lies in a bracket around their estimate, whatever was tested, fitted or bought since.
+    """
+    if estimates is None:
+        return math.inf
+    if isinstance(question, BoundMarginal):
+        found: Any = estimates.table_brackets(question)
+    else:
+        found = estimates.bracket(question)
+    if found is None:
+        return math.inf
+    low, high = found
+    return max(0.0, float(np.max(value - low)), float(np.max(high - value)))
+
+
+def cut(value: Any, bound: float) -> float:
+    """Return the bound, or the distance to the far end of [0, 1] where that is less."""
+    if isinstance(value, np.ndarray):
+        return min(bound, max(float(value.max()), 1.0 - float(value.min())))
+    return float(min(bound, max(value, 1.0 - value)))
+
+
+def stated(
+    estimates: Estimates | None, question: Question, value: Any, radius: float
+) -> tuple[float, float | None, float | None]:
+    """Return (bound, estimate, standard error) of an answer of this radius; of radius inf, if none is known.
+
+    Parameters
+    ----------
+    value : float, or array of a table
+        As it was released.
+    radius : float
+        What its test or number proves, or nothing where it was untested.
+    """
+    bound = min(radius, known_bound(estimates, question, value))
+    if bound < math.inf:
+        bound = cut(value, bound + question.rounding)
+    return bound, *_point(estimates, question)
+
+
+def stated_again(
+    estimates: Estimates | None, asked: Question, value: Any, first: Question, released: Any, radius: float
+) -> tuple[float, float | None, float | None]:
+    """Return the same of a repeat: the bound of the answer that was released, of `first`, carried over."""
+    bound, _, _ = stated(estimates, first, released, radius)
+    # another query may have been rounded to the same one, from farther away
+    bound = cut(value, bound + max(0.0, asked.rounding - first.rounding))
+    return bound, *_point(estimates, asked)
+
+
+def _point(estimates: Estimates | None, question: Question) -> tuple[float | None, float | None]:
+    found = estimates.point(question) if estimates is not None and isinstance(question, Query) else None
+    return (None, None) if found is None else found
+
+
+@final
+@attrs.frozen(eq=False)
+class Columns:
+    """Answers to a batch while they are given: arrays that runs of it fill one behind the other.
+
+    Attributes are those of `Answers`; `start` is the place in the batch of the first entry of the arrays.
+    """
+
+    values: Floats
+    codes: np.ndarray[Any, Any]
+    radii: Floats
+    released: Floats
+    turned: np.ndarray[Any, Any]
+    roundings: dict[int, float]
+    given: dict[int, Answer]
+    start: int = 0
+
+    @classmethod
+    def empty(cls, count: int) -> "Columns":
+        """Return room for so many answers."""
+        return cls(
+            np.zeros(count),
+            np.zeros(count, np.uint8),
+            np.zeros(count),
+            np.zeros(count),
+            np.zeros(count, np.bool_),
+            {},
+            {},
+        )
+
+    def part(self, start: int, stop: int) -> "Columns":
+        """Return the room for a part of them."""
+        cut = slice(start, stop)
+        return Columns(
+            self.values[cut],
+            self.codes[cut],
+            self.radii[cut],
+            self.released[cut],
+            self.turned[cut],
+            self.roundings,
+            self.given,
+            self.start + start,
+        )
+
+    def put(self, places: Any, values: Any, code: int, radius: float) -> None:
+        """Enter answers that are no repeats."""
+        self.values[places] = self.released[places] = values
+        self.codes[places], self.radii[places] = code, radius
+
+    def give(self, place: int, answer: Answer) -> None:
+        """Enter an answer as it was given."""
+        self.put(place, answer.value, STATUSES.index(answer.status), math.inf)
+        self.given[self.start + place] = answer
+
+    def recall(self, places: Any, recalled: Recalled, queries: Queries) -> None:
+        """Enter repeats of earlier batches."""
+        self._repeat(places, recalled.values[places], recalled.radii[places], recalled.turned[places])
+        if queries.rounding > 0.0 or recalled.roundings:
+            for place in places.tolist():
+                self.roundings[self.start + place] = recalled.roundings.get(place, 0.0)
+
+    def repeat(self, places: Any, first: Any, queries: Queries) -> None:
+        """Enter repeats of answers that stand at `first` among these."""
+        turned = queries.complements[places] != queries.complements[first]
+        self._repeat(places, self.values[first], self.radii[first], turned)
+        if queries.rounding > 0.0:
+            for place, rounding in zip(places.tolist(), queries.roundings[first].tolist(), strict=True):
+                self.roundings[self.start + place] = rounding
+
+    def _repeat(self, places: Any, released: Floats, radii: Floats, turned: Any) -> None:
+        self.values[places] = np.where(turned, 1.0 - released, released)
+        self.codes[places], self.radii[places] = REPEAT, radii
+        self.released[places], self.turned[places] = released, turned
+
+
+@final
+@attrs.frozen(eq=False, repr=False)
+class Answers(Sequence[Answer]):
+    """Answers to a batch, in its order: a sequence of `Answer` that is held as columns.
+
+    Attributes
+    ----------
+    queries : Queries
+        What was asked.
+    values : (m,) float64
+        Fractions of records.
+    private : bool
+        False: simulated noise was used, the answers are NOT PRIVATE.
+    """
+
+    queries: Queries
+    values: Floats
+    private: bool
+    _n: int
+    _codes: np.ndarray[Any, Any]  # places in STATUSES
+    _radii: Floats
+    _released: Floats  # of a repeat: the value of its first answer
+    _turned: np.ndarray[Any, Any]  # of a repeat: whether it was first asked as one minus this query
+    _roundings: dict[int, float]  # of a repeat: of the query as first asked, where it may differ
+    _given: dict[int, Answer]  # hard ones, as they are
+    _estimates: Estimates | None
+
+    @classmethod
+    def of(
+        cls, queries: Queries, columns: Columns, private: bool, n: int, estimates: Estimates | None
+    ) -> "Answers":
+        """Return the answers to all queries of a batch."""
+        return cls(
+            queries,
+            columns.values,
+            private,
+            n,
+            columns.codes,
+            columns.radii,
+            columns.released,
+            columns.turned,
+            columns.roundings,
+            columns.given,
+            estimates,
+        )
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def counts(self) -> Floats:
+        """n times the values, (m,)."""
+        return self._n * self.values
+
+    @property
+    def statuses(self) -> np.ndarray[Any, Any]:
+        """Label of each, (m,) strings."""
+        return np.asarray(np.array(STATUSES)[self._codes])
+
+    @cached_property
+    def bounds(self) -> Floats:
+        """`Answer.error_bound` of each, (m,): worked out now, and what it was when the answer was given."""
+        if self._estimates is not None:
+            result = np.array([self._stated(place)[0] for place in range(len(self))])
+        else:
+            far = np.maximum(self.values, 1.0 - self.values)
+            first = np.maximum(self._released, 1.0 - self._released)
+            result = np.minimum(np.minimum(self._radii, first), far)
+            result[(self._codes == UNTESTED) & np.isinf(self._radii)] = math.inf
+            rounded = (
+                {*self._given}
+                | {place for place, query in self.queries.others if query.rounding}
+                | {*self._roundings}
+            )
+            for group in self.queries.boxes:
+                if group.roundings is not None:
+                    rounded.update(group.places[group.roundings > 0.0].tolist())
+            for place in rounded:
+                result[place] = self._stated(place)[0]
+        result.flags.writeable = False
+        return result
+
+    def _stated(self, place: int) -> tuple[float, float | None, float | None]:
+        given = self._given.get(place)
+        if given is not None:
+            return given.error_bound, given.estimate, given.standard_error
+        question, value, radius = self.queries[place], float(self.values[place]), float(self._radii[place])
+        if self._codes[place] != REPEAT:
+            return stated(self._estimates, question, value, radius)
+        first = attrs.evolve(
+            question,
+            complement=question.complement ^ bool(self._turned[place]),
+            rounding=self._roundings.get(place, question.rounding),
+        )
+        return stated_again(self._estimates, question, value, first, float(self._released[place]), radius)
+
+    @overload
+    def __getitem__(self, place: int) -> Answer: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Answer]: ...
+    def __getitem__(self, place: int | slice) -> Answer | list[Answer]:
+        if isinstance(place, slice):
+            return [self[at] for at in range(len(self))[place]]
+        place = range(len(self))[place]  # IndexError beyond
+        if place in self._given:
+            return self._given[place]
+        value = float(self.values[place])
+        status = STATUSES[int(self._codes[place])]
+        return Answer.deferred(value, self._n * value, status, self.private, partial(self._stated, place))
+
+    def __iter__(self) -> Iterator[Answer]:
+        for place, (value, code) in enumerate(zip(self.values.tolist(), self._codes.tolist(), strict=True)):
+            if place in self._given:
+                yield self._given[place]
+                continue
+            later = partial(self._stated, place)
+            yield Answer.deferred(value, self._n * value, STATUSES[code], self.private, later)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the columns value, count, status and error_bound, and whether the answers are private."""
+        return {
+            "value": self.values,
+            "count": self.counts,
+            "status": self.statuses,
+            "error_bound": self.bounds,
+            "private": np.full(len(self), self.private),
+        }
+
+    def to_pandas(self) -> Any:
+        """Return `to_dict` as a pandas DataFrame.
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtraError(
+                "pandas must be installed for to_pandas; run pip install 'onlineic[pandas]'."
+            ) from None
+        return pandas.DataFrame(self.to_dict())
+
+    def to_polars(self) -> Any:
+        """Return `to_dict` as a polars DataFrame.
+
+        Raises
+        ------
+        MissingExtraError
+            If polars is not installed.
+        """
+        try:
+            import polars
+        except ImportError:
+            raise MissingExtraError(
+                "polars must be installed for to_polars; run pip install 'onlineic[polars]'."
+            ) from None
+        return polars.DataFrame(self.to_dict())
+
+    def __repr__(self) -> str:
+        stamp = "" if self.private else ", NOT PRIVATE"
+        found = np.bincount(self._codes, minlength=len(STATUSES)).tolist()
+        said = ", ".join(f"{many} {name}" for many, name in zip(found, STATUSES, strict=True) if many)
+        return f"Answers({len(self):,}: {said}{stamp})"
