@@ -112,6 +112,11 @@ class AnswerMemory:
         self._layouts: dict[tuple[int, ...], list[tuple[int, int]]] = {}  # how keys are packed
         self._forget()
 
+    def __len__(self) -> int:
+        """Return how many answers are held."""
+        sorted_in = sum(len(run) for runs in self._runs.values() for run in runs)
+        return len(self._waiting) + len(self._others) + sorted_in
+
     def _forget(self) -> None:
         self._waiting: dict[tuple[Any, ...], Remembered] = {}
         self._others: dict[tuple[Any, ...], Remembered] = {}  # of what is no conjunction of intervals

@@ -427,8 +427,8 @@ class OnlineIC:
         radius = book.easy_radius()
         constant = np.isfinite(queries.constants)
         asked = ~recalled.known & ~constant
-        alone = recalled.first == np.arange(len(queries), dtype=np.int32)
-        tested = np.flatnonzero(asked & alone)
+        first = recalled.first == np.arange(len(queries), dtype=np.int32)
+        tested = np.flatnonzero(asked & first)
         payable, stop = self._payable(queries, tested)
         unpaid = np.setdiff1d(tested[tested < stop], payable, assume_unique=True)
         if len(unpaid):  # and the same once more: nothing is remembered of it
@@ -437,10 +437,13 @@ class OnlineIC:
         hard: Answer | None = None
         if len(payable):
             batch = queries.chosen(payable)
-            guesses, length = book.guesses_many(batch), len(self._ledger)
             if len(batch) == 1:
-                self._curator.test((batch[0],), guesses.tolist())
+                alone = (batch[0],)
+                asked_for = book.guesses(alone)
+                guesses, length = np.array(asked_for, np.int64), len(self._ledger)
+                self._curator.test(alone, asked_for)
             else:
+                guesses, length = book.guesses_many(batch), len(self._ledger)
                 self._curator.test(batch, guesses)
             *_, last = records = self._ledger.records(length)  # what is answered comes by way of the ledger
             easy = len(payable)

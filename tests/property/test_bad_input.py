@@ -63,7 +63,7 @@ def digest(session):
         noise,
         session._data.reads,
         session.statistics(),
-        len(session._book._memory._answers),
+        len(session._book._memory),
         session._curator._state,
     )
     return hashlib.sha256(repr(state).encode()).hexdigest()
