@@ -29,7 +29,7 @@ from unittest.mock import patch
 import attrs
 from study.outcome import RESULTS, Maker, baselines, default_session, measured, script, seeds, stamped
 from study.sources import Stream
-from study.streams import RANGES, Sizes, budget_of, kinds_of, makers, quick_sizes, streams
+from study.streams import RANGES, Sizes, budget_of, kinds_of, makers, quick_sizes, runs_of, streams
 
 import onlineic as ic
 from onlineic.evaluate import factorisation_bound
@@ -39,10 +39,11 @@ BASELINES = ("per-query, cached", "one noisy histogram", "noisy tables")
 TOLD, UNTOLD = "default", "default, length not told"
 USUAL = 10_000  # `max_queries` of a session that is not told
 FINALISTS = 2
+NUMBERED = 2**18  # cells up to which sessions that release numbers, hence refit often, are tried
 COUNTS = ("hard", "untested", "trivial", "blind", "unbounded")
 QUICK = ["adult5", "HEPTH", "no structure, halfspaces", "chain of 3", "adult5, 30 asked"]
 
-TABLES = {f"tables, {hard} hits": {"hard_answers": hard} for hard in (5, 10, 20, 50, 100, 300)}
+TABLES = {f"tables, {hard} hits": {"hard_answers": hard} for hard in (5, 20, 50, 100, 300)}
 SETTINGS: dict[str, Mapping[str, Any]] = {
     **TABLES,
     **{f"pairs, {hard} hits": {"hard_answers": hard, "pairs": True} for hard in (5, 50)},
@@ -54,7 +55,7 @@ SETTINGS: dict[str, Mapping[str, Any]] = {
             "release": "answer",
             "update": ic.MaximumEntropy(),
         }
-        for hard in (30, 100, 300)
+        for hard in (30, 100)
     },
 }
 
@@ -69,9 +70,6 @@ class Config:
     most_runs: int = 60
     settings: tuple[str, ...] = tuple(SETTINGS)
     seed: int = 20261122
-
-    def runs_of(self, stream: Stream) -> int:
-        return max(self.runs, min(self.most_runs, math.ceil(self.answers / len(stream.queries))))
 
 
 def fixed(stream: Stream, options: Mapping[str, Any]) -> Maker:
@@ -103,14 +101,19 @@ def row_of(stream: Stream, config: Config, known: list[dict[str, Any]]) -> dict[
     began, budget, data = time.process_time(), budget_of(stream), stream.data
     told = ic.forecast(data.domain, data.n, budget, len(stream.queries), kinds=kinds_of(stream))
     useful = max(one.bound for one in told.engines if math.isfinite(one.rms))
-    drawn = seeds(config.seed, config.runs_of(stream))
+    drawn = seeds(config.seed, runs_of(stream, config.runs, config.answers, config.most_runs))
     engines = [measured(TOLD, default_session(stream, budget), stream, drawn, useful=useful)]
     if len(stream.queries) != USUAL:
         untold = default_session(stream, budget, max_queries=USUAL)
         engines.append(measured(UNTOLD, untold, stream, drawn, useful=useful))
     static = baselines(stream, budget)
     engines += [measured(label, static[label], stream, drawn) for label in BASELINES]
-    settings = [name for name in config.settings if told.start == "cells" or "pairs" not in SETTINGS[name]]
+    settings = [
+        name
+        for name in config.settings
+        if (told.start == "cells" or "pairs" not in SETTINGS[name])
+        and (data.domain.size <= NUMBERED or "release" not in SETTINGS[name])
+    ]
     return {
         "stream": stream.label,
         "n": data.n,

@@ -134,7 +134,7 @@ def merged(path: Path, result: dict[str, Any], order: Sequence[str]) -> dict[str
     if old["config"] != json.loads(json.dumps(result["config"])):
         raise SystemExit(f"{path} was made with other settings: run all streams")
     rows = {row["stream"]: row for row in [*old["rows"], *result["rows"]]}
-    return {**result, "rows": [rows[label] for label in order if label in rows]}
+    return {**old, **result, "rows": [rows[label] for label in order if label in rows]}
 
 
 def script(
@@ -167,9 +167,10 @@ def script(
         if arguments.quick or "absent" in result:  # a part of the rows must not pass for the result
             path = Path(tempfile.mkdtemp()) / path.name
         elif order is not None:
-            result = merged(path, result, order)
-        if order is not None:  # what the rows cost that are there
-            result["processor_seconds"] = round(sum(row["seconds"] for row in result["rows"]), 2)
+            result = merged(path, result, order) if arguments.only else result
+        if order is not None and "absent" not in result:  # what the rows cost that are there
+            parts = [row for part in result.values() if isinstance(part, list) for row in part]
+            result["processor_seconds"] = round(sum(row["seconds"] for row in parts), 2)
         path.write_text(json.dumps(result, indent=1) + "\n")
     result = json.loads(path.read_text())
     shown = table(result)

@@ -4,6 +4,7 @@ Every stream is made by a function of its name alone, so that a script can run s
 """
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -77,6 +78,11 @@ def streams(sizes: Sizes, absent: list[str], only: Sequence[str] = ()) -> Iterat
     """Yield every stream whose table is there, or those of these names, one at a time."""
     made = makers(sizes)
     yield from present({label: make for label, make in made.items() if not only or label in only}, absent)
+
+
+def runs_of(stream: Stream, least: int, answers: int, most: int) -> int:
+    """Return how many runs there are of a stream: of few questions more, for so many answers in all."""
+    return max(least, min(most, math.ceil(answers / len(stream.queries))))
 
 
 def budget_of(stream: Stream) -> ic.Budget:

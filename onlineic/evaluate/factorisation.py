@@ -230,7 +230,8 @@ class _Strategy:
     def far(self, codes: Ints, others: Ints) -> Floats:
         """Return |A(e_a - e_b)|^2 of pairs of cells, each (axes, pairs)."""
         moved = self.columns(codes) - self.columns(others)
-        return np.einsum("ij,ij->j", moved, self.inverse @ moved)
+        squares: Floats = np.einsum("ij,ij->j", moved, self.inverse @ moved)
+        return squares
 
     def spread(self) -> list[Floats]:
         """Return, of every axis, the mean |A(e_a - mean)|^2 given a's code on it."""
