@@ -31,6 +31,7 @@ from onlineic.session import KNOWN
 
 NAME = "stated_bounds"
 ANALYSTS = ("random", "climbing", "worst case")
+ORDERS = ("1-way", "2-way", "3-way", "4-way and more")
 QUICK = ["adult5", "HEPTH", "no structure, halfspaces", "adult5, 30 asked", "analysts"]
 
 
@@ -82,7 +83,7 @@ def stated(stream: Stream, config: Config) -> dict:
     for label, chosen in [
         ("all", tested),
         *((kind, tested & (status == kind)) for kind in ("easy", "hard")),
-        *((f"{count}-way", tested & (ways == count)) for count in np.unique(ways[tested]).tolist()),
+        *((kind, tested & (np.minimum(ways, 4) == count)) for count, kind in enumerate(ORDERS, 1)),
         ("untested", status == "untested"),
     ]:
         if chosen.any():
@@ -241,32 +242,37 @@ def records(value: float) -> str:
     return f"{value:,.0f}" if value >= 10.0 else f"{value:.1f}"
 
 
+def pair(row: dict, n: int) -> str:
+    """Return how many answers, 95 % quantile of their errors, and median of their bounds, in records."""
+    stated = records(n * row["stated"]) if math.isfinite(row["stated"]) else "none"
+    return f"{row['count']:,.0f}: {records(n * row['error'])}, {stated}"
+
+
 def table(result: dict) -> str:
     lines = [
-        "| stream | answers | count | 95 % error | stated | stated / error | outside "
-        "| session-wide, largest error | failed, sessions | family |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "| stream | n | tested | 95 % error | median stated | stated / error | outside | all at once: stated "
+        "| largest error | failed, sessions | family |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for one in result["rows"]:
-        n = one["n"]
-        for row in one["answers"]:
-            if row["answers"] == "all":
-                start = f"| **{one['stream']}** | all tested "
-                wide = records(n * one["session_wide"]) if math.isfinite(one["session_wide"]) else "none"
-                end = f"| {wide}, {records(n * one['largest_error'])} "
-                end += f"| {one['session_wide_failed']}, {one['sessions']} | {one['family']:,} |"
-            else:
-                start, end = f"| | {row['answers']} ", "| | | |"
-            known = math.isfinite(row["stated"])
-            lines.append(
-                f"{start}| {row['count']:,.0f} | {records(n * row['error'])} "
-                f"| {records(n * row['stated']) if known else 'none'} "
-                f"| {row['stated'] / row['error'] if known else math.inf:.1f} "
-                f"| {row['outside']:.4f} {end}"
-            )
+        n, row = one["n"], one["answers"][0]
+        wide = records(n * one["session_wide"]) if math.isfinite(one["session_wide"]) else "none"
+        lines.append(
+            f"| {one['stream']} | {n:,} | {row['count']:,.0f} | {records(n * row['error'])} "
+            f"| {records(n * row['stated'])} | {row['stated'] / row['error']:.1f} | {row['outside']:.4f} "
+            f"| {wide} | {records(n * one['largest_error'])} "
+            f"| {one['session_wide_failed']}, {one['sessions']} | {one['family']:,} |"
+        )
+    kinds = ("easy", "hard", *ORDERS, "untested")
+    lines += ["", f"| stream | {' | '.join(kinds)} |", "|" + "---|" * (1 + len(kinds))]
+    for one in result["rows"]:
+        by = {row["answers"]: row for row in one["answers"]}
+        cells = " | ".join(pair(by[kind], one["n"]) if kind in by else "" for kind in kinds)
+        lines.append(f"| {one['stream']} | {cells} |")
     lines += [
         "",
-        "Records; medians of bounds over answers, repeats apart; all seeds together.",
+        "Records; medians of bounds over answers, repeats apart; all seeds together. By status and number of "
+        "attributes: how many answers; 95 % quantile of their errors, median bound.",
         "",
         "| table | analyst | sessions | hard | answers outside | session-wide failed | family failed "
         "| either | median stated / 95 % error |",

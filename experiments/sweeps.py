@@ -51,9 +51,9 @@ class Config:
     queries: int = 10_000
     pool: int = 100_000
     runs: int = 3
-    answers: int = 300  # over all runs, at the least, with at most so many runs:
-    most_runs: int = 60
-    bounds: int = 5  # streams of one length of which matrix mechanisms are worked out
+    answers: int = 120  # over all runs, at the least, with at most so many runs:
+    most_runs: int = 40
+    bounds: int = 4  # streams of one length of which matrix mechanisms are worked out
     stream_seed: int = 2
     seed: int = 20261121
 
