@@ -39,7 +39,7 @@ BASELINES = ("per-query, cached", "one noisy histogram", "noisy tables")
 TOLD, UNTOLD = "default", "default, length not told"
 USUAL = 10_000  # `max_queries` of a session that is not told
 FINALISTS = 2
-NUMBERED = 2**18  # cells up to which sessions that release numbers, hence refit often, are tried
+SMALL = 2**18  # cells up to which settings are tried that refit often: numbers, or many hits
 COUNTS = ("hard", "untested", "trivial", "blind", "unbounded")
 QUICK = ["adult5", "HEPTH", "no structure, halfspaces", "chain of 3", "adult5, 30 asked"]
 
@@ -112,7 +112,7 @@ def row_of(stream: Stream, config: Config, known: list[dict[str, Any]]) -> dict[
         name
         for name in config.settings
         if (told.start == "cells" or "pairs" not in SETTINGS[name])
-        and (data.domain.size <= NUMBERED or "release" not in SETTINGS[name])
+        and (data.domain.size <= SMALL or (name in TABLES and SETTINGS[name]["hard_answers"] <= 20))
     ]
     return {
         "stream": stream.label,

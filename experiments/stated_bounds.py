@@ -110,7 +110,7 @@ def stated(stream: Stream, config: Config) -> dict:
 
 
 def arenas(config: Config):
-    """Yield (label, table, budget, length that is told) of the second part, one for every kind of start."""
+    """Yield (label, table, budget, questions, length that is told) of the second part, for every start."""
     generator = np.random.default_rng(config.stream_seed)
     domain = ic.Domain.of(a=range(40), b=["u", "v", "w", "x", "y"], c=range(6), d=["no", "yes"])
     law = generator.dirichlet(np.full(domain.size, 0.05))
@@ -123,13 +123,13 @@ def arenas(config: Config):
     a, b, d = generator.integers(0, 8, (3, 60_000))
     c = np.where(generator.random(60_000) < 0.7, (a + b) % 8, generator.integers(0, 8, 60_000))
     threes = ic.PrivateData(np.bincount(np.ravel_multi_index((a, b, c, d), grid.shape), minlength=8**4), grid)
-    budget, usual = ic.Budget(config.epsilon, config.delta), 10_000
-    yield "pairs, Gaussian", pairs, budget, usual
-    yield "levels, Laplace", levels, budget, usual
-    yield "all cells, Laplace", cells, budget, usual
-    yield "sums of two, hits", threes, budget, usual
-    yield "numbers", pairs, budget, config.asked
-    yield "pairs, Laplace (delta = 0)", pairs, ic.Budget(config.epsilon), usual
+    budget, asked, usual = ic.Budget(config.epsilon, config.delta), config.asked, 10_000
+    yield "pairs, Gaussian", pairs, budget, asked, usual
+    yield "levels, Laplace", levels, budget, asked, usual
+    yield "all cells, Laplace", cells, budget, asked, usual
+    yield "sums of two, hits", threes, budget, asked, usual
+    yield "numbers", pairs, budget, config.batch, config.batch
+    yield "pairs, Laplace (delta = 0)", pairs, ic.Budget(config.epsilon), asked, usual
 
 
 def opening(session: ic.OnlineIC, beta: float) -> Estimates | None:
@@ -154,14 +154,14 @@ def picked(analyst: str, guesses, centre, radius, truths, left: np.ndarray, coun
     return [*first, *(at for at in guess[np.isin(guess, left)].tolist() if at not in first)][:count]
 
 
-def attack(analyst: str, session: ic.OnlineIC, pool, truths, config: Config, generator):
+def attack(analyst: str, session: ic.OnlineIC, pool, truths, most: int, config: Config, generator):
     """Return (places that were asked, answers, brackets of the family's queries in the pool)."""
     known = opening(session, config.beta)
     brackets = [None if known is None else known.bracket(query) for query in pool]
     low, high = np.array([bracket or (0.0, 1.0) for bracket in brackets]).T
     centre, radius = (low + high) / 2, np.maximum((high - low) / 2, 1e-9)
     asked, answers = [], []
-    while len(asked) < config.asked:
+    while len(asked) < most:
         left = np.setdiff1d(np.arange(len(pool)), asked)
         if analyst == "random":
             chosen = generator.choice(left, config.batch, replace=False).tolist()
@@ -176,7 +176,7 @@ def attack(analyst: str, session: ic.OnlineIC, pool, truths, config: Config, gen
 def attacked(config: Config) -> list[dict]:
     """Return a row for each table and analyst: shares of answers and of sessions with a failure."""
     rows = []
-    for label, data, budget, told in arenas(config):
+    for label, data, budget, most, told in arenas(config):
         expressions = random_stream(data.domain, 4 * config.pool, config.stream_seed)
         pool = list({query.key: query for query in (one.bind(data.domain) for one in expressions)}.values())
         pool = [query for query in pool if query.constant is None][: config.pool]
@@ -190,7 +190,7 @@ def attacked(config: Config) -> list[dict]:
                 session = ic.OnlineIC(
                     data, budget, beta=config.beta, max_queries=told, noise=SimulatedNoise(seed)
                 )
-                asked, answers, brackets = attack(analyst, session, pool, truths, config, generator)
+                asked, answers, brackets = attack(analyst, session, pool, truths, most, config, generator)
                 off = np.abs(np.array([answer.value for answer in answers]) - truths[asked])
                 said = np.array([answer.error_bound for answer in answers])
                 tested = np.array([answer.status != "untested" for answer in answers])
