@@ -295,6 +295,8 @@ def figure(result: dict, path: Path) -> None:
             axes.axhspan(place - 0.5, place + 0.5, color="#F3F3F3", zorder=0)
     axes.axvline(1.0, color="#0072B2", linewidth=2.0, label="default session", zorder=1)
     axes.set_xscale("log")
+    axes.set_xticks([0.5, 1, 2, 5, 10, 20, 50, 100], ["0.5", "1", "2", "5", "10", "20", "50", "100"])
+    axes.minorticks_off()
     axes.set_ylim(-0.5, len(rows) - 0.5)
     axes.set_yticks(range(len(rows)), [f"{row['stream']}  (n = {row['n']:,})" for row in rows], fontsize=8)
     axes.set_xlabel("rms error / rms error of the default session (left of the line: it errs less)")

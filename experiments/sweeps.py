@@ -25,7 +25,6 @@ from study.sources import Stream, adult5_data, adult_workload, first, stream_of,
 from study.streams import runs_of
 
 import onlineic as ic
-from onlineic.errors import InvalidParameterError
 from onlineic.evaluate import factorisation_bound, random_stream
 from onlineic.noise import SimulatedNoise
 from onlineic.offline import mwem
@@ -93,10 +92,7 @@ def offline(label: str, make: Any, stream: Stream, drawn: list[int]) -> dict:
 
 def matrix(stream: Stream, budget: ic.Budget) -> list[dict]:
     began = time.process_time()
-    try:
-        bound = factorisation_bound(stream.data.domain, stream.data.n, budget, stream.queries)
-    except InvalidParameterError:  # a stream of constants
-        return []
+    bound = factorisation_bound(stream.data.domain, stream.data.n, budget, stream.queries)
     seconds = time.process_time() - began
     return [
         {"engine": LEAST, "rms": bound.least, "seconds": seconds},
@@ -110,17 +106,17 @@ def at_length(config: Config, length: int, pool: Stream) -> dict:
     whole_stream = repeated(pool, length, config.stream_seed)
     count = 1 if length > LONG else runs_of(whole_stream, config.runs, config.answers, config.most_runs)
     drawn = seeds(config.seed, count)
-    parts = [whole_stream] * count
-    if count * length <= len(pool.queries):
-        parts = [part(pool, place * length, length) for place in range(count)]
+    parts, some = [whole_stream] * count, asking(pool)
+    if count * length <= len(some.queries):
+        parts = [part(some, place * length, length) for place in range(count)]
     found = []
     for place, (stream, seed) in enumerate(zip(parts, drawn, strict=True)):
         makers = {"default": default_session(stream, budget), **baselines(stream, budget)}
-        some = ENGINES if length <= LONG else ("default", "per-query, cached")
+        names = ENGINES if length <= LONG else ("default", "per-query, cached")
         if length < USUAL:
             makers[UNTOLD] = default_session(stream, budget, max_queries=USUAL)
-            some = (*some, UNTOLD)
-        found += [measured(name, makers[name], stream, [seed]) for name in some if name in makers]
+            names = (*names, UNTOLD)
+        found += [measured(name, makers[name], stream, [seed]) for name in names]
         if length <= USUAL:
             found.append(offline(OFFLINE, offline_engine(budget), stream, [seed]))
             if place < (config.bounds if length < LONG // 100 else 1):
@@ -142,6 +138,13 @@ def joined(rows: list[dict]) -> dict:
         if name in rows[0]:
             row[name] = float(np.mean([one[name] for one in rows]))
     return row | {"runs": len(rows)}
+
+
+def asking(pool: Stream) -> Stream:
+    """Return the pool without constants, of which a stream of few questions might consist."""
+    held = np.array([query.constant is None for query in pool.queries])
+    queries = [query for query, asks in zip(pool.queries, held.tolist(), strict=True) if asks]
+    return Stream(pool.label, pool.data, queries, pool.truths[held])
 
 
 def part(pool: Stream, start: int, length: int) -> Stream:
