@@ -127,7 +127,12 @@ def _dense(kind: str, size: int, seed: int) -> Stream:
     generator = np.random.default_rng([seed, DENSE.index(kind)])
     domain = ic.Domain.of({f"b{place}": 2 for place in range(10)})
     data = ic.PrivateData(generator.multinomial(100_000, generator.dirichlet(np.full(1024, 0.3))), domain)
-    corners = np.array(list(np.ndindex(*domain.shape)))
+    return stream_of("", data, dense_queries(kind, size, generator))
+
+
+def dense_queries(kind: str, size: int, generator: np.random.Generator) -> list[Any]:
+    """Return queries of one of the kinds of `DENSE` over ten binary attributes."""
+    corners = np.array(list(np.ndindex(*(2,) * 10)))
     asked = []
     for _ in range(size):
         three = generator.choice(10, 3, replace=False)
@@ -140,8 +145,8 @@ def _dense(kind: str, size: int, seed: int) -> Stream:
             inside = (corners - 0.5) @ generator.normal(size=10) >= 0.0
         else:
             inside = corners[:, three].sum(axis=1) % 2
-        asked.append(ic.dense(np.asarray(inside, np.float64).reshape(domain.shape)))
-    return stream_of("", data, asked)
+        asked.append(ic.dense(np.asarray(inside, np.float64).reshape((2,) * 10)))
+    return asked
 
 
 def _unstructured(size: int, seed: int) -> Stream:
@@ -167,11 +172,15 @@ def _chain(depth: int, size: int, seed: int) -> Stream:
 
 
 def _few(size: int, seed: int) -> Stream:
-    """Return the first so many different questions of a random stream."""
     data = adult5_data()
+    return stream_of("", data, distinct(data.domain, size, seed))
+
+
+def distinct(domain: ic.Domain, size: int, seed: int) -> list[Any]:
+    """Return the first so many different questions of a random stream."""
     found: dict[Any, Any] = {}
-    for expression in random_stream(data.domain, 3 * size + 20, seed):
-        query = expression.bind(data.domain)
+    for expression in random_stream(domain, 3 * size + 20, seed):
+        query = expression.bind(domain)
         if query.constant is None:
             found.setdefault(query.key, expression)
-    return stream_of("", data, list(found.values())[:size])
+    return list(found.values())[:size]
