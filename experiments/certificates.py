@@ -18,9 +18,9 @@ from typing import Any
 
 import attrs
 import numpy as np
-from starts import dense_queries, distinct
 from study.outcome import script, seeds, stamped
 from study.sources import Stream, adult5_data, adult_workload, present, stream_of
+from study.streams import dense_queries, distinct
 
 import onlineic as ic
 from onlineic.errors import InfeasibleAccuracyError, VacuousPromiseWarning, WideBoundWarning
@@ -81,7 +81,7 @@ def streams(config: Config, absent: list[str]) -> Iterator[Stream]:
     yield from present({"adult6": lambda: adult_workload("adult6", config.queries)}, absent)
     law = drawn.dirichlet(np.full(1024, 0.3))
     loose = ic.PrivateData(drawn.multinomial(100_000, law), ic.Domain.of({f"b{i}": 2 for i in range(10)}))
-    yield stream_of("no structure, subsets", loose, dense_queries("subsets", config.dense, drawn))
+    yield stream_of("no structure, subsets", loose, dense_queries("random subsets", config.dense, drawn))
     hidden = threes(50_000, drawn)
     yield stream_of("threes, parities", hidden, asked_of_threes(config.dense, drawn))
 

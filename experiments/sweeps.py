@@ -1,35 +1,48 @@
-"""Three sweeps on six Adult attributes: error against number of queries, epsilon and number of records.
+"""Error against questions asked, all engines; then against epsilon and the number of records.
 
     python experiments/sweeps.py [--quick] [--from-json]
 
-The default session against the baselines at equal budget, with simulated noise: NOT PRIVATE. Streams are
-random conjunctions of ranges and labels over one to three attributes; a stream longer than `pool` repeats
-queries of a pool, uniformly at random. Smaller tables are samples of Adult without replacement. Where Adult
-has not been fetched, the five attributes that ship stand in.
+Six Adult attributes at equal budget, with simulated noise: NOT PRIVATE. Streams are random conjunctions of
+ranges and labels over one to three attributes; a stream longer than `pool` repeats queries of a pool,
+uniformly at random; of few questions there are many streams, one for each seed, each another part of the
+pool. The session is told the length of the stream, or left at 10,000. Cached noise is told the number of
+distinct queries, tables their attribute sets; MWEM (releasing tables) and matrix mechanisms know the stream:
+of these the least error that any can have, and what the strategy of the singular value decomposition has.
+Smaller tables are samples of Adult without replacement. Where Adult has not been fetched, the five attributes
+that ship stand in.
 Writes results/sweeps.json; the markdown tables and the figure are made from that file alone.
 """
 
+import math
 import time
 from pathlib import Path
+from typing import Any
 
 import attrs
 import numpy as np
 from study.outcome import baselines, default_session, measured, script, seeds, stamped
 from study.sources import Stream, adult5_data, adult_workload, first, stream_of, subsample, whole
+from study.streams import runs_of
 
 import onlineic as ic
-from onlineic.evaluate import random_stream
+from onlineic.evaluate import factorisation_bound, random_stream
+from onlineic.noise import SimulatedNoise
+from onlineic.offline import mwem
 
 NAME = "sweeps"
-ENGINES = ("default", "per-query Gaussian", "per-query, cached", "one noisy histogram", "noisy tables")
-LONG = 200_000  # from here on one seed, and no uncached noise
+STATIC = ("per-query Gaussian", "per-query, cached", "one noisy histogram", "noisy tables")
+ENGINES = ("default", *STATIC)
+UNTOLD, OFFLINE, LEAST, REACHED = "default, length not told", "MWEM", "matrix bound", "matrix, SVD strategy"
+KNOWING = (UNTOLD, OFFLINE, LEAST, REACHED)  # of the first sweep alone
+USUAL = 10_000  # `max_queries` of a session that is not told; up to here engines that know the stream run
+LONG = 200_000  # from here on one seed, and no engine whose error is that of a shorter stream, or hopeless
 
 
 @attrs.frozen
 class Config:
-    """What is run; all seeds come from one SeedSequence."""
+    """What is run; all seeds come from one SeedSequence. Of few questions there are more runs."""
 
-    lengths: tuple[int, ...] = (100, 1_000, 10_000, 100_000, 1_000_000)
+    lengths: tuple[int, ...] = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 100_000, 1_000_000)
     epsilons: tuple[float, ...] = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0)
     sizes: tuple[int, ...] = (1_000, 3_000, 10_000, 30_000, 48_842)
     epsilon: float = 1.0
@@ -37,31 +50,112 @@ class Config:
     queries: int = 10_000
     pool: int = 100_000
     runs: int = 3
+    answers: int = 120  # over all runs, at the least, with at most so many runs:
+    most_runs: int = 20
+    bounds: int = 4  # streams of one length of which matrix mechanisms are worked out
     stream_seed: int = 2
     seed: int = 20261121
 
 
 def quick_config() -> Config:
-    return Config((100, 1_000, 3_000), (0.1, 1.0), (1_000, 10_000), queries=1_000, pool=2_000, runs=1)
+    return Config(
+        (1, 100, 1_000), (0.1, 1.0), (1_000, 10_000), queries=1_000, pool=2_000, runs=1, answers=1, bounds=1
+    )
 
 
-def point(config: Config, sweep: str, value: float, stream: Stream, epsilon: float) -> dict:
-    budget, length = ic.Budget(epsilon, config.delta), len(stream.queries)
-    makers = {"default": default_session(stream, budget), **baselines(stream, budget)}
-    drawn = seeds(config.seed, 1 if length > LONG else config.runs)
-    rows = [
-        measured(label, makers[label], stream, drawn)
-        for label in ENGINES
-        if length <= LONG or label != "per-query Gaussian"
-    ]
+def point(sweep: str, value: float, streams: list[Stream], rows: list[dict]) -> dict:
     print(sweep, value, [f"{row['rms']:.2e} {row['seconds']:.1f} s" for row in rows], flush=True)
-    return {"sweep": sweep, "value": value, "distinct": len({q.key for q in stream.queries}), "engines": rows}
+    distinct = [len({query.key for query in one.queries}) for one in streams]
+    return {"sweep": sweep, "value": value, "distinct": round(float(np.mean(distinct))), "engines": rows}
+
+
+def at_budget(config: Config, sweep: str, value: float, stream: Stream, epsilon: float) -> dict:
+    """Return the session and what is static on one stream."""
+    budget, drawn = ic.Budget(epsilon, config.delta), seeds(config.seed, config.runs)
+    makers = {"default": default_session(stream, budget), **baselines(stream, budget)}
+    return point(sweep, value, [stream], [measured(label, makers[label], stream, drawn) for label in ENGINES])
+
+
+def offline(label: str, make: Any, stream: Stream, drawn: list[int]) -> dict:
+    """Return the row of an engine that is handed the whole stream."""
+    began = time.process_time()
+    built = [make(stream.data, stream.queries, noise=SimulatedNoise(seed)) for seed in drawn]
+    errors = np.array([one.answers(stream.queries) - stream.truths for one in built])
+    seconds = (time.process_time() - began) / len(drawn)
+    return {
+        "engine": label,
+        "rms": float(np.sqrt(np.mean(np.square(errors)))),
+        "max": float(np.abs(errors).max(axis=1).mean()),
+        "seconds": seconds,
+    }
+
+
+def matrix(stream: Stream, budget: ic.Budget) -> list[dict]:
+    began = time.process_time()
+    bound = factorisation_bound(stream.data.domain, stream.data.n, budget, stream.queries)
+    seconds = time.process_time() - began
+    return [
+        {"engine": LEAST, "rms": bound.least, "seconds": seconds},
+        {"engine": REACHED, "rms": bound.reached, "seconds": 0.0},
+    ]
+
+
+def at_length(config: Config, length: int, pool: Stream) -> dict:
+    """Return every engine on such streams: every seed has its own part of the pool, if there is one."""
+    budget = ic.Budget(config.epsilon, config.delta)
+    whole_stream = repeated(pool, length, config.stream_seed)
+    count = 1 if length > LONG else runs_of(whole_stream, config.runs, config.answers, config.most_runs)
+    drawn = seeds(config.seed, count)
+    parts, some = [whole_stream] * count, asking(pool)
+    if count * length <= len(some.queries):
+        parts = [part(some, place * length, length) for place in range(count)]
+    found = []
+    for place, (stream, seed) in enumerate(zip(parts, drawn, strict=True)):
+        makers = {"default": default_session(stream, budget), **baselines(stream, budget)}
+        names = ENGINES if length <= LONG else ("default", "per-query, cached")
+        if length < USUAL:
+            makers[UNTOLD] = default_session(stream, budget, max_queries=USUAL)
+            names = (*names, UNTOLD)
+        found += [measured(name, makers[name], stream, [seed]) for name in names]
+        if length <= USUAL:
+            found.append(offline(OFFLINE, offline_engine(budget), stream, [seed]))
+            if place < (config.bounds if length < LONG // 100 else 1):
+                found += matrix(stream, budget)
+    names = dict.fromkeys(row["engine"] for row in found)
+    return point(
+        "queries", length, parts, [joined([row for row in found if row["engine"] == name]) for name in names]
+    )
+
+
+def offline_engine(budget: ic.Budget) -> Any:
+    return lambda data, queries, noise: mwem(data, queries, budget, release="partition", noise=noise)
+
+
+def joined(rows: list[dict]) -> dict:
+    """Return one row of the rows of an engine: rms as the root of the mean square, else means."""
+    row = {"engine": rows[0]["engine"], "rms": math.sqrt(float(np.mean([one["rms"] ** 2 for one in rows])))}
+    for name in ("max", "hard", "untested", "seconds"):
+        if name in rows[0]:
+            row[name] = float(np.mean([one[name] for one in rows]))
+    return row | {"runs": len(rows)}
+
+
+def asking(pool: Stream) -> Stream:
+    """Return the pool without constants, of which a stream of few questions might consist."""
+    held = np.array([query.constant is None for query in pool.queries])
+    queries = [query for query, asks in zip(pool.queries, held.tolist(), strict=True) if asks]
+    return Stream(pool.label, pool.data, queries, pool.truths[held])
+
+
+def part(pool: Stream, start: int, length: int) -> Stream:
+    places = slice(start, start + length)
+    return Stream(pool.label, pool.data, pool.queries[places], pool.truths[places])
 
 
 def repeated(pool: Stream, length: int, seed: int) -> Stream:
     """Return a stream of this length: the start of the pool, or drawn from it with repetition."""
     if length <= len(pool.queries):
-        return Stream(pool.label, pool.data, pool.queries[:length], pool.truths[:length])
+        return part(pool, 0, length)
     places = np.random.default_rng(seed).integers(0, len(pool.queries), length)
     queries = [pool.queries[place] for place in places.tolist()]
     return Stream(pool.label, pool.data, queries, pool.truths[places])
@@ -79,17 +173,14 @@ def run(quick: bool) -> dict:
     data = table_or_stand_in(absent)
     expressions = random_stream(data.domain, config.pool, config.stream_seed)
     pool = stream_of("pool", data, expressions)
-    rows = [
-        point(config, "queries", length, repeated(pool, length, config.stream_seed), config.epsilon)
-        for length in config.lengths
-    ]
+    rows = [at_length(config, length, pool) for length in config.lengths]
     standard = repeated(pool, config.queries, config.stream_seed)
-    rows += [point(config, "epsilon", epsilon, standard, epsilon) for epsilon in config.epsilons]
+    rows += [at_budget(config, "epsilon", epsilon, standard, epsilon) for epsilon in config.epsilons]
     counts = data.exact_counts(whole(data.domain))
     for size in config.sizes:
         sample = ic.PrivateData(subsample(counts, size, config.stream_seed), data.domain)
         stream = stream_of("sample", sample, expressions[: config.queries])
-        rows.append(point(config, "records", size, stream, config.epsilon))
+        rows.append(at_budget(config, "records", size, stream, config.epsilon))
     return stamped(config, start, absent, n=data.n, rows=rows)
 
 
@@ -99,18 +190,22 @@ SWEEPS = {"queries": "number of queries", "epsilon": "ε", "records": "records n
 def table(result: dict) -> str:
     lines = []
     for sweep, label in SWEEPS.items():
+        more = KNOWING if sweep == "queries" else ()
+        heads = "".join(
+            f" | {name}" for name in ("not told", "MWEM", "matrix bound", "matrix, SVD")[: len(more)]
+        )
         lines += [
-            f"| {label} | distinct | default | Gaussian | cached | histogram | tables "
+            f"| {label} | distinct | default | Gaussian | cached | histogram | tables{heads} "
             "| best baseline / default | default: max, hard, untested |",
-            "|---|---|---|---|---|---|---|---|---|",
+            "|" + "---|" * (9 + len(more)),
         ]
         for row in result["rows"]:
             if row["sweep"] != sweep:
                 continue
             by = {one["engine"]: one for one in row["engines"]}
-            cells = [f"{1e5 * by[name]['rms']:,.1f}" if name in by else "-" for name in ENGINES]
-            default = by.pop("default")
-            ratio = min(one["rms"] for one in by.values()) / default["rms"]
+            cells = [f"{1e5 * by[name]['rms']:,.1f}" if name in by else "-" for name in (*ENGINES, *more)]
+            default = by["default"]
+            ratio = min(by[name]["rms"] for name in STATIC if name in by) / default["rms"]
             lines.append(
                 f"| {row['value']:,} | {row['distinct']:,} | {' | '.join(cells)} | {ratio:.2f} "
                 f"| {default['max']:.4f}, {default['hard']:,.1f}, {default['untested']:,.1f} |"
@@ -119,21 +214,29 @@ def table(result: dict) -> str:
     return "\n".join([*lines, "Errors are rms over all queries and seeds, in 1e-5 of the records."])
 
 
+STYLES = {  # line, mark, colour, label
+    "default": ("-", "o", "#0072B2", "session, told the length"),
+    UNTOLD: ("--", "o", "#56B4E9", "session, length not told"),
+    "per-query Gaussian": (":", "v", "#D55E00", "Gaussian noise"),
+    "per-query, cached": ("--", "v", "#E69F00", "noise, cached (knows the distinct number)"),
+    "one noisy histogram": ("-.", "s", "#009E73", "one noisy histogram"),
+    "noisy tables": ("--", "^", "#CC79A7", "tables (knows the attribute sets)"),
+    OFFLINE: ("-", "D", "#777777", "MWEM with tables (knows the stream)"),
+    REACHED: (":", "", "black", "matrix mechanism, SVD strategy"),
+    LEAST: ("-", "", "black", "no matrix mechanism errs less"),
+}
+
+
 def figure(result: dict, path: Path) -> None:
     """Draw rms against each of the three; needs matplotlib."""
     from matplotlib.figure import Figure
 
-    canvas = Figure(figsize=(11.0, 4.2), layout="constrained")
-    panels = canvas.subplots(1, 3, sharey=True)
-    styles = {
-        "default": ("-", "o", "#0072B2"),
-        "per-query Gaussian": (":", "v", "#D55E00"),
-        "per-query, cached": ("--", "o", "#E69F00"),
-        "one noisy histogram": ("-.", "s", "#009E73"),
-        "noisy tables": ("--", "^", "#CC79A7"),
-    }
-    for axes, (sweep, label) in zip(panels, SWEEPS.items(), strict=True):
-        for name, (line, mark, colour) in styles.items():
+    canvas = Figure(figsize=(11.0, 6.4), layout="constrained")
+    grid = canvas.add_gridspec(2, 2, width_ratios=(1.7, 1.0))
+    large = canvas.add_subplot(grid[:, 0])
+    small = [canvas.add_subplot(grid[place, 1]) for place in (0, 1)]
+    for axes, (sweep, label) in zip((large, *small), SWEEPS.items(), strict=True):
+        for name, (line, mark, colour, _) in STYLES.items():
             found = [
                 (row["value"], one["rms"])
                 for row in result["rows"]
@@ -141,25 +244,32 @@ def figure(result: dict, path: Path) -> None:
                 for one in row["engines"]
                 if one["engine"] == name
             ]
-            width = 2.4 if name == "default" else 1.3
+            if not found:
+                continue
             axes.plot(
                 *zip(*found, strict=True),
                 line,
-                marker=mark,
+                marker=mark or None,
                 markersize=4,
                 color=colour,
-                label=name,
-                linewidth=width,
+                label=STYLES[name][3],
+                linewidth=2.6 if name == "default" else 1.4,
+                zorder=3 if name == "default" else 2,
             )
-        axes.set(xscale="log", yscale="log", xlabel=label)
+        axes.set(xscale="log", yscale="log")
+        axes.set_xlabel(label, fontsize=9)
+        axes.tick_params(labelsize=8)
         axes.grid(True, color="#DDDDDD", linewidth=0.6)
-    panels[0].set_ylabel("rms error, fraction of records")
+        axes.set_axisbelow(True)
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+        axes.set_ylabel("rms error, fraction of records", fontsize=9)
     config = result["config"]
-    panels[0].set_title(f"ε = {config['epsilon']:g}, n = {result['n']:,}", fontsize=9)
-    panels[1].set_title(f"{config['queries']:,} queries, n = {result['n']:,}", fontsize=9)
-    panels[2].set_title(f"{config['queries']:,} queries, ε = {config['epsilon']:g}", fontsize=9)
-    handles, labels = panels[0].get_legend_handles_labels()
-    canvas.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=9)
+    large.set_title(f"questions asked: ε = {config['epsilon']:g}, n = {result['n']:,}", fontsize=10)
+    small[0].set_title(f"{config['queries']:,} queries, n = {result['n']:,}", fontsize=9)
+    small[1].set_title(f"{config['queries']:,} queries, ε = {config['epsilon']:g}", fontsize=9)
+    handles, labels = large.get_legend_handles_labels()
+    canvas.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8.5)
     canvas.savefig(path, dpi=110)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import attrs
 import numpy as np
 from study.outcome import default_session, measured, script, seeds, stamped
-from study.sources import Covid, Stream, covid
+from study.sources import Masked, Stream, covid
 
 import onlineic as ic
 from onlineic.baselines import PerQueryNoise, noisy_histogram
@@ -63,7 +63,7 @@ def step_size(visits: int) -> float:
     return 2.0 if visits < 50 else 0.5 if visits < 100 else 0.2
 
 
-def turbo(workload: Covid, config: Config, seed: int, *, first: int = 100, more: int = 5) -> TurboRun:
+def turbo(workload: Masked, config: Config, seed: int, *, first: int = 100, more: int = 5) -> TurboRun:
     """Answer the stream by PMW-Bypass: cache, then test on trained cells, else a paid Laplace answer."""
     generator = np.random.RandomState(seed)  # the law and order of draws of the known runs
     stream, total = workload.stream[: config.queries].tolist(), int(workload.counts.sum())

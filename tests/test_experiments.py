@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from onlineic.datasets import CATALOGUE
+from onlineic.noise import SimulatedNoise
 
 FOLDER = Path(__file__).resolve().parent.parent / "experiments"
 GALLERY = (FOLDER / "README.md").read_text(encoding="utf-8")
@@ -68,13 +69,11 @@ def script(monkeypatch):
 
 def settings(module):
     """The settings of a script with the shortest streams."""
-    short = {field.name for field in attrs.fields(module.Config)} & {
-        "queries",
-        "covid_queries",
-        "runs",
-        "many",
-    }
-    return attrs.evolve(module.Config(), **dict.fromkeys(short, 20))
+    names = {field.name for field in attrs.fields(module.Config)}
+    short = dict.fromkeys(names & {"queries", "covid_queries", "runs", "many"}, 20)
+    if hasattr(module, "quick_sizes"):
+        short["sizes"] = module.quick_sizes()
+    return attrs.evolve(module.Config(), **short)
 
 
 # Script: its rows that rest on data, how many are there without a fetched table, and how many with all. The
@@ -82,7 +81,7 @@ def settings(module):
 ROWS_OF_DATA = {
     "certificates": (lambda m, c, absent: [*m.streams(c, absent)], 4, 5),
     "clipping_bound": (lambda m, c, absent: m.columns(absent), 1, 2),
-    "datasets": (lambda m, c, absent: [*m.streams(c, absent)], 3, 10),
+    "gallery": (lambda m, c, absent: [*m.streams(c.sizes, absent)], 13, 20),
     "hard_queries": (lambda m, c, absent: [*m.streams(c, absent)], 2, 4),
     "large_domains": (lambda m, c, absent: [*m.streams(c, absent)], 3, 10),
     "ladder": (lambda m, c, absent: [m.stream_or_stand_in(c, absent)], 1, 1),
@@ -90,10 +89,13 @@ ROWS_OF_DATA = {
     "range_queries": (lambda m, c, absent: [m.ages(c, absent)], 1, 1),
     "small_database": (lambda m, c, absent: m.salaries(c, absent), 0, 2),
     "reproduction": (lambda m, c, absent: [*m.of_adult(c, [1, 2, 3, 4], absent)], 0, 2),
-    "stated_bounds": (lambda m, c, absent: [*m.streams(c, absent)], 1, 6),
+    "stated_bounds": (lambda m, c, absent: [*m.streams(c.sizes, absent)], 13, 20),
     "sweeps": (lambda m, c, absent: [m.table_or_stand_in(absent)], 1, 1),
 }
-FETCHING = re.compile(r"\b(adult_workload|adult_rows|nltcs|one_dimensional|fetched)\(")
+FETCHING = re.compile(
+    r"\b((adult_workload|adult_rows|nltcs|one_dimensional|fetched)\(|from study\.streams import .*streams$)",
+    re.M,
+)
 
 
 def test_every_script_that_reads_fetched_tables_is_tried_without_them():
@@ -150,12 +152,55 @@ def test_a_part_of_the_rows_does_not_replace_a_result(tmp_path):
     assert before == {path.name: path.read_bytes() for path in (FOLDER / "results").glob("range_queries.*")}
 
 
+def test_some_streams_replace_their_rows_of_a_result_with_the_same_settings(script, tmp_path):
+    outcome, path = script("study.outcome"), tmp_path / "one.json"
+    rows = [{"stream": name, "seconds": 1.0} for name in "ac"]
+    path.write_text(json.dumps({"config": {"seed": 1}, "rows": rows, "analysts": [1]}))
+    new = {"config": {"seed": 1}, "rows": [{"stream": "b", "seconds": 2.0}, {"stream": "c", "seconds": 3.0}]}
+
+    found = outcome.merged(path, new, "abc")
+
+    assert [("a", 1.0), ("b", 2.0), ("c", 3.0)] == [(row["stream"], row["seconds"]) for row in found["rows"]]
+    assert [1] == found["analysts"]
+    with pytest.raises(SystemExit, match="other settings"):
+        outcome.merged(path, new | {"config": {"seed": 2}}, "abc")
+
+
+def test_tests_above_a_useful_threshold_are_blind_and_those_of_numbers_are_none(script):
+    outcome, streams = script("study.outcome"), script("study.streams")
+    (many,) = streams.streams(streams.quick_sizes(), [], ["chain of 3"])
+    (few,) = streams.streams(streams.quick_sizes(), [], ["adult5, 30 asked"])
+    rows = [
+        outcome.measured("one", outcome.default_session(one, streams.budget_of(one)), one, [1], useful=useful)
+        for one, useful in ((many, 0.0), (many, 1.0), (few, 0.0))
+    ]
+    easy = len(many.queries) - rows[0]["hard"] - sum(query.constant is not None for query in many.queries)
+    repeats = len(many.queries) - len({query.key for query in many.queries})
+
+    assert easy - repeats <= rows[0]["blind"] <= easy
+    assert [0.0, 0.0] == [row["blind"] for row in rows[1:]]
+    assert rows[0]["unbounded"] == rows[0]["blind"]
+    assert [0.0, 0.0, 0.0] == [row["trivial"] for row in rows]
+
+
+def test_a_setting_starts_from_pairs_where_the_forecast_says_all_cells(script):
+    gallery, streams = script("gallery"), script("study.streams")
+    (stream,) = streams.streams(streams.quick_sizes(), [], ["chain of 3"])
+    tables = [
+        len(gallery.fixed(stream, options)(SimulatedNoise(1)).plan.first_tables.targets)
+        for options in (gallery.SETTINGS["tables, 5 hits"], gallery.SETTINGS["pairs, 5 hits"])
+    ]
+
+    assert 1 == tables[0] < tables[1]
+
+
 def test_streams_that_ship_are_those_beside_the_external_data(data_folder):
     beside = data_folder.parent / "workloads"
     if not beside.is_dir():
         pytest.skip("no workloads beside the external data")
 
     for path in (FOLDER / "workloads").iterdir():
+        external(beside, path.stem)
         assert (beside / path.stem).read_bytes() == gzip.decompress(path.read_bytes())
 
 

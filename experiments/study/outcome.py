@@ -22,6 +22,7 @@ from onlineic.progress import advance, reporting
 from study.sources import Stream
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
+TRIVIAL = 0.5  # what the constant answer 1/2 errs by at most
 Maker = Callable[[Noise], Any]
 
 
@@ -33,20 +34,47 @@ def seeds(entropy: int, count: int) -> list[int]:
 
 
 def measured(
-    label: str, make: Maker, stream: Stream, drawn: list[int], limit: float = math.inf
+    label: str,
+    make: Maker,
+    stream: Stream,
+    drawn: list[int],
+    limit: float = math.inf,
+    useful: float = math.inf,
 ) -> dict[str, Any]:
     """Return one row: the errors of an engine over all seeds. NOT PRIVATE.
 
     rms joins the seeds (root of the mean square), max is the mean of the seeds' largest errors, beyond the
-    share of answers whose error exceeds `limit`.
+    share of answers whose error exceeds `limit`. Beside the answers without a test, trivial are those with
+    one whose bound says no more than the constant 1/2 does, and blind those whose test had a threshold above
+    `useful`: the mechanism's, at the end of every batch. Of the blind ones unbounded are those whose bound,
+    which may rest on other releases than the test, is above `useful` too. Seconds are of the processor.
     """
-    traces, opened = [], []
+    traces, opened, trivial, blind, unbounded = [], [], 0, 0, 0
     for seed in drawn:
-        began = time.perf_counter()
+        began = time.process_time()
         engine = make(SimulatedNoise(seed))
-        opened.append(time.perf_counter() - began)
+        opened.append(time.process_time() - began)
         advance(f"{stream.label}, {label}", len(opened), len(drawn))
-        traces.append(trace(label, engine, stream.data, stream.queries, truths=stream.truths, seed=seed))
+        batches: list[tuple[int, float]] = [(0, 0.0)]
+        one = trace(
+            label,
+            engine,
+            stream.data,
+            stream.queries,
+            truths=stream.truths,
+            seed=seed,
+            progress=lambda now, held=batches: held.append((now.asked, getattr(now, "threshold", 0.0))),
+            clock=time.process_time,
+        )
+        traces.append(one)
+        asked = np.array([count for count, _ in batches])
+        thresholds = np.repeat([threshold for _, threshold in batches[1:]], np.diff(asked))
+        wide = (one.statuses != "untested") & (one.bounds >= TRIVIAL)
+        trivial += int(wide.sum())
+        tested = (one.statuses == "easy") & (one.bounds > 0.0)  # constants are known without a test
+        blindly = tested & ~wide & (thresholds > useful)
+        blind += int(blindly.sum())
+        unbounded += int((blindly & (one.bounds > useful)).sum())
     rms = [one.rms_error for one in traces]
     held = np.concatenate([np.abs(one.errors[one.bounded]) <= one.bounds[one.bounded] for one in traces])
     return {
@@ -57,6 +85,10 @@ def measured(
         "beyond": float(np.mean([(np.abs(one.errors) > limit).mean() for one in traces])),
         "hard": float(np.mean([one.hard for one in traces])),
         "untested": float(np.mean([one.untested for one in traces])),
+        "trivial": trivial / len(drawn),
+        "blind": blind / len(drawn),
+        "unbounded": unbounded / len(drawn),
+        "spent": float(np.mean([one.spent for one in traces])),
         "within_bound": float(held.mean()) if held.size else None,
         "seconds": float(np.mean([one.seconds for one in traces])) + float(np.mean(opened)),
         "seeds": drawn,
@@ -64,10 +96,9 @@ def measured(
 
 
 def default_session(stream: Stream, budget: ic.Budget, **options: Any) -> Maker:
-    """Return the maker of `OnlineIC` as it comes, for as many queries as the stream has."""
-    return lambda noise: ic.OnlineIC(
-        stream.data, budget, max_queries=len(stream.queries), noise=noise, **options
-    )
+    """Return the maker of `OnlineIC` as it comes, for as many queries as the stream has unless told else."""
+    told = {"max_queries": len(stream.queries), **options}
+    return lambda noise: ic.OnlineIC(stream.data, budget, noise=noise, **told)
 
 
 def baselines(stream: Stream, budget: ic.Budget) -> dict[str, Maker]:
@@ -95,29 +126,51 @@ def stamped(config: Any, start: float, absent: Sequence[str] = (), **content: An
     }
 
 
+def merged(path: Path, result: dict[str, Any], order: Sequence[str]) -> dict[str, Any]:
+    """Return the result on disk with the rows of some streams replaced, which must have the same settings."""
+    if not path.is_file():
+        return result
+    old = json.loads(path.read_text())
+    if old["config"] != json.loads(json.dumps(result["config"])):
+        raise SystemExit(f"{path} was made with other settings: run all streams")
+    rows = {row["stream"]: row for row in [*old["rows"], *result["rows"]]}
+    return {**old, **result, "rows": [rows[label] for label in order if label in rows]}
+
+
 def script(
     name: str,
     about: str,
-    run: Callable[[bool], dict[str, Any]],
+    run: Callable[..., dict[str, Any]],
     table: Callable[[dict[str, Any]], str],
     figure: Callable[[dict[str, Any], Path], None],
+    order: Sequence[str] | None = None,
 ) -> None:
     """Run an experiment from the command line: --quick in a temporary folder, --from-json without running.
 
-    Where tables are absent, what the others give goes to a temporary folder too.
+    Where tables are absent, what the others give goes to a temporary folder too. With `order`, the labels of
+    all streams, `run` takes some of them as well, and --only replaces their rows in the result that is there.
     """
     parser = argparse.ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a small version, under 20 seconds")
     parser.add_argument("--from-json", action="store_true", help="only make the table and the figure")
+    if order is not None:
+        parser.add_argument(
+            "--only", nargs="+", default=[], choices=order, metavar="STREAM", help="some rows"
+        )
     arguments = parser.parse_args()
     path = RESULTS / f"{name}.json"
 
     if arguments.quick or not arguments.from_json:
         bars = sys.stderr.isatty() and importlib.util.find_spec("tqdm") is not None
         with reporting("bar" if bars else None):
-            result = run(arguments.quick)
+            result = run(arguments.quick) if order is None else run(arguments.quick, arguments.only)
         if arguments.quick or "absent" in result:  # a part of the rows must not pass for the result
             path = Path(tempfile.mkdtemp()) / path.name
+        elif order is not None:
+            result = merged(path, result, order) if arguments.only else result
+        if order is not None and "absent" not in result:  # what the rows cost that are there
+            parts = [row for part in result.values() if isinstance(part, list) for row in part]
+            result["processor_seconds"] = round(sum(row["seconds"] for row in parts), 2)
         path.write_text(json.dumps(result, indent=1) + "\n")
     result = json.loads(path.read_text())
     shown = table(result)

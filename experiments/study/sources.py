@@ -7,6 +7,7 @@ A table that is fetched lies in `../shared/data` beside the checkout, if there i
 import csv
 import gzip
 import hashlib
+import io
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -166,13 +167,14 @@ def one_dimensional(name: str) -> ic.PrivateData:
 
 
 @attrs.frozen(eq=False)
-class Covid:
-    """A table and stream of the Turbo comparison: counts, 0/1 masks by attribute, stream of row numbers."""
+class Masked:
+    """A table and a stream of conjunctions of sets: counts, 0/1 masks by attribute, stream of row numbers."""
 
     counts: np.ndarray
     shape: tuple[int, ...]
     masks: np.ndarray
     stream: np.ndarray
+    names: tuple[str, ...]
 
     def supports(self) -> np.ndarray:
         """Return which cells each query holds, bool (queries, cells)."""
@@ -184,8 +186,8 @@ class Covid:
 
     def asked(self, label: str, most: int | None = None) -> Stream:
         """Return the stream as queries of the library."""
-        names = ("positive", "gender", "age", "ethnicity")
-        domain = ic.Domain.of({name: list(range(size)) for name, size in zip(names, self.shape, strict=True)})
+        sizes = zip(self.names, self.shape, strict=True)
+        domain = ic.Domain.of({name: list(range(size)) for name, size in sizes})
         data = ic.PrivateData(self.counts, domain)
         order = self.stream[:most]
         queries = {}
@@ -193,7 +195,7 @@ class Covid:
             parts = np.split(self.masks[row], np.cumsum(self.shape)[:-1])
             held = {
                 name: ic.one_of(*np.flatnonzero(part).tolist())
-                for name, part in zip(names, parts, strict=True)
+                for name, part in zip(self.names, parts, strict=True)
                 if not part.all()
             }
             queries[row] = ic.where(held).bind(domain)
@@ -204,7 +206,8 @@ class Covid:
         return Stream(label, data, [queries[row] for row in rows], values[[place[row] for row in rows]])
 
 
-COVID_SHAPE = (2, 2, 4, 8)  # positive, gender (male first), age, ethnicity
+COVID_SHAPE = (2, 2, 4, 8)  # male first
+COVID_NAMES = ("positive", "gender", "age", "ethnicity")
 # Percent by gender, age and ethnicity: of the population, as the generator of columbia/turbo-artifact has
 # them, and of those tested positive, means over all days of the Californian totals that it reads.
 CENSUS = ((50, 50), (22.4, 31.2, 31.2, 15.2), (0.2, 15.0, 40.2, 4.2, 0.4, 0.6, 34.3, 5.3))
@@ -215,7 +218,7 @@ COVID_SHA256 = {  # of counts, masks and stream
 }
 
 
-def covid(exponent: int) -> Covid:
+def covid(exponent: int) -> Masked:
     """Return the Covid-like table and stream of the Turbo comparison, made from a seed.
 
     Counts of 50,000 records, 6 % positive (an assumption), with independent attributes given the result; then
@@ -233,8 +236,20 @@ def covid(exponent: int) -> Covid:
     pool = pool[generator.permutation(len(pool))]
     law = 1.0 / np.arange(1, len(pool) + 1) ** exponent
     asked, stream = np.unique(generator.choice(len(pool), 70_000, p=law / law.sum()), return_inverse=True)
-    made = Covid(counts, COVID_SHAPE, pool[asked], stream.astype(np.int32))
+    made = Masked(counts, COVID_SHAPE, pool[asked], stream.astype(np.int32), COVID_NAMES)
     digest = hashlib.sha256(b"".join(one.tobytes() for one in (made.counts, made.masks, made.stream)))
     if digest.hexdigest() != COVID_SHA256[exponent]:
         raise MissingDataError(f"this numpy draws other counts and streams, sha256 {digest.hexdigest()}")
     return made
+
+
+def mixture() -> Masked:
+    """Return a mixture of eight product laws over 17 binary attributes, which ships: pairs do not hold it.
+
+    300,000 records, and 20,000 conjunctions of three literals, 5,286 of them different.
+    """
+    packed = gzip.decompress((ROOT / "experiments" / "workloads" / "bin17.npz.gz").read_bytes())
+    with np.load(io.BytesIO(packed), allow_pickle=False) as held:
+        shape = tuple(held["shape"].tolist())
+        names = tuple(f"b{place}" for place in range(len(shape)))
+        return Masked(held["hist"].reshape(shape), shape, held["masks"], held["stream"], names)

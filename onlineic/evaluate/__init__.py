@@ -1,6 +1,7 @@
 """Errors against the truth, for experiments: NOT PRIVATE."""
 
 from onlineic.evaluate.comparison import compare, known_baselines
+from onlineic.evaluate.factorisation import FactorisationBound, factorisation_bound
 from onlineic.evaluate.report import (
     Row,
     new_figure,
@@ -14,12 +15,14 @@ from onlineic.evaluate.traces import Analyst, Trace, coverage, frame, trace
 
 __all__ = [
     "Analyst",
+    "FactorisationBound",
     "Row",
     "Trace",
     "compare",
     "coverage",
     "exact_marginal",
     "exact_values",
+    "factorisation_bound",
     "frame",
     "known_baselines",
     "new_figure",
