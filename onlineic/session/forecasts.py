@@ -26,7 +26,7 @@ from onlineic.session.defaults import (
     SPREAD_OF_DENSE,
     USUAL_SIZE,
 )
-from onlineic.session.first_tables import laplace_suits, levels
+from onlineic.session.first_tables import MOST_CELLS, laplace_suits, levels
 from onlineic.sparse.unconditional import UnconditionalNumbers
 
 Start = Literal["numbers", "cells", "levels", "pairs"]
@@ -114,7 +114,8 @@ def forecast(
         Different questions that will be asked.
     kinds : iterable of "conjunctions" or "dense"
         Conjunctions of conditions on attributes, or queries whose weights have no such form, of which
-        nothing is known where a session starts from pairs. The choice of a session assumes conjunctions.
+        nothing is known where a session starts from pairs: with those among them it starts from all cells or
+        measures each question.
 
     Returns
     -------
@@ -127,16 +128,21 @@ def forecast(
     """
     n = checked_integer("n", n, at_least=1)
     max_queries = checked_integer("max_queries", max_queries, at_least=1)
-    known = set(kinds)
+    dense = "dense" in checked_kinds(kinds)
+    ranked = tuple(sorted(_rows(domain, n, budget, max_queries, dense), key=lambda row: row.rms))
+    start = next(row.start for row in ranked if row.start is not None)
+    return Forecast(ranked, start, SAID[start], n, max_queries)
+
+
+def checked_kinds(kinds: Iterable[Kind]) -> frozenset[Kind]:
+    """Return the kinds of questions, or raise `InvalidParameterError`."""
+    listed: object = kinds  # whatever was given
+    known = frozenset(kinds) if isinstance(listed, Iterable) and not isinstance(listed, str) else frozenset()
     if not known or not known <= {"conjunctions", "dense"}:
         raise InvalidParameterError(
-            f"kinds must be some of 'conjunctions' and 'dense', got kinds={sorted(map(str, known))}."
+            f"kinds must be some of 'conjunctions' and 'dense', got kinds={kinds!r:.60}; write ('dense',)."
         )
-    told = _rows(domain, n, budget, max_queries, dense="dense" in known)
-    assumed = _rows(domain, n, budget, max_queries, dense=False)
-    start = min((row for row in assumed if row.start is not None), key=lambda row: row.rms).start
-    ranked = tuple(sorted(told, key=lambda row: row.rms))
-    return Forecast(ranked, start or "pairs", SAID[start or "pairs"], n, max_queries)
+    return known
 
 
 def _rows(domain: Domain, n: int, budget: Budget, max_queries: int, dense: bool) -> list[EngineForecast]:
@@ -153,7 +159,8 @@ def _rows(domain: Domain, n: int, budget: Budget, max_queries: int, dense: bool)
         EngineForecast("one noisy histogram", spread * cell, normal * spread * cell),
         EngineForecast("session of numbers", own * 1.03, numbers.margins(1, 0.025, 1)[2], "numbers"),
     ]
-    if len(axes) > 1 and laplace_suits(domain, n, budget, 1.0 - CELLS_TESTS):
+    cells = laplace_suits(domain, n, budget, 1.0 - CELLS_TESTS) or (dense and domain.size <= MOST_CELLS)
+    if len(axes) > 1 and cells:
         rms = spread * cell / (1.0 - CELLS_TESTS)
         rows.append(EngineForecast("session from all cells", rms, 2.0 * rms, "cells"))
     elif len(axes) > 1:

@@ -9,7 +9,7 @@ and the length of the stream, never on the data.
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from functools import partial
 from typing import Any, Literal, final
@@ -50,7 +50,7 @@ from onlineic.session.defaults import (
 )
 from onlineic.session.first_tables import FirstTables, chosen_first_tables, laplace_suits
 from onlineic.session.fitting_rule import TABLE_RULES, check_holds, fitting_rule
-from onlineic.session.forecasts import error_of_pairs, forecast
+from onlineic.session.forecasts import Kind, checked_kinds, error_of_pairs, forecast
 from onlineic.session.spending import Spending, hit_price
 from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.exponential import ExponentialSparse, exponential_resolution
@@ -347,6 +347,7 @@ def session_plan(
     hard_answers: int | None = None,
     threshold: float | None = None,
     first_tables: bool | None = None,
+    kinds: Iterable[Kind] = ("conjunctions",),
 ) -> Plan:
     """Return the parameters of a session that tests every query once.
 
@@ -376,6 +377,8 @@ def session_plan(
         Whether to buy tables first. None: where `MaximumEntropy` learns from partitions, without a prior; and
         with `certify`, for `MultiplicativeWeights`, as many as leave the certificate's bound nearly what it
         is without. True: other rules start from the maximum-entropy fit of the tables.
+    kinds : iterable of "conjunctions" or "dense"
+        What will be asked, see `forecast`: with dense queries among it pairs are no start.
 
     Raises
     ------
@@ -392,6 +395,7 @@ def session_plan(
         raise InvalidParameterError("release must be 'answer' with certify: T(alpha) counts single queries.")
     if threshold is not None:
         threshold = checked_real("threshold", threshold, above=0.0, below=1.0)
+    kinds = checked_kinds(kinds)
     wish = release
     if release is None:
         fits = update is None or isinstance(update, TABLE_RULES)
@@ -421,7 +425,7 @@ def session_plan(
     opens = partition and isinstance(update, TABLE_RULES) and prior is None
     opens = opens and not isinstance(sparse, NumericSparse)
     opens = opens if first_tables is None else first_tables
-    start = forecast(domain, n, budget, max_queries).start if opens else None
+    start = forecast(domain, n, budget, max_queries, kinds).start if opens else None
     if start == "numbers" and (given, sparse, hard_answers, threshold, wish, first_tables) == (None,) * 6:
         return _plan_of_numbers(domain, n, budget, beta, max_queries, RESERVED_OF_NUMBERS)
     # hard answers wished for take their price from the tables, unless these were wished for too
@@ -432,7 +436,10 @@ def session_plan(
     else:
         cutoff = hard_answers or default_numbers(n, budget, domain, max_queries)
     bought = shares.one_way + shares.pairs if opens else Fraction(0)
-    laplace = opens and laplace_suits(domain, n, budget, float(bought))
+    one_attribute = sum(size > 1 for size in domain.shape) == 1
+    laplace = opens and (
+        laplace_suits(domain, n, budget, float(bought)) if one_attribute else start == "cells"
+    )
     if isinstance(sparse, NumericSparse):
         mechanism = brought(sparse, n, budget)
     else:

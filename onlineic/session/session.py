@@ -45,6 +45,7 @@ from onlineic.session.belief import Belief
 from onlineic.session.columns import EASY, UNTESTED, Answers, Columns
 from onlineic.session.curator import Curator
 from onlineic.session.first_tables import FirstTables
+from onlineic.session.forecasts import Kind
 from onlineic.session.plan import TRIVIAL, Plan, SparseName, session_plan, textbook_plan
 from onlineic.sparse.base import NumericSparse
 from onlineic.updates.base import UpdateRule, check_rule
@@ -98,6 +99,9 @@ class OnlineIC:
         of another session is public, and paid for by that one.
     first_tables : bool, optional
         As in `session.session_plan`: True starts any rule from first tables, out of this session's budget.
+    kinds : iterable of "conjunctions" or "dense", optional
+        What will be asked: by default conjunctions of conditions, of which pairs of attributes say much. With
+        "dense" among it, weights without such a form, the session starts from all cells or from numbers.
     exhausted : "untested" or "raise"
         What to do when the hard answers are used up: answer from the hypothesis, without touching the data
         and with no bound but that of the first tables, or raise `SessionExhaustedError`.
@@ -133,6 +137,7 @@ class OnlineIC:
         threshold: float | None = None,
         prior: Hypothesis | None = None,
         first_tables: bool | None = None,
+        kinds: Iterable[Kind] = ("conjunctions",),
         exhausted: Literal["untested", "raise"] = "untested",
         ledger: Ledger | None = None,
         noise: Noise | None = None,
@@ -154,6 +159,7 @@ class OnlineIC:
             hard_answers=hard_answers,
             threshold=threshold,
             first_tables=first_tables,
+            kinds=kinds,
         )
         self._open(data, budget, plan, prior, exhausted, ledger, noise, progress)
 

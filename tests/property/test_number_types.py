@@ -27,7 +27,7 @@ from onlineic.domain import Domain, optional
 from onlineic.domain import attributes as at
 from onlineic.errors import OnlineICError
 from onlineic.noise import SimulatedNoise, SystemNoise, public_generator, scale_at_least
-from onlineic.queries import Answer, Measurement, Partition, marginal, partitions
+from onlineic.queries import Answer, Measurement, Partition, Queries, marginal, partitions
 from onlineic.queries import expressions as ex
 from onlineic.testing import ScriptedNoise
 
@@ -195,6 +195,7 @@ def differences(example, accepted):
 # --- examples ---------------------------------------------------------------------------------------------
 
 DOMAIN = Domain.of(a=4, b=range(3), c=["x", "y"])
+WEIGHTED = np.array([[0.1, 0.7, 0.0, 1.0], [0.25, 0.5, 1.0, 0.0]])
 COUNTS = [[[700, 20], [300, 40], [100, 60]], *[[[80, 9], [30, 17], [200, 5]]] * 3]
 DATA = PrivateData(np.array(COUNTS), DOMAIN)
 AGES = Domain.of(age=range(40))
@@ -434,6 +435,14 @@ EXAMPLES = {
         lambda grid_bits: QUERIES[-1].bind(DOMAIN, grid_bits), {"grid_bits": sizes(9)}
     ),
     "Query.bind": Example(lambda grid_bits: BOUND[-1].bind(DOMAIN, grid_bits), {"grid_bits": sizes(20)}),
+    "Queries.where": Example(
+        lambda grid_bits: Queries.where(DOMAIN, {"a": WEIGHTED}, grid_bits=grid_bits).bind(DOMAIN, grid_bits),
+        {"grid_bits": sizes(9)},
+    ),
+    "Queries.bind": Example(
+        lambda grid_bits: Queries.where(DOMAIN, {"a": WEIGHTED}).bind(DOMAIN, grid_bits),
+        {"grid_bits": sizes(20)},
+    ),
     "at_least": Example(ic.at_least, {"low": sizes(100, 20_000)}),
     "below": Example(ic.below, {"high": sizes(100, 20_000)}),
     "between": Example(ic.between, {"low": sizes(-100), "high": 1.5}),
@@ -1363,7 +1372,9 @@ OTHERWISE = {  # varied under another name, or holding queries and laws rather t
     "textbook_plan": {"n", "beta", "max_queries", "alpha"},
 }
 MADE = {  # by the package itself, from numbers that it has checked; a caller only reads them
-    "Answer", "AnswerMemory.recall", "AnswerMemory.remember", "AutoAverage", "BaselineStatistics", "Belief",
+    "Answer", "AnswerMemory.recall", "AnswerMemory.recall_many", "AnswerMemory.remember",
+    "AnswerMemory.remember_many", "Answers", "Answers.of", "Boxes", "Queries", "Queries.totals", "AutoAverage",
+    "BaselineStatistics", "Belief",
     "EngineForecast", "Forecast", "Spending", "Spending.at",
     "Belief.learned", "Plan", "Row", "SessionStatistics", "new_figure", "plot_marginal",
     "replay", "BoundMarginal", "Certificate", "Choice", "ClippingBound",

@@ -34,7 +34,7 @@ def test_levels_of_one_ordered_attribute_refine_each_other(size, delta):
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_all_cells_are_bought_where_a_mean_cell_is_clear_of_their_noise(delta):
     few = ic.Domain.of(a=range(75), b=16, c=5, d=2, e=2)
-    least, one, half = 128 * 13 * 2**1.5, ic.Budget(1.0, delta), ic.Budget(0.5, delta)
+    least, one, half = 128 * 9 * 2**1.5, ic.Budget(1.0, delta), ic.Budget(0.5, delta)
 
     assert laplace_suits(SMALL, int(least) + 1, one, 1.0)
     assert not laplace_suits(SMALL, int(least) - 1, one, 1.0)

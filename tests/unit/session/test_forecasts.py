@@ -57,17 +57,60 @@ def test_a_wish_for_hits_or_thresholds_is_kept_however_few_questions_are_announc
     assert isinstance(plan.sparse, GumbelSparse | ExponentialSparse)
 
 
+WIDE = ic.Domain.of(a=2**12, b=2**12)
+
+
 def test_of_dense_queries_from_pairs_nothing_is_known():
-    rows = {row.start: row for row in ic.forecast(MANY, 48_842, ONE, 10**4, kinds=("dense",)).engines}
+    rows = {row.start: row for row in ic.forecast(WIDE, 48_842, ONE, 10**4, kinds=("dense",)).engines}
 
     assert math.inf == rows["pairs"].rms
     assert rows["numbers"].rms < math.inf
 
 
-@pytest.mark.parametrize("kinds", [(), ("sums",), ("dense", 3)])
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+@pytest.mark.parametrize(
+    ("domain", "n", "max_queries", "start"),
+    [
+        (MANY, 48_842, 10_000, "cells"),
+        (MANY, 48_842, 3, "numbers"),
+        (MANY, 10, 10_000, "cells"),
+        (WIDE, 48_842, 10_000, "numbers"),
+        (WIDE, 10**9, 10**9, "numbers"),
+    ],
+)
+def test_with_dense_queries_announced_pairs_are_no_start(delta, domain, n, max_queries, start):
+    budget = ic.Budget(1.0, delta)
+    told = ic.forecast(domain, n, budget, max_queries, kinds=("conjunctions", "dense"))
+    plan = session_plan(domain, n, budget, max_queries=max_queries, kinds=("dense", "conjunctions"))
+
+    assert start == told.start
+    assert (start == "cells") == (plan.first_tables is not None)
+    if plan.first_tables is not None:
+        assert [domain.size] == [target.blocks for target in plan.first_tables.targets]
+
+
+def test_a_session_told_of_dense_queries_errs_as_a_histogram_does():
+    generator = np.random.default_rng(2)
+    counts = generator.multinomial(10_000, generator.dirichlet(np.full(1024, 0.3)))
+    data = ic.PrivateData(counts, ic.Domain.of(**dict.fromkeys("abcdefghij", 2)))
+    weights = generator.integers(0, 2, (100, 1024)).astype(float)
+    truth = weights @ counts / 10_000
+    errors = {}
+    for kinds in (("conjunctions",), ("dense",)):
+        session = ic.OnlineIC(data, ONE, max_queries=300, kinds=kinds, noise=SimulatedNoise(3))
+        answers = session.answer_many(ic.dense(row.reshape(data.domain.shape)) for row in weights)
+        errors[kinds[0]] = float(np.sqrt(np.mean(([answer.value for answer in answers] - truth) ** 2)))
+
+    assert errors["dense"] < 0.0055  # one histogram: sqrt(1024/4) 2 sqrt(2)/n = .0045
+    assert errors["conjunctions"] > 3 * errors["dense"]
+
+
+@pytest.mark.parametrize("kinds", [(), ("sums",), ("dense", 3), "dense", 3, None])
 def test_kinds_that_are_not_known_are_refused(kinds):
     with pytest.raises(InvalidParameterError, match="kinds"):
         ic.forecast(MANY, 100, ONE, kinds=kinds)
+    with pytest.raises(InvalidParameterError, match="kinds"):
+        session_plan(MANY, 100, ONE, kinds=kinds)
 
 
 @pytest.mark.parametrize(("max_queries", "within"), [(8, 1.6), (300, 1.6)])
