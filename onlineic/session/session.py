@@ -425,6 +425,7 @@ class OnlineIC:
             If the session can no longer answer.
         """
         with self._held():
+            self._curator.check_open()
             question = bind_question(query, self._data.domain, self._sparse.grid_bits)
             self._catch_up()
             self._check_supported(question)

@@ -43,7 +43,7 @@ def killed_round(path, kind, durability, round_number, point):
         def tested(*arguments):
             tell("read")
             result = stepped(*arguments)
-            if result[2] is not None:
+            if result[1] is not None:
                 tell("hit")  # known to the process, and to nobody else
             return result
 

@@ -148,7 +148,7 @@ def test_what_is_read_is_what_was_written(path):
     ledger.reserve(COST)
     ledger.keep(
         Checkpoint(
-            records=3, bounds=np.array([0.1, np.inf]), values=np.array([0.5, np.nan]), worst=np.zeros(5),
+            records=3, values=np.array([0.5, np.nan]),
             version=1, failures=0, parameters=(np.random.default_rng(1).normal(size=100),),
         )
     )  # fmt: skip
