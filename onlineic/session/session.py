@@ -364,7 +364,7 @@ class OnlineIC:
                 )
             bought = plan.first_tables is not None and self._bought(plan.first_tables)
             paid = plan.first_tables.charge.amount if plan.first_tables is not None and bought else 0
-            if plan.certified and not resumed and self._ledger.account.spent != paid:
+            if not resumed and plan.certified and self._ledger.account.spent != paid:
                 raise LedgerMismatchError(
                     "ledger must hold the first tables alone to certify what is left for hard answers, got "
                     "one of which more is used up; leave the ledger out."
