@@ -37,6 +37,7 @@ from onlineic.sparse.laplace import LaplaceSparse
 from onlineic.sparse.unconditional import UnconditionalNumbers
 from onlineic.updates.maximum_entropy import MaximumEntropy
 from onlineic.updates.median import Median
+from onlineic.updates.mixture import MixtureOfProducts
 from onlineic.updates.multiplicative_weights import MeasuredWeights, MultiplicativeWeights
 from onlineic.updates.perceptron import Perceptron
 from onlineic.updates.steps import FittedStart, MeasuredSteps
@@ -47,7 +48,7 @@ KNOWN: Mapping[str, type[Any]] = {
     for kind in (
         Budget, Charge, ExponentialSparse, FirstTables, FittedStart, GumbelSparse, LaplaceSparse,
         MaximumEntropy, MeasuredSteps, MeasuredWeights, Median, MultiplicativeWeights, PartitionRule,
-        Perceptron, Plan, UnconditionalNumbers,
+        MixtureOfProducts, Perceptron, Plan, UnconditionalNumbers,
     )
 }  # fmt: skip
 
