@@ -11,6 +11,7 @@ from onlineic.audit.laws import (
     transcript_law,
     worst_loss,
 )
+from onlineic.audit.ledgers import LedgerReport, summarised, verified
 from onlineic.audit.observe import black_box_epsilon, epsilon_lower_bound, goodness_of_fit, observe
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "AuditReport",
     "Gate",
     "Law",
+    "LedgerReport",
     "SessionBreach",
     "ThresholdBreach",
     "ThresholdRule",
@@ -30,6 +32,8 @@ __all__ = [
     "hockey_stick_with_numbers",
     "observe",
     "run_audit",
+    "summarised",
     "transcript_law",
+    "verified",
     "worst_loss",
 ]

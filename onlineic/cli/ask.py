@@ -31,7 +31,7 @@ def _ask(arguments: argparse.Namespace) -> int:
         domain = Domain.from_json(file.read())
     options = {
         name: value
-        for name in ("hard_answers", "certify", "max_queries")
+        for name in ("hard_answers", "certify", "max_queries", "ledger", "table")
         if (value := getattr(arguments, name)) is not None
     }
     try:
@@ -42,8 +42,13 @@ def _ask(arguments: argparse.Namespace) -> int:
         raise InvalidDataError(
             "the table must fit its domain, got another; --show-data-errors says more, maybe a record."
         ) from None
-    session = OnlineIC(data, budget, **options)
-    print(f"onlineic: {session!r}; every run spends this budget anew", file=sys.stderr)
+    with OnlineIC(data, budget, **options) as session:
+        again = "every run spends this budget anew" if arguments.ledger is None else "of its ledger"
+        print(f"onlineic: {session!r}; {again}", file=sys.stderr)
+        return _answered(arguments, session, domain)
+
+
+def _answered(arguments: argparse.Namespace, session: OnlineIC, domain: Domain) -> int:
     if arguments.queries is None:
         if isinstance(sys.stdin, io.TextIOWrapper):
             sys.stdin.reconfigure(errors="replace")

@@ -1,4 +1,4 @@
-"""The command line: `onlineic demo`, `onlineic ask` and `onlineic audit`.
+"""The command line: `onlineic demo`, `onlineic ask`, `onlineic audit` and `onlineic ledger`.
 
 Answers go to standard output, everything else to standard error.
 """
@@ -13,6 +13,7 @@ from functools import partial
 from onlineic.cli.ask import CLOSED_PIPE, FAILED, INTERRUPTED, USAGE, _ask
 from onlineic.cli.audit import _audit
 from onlineic.cli.demo import _demo
+from onlineic.cli.ledger import _ledger_commands
 from onlineic.errors import InvalidDataError, InvalidInputError, OnlineICError
 
 
@@ -61,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         description="Differentially private answers to a stream of counting queries under one budget.",
     )
-    commands = parser.add_subparsers(required=True, metavar="{demo,ask,audit}")
+    commands = parser.add_subparsers(required=True, metavar="{demo,ask,audit,ledger}")
     demo = commands.add_parser(
         "demo",
         allow_abbrev=False,
@@ -86,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         'range of an ordered attribute, null the missing value; {"one_of": [..]}, {"not": ..}, '
         '{"at_least": v} and {"below": v} stand for a condition; a whole line {"not": {..}} for all other '
         "records. "
-        "Every run spends its whole budget anew: the budgets of several runs on one table add.",
+        "Without --ledger every run spends its whole budget anew: budgets of several runs on one table add.",
     )
     ask.add_argument("--csv", required=True, metavar="FILE", help="the private table, with a header line")
     ask.add_argument("--domain", required=True, metavar="FILE.json", help="the public domain of its columns")
@@ -96,6 +97,10 @@ def _parser() -> argparse.ArgumentParser:
     wish.add_argument("--hard-answers", type=_whole, metavar="C", help="how many queries may be measured")
     wish.add_argument("--certify", type=float, help="accuracy to certify instead, fraction of records")
     ask.add_argument("--max-queries", type=_whole, metavar="Q", help="length that accuracy speaks of")
+    ask.add_argument(
+        "--ledger", metavar="FILE.db", help="spend the budget from this file, made at the first run"
+    )
+    ask.add_argument("--table", metavar="LABEL", help="name and release of the table, with --ledger")
     ask.add_argument("--format", choices=("text", "json", "csv"), default="text")
     ask.add_argument(
         "--show-data-errors",
@@ -121,6 +126,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     audit.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     audit.set_defaults(run=_audit)
+    _ledger_commands(commands)
     return parser
 
 

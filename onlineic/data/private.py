@@ -51,7 +51,7 @@ class PrivateData:
         How many times `exact_counts` was called: public, since it depends on released facts alone.
     """
 
-    __slots__ = ("_accounts", "_lock", "_reads", "_tables", "budgets", "domain", "n")
+    __slots__ = ("_accounts", "_files", "_lock", "_reads", "_tables", "budgets", "domain", "n")
 
     def __init__(self, counts: Ints, domain: Domain) -> None:
         _check_domain(domain)
@@ -78,6 +78,7 @@ class PrivateData:
         self.n = n
         self.budgets: list[Budget] = []
         self._accounts: list[weakref.ref[Any]] = []
+        self._files: set[str] = set()
         self._reads = 0
         self._lock = threading.Lock()
         self._tables = tables
@@ -198,16 +199,18 @@ class PrivateData:
         if self.n << grid_bits > 2**53:
             raise InternalError("n 2^grid_bits must be at most 2^53.")
 
-    def enter(self, account: Any, budget: Budget | None) -> bool:
+    def enter(self, account: Any, budget: Budget | None, file: str = "") -> bool:
         """Enter a budget that an account is about to spend on this table; whether the account was known.
 
-        Once an account: a constructor that was interrupted may be called on it again. None: simulated.
+        Once an account: a constructor that was interrupted may be called on it again; and once a ledger
+        `file`, known by the link of its beginning. None: simulated.
         """
         self._accounts = [known for known in self._accounts if known() is not None]
         if any(known() is account for known in self._accounts):
             return True
-        if budget is not None:
+        if budget is not None and file not in self._files:
             self.budgets.append(budget)
+        self._files |= {file} - {""}
         self._accounts.append(weakref.ref(account))
         return False
 

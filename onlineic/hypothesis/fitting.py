@@ -51,7 +51,8 @@ class Fit:
     """A fitted distribution: a `ProductHistogram` if the prior is a product, else a `Histogram`.
 
     `potentials` and `masses` hold one array per measurement, a number per block, or per merged block in the
-    case of `masses`; the potentials are the next fit's `start`. `loss` is
+    case of `masses`; the potentials are the next fit's `start`. `exponents` are the potentials before blocks
+    were told apart again and a largest one became 0: `remade` makes the same of them, to the bit. `loss` is
     ``sum_i |masses_i - values_i|^2 / (2 scale_i^2)``: twice this over the number of blocks is near 0.75 for
     a good fit, far above 1.2 when the fit is too short.
     """
@@ -61,6 +62,7 @@ class Fit:
     masses: tuple[Floats, ...] = attrs.field(repr=False)
     loss: float
     evaluations: int
+    exponents: tuple[Floats, ...] = attrs.field(default=(), repr=False)
 
     @property
     def cells(self) -> Floats:
@@ -189,11 +191,40 @@ def fitted(
     """The fit of potentials `theta`, whose blocks have these masses."""
     return Fit(
         histogram=domain.distribution(theta),
-        potentials=tuple(part - part.max() for part in domain.split(theta)),
+        potentials=shifted(domain.split(theta)),
         masses=domain.split(masses),
         loss=dot(masses - observed, (masses - observed) / variance) / 2,
         evaluations=evaluations,
+        exponents=domain.split(theta),
     )
+
+
+def shifted(exponents: Sequence[Floats]) -> tuple[Floats, ...]:
+    """The potentials of these exponents, the largest of each measurement 0."""
+    return tuple(part - part.max() for part in exponents)
+
+
+def remade(
+    prior: Prior, measurements: Sequence[Measurement], exponents: Sequence[Floats], most_cells: int
+) -> tuple[Histogram | ProductHistogram, tuple[Floats, ...]]:
+    """The histogram and the potentials of a fit to these measurements, from its `exponents`, to the bit.
+
+    Raises
+    ------
+    InvalidParameterError
+        If they are not one a block of each measurement.
+    """
+    fitting = list(measurements)
+    merging = _merged(fitting, most_cells) if isinstance(prior, tuple) else {}
+    for place, (target, _) in merging.items():
+        fitting[place] = attrs.evolve(fitting[place], target=target)
+    domain = CoarseDomain.of(prior, fitting)
+    if [part.shape for part in exponents] != [(size,) for size in domain.sizes]:
+        raise InvalidParameterError("exponents must be those of a fit to these measurements, one a block.")
+    potentials = list(shifted(exponents))
+    for place, (_, blocks) in merging.items():
+        potentials[place] = potentials[place][blocks]
+    return domain.distribution(np.concatenate(exponents)), tuple(potentials)
 
 
 def noisy_masses(measurements: Sequence[Measurement]) -> tuple[list[Floats], list[float]]:

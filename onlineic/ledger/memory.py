@@ -8,16 +8,17 @@ from typing import final
 import attrs
 
 from onlineic.accounting.budget import Charge, Filter
-from onlineic.errors import InternalError, LedgerLockedError, LedgerMismatchError
+from onlineic.errors import LedgerLockedError
+from onlineic.ledger.book import Book, check_claim, check_commit
 from onlineic.ledger.records import (
     Burned,
+    Closed,
     Easy,
     EasyBatch,
     Hard,
     Ledger,
     Opened,
     Record,
-    Release,
     Reserved,
     UpdateFailed,
 )
@@ -25,12 +26,11 @@ from onlineic.ledger.records import (
 
 @final
 @attrs.frozen
-class _Book:
+class _State:
     """What holds of a memory ledger; replaced as a whole by one assignment."""
 
-    account: Filter
+    book: Book
     private: bool = True
-    reserved: Charge | None = None
     length: int = 0  # records behind it are of a step that was interrupted
 
 
@@ -38,13 +38,21 @@ class _Book:
 class MemoryLedger(Ledger):
     """A ledger that lives as long as its process."""
 
-    __slots__ = ("_book", "_gate", "_owner", "_records")
+    __slots__ = ("_gate", "_owner", "_records", "_state")
 
     def __init__(self) -> None:
         self._gate = threading.Lock()  # of two sessions that claim at once one is refused
         self._owner: object = None
         self._records: list[Record] = []
-        self._book = _Book(Filter(Fraction(0)))  # unclaimed, it pays for nothing
+        self._state = _State(Book(Filter(Fraction(0))))  # unclaimed, it pays for nothing
+
+    @classmethod
+    def holding(cls, records: Sequence[Record], account: Filter) -> "MemoryLedger":
+        """Return a ledger in which these records stand: to replay a session, not to go on with it."""
+        ledger = cls()
+        ledger._state = _State(Book(account))
+        ledger._write(records)
+        return ledger
 
     def claim(self, owner: object, account: Filter, private: bool = True) -> None:
         with self._gate:
@@ -52,19 +60,10 @@ class MemoryLedger(Ledger):
                 isinstance(record, Easy | EasyBatch | Hard) for record in self.records()
             ):
                 raise LedgerLockedError("ledger must be new, got one of another session; leave it out.")
-            book = self._book
-            if not book.length:
-                self._book = attrs.evolve(book, account=account, private=private)
-            elif private is not book.private:
-                raise LedgerMismatchError(
-                    "ledger must hold what was drawn by the same kind of noise, got what was drawn from "
-                    "another; leave the ledger out."
-                )
-            elif attrs.evolve(book.account, spent=account.spent) != account:
-                raise LedgerMismatchError(
-                    f"ledger must be of an account of {book.account.capacity} {book.account.unit}, got "
-                    f"{account.capacity} {account.unit}; open the session as it was opened, or leave it out."
-                )
+            if not self._state.length:
+                self._state = _State(Book(account), private)
+            else:
+                check_claim(self.account, account, self._state.private, private)
             self._owner = owner
 
     def give_back(self, owner: object) -> None:
@@ -73,43 +72,38 @@ class MemoryLedger(Ledger):
 
     @property
     def account(self) -> Filter:
-        return self._book.account
+        return self._state.book.account
 
     @property
     def reserved(self) -> Charge | None:
-        return self._book.reserved
+        return self._state.book.reserved
 
     def reserve(self, charge: Charge) -> None:
-        self.account.charge(charge)  # refuses what cannot be paid
-        self._write([Reserved(charge)], self.account, charge)
+        self._write([Reserved(charge)])
 
     def commit(self, records: Sequence[Easy | EasyBatch | Hard | Opened | UpdateFailed]) -> None:
-        account, reserved = self.account, self._book.reserved
-        releases = [record for record in records if isinstance(record, Release)]
-        if releases:
-            (*before, release), last = releases, records[-1]
-            if before or release is not last or reserved is None or release.charge.amount > reserved.amount:
-                raise InternalError("a release must be reserved before it is committed, and come last.")
-            # the whole reservation goes: a hit costs what was set aside for it
-            account, reserved = account.charge(reserved), None
-        self._write(records, account, reserved)
+        check_commit(records)
+        self._write(records)
 
     def burn(self) -> None:
-        reserved = self._book.reserved
-        if reserved is not None:
-            self._write([Burned(reserved, "interrupted")], self.account.charge(reserved), None)
+        if self.reserved is not None:
+            self._write([Burned(self.reserved, "interrupted")])
 
-    def _write(self, records: Sequence[Record], account: Filter, reserved: Charge | None) -> None:
-        length = self._book.length
-        del self._records[length:]
+    def close(self, kept: Charge | None, record: Closed) -> None:
+        self._write([record] if kept is None else [Burned(kept, "closed"), record])
+
+    def _write(self, records: Sequence[Record]) -> None:
+        at = self._state
+        book = at.book.after_all(records)
+        del self._records[at.length :]
         self._records += records
-        self._book = _Book(account, self._book.private, reserved, length + len(records))  # here it happens
+        self._state = _State(book, at.private, at.length + len(records))  # here it happens
 
     def __len__(self) -> int:
-        return self._book.length
+        return self._state.length
 
     def records(self, start: int = 0, stop: int | None = None) -> tuple[Record, ...]:
-        length = self._book.length
+        length = self._state.length
         return tuple(self._records[start : length if stop is None else min(stop, length)])
 
     def __repr__(self) -> str:

@@ -3,6 +3,7 @@
 Order is the guarantee: a charge is reserved before the data are read, and a release is recorded before
 anything is done with it. The ledger owns the account, and refuses a reservation that the account cannot pay.
 `MemoryLedger` keeps that order without a file: every new process is a new budget, and budgets add.
+`SqliteLedger` keeps it in a file that outlives the process.
 """
 
 import abc
@@ -12,8 +13,9 @@ from typing import Literal, final
 
 import attrs
 
-from onlineic._typing import Ints
+from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Charge, Filter
+from onlineic.errors import InternalError
 from onlineic.queries.ask import Guess, Question
 from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Measurement
@@ -90,14 +92,75 @@ class UpdateFailed:
 @final
 @attrs.frozen
 class Burned:
-    """The reservation was used up by an interrupted answer; the session is sealed."""
+    """A reservation, or a part of it, that was used up without an answer.
+
+    Attributes
+    ----------
+    charge : Charge
+    reason : "interrupted", "restarted" or "closed"
+        The session was interrupted behind a read and sealed; its process ended with the reservation standing;
+        or it was closed behind tests against a threshold whose noise is lost with the process.
+    """
 
     charge: Charge
-    reason: Literal["interrupted"]
+    reason: Literal["interrupted", "restarted", "closed"]
 
 
-Record = Reserved | Opened | Easy | EasyBatch | Hard | UpdateFailed | Burned
+@final
+@attrs.frozen
+class Closed:
+    """The session was closed, and what stood reserved is given back.
+
+    Attributes
+    ----------
+    constants, repeats, untested : int
+        Answers without a record of their own, over the whole life of the ledger as far as it was closed.
+    rounding : float
+        Largest distance of such a query from the one written, fraction of records.
+    """
+
+    constants: int = 0
+    repeats: int = 0
+    untested: int = 0
+    rounding: float = 0.0
+
+
+@final
+@attrs.frozen
+class Resumed:
+    """A process went on with the session: a new run, whose mechanism starts, and is paid, anew."""
+
+    version: str  # of the package
+
+
+Record = Reserved | Opened | Easy | EasyBatch | Hard | UpdateFailed | Burned | Closed | Resumed
 Release = Hard | Opened
+
+
+@final
+@attrs.frozen(eq=False, kw_only=True)
+class Checkpoint:
+    """What follows from the records before it, kept so that resuming is quick: public, and checked by replay.
+
+    Attributes
+    ----------
+    records : int
+        How many records it follows from.
+    values : (m,) float64
+        What was learned of each hard query among the records since the checkpoint before; NaN where nothing
+        was asked for.
+    version, failures : int
+        Updates of the hypothesis, and those that failed.
+    parameters : tuple of arrays, or None
+        From which the rule makes the same hypothesis, to the bit; None: as an earlier checkpoint of the
+        same version says, or it repeats its updates.
+    """
+
+    records: int
+    values: Floats
+    version: int
+    failures: int
+    parameters: tuple[Floats, ...] | None = None
 
 
 class Ledger(abc.ABC):
@@ -162,6 +225,40 @@ class Ledger(abc.ABC):
     @abc.abstractmethod
     def burn(self) -> None:
         """Use up the reservation without an answer."""
+
+    @abc.abstractmethod
+    def close(self, kept: Charge | None, record: Closed) -> None:
+        """Give the reservation back, but for what is `kept` as spent, and take no more records.
+
+        Raises
+        ------
+        InternalError
+            If more is kept than was reserved.
+        """
+
+    @property
+    def file(self) -> str:
+        """By which the same ledger is known again; empty where it has no file."""
+        return ""
+
+    @property
+    def lasting(self) -> bool:
+        """Whether the records outlive the process: a session keeps checkpoints in such a ledger."""
+        return False
+
+    def keep(self, checkpoint: Checkpoint) -> None:
+        """Keep a checkpoint with the next durable records; only a lasting ledger is asked to."""
+        raise InternalError("a ledger that ends with its process keeps no checkpoints.")
+
+    @property
+    def checkpoints(self) -> tuple[Checkpoint, ...]:
+        """What was kept, oldest first."""
+        return ()
+
+    @property
+    def durable(self) -> int:
+        """How many records no crash can lose: what is planned from the record reads no others."""
+        return len(self)
 
     @property
     def spent(self) -> Fraction:

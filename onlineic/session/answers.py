@@ -1,6 +1,7 @@
 """What a session hands out, with the bound that its mechanism proves for it: a fold over its record."""
 
 import contextlib
+import itertools
 import math
 import sys
 import warnings
@@ -12,12 +13,24 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from onlineic._typing import Ints
+from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget
 from onlineic.errors import SessionStateError, UpdateFailedWarning, WideBoundWarning
 from onlineic.hypothesis.base import batch_guesses, block_guesses, grid_guesses
 from onlineic.hypothesis.estimates import Estimates, Family, TableDesign
-from onlineic.ledger.records import Burned, Easy, EasyBatch, Hard, Ledger, Opened, Record, UpdateFailed
+from onlineic.ledger.records import (
+    Burned,
+    Checkpoint,
+    Closed,
+    Easy,
+    EasyBatch,
+    Hard,
+    Ledger,
+    Opened,
+    Record,
+    Resumed,
+    UpdateFailed,
+)
 from onlineic.queries.answers import Answer, Status
 from onlineic.queries.ask import Guess, Question
 from onlineic.queries.batch import Queries
@@ -27,9 +40,10 @@ from onlineic.queries.partitions import Measurement, Partition, derived
 from onlineic.queries.query import Query
 from onlineic.session.belief import Belief, measured
 from onlineic.session.columns import Answers, Columns, cut, known_bound, stated, stated_again
-from onlineic.session.defaults import AGREEING
+from onlineic.session.defaults import AGREEING, SPACING
 from onlineic.session.plan import ALL_EASY, ALL_HARD, EASY_OR_HARD, KNOWN, Plan
 from onlineic.sparse.base import NumericSparse
+from onlineic.updates.base import HasParameters
 
 WIDE = 0.1  # a bound of a tenth of all records, or more, says next to nothing
 
@@ -134,9 +148,9 @@ class AnswerBook:
     """
 
     __slots__ = (
-        "_design", "_easy_radius", "_estimates", "_ledger", "_memory", "_n", "_payable", "_plan", "_private",
-        "_radii", "_rounding", "_spending", "_table", "_taken", "_trivial", "_untaken", "_warned", "_weighed",
-        "_worst",
+        "_design", "_easy_radius", "_estimates", "_fitted", "_kept", "_ledger", "_lost", "_memory", "_n",
+        "_payable", "_plan", "_private", "_radii", "_restoring", "_rounding", "_spending", "_table", "_taken",
+        "_trivial", "_untaken", "_warned", "_weighed", "_worst",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, n: int, ledger: Ledger, belief: Belief, private: bool) -> None:
@@ -164,6 +178,10 @@ class AnswerBook:
         self._trivial = 1.0  # distance of a value from the far end of [0, 1]
         self._table = False  # whether one was measured
         self._warned = False  # of a wide bound
+        self._fitted: dict[int, float] = {}  # by record, what was learned of a hard query: for checkpoints
+        self._kept = (0, 0)  # records and updates that checkpoints follow from
+        self._lost = False  # whether a restart has used up what was certified
+        self._restoring = 0  # records whose updates a checkpoint makes needless
 
     @property
     def belief(self) -> Belief:
@@ -184,7 +202,7 @@ class AnswerBook:
     @property
     def certified(self) -> bool:
         """Whether T(alpha) still bounds the hard answers: of single queries, learned from one by one."""
-        return self._plan.certified and not self._table and not self.belief.failures
+        return self._plan.certified and not self._table and not self.belief.failures and not self._lost
 
     @property
     def family(self) -> Family | None:
@@ -207,6 +225,14 @@ class AnswerBook:
             easy = at.easy + len(record)
             self._taken = _Taken(at.belief, at.records + 1, easy, at.hard, at.first, at.spent)
             return None
+        if isinstance(record, Closed):
+            counted = {"easy": record.constants, "repeat": record.repeats, "untested": record.untested}
+            self._untaken = {status: counted[status] for status in self._untaken}
+            self._rounding = max(self._rounding, record.rounding)
+        # what a restart has used up is missing in the hard answers that were certified
+        self._lost = self._lost or (isinstance(record, Burned) and record.reason != "interrupted")
+        if isinstance(record, Resumed) and self._plan.sparse.start_charge() is not None:
+            self._lost = True
         if self._asked_by_rule():
             raise SessionStateError(
                 "session must not be asked by its own update rule, but was; mend the rule."
@@ -225,9 +251,71 @@ class AnswerBook:
                     UpdateFailedWarning,
                     stacklevel=2,
                 )
+        if measured(record):
+            self._keep()
         if hard is not None and not self._warned:
             self._warn_if_wide(hard[1].error_bound)
         return hard
+
+    def _keep(self) -> None:
+        """Keep a checkpoint once there are enough updates that resuming would have to repeat."""
+        version = self.belief.version
+        if version == 1 or version - self._kept[1] >= max(2, version // SPACING):
+            self.keep_checkpoint()
+
+    def keep_checkpoint(self) -> None:
+        """Let the ledger keep what follows from the records so far, if it outlives the process."""
+        taken, belief = self._taken.records, self.belief
+        if not self._ledger.lasting or taken <= max(self._kept[0], self._restoring):
+            return
+        fitted = [held for place, held in sorted(self._fitted.items()) if self._kept[0] <= place < taken]
+        self._ledger.keep(
+            Checkpoint(
+                records=taken,
+                values=np.array(fitted, np.float64),
+                version=belief.version,
+                failures=belief.failures,
+                parameters=None if belief.version == self._kept[1] else self.parameters(),
+            )
+        )
+        self._kept = (taken, belief.version)
+
+    def parameters(self) -> tuple[Floats, ...] | None:
+        """Return the numbers that the rule makes this hypothesis of again, or None: it repeats updates."""
+        rule = self._plan.update
+        return rule.parameters(self.belief.hypothesis) if isinstance(rule, HasParameters) else None
+
+    @property
+    def fitted(self) -> dict[int, float]:
+        """By record, what the hypothesis behind a hard answer says of its query, or NaN."""
+        return dict(self._fitted)
+
+    def restore(self) -> None:
+        """Take the leading records of which checkpoints know what they taught; `take` goes on behind them."""
+        known, start = self._ledger.checkpoints, self.belief
+        if not known:
+            return
+        records = self._ledger.records(0, known[-1].records)
+        stated = itertools.chain.from_iterable(one.values.tolist() for one in known)
+        self._fitted = {
+            place: next(stated) for place, record in enumerate(records) if isinstance(record, Hard)
+        }
+        self._restoring, warned = len(records), self._warned
+        self._warned = True  # who was asked then was told
+        while self._taken.records < self._restoring:
+            self.take()
+        self._warned = warned
+        # a checkpoint says no parameters again that the one before has said
+        said = [one.parameters for one in known if one.parameters and one.version == known[-1].version]
+        made = attrs.evolve(known[-1], parameters=said[-1] if said else None)
+        belief = start.restored(records, self._plan.update, self._plan.alpha, made)
+        self._taken = attrs.evolve(self._taken, belief=belief)
+        self._kept = (len(records), belief.version)
+
+    def closing(self) -> Closed:
+        """Return what a clean close records: how many answers have no record of their own."""
+        untaken = self._untaken
+        return Closed(untaken["easy"], untaken["repeat"], untaken["untested"], self._rounding)
 
     def _warn_if_wide(self, bound: float) -> None:
         """Say once that bounds are wide: behind the answer, which nothing may stop.
@@ -251,6 +339,8 @@ class AnswerBook:
             return belief, False
         if known:
             return belief.unmoved(released), False
+        if self._taken.records < self._restoring:  # what it taught is made of parameters, once for all
+            return belief.behind(released), False
         try:
             return belief.learned(released, self._plan.update, self._plan.alpha), False
         except Exception as error:  # paid and public already: the answer stands, the old hypothesis is kept
@@ -363,6 +453,7 @@ class AnswerBook:
         all are public.
         """
         plan, question, measurement, moved = self._plan, record.query, record.measurement, 0.0
+        self._fitted.setdefault(self._taken.records, math.nan)
         sparse = self._spending.at(self._taken.spent)  # whose test fired: settled before it was made
         target, weights = measurement.target, None
         value: Any
@@ -375,7 +466,7 @@ class AnswerBook:
                 agreeing = AGREEING * measurement.scale * float(np.linalg.norm(weights))
                 tested = self._value(question, record.guess)
                 with contextlib.suppress(Exception):  # paid and recorded: not lost with a failing hypothesis
-                    fitted = float(learned.hypothesis.evaluate(question))
+                    fitted = self._learned_of(question, learned)
                     if abs(tested - value) <= agreeing and abs(fitted - value) <= agreeing:  # never with NaN
                         value, moved = fitted, abs(fitted - value)
 
@@ -389,6 +480,14 @@ class AnswerBook:
         beta, known = self._plan.tested_beta, self._known(question, value)
         self._worst = max(self._worst, min(known, moved + radius(ALL_HARD * beta, sharing)))
         return self._released(question, "hard", value, moved + radius(EASY_OR_HARD * beta, 1))
+
+    def _learned_of(self, question: Query, learned: Belief) -> float:
+        """Return what was learned of a query that is being taken in, or what a checkpoint says of that."""
+        place = self._taken.records
+        if place < self._restoring:
+            return self._fitted[place]
+        self._fitted[place] = float(learned.hypothesis.evaluate(question))
+        return self._fitted[place]
 
     def _known(self, question: Question, value: Any) -> float:
         """Return what the noise of the first tables leaves as a bound, for their family at once, or inf."""

@@ -1,5 +1,6 @@
 """What a session believes, as a function of its public transcript."""
 
+import contextlib
 import itertools
 import math
 from collections.abc import Iterable
@@ -9,11 +10,11 @@ import attrs
 
 from onlineic.domain.domain import Domain
 from onlineic.hypothesis.base import Hypothesis
-from onlineic.ledger.records import Hard, Opened, Record, UpdateFailed
+from onlineic.ledger.records import Checkpoint, Hard, Opened, Record, UpdateFailed
 from onlineic.ledger.transcript import Transcript
 from onlineic.queries.partitions import Measurement
 from onlineic.queries.query import Query
-from onlineic.updates.base import UpdateRule
+from onlineic.updates.base import HasParameters, UpdateRule
 
 
 @final
@@ -52,6 +53,35 @@ class Belief:
         if not math.isfinite(hypothesis.evaluate(query)):
             raise ArithmeticError("the updated hypothesis must be finite.")
         return attrs.evolve(self, hypothesis=hypothesis, measurements=measurements, version=self.version + 1)
+
+    def restored(
+        self, records: Iterable[Record], update: UpdateRule[Any], alpha: float, known: Checkpoint
+    ) -> "Belief":
+        """Return the belief after these records, which a checkpoint follows from, made of its parameters.
+
+        Where there are none, or they are of another version of the rule, the updates are repeated.
+        """
+        follows = [*itertools.pairwise([*records, None])]
+        belief = self
+        if known.parameters is not None and isinstance(update, HasParameters):
+            learned = tuple(
+                itertools.chain.from_iterable(measured(record) for record, _ in follows if record)
+            )
+            with contextlib.suppress(Exception):
+                hypothesis = update.restored(self.hypothesis, learned, known.parameters)
+                return Belief(hypothesis, learned, known.version, known.failures)
+        for record, following in follows:
+            released = () if record is None else measured(record)
+            if released and isinstance(following, UpdateFailed):
+                belief = belief.unmoved(released)
+            elif released:
+                belief = belief.learned(released, update, alpha)
+        return belief
+
+    def behind(self, released: tuple[Measurement, ...]) -> "Belief":
+        """Return the belief after a release whose hypothesis is made later, of parameters."""
+        measurements = (*self.measurements, *released)
+        return attrs.evolve(self, measurements=measurements, version=self.version + 1)
 
     def unmoved(self, released: tuple[Measurement, ...]) -> "Belief":
         """Return the belief after a failed update: the measurements stand, the hypothesis is kept."""

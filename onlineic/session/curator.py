@@ -13,20 +13,22 @@ from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import final
 
+import attrs
 import numpy as np
 
 from onlineic._typing import Ints
 from onlineic.accounting.budget import Charge
 from onlineic.data.private import PrivateData
 from onlineic.data.release import guarded
-from onlineic.errors import ForkedSessionError, InternalError, SessionSealedError
-from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger, Opened, UpdateFailed
+from onlineic.errors import ForkedSessionError, InternalError, SessionSealedError, SessionStateError
+from onlineic.ledger.records import Closed, Easy, EasyBatch, Hard, Ledger, Opened, UpdateFailed
 from onlineic.noise.sources import Noise
 from onlineic.queries.ask import Guess, Question
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.partitions import AxisSets, Measurement, Partition, PartitionRule, one_way, sets_of
 from onlineic.queries.query import Query, canonical
+from onlineic.session.belief import measured
 from onlineic.session.first_tables import FirstTables
 from onlineic.session.spending import Spending
 from onlineic.sparse.base import Hit, NumericSparse, SparseState
@@ -37,6 +39,11 @@ SEALED = (
     "hypothesis and transcript can be read; open a new session for more (budgets add)."
 )
 
+
+CLOSED = (
+    "session must be open to answer, got a closed one; go on with OnlineIC.resume(FILE, data), if it has a "
+    "ledger file."
+)
 
 _log = logging.getLogger("onlineic")
 
@@ -58,8 +65,8 @@ class Curator:
     """
 
     __slots__ = (
-        "_data", "_due", "_held", "_ledger", "_noise", "_paid", "_partitions", "_paying", "_priced",
-        "_process", "_sealed", "_settled_at", "_spending", "_state",
+        "_closed", "_data", "_due", "_held", "_ledger", "_noise", "_paid", "_partitions", "_paying",
+        "_priced", "_process", "_sealed", "_settled_at", "_spending", "_state",
     )  # fmt: skip
 
     def __init__(
@@ -88,9 +95,8 @@ class Curator:
         # of axes that stand together in a released partition
         self._held: AxisSets = frozenset()
         for record in ledger.records():
-            if isinstance(record, Opened):
-                self._learn_sets(*(bought.target for bought in record.measurements))
-        self._sealed = False
+            self._learn_sets(*(released.target for released in measured(record)))
+        self._sealed = self._closed = False
         self._process = os.getpid()
 
     @property
@@ -105,8 +111,19 @@ class Curator:
                 "session must be used in the process that opened it, got a forked one; open a new session."
             )
 
+    @property
+    def closed(self) -> bool:
+        """Whether the session was closed."""
+        return self._closed
+
+    def check_open(self) -> None:
+        """Raise `SessionStateError` behind `close`."""
+        if self._closed:
+            raise SessionStateError(CLOSED)
+
     def check_unsealed(self) -> None:
-        """Raise `SessionSealedError` if nothing may be tested."""
+        """Raise `SessionSealedError`, or `SessionStateError` behind `close`, if nothing may be tested."""
+        self.check_open()
         if self._sealed:
             raise SessionSealedError(SEALED)
 
@@ -339,6 +356,17 @@ class Curator:
 
         self._sealed = True  # a second Ctrl-C, or a nested call, finds it closed
         guarded(private, failed, SEALED)
+
+    def close(self, record: Closed) -> None:
+        """Test nothing more, and give the standing reservation back, but for what easy tests have used up."""
+        self._closed = True  # first: nobody tests under what is given back
+        if self._sealed:  # what stands reserved may be all that pays for what was read
+            return
+        standing, kept = self._ledger.reserved, None
+        if standing is not None and self._state.threshold_noise is not None:
+            amount = self._settled().unfinished(standing.amount, self._due)
+            kept = attrs.evolve(standing, amount=amount, event="easy tests of a run that was closed")
+        self._ledger.close(kept if kept is not None and kept.amount else None, record)
 
     def threshold(self) -> float:
         """Return the threshold of the next test, fraction of records."""

@@ -57,6 +57,9 @@ WIDER = 1.6  # how much tables may widen the bound that is certified
 UNIFORM, MOST_UNIFORM = 3.0, 0.03  # of the start: times the expected error; at most
 USUAL_QUERIES = 10_000  # of so few that they are measured, the error is no guide to that of tables
 
+# when a ledger keeps the hypothesis: after a share of the updates, so that what it keeps stays small
+SPACING = 16
+
 # when the fit is trusted
 EVALUATIONS = 60  # of a refit behind a hit: 30 leave many tables half learned, 100 gain no more
 AGREEING = 3.0  # standard deviations of a sum of blocks within which a guess and a fit agree with it

@@ -8,6 +8,7 @@ loses one.
 
 import contextlib
 import math
+import os
 import threading
 import warnings
 from collections.abc import Iterable, Iterator
@@ -20,6 +21,7 @@ from onlineic.accounting.budget import Budget
 from onlineic.data.private import PrivateData
 from onlineic.data.release import check_types, is_private
 from onlineic.errors import (
+    BudgetExceededError,
     InvalidParameterError,
     InvalidQueryError,
     LedgerMismatchError,
@@ -28,8 +30,11 @@ from onlineic.errors import (
     VacuousPromiseWarning,
 )
 from onlineic.hypothesis.base import NO_BLOCKS, HasBlocks, Hypothesis, supports_all
+from onlineic.ledger.lines import Receipt
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.records import EasyBatch, Hard, Ledger, Opened
+from onlineic.ledger.settings import check_beginning
+from onlineic.ledger.sqlite import SqliteLedger
 from onlineic.ledger.transcript import Transcript
 from onlineic.noise.sources import Noise, SystemNoise, checked_source
 from onlineic.progress import Progress, advance, checked_progress, reporting
@@ -44,6 +49,15 @@ from onlineic.session.answers import AnswerBook, SessionStatistics
 from onlineic.session.belief import Belief
 from onlineic.session.columns import EASY, UNTESTED, Answers, Columns
 from onlineic.session.curator import Curator
+from onlineic.session.durable import (
+    Durability,
+    LedgerFile,
+    budget_of,
+    check_prior,
+    ledger_choice,
+    package_version,
+    planned,
+)
 from onlineic.session.first_tables import FirstTables
 from onlineic.session.forecasts import Kind
 from onlineic.session.plan import TRIVIAL, Plan, SparseName, session_plan, textbook_plan
@@ -60,7 +74,7 @@ def check_choices(exhausted: object, ledger: object, noise: object) -> None:
         raise InvalidParameterError(
             f"exhausted must be 'untested' or 'raise', got exhausted={exhausted!r:.60}."
         )
-    if ledger is not None and not isinstance(ledger, Ledger):
+    if ledger is not None and not isinstance(ledger, Ledger | LedgerFile):
         raise InvalidParameterError(f"ledger must be a Ledger or None, got a {type(ledger).__name__}.")
     simulated = noise is not None and type(checked_source(noise)) is not SystemNoise
     if simulated and ledger is not None and not isinstance(ledger, MemoryLedger):
@@ -105,8 +119,17 @@ class OnlineIC:
     exhausted : "untested" or "raise"
         What to do when the hard answers are used up: answer from the hypothesis, without touching the data
         and with no bound but that of the first tables, or raise `SessionExhaustedError`.
-    ledger, noise : Ledger, Noise, optional
-        By default in memory, and the system's entropy. Simulated noise stamps everything NOT PRIVATE.
+    ledger : str or path, or Ledger, optional
+        File that the budget is spent from for good: a session that was opened with it goes on where it was,
+        in whichever process, if the table, its label and all settings are the same. By default in memory,
+        where every session is a new budget. See `docs/ledger.md`.
+    table : str, optional
+        With a file: the public name of the table and its release. Bounds hold for the table as it was.
+    durability : "hits" or "all"
+        With a file: charges and hard answers are durable before they leave. "hits": up to 256 easy answers
+        can be lost by a crash, which are then tested again; "all": none.
+    noise : Noise, optional
+        By default the system's entropy. Simulated noise stamps everything NOT PRIVATE.
     progress : callable (stage, done, total), or "bar", optional
         Called as the opening, fits and batches go on, with public facts alone; "bar" shows bars of what takes
         more than two seconds, by the extra `onlineic[progress]`. If it raises, the call stops there, safely:
@@ -115,7 +138,8 @@ class OnlineIC:
 
     Notes
     -----
-    Not copyable, not picklable, not usable after a fork: a copy would copy the budget.
+    Used as `with OnlineIC(...) as session:`, or closed by `close`, it gives back what is reserved. Not
+    copyable, not picklable, not usable after a fork: a copy would copy the budget.
 
     References
     ----------
@@ -139,12 +163,29 @@ class OnlineIC:
         first_tables: bool | None = None,
         kinds: Iterable[Kind] = ("conjunctions",),
         exhausted: Literal["untested", "raise"] = "untested",
-        ledger: Ledger | None = None,
+        ledger: Ledger | str | os.PathLike[str] | None = None,
+        table: str | None = None,
+        durability: Durability = "hits",
         noise: Noise | None = None,
         progress: Progress | Literal["bar"] | None = None,
     ) -> None:
         check_types(data, budget)
         check_rule(update)
+        settings = {
+            "budget": budget,
+            "hard_answers": hard_answers,
+            "certify": certify,
+            "max_queries": max_queries,
+            "beta": beta,
+            "update": update,
+            "sparse": sparse,
+            "release": release,
+            "threshold": threshold,
+            "prior": prior,
+            "first_tables": first_tables,
+            "exhausted": exhausted,
+        }
+        chosen = ledger_choice(ledger, table, durability, settings)
         plan = session_plan(
             data.domain,
             data.n,
@@ -161,7 +202,60 @@ class OnlineIC:
             first_tables=first_tables,
             kinds=kinds,
         )
-        self._open(data, budget, plan, prior, exhausted, ledger, noise, progress)
+        self._open(data, budget, plan, prior, exhausted, chosen, noise, progress)
+
+    @classmethod
+    def resume(
+        cls,
+        ledger: str | os.PathLike[str],
+        data: PrivateData,
+        *,
+        table: str | None = None,
+        receipt: Receipt | str | None = None,
+        durability: Durability = "hits",
+        update: UpdateRule[Any] | None = None,
+        prior: Hypothesis | None = None,
+        progress: Progress | Literal["bar"] | None = None,
+    ) -> "OnlineIC":
+        """Return the session of a ledger file, as it was: hypothesis, memory, statistics and what is spent.
+
+        A reservation that its process did not close is spent, and the mechanism begins a new run: one that
+        keeps a threshold pays for it again.
+
+        Parameters
+        ----------
+        ledger : str or path
+        data : PrivateData
+            The very table: same domain and n; nothing in the file could tell that its rows are others, for
+            which privacy would hold and the stated bounds would not.
+        table : str, optional
+            Label to insist on.
+        receipt : Receipt or str, optional
+            As `receipt` returned it at any time: an older copy of the file is refused.
+        update, prior : UpdateRule, Hypothesis, optional
+            Those of the session, where they are not of this package, or were given.
+        progress : callable (stage, done, total), or "bar", optional
+            As at its opening.
+
+        Raises
+        ------
+        LedgerLockedError, LedgerCorruptError, LedgerRollbackError
+            If a session has the file, it is not whole, or older than the receipt.
+        LedgerMismatchError
+            If it is of another table.
+        """
+        kept = SqliteLedger.open(ledger, durability, receipt)
+        try:
+            beginning, budget = kept.beginning, budget_of(kept.beginning, kept.domain)
+            check_types(data, budget)
+            check_beginning(beginning, table=table, domain=data.domain, n=data.n)
+            check_prior(beginning, prior)
+            plan = planned(beginning, data.domain, update)
+            exhausted = beginning["settings"]["exhausted"]
+            return cls.__new__(cls)._open(data, budget, plan, prior, exhausted, kept, None, progress)
+        except BaseException:
+            kept.release()
+            raise
 
     @classmethod
     def textbook(
@@ -175,7 +269,9 @@ class OnlineIC:
         update: UpdateRule[Any] | None = None,
         alpha: float | None = None,
         exhausted: Literal["untested", "raise"] = "untested",
-        ledger: Ledger | None = None,
+        ledger: Ledger | str | os.PathLike[str] | None = None,
+        table: str | None = None,
+        durability: Durability = "hits",
         noise: Noise | None = None,
         progress: Progress | Literal["bar"] | None = None,
     ) -> "OnlineIC":
@@ -208,7 +304,17 @@ class OnlineIC:
             max_queries=max_queries,
             alpha=alpha,
         )
-        return cls.__new__(cls)._open(data, budget, plan, None, exhausted, ledger, noise, progress)
+        settings = {
+            "textbook": True,
+            "budget": budget,
+            "beta": beta,
+            "max_queries": max_queries,
+            "update": update,
+            "alpha": alpha,
+            "exhausted": exhausted,
+        }
+        chosen = ledger_choice(ledger, table, durability, settings)
+        return cls.__new__(cls)._open(data, budget, plan, None, exhausted, chosen, noise, progress)
 
     def _open(
         self,
@@ -217,7 +323,7 @@ class OnlineIC:
         plan: Plan,
         prior: Hypothesis | None,
         exhausted: str,
-        ledger: Ledger | None,
+        ledger: Ledger | LedgerFile | None,
         noise: Noise | None,
         progress: Progress | Literal["bar"] | None = None,
     ) -> "OnlineIC":
@@ -233,39 +339,49 @@ class OnlineIC:
                 stacklevel=3,
             )
         self._progress = checked_progress(progress)
-        self._data = data
-        self._budget = budget
-        self._plan = plan
-        self._sparse: NumericSparse = plan.sparse
-        self._exhausted = exhausted
-        self._quiet = RUN  # queries that the next run may hold
-        self._lock = threading.RLock()
-        noise = noise if noise is not None else SystemNoise()
-        self._private = is_private(noise)
-        belief = Belief(plan.update.init(data.domain, prior))
-        self._tell_opening(0.0)  # nothing is claimed yet
-        self._ledger = ledger if ledger is not None else MemoryLedger()
+        if isinstance(ledger, LedgerFile):
+            ledger, plan = ledger.opened(data.domain, data.n, plan)
+        self._ledger: Ledger = ledger if ledger is not None else MemoryLedger()
         try:
+            self._data = data
+            self._budget = budget
+            self._plan = plan
+            self._sparse: NumericSparse = plan.sparse
+            self._exhausted = exhausted
+            self._quiet = RUN  # queries that the next run may hold
+            self._lock = threading.RLock()
+            noise = noise if noise is not None else SystemNoise()
+            self._private = is_private(noise)
+            belief = Belief(plan.update.init(data.domain, prior))
+            self._tell_opening(0.0)  # nothing is claimed yet
             self._ledger.claim(self, plan.sparse.account(), self._private)
+            resumed = isinstance(ledger, SqliteLedger) and not ledger.fresh
+            if isinstance(ledger, SqliteLedger) and resumed:
+                ledger.restart(package_version())
             self._book = AnswerBook(plan, data.n, self._ledger, belief, self._private)
+            self._book.restore()
             self._curator = Curator(data, plan.spending, noise, self._ledger, plan.partitions)
             # a session that was interrupted here left its ledger with what it had paid for
-            known = data.enter(self._ledger, budget if self._private else None)
-            if self._ledger.account.spent and (plan.first_tables is None or not known):
+            known = data.enter(self._ledger, budget if self._private else None, self._ledger.file)
+            if self._ledger.account.spent and not resumed and (plan.first_tables is None or not known):
                 raise LedgerMismatchError(
                     "ledger must be new, or of a session on this table that was interrupted while it bought "
                     "the first tables of this plan, got another one; leave the ledger out."
                 )
             bought = plan.first_tables is not None and self._bought(plan.first_tables)
             paid = plan.first_tables.charge.amount if plan.first_tables is not None and bought else 0
-            if plan.certified and self._ledger.account.spent != paid:
+            if not resumed and plan.certified and self._ledger.account.spent != paid:
                 raise LedgerMismatchError(
                     "ledger must hold the first tables alone to certify what is left for hard answers, got "
                     "one of which more is used up; leave the ledger out."
                 )
             if plan.first_tables is not None and not bought:
-                self._curator.measure_tables(plan.first_tables)  # learned with the first question
+                # learned with the first question; of a session whose tables were burned tests are left
+                with contextlib.suppress(*([BudgetExceededError] if resumed else [])):
+                    self._curator.measure_tables(plan.first_tables)
             self._tell_opening(1.0)
+            if resumed:
+                self._catch_up()
             return self
         except BaseException:
             self._ledger.give_back(self)  # nobody has the session
@@ -315,6 +431,7 @@ class OnlineIC:
             If the session can no longer answer.
         """
         with self._held():
+            self._curator.check_open()
             question = bind_question(query, self._data.domain, self._sparse.grid_bits)
             self._catch_up()
             self._check_supported(question)
@@ -343,6 +460,7 @@ class OnlineIC:
         if not isinstance(queries, Iterable):
             raise InvalidQueryError(f"queries must be a sequence of queries, got a {type(queries).__name__}.")
         with self._held():
+            self._curator.check_open()
             parts = bind_batch(queries, self._data.domain, self._sparse.grid_bits)
             self._catch_up()  # behind the loop, because a generator may have asked on its own
             for part in parts:
@@ -365,6 +483,38 @@ class OnlineIC:
                     error.answers = (*answers, *error.answers)
                     raise
             return answers
+
+    @property
+    def receipt(self) -> Receipt:
+        """Length and head of the ledger file as far as it is durable: `resume` refuses an older copy by it.
+
+        Raises
+        ------
+        SessionStateError
+            Without a ledger file.
+        """
+        if not isinstance(self._ledger, SqliteLedger):
+            raise SessionStateError("session must have a ledger file for a receipt, got one in memory.")
+        return self._ledger.receipt
+
+    def close(self) -> None:
+        """Answer nothing more, give back what is reserved for the next hit, and let the ledger file go.
+
+        Nothing is given back of a sealed session, nor what tests against a kept threshold have used up: the
+        noise of such a threshold ends with its process, and is never stored.
+        """
+        with self._held():
+            if not self._curator.closed:
+                self._catch_up()
+                self._book.keep_checkpoint()
+                self._curator.close(self._book.closing())
+            self._ledger.give_back(self)
+
+    def __enter__(self) -> "OnlineIC":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _held(self) -> contextlib.AbstractContextManager[Any]:
         """Return the lock, in the session's own process: in a forked one nobody may ever release it."""

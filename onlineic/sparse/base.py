@@ -138,6 +138,21 @@ class NumericSparse(abc.ABC):
         """Return the state before the first test. Draws nothing."""
         return SparseState()
 
+    def unfinished(self, reserved: Fraction, start: Fraction) -> Fraction:
+        """Return what easy tests have used up of a reserved hit, when their process ends in order.
+
+        Asked only where the noise of a kept threshold was drawn: it is lost with the process and never
+        stored, and what it cost is not given back (theory 5.4).
+
+        Parameters
+        ----------
+        reserved : Fraction
+            Of the next hit, `start` included.
+        start : Fraction
+            The part that pays the start of this run; 0 once a hit has paid it.
+        """
+        return reserved
+
     @abc.abstractmethod
     def step(
         self, state: SparseState, gap: int, sensitivity: int, noise: Noise

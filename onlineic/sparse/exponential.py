@@ -208,6 +208,9 @@ class ExponentialSparse(NumericSparse):
     def start_charge(self) -> Charge | None:
         return Charge((1 << self.grid_bits) / self.threshold_scale, "threshold noise of one run")
 
+    def unfinished(self, reserved: Fraction, start: Fraction) -> Fraction:
+        return start  # the loss of easy answers is that of the threshold, of hits their own
+
     def price(self, target: Query | Partition) -> Charge:
         most = 1 << self.grid_bits
         if isinstance(target, Partition):

@@ -4,6 +4,7 @@ import abc
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
+from onlineic._typing import Floats
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError
 from onlineic.hypothesis.base import Hypothesis
@@ -51,6 +52,27 @@ class ExactBound(Protocol):
 
     def exact_update_bound(self, domain: Domain, alpha: float) -> float | None:
         """Return T(alpha), or None if no bound is proven."""
+
+
+@runtime_checkable
+class HasParameters(Protocol):
+    """A rule whose hypothesis is a function of a few numbers: a session resumes from them, not by replay."""
+
+    def parameters(self, hypothesis: Any) -> tuple[Floats, ...]:
+        """Return the numbers, one array or more; a function of the measurements, as the hypothesis is."""
+
+    def restored(
+        self, start: Any, measurements: tuple[Measurement, ...], parameters: tuple[Floats, ...]
+    ) -> Any:
+        """Return the hypothesis that had these parameters, to the bit.
+
+        Parameters
+        ----------
+        start : Hypothesis
+            What `init` returns.
+        measurements : tuple of Measurement
+            All that it had learned from, oldest first.
+        """
 
 
 @runtime_checkable

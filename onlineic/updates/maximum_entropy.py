@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from typing import Any, final
 
 import attrs
+import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.domain.domain import Domain
 from onlineic.errors import checked_integer, checked_real, set_fields
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.classes import class_cells
-from onlineic.hypothesis.fitting import Prior, fit
+from onlineic.hypothesis.fitting import Prior, fit, remade
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.hypothesis.nested import fit_nested
 from onlineic.hypothesis.product import ProductHistogram
@@ -38,12 +39,15 @@ class FittedHistogram:
         One for every measurement that was fitted.
     most_cells : int
         Of the classes of later fits: the rule's, or more if the first fit had more.
+    exponents : tuple of float64 arrays
+        From which the same cells are made again, to the bit.
     """
 
     histogram: Histogram | ProductHistogram
     prior: Prior
     potentials: tuple[Floats, ...] = ()
     most_cells: int = 0
+    exponents: tuple[Floats, ...] = ()
 
     @property
     def domain(self) -> Domain:
@@ -154,7 +158,26 @@ class MaximumEntropy(UpdateRule[FittedHistogram]):
             kl_weight=self.kl_weight,
             most_cells=most_cells,
         )
-        return FittedHistogram(fitted.histogram, hypothesis.prior, fitted.potentials, most_cells)
+        return FittedHistogram(
+            fitted.histogram, hypothesis.prior, fitted.potentials, most_cells, fitted.exponents
+        )
+
+    def parameters(self, hypothesis: FittedHistogram) -> tuple[Floats, ...]:
+        return (np.array([float(hypothesis.most_cells)]), *hypothesis.exponents)
+
+    def restored(
+        self,
+        start: FittedHistogram,
+        measurements: tuple[Measurement, ...],
+        parameters: tuple[Floats, ...],
+    ) -> FittedHistogram:
+        most, *exponents = parameters
+        if not exponents:
+            return start
+        tables = [one for one in measurements if one.target.grid_bits == 0][: len(exponents)]
+        most_cells = int(most[0])
+        histogram, potentials = remade(start.prior, tables, exponents, most_cells)
+        return FittedHistogram(histogram, start.prior, potentials, most_cells, tuple(exponents))
 
     def update_bound(self, domain: Domain, alpha: float) -> int | None:
         return None

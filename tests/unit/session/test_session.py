@@ -76,6 +76,9 @@ class PaperLedger(Ledger):
     def burn(self):
         self.inner.burn()
 
+    def close(self, kept, record):
+        self.inner.close(kept, record)
+
     @property
     def reserved(self):
         return self.inner.reserved

@@ -1,0 +1,323 @@
+"""Everything that a ledger says, computed again from nothing but the ledger: no table, no secret, no trust.
+
+Charges against prices of the mechanism that the record settles, releases against reservations, what was
+bought against the plan, and every tested number against a replay of the whole session.
+"""
+
+import warnings
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Floats
+from onlineic.accounting.budget import Budget
+from onlineic.domain.domain import Domain
+from onlineic.errors import BudgetError, InternalError, LedgerMismatchError
+from onlineic.hypothesis.base import Hypothesis
+from onlineic.ledger.book import Book
+from onlineic.ledger.lines import Receipt, Written
+from onlineic.ledger.memory import MemoryLedger
+from onlineic.ledger.records import (
+    Burned,
+    Checkpoint,
+    Easy,
+    EasyBatch,
+    Hard,
+    Opened,
+    Record,
+    Resumed,
+)
+from onlineic.ledger.settings import account_from_json
+from onlineic.queries.ask import Question
+from onlineic.queries.marginals import BoundMarginal
+from onlineic.queries.partitions import AxisSets, Partition, one_way, sets_of
+from onlineic.session.answers import AnswerBook
+from onlineic.session.belief import Belief, measured
+from onlineic.session.durable import budget_of, check_prior, planned
+from onlineic.session.plan import Plan
+from onlineic.sparse.base import NumericSparse
+
+TOLERANCE = 1e-12  # between two machines, or two libraries of linear algebra
+
+
+@final
+@attrs.frozen
+class LedgerReport:
+    """What a ledger holds, and what is wrong with it.
+
+    Attributes
+    ----------
+    table, created, version : str
+        Label of the table; when and by which version the ledger was made.
+    n : int
+    budget : Budget
+    receipt : Receipt
+    records, easy, hard, resumed : int
+        Records; easy and hard answers; how often a process went on with it.
+    spent, reserved : Fraction
+        Shares of the whole budget: recorded charges, and the standing reservation.
+    burned : Fraction
+        Share, among `spent`, that was used up without an answer.
+    replayed : bool
+        Whether the hypothesis was computed again: its rule is of this package, or was brought.
+    numbers, differing : int
+        Numbers that the replay computed again, and how many of them had other bits.
+    largest : float
+        Largest difference among those, fraction of records.
+    problems : tuple of str
+        What does not hold; empty if all does.
+    """
+
+    table: str
+    created: str
+    version: str
+    n: int
+    budget: Budget
+    receipt: Receipt
+    records: int
+    easy: int
+    hard: int
+    resumed: int
+    spent: Fraction
+    reserved: Fraction
+    burned: Fraction
+    replayed: bool = False
+    numbers: int = 0
+    differing: int = 0
+    largest: float = 0.0
+    problems: tuple[str, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything holds that was checked."""
+        return not self.problems
+
+
+def summarised(written: Written) -> LedgerReport:
+    """Return what a ledger says, its chain alone checked."""
+    domain = written.domain()
+    records, _ = written.records(domain)
+    beginning = written.beginning
+    account = account_from_json(beginning["account"])
+    problems: tuple[str, ...] = ()
+    book = Book(account)
+    for place, record in enumerate(records):
+        try:
+            book = book.after(record)
+        except (BudgetError, InternalError):
+            problems = (f"record {place}: a charge that was not reserved, or could not be paid",)
+            break
+    burned = sum((record.charge.amount for record in records if isinstance(record, Burned)), Fraction(0))
+    easy = sum(len(one) if isinstance(one, EasyBatch) else isinstance(one, Easy) for one in records)
+    standing = Fraction(0) if book.reserved is None else book.reserved.amount
+    return LedgerReport(
+        table=beginning["table"],
+        created=beginning["created"],
+        version=beginning["version"],
+        n=beginning["n"],
+        budget=budget_of(beginning, domain),
+        receipt=written.receipt,
+        records=len(records),
+        easy=easy,
+        hard=sum(isinstance(record, Hard) for record in records),
+        resumed=sum(isinstance(record, Resumed) for record in records),
+        spent=book.account.spent / account.capacity,
+        reserved=standing / account.capacity,
+        burned=burned / account.capacity,
+        problems=problems,
+    )
+
+
+def verified(
+    written: Written,
+    *,
+    receipt: Receipt | str | None = None,
+    update: Any = None,
+    prior: Hypothesis | None = None,
+) -> LedgerReport:
+    """Return what a ledger says, with everything computed again that follows from its lines.
+
+    Parameters
+    ----------
+    written : Written
+        As `onlineic.ledger.read` or `onlineic.ledger.imported` returned it: its chain holds.
+    receipt : Receipt or str, optional
+        Of an earlier time.
+    update, prior : UpdateRule, Hypothesis, optional
+        Those of the session, where they are not of this package, or were given. Without a rule that is not
+        of this package neither prices nor replay can be checked; without the prior the replay cannot.
+
+    Raises
+    ------
+    LedgerRollbackError
+        If the ledger does not go on from the receipt.
+    """
+    written.check(receipt)
+    report = summarised(written)
+    if report.problems:
+        return report
+    domain = written.domain()
+    records, checkpoints = written.records(domain)
+    try:
+        plan = planned(written.beginning, domain, update)
+    except LedgerMismatchError as error:
+        return attrs.evolve(report, problems=(str(error),))
+    problems = _unpaid(records, plan, domain)
+    if account_from_json(written.beginning["account"]) != plan.sparse.account():
+        problems.append("the account is not that of the plan's mechanism")
+    try:
+        check_prior(written.beginning, prior)
+    except LedgerMismatchError:
+        return attrs.evolve(report, problems=tuple(problems))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they were said to those who asked
+        replayed = _Replay(records, checkpoints, plan, report.n, Belief(plan.update.init(domain, prior)))
+    return attrs.evolve(
+        report,
+        replayed=True,
+        numbers=replayed.numbers,
+        differing=replayed.differing,
+        largest=replayed.largest,
+        problems=(*problems, *replayed.problems),
+    )
+
+
+def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
+    """Return where a charge is less than the price of what it paid for, or something was never planned."""
+    account, spending = plan.sparse.account(), plan.spending
+    start = plan.sparse.start_charge()
+    opening = Fraction(0) if start is None else start.amount
+    book, due, pairs, problems = Book(account), opening, AxisSets(), list[str]()
+
+    def wrong(place: int, text: str) -> None:
+        problems.append(f"record {place}: {text}")
+
+    for place, record in enumerate(records):
+        sparse = spending.at(book.account.spent)
+        standing = Fraction(0) if book.reserved is None else book.reserved.amount
+        if isinstance(record, Resumed):
+            due = opening  # a new run: its start is paid with its first hit
+            if standing:
+                wrong(place, "a reservation that was standing is not spent")
+        if isinstance(record, Easy | EasyBatch | Hard):
+            tested = record.queries if isinstance(record, EasyBatch) else (record.query,)
+            dearest = max({_price(sparse, question, plan, domain) for question in _distinct(tested)})
+            if standing < dearest + due:
+                wrong(place, f"a test that costs {dearest + due}, with {standing} reserved")
+        if isinstance(record, Hard):
+            if record.charge != book.reserved:
+                wrong(place, "a hit that is charged something else than was reserved")
+            if record.measurement.target != _target(record.query, plan, pairs):
+                wrong(place, "a hit that released another target than its query has")
+            due = Fraction(0)
+        if isinstance(record, Opened):
+            bought = plan.first_tables
+            targets = tuple(one.target for one in record.measurements)
+            if bought is None or (targets, record.charge) != (bought.targets, bought.charge):
+                wrong(place, "first tables that the plan does not buy")
+        if isinstance(record, Burned):
+            kept = standing if record.reason != "closed" else sparse.unfinished(standing, due)
+            if record.charge.amount != kept:
+                wrong(place, f"{record.charge.amount} burned in the place of {kept}")
+        for released in measured(record):
+            if isinstance(released.target, Partition):
+                pairs |= sets_of(released.target)
+        book = book.after(record)
+    return problems
+
+
+def _distinct(tested: Sequence[Question]) -> Sequence[Question]:
+    """Return one query of each price: of a batch most are alike."""
+    found: dict[Any, Question] = {}
+    for question in tested:
+        alike = isinstance(question, BoundMarginal)
+        found.setdefault(None if alike else (question.sensitivity, question.grid_bits), question)  # type: ignore[union-attr]
+    return [*found.values()]
+
+
+def _price(sparse: NumericSparse, question: Question, plan: Plan, domain: Domain) -> Fraction:
+    """Return what a hit costs, computed without the session: of a partition session the dearer of the two."""
+    if isinstance(question, BoundMarginal):
+        return sparse.price(question.partition).amount
+    number = sparse.price(question).amount
+    return number if plan.partitions is None else max(number, sparse.price(one_way(domain, 0)).amount)
+
+
+def _target(question: Question, plan: Plan, pairs: AxisSets) -> Any:
+    if isinstance(question, BoundMarginal):
+        return question.partition
+    chosen = None if plan.partitions is None else plan.partitions.partition(question, pairs)
+    return question if chosen is None else chosen
+
+
+class _Replay:
+    """The session once more, from its records: tested numbers, stated bounds, hypothesis."""
+
+    def __init__(
+        self,
+        records: Sequence[Record],
+        checkpoints: Sequence[Checkpoint],
+        plan: Plan,
+        n: int,
+        belief: Belief,
+    ) -> None:
+        self.numbers = self.differing = 0
+        self.largest = 0.0
+        self.problems: list[str] = []
+        ledger = MemoryLedger.holding(records, plan.sparse.account())
+        book = AnswerBook(plan, n, ledger, belief, True)
+        kept = {checkpoint.records: checkpoint for checkpoint in checkpoints}
+        start = 0
+        for place, record in enumerate(records):
+            if isinstance(record, Easy | EasyBatch | Hard):
+                self._tested(place, record, book, n)
+            book.take()
+            if len(ledger) > len(records):
+                self.problems.append(f"record {place}: an update fails that did not fail when it was made")
+                return
+            checkpoint = kept.get(place + 1)
+            if checkpoint is not None:
+                self._against(checkpoint, start, book)
+                start = checkpoint.records
+        if self.largest > TOLERANCE:
+            self.problems.append(f"the replay differs by {self.largest:.3g}, of {TOLERANCE:g} allowed")
+
+    def _tested(self, place: int, record: Easy | EasyBatch | Hard, book: AnswerBook, n: int) -> None:
+        """Compare tested integers with those of the replayed hypothesis."""
+        questions: Sequence[Question]
+        if isinstance(record, EasyBatch):
+            questions, held = record.queries, np.asarray(record.guesses)
+        else:
+            questions, held = (record.query,), np.atleast_1d(np.array(record.guess, np.int64))
+        made = np.concatenate([np.atleast_1d(np.array(one)) for one in book.guesses(questions)])
+        units = np.array([1 if isinstance(one, BoundMarginal) else 1 << one.grid_bits for one in questions])
+        # on the grid of the test a number may fall to the next unit where the hypothesis lies between two
+        apart = np.maximum(np.abs(made - held) - 1, 0) / (n * units)
+        self.numbers += held.size
+        self.differing += int(np.sum(made != held))
+        self.largest = max(self.largest, float(apart.max(initial=0.0)))
+        if apart.any():
+            self.problems.append(f"record {place}: a tested number that the hypothesis does not give")
+
+    def _against(self, checkpoint: Checkpoint, start: int, book: AnswerBook) -> None:
+        """Compare what a checkpoint says of the records since the one before."""
+        fitted = [value for place, value in sorted(book.fitted.items()) if place >= start]
+        values, belief = np.array(fitted, np.float64), book.belief
+        same = np.array_equal(np.isnan(values), np.isnan(checkpoint.values))
+        if not same or (checkpoint.version, checkpoint.failures) != (belief.version, belief.failures):
+            self.problems.append(f"the checkpoint behind record {checkpoint.records} is of another replay")
+            return
+        told = ~np.isnan(values)
+        self._compare(checkpoint.values[told], values[told])
+        made = book.parameters()
+        if checkpoint.parameters is not None and made is not None:
+            for held, again in zip(checkpoint.parameters, made, strict=True):
+                self._compare(np.exp(held - held.max()), np.exp(again - again.max()))
+
+    def _compare(self, held: Floats, made: Floats) -> None:
+        self.numbers += held.size
+        self.differing += int(np.sum(held != made))
+        self.largest = max(self.largest, float(np.max(np.abs(held - made), initial=0.0)))

@@ -1,0 +1,130 @@
+"""`onlineic ledger`: what a ledger file says, whether all of it holds, and its lines for others to read."""
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from onlineic.audit.ledgers import LedgerReport, summarised, verified
+from onlineic.cli.ask import FAILED
+from onlineic.errors import LedgerCorruptError
+from onlineic.ledger.lines import Written, exported, imported
+from onlineic.ledger.sqlite import read
+
+SQLITE = b"SQLite format 3\x00"
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    written = _read(arguments.file)
+    report = summarised(written)
+    if not arguments.json:
+        print(_text(report))
+        return FAILED if report.problems else 0
+    lines = [line for line in written.lines[1:] if line["kind"] not in ("easy", "easy_batch", "checkpoint")]
+    print(json.dumps(_object(report) | {"charges": lines}))
+    return FAILED if report.problems else 0
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    report = verified(_read(arguments.file), receipt=arguments.receipt)
+    print(json.dumps(_object(report)) if arguments.json else _text(report, verified=True))
+    return 0 if report.whole else FAILED
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    written = _read(arguments.file)
+    if arguments.output is None:
+        sys.stdout.writelines(f"{line}\n" for line in exported(written))
+    else:
+        with open(arguments.output, "x", encoding="ascii") as file:
+            file.writelines(f"{line}\n" for line in exported(written))
+    return 0
+
+
+def _read(path: str) -> Written:
+    """Return a ledger or an export of one."""
+    with open(path, "rb") as file:
+        start = file.read(len(SQLITE))
+    if start == SQLITE:
+        return read(path)
+    if not start.startswith(b"{"):
+        raise LedgerCorruptError(
+            f"ledger must be a file of onlineic or an export of one, got {path!r}, which is neither; restore "
+            "it from a backup, and give its newest receipt."
+        )
+    with open(path, encoding="ascii", errors="replace") as file:
+        return imported(file)
+
+
+def _text(report: LedgerReport, verified: bool = False) -> str:
+    left = 1 - report.spent - report.reserved
+    lines = [
+        f"table     {report.table}, {report.n:,} records",
+        f"opened    {report.created} by onlineic {report.version}",
+        f"budget    epsilon {report.budget.epsilon:g}, delta {report.budget.delta:g}",
+        f"spent     {float(report.spent):.4%}, of it {float(report.burned):.4%} without an answer",
+        f"reserved  {float(report.reserved):.4%}; a session that is not closed loses it",
+        f"left      {float(left):.4%}",
+        f"answers   {report.easy:,} easy, {report.hard:,} hard; resumed {report.resumed} times",
+        f"receipt   {report.receipt}",
+    ]
+    if verified and report.replayed:
+        lines.append(
+            f"replay    {report.numbers:,} numbers, {report.differing:,} with other bits, by at most "
+            f"{report.largest:.3g}"
+        )
+    elif verified:
+        lines.append("replay    none: the session had a rule or a start that is not in the file")
+    lines += [f"WRONG     {problem}" for problem in report.problems]
+    if report.whole:
+        lines.append("holds     " + ("chain, charges, prices and releases" if verified else "the chain"))
+    return "\n".join(lines)
+
+
+def _object(report: LedgerReport) -> dict[str, Any]:
+    return {
+        "table": report.table,
+        "n": report.n,
+        "created": report.created,
+        "version": report.version,
+        "epsilon": report.budget.epsilon,
+        "delta": report.budget.delta,
+        "spent": str(report.spent),
+        "reserved": str(report.reserved),
+        "burned": str(report.burned),
+        "easy": report.easy,
+        "hard": report.hard,
+        "resumed": report.resumed,
+        "receipt": str(report.receipt),
+        "replayed": report.replayed,
+        "numbers": report.numbers,
+        "differing": report.differing,
+        "largest": report.largest,
+        "problems": list(report.problems),
+    }
+
+
+def _ledger_commands(commands: Any) -> None:
+    """Add `onlineic ledger` to the commands."""
+    ledger = commands.add_parser(
+        "ledger",
+        allow_abbrev=False,
+        help="show, verify or export the ledger file of a session",
+        description="Read the ledger file of a closed session, or an export of one. Exit status 1 if "
+        "something does not hold, or cannot be read.",
+    )
+    actions = ledger.add_subparsers(required=True, metavar="{show,verify,export}")
+    for name, run, text in (
+        ("show", _show, "what it says: budget, what is spent and left, answers; the chain is checked"),
+        ("verify", _verify, "compute every charge, price, release and tested number again from its lines"),
+        ("export", _export, "write its lines as JSON, for others to verify"),
+    ):
+        action = actions.add_parser(name, allow_abbrev=False, help=text, description=text)
+        action.add_argument("file", metavar="FILE")
+        if name != "export":
+            action.add_argument("--json", action="store_true", help="one JSON object instead of a text")
+        if name == "verify":
+            action.add_argument("--receipt", metavar="RECEIPT", help="an older copy than this is refused")
+        if name == "export":
+            action.add_argument("--output", metavar="NEW", help="a new file; default standard output")
+        action.set_defaults(run=run)

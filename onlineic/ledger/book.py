@@ -1,0 +1,82 @@
+"""The arithmetic of a ledger: what an account holds after a record, whoever keeps the records.
+
+A charge is reserved before the data are read. A release, or an interruption, uses up the whole reservation;
+only a clean close gives back what no test has relied on.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import final
+
+import attrs
+
+from onlineic.accounting.budget import Charge, Filter
+from onlineic.errors import InternalError, LedgerMismatchError
+from onlineic.ledger.records import Burned, Closed, Record, Release, Reserved
+
+
+@final
+@attrs.frozen
+class Book:
+    """An account and its standing reservation.
+
+    Attributes
+    ----------
+    account : Filter
+        With all recorded charges spent; the standing reservation is not among them.
+    reserved : Charge or None
+        The standing reservation.
+    """
+
+    account: Filter
+    reserved: Charge | None = None
+
+    def after(self, record: Record) -> "Book":
+        """Return the book behind one more record.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the account cannot pay a reservation.
+        InternalError
+            If something is used up that was not reserved.
+        """
+        if isinstance(record, Reserved):
+            self.account.charge(record.charge)  # refuses what cannot be paid
+            return Book(self.account, record.charge)
+        if isinstance(record, Release):
+            if self.reserved is None or record.charge.amount > self.reserved.amount:
+                raise InternalError("a release must be reserved before it is committed, and come last.")
+            # the whole reservation goes: a hit costs what was set aside for it
+            return Book(self.account.charge(self.reserved), None)
+        if isinstance(record, Burned):
+            if self.reserved is None or record.charge.amount > self.reserved.amount:
+                raise InternalError("what is burned must have been reserved.")
+            return Book(self.account.charge(record.charge), None)
+        return Book(self.account, None) if isinstance(record, Closed) else self
+
+    def after_all(self, records: Iterable[Record]) -> "Book":
+        """Return the book behind these records."""
+        book = self
+        for record in records:
+            book = book.after(record)
+        return book
+
+
+def check_commit(records: Sequence[Record]) -> None:
+    """Raise `InternalError` unless a release in one commit comes last and alone."""
+    if any(isinstance(record, Release) for record in records[:-1]):
+        raise InternalError("a release must be reserved before it is committed, and come last.")
+
+
+def check_claim(held: Filter, account: Filter, drawn_private: bool, private: bool) -> None:
+    """Raise `LedgerMismatchError` unless what is recorded was spent from this account, under such noise."""
+    if private is not drawn_private:
+        raise LedgerMismatchError(
+            "ledger must hold what was drawn by the same kind of noise, got what was drawn from "
+            "another; leave the ledger out."
+        )
+    if attrs.evolve(held, spent=account.spent) != account:
+        raise LedgerMismatchError(
+            f"ledger must be of an account of {held.capacity} {held.unit}, got "
+            f"{account.capacity} {account.unit}; open the session as it was opened, or leave it out."
+        )

@@ -1,0 +1,389 @@
+"""Records as lines of JSON, chained by SHA-256: the form in a file and in an export (`docs/ledger.md`).
+
+A line is one object in canonical text: keys sorted, no spaces, ASCII. Each link of the chain is the digest of
+the link before, 32 bytes, followed by the text. Fractions are text such as "3/7", floats are read back to
+their bits, queries are in the canonical form of `onlineic.queries.exact`. Nothing in it is private.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from onlineic.accounting.budget import Charge
+from onlineic.domain.domain import Domain
+from onlineic.errors import InvalidParameterError, LedgerCorruptError, LedgerRollbackError
+from onlineic.ledger.records import (
+    Burned,
+    Checkpoint,
+    Closed,
+    Easy,
+    EasyBatch,
+    Hard,
+    Opened,
+    Record,
+    Reserved,
+    Resumed,
+    UpdateFailed,
+)
+from onlineic.queries.ask import Guess
+from onlineic.queries.batch import Boxes, Queries, code_type
+from onlineic.queries.exact import (
+    floats_from_json,
+    floats_to_json,
+    integers_from_json,
+    integers_to_json,
+    question_from_json,
+    question_to_json,
+    target_from_json,
+    target_to_json,
+)
+from onlineic.queries.partitions import Measurement
+from onlineic.queries.query import Query
+
+FORMAT = 1
+START = bytes(32)  # the link before the first
+Line = dict[str, Any]
+
+
+def canonical_text(line: Line) -> str:
+    """Return the one text of a JSON object that is chained."""
+    return json.dumps(line, separators=(",", ":"), sort_keys=True, allow_nan=False)
+
+
+def linked(chain: bytes, text: str) -> bytes:
+    """Return the link behind one more line."""
+    return hashlib.sha256(chain + text.encode("ascii")).digest()
+
+
+def charge_to_json(charge: Charge) -> Line:
+    """Return a charge as JSON."""
+    order = {} if charge.order is None else {"order": str(charge.order)}
+    return {"amount": str(charge.amount), "event": charge.event, "unit": charge.unit, **order}
+
+
+def charge_from_json(written: Line) -> Charge:
+    """Return the charge."""
+    order = None if "order" not in written else Fraction(written["order"])
+    return Charge(Fraction(written["amount"]), written["event"], written["unit"], order)
+
+
+def _measurement_to_json(one: Measurement, question: Any = None) -> Line:
+    target = {} if one.target is question else target_to_json(one.target)
+    return {**target, "values": floats_to_json(one.values), "scale": one.scale}
+
+
+def _measurement_from_json(written: Line, domain: Domain, question: Any = None) -> Measurement:
+    own = "partition" not in written and "query" not in written
+    target = question if own else target_from_json(written, domain)
+    return Measurement(target, floats_from_json(written["values"]), float(written["scale"]))
+
+
+def line_of(record: Record | Checkpoint) -> Line:
+    """Return a record as a JSON object, without its place in a file."""
+    if isinstance(record, Easy):
+        return {"kind": "easy", "query": question_to_json(record.query), "guess": _guess(record.guess)}
+    if isinstance(record, EasyBatch):
+        return _batch_to_json(record)
+    if isinstance(record, Hard):
+        return {
+            "kind": "hard",
+            "query": question_to_json(record.query),
+            "guess": _guess(record.guess),
+            "released": _measurement_to_json(record.measurement, record.query),
+            "charge": charge_to_json(record.charge),
+        }
+    if isinstance(record, Opened):
+        tables = [_measurement_to_json(one) for one in record.measurements]
+        return {"kind": "opened", "released": tables, "charge": charge_to_json(record.charge)}
+    if isinstance(record, Reserved):
+        return {"kind": "reserved", "charge": charge_to_json(record.charge)}
+    if isinstance(record, Burned):
+        return {"kind": "burned", "charge": charge_to_json(record.charge), "reason": record.reason}
+    if isinstance(record, UpdateFailed):
+        return {"kind": "update_failed", "error": record.error}
+    if isinstance(record, Closed):
+        return {"kind": "closed", **attrs.asdict(record)}
+    if isinstance(record, Resumed):
+        return {"kind": "resumed", "version": record.version}
+    parameters = record.parameters
+    return {
+        "kind": "checkpoint",
+        "records": record.records,
+        "values": floats_to_json(record.values),
+        "version": record.version,
+        "failures": record.failures,
+        "parameters": None if parameters is None else [floats_to_json(part) for part in parameters],
+    }
+
+
+def _guess(guess: Guess) -> Any:
+    return guess if isinstance(guess, int) else list(guess)
+
+
+def _read_guess(written: Any) -> Guess:
+    return tuple(map(int, written)) if isinstance(written, list) else int(written)
+
+
+def _batch_to_json(batch: EasyBatch) -> Line:
+    boxes = [
+        {
+            "axes": list(group.axes),
+            "places": integers_to_json(group.places),
+            "low": integers_to_json(group.low),
+            "high": integers_to_json(group.high),
+            "turned": integers_to_json(group.turned.astype(np.int64)),
+        }
+        for group in batch.queries.boxes
+    ]
+    others = [[place, question_to_json(query)] for place, query in batch.queries.others]
+    guesses = integers_to_json(batch.guesses)
+    return {"kind": "easy_batch", "count": len(batch), "boxes": boxes, "others": others, "guesses": guesses}
+
+
+def _batch(line: Line, domain: Domain) -> EasyBatch:
+    count, kind, boxes = int(line["count"]), code_type(domain), []
+    for group in line["boxes"]:
+        axes = tuple(map(int, group["axes"]))
+        places = integers_from_json(group["places"], (-1,)).astype(np.int32)
+        low, high = (integers_from_json(group[name], (len(places), len(axes))) for name in ("low", "high"))
+        sizes = np.array([domain.shape[axis] for axis in axes], np.int64)
+        if ((low < 0) | (low >= high) | (high > sizes) | (high - low == sizes)).any():
+            raise ValueError
+        turned = integers_from_json(group["turned"], (len(places),)).astype(np.bool_)
+        boxes.append(Boxes(axes, places, low.astype(kind), high.astype(kind), turned))
+    others = tuple((int(place), question_from_json(query, domain)) for place, query in line["others"])
+    held = [place for group in boxes for place in group.places.tolist()] + [place for place, _ in others]
+    if sorted(held) != list(range(count)) or not all(isinstance(query, Query) for _, query in others):
+        raise ValueError
+    queries = Queries(domain, tuple(boxes), others, count)  # type: ignore[arg-type]
+    return EasyBatch(queries, integers_from_json(line["guesses"], (count,)))
+
+
+def _easy(line: Line, domain: Domain) -> Easy:
+    return Easy(question_from_json(line["query"], domain), _read_guess(line["guess"]))
+
+
+def _hard(line: Line, domain: Domain) -> Hard:
+    question = question_from_json(line["query"], domain)
+    released = _measurement_from_json(line["released"], domain, question)
+    return Hard(question, _read_guess(line["guess"]), released, charge_from_json(line["charge"]))
+
+
+def _opened(line: Line, domain: Domain) -> Opened:
+    tables = tuple(_measurement_from_json(one, domain) for one in line["released"])
+    return Opened(tables, charge_from_json(line["charge"]))
+
+
+def _checkpoint(line: Line, domain: Domain) -> Checkpoint:
+    parameters = line["parameters"]
+    return Checkpoint(
+        records=int(line["records"]),
+        values=floats_from_json(line["values"]),
+        version=int(line["version"]),
+        failures=int(line["failures"]),
+        parameters=None if parameters is None else tuple(floats_from_json(part) for part in parameters),
+    )
+
+
+_READ: dict[str, Callable[[Line, Domain], Record | Checkpoint]] = {
+    "easy": _easy,
+    "easy_batch": _batch,
+    "hard": _hard,
+    "opened": _opened,
+    "checkpoint": _checkpoint,
+    "reserved": lambda line, _: Reserved(charge_from_json(line["charge"])),
+    "burned": lambda line, _: Burned(charge_from_json(line["charge"]), line["reason"]),
+    "update_failed": lambda line, _: UpdateFailed(line["error"]),
+    "closed": lambda line, _: Closed(
+        line["constants"], line["repeats"], line["untested"], float(line["rounding"])
+    ),
+    "resumed": lambda line, _: Resumed(line["version"]),
+}
+
+
+def record_of(line: Line, domain: Domain) -> Record | Checkpoint:
+    """Return what a line says.
+
+    Raises
+    ------
+    LedgerCorruptError
+        If it is no line of this format; names its place.
+    """
+    try:
+        return _READ[line["kind"]](line, domain)
+    except Exception:  # of a text that was put together by hand: whatever is wrong with it
+        raise LedgerCorruptError(
+            f"ledger must hold lines of format {FORMAT}, got another one at place {line.get('at')}; restore "
+            "the file from a backup."
+        ) from None
+
+
+@final
+@attrs.frozen(repr=False)
+class Receipt:
+    """How long a ledger was, and the head of its chain then: an older copy of it is told by this.
+
+    Attributes
+    ----------
+    lines : int
+    head : bytes
+        32 of them.
+    """
+
+    lines: int
+    head: bytes
+
+    def __str__(self) -> str:
+        return f"{self.lines}:{self.head.hex()}"
+
+    def __repr__(self) -> str:
+        return f"Receipt({str(self)!r})"
+
+    @classmethod
+    def of(cls, written: "Receipt | str") -> "Receipt":
+        """Return the receipt from its text.
+
+        Raises
+        ------
+        InvalidParameterError
+            If it is none.
+        """
+        if isinstance(written, Receipt):
+            return written
+        lines, _, head = str(written).strip().partition(":")
+        if not (lines.isascii() and lines.isdigit() and len(head) == 64) or set(head) - set(
+            "0123456789abcdef"
+        ):
+            raise InvalidParameterError(
+                f"receipt must be a text such as 12:9f86.., got receipt={str(written)!r:.60}; copy it whole."
+            )
+        return cls(int(lines), bytes.fromhex(head))
+
+
+@final
+@attrs.frozen(eq=False, repr=False)
+class Written:
+    """All lines of a ledger, whose chain holds.
+
+    Attributes
+    ----------
+    lines : tuple of dict
+        The first is the beginning.
+    links : tuple of bytes
+        Of the chain, one a line.
+    """
+
+    lines: tuple[Line, ...]
+    links: tuple[bytes, ...]
+
+    @property
+    def beginning(self) -> Line:
+        """What was fixed when the ledger was made."""
+        return self.lines[0]
+
+    @property
+    def receipt(self) -> Receipt:
+        """Of all of it."""
+        return Receipt(len(self.links), self.links[-1])
+
+    def domain(self) -> Domain:
+        """Return the domain of its table."""
+        return Domain.from_json(json.dumps(self.beginning["domain"]))
+
+    def records(self, domain: Domain) -> tuple[list[Record], list[Checkpoint]]:
+        """Return records and checkpoints, each in order."""
+        records: list[Record] = []
+        checkpoints: list[Checkpoint] = []
+        for line in self.lines[1:]:
+            found = record_of(line, domain)
+            if isinstance(found, Checkpoint):
+                checkpoints.append(found)
+            else:
+                records.append(found)
+        return records, checkpoints
+
+    def check(self, receipt: Receipt | str | None) -> None:
+        """Raise `LedgerRollbackError` if a ledger had this receipt that this one does not go on from."""
+        if receipt is None:
+            return
+        known = Receipt.of(receipt)
+        if known.lines > len(self.links) or known.lines < 1 or self.links[known.lines - 1] != known.head:
+            raise LedgerRollbackError(
+                f"ledger must go on from its receipt of {known.lines} lines, got {len(self.links)} lines of "
+                "an older copy or another ledger; what was spent since is not in it: restore the newest copy."
+            )
+
+
+def chained(texts: Iterable[tuple[str, bytes | None]]) -> Written:
+    """Return the lines of these texts, each with the link that is claimed for it, if one is.
+
+    Raises
+    ------
+    LedgerCorruptError
+        If a text is not canonical, a link is another, or a place is missing; names the first place.
+    """
+    lines: list[Line] = []
+    links: list[bytes] = []
+    chain = START
+    for place, (text, claimed) in enumerate(texts):
+        try:
+            line = json.loads(text)
+            chain = linked(chain, text)
+            whole = type(line) is dict and line["at"] == place and (claimed is None or claimed == chain)
+        except (ValueError, KeyError, RecursionError):
+            whole = False
+        if not whole:
+            raise LedgerCorruptError(
+                f"ledger must be the chain that was written, got another line at place {place}; restore the "
+                "file from a backup, and give its newest receipt."
+            )
+        lines.append(line)
+        links.append(chain)
+    if not lines or lines[0].get("kind") != "ledger" or lines[0].get("format") != FORMAT:
+        raise LedgerCorruptError(
+            f"ledger must begin as one of format {FORMAT}, got another beginning; this is no ledger, or one "
+            "of a later version of onlineic."
+        )
+    return Written(tuple(lines), tuple(links))
+
+
+def exported(written: Written) -> Iterable[str]:
+    """Return the ledger as text lines, each with its link of the chain, and a last one that ends it."""
+    for line, link in zip(written.lines, written.links, strict=True):
+        yield canonical_text({**line, "chain": link.hex()})
+    yield canonical_text({"kind": "end", "receipt": str(written.receipt)})
+
+
+def imported(text_lines: Iterable[str]) -> Written:
+    """Return the ledger that was exported as these lines.
+
+    Raises
+    ------
+    LedgerCorruptError
+        If it is not whole: a line is another one, or the end is missing.
+    """
+    *lines, last = [text for text in text_lines if text.strip()] or [""]
+    written = chained(map(_claimed, lines))
+    try:
+        ended = json.loads(last) == {"kind": "end", "receipt": str(written.receipt)}
+    except (ValueError, RecursionError):
+        ended = False
+    if not ended:
+        raise LedgerCorruptError(
+            f"an export must end with its receipt, got none behind place {len(lines) - 1}; export it again."
+        )
+    return written
+
+
+def _claimed(text: str) -> tuple[str, bytes | None]:
+    try:
+        line = json.loads(text)
+        claimed = bytes.fromhex(line.pop("chain"))
+        return canonical_text(line), claimed
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return "", None

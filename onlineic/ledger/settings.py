@@ -1,0 +1,167 @@
+"""Settings as JSON, exactly: whatever a session is made from, in the first line of its ledger.
+
+Frozen classes are written by the name of the class and its fields, and read through their own checks. Of a
+class that is not known by name only that name is written: whoever resumes brings the object again.
+"""
+
+import json
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import attrs
+import numpy as np
+
+from onlineic.accounting.budget import Filter
+from onlineic.domain.domain import Domain
+from onlineic.errors import LedgerCorruptError, LedgerMismatchError
+from onlineic.ledger.lines import FORMAT, Line
+from onlineic.queries.exact import partition_from_json, partition_to_json
+from onlineic.queries.partitions import Partition
+
+Known = Mapping[str, type[Any]]
+
+
+def settings_to_json(value: Any, known: Known) -> Any:
+    """Return a setting as JSON."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    if isinstance(value, (float, np.floating)):
+        number = float(value)
+        return number if np.isfinite(number) else {"float": repr(number)}
+    if isinstance(value, Fraction):
+        return {"fraction": str(value)}
+    if isinstance(value, (tuple, list)):
+        return [settings_to_json(one, known) for one in value]
+    if isinstance(value, Partition):
+        return {"partition": partition_to_json(value)}
+    kind = type(value)
+    if known.get(kind.__name__) is kind:
+        fields = {
+            field.name: settings_to_json(getattr(value, field.name), known)
+            for field in attrs.fields(kind)
+            if field.init
+        }
+        return {"class": kind.__name__, "fields": fields}
+    return {"brought": f"{kind.__module__}.{kind.__qualname__}"}
+
+
+def settings_from_json(written: Any, known: Known, domain: Domain, brought: Any = None) -> Any:
+    """Return the setting; `brought` stands for what was written by its name alone.
+
+    Raises
+    ------
+    LedgerMismatchError
+        If something must be brought and is not, or is of another class.
+    LedgerCorruptError
+        If a class or a field is unknown.
+    """
+    if isinstance(written, list):
+        return tuple(settings_from_json(one, known, domain, brought) for one in written)
+    if not isinstance(written, dict):
+        return written
+    if "float" in written:
+        return float(written["float"])
+    if "fraction" in written:
+        return Fraction(written["fraction"])
+    if "partition" in written:
+        return partition_from_json(written["partition"], domain)
+    if "brought" in written:
+        name = None if brought is None else f"{type(brought).__module__}.{type(brought).__qualname__}"
+        if name != written["brought"]:
+            raise LedgerMismatchError(
+                f"update must be the {written['brought']} that the session was opened with, got "
+                f"{'none' if name is None else name}; give it to resume."
+            )
+        return brought
+    kind = known.get(written.get("class", ""))
+    if kind is None:
+        raise LedgerCorruptError(
+            f"ledger must be made of known classes, got {written.get('class')!r:.60}; use the version of "
+            "onlineic that wrote it."
+        )
+    aliases = {field.name: field.alias for field in attrs.fields(kind) if field.init}
+    fields = {
+        aliases.get(name, name): settings_from_json(one, known, domain, brought)
+        for name, one in written["fields"].items()
+    }
+    try:
+        return kind(**fields)
+    except (TypeError, ValueError):
+        raise LedgerCorruptError(
+            f"ledger must hold settings that {kind.__name__} takes, got others; use the version of onlineic "
+            "that wrote it."
+        ) from None
+
+
+def account_to_json(account: Filter) -> Line:
+    """Return a whole budget as JSON."""
+    order = {} if account.order is None else {"order": str(account.order)}
+    return {"capacity": str(account.capacity), "unit": account.unit, **order}
+
+
+def account_from_json(written: Line) -> Filter:
+    """Return the budget, nothing spent."""
+    order = None if "order" not in written else Fraction(written["order"])
+    return Filter(Fraction(written["capacity"]), written["unit"], order)
+
+
+def beginning_of(
+    *,
+    created: str,
+    version: str,
+    table: str,
+    domain: Domain,
+    n: int,
+    account: Filter,
+    settings: Line,
+    plan: Any,
+) -> Line:
+    """Return the first line of a ledger: what it is about, and all that its session was made from.
+
+    There is no digest of the rows: with one, whoever has a candidate table could test it.
+    """
+    return {
+        "kind": "ledger",
+        "format": FORMAT,
+        "created": created,
+        "version": version,
+        "table": table,
+        "domain": json.loads(domain.to_json()),
+        "n": n,
+        "account": account_to_json(account),
+        "settings": settings,
+        "plan": plan,
+        "private": True,
+    }
+
+
+def check_beginning(beginning: Line, *, table: str | None, domain: Domain, n: int) -> None:
+    """Raise `LedgerMismatchError`, by name, unless a ledger is of this table."""
+    if table is not None and beginning["table"] != table:
+        raise LedgerMismatchError(
+            f"table must be {beginning['table']!r:.200}, as the ledger was opened, got table={table!r:.200}; "
+            "open a new ledger for another table."
+        )
+    if beginning["domain"] != json.loads(domain.to_json()):
+        raise LedgerMismatchError(
+            "data must have the domain of the ledger, got another; open a new ledger for another table."
+        )
+    if beginning["n"] != n:
+        raise LedgerMismatchError(
+            f"data must have n={beginning['n']} records, as the ledger was opened, got n={n}; open a new "
+            "ledger for another table."
+        )
+
+
+def check_settings(beginning: Line, settings: Line) -> None:
+    """Raise `LedgerMismatchError` by the name of the first setting that is another than in the ledger."""
+    held = beginning["settings"]
+    for name in sorted({*held, *settings}):
+        if held.get(name) != settings.get(name):
+            raise LedgerMismatchError(
+                f"{name} must be {held.get(name)!r:.80}, as the ledger was opened, got "
+                f"{settings.get(name)!r:.80}; call OnlineIC.resume, or open a new ledger (budgets add)."
+            )

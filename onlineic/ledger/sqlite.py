@@ -1,0 +1,556 @@
+"""A ledger in a file: SQLite in rollback mode, one process at a time, every charge durable before it counts.
+
+A step is whole or has not happened, whatever interrupts it: what the file holds decides. After a failed write
+the ledger takes nothing more, since nobody knows what the disk will hold; opened again, it tells. The file
+holds nothing private: parameters, charges and released answers, no noise and no count.
+"""
+
+import contextlib
+import os
+import sqlite3
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, final
+
+import attrs
+
+from onlineic.accounting.budget import Charge, Filter
+from onlineic.domain.domain import Domain
+from onlineic.errors import (
+    BudgetError,
+    ForkedSessionError,
+    InternalError,
+    LedgerCorruptError,
+    LedgerError,
+    LedgerLockedError,
+    LedgerMismatchError,
+    LedgerWriteError,
+    check_choice,
+)
+from onlineic.ledger.book import Book, check_claim, check_commit
+from onlineic.ledger.lines import (
+    START,
+    Line,
+    Receipt,
+    Written,
+    canonical_text,
+    chained,
+    line_of,
+    linked,
+)
+from onlineic.ledger.place import checked_path, lock, sync_folder
+from onlineic.ledger.records import (
+    Burned,
+    Checkpoint,
+    Closed,
+    Easy,
+    EasyBatch,
+    Hard,
+    Ledger,
+    Opened,
+    Record,
+    Reserved,
+    Resumed,
+    UpdateFailed,
+)
+from onlineic.ledger.settings import account_from_json
+
+MOST_LOST = 256  # easy answers that a crash may cost with durability "hits"
+APPLICATION = 0x6F6E6963  # "onic", in the header of the file
+SCHEMA = 1
+PAGE = 4096  # bytes
+TABLES = """
+CREATE TABLE line (at INTEGER PRIMARY KEY, text TEXT NOT NULL CHECK (typeof(text) = 'text'),
+                   chain BLOB NOT NULL CHECK (typeof(chain) = 'blob' AND length(chain) = 32));
+CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), lines INTEGER NOT NULL, chain BLOB NOT NULL);
+"""
+# from a schema to the next one: what a table is called may change, the lines and their chain never do
+MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {}
+Durability = Literal["hits", "all"]
+
+
+@final
+@attrs.frozen
+class _State:
+    """What holds of the ledger; replaced as a whole by one assignment."""
+
+    book: Book
+    length: int = 0  # records
+    queued: int = 0  # lines that are not written yet
+    written: int = 0  # records that are
+    lines: int = 0
+    chain: bytes = START
+
+
+@final
+class SqliteLedger(Ledger):
+    """A ledger that outlives its process. Opened by a session; see `docs/ledger.md` for the file.
+
+    Parameters
+    ----------
+    path : str
+        As `checked_path` returns it.
+    held : int
+        The lock.
+    connection : sqlite3.Connection
+    written : Written
+        What the file holds.
+    durability : "hits" or "all"
+    """
+
+    __slots__ = (
+        "_broken", "_checkpoints", "_connection", "_domain", "_durability", "_gate", "_held",
+        "_owner", "_path", "_process", "_queue", "_records", "_state", "beginning", "fresh",
+    )  # fmt: skip
+
+    def __init__(
+        self, path: str, held: int, connection: sqlite3.Connection, written: Written, durability: Durability
+    ) -> None:
+        self._path, self._held, self._connection = path, held, connection
+        self._durability = durability
+        self._gate = threading.RLock()  # held while the file is written: no fork falls into that
+        self._process = os.getpid()
+        self._owner: object = None
+        self._broken = False
+        self._domain = written.domain()
+        self.beginning = written.beginning
+        self._queue: list[Record | Checkpoint] = []
+        self._records, kept = written.records(self._domain)
+        self._checkpoints = kept
+        self.fresh = len(written.lines) == 1
+        try:
+            book = Book(account_from_json(self.beginning["account"])).after_all(self._records)
+        except (BudgetError, InternalError, KeyError, ValueError, TypeError):
+            raise LedgerCorruptError(
+                "ledger must hold charges that were reserved and could be paid, got others; restore the file."
+            ) from None
+        count = len(self._records)
+        self._state = _State(book, count, 0, count, len(written.lines), written.links[-1])
+        _OPEN.add(self)
+
+    @classmethod
+    def create(
+        cls, path: str | os.PathLike[str], beginning: Line, durability: Durability = "hits"
+    ) -> "SqliteLedger":
+        """Return a new ledger, whose file appears with its beginning or not at all.
+
+        Parameters
+        ----------
+        path : str or path
+            Of a file that does not exist.
+        beginning : dict
+            As `onlineic.ledger.settings.beginning_of` makes it.
+
+        Raises
+        ------
+        InvalidParameterError
+            If no ledger may lie there.
+        LedgerLockedError, LedgerMismatchError
+            If it is open, or exists.
+        LedgerWriteError
+            If it cannot be written; there is no file then.
+        """
+        real = checked_path(path)
+        _register()
+        held = lock(real)
+        making = real + ".new"
+        try:
+            if os.path.lexists(real):
+                raise LedgerMismatchError(
+                    f"ledger must be a new file, got {real!r}, which exists; resume it with OnlineIC.resume."
+                )
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(making)  # of a process that died here
+            os.close(os.open(making, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            with contextlib.closing(_connected(making)) as connection:
+                text = canonical_text({**beginning, "at": 0})
+                link = linked(START, text)
+                connection.executescript(f"BEGIN; {TABLES}")
+                connection.execute("INSERT INTO line VALUES (0, ?, ?)", (text, link))
+                connection.execute("INSERT INTO head VALUES (1, 1, ?)", (link,))
+                connection.execute(f"PRAGMA user_version = {SCHEMA}")
+                connection.execute(f"PRAGMA application_id = {APPLICATION}")
+                connection.execute("COMMIT")
+            os.link(making, real)
+            os.unlink(making)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(making + "-journal")
+            sync_folder(real)
+            return cls._opened(real, held, durability)
+        except (sqlite3.Error, OSError) as error:
+            os.close(held)
+            raise LedgerWriteError(
+                f"ledger must be written before anything is spent, got {type(error).__name__} at {real!r}; "
+                "make room, or choose another directory."
+            ) from None
+        except BaseException:
+            os.close(held)
+            raise
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        durability: Durability = "hits",
+        receipt: Receipt | str | None = None,
+    ) -> "SqliteLedger":
+        """Return the ledger in a file, read and checked; nothing is written before it is restarted.
+
+        Parameters
+        ----------
+        receipt : Receipt or str, optional
+            Of an earlier time, as `receipt` returned it.
+
+        Raises
+        ------
+        InvalidParameterError
+            If no ledger may lie there.
+        LedgerLockedError
+            If a session has it.
+        LedgerCorruptError
+            If there is none, or it is not whole.
+        LedgerRollbackError
+            If it does not go on from the receipt.
+        """
+        real = checked_path(path)
+        _register()
+        if not os.path.exists(real):
+            raise LedgerCorruptError(f"ledger must be a file, got none at {real!r}; see the path.")
+        held = lock(real)
+        try:
+            return cls._opened(real, held, durability, receipt)
+        except BaseException:
+            os.close(held)
+            raise
+
+    @classmethod
+    def _opened(
+        cls, path: str, held: int, durability: Durability, receipt: Receipt | str | None = None
+    ) -> "SqliteLedger":
+        check_choice("durability", durability, "hits", "all")
+        connection, written = _read(path)
+        try:
+            written.check(receipt)
+            return cls(path, held, connection, written, durability)
+        except BaseException:
+            connection.close()
+            raise
+
+    @property
+    def domain(self) -> Domain:
+        """Of the table that it is about."""
+        return self._domain
+
+    @property
+    def path(self) -> str:
+        """Of the file."""
+        return self._path
+
+    @property
+    def file(self) -> str:
+        return linked(START, canonical_text(self.beginning)).hex()
+
+    @property
+    def receipt(self) -> Receipt:
+        """Length and head of what is durable: who holds it notices an older copy of the file."""
+        return Receipt(self._state.lines, self._state.chain)
+
+    def claim(self, owner: object, account: Filter, private: bool = True) -> None:
+        self._check()
+        if self._owner is not None:
+            raise LedgerLockedError("ledger must be of one session, got one that another has; close that.")
+        check_claim(self.account, account, True, private)
+        self._owner = owner
+
+    def restart(self, version: str) -> None:
+        """Begin a new run of a session: what stands reserved is spent, because tests may have relied on it.
+
+        What the noise of the lost process was, nobody knows any more: a mechanism that keeps a threshold
+        draws another, and is paid for it as at its first start.
+
+        Parameters
+        ----------
+        version : str
+            Of the package.
+        """
+        reserved = self.reserved
+        burned = [] if reserved is None else [Burned(reserved, "restarted")]
+        self._append([*burned, Resumed(version)], durable=True)
+
+    def give_back(self, owner: object) -> None:
+        if self._owner is None or self._owner is owner:
+            self.release()
+
+    @property
+    def account(self) -> Filter:
+        return self._state.book.account
+
+    @property
+    def reserved(self) -> Charge | None:
+        return self._state.book.reserved
+
+    def reserve(self, charge: Charge) -> None:
+        self._append([Reserved(charge)], durable=True)
+
+    def commit(self, records: Sequence[Easy | EasyBatch | Hard | Opened | UpdateFailed]) -> None:
+        check_commit(records)
+        easy = all(isinstance(record, Easy | EasyBatch) for record in records)
+        at = self._state
+        waiting = [*self._records[at.written : at.length], *records]
+        full = sum(len(one) if isinstance(one, EasyBatch) else 1 for one in waiting) > MOST_LOST
+        self._append(records, durable=full or not easy or self._durability == "all")
+
+    def burn(self) -> None:
+        if self.reserved is not None:
+            self._append([Burned(self.reserved, "interrupted")], durable=True)
+
+    def close(self, kept: Charge | None, record: Closed) -> None:
+        self._append([record] if kept is None else [Burned(kept, "closed"), record], durable=True)
+        self.release()
+
+    @property
+    def lasting(self) -> bool:
+        return True
+
+    def keep(self, checkpoint: Checkpoint) -> None:
+        self._append([checkpoint], durable=False)
+
+    @property
+    def checkpoints(self) -> tuple[Checkpoint, ...]:
+        return tuple(self._checkpoints)
+
+    @property
+    def durable(self) -> int:
+        return self._state.written
+
+    def __len__(self) -> int:
+        return self._state.length
+
+    def records(self, start: int = 0, stop: int | None = None) -> tuple[Record, ...]:
+        length = self._state.length
+        return tuple(self._records[start : length if stop is None else min(stop, length)])
+
+    def _append(self, added: Sequence[Record | Checkpoint], *, durable: bool) -> None:
+        """Take lines, and write them with all that waited, if they are to be durable."""
+        self._check()
+        at = self._state
+        records = [one for one in added if not isinstance(one, Checkpoint)]
+        book = at.book.after_all(records)
+        del self._records[at.length :], self._queue[at.queued :]  # of a step that was interrupted
+        self._records += records
+        self._queue += added
+        length, queued = at.length + len(records), at.queued + len(added)
+        if not durable:
+            self._state = attrs.evolve(at, book=book, length=length, queued=queued)
+            return
+        rows, chain = [], at.chain
+        for place, one in enumerate(self._queue, at.lines):
+            text = canonical_text({**line_of(one), "at": place})
+            chain = linked(chain, text)
+            rows.append((place, text, chain))
+        self._store(rows, _State(book, length, 0, length, at.lines + len(rows), chain))
+
+    def _store(self, rows: Sequence[tuple[int, str, bytes]], then: _State) -> None:
+        """Write lines in one durable transaction."""
+        with self._gate:
+            self._broken = True  # until it is known what the file holds
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+                self._connection.executemany("INSERT INTO line VALUES (?, ?, ?)", rows)
+                self._connection.execute("UPDATE head SET lines = ?, chain = ?", (then.lines, then.chain))
+                self._connection.execute("COMMIT")  # here it happens
+                self._state = then
+                self._broken = False
+            except sqlite3.Error as error:
+                with contextlib.suppress(sqlite3.Error):
+                    self._connection.rollback()
+                raise LedgerWriteError(
+                    f"ledger must be written before anything is done, got {type(error).__name__} at "
+                    f"{self._path!r}; nothing was released: make room, and resume the session from its file."
+                ) from None
+            except BaseException:
+                self._settle(then)
+                raise
+
+    def _settle(self, then: _State) -> None:
+        """After an interrupt: what the file holds is what happened."""
+        with contextlib.suppress(sqlite3.Error):
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            (lines,) = self._connection.execute("SELECT lines FROM head").fetchone()
+            if lines == then.lines:
+                self._state = then
+            self._broken = False
+
+    def _check(self) -> None:
+        if os.getpid() != self._process:
+            raise ForkedSessionError(
+                "ledger must be used in the process that opened it, got a forked one; open a new session."
+            )
+        if self._held < 0:
+            raise LedgerError("ledger must be open, got a closed one; resume the session from its file.")
+        if self._broken:
+            raise LedgerWriteError(
+                "ledger must be whole before it goes on, got one whose last write failed; resume the session "
+                "from its file."
+            )
+
+    def release(self) -> None:
+        """Let the file go, as it is."""
+        with self._gate:
+            held, self._held, self._owner = self._held, -1, None
+            if held >= 0 and os.getpid() == self._process:
+                self._connection.close()
+                os.close(held)
+
+    def _leave(self) -> None:
+        """In a forked process: the file is the parent's, whose journal a close here could roll back."""
+        _LEFT.append(self._connection)
+        held, self._held = self._held, -1
+        if held >= 0:
+            os.close(held)  # the parent's lock stays
+
+    def __del__(self) -> None:
+        with contextlib.suppress(AttributeError):  # of one that was not made
+            self.release()
+
+    def __repr__(self) -> str:
+        return f"SqliteLedger({self._path!r}, {len(self)} records)"
+
+
+_OPEN: "weakref.WeakSet[SqliteLedger]" = weakref.WeakSet()
+_LEFT: list[Any] = []  # connections that must not be closed
+_HELD: list[SqliteLedger] = []  # while the process forks
+_REGISTERED: list[bool] = []
+
+
+def _register() -> None:
+    """Let forks wait for writes; hooks cannot be taken back, so that there is one set of them."""
+    if _REGISTERED:
+        return
+    _REGISTERED.append(True)
+
+    def before() -> None:
+        for ledger in list(_OPEN):
+            ledger._gate.acquire()
+            _HELD.append(ledger)
+
+    def release() -> None:
+        while _HELD:
+            _HELD.pop()._gate.release()
+
+    def in_child() -> None:
+        release()
+        for ledger in list(_OPEN):
+            ledger._leave()
+
+    os.register_at_fork(before=before, after_in_parent=release, after_in_child=in_child)
+
+
+def _connected(path: str) -> sqlite3.Connection:
+    """Return a connection that has the file to itself, and whose commits are durable."""
+    connection = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA cell_size_check = ON")
+        connection.execute(f"PRAGMA page_size = {PAGE}")  # of a new file
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        (mode,) = connection.execute("PRAGMA journal_mode = TRUNCATE").fetchone()
+        connection.execute("PRAGMA synchronous = EXTRA")
+        (level,) = connection.execute("PRAGMA synchronous").fetchone()
+        if sys.platform == "darwin":  # there a plain sync leaves the drive's cache
+            connection.execute("PRAGMA fullfsync = ON")
+        if (mode, level) != ("truncate", 3):
+            raise LedgerError(
+                f"ledger must be written durably, got journal mode {mode!r} and level {level}; use SQLite "
+                "3.12 or newer."
+            )
+        return connection
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _read(path: str) -> tuple[sqlite3.Connection, Written]:
+    """Return an open file and what it holds, if every part of it is there.
+
+    The chain tells an altered line; the head of it, kept in a row of its own, a missing end.
+    """
+    try:
+        connection = _connected(path)
+    except (sqlite3.Error, ValueError) as error:  # of bytes that are no text, too
+        raise _unreadable(path, error) from None
+    try:
+        if connection.execute("PRAGMA quick_check").fetchall() != [("ok",)]:
+            raise sqlite3.DatabaseError
+        _migrate(connection, path)
+        rows = connection.execute("SELECT at, text, chain FROM line ORDER BY at").fetchall()
+        heads = connection.execute("SELECT lines, chain FROM head").fetchall()
+        if [row[0] for row in rows] != list(range(len(rows))):
+            raise LedgerCorruptError(
+                "ledger must have every line, got a gap; restore the file from a backup."
+            )
+        written = chained((text, link) for _, text, link in rows)
+        if heads != [(len(rows), written.links[-1])]:
+            raise LedgerCorruptError(
+                f"ledger must end with the line of its head, got another end at place {len(rows) - 1}; "
+                "restore it from a backup."
+            )
+        return connection, written
+    except (sqlite3.Error, ValueError) as error:
+        connection.close()
+        raise _unreadable(path, error) from None
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _unreadable(path: str, error: Exception) -> LedgerError:
+    if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return LedgerLockedError(
+            f"ledger must be used by one session at a time, got {path!r}, which is open; close that session."
+        )
+    return LedgerCorruptError(
+        f"ledger must be a whole file of onlineic, got {path!r}, which is not; restore it from a backup, and "
+        "give its newest receipt."
+    )
+
+
+def _migrate(connection: sqlite3.Connection, path: str) -> None:
+    """Bring a file of an earlier schema to the present one, each step in one transaction."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (schema,) = connection.execute("PRAGMA user_version").fetchone()
+    if application != APPLICATION:
+        raise sqlite3.DatabaseError
+    while schema != SCHEMA:
+        if schema not in MIGRATIONS:
+            raise LedgerMismatchError(
+                f"ledger must be of schema {SCHEMA} or of one that leads there, got {path!r} of schema "
+                f"{schema}; use the version of onlineic that wrote it."
+            )
+        connection.execute("BEGIN IMMEDIATE")
+        MIGRATIONS[schema](connection)
+        schema += 1
+        connection.execute(f"PRAGMA user_version = {schema}")
+        connection.execute("COMMIT")
+
+
+def read(path: str | os.PathLike[str]) -> Written:
+    """Return what a closed ledger holds, without writing to it.
+
+    Raises
+    ------
+    As `SqliteLedger.open`.
+    """
+    real = checked_path(path)
+    if not os.path.exists(real):
+        raise LedgerCorruptError(f"ledger must be a file, got none at {real!r}; see the path.")
+    held = lock(real)
+    try:
+        connection, written = _read(real)
+        connection.close()
+        return written
+    finally:
+        os.close(held)

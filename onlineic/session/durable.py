@@ -1,0 +1,199 @@
+"""A session and its ledger file: what is written at the beginning, and what is read from it to go on.
+
+The plan itself is written, so that a session goes on as it was planned under every later version of the
+package; and the settings from which it was made, so that others are refused by name.
+"""
+
+import contextlib
+import datetime
+import hashlib
+import os
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, Literal, final
+
+import attrs
+
+from onlineic.accounting.budget import Budget, Charge
+from onlineic.domain.domain import Domain
+from onlineic.errors import InvalidParameterError, LedgerCorruptError, LedgerMismatchError
+from onlineic.hypothesis.base import Hypothesis
+from onlineic.ledger.lines import Line
+from onlineic.ledger.records import Ledger
+from onlineic.ledger.settings import (
+    beginning_of,
+    check_beginning,
+    check_settings,
+    settings_from_json,
+    settings_to_json,
+)
+from onlineic.ledger.sqlite import SqliteLedger
+from onlineic.queries.partitions import PartitionRule
+from onlineic.session.first_tables import FirstTables
+from onlineic.session.plan import Plan
+from onlineic.sparse.exponential import ExponentialSparse
+from onlineic.sparse.gumbel import GumbelSparse
+from onlineic.sparse.laplace import LaplaceSparse
+from onlineic.sparse.unconditional import UnconditionalNumbers
+from onlineic.updates.maximum_entropy import MaximumEntropy
+from onlineic.updates.median import Median
+from onlineic.updates.mixture import MixtureOfProducts
+from onlineic.updates.multiplicative_weights import MeasuredWeights, MultiplicativeWeights
+from onlineic.updates.perceptron import Perceptron
+from onlineic.updates.steps import FittedStart, MeasuredSteps
+
+Durability = Literal["hits", "all"]
+KNOWN: Mapping[str, type[Any]] = {
+    kind.__name__: kind
+    for kind in (
+        Budget, Charge, ExponentialSparse, FirstTables, FittedStart, GumbelSparse, LaplaceSparse,
+        MaximumEntropy, MeasuredSteps, MeasuredWeights, Median, MultiplicativeWeights, PartitionRule,
+        MixtureOfProducts, Perceptron, Plan, UnconditionalNumbers,
+    )
+}  # fmt: skip
+
+
+@final
+@attrs.frozen
+class LedgerFile:
+    """Where a session is to be recorded, and from what it was made."""
+
+    path: str | os.PathLike[str]
+    table: str
+    durability: Durability
+    settings: Line
+    update: Any  # as it was given
+
+    def opened(self, domain: Domain, n: int, plan: Plan) -> tuple[SqliteLedger, Plan]:
+        """Return a new ledger, or that in the file, if it is of this very session; and the plan of it.
+
+        Raises
+        ------
+        LedgerError, InvalidParameterError
+            As `SqliteLedger.create` and `SqliteLedger.open`; of another table, or other settings, by name.
+        """
+        if not os.path.exists(self.path):
+            beginning = beginning_of(
+                created=datetime.datetime.now(datetime.UTC).isoformat(),
+                version=package_version(),
+                table=self.table,
+                domain=domain,
+                n=n,
+                account=plan.sparse.account(),
+                settings=self.settings,
+                plan=settings_to_json(plan, KNOWN),
+            )
+            return SqliteLedger.create(self.path, beginning, self.durability), plan
+        ledger = SqliteLedger.open(self.path, self.durability)
+        try:
+            check_beginning(ledger.beginning, table=self.table, domain=domain, n=n)
+            check_settings(ledger.beginning, self.settings)
+            same = settings_to_json(plan, KNOWN) == ledger.beginning["plan"]
+            return ledger, plan if same else planned(ledger.beginning, domain, self.update)
+        except BaseException:
+            ledger.release()
+            raise
+
+
+def ledger_choice(
+    ledger: Ledger | str | os.PathLike[str] | None,
+    table: str | None,
+    durability: Durability,
+    settings: Mapping[str, Any],
+) -> Ledger | LedgerFile | None:
+    """Return where to record a session, checked; nothing is opened yet.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a file is given without the label of its table, or a label without a file.
+    """
+    if durability not in ("hits", "all"):
+        raise InvalidParameterError(f"durability must be 'hits' or 'all', got durability={durability!r:.60}.")
+    if not isinstance(ledger, (str, os.PathLike)):
+        if table is not None:
+            raise InvalidParameterError(
+                f"table must be None without a ledger file, got table={table!r:.60}; give ledger='FILE.db'."
+            )
+        return ledger
+    if not isinstance(table, str) or not table.strip():
+        raise InvalidParameterError(
+            f"table must name the table and its release, got table={table!r:.60}; write table='census 2026, "
+            "release 3': a ledger is of one table as it is."
+        )
+    written = {name: settings_to_json(_public(value), KNOWN) for name, value in settings.items()}
+    return LedgerFile(ledger, table, durability, written, settings.get("update"))
+
+
+def _public(value: Any) -> Any:
+    """Return a setting, a hypothesis by its digest: it is public, and too large for a line."""
+    return prior_digest(value) if hasattr(value, "evaluate_many") else value
+
+
+def prior_digest(prior: Hypothesis | None) -> str | None:
+    """Return a digest of a public start, by which it is known again.
+
+    Raises
+    ------
+    InvalidParameterError
+        If it does not tell its cells.
+    """
+    if prior is None:
+        return None
+    probabilities = getattr(prior, "probabilities", None)
+    if probabilities is None:
+        raise InvalidParameterError(
+            f"prior must be a Histogram with a ledger file, got a {type(prior).__name__}; leave one "
+            "of them out."
+        )
+    return hashlib.sha256(probabilities().astype("<f8").tobytes()).hexdigest()
+
+
+def check_prior(beginning: Line, prior: Hypothesis | None) -> None:
+    """Raise `LedgerMismatchError` unless this is the start that a session was opened with."""
+    held = beginning["settings"].get("prior")
+    if prior_digest(prior) != held:
+        raise LedgerMismatchError(
+            f"prior must be {'None' if held is None else f'the one with digest {held:.16}'}, as the ledger "
+            f"was opened, got {'none' if prior is None else 'another'}; give it to resume."
+        )
+
+
+def planned(beginning: Line, domain: Domain, update: Any = None) -> Plan:
+    """Return the plan of a recorded session.
+
+    Raises
+    ------
+    LedgerMismatchError
+        If its rule is not of the package, and not brought.
+    LedgerCorruptError
+        If it spends more than the budget that stands beside it, or is no plan.
+    """
+    plan = settings_from_json(beginning["plan"], KNOWN, domain, update)
+    if not isinstance(plan, Plan):
+        raise LedgerCorruptError("ledger must hold a plan, got none; restore the file from a backup.")
+    budget, sparse = budget_of(beginning, domain), plan.sparse
+    epsilon = Fraction(getattr(sparse, "epsilon", 0))
+    delta = Fraction(getattr(sparse, "delta", 0))
+    if epsilon > budget.epsilon_exact or delta > budget.delta_exact or sparse.n != beginning["n"]:
+        raise LedgerCorruptError(
+            f"ledger must hold a plan for n={beginning['n']} and at most {budget}, got another; restore it."
+        )
+    return plan
+
+
+def budget_of(beginning: Line, domain: Domain) -> Budget:
+    """Return the budget of a recorded session."""
+    budget = settings_from_json(beginning["settings"]["budget"], KNOWN, domain)
+    if not isinstance(budget, Budget):
+        raise LedgerCorruptError("ledger must hold a budget, got none; restore the file from a backup.")
+    return budget
+
+
+def package_version() -> str:
+    """Return the version of the package, as far as it is installed."""
+    from importlib.metadata import version  # few sessions have a file: imported with it
+
+    with contextlib.suppress(ImportError):  # run from its source
+        return version("onlineic")
+    return "unknown"

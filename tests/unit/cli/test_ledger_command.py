@@ -1,0 +1,79 @@
+"""`onlineic ledger`, and `onlineic ask` with a ledger: exit statuses, texts and JSON."""
+
+import json
+
+import pytest
+
+from onlineic.cli import main
+from support.ledgers import LABEL, opened, queries, quick_folder
+
+
+@pytest.fixture
+def path():
+    with quick_folder() as folder:
+        session = opened(folder / "census.db")
+        session.answer_many(queries(20))
+        session.close()
+        yield folder / "census.db"
+
+
+def test_show_and_verify_say_what_is_spent_and_that_all_holds(path, capsys):
+    assert 0 == main(["ledger", "show", str(path)])
+    shown = capsys.readouterr().out
+    assert 0 == main(["ledger", "verify", str(path)])
+    checked = capsys.readouterr().out
+    receipt = checked.split("receipt")[1].split()[0]
+
+    assert LABEL in shown
+    assert "holds     the chain" in shown
+    assert "chain, charges, prices and releases" in checked
+    assert 0 == main(["ledger", "verify", str(path), "--receipt", receipt])
+    assert 1 == main(["ledger", "verify", str(path), "--receipt", f"9999:{receipt.split(':')[1]}"])
+    assert 2 == main(["ledger", "verify", str(path), "--receipt", "9999"])
+
+
+def test_json_is_one_object_with_exact_amounts(path, capsys):
+    assert 0 == main(["ledger", "show", "--json", str(path)])
+    shown = json.loads(capsys.readouterr().out)
+    assert 0 == main(["ledger", "verify", "--json", str(path)])
+    checked = json.loads(capsys.readouterr().out)
+
+    assert shown["spent"] == checked["spent"]
+    assert "/" in shown["spent"]
+    assert {"reserved", "opened", "closed"} <= {line["kind"] for line in shown["charges"]}
+    assert ([], True, 0) == (checked["problems"], checked["replayed"], checked["differing"])
+
+
+def test_an_export_is_verified_by_others_and_a_torn_one_refused(path, capsys):
+    copy = path.with_name("census.jsonl")
+    assert 0 == main(["ledger", "export", str(path), "--output", str(copy)])
+    assert 1 == main(["ledger", "export", str(path), "--output", str(copy)])  # exists
+    capsys.readouterr()
+    assert 0 == main(["ledger", "export", str(path)])
+    assert copy.read_text() == capsys.readouterr().out
+    assert 0 == main(["ledger", "verify", str(copy)])
+    copy.write_text(copy.read_text()[:-200])
+    assert 1 == main(["ledger", "verify", str(copy)])
+    assert 1 == main(["ledger", "verify", str(path.with_name("gone.db"))])
+    copy.write_text("nothing")
+    assert 1 == main(["ledger", "show", str(copy)])
+
+
+def test_ask_spends_one_budget_over_many_runs(tmp_path, capsys):
+    with quick_folder() as folder:
+        (folder / "t.csv").write_text("a\n" + "0\n1\n1\n2\n" * 500)
+        (folder / "d.json").write_text('{"a": 4}')
+        (folder / "q.txt").write_text('{"a": 1}\n{"a": [1, 2]}\n')
+        command = ["ask", "--csv", folder / "t.csv", "--domain", folder / "d.json", "--epsilon", "1"]
+        command += ["--ledger", folder / "l.db", "--table", "four", "--format", "json", folder / "q.txt"]
+        command = [str(part) for part in command]
+        assert 0 == main(command)
+        first = capsys.readouterr()
+        assert 0 == main(command)
+        second = capsys.readouterr()
+        values = [[json.loads(line)["value"] for line in one.out.splitlines()] for one in (first, second)]
+
+        assert "every run" not in first.err
+        assert values[0] == values[1]
+        assert 1 == main([part.replace("four", "five") for part in command])
+        assert "table must be 'four'" in capsys.readouterr().err

@@ -1,0 +1,379 @@
+"""Sessions with a ledger file: what is restored, what a restart costs, and what is refused by name."""
+
+from fractions import Fraction
+
+import attrs
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic.data import PrivateData
+from onlineic.errors import (
+    InvalidParameterError,
+    LedgerLockedError,
+    LedgerMismatchError,
+    LedgerRollbackError,
+    SessionSealedError,
+    SessionStateError,
+    UpdateFailedWarning,
+)
+from onlineic.ledger import Burned, Closed, Hard, Opened, Reserved, Resumed, SqliteLedger
+from onlineic.noise import SimulatedNoise
+from onlineic.session.session import OnlineIC
+from support.ledgers import (
+    COUNTS,
+    DOMAIN,
+    LABEL,
+    MECHANISMS,
+    in_a_process,
+    opened,
+    queries,
+    quick_folder,
+    resumed,
+    table,
+)
+
+ASKED = queries()
+KINDS = pytest.mark.parametrize("kind", MECHANISMS)
+
+
+@pytest.fixture
+def path():
+    with quick_folder() as folder:
+        yield folder / "census.db"
+
+
+def facts(session, asked=ASKED):
+    """All that can be told from outside: statistics, hypothesis, and every answer again."""
+    stats = attrs.asdict(session.statistics(), filter=lambda field, _: field.name != "family")
+    cells = session.hypothesis.probabilities()
+    again = [session.answer(query) for query in asked]
+    told = [(np.asarray(one.value).tolist(), one.error_bound, one.status) for one in again]
+    return stats, cells, told
+
+
+def abandon(session):
+    """Let the file go as a killed process does."""
+    session._ledger.release()
+
+
+def recorded(session, kind):
+    return [record for record in session.transcript if isinstance(record, kind)]
+
+
+@KINDS
+def test_a_session_that_was_closed_is_resumed_in_another_process_as_it_was(kind, path):
+    session = opened(path, kind)
+    session.answer_many(ASKED)
+    session.answer(ic.where(a=ic.between(0, 5)))  # a constant
+    session.answer(ASKED[0])
+    expected = facts(session)
+    counted = session.statistics()
+    session.close()
+
+    def act(tell):
+        again = resumed(path)
+        assert again.statistics().asked == counted.asked
+        tell(facts(again), len(recorded(again, Hard)))
+
+    (((stats, cells, told), hits),), _ = in_a_process(act)
+
+    assert hits > 2
+    assert told == expected[2]
+    assert np.array_equal(cells, expected[1])
+    # reserved for the next hit, which is given back, and counted again for the run that begins
+    differing = {name for name in stats if stats[name] != expected[0][name]}
+    assert differing <= {"spent", "asked", "repeat", "untested", "hard_left"}
+    assert stats["asked"] == expected[0]["asked"] + len(ASKED)
+
+
+@KINDS
+def test_what_was_killed_is_resumed_with_all_that_was_durable(kind, path):
+    session = opened(path, kind, durability="all")
+    statuses = [answer.status for answer in session.answer_many(ASKED)]
+    before, spent, cells = session.transcript, session._ledger.spent, session.hypothesis.probabilities()
+    standing = session._ledger.reserved
+    abandon(session)
+    again = resumed(path)
+    burned = recorded(again, Burned)
+
+    assert len(again.transcript) == len(before) + (standing is not None) + 1
+    assert isinstance(again.transcript[-1], Resumed)
+    assert [standing] * (standing is not None) == [record.charge for record in burned]
+    assert {"restarted"} >= {record.reason for record in burned}
+    assert spent == again._ledger.spent == again._ledger.account.spent
+    assert np.array_equal(cells, again.hypothesis.probabilities())
+    assert ["untested" if one == "untested" else "repeat" for one in statuses] == [
+        again.answer(query).status for query in ASKED
+    ]
+
+
+def test_a_lost_threshold_is_paid_again_by_the_first_hit_of_the_next_run(path):
+    session = opened(path, "exponential")
+    session.answer_many(ASKED[:30])
+    start = session.plan.sparse.start_charge().amount
+    prices = [record.charge.amount for record in recorded(session, Hard)]
+    assert prices[0] - start == pytest.approx(float(prices[1]), rel=0.3)
+    session.close()
+    again = resumed(path)
+    again.answer_many(queries(40, seed=9))
+    first, second = recorded(again, Hard)[len(prices) :][:2]
+    sparse = again.plan.sparse  # whose prices do not fall: the threshold was given
+
+    assert first.charge.amount >= start + sparse.price(first.query).amount
+    assert second.charge.amount < start + sparse.price(second.query).amount
+
+
+@pytest.mark.parametrize(
+    ("kind", "kept"), [("exponential", "start"), ("laplace", "all"), ("numbers", "none")]
+)
+def test_a_close_keeps_what_easy_tests_have_used_up_of_a_threshold(kind, kept, path):
+    session = opened(path, kind)
+    easy = next(query for query in ASKED if session.answer(query).status == "easy" or None)
+    assert easy is not None
+    first = not recorded(session, Hard)
+    standing = session._ledger.reserved
+    due = session.plan.sparse.start_charge()
+    before = session._ledger.account.spent
+    session.close()
+    expected = {
+        "start": due.amount if due is not None and first else Fraction(0),
+        "all": standing.amount,
+        "none": Fraction(0),
+    }[kept]
+
+    assert isinstance(session.transcript[-1], Closed)
+    assert expected == session._ledger.spent - before
+    assert expected == sum(record.charge.amount for record in recorded(session, Burned))
+
+
+@KINDS
+def test_a_close_without_a_test_gives_everything_back(kind, path):
+    session = opened(path, kind)
+    before = session._ledger.account.spent
+    session.close()
+    session.close()
+
+    assert before == session._ledger.spent
+    assert [] == recorded(session, Burned)
+    with pytest.raises(SessionStateError, match="got a closed one"):
+        session.answer(ASKED[0])
+
+
+def test_a_session_in_memory_is_closed_too():
+    with ic.OnlineIC(table(), ic.Budget(2.0), release="answer", hard_answers=8, threshold=0.01) as session:
+        session.answer_many(ASKED)
+    assert isinstance(session.transcript[-1], Closed)
+    assert session._ledger.reserved is None
+    with pytest.raises(SessionStateError, match="must have a ledger file"):
+        session.receipt  # noqa: B018
+
+
+def test_a_sealed_session_gives_nothing_back(path, monkeypatch):
+    session = opened(path)
+    session.answer(ASKED[0])
+
+    def broken(*_):
+        raise ValueError("a private count")
+
+    monkeypatch.setattr(PrivateData, "exact_counts", broken)
+    with pytest.raises(SessionSealedError):
+        session.answer(next(query for query in reversed(ASKED)))
+    spent = session._ledger.spent
+    session.close()
+    monkeypatch.undo()
+    again = resumed(path)
+
+    assert not recorded(session, Closed)
+    assert spent == again._ledger.spent
+    assert again.answer(ASKED[0]).status == "repeat"
+
+
+def test_nothing_is_tested_before_its_charge_is_in_the_file(path, monkeypatch):
+    """Planted: a reservation that waits with the easy answers for the next commit."""
+    read = PrivateData.exact_counts
+
+    def checked(data, target):
+        copy = path.with_name(f"copy{data.reads}.db")
+        copy.write_bytes(path.read_bytes())
+        ledger = SqliteLedger.open(copy)
+        assert ledger.reserved is not None
+        ledger.release()
+        return read(data, target)
+
+    monkeypatch.setattr(PrivateData, "exact_counts", checked)
+    session = opened(path)
+    for query in ASKED[:25]:
+        session.answer(query)
+    assert len(recorded(session, Hard)) > 1
+
+
+def test_another_table_label_domain_n_or_setting_is_refused_by_name(path):
+    opened(path).close()
+    other = ic.Domain.of(a=6, b=4, c=["x", "y", "w"])
+    more = COUNTS + (np.arange(72) == 3)
+    for change, name in [
+        ({"table": "census 2027"}, "table must be 'census 2026, release 3'"),
+        ({"data": PrivateData(COUNTS, other)}, "data must have the domain"),
+        ({"data": PrivateData(more, DOMAIN)}, "data must have n=60000"),
+        ({"budget": ic.Budget(2.0, 1e-6)}, "budget must be"),
+        ({"hard_answers": 13}, "hard_answers must be 12"),
+        ({"exhausted": "raise"}, "exhausted must be 'untested'"),
+    ]:
+        with pytest.raises(LedgerMismatchError, match=name):
+            opened(path, **change)
+    for change, name in [
+        ({"table": "census 2027"}, "table must be"),
+        ({"data": PrivateData(more, DOMAIN)}, "data must have n="),
+    ]:
+        with pytest.raises(LedgerMismatchError, match=name):
+            resumed(path, **change)
+    assert isinstance(opened(path).transcript[-1], Resumed)
+
+
+def test_the_same_cell_run_again_goes_on_with_the_same_budget(path):
+    data = table()
+    first = opened(path, data=data)
+    first.answer_many(ASKED[:20])
+    with pytest.raises(LedgerLockedError, match="one session at a time"):
+        opened(path, data=data)
+    spent = first._ledger.account.spent
+    first.close()
+    second = opened(path, data=data)
+
+    assert spent == second._ledger.account.spent
+    assert 1 == len(data.budgets)
+    assert 1 == len(recorded(second, Opened))
+
+
+def test_a_file_wants_a_label_and_a_label_a_file(path):
+    with pytest.raises(InvalidParameterError, match="table must name"):
+        opened(path, table=None)
+    with pytest.raises(InvalidParameterError, match="table must be None"):
+        ic.OnlineIC(table(), ic.Budget(1.0), table="census")
+    with pytest.raises(InvalidParameterError, match="durability must be"):
+        opened(path, durability="some")
+    with pytest.raises(InvalidParameterError, match="simulated noise"):
+        opened(path, noise=SimulatedNoise(1))
+    assert not path.exists()
+
+
+def test_an_older_copy_is_noticed_by_whoever_holds_a_receipt(path):
+    session = opened(path)
+    session.answer_many(ASKED[:10])
+    session.close()
+    old = path.read_bytes()
+    again = resumed(path, receipt=str(session.receipt))
+    again.answer_many(ASKED[10:40])
+    again.close()
+    receipt = again.receipt
+    resumed(path, receipt=receipt).close()
+    path.write_bytes(old)
+    with pytest.raises(LedgerRollbackError, match="older copy"):
+        resumed(path, receipt=receipt)
+    went_on = resumed(path)  # without its receipt an old copy is a ledger
+    for query in queries(80, seed=11):
+        went_on.answer(query)
+    went_on.close()
+    with pytest.raises(LedgerRollbackError):
+        resumed(path, receipt=receipt)
+
+
+def test_tables_that_were_burned_are_not_bought_for_nothing(path, monkeypatch):
+    def broken(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("onlineic.session.curator.Curator._measured_tables", broken)
+    with pytest.raises(KeyboardInterrupt):
+        opened(path, hard_answers=5, threshold=None)
+    monkeypatch.undo()
+    again = resumed(path)
+
+    assert isinstance(again.transcript[0], Reserved)
+    assert again.plan.first_tables.charge.amount <= again._ledger.spent
+    assert [] == recorded(again, Opened)
+    assert {"easy", "hard", "untested"} >= {one.status for one in again.answer_many(ASKED[:9])}
+
+
+class Own(ic.UpdateRule):
+    """A rule of nobody's but mine."""
+
+    def init(self, domain, prior=None):
+        return ic.Histogram(domain)
+
+    def update(self, hypothesis, measurements, alpha):
+        query, value, guess = measurements[-1].against(hypothesis)
+        return hypothesis.tilted(query, value - guess)
+
+    def update_bound(self, domain, alpha):
+        return None
+
+
+def test_a_rule_or_a_start_of_ones_own_is_brought_again(path):
+    data, prior = table(), ic.Histogram(DOMAIN, np.arange(1.0, 73.0))
+    made = {"release": "answer", "hard_answers": 8, "threshold": 0.02, "ledger": path, "table": LABEL}
+    session = OnlineIC(data, ic.Budget(4.0), update=Own(), prior=prior, **made)
+    session.answer_many(ASKED)
+    cells = session.hypothesis.probabilities()
+    session.close()
+    for brought in ({"prior": prior}, {"update": ic.Perceptron(), "prior": prior}):
+        with pytest.raises(LedgerMismatchError, match="update must be the"):
+            resumed(path, **brought)
+    with pytest.raises(LedgerMismatchError, match="prior must be the one"):
+        resumed(path, update=Own())
+    again = resumed(path, update=Own(), prior=prior)
+
+    assert len(recorded(again, Hard)) > 2
+    assert np.array_equal(cells, again.hypothesis.probabilities())
+    again.close()
+    assert OnlineIC(data, ic.Budget(4.0), update=Own(), prior=prior, **made).statistics().hard > 2
+
+
+@pytest.mark.parametrize(
+    "rule", [ic.MultiplicativeWeights(), ic.Perceptron(), ic.MaximumEntropy(), ic.MeasuredWeights()], ids=repr
+)
+def test_every_rule_of_the_package_is_resumed_to_the_bit(rule, path):
+    session = OnlineIC(
+        table(), ic.Budget(4.0, 1e-6), update=rule, release="answer", hard_answers=9, first_tables=True,
+        ledger=path, table=LABEL,
+    )  # fmt: skip
+    session.answer_many(ASKED)
+    queried = [query.bind(DOMAIN) for query in queries(20, seed=3)]
+    expected = session.hypothesis.evaluate_many(queried)
+    abandon(session)
+    again = resumed(path)
+
+    assert np.array_equal(expected, again.hypothesis.evaluate_many(queried))
+    assert session.hypothesis.evaluate_many(queried).tolist() == expected.tolist()
+
+
+def test_the_textbook_s_session_is_resumed(path):
+    domain = ic.Domain.of(a=3)
+    data = PrivateData([4_000_000, 1_000_000, 0], domain)
+    asked = [ic.where(a=0), ic.where(a=1), ic.where(a=2)]
+    session = OnlineIC.textbook(data, epsilon=8.0, max_queries=10, ledger=path, table=LABEL)
+    told = [session.answer(query).value for query in asked]
+    session.close()
+    again = OnlineIC.textbook(data, epsilon=8.0, max_queries=10, ledger=path, table=LABEL)
+
+    assert again.plan == session.plan
+    assert again.statistics().hard == session.statistics().hard
+    assert told == [again.answer(query).value for query in asked] or again.statistics().hard > 0
+
+
+def test_failed_updates_are_restored(path, monkeypatch):
+    session = opened(path)
+
+    def broken(*_):
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ic.MaximumEntropy, "update", broken)
+        with pytest.warns(UpdateFailedWarning):
+            session.answer_many(ASKED)
+    failures, cells = session.statistics().update_failures, session.hypothesis.probabilities()
+    abandon(session)
+    again = resumed(path)
+
+    assert failures == again.statistics().update_failures > 1
+    assert np.array_equal(cells, again.hypothesis.probabilities())
