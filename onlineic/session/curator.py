@@ -90,7 +90,13 @@ class Curator:
         # what was last settled, of the very objects it was settled from: each test asks for it several times
         self._settled_at: tuple[object, NumericSparse] = (None, sparse)
         self._paying: tuple[object, object, Fraction] = (None, None, Fraction(0))
-        self._paid: tuple[object, object, dict[tuple[int, int], bool]] = (None, None, {})
+        # of single queries: the reservation that serves them, and whether it pays each kind
+        self._paid: tuple[object, object, Fraction, dict[tuple[int, int], bool]] = (
+            None,
+            None,
+            Fraction(0),
+            {},
+        )
         self._partitions = partitions
         # of axes that stand together in a released partition
         self._held: AxisSets = frozenset()
@@ -147,7 +153,7 @@ class Curator:
         if len(questions) == 1 and self._pays(sparse, questions[0]):
             return [True]
         prices = self._prices(sparse, questions)
-        level = covered = self._covered()
+        level = covered = self._serving(sparse, questions[0])
         if all(price <= level for price in _different(prices)):
             return [True] * len(prices)
         left = self._ledger.account.left - self._due
@@ -184,19 +190,32 @@ class Curator:
             self._paying = paying = (standing, self._due, left)
         return paying[2]
 
-    def _pays(self, sparse: NumericSparse, question: Question) -> bool:
-        """Return whether the standing reservation pays a hit of this question under this mechanism."""
+    def _serving(self, sparse: NumericSparse, question: Question) -> Fraction:
+        """Return the dearest hit that the standing reservation pays, 0 if it is for dearer questions.
+
+        A hit uses up all that was set aside. What an easy cross table left standing would make hits of single
+        queries as dear as its own, and a certificate's hard answers run out: then less is set aside anew.
+        """
         level = self._covered()  # of the reservation that stands now
+        if isinstance(question, BoundMarginal):
+            return level
+        held = self._paid
+        if held[0] is not level or held[1] is not sparse:
+            serving = level if level <= self._dearest(sparse) else Fraction(0)
+            self._paid = held = (level, sparse, serving, {})
+        return held[2]
+
+    def _pays(self, sparse: NumericSparse, question: Question) -> bool:
+        """Return whether the standing reservation serves this question and pays its hit."""
+        level = self._serving(sparse, question)
         if self._ledger.reserved is None:
             return False
         if isinstance(question, BoundMarginal):
             return self._price(sparse, question) <= level
         held, kind = self._paid, (question.sensitivity, question.grid_bits)
-        if held[0] is not level or held[1] is not sparse:
-            self._paid = held = (level, sparse, {})
-        known = held[2].get(kind)
+        known = held[3].get(kind)
         if known is None:
-            known = held[2][kind] = self._price(sparse, question) <= level
+            known = held[3][kind] = self._price(sparse, question) <= level
         return known
 
     def test(self, questions: Sequence[Question], guesses: Sequence[Guess] | Ints) -> None:

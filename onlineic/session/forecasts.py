@@ -4,6 +4,7 @@ The errors of plain noise follow from its calibration. Those of sessions that st
 thumb, found by experiment on structured tables: nothing promises that a table is one.
 """
 
+import contextlib
 import math
 from collections.abc import Iterable
 from typing import Literal, final
@@ -147,18 +148,17 @@ def checked_kinds(kinds: Iterable[Kind]) -> frozenset[Kind]:
 
 def _rows(domain: Domain, n: int, budget: Budget, max_queries: int, dense: bool) -> list[EngineForecast]:
     axes = [axis for axis, size in enumerate(domain.shape) if size > 1]
-    numbers = UnconditionalNumbers.calibrated(
-        budget, n=n, answers=max_queries, grid_bits=session_grid_bits(n)
-    )
-    own = numbers.deviation
     spread = math.sqrt(domain.size * (SPREAD_OF_DENSE if dense else SPREAD_OF_CONJUNCTIONS))
     cell = 2.0 * math.sqrt(2.0) / (budget.epsilon * n)
     normal = normal_quantile(0.025)
-    rows = [
-        EngineForecast("noise on every answer", own, numbers.margins(1, 0.05, 1)[2]),
-        EngineForecast("one noisy histogram", spread * cell, normal * spread * cell),
-        EngineForecast("session of numbers", own * 1.03, numbers.margins(1, 0.025, 1)[2], "numbers"),
-    ]
+    rows = [EngineForecast("one noisy histogram", spread * cell, normal * spread * cell)]
+    with contextlib.suppress(InvalidParameterError):  # no sampler draws so wide a noise
+        numbers = UnconditionalNumbers.calibrated(
+            budget, n=n, answers=max_queries, grid_bits=session_grid_bits(n)
+        )
+        own, (alone, tested) = numbers.deviation, (numbers.margins(1, beta, 1)[2] for beta in (0.05, 0.025))
+        rows.append(EngineForecast("noise on every answer", own, alone))
+        rows.append(EngineForecast("session of numbers", own * 1.03, tested, "numbers"))
     cells = laplace_suits(domain, n, budget, 1.0 - CELLS_TESTS) or (dense and domain.size <= MOST_CELLS)
     if len(axes) > 1 and cells:
         rms = spread * cell / (1.0 - CELLS_TESTS)

@@ -59,7 +59,7 @@ from onlineic.session.durable import (
     planned,
 )
 from onlineic.session.first_tables import FirstTables
-from onlineic.session.forecasts import Kind
+from onlineic.session.forecasts import Kind, checked_kinds
 from onlineic.session.plan import TRIVIAL, Plan, SparseName, session_plan, textbook_plan
 from onlineic.sparse.base import NumericSparse
 from onlineic.updates.base import UpdateRule, check_rule
@@ -183,6 +183,7 @@ class OnlineIC:
             "threshold": threshold,
             "prior": prior,
             "first_tables": first_tables,
+            "kinds": sorted(checked_kinds(kinds)),
             "exhausted": exhausted,
         }
         chosen = ledger_choice(ledger, table, durability, settings)
@@ -384,7 +385,9 @@ class OnlineIC:
                 self._catch_up()
             return self
         except BaseException:
-            self._ledger.give_back(self)  # nobody has the session
+            # a traceback holds what is half open: it must not test beside the next owner of the ledger
+            self.__dict__.pop("_curator", None)
+            self._ledger.give_back(self)
             raise
 
     def _tell_opening(self, part: float) -> None:
@@ -518,6 +521,10 @@ class OnlineIC:
 
     def _held(self) -> contextlib.AbstractContextManager[Any]:
         """Return the lock, in the session's own process: in a forked one nobody may ever release it."""
+        if not hasattr(self, "_curator"):
+            raise SessionStateError(
+                "a session must be open to be used, got one whose opening failed; open another."
+            )
         self._curator.check_process()
         return self._lock if self._progress is None else self._told()
 
@@ -729,6 +736,8 @@ class OnlineIC:
         )
 
     def __repr__(self) -> str:
+        if not hasattr(self, "_curator"):
+            return "OnlineIC(not open)"
         stats = self._snapshot()  # of what was taken in: a repr must not run an update
         shape = " x ".join(map(str, self._data.domain.shape))
         stamp = "" if self._private else ", NOT PRIVATE"

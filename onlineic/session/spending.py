@@ -72,5 +72,6 @@ def _mechanism(spending: Spending, spent: Fraction) -> NumericSparse:
 def hit_price(sparse: NumericSparse, domain: Domain, partition: bool) -> Fraction:
     """Return what a hit costs, of a partition or of a 0/1 query's number."""
     longest = one_way(domain, max(range(len(domain.shape)), key=domain.shape.__getitem__))
-    constant = longest.blocks == 1  # every query is: only cross tables are tested
-    return sparse.price(longest if partition or constant else longest.block(0)).amount
+    if not partition and longest.blocks == 1:
+        return Fraction(0)  # every query is constant: none is tested
+    return sparse.price(longest if partition else longest.block(0)).amount

@@ -99,11 +99,12 @@ class UnconditionalNumbers(NumericSparse):
         pure = 1 / (share * budget.epsilon_exact)
         if budget.delta > 0.0:
             order, capacity = _best_order(budget.epsilon, budget.delta)
-            wide = math.sqrt(float(order / (2 * share * capacity * TICK))) if capacity else math.inf
+            ticks = math.floor(share * capacity)  # charges are whole ones
+            wide = math.sqrt(float(order / (2 * ticks * TICK))) if ticks else math.inf
             if wide < math.sqrt(2.0) * float(pure):
                 bits = max(0, min(grid_bits, SIGMA_LIMIT.bit_length() - 3 - math.ceil(math.log2(wide))))
                 sigma = max(1, math.floor(wide * 2**bits) - 1)
-                while gaussian_charge(order, Fraction(sigma), 1 << 2 * bits) > share * capacity:
+                while gaussian_charge(order, Fraction(sigma), 1 << 2 * bits) > ticks:
                     sigma += 1
                 return cls(n, budget.epsilon, budget.delta, Fraction(sigma), order, bits)
         bits = max(0, min(grid_bits, 44 - max(0, math.ceil(math.log2(pure)))))
