@@ -1240,6 +1240,10 @@ EXAMPLES = {
     "random_stream": Example(
         lambda size, seed: evaluate.random_stream(DOMAIN, size, seed), {"size": sizes(5, 100), "seed": WIDE}
     ),
+    "factorisation_bound": Example(
+        lambda n, seed: evaluate.factorisation_bound(DOMAIN, n, ic.Budget(1, 1e-6), QUERIES, seed),
+        {"n": sizes(100, 20_000), "seed": WIDE},
+    ),
     # audit, testing
     "Law": Example(
         lambda scale, sign: audit.Law("geometric", scale, sign).log_at_least(np.arange(3.0)),
@@ -1380,6 +1384,8 @@ MADE = {  # by the package itself, from numbers that it has checked; a caller on
     "replay", "BoundMarginal", "Certificate", "Choice", "ClippingBound",
     "Construction", "Estimates", "Expression", "Factor", "Family", "Gate", "LargeCounts", "Mean",
     "Mixture", "Mixture.boxes", "OfflineAccuracy", "SessionBreach", "SessionBreach.run", "ThresholdBreach",
+    "Belief.restored", "ExponentialSparse.unfinished", "FactorisationBound", "LedgerReport",
+    "MaximumEntropy.restored",
     "OnlineAccuracy",
     "PrivateCdf", "ProgramsAbove", "Query", "Query.total", "Rescaled", "SparseScales", "Statistic",
     "TableDesign", "TableDesign.nats", "TableDesign.precision_in", "TableDesign.sources", "Trace",

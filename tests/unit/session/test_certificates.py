@@ -12,7 +12,7 @@ import onlineic as ic
 import onlineic.session.session as session_module
 from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError, LedgerMismatchError
 from onlineic.ledger import Hard, MemoryLedger
-from onlineic.noise import SimulatedNoise
+from onlineic.noise import SimulatedNoise, SystemNoise
 from onlineic.queries.query import canonical
 from onlineic.session import ALL_HARD, KNOWN, session_plan
 from onlineic.sparse import ExponentialSparse, UnconditionalNumbers
@@ -313,6 +313,49 @@ def test_a_ledger_is_taken_over_with_the_tables_of_this_plan_and_nothing_else_sp
     assert session.statistics().certified
     with pytest.raises(LedgerMismatchError, match="first tables alone"):
         ic.OnlineIC(data, budget, ledger=interrupted(False), **settings)
+
+
+@pytest.mark.filterwarnings("ignore::onlineic.errors.VacuousPromiseWarning")
+def test_an_easy_cross_table_does_not_make_the_next_hit_dearer():
+    """Its reservation stands, and a hit uses up all of it: less is set aside for single queries."""
+    noise = Silent(0)  # no test fires
+    data = ic.PrivateData(np.full(PAIRS.shape, 1000), PAIRS)
+    session = ic.OnlineIC(
+        data, BUDGETS[0], certify=0.3, max_queries=1000, sparse="gumbel", first_tables=False, noise=noise
+    )
+    left = session.statistics().hard_left
+
+    assert session.answer(ic.marginal("a", "b")).status == "easy"
+    noise.word = 2**64 - 1  # every test fires
+    assert session.answer(ic.where(a=0)).hard
+    (hit,) = (record for record in session.transcript if isinstance(record, Hard))
+    assert hit.charge.amount <= dearest(session.plan.sparse, PAIRS)
+    assert session.statistics().hard_left == left - 1
+    # a cross table still pays its own price, and batches pay what one at a time do
+    noise.word = 0
+    session.answer(ic.marginal("a", "c"))
+    noise.word = 2**64 - 1
+    assert [answer.hard for answer in session.answer_many([ic.where(a=1), ic.where(a=2)])] == [True] * 2
+    assert session.statistics().hard_left == left - 3
+
+
+def test_a_reservation_left_by_an_interrupted_opening_does_not_make_hits_dearer(monkeypatch):
+    data, ledger = ic.PrivateData(np.full((2, 2, 2), 10_000), CELLS), MemoryLedger()
+    settings = {"certify": 0.2, "max_queries": 50, "sparse": "exponential", "ledger": ledger}
+
+    def stopped(curator, private):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("onlineic.session.curator.Curator._guarded", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            ic.OnlineIC(data, ic.Budget(2.0), first_tables=True, **settings)
+    session = ic.OnlineIC(data, ic.Budget(2.0), first_tables=False, noise=SystemNoise(), **settings)
+    session.answer(ic.where(a=0))
+
+    sparse = session.plan.sparse
+    price = sparse.price(ic.where(a=0).bind(CELLS, sparse.grid_bits)).amount
+    assert ledger.reserved.amount == price + sparse.start_charge().amount
 
 
 # -- few questions -------------------------------------------------------------------------------------------

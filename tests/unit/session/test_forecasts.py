@@ -105,6 +105,14 @@ def test_a_session_told_of_dense_queries_errs_as_a_histogram_does():
     assert errors["conjunctions"] > 3 * errors["dense"]
 
 
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_streams_of_any_length_are_foretold_and_planned(delta):
+    told = ic.forecast(FEW, 1000, ic.Budget(1.0, delta), 2**63 - 1)
+
+    assert "numbers" not in {row.start for row in told.engines}  # no sampler draws so wide a noise
+    assert session_plan(FEW, 1000, ic.Budget(1.0, delta), max_queries=2**63 - 1).max_queries == 2**63 - 1
+
+
 @pytest.mark.parametrize("kinds", [(), ("sums",), ("dense", 3), "dense", 3, None])
 def test_kinds_that_are_not_known_are_refused(kinds):
     with pytest.raises(InvalidParameterError, match="kinds"):

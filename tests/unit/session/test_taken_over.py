@@ -150,3 +150,31 @@ def test_a_budget_of_another_class_is_refused():
 
     with pytest.raises(InvalidParameterError, match="budget must be a Budget"):
         ic.OnlineIC(table(), Wide(1.0))
+
+
+def test_a_session_whose_opening_failed_cannot_test_beside_the_next_owner_of_its_ledger():
+    data, ledger = ic.PrivateData(np.full(4, 100), ic.Domain.of(a=4)), MemoryLedger()
+
+    def stop(stage, done, total):
+        if done:
+            raise RuntimeError("enough")
+
+    half = ic.OnlineIC.__new__(ic.OnlineIC)
+    with pytest.raises(RuntimeError, match="enough"):
+        half.__init__(data, ic.Budget(1.0), ledger=ledger, progress=stop)
+    ic.OnlineIC(data, ic.Budget(1.0), ledger=ledger).answer(ic.where(a=0))
+
+    for use in (lambda: half.answer(ic.where(a=1)), half.statistics, lambda: half.hypothesis):
+        with pytest.raises(SessionStateError, match="opening failed"):
+            use()
+    assert "not open" in repr(half)
+
+
+@pytest.mark.parametrize("shape", [{"a": 1}, {"a": 1, "b": 1}])
+@pytest.mark.parametrize("update", [None, ic.MultiplicativeWeights(), ic.Perceptron()])
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_a_table_of_one_cell_is_known_to_every_rule(shape, update, delta):
+    data = ic.PrivateData(np.array([50]), ic.Domain.of(**shape))
+    answer = ic.OnlineIC(data, ic.Budget(1.0, delta), update=update).answer(ic.where(a=0))
+
+    assert (answer.value, answer.error_bound) == (1.0, 0.0)

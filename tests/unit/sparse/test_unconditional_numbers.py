@@ -60,6 +60,15 @@ def drawn(sparse, target):
     return asked[0]
 
 
+@pytest.mark.parametrize("answers", [10**9, 10**10, 10**11, 10**12])
+def test_numbers_that_cost_less_than_a_tick_or_a_few_are_planned_at_once(answers):
+    """A charge is a whole number of ticks: of less than one, noise of any width is refused by the filter."""
+    sparse = UnconditionalNumbers.calibrated(ic.Budget(0.01, 1e-9), n=N, answers=answers, grid_bits=10)
+    price = sparse.price(ic.where(a=1).bind(DOMAIN, sparse.grid_bits)).amount
+
+    assert answers * price <= sparse.account().capacity
+
+
 @pytest.mark.parametrize("sparse", [PURE, GAUSSIAN], ids=["pure", "gaussian"])
 @pytest.mark.parametrize(("target", "moves"), CASES, ids=["number", "half", "table"])
 def test_charges_are_those_of_the_released_law_by_summation(sparse, target, moves):
