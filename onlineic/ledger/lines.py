@@ -160,7 +160,7 @@ def _batch(line: Line, domain: Domain) -> EasyBatch:
     held = [place for group in boxes for place in group.places.tolist()] + [place for place, _ in others]
     if sorted(held) != list(range(count)) or not all(isinstance(query, Query) for _, query in others):
         raise ValueError
-    queries = Queries(domain, tuple(boxes), others, count)  # type: ignore[arg-type]
+    queries = Queries.recorded(domain, boxes, others, count)  # type: ignore[arg-type]
     return EasyBatch(queries, integers_from_json(line["guesses"], (count,)))
 
 

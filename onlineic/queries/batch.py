@@ -149,6 +149,10 @@ class Queries(Columnar, Sequence[Query]):
             raise InvalidQueryError("conditions must map one or more attributes to columns, got none.")
         columns = [_column(name, domain, domain.axis(name), given) for name, given in conditions.items()]
         columns.sort(key=attrgetter("axis"))
+        if len({column.axis for column in columns}) < len(columns):
+            raise InvalidQueryError(
+                f"conditions must name each attribute once, got {len(columns)} columns of fewer; join them."
+            )
         turned = None if complement is None else _array("complement", complement)
         lengths = {len(column.low) for column in columns} | ({len(turned)} if turned is not None else set())
         if len(lengths) > 1 or (turned is not None and (turned.ndim != 1 or turned.dtype.kind != "b")):
@@ -161,10 +165,7 @@ class Queries(Columnar, Sequence[Query]):
 
     def bind(self, domain: Domain, grid_bits: int = GRID_BITS) -> "Queries":
         """Return the batch itself if it is one of this domain and grid, as it was made."""
-        if not self._canonical:
-            raise InvalidQueryError(
-                "queries must be as Queries.where or a session made them, got some put together by hand."
-            )
+        self._check_canonical()
         if domain.shape != self.domain.shape or domain != self.domain:
             raise DomainMismatchError(
                 f"queries must be of domain {domain.digest()}, got some of {self.domain.digest()}; make them "
@@ -173,6 +174,14 @@ class Queries(Columnar, Sequence[Query]):
         for _, query in self.others:
             query.bind(domain, grid_bits)
         return self
+
+    def _check_canonical(self) -> None:
+        """Refuse what claims a sensitivity that nobody has checked: its rows would be marked one by one."""
+        if not self._canonical:
+            raise InvalidQueryError(
+                "queries must be as Queries.where or a session made them, got some put together by hand; use "
+                "Queries.where."
+            )
 
     def __len__(self) -> int:
         return self._length
@@ -195,6 +204,7 @@ class Queries(Columnar, Sequence[Query]):
     @overload
     def __getitem__(self, place: slice) -> "Queries": ...
     def __getitem__(self, place: int | slice) -> "Query | Queries":
+        self._check_canonical()
         if isinstance(place, slice):
             start, stop, step = place.indices(self._length)
             if step == 1:
@@ -321,6 +331,42 @@ class Queries(Columnar, Sequence[Query]):
             collected.add(query)
         return collected.queries()
 
+    @classmethod
+    def recorded(
+        cls, domain: Domain, boxes: Sequence[Boxes], others: Sequence[tuple[int, Query]], length: int
+    ) -> "Queries":
+        """Return a batch from its parts, as a record of one holds them: what sensitivity rests on is checked.
+
+        Raises
+        ------
+        InvalidQueryError
+            If they are not those of such a batch over this domain.
+        """
+        held: list[int] = []
+        for group in boxes:
+            axes, shape = group.axes, (len(group.places), len(group.axes))
+            right = all(map(lt, axes, axes[1:])) and set(axes) <= {*range(len(domain.shape))}
+            if not right or {group.low.shape, group.high.shape} != {shape}:
+                raise InvalidQueryError(
+                    "boxes must have the ends of one or more attributes; record it again."
+                )
+            low, high, sizes = (
+                group.low,
+                group.high,
+                np.array([domain.shape[axis] for axis in axes], np.int64),
+            )
+            if ((low < 0) | (low >= high) | (high > sizes) | (high - low == sizes)).any():
+                raise InvalidQueryError("boxes must lie inside the domain; record them again.")
+            held += group.places.tolist()
+        for place, query in others:
+            query.bind(domain)
+            held.append(place)
+        if sorted(held) != list(range(length)):
+            raise InvalidQueryError(
+                f"places must be those of {length} queries, each once; record them again."
+            )
+        return _marked(cls(domain, tuple(boxes), tuple(others), length))
+
 
 @final
 class Columns:
@@ -337,7 +383,8 @@ class Columns:
         self._length = 0
 
     def add(self, query: Query) -> None:
-        """Append a bound query of the domain."""
+        """Append a query that was bound to the domain, or raise as `Query.bind` does."""
+        query = query.bind(self._domain)
         box = query.box
         if query.constant is not None and query.grid_bits == 0 and query.rounding == 0.0:
             self.row((), (), (), not query.constant)
@@ -446,6 +493,11 @@ def code_type(domain: Domain) -> Any:
 
 
 def _marked(queries: Queries, canonical: bool = True) -> Queries:
+    """Return the batch as one whose rows are canonical, which nobody may change then."""
+    for group in queries.boxes:
+        for array in (group.places, group.low, group.high, group.turned, group.roundings):
+            if array is not None:
+                array.flags.writeable = False
     object.__setattr__(queries, "_canonical", canonical)
     return queries
 

@@ -149,8 +149,8 @@ class AnswerBook:
 
     __slots__ = (
         "_design", "_easy_radius", "_estimates", "_fitted", "_kept", "_ledger", "_lost", "_memory", "_n",
-        "_payable", "_plan", "_private", "_radii", "_restoring", "_rounding", "_spending", "_table", "_taken",
-        "_trivial", "_untaken", "_warned", "_weighed", "_worst",
+        "_payable", "_plan", "_private", "_radii", "_restarted", "_restoring", "_rounding", "_spending",
+        "_table", "_taken", "_trivial", "_untaken", "_warned", "_weighed", "_worst",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, n: int, ledger: Ledger, belief: Belief, private: bool) -> None:
@@ -181,6 +181,7 @@ class AnswerBook:
         self._fitted: dict[int, float] = {}  # by record, what was learned of a hard query: for checkpoints
         self._kept = (0, 0)  # records and updates that checkpoints follow from
         self._lost = False  # whether a restart has used up what was certified
+        self._restarted = False  # whether tests have had more than one kept threshold
         self._restoring = 0  # records whose updates a checkpoint makes needless
 
     @property
@@ -229,10 +230,11 @@ class AnswerBook:
             counted = {"easy": record.constants, "repeat": record.repeats, "untested": record.untested}
             self._untaken = {status: counted[status] for status in self._untaken}
             self._rounding = max(self._rounding, record.rounding)
-        # what a restart has used up is missing in the hard answers that were certified
-        self._lost = self._lost or (isinstance(record, Burned) and record.reason != "interrupted")
+        # what a restart has used up is missing in the hard answers that were certified; a burned test of a
+        # session that goes on, too
+        self._lost = self._lost or isinstance(record, Burned)
         if isinstance(record, Resumed) and self._plan.sparse.start_charge() is not None:
-            self._lost = True
+            self._lost = self._restarted = True
         if self._asked_by_rule():
             raise SessionStateError(
                 "session must not be asked by its own update rule, but was; mend the rule."
@@ -503,9 +505,12 @@ class AnswerBook:
     def error_bound(self) -> float:
         """Return the bound on all tested answers at once, or inf where none is proven.
 
-        So it is once more than max_queries were asked, or a certified session has measured a table.
+        So it is once more than max_queries were asked, a certified session has measured a table, or a restart
+        has brought a second threshold: a joint bound speaks of the noise of one.
         """
-        if sum(self.counts.values()) > self._plan.max_queries or (self._plan.certified and self._table):
+        if sum(self.counts.values()) > self._plan.max_queries or self._restarted:
+            return math.inf
+        if self._plan.certified and self._table:
             return math.inf
         begun = self._design is not None and self._taken.easy + self._taken.hard > 0
         worst = self._weigh()

@@ -1,5 +1,6 @@
 """Sessions with a ledger file: what is restored, what a restart costs, and what is refused by name."""
 
+import math
 from fractions import Fraction
 
 import attrs
@@ -83,7 +84,10 @@ def test_a_session_that_was_closed_is_resumed_in_another_process_as_it_was(kind,
     assert np.array_equal(cells, expected[1])
     # reserved for the next hit, which is given back, and counted again for the run that begins
     differing = {name for name in stats if stats[name] != expected[0][name]}
-    assert differing <= {"spent", "asked", "repeat", "untested", "hard_left"}
+    assert differing <= {"spent", "asked", "repeat", "untested", "hard_left", "error_bound"}
+    # a joint bound speaks of one kept threshold: the restart has brought a second
+    kept = session.plan.sparse.start_charge() is not None
+    assert math.isinf(stats["error_bound"]) == kept or stats["error_bound"] == expected[0]["error_bound"]
     assert stats["asked"] == expected[0]["asked"] + len(ASKED)
 
 
@@ -377,3 +381,24 @@ def test_failed_updates_are_restored(path, monkeypatch):
 
     assert failures == again.statistics().update_failures > 1
     assert np.array_equal(cells, again.hypothesis.probabilities())
+
+
+def test_a_sealed_session_that_goes_on_from_its_file_certifies_no_more(path, monkeypatch):
+    """Its burned test has used up a hard answer that was certified."""
+    data = ic.PrivateData(np.full((12, 8), 2_000), ic.Domain.of(a=12, b=8))
+    settings = {"certify": 0.3, "sparse": "gumbel", "first_tables": False, "max_queries": 100}
+    session = ic.OnlineIC(data, ic.Budget(2.0, 1e-9), ledger=path, table="t", **settings)
+    assert session.statistics().certified
+
+    def fails(*arguments):
+        raise RuntimeError("in the middle of a test")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("onlineic.session.curator.Curator._stepped", fails)
+        with pytest.raises(SessionSealedError):
+            session.answer(ic.where(a=1))
+    abandon(session)
+    again = ic.OnlineIC.resume(path, data)
+
+    assert not again.statistics().certified
+    assert again.statistics().hard_left == session.plan.hard_answers - 1
