@@ -94,8 +94,9 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     name = config.getoption("--grid")
     path = Path(folder) / f"{name}.json"
     result = finished(name, held)
+    taken = result["wall_seconds"]
     if (section := config.getoption("--section")) is not None:
-        result = replaced(json.loads(path.read_text(encoding="utf-8")), section, result)
+        result = tables.replaced(json.loads(path.read_text(encoding="utf-8")), section, result)
     if missing := tables.missing(result):
         raise pytest.UsageError(f"rules without a figure or a named refusal: {missing}")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -103,7 +104,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     path.with_suffix(".md").write_text(tables.report(result), encoding="utf-8")
     for drawn in figures.draw(result, path):
         print(f"\n{drawn}", end="")
-    print(f"\n{path}: {result['wall_seconds']:.0f} s")
+    print(f"\n{path}: {taken:.0f} s")
 
 
 def finished(name: str, held: dict[str, Any]) -> dict[str, Any]:
@@ -126,10 +127,3 @@ def finished(name: str, held: dict[str, Any]) -> dict[str, Any]:
         "processor_seconds": round(time.process_time() - processor, 1),
         **{section: held[section] for section in tables.SECTIONS},
     }
-
-
-def replaced(kept: dict[str, Any], section: str, fresh: dict[str, Any]) -> dict[str, Any]:
-    """Return a result of which one section is of a run of its own."""
-    about = ("versions", "machine", "wall_seconds", "processor_seconds")
-    apart = {**kept.get("apart", {}), section: {key: fresh[key] for key in about}}
-    return {**{name: [] for name in tables.SECTIONS}, **kept, section: fresh[section], "apart": apart}

@@ -41,6 +41,14 @@ def written(result: Result) -> str:
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
+def replaced(kept: Result, section: str, fresh: Result) -> Result:
+    """Return a result of which one section is of a run of its own, and is said to be."""
+    about = ("versions", "machine", "wall_seconds", "processor_seconds")
+    apart = {**kept.get("apart", {}), section: {key: fresh[key] for key in about}}
+    empty: Result = {name: [] for name in SECTIONS}
+    return {**empty, **kept, section: fresh[section], "apart": apart}
+
+
 def missing(result: Result) -> list[str]:
     """Return the rules without a figure and without a named refusal, of every group."""
     groups = by_group(result)
@@ -164,6 +172,7 @@ GENERAL = {
     "hard_answers must be given": "no T(alpha) is proven for this rule, so nothing can be certified.",
     "update must have a proven T(alpha)": "no T(alpha) is proven for this rule: the theorem does not apply.",
     "n must be larger": "at this n no accuracy below 1 can be certified.",
+    "domain must have at most": "this rule holds every cell: a domain of more than 2^26 is refused.",
     "delta must be": "Gaussian noise needs delta > 0.",
 }
 
