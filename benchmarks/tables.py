@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 SECTIONS = ("groups", "growth", "parts", "scale", "peers")
+SETTINGS = {"growth": ("centre", "growth", "growth_seeds"), "scale": ("scale",)}  # of the grid, by section
 Result = dict[str, Any]
 Row = dict[str, Any]
 AXES = {"cells": "|X|", "n": "n", "hard_answers": "c", "queries": "Q"}
@@ -46,7 +47,8 @@ def replaced(kept: Result, section: str, fresh: Result) -> Result:
     about = ("versions", "machine", "wall_seconds", "processor_seconds")
     apart = {**kept.get("apart", {}), section: {key: fresh[key] for key in about}}
     empty: Result = {name: [] for name in SECTIONS}
-    return {**empty, **kept, section: fresh[section], "apart": apart}
+    grid = {**kept["grid"], **{key: fresh["grid"].get(key) for key in SETTINGS.get(section, ())}}
+    return {**empty, **kept, "grid": grid, section: fresh[section], "apart": apart}
 
 
 def missing(result: Result) -> list[str]:

@@ -138,9 +138,11 @@ def distinct(grid: Grid) -> Iterator[Row]:
     """Distinct queries through either door: time, peak bytes an answer, and the longest call."""
     count, size = grid.scale.distinct, grid.scale.batch
     data = table(grid.scale.cells[-1] if grid.queries < 100 else 1_000_000, 10_000, 1)
+    held = []  # so that none grows into what another has given back
     for name, one_by_one in (("batches of columns", False), ("one at a time", True)):
         rng = np.random.default_rng(1)
         session = ic.OnlineIC(data, BUDGET, max_queries=1_000_000)
+        held.append(session)
         session.answer_many(ranges(data.domain, size, rng))
         before, seconds, longest = forget_peak(), 0.0, 0.0
         for start in range(0, count, size):
@@ -158,7 +160,6 @@ def distinct(grid: Grid) -> Iterator[Row]:
             "hard": statistics.hard,
             "bytes_each": None if peak is None else peak / count,
         }
-        del session
 
 
 def experiment() -> Any:
