@@ -1,9 +1,11 @@
 """The plug-in that makes a report of a run: the grid of `--grid`, and with `--results` its files.
 
 Tests hand their rows to the fixture `record`. At the end of a run without failures the JSON is written, and
-from it alone the tables and figures. A run of some tests only writes nothing: it would not be the grid.
+from it alone the tables and figures. A run of some tests only writes nothing: it would not be the grid. One
+section may be run apart, with `--section`: it takes the place of that section of the file, which says so.
 """
 
+import json
 import os
 import platform
 import time
@@ -20,11 +22,19 @@ from benchmarks import figures, tables
 from benchmarks.grid import ENGINES, GRIDS, GROWING, Grid
 
 RUN = pytest.StashKey[dict[str, Any]]()
+TESTS = {
+    "groups": "test_rule",
+    "growth": "test_growth",
+    "parts": "test_part",
+    "scale": "test_scale",
+    "peers": "test_peer",
+}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--grid", choices=tuple(GRIDS), default="report", help="what is run (default: report)")
     parser.addoption("--results", help="folder for the JSON, the table and the figures of the run")
+    parser.addoption("--section", choices=tuple(TESTS), help="run one section of the report alone")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -48,6 +58,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         ]
         names = [f"{axis}, {value}, {engine.label}" for axis, value, engine in places]
         metafunc.parametrize(("axis", "value", "engine"), places, ids=names)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if (section := config.getoption("--section")) is not None:
+        items[:] = [item for item in items if getattr(item, "originalname", None) == TESTS[section]]
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
@@ -76,16 +92,19 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if folder is None or exitstatus or held["selected"] or config.option.collectonly:
         return
     name = config.getoption("--grid")
+    path = Path(folder) / f"{name}.json"
     result = finished(name, held)
+    taken = result["wall_seconds"]
+    if (section := config.getoption("--section")) is not None:
+        result = tables.replaced(json.loads(path.read_text(encoding="utf-8")), section, result)
     if missing := tables.missing(result):
         raise pytest.UsageError(f"rules without a figure or a named refusal: {missing}")
-    path = Path(folder) / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(tables.written(result), encoding="utf-8")
     path.with_suffix(".md").write_text(tables.report(result), encoding="utf-8")
     for drawn in figures.draw(result, path):
         print(f"\n{drawn}", end="")
-    print(f"\n{path}: {result['wall_seconds']:.0f} s")
+    print(f"\n{path}: {taken:.0f} s")
 
 
 def finished(name: str, held: dict[str, Any]) -> dict[str, Any]:

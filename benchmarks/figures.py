@@ -4,6 +4,7 @@ Colours are those of Okabe and Ito, told apart by colour-blind readers; markers 
 """
 
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -182,6 +183,8 @@ def growth(result: dict[str, Any]) -> Figure:
                 )
             axes.set(xscale="log", yscale="log")
             ticks = sorted({row["value"] for row in result["growth"] if row["axis"] == axis})
+            if ticks[-1] > 10**9 * ticks[0]:  # labels need room
+                ticks = [tick for tick in ticks if round(math.log10(tick)) % 3 == 0]
             axes.set_xticks(ticks, [short(tick) for tick in ticks])
             axes.xaxis.set_minor_locator(NullLocator())
             plain(axes)
@@ -200,7 +203,9 @@ def growth(result: dict[str, Any]) -> Figure:
 
 
 def short(value: int) -> str:
-    """Return 1000000 as 1M."""
+    """Return 1000000 as 1M, and what is larger than that by far as 1e9."""
+    if value >= 10**9:
+        return f"{value:g}".replace("e+0", "e").replace("e+", "e")
     for size, unit in ((10**6, "M"), (10**3, "k")):
         if value >= size:
             return f"{value / size:g}{unit}"

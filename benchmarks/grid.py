@@ -37,6 +37,8 @@ SHAPES = {
     1_000_000: (100, 100, 100),
 }
 SHAPES[4_000_000] = (200, 200, 100)
+SHAPES[100_000_000] = (500, 500, 400)
+SHAPES |= {1_000**attributes: (1_000,) * attributes for attributes in (3, 4, 5, 6)}
 RULES: dict[str, Any] = {
     "MW book": ic.MultiplicativeWeights(variant="book"),
     "MW tight": ic.MultiplicativeWeights(),
@@ -62,6 +64,7 @@ NET, LEAST_RECORDS = (
 STREAMS = ("ranges", "repeats", "drill-down")
 DISTINCT = 30  # queries among the repeats
 MOST_NUMBERS = 10_000  # cells
+DRAWN_BY_CELL = 2**24  # cells up to which a table is drawn as counts, else as records
 LIMIT = 10.0  # seconds of an engine in a group, from which on one seed must do
 NAIVE = 60  # queries of which the naive loop is timed
 
@@ -121,7 +124,22 @@ GROWING = (
     DEFAULT,
     *(Engine("planned", name) for name in ("MW tight", "measured weights", "perceptron centred")),
     Engine("static", "one noisy histogram"),
+    Engine("static", "per-query noise, cached"),
 )
+
+
+@attrs.frozen
+class Scale:
+    """Sizes of test_scale.py: cells, queries of every kind, records of wide tables, rows to load."""
+
+    cells: tuple[int, ...] = (1_000, 1_000_000, 100_000_000)
+    singles: int = 2_000
+    batch: int = 10_000
+    distinct: int = 100_000
+    tables: int = 1
+    records: int = 1_000_000
+    queries: int = 12_000
+    rows: int = 1_000_000
 
 
 @attrs.frozen
@@ -142,12 +160,13 @@ class Grid:
     seeds: int = 4
     centre: Point = Point("ranges", 10_000, 100_000, 1.0, 1e-9, 1_000)
     growth: tuple[tuple[str, tuple[int, ...]], ...] = (
-        ("cells", (1_000, 10_000, 100_000, 1_000_000)),
+        ("cells", (1_000, 10_000, 100_000, 1_000_000, 10**9, 10**12, 10**18)),
         ("n", (1_000, 10_000, 100_000, 1_000_000, 10_000_000)),
         ("hard_answers", (5, 20, 80)),
         ("queries", (100, 1_000, 10_000)),
     )
     growth_seeds: int = 2
+    scale: Scale = Scale()
     peers: bool = False
     seed: int = SEED
 
@@ -179,6 +198,9 @@ GRIDS = {
             ("hard_answers", (2, 5)),
             ("queries", (20, 50)),
         ),
+        scale=Scale(
+            cells=(1_000,), singles=60, batch=200, distinct=1_000, records=5_000, queries=60, rows=2_000
+        ),
         peers=True,
     ),
     "report": Grid(),
@@ -188,12 +210,18 @@ GRIDS = {
         cells=(4, 1_000, 10_000, 100_000, 1_000_000),
         more=(),
         growth=(
-            ("cells", (1_000, 10_000, 100_000, 1_000_000, 4_000_000)),
+            ("cells", (1_000, 10_000, 100_000, 1_000_000, 4_000_000, 10**9, 10**12, 10**15, 10**18)),
             ("n", (1_000, 10_000, 100_000, 1_000_000, 10_000_000)),
             ("hard_answers", (5, 10, 20, 40, 80, 160)),
             ("queries", (100, 1_000, 10_000, 50_000)),
         ),
         growth_seeds=3,
+        scale=Scale(
+            cells=(1_000, 100_000, 1_000_000, 100_000_000, 10**12, 10**18),
+            distinct=950_000,
+            tables=2,
+            rows=10_000_000,
+        ),
         peers=True,
     ),
 }
@@ -233,6 +261,8 @@ def table(cells: int, n: int, seed: int) -> ic.PrivateData:
     """Return n records around five centres, and a tenth spread evenly."""
     rng = np.random.default_rng([seed, cells])
     shape = SHAPES[cells]
+    if cells > DRAWN_BY_CELL:
+        return records(shape, n, rng)
     shares = np.full(shape, 0.1 / cells)
     for share in rng.dirichlet(np.ones(5)):
         bump = np.ones(1)
@@ -241,9 +271,25 @@ def table(cells: int, n: int, seed: int) -> ic.PrivateData:
             axis = np.exp(-(((place - rng.random()) / rng.uniform(0.05, 0.2)) ** 2) / 2)
             bump = np.multiply.outer(bump, axis / axis.sum())
         shares += 0.9 * share * bump.reshape(shape)
-    names = "abcdefgh"[: len(shape)]
-    domain = ic.Domain.of({name: range(size) for name, size in zip(names, shape, strict=True)})
-    return ic.PrivateData(rng.multinomial(n, shares.ravel() / shares.sum()), domain)
+    return ic.PrivateData(rng.multinomial(n, shares.ravel() / shares.sum()), named(shape))
+
+
+def named(shape: tuple[int, ...]) -> ic.Domain:
+    return ic.Domain.of({name: range(size) for name, size in zip("abcdefgh", shape, strict=False)})
+
+
+def records(shape: tuple[int, ...], n: int, rng: np.random.Generator) -> ic.PrivateData:
+    """Return n records of the same kind where cells cannot be held, drawn one attribute at a time."""
+    centre = np.where(rng.random(n) < 0.1, 5, rng.choice(5, n, p=rng.dirichlet(np.ones(5))))
+    domain, columns = named(shape), {}
+    for name, size in zip(domain.names, shape, strict=True):
+        place, column = (np.arange(size) + 0.5) / size, rng.integers(0, size, n)
+        for number in range(5):
+            axis = np.exp(-(((place - rng.random()) / rng.uniform(0.05, 0.2)) ** 2) / 2)
+            rows = np.flatnonzero(centre == number)
+            column[rows] = rng.choice(size, len(rows), p=axis / axis.sum())
+        columns[name] = column
+    return ic.PrivateData.from_records(columns, domain)
 
 
 def questions(point: Point, domain: ic.Domain, seed: int) -> list[Any]:
@@ -361,6 +407,8 @@ def static(name: str, point: Point, held: Case) -> Callable[[Any], Any]:
     for label, make in known_baselines(held.data, point.budget, asked).items():
         if label.startswith(name):
             return make
+    if name == "one noisy histogram":
+        raise RefusedError("a noisy histogram is not drawn over more cells than can be held.")
     if name == "noisy tables":
         raise RefusedError(
             "noisy tables must know the attribute sets in advance: an analyst's are not known."

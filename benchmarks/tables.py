@@ -8,7 +8,8 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-SECTIONS = ("groups", "growth", "parts", "peers")
+SECTIONS = ("groups", "growth", "parts", "scale", "peers")
+SETTINGS = {"growth": ("centre", "growth", "growth_seeds"), "scale": ("scale",)}  # of the grid, by section
 Result = dict[str, Any]
 Row = dict[str, Any]
 AXES = {"cells": "|X|", "n": "n", "hard_answers": "c", "queries": "Q"}
@@ -39,6 +40,15 @@ def written(result: Result) -> str:
             text = "[\n  " + ",\n  ".join(map(json.dumps, value)) + "\n ]"
         parts.append(f' "{key}": {text}')
     return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def replaced(kept: Result, section: str, fresh: Result) -> Result:
+    """Return a result of which one section is of a run of its own, and is said to be."""
+    about = ("versions", "machine", "wall_seconds", "processor_seconds")
+    apart = {**kept.get("apart", {}), section: {key: fresh[key] for key in about}}
+    empty: Result = {name: [] for name in SECTIONS}
+    grid = {**kept["grid"], **{key: fresh["grid"].get(key) for key in SETTINGS.get(section, ())}}
+    return {**empty, **kept, "grid": grid, section: fresh[section], "apart": apart}
 
 
 def missing(result: Result) -> list[str]:
@@ -89,6 +99,8 @@ def report(result: Result) -> str:
     for name, rows in by_group(result).items():
         parts += [f"## {name}\n", group_table(rows, reasons)]
     parts += [reasons.listed(), "# Growth\n", growth(result), "# Parts\n", components(result)]
+    if result.get("scale"):
+        parts += ["# Scale\n", scale(result)]
     if result["peers"]:
         parts += ["# Peers\n", peers(result)]
     return "\n".join(parts)
@@ -96,10 +108,17 @@ def report(result: Result) -> str:
 
 def machine(result: Result) -> str:
     """Return a sentence on what the times are worth."""
-    about, versions = result["machine"], result["versions"]
-    return wrapped(
-        f"Processor times of one run, of {result['wall_seconds'] / 60:.0f} minutes "
-        f"({result['processor_seconds'] / 60:.1f} of them on the processor) on {about['cores']} cores at a "
+    sentences = [run_of("Processor times of one run", result)]
+    for section, held in result.get("apart", {}).items():
+        sentences.append(run_of(f"The section on {section} is of a run of its own", held))
+    return wrapped(" ".join(sentences))
+
+
+def run_of(what: str, held: Result) -> str:
+    about, versions = held["machine"], held["versions"]
+    return (
+        f"{what}, of {held['wall_seconds'] / 60:.0f} minutes "
+        f"({held['processor_seconds'] / 60:.1f} of them on the processor) on {about['cores']} cores at a "
         f"load of {about['load']:g}, with numpy {versions['numpy']} and Python {versions['python']}."
     )
 
@@ -155,6 +174,7 @@ GENERAL = {
     "hard_answers must be given": "no T(alpha) is proven for this rule, so nothing can be certified.",
     "update must have a proven T(alpha)": "no T(alpha) is proven for this rule: the theorem does not apply.",
     "n must be larger": "at this n no accuracy below 1 can be certified.",
+    "domain must have at most": "this rule holds every cell: a domain of more than 2^26 is refused.",
     "delta must be": "Gaussian noise needs delta > 0.",
 }
 
@@ -245,6 +265,42 @@ def components(result: Result, only: str | None = None) -> str:
         for row in rows
     ]
     return table(("part", "what", "time", "times the baseline"), lines)
+
+
+def scale(result: Result) -> str:
+    """Return time a query or a row beside the baseline, with error, memory and the longest call."""
+    rows = result["scale"]
+    seconds = {(row["part"], row["name"]): row["seconds"] for row in rows if "seconds" in row}
+    head = ("part", "what", "time each", "times the baseline", "rms", "hard", "memory", "longest", "in all")
+    lines = []
+    for row in rows:
+        if "refused" in row:
+            lines.append([row["part"], row["name"], row["refused"], *[""] * 6])
+            continue
+        first = seconds[row["part"], row["baseline"]]
+        ratio = row["seconds"] / first
+        memory, whole = row.get("bytes_each"), row.get("megabytes")
+        lines.append(
+            [
+                row["part"],
+                row["name"],
+                duration(row["seconds"]),
+                "baseline"
+                if row["name"] == row["baseline"]
+                else rounded(ratio)
+                if ratio >= 0.1
+                else f"1 / {rounded(1 / ratio)}",
+                "" if row.get("rms") is None else small(row["rms"]),
+                "" if row.get("hard") is None else str(row["hard"]),
+                f"{memory:,.0f} bytes each"
+                if memory is not None
+                else ""
+                if whole is None
+                else f"{whole:,.0f} MB",
+                *("" if row.get(key) is None else duration(row[key]) for key in ("longest", "total")),
+            ]
+        )
+    return table(head, lines)
 
 
 def peers(result: Result) -> str:
@@ -363,6 +419,7 @@ MADE: dict[str, Callable[[Result], str]] = {
     "details": details,
     "growth": growth,
     "parts": components,
+    "scale": scale,
 }
 
 
@@ -395,4 +452,4 @@ def duration(seconds: float) -> str:
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= size:
             return f"{rounded(seconds / size)} {unit}"
-    return f"{rounded(seconds * 1e6)} µs"
+    return f"{rounded(seconds * 1e6)} µs" if seconds >= 1e-6 else f"{seconds * 1e9:,.0f} ns"

@@ -177,6 +177,42 @@ def test_ratios_of_parts_refer_to_the_baseline_of_their_part():
     assert "| q | base | 2.5 s | baseline |\n| q | x | 5.0 ms | 0.00 |\n" in shown
 
 
+def test_scale_shows_time_beside_error_memory_and_the_longest_call():
+    rows = [
+        {"part": "p", "name": "base", "baseline": "base", "seconds": 2e-3},
+        {
+            "part": "p",
+            "name": "fast",
+            "baseline": "base",
+            "seconds": 4e-7,
+            "rms": 0.002,
+            "hard": 3,
+            "bytes_each": 80.4,
+            "longest": 0.02,
+        },
+        {"part": "p", "name": "wide", "baseline": "base", "seconds": 6e-3, "megabytes": 31.0, "total": 2.0},
+        {"part": "q", "name": "away", "baseline": "away", "refused": "absent: MissingDataError"},
+    ]
+    shown = tables.report({**result([]), "scale": rows}).split("# Scale\n")[1]
+
+    assert "| p | base | 2.0 ms | baseline |  |  |  |  |  |" in shown
+    assert "| p | fast | 400 ns | 1 / 5,000 | 200 | 3 | 80 bytes each | 20 ms |  |" in shown
+    assert "| p | wide | 6.0 ms | 3.0 |  |  | 31 MB |  | 2.0 s |" in shown
+    assert "| q | away | absent: MissingDataError |" in shown
+
+
+def test_a_section_that_was_run_apart_is_put_in_place_and_said_to_be():
+    kept = result([figures("one", 0.1)], parts=[1])
+    fresh = {**result([]), "scale": [2], "machine": {"cores": 8, "load": 3.0}}
+    both = tables.replaced(kept, "scale", fresh)
+    said = " ".join(tables.machine(both).split())
+
+    assert ([1], [2], kept["groups"]) == (both["parts"], both["scale"], both["groups"])
+    assert "on 2 cores at a load of 0.5" in said
+    assert "The section on scale is of a run of its own, of 2 minutes" in said
+    assert "on 8 cores at a load of 3" in said
+
+
 def test_growth_shows_error_and_time_and_names_refusals():
     rows = [
         {"axis": "cells", "value": 4, **figures("one", 0.001)},
@@ -260,6 +296,17 @@ def test_the_kept_curves_show_the_default(axis):
     assert all("rms" in row for row in rows)
 
 
+def test_the_kept_result_shows_every_part_of_scale():
+    rows = KEPT["scale"]
+    parts = {row["part"] for row in rows}
+
+    for name in ("one query, 1,000,000 cells", "one query, 100,000,000 cells", "distinct queries"):
+        assert name in parts
+    assert {"loading, a row", "Adult, 14 attributes"} <= parts
+    assert any(name.startswith("batch of 10,000, 1,000,000 cells") for name in parts)
+    assert any(name.startswith("six classes, 20 attributes") for name in parts)
+
+
 @pytest.mark.parametrize("name", ["error_against_time", "hard_over_stream", "growth"])
 def test_figures_of_the_kept_result_are_there(name):
     assert (FOLDER / "results" / f"report_{name}.png").stat().st_size > 10_000
@@ -292,6 +339,18 @@ def test_what_is_refused_is_told_in_the_words_of_the_library():
     assert "Gaussian noise" in reasons["per-query Gaussian"]
     assert "attribute sets" in reasons["noisy tables"]
     assert reasons["default session"] is None
+
+
+def test_a_table_whose_cells_cannot_be_held_is_drawn_by_records():
+    data = grid.table(10**18, 500, 3)
+    asked = grid.ic.where(a=grid.ic.between(0, 499)).bind(data.domain)
+
+    assert (500, 10**18) == (data.n, data.domain.size)
+    assert 0 < data.exact_counts_many([asked])[0] < 500
+    assert (
+        data.exact_counts_many([asked])[0]
+        == grid.table.__wrapped__(10**18, 500, 3).exact_counts_many([asked])[0]
+    )
 
 
 def test_the_drilling_analyst_goes_where_the_answers_lead_and_begins_anew():

@@ -1,7 +1,7 @@
 """A ledger in memory, without a file: every new process is a new budget, and budgets add."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import final
 
@@ -10,6 +10,7 @@ import attrs
 from onlineic.accounting.budget import Charge, Filter
 from onlineic.errors import LedgerLockedError
 from onlineic.ledger.book import Book, check_claim, check_commit
+from onlineic.ledger.kept import Kept
 from onlineic.ledger.records import (
     Burned,
     Closed,
@@ -31,19 +32,18 @@ class _State:
 
     book: Book
     private: bool = True
-    length: int = 0  # records behind it are of a step that was interrupted
+    kept: Kept = attrs.field(factory=Kept)
 
 
 @final
 class MemoryLedger(Ledger):
     """A ledger that lives as long as its process."""
 
-    __slots__ = ("_gate", "_owner", "_records", "_state")
+    __slots__ = ("_gate", "_owner", "_state")
 
     def __init__(self) -> None:
         self._gate = threading.Lock()  # of two sessions that claim at once one is refused
         self._owner: object = None
-        self._records: list[Record] = []
         self._state = _State(Book(Filter(Fraction(0))))  # unclaimed, it pays for nothing
 
     @classmethod
@@ -60,7 +60,7 @@ class MemoryLedger(Ledger):
                 isinstance(record, Easy | EasyBatch | Hard) for record in self.records()
             ):
                 raise LedgerLockedError("ledger must be new, got one of another session; leave it out.")
-            if not self._state.length:
+            if not self._state.kept:
                 self._state = _State(Book(account), private)
             else:
                 check_claim(self.account, account, self._state.private, private)
@@ -95,16 +95,19 @@ class MemoryLedger(Ledger):
     def _write(self, records: Sequence[Record]) -> None:
         at = self._state
         book = at.book.after_all(records)
-        del self._records[at.length :]
-        self._records += records
-        self._state = _State(book, at.private, at.length + len(records))  # here it happens
+        kept = at.kept.followed_by(records)
+        self._state = _State(book, at.private, kept)  # here it happens
 
     def __len__(self) -> int:
-        return self._state.length
+        return len(self._state.kept)
 
     def records(self, start: int = 0, stop: int | None = None) -> tuple[Record, ...]:
-        length = self._state.length
-        return tuple(self._records[start : length if stop is None else min(stop, length)])
+        kept = self._state.kept
+        return kept.between(*slice(start, stop).indices(len(kept))[:2])
+
+    def merged(self, start: int, stop: int) -> Iterable[Record]:
+        for part in self._state.kept.slices(start, stop):
+            yield from [part] if isinstance(part, EasyBatch) else part
 
     def __repr__(self) -> str:
         return f"MemoryLedger({len(self)} records)"

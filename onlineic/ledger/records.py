@@ -7,7 +7,7 @@ anything is done with it. The ledger owns the account, and refuses a reservation
 """
 
 import abc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Literal, final
 
@@ -272,3 +272,7 @@ class Ledger(abc.ABC):
     @abc.abstractmethod
     def records(self, start: int = 0, stop: int | None = None) -> tuple[Record, ...]:
         """Return the records of these places, by default all, in order: the public transcript."""
+
+    def merged(self, start: int, stop: int) -> Iterable[Record]:
+        """Return the records of these places, easy ones that are held as columns in batches of any length."""
+        return self.records(start, stop)

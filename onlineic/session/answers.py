@@ -46,8 +46,6 @@ from onlineic.sparse.base import NumericSparse
 from onlineic.updates.base import HasParameters
 
 WIDE = 0.1  # a bound of a tenth of all records, or more, says next to nothing
-
-
 MOST_TESTS = 10**30  # so many that a union over them says nothing
 
 
@@ -526,8 +524,8 @@ class AnswerBook:
         cannot change the result is looked at.
         """
         at = self._weighed
-        records, spent, worst = at.records, at.spent, at.worst
-        for record in self._ledger.records(at.records, self._taken.records):
+        last, spent, worst = self._taken.records, at.spent, at.worst
+        for record in self._ledger.merged(at.records, last):
             if isinstance(record, Easy | EasyBatch):
                 joint = self._easy_radius(self._spending.at(spent))[1]
                 for easy in [record] if isinstance(record, Easy) else record:
@@ -536,8 +534,7 @@ class AnswerBook:
                     known = self._known(easy.query, self._value(easy.query, easy.guess))
                     worst = max(worst, min(joint, known))
             spent += _charged(record)
-            records += 1
-        self._weighed = _Weighed(records, spent, worst)
+        self._weighed = _Weighed(last, spent, worst)
         return worst
 
     def used_up(self) -> str:
