@@ -8,7 +8,7 @@ from typing import final
 import attrs
 
 from onlineic.accounting.budget import Charge, Filter
-from onlineic.errors import LedgerLockedError
+from onlineic.errors import InternalError, LedgerLockedError
 from onlineic.ledger.book import Book, check_claim, check_commit
 from onlineic.ledger.kept import Kept
 from onlineic.ledger.records import (
@@ -95,8 +95,15 @@ class MemoryLedger(Ledger):
     def _write(self, records: Sequence[Record]) -> None:
         at = self._state
         book = at.book.after_all(records)
+        self._check_alone(at)
         kept = at.kept.followed_by(records)
+        self._check_alone(at)
         self._state = _State(book, at.private, kept)  # here it happens
+
+    def _check_alone(self, at: "_State") -> None:
+        """Refuse to erase what a signal's handler, asking in the middle of a write, has written."""
+        if self._state is not at:
+            raise InternalError("a ledger must be written by one step at a time, not by a signal's handler.")
 
     def __len__(self) -> int:
         return len(self._state.kept)

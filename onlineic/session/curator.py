@@ -20,7 +20,13 @@ from onlineic._typing import Ints
 from onlineic.accounting.budget import Charge
 from onlineic.data.private import PrivateData
 from onlineic.data.release import guarded
-from onlineic.errors import ForkedSessionError, InternalError, SessionSealedError, SessionStateError
+from onlineic.errors import (
+    ForkedSessionError,
+    InternalError,
+    LedgerError,
+    SessionSealedError,
+    SessionStateError,
+)
 from onlineic.ledger.records import Closed, Easy, EasyBatch, Hard, Ledger, Opened, UpdateFailed
 from onlineic.noise.sources import Noise
 from onlineic.queries.ask import Guess, Question
@@ -379,7 +385,9 @@ class Curator:
     def close(self, record: Closed) -> None:
         """Test nothing more, and give the standing reservation back, but for what easy tests have used up."""
         self._closed = True  # first: nobody tests under what is given back
-        if self._sealed:  # what stands reserved may be all that pays for what was read
+        if self._sealed:  # what stands reserved may be all that pays for what was read: nobody else has it
+            with contextlib.suppress(LedgerError):  # of a file that cannot be written a restart burns it
+                self._ledger.burn()
             return
         standing, kept = self._ledger.reserved, None
         if standing is not None and self._state.threshold_noise is not None:

@@ -10,12 +10,13 @@ import onlineic as ic
 from onlineic.accounting import Filter
 from onlineic.data import PrivateData
 from onlineic.errors import (
+    InternalError,
     InvalidParameterError,
     LedgerLockedError,
     LedgerMismatchError,
     SessionStateError,
 )
-from onlineic.ledger import Burned, MemoryLedger, Opened
+from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Opened
 from onlineic.noise import SimulatedNoise
 from onlineic.sparse import ExponentialSparse, GumbelSparse, SparseState
 
@@ -178,3 +179,49 @@ def test_a_table_of_one_cell_is_known_to_every_rule(shape, update, delta):
     answer = ic.OnlineIC(data, ic.Budget(1.0, delta), update=update).answer(ic.where(a=0))
 
     assert (answer.value, answer.error_bound) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_what_stands_reserved_in_a_sealed_session_is_not_given_to_the_next(monkeypatch, delta):
+    """An interrupted test whose burning was interrupted too: `close` burns what may have paid for a draw."""
+    data, ledger = table(), MemoryLedger()
+    settings = {"hard_answers": 2, "update": ic.MultiplicativeWeights(), "first_tables": False}
+    session = ic.OnlineIC(data, ic.Budget(1.0, delta), ledger=ledger, **settings)
+
+    def stopped(self, *arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MemoryLedger, "commit", stopped)
+        patched.setattr(MemoryLedger, "burn", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            session.answer(ic.where(a=0))
+    standing = ledger.reserved
+    session.close()
+
+    assert ledger.reserved is None
+    assert ledger.account.spent == standing.amount
+    assert isinstance(ledger.records()[-1], Burned)
+
+
+def test_a_handler_that_asks_in_the_middle_of_a_write_is_not_erased(monkeypatch):
+    """Its hit was drawn and told: the write that it interrupted is refused."""
+    session = ic.OnlineIC(
+        table(), ic.Budget(1.0, 1e-9), hard_answers=10, release="answer", first_tables=False
+    )
+    charge, answers = Filter.charge, []
+
+    def interrupted(self, amount):
+        paid = charge(self, amount)
+        if not answers:
+            answers.append(None)
+            answers.append(session.answer(ic.where(a=1)))
+        return paid
+
+    monkeypatch.setattr(Filter, "charge", interrupted)
+    with pytest.raises(InternalError, match="one step at a time"):
+        session.answer(ic.where(a=0))
+
+    tested = [record.query for record in session.transcript if isinstance(record, Easy | Hard)]
+    assert tested == [ic.where(a=1).bind(DOMAIN)]
+    assert session.answer(ic.where(a=1)).status == "repeat"
