@@ -78,7 +78,7 @@ def fixed(stream: Stream, options: Mapping[str, Any]) -> Maker:
     opened = default_session(stream, budget_of(stream), **held)
 
     def make(noise: Any) -> Any:
-        never = patch("onlineic.session.plan.laplace_suits", lambda *_: False)
+        never = patch("onlineic.session.forecasts.laplace_suits", lambda *_: False)
         with never if "pairs" in options else nullcontext():
             return opened(noise)
 

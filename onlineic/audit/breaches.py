@@ -20,7 +20,7 @@ from onlineic.domain.domain import Domain
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.noise.sources import Noise
-from onlineic.queries.expressions import where
+from onlineic.queries.expressions import one_of, where
 from onlineic.queries.partitions import Measurement
 from onlineic.session.session import OnlineIC
 from onlineic.updates.base import UpdateRule
@@ -115,11 +115,15 @@ class SessionBreach:
     name : str
     slip : callable, optional
         From a source of noise and the table to settings of `OnlineIC`; None: there is no slip.
+    claimed : float
+    learned : bool
+        Whether a third answer is looked at, and not the first two.
     """
 
     name: str
     slip: Slip | None = None
     claimed: float = 1.0
+    learned: bool = False
 
     def run(self, counts: tuple[int, ...], noise: Noise) -> Hashable:
         """Return what an analyst makes of two answers of one session on this table."""
@@ -127,9 +131,11 @@ class SessionBreach:
         settings = PLAIN | {"noise": noise} | (self.slip(noise, data) if self.slip is not None else {})
         session = OnlineIC(data, BUDGET, **settings)  # type: ignore[arg-type]
         first, second = (session.answer(where(x=cell)) for cell in (0, 1))
+        if self.learned:  # untested, or tested and easy: what the hypothesis says
+            return int(round(data.n * session.answer(where(x=one_of(0, 2))).value))
         if second.hard:
-            return first.status, "difference", round(data.n * (first.value - second.value))
-        return first.status, round(data.n * second.value), min(max(round(data.n * first.value), 17), 23)
+            return first.hard, "difference", round(data.n * (first.value - second.value))
+        return first.hard, "easy", round(data.n * second.value)
 
 
 @final
@@ -200,7 +206,11 @@ SESSION_BREACHES = (
         "noise of a hundredth of its scale",
         lambda noise, data: {"noise": _Slipped(noise, lambda drawn: np.rint(drawn / 100).astype(np.int64))},
     ),
-    SessionBreach("an update rule that was shown the table", lambda noise, data: {"update": _Peeking(data)}),
+    SessionBreach(
+        "an update rule that was shown the table",
+        lambda noise, data: {"update": _Peeking(data)},
+        learned=True,
+    ),
 )
 RIGHT_SESSIONS = (
     SessionBreach("two numbers, a session without a slip"),

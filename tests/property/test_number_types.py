@@ -1377,7 +1377,8 @@ OTHERWISE = {  # varied under another name, or holding queries and laws rather t
 }
 MADE = {  # by the package itself, from numbers that it has checked; a caller only reads them
     "Answer", "AnswerMemory.recall", "AnswerMemory.recall_many", "AnswerMemory.remember",
-    "AnswerMemory.remember_many", "Answers", "Answers.of", "Boxes", "Queries", "Queries.totals",
+    "AnswerMemory.remember_many", "Answers", "Answers.of", "Boxes", "Queries", "Queries.recorded",
+    "Queries.totals",
     "AutoAverage", "BaselineStatistics", "Belief",
     "EngineForecast", "Forecast", "Spending", "Spending.at",
     "Belief.learned", "Plan", "Row", "SessionStatistics", "new_figure", "plot_marginal",

@@ -115,6 +115,9 @@ class Echo:
             self.kept = [self.source.words(size)] * 2
         return self.kept.pop()
 
+    def next_word(self):
+        return int(self.words(1)[0])
+
 
 @pytest.mark.statistical
 def test_the_same_query_twice_has_independent_outcomes():
