@@ -377,3 +377,19 @@ def test_failed_updates_are_restored(path, monkeypatch):
 
     assert failures == again.statistics().update_failures > 1
     assert np.array_equal(cells, again.hypothesis.probabilities())
+
+
+@pytest.mark.parametrize(
+    "open_session", [OnlineIC, lambda data, budget, **more: OnlineIC.textbook(data, epsilon=4.0, **more)]
+)
+def test_a_ledger_file_is_given_by_its_path_alone(open_session, path):
+    """Planted: an open file taken as it is, whose answers are repeated with the bounds of another plan."""
+    opened(path).close()
+    ledger = SqliteLedger.open(path)
+    length = len(ledger)
+
+    with pytest.raises(InvalidParameterError, match="ledger must be the path of a ledger file"):
+        open_session(table(), ic.Budget(4.0), ledger=ledger)
+
+    assert len(ledger) == length
+    ledger.release()
