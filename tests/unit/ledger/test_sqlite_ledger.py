@@ -502,3 +502,23 @@ def test_the_file_is_the_owner_s_and_holds_what_it_should(path):
         SqliteLedger.open(path, "some")
     with pytest.raises(InvalidParameterError, match="receipt must be"):
         SqliteLedger.open(path, receipt="12:xy")
+
+
+def test_a_batch_is_read_with_the_distance_of_each_query_from_the_one_written():
+    """Planted: intervals whose roundings are left out, so that bounds are smaller behind a restart."""
+    weights = np.array([0.0, 1.0, 1.0, 1e-7])
+    rounded = ic.where(a=ic.weights(weights)).bind(DOMAIN)
+    assert rounded.rounding > 0
+    assert rounded.box is not None
+    batch = EasyBatch(Queries.bound(DOMAIN, [HIT, rounded, FINE, rounded]), np.array([1, 2, 3, 4]))
+    line = {**line_of(batch), "at": 1}
+
+    again = record_of(line, DOMAIN)
+
+    assert again.queries.roundings.tolist() == batch.queries.roundings.tolist()
+    assert again.queries.roundings[1] == rounded.rounding
+    assert line_of(again) == line_of(batch)
+    group = next(group for group in line["boxes"] if "roundings" in group)
+    for wrong in ([0.0], [0.0] * 5, [2.0] * len(group["roundings"]), [-0.1] * len(group["roundings"])):
+        with pytest.raises(LedgerCorruptError):
+            record_of({**line, "boxes": [{**group, "roundings": wrong}]}, DOMAIN)
