@@ -40,7 +40,7 @@ from onlineic.ledger.lines import (
     line_of,
     linked,
 )
-from onlineic.ledger.place import checked_path, lock, sync_folder
+from onlineic.ledger.place import checked_path, file_at, lock, sync_folder
 from onlineic.ledger.records import (
     Burned,
     Checkpoint,
@@ -98,17 +98,25 @@ class SqliteLedger(Ledger):
     written : Written
         What the file holds.
     durability : "hits" or "all"
+    place : (int, int)
+        Device and number of the file, taken before it was opened.
     """
 
     __slots__ = (
         "_broken", "_checkpoints", "_connection", "_domain", "_durability", "_gate", "_held",
-        "_owner", "_path", "_process", "_queue", "_records", "_state", "beginning", "fresh",
+        "_owner", "_path", "_place", "_process", "_queue", "_records", "_state", "beginning", "fresh",
     )  # fmt: skip
 
     def __init__(
-        self, path: str, held: int, connection: sqlite3.Connection, written: Written, durability: Durability
+        self,
+        path: str,
+        held: int,
+        connection: sqlite3.Connection,
+        written: Written,
+        durability: Durability,
+        place: tuple[int, int],
     ) -> None:
-        self._path, self._held, self._connection = path, held, connection
+        self._path, self._held, self._connection, self._place = path, held, connection, place
         self._durability = durability
         self._gate = threading.RLock()  # held while the file is written: no fork falls into that
         self._process = os.getpid()
@@ -230,10 +238,11 @@ class SqliteLedger(Ledger):
         cls, path: str, held: int, durability: Durability, receipt: Receipt | str | None = None
     ) -> "SqliteLedger":
         check_choice("durability", durability, "hits", "all")
+        place = file_at(path)
         connection, written = _read(path)
         try:
             written.check(receipt)
-            return cls(path, held, connection, written, durability)
+            return cls(path, held, connection, written, durability, place or (-1, -1))
         except BaseException:
             connection.close()
             raise
@@ -355,6 +364,11 @@ class SqliteLedger(Ledger):
     def _store(self, rows: Sequence[tuple[int, str, bytes]], then: _State) -> None:
         """Write lines in one durable transaction."""
         with self._gate:
+            if file_at(self._path) != self._place:  # what is spent in a file without a name is spent again
+                raise LedgerWriteError(
+                    f"ledger must stay where it was opened, got none or another file at {self._path!r}; nothing "
+                    "was released: put the file back, or restore the newest copy and give its receipt to resume."
+                )
             self._broken = True  # until it is known what the file holds
             try:
                 self._connection.execute("BEGIN IMMEDIATE")

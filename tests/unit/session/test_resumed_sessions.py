@@ -1,5 +1,7 @@
 """Sessions with a ledger file: what is restored, what a restart costs, and what is refused by name."""
 
+import os
+import shutil
 from fractions import Fraction
 
 import attrs
@@ -13,6 +15,7 @@ from onlineic.errors import (
     LedgerLockedError,
     LedgerMismatchError,
     LedgerRollbackError,
+    LedgerWriteError,
     SessionSealedError,
     SessionStateError,
     UpdateFailedWarning,
@@ -393,3 +396,31 @@ def test_a_ledger_file_is_given_by_its_path_alone(open_session, path):
 
     assert len(ledger) == length
     ledger.release()
+
+
+@KINDS
+@pytest.mark.parametrize("replaced", [True, False])
+def test_nothing_is_answered_behind_a_charge_that_went_into_a_file_without_a_name(kind, replaced, path):
+    """Planted: writes into a file that was replaced by a copy, whose budget is then spent again."""
+    session = opened(path, kind)
+    session.answer(ASKED[0])
+    copy = path.with_name("copy.db")
+    shutil.copy(path, copy)
+    held = path.with_name("held.db")
+    os.link(path, held)
+    if replaced:
+        os.replace(copy, path)
+    else:
+        path.unlink()
+    durable, before = session._ledger.durable, len(session.transcript)
+
+    with pytest.raises((LedgerWriteError, SessionSealedError)):
+        for query in ASKED:
+            session.answer(query)
+        session.close()
+
+    assert session._ledger.durable == durable
+    assert all(not isinstance(record, Hard | Reserved) for record in session.transcript[before:])
+    abandon(session)
+    os.replace(held, path)  # put back: it goes on
+    resumed(path).close()
