@@ -109,7 +109,7 @@ def line_of(record: Record | Checkpoint) -> Line:
     if isinstance(record, Closed):
         return {"kind": "closed", **attrs.asdict(record)}
     if isinstance(record, Resumed):
-        return {"kind": "resumed", "version": record.version}
+        return {"kind": "resumed", **attrs.asdict(record)}
     parameters = record.parameters
     return {
         "kind": "checkpoint",
@@ -208,7 +208,7 @@ _READ: dict[str, Callable[[Line, Domain], Record | Checkpoint]] = {
     "closed": lambda line, _: Closed(
         line["constants"], line["repeats"], line["untested"], float(line["rounding"])
     ),
-    "resumed": lambda line, _: Resumed(line["version"]),
+    "resumed": lambda line, _: Resumed(line["version"], line.get("durability", "hits")),
 }
 
 

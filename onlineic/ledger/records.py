@@ -128,9 +128,18 @@ class Closed:
 @final
 @attrs.frozen
 class Resumed:
-    """A process went on with the session: a new run, whose mechanism starts, and is paid, anew."""
+    """A process went on with the session: a new run, whose mechanism starts, and is paid, anew.
 
-    version: str  # of the package
+    Attributes
+    ----------
+    version : str
+        Of the package.
+    durability : "hits" or "all"
+        Of this process: with "hits" easy answers can have left it that no record holds.
+    """
+
+    version: str
+    durability: Literal["hits", "all"] = "hits"
 
 
 Record = Reserved | Opened | Easy | EasyBatch | Hard | UpdateFailed | Burned | Closed | Resumed
@@ -259,6 +268,10 @@ class Ledger(abc.ABC):
     def durable(self) -> int:
         """How many records no crash can lose: what is planned from the record reads no others."""
         return len(self)
+
+    def lost(self, records: int) -> int:
+        """Return how many easy answers may have left before so many records without one: of killed processes."""
+        return 0
 
     @property
     def spent(self) -> Fraction:

@@ -424,3 +424,28 @@ def test_nothing_is_answered_behind_a_charge_that_went_into_a_file_without_a_nam
     abandon(session)
     os.replace(held, path)  # put back: it goes on
     resumed(path).close()
+
+
+@pytest.mark.parametrize(
+    ("levels", "lost"), [(["hits"] * 4, 768), (["all"] * 4, 0), (["all", "hits", "all"], 256)]
+)
+def test_answers_that_killed_processes_may_have_lost_count_towards_the_stream(levels, lost, path):
+    """Planted: easy answers that left, and are not in the record, of which any number could be told."""
+    for place, level in enumerate(levels):
+        if place:
+            session = resumed(path, durability=level)
+        else:
+            session = opened(path, threshold=0.2, max_queries=700, durability=level)
+        assert session.answer(ASKED[place]).status == "easy"
+        bound = session.statistics().error_bound
+        abandon(session)
+    assert session._ledger.lost(len(session._ledger)) == lost
+    assert np.isinf(bound) == (lost > 700)
+
+
+def test_a_file_that_was_opened_to_lose_nothing_tells_that_it_now_may(path):
+    ledger = opened(path, durability="all", first_tables=False)._ledger
+    assert ledger.fresh
+    ledger.release()
+    session = opened(path, first_tables=False)
+    assert recorded(session, Resumed)[0].durability == "hits"
