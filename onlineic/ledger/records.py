@@ -270,7 +270,7 @@ class Ledger(abc.ABC):
         return len(self)
 
     def lost(self, records: int) -> int:
-        """Return how many easy answers may have left before so many records without one: of killed processes."""
+        """Return how many easy answers of killed processes no record holds, at most, up to so many records."""
         return 0
 
     @property

@@ -373,8 +373,8 @@ class SqliteLedger(Ledger):
         with self._gate:
             if file_at(self._path) != self._place:  # what is spent in a file without a name is spent again
                 raise LedgerWriteError(
-                    f"ledger must stay where it was opened, got none or another file at {self._path!r}; nothing "
-                    "was released: put the file back, or restore the newest copy and give its receipt to resume."
+                    f"ledger must stay where it was opened, got none or another file at {self._path!r}; "
+                    "nothing was released: put the file back, or resume the newest copy by its receipt."
                 )
             self._broken = True  # until it is known what the file holds
             try:
