@@ -341,6 +341,7 @@ def chained(texts: Iterable[tuple[str, bytes | None]]) -> Written:
             line = json.loads(text)
             chain = linked(chain, text)
             whole = type(line) is dict and line["at"] == place and (claimed is None or claimed == chain)
+            whole = whole and canonical_text(line) == text  # a name twice, or NaN, is read in several ways
         except (ValueError, KeyError, RecursionError):
             whole = False
         if not whole:
