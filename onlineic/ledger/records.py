@@ -251,6 +251,11 @@ class Ledger(abc.ABC):
         return ""
 
     @property
+    def held(self) -> bool:
+        """Whether records can still be added: a file was not let go."""
+        return True
+
+    @property
     def lasting(self) -> bool:
         """Whether the records outlive the process: a session keeps checkpoints in such a ledger."""
         return False
@@ -270,7 +275,7 @@ class Ledger(abc.ABC):
         return len(self)
 
     def lost(self, records: int) -> int:
-        """Return how many easy answers of killed processes no record holds, at most, up to so many records."""
+        """Return how many easy answers of killed processes no record holds, at most, up to this record."""
         return 0
 
     @property

@@ -324,6 +324,10 @@ class SqliteLedger(Ledger):
         self.release()
 
     @property
+    def held(self) -> bool:
+        return self._held >= 0
+
+    @property
     def lasting(self) -> bool:
         return True
 

@@ -452,3 +452,19 @@ def test_a_file_that_was_opened_to_lose_nothing_tells_that_it_now_may(path):
     ledger.release()
     session = opened(path, first_tables=False)
     assert recorded(session, Resumed)[0].durability == "hits"
+
+
+def test_two_copies_of_a_ledger_are_not_open_on_one_table(path):
+    """Planted: one budget that is listed once, and spent by both."""
+    data, copy = table(), path.with_name("copy.db")
+    opened(path, data=data).close()
+    shutil.copy(path, copy)
+    session = resumed(path, data)
+    before = copy.read_bytes()
+
+    with pytest.raises(LedgerLockedError, match="a copy of one that is open on this table"):
+        resumed(copy, data)
+    assert copy.read_bytes() == before
+
+    session.close()
+    assert resumed(copy, data).answer(ASKED[0]).status != "untested"
