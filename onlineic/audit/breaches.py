@@ -132,7 +132,8 @@ class SessionBreach:
         session = OnlineIC(data, BUDGET, **settings)  # type: ignore[arg-type]
         first, second = (session.answer(where(x=cell)) for cell in (0, 1))
         if self.learned:  # untested, or tested and easy: what the hypothesis says
-            return int(round(data.n * session.answer(where(x=one_of(0, 2))).value))
+            third = session.answer(where(x=one_of(0, 2)))
+            return "learned", round(data.n * third.value)
         if second.hard:
             return first.hard, "difference", round(data.n * (first.value - second.value))
         return first.hard, "easy", round(data.n * second.value)

@@ -4,6 +4,7 @@ Charges against prices of the mechanism that the record settles, releases agains
 bought against the plan, and every tested number against a replay of the whole session.
 """
 
+import math
 import warnings
 from collections.abc import Sequence
 from fractions import Fraction
@@ -23,22 +24,27 @@ from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.records import (
     Burned,
     Checkpoint,
+    Closed,
     Easy,
     EasyBatch,
     Hard,
     Opened,
     Record,
     Resumed,
+    UpdateFailed,
 )
 from onlineic.ledger.settings import account_from_json
+from onlineic.noise.sources import SimulatedNoise
 from onlineic.queries.ask import Question
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.partitions import AxisSets, Partition, one_way, sets_of
+from onlineic.queries.query import Query
 from onlineic.session.answers import AnswerBook
 from onlineic.session.belief import Belief, measured
 from onlineic.session.durable import budget_of, check_prior, planned
 from onlineic.session.plan import Plan
-from onlineic.sparse.base import NumericSparse
+from onlineic.sparse.base import Hit, NumericSparse
+from onlineic.sparse.laplace import LaplaceSparse
 
 TOLERANCE = 1e-12  # between two machines, or two libraries of linear algebra
 
@@ -191,6 +197,8 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
     start = plan.sparse.start_charge()
     opening = Fraction(0) if start is None else start.amount
     book, due, pairs, problems = Book(account), opening, AxisSets(), list[str]()
+    # whether the noise of the present threshold was drawn: for a run that is paid at its start, or for a hit
+    drawn, last = False, None
 
     def wrong(place: int, text: str) -> None:
         problems.append(f"record {place}: {text}")
@@ -198,8 +206,11 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
     for place, record in enumerate(records):
         sparse = spending.at(book.account.spent)
         standing = Fraction(0) if book.reserved is None else book.reserved.amount
+        if not isinstance(record, _next(last)):
+            wrong(place, "a line that cannot follow the one before: a run has ended there")
+        last = record
         if isinstance(record, Resumed):
-            due = opening  # a new run: its start is paid with its first hit
+            drawn, due = False, opening  # a new run: its start is paid with its first hit
             if standing:
                 wrong(place, "a reservation that was standing is not spent")
         if isinstance(record, Easy | EasyBatch | Hard):
@@ -212,12 +223,20 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
                 wrong(place, "a hit that is charged something else than was reserved")
             if record.measurement.target != _target(record.query, plan, pairs):
                 wrong(place, "a hit that released another target than its query has")
-            due = Fraction(0)
+            elif not _near(record.measurement.scale, _scale(sparse, record.measurement.target)):
+                wrong(place, "a hit whose noise has another scale than its mechanism draws")
+            drawn, due = start is not None, Fraction(0)
+        if isinstance(record, Easy | EasyBatch):
+            drawn = start is not None or isinstance(sparse, LaplaceSparse)
+        if isinstance(record, Closed) and drawn and standing and sparse.unfinished(standing, due):
+            wrong(place, "closed without what tests of a kept threshold have used up")
         if isinstance(record, Opened):
             bought = plan.first_tables
             targets = tuple(one.target for one in record.measurements)
             if bought is None or (targets, record.charge) != (bought.targets, bought.charge):
                 wrong(place, "first tables that the plan does not buy")
+            elif not all(map(_near, [one.scale for one in record.measurements], bought.deviations(sparse.n))):
+                wrong(place, "first tables whose noise has another scale than the plan's")
         if isinstance(record, Burned):
             kept = standing if record.reason != "closed" else sparse.unfinished(standing, due)
             if record.charge.amount != kept:
@@ -226,7 +245,31 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
             if isinstance(released.target, Partition):
                 pairs |= sets_of(released.target)
         book = book.after(record)
+    if isinstance(last, Burned) and last.reason != "interrupted":
+        wrong(len(records), "a line is missing behind what was burned, which was written with it")
     return problems
+
+
+def _next(last: Record | None) -> tuple[type[Any], ...]:
+    """Return what may follow a record: a run that has ended goes on as another, which is paid anew."""
+    if isinstance(last, Closed):
+        return (Resumed,)
+    if isinstance(last, Burned):
+        # of a release that was recorded before the interrupted test the update may fail later
+        return {"closed": (Closed,), "restarted": (Resumed,), "interrupted": (Resumed, UpdateFailed)}[
+            last.reason
+        ]
+    return (object,)
+
+
+def _scale(sparse: NumericSparse, target: Query | Partition) -> float:
+    """Return the deviation of what the mechanism releases of a target: of a release of nothing."""
+    values = np.zeros(target.blocks if isinstance(target, Partition) else 1, np.int64)
+    return sparse.measure(Hit(side=1, excess=0), target, 0, values, SimulatedNoise(0)).scale
+
+
+def _near(held: float, made: float) -> bool:
+    return math.isclose(held, made, rel_tol=TOLERANCE)
 
 
 def _distinct(tested: Sequence[Question]) -> Sequence[Question]:

@@ -21,6 +21,7 @@ from onlineic.errors import (
     InternalError,
     InvalidDataError,
     InvalidParameterError,
+    LedgerLockedError,
     TooLargeError,
 )
 from onlineic.queries.batch import Queries
@@ -213,6 +214,19 @@ class PrivateData:
         self._files |= {file} - {""}
         self._accounts.append(weakref.ref(account))
         return False
+
+    def check_file(self, account: Any, file: str) -> None:
+        """Raise `LedgerLockedError` if another account that is held is a copy of this ledger `file`."""
+        others = [known() for known in self._accounts]
+        if file and any(
+            other is not account and getattr(other, "file", "") == file and other.held
+            for other in others
+            if other is not None
+        ):
+            raise LedgerLockedError(
+                "ledger must be used by one session at a time, got a copy of one that is open on this table: "
+                "both would spend one budget; close that session, and go on with its file."
+            )
 
     @property
     def reads(self) -> int:

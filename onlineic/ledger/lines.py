@@ -109,7 +109,7 @@ def line_of(record: Record | Checkpoint) -> Line:
     if isinstance(record, Closed):
         return {"kind": "closed", **attrs.asdict(record)}
     if isinstance(record, Resumed):
-        return {"kind": "resumed", "version": record.version}
+        return {"kind": "resumed", **attrs.asdict(record)}
     parameters = record.parameters
     return {
         "kind": "checkpoint",
@@ -137,6 +137,7 @@ def _batch_to_json(batch: EasyBatch) -> Line:
             "low": integers_to_json(group.low),
             "high": integers_to_json(group.high),
             "turned": integers_to_json(group.turned.astype(np.int64)),
+            **({} if group.roundings is None else {"roundings": floats_to_json(group.roundings)}),
         }
         for group in batch.queries.boxes
     ]
@@ -155,7 +156,12 @@ def _batch(line: Line, domain: Domain) -> EasyBatch:
         if ((low < 0) | (low >= high) | (high > sizes) | (high - low == sizes)).any():
             raise ValueError
         turned = integers_from_json(group["turned"], (len(places),)).astype(np.bool_)
-        boxes.append(Boxes(axes, places, low.astype(kind), high.astype(kind), turned))
+        roundings = None
+        if "roundings" in group:  # part of the bound of each answer
+            roundings = floats_from_json(group["roundings"])
+            if roundings.shape != places.shape or not ((roundings >= 0) & (roundings <= 1)).all():
+                raise ValueError
+        boxes.append(Boxes(axes, places, low.astype(kind), high.astype(kind), turned, roundings))
     others = tuple((int(place), question_from_json(query, domain)) for place, query in line["others"])
     held = [place for group in boxes for place in group.places.tolist()] + [place for place, _ in others]
     if sorted(held) != list(range(count)) or not all(isinstance(query, Query) for _, query in others):
@@ -202,7 +208,7 @@ _READ: dict[str, Callable[[Line, Domain], Record | Checkpoint]] = {
     "closed": lambda line, _: Closed(
         line["constants"], line["repeats"], line["untested"], float(line["rounding"])
     ),
-    "resumed": lambda line, _: Resumed(line["version"]),
+    "resumed": lambda line, _: Resumed(line["version"], line.get("durability", "hits")),
 }
 
 
@@ -335,6 +341,7 @@ def chained(texts: Iterable[tuple[str, bytes | None]]) -> Written:
             line = json.loads(text)
             chain = linked(chain, text)
             whole = type(line) is dict and line["at"] == place and (claimed is None or claimed == chain)
+            whole = whole and canonical_text(line) == text  # a name twice, or NaN, is read in several ways
         except (ValueError, KeyError, RecursionError):
             whole = False
         if not whole:

@@ -82,6 +82,15 @@ def lock(path: str) -> int:
     return held
 
 
+def file_at(path: str) -> tuple[int, int] | None:
+    """Return device and number of the file that has this name now, or None: there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def sync_folder(path: str) -> None:
     """Make the entry of a file in its directory durable."""
     folder = os.open(os.path.dirname(path), os.O_RDONLY)

@@ -128,9 +128,18 @@ class Closed:
 @final
 @attrs.frozen
 class Resumed:
-    """A process went on with the session: a new run, whose mechanism starts, and is paid, anew."""
+    """A process went on with the session: a new run, whose mechanism starts, and is paid, anew.
 
-    version: str  # of the package
+    Attributes
+    ----------
+    version : str
+        Of the package.
+    durability : "hits" or "all"
+        Of this process: with "hits" easy answers can have left it that no record holds.
+    """
+
+    version: str
+    durability: Literal["hits", "all"] = "hits"
 
 
 Record = Reserved | Opened | Easy | EasyBatch | Hard | UpdateFailed | Burned | Closed | Resumed
@@ -242,6 +251,11 @@ class Ledger(abc.ABC):
         return ""
 
     @property
+    def held(self) -> bool:
+        """Whether records can still be added: a file was not let go."""
+        return True
+
+    @property
     def lasting(self) -> bool:
         """Whether the records outlive the process: a session keeps checkpoints in such a ledger."""
         return False
@@ -259,6 +273,10 @@ class Ledger(abc.ABC):
     def durable(self) -> int:
         """How many records no crash can lose: what is planned from the record reads no others."""
         return len(self)
+
+    def lost(self, records: int) -> int:
+        """Return how many easy answers of killed processes no record holds, at most, up to this record."""
+        return 0
 
     @property
     def spent(self) -> Fraction:

@@ -40,7 +40,7 @@ from onlineic.ledger.lines import (
     line_of,
     linked,
 )
-from onlineic.ledger.place import checked_path, lock, sync_folder
+from onlineic.ledger.place import checked_path, file_at, lock, sync_folder
 from onlineic.ledger.records import (
     Burned,
     Checkpoint,
@@ -98,17 +98,25 @@ class SqliteLedger(Ledger):
     written : Written
         What the file holds.
     durability : "hits" or "all"
+    place : (int, int)
+        Device and number of the file, taken before it was opened.
     """
 
     __slots__ = (
-        "_broken", "_checkpoints", "_connection", "_domain", "_durability", "_gate", "_held",
-        "_owner", "_path", "_process", "_queue", "_records", "_state", "beginning", "fresh",
+        "_broken", "_checkpoints", "_connection", "_domain", "_durability", "_gate", "_held", "_losses",
+        "_owner", "_path", "_place", "_process", "_queue", "_records", "_state", "beginning", "fresh",
     )  # fmt: skip
 
     def __init__(
-        self, path: str, held: int, connection: sqlite3.Connection, written: Written, durability: Durability
+        self,
+        path: str,
+        held: int,
+        connection: sqlite3.Connection,
+        written: Written,
+        durability: Durability,
+        place: tuple[int, int],
     ) -> None:
-        self._path, self._held, self._connection = path, held, connection
+        self._path, self._held, self._connection, self._place = path, held, connection, place
         self._durability = durability
         self._gate = threading.RLock()  # held while the file is written: no fork falls into that
         self._process = os.getpid()
@@ -119,7 +127,10 @@ class SqliteLedger(Ledger):
         self._queue: list[Record | Checkpoint] = []
         self._records, kept = written.records(self._domain)
         self._checkpoints = kept
-        self.fresh = len(written.lines) == 1
+        known = self.beginning.get("durability", "hits")
+        # of what was opened to lose nothing, and now may, a line must tell
+        self.fresh = len(written.lines) == 1 and known in ("hits", durability)
+        self._losses = _losses(self._records, known)
         try:
             book = Book(account_from_json(self.beginning["account"])).after_all(self._records)
         except (BudgetError, InternalError, KeyError, ValueError, TypeError):
@@ -165,7 +176,7 @@ class SqliteLedger(Ledger):
                 os.unlink(making)  # of a process that died here
             os.close(os.open(making, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
             with contextlib.closing(_connected(making)) as connection:
-                text = canonical_text({**beginning, "at": 0})
+                text = canonical_text({**beginning, "durability": durability, "at": 0})
                 link = linked(START, text)
                 connection.executescript(f"BEGIN; {TABLES}")
                 connection.execute("INSERT INTO line VALUES (0, ?, ?)", (text, link))
@@ -230,10 +241,11 @@ class SqliteLedger(Ledger):
         cls, path: str, held: int, durability: Durability, receipt: Receipt | str | None = None
     ) -> "SqliteLedger":
         check_choice("durability", durability, "hits", "all")
+        place = file_at(path)
         connection, written = _read(path)
         try:
             written.check(receipt)
-            return cls(path, held, connection, written, durability)
+            return cls(path, held, connection, written, durability, place or (-1, -1))
         except BaseException:
             connection.close()
             raise
@@ -277,7 +289,8 @@ class SqliteLedger(Ledger):
         """
         reserved = self.reserved
         burned = [] if reserved is None else [Burned(reserved, "restarted")]
-        self._append([*burned, Resumed(version)], durable=True)
+        self._append([*burned, Resumed(version, self._durability)], durable=True)
+        self._losses = _losses(self._records, self.beginning.get("durability", "hits"))
 
     def give_back(self, owner: object) -> None:
         if self._owner is None or self._owner is owner:
@@ -311,8 +324,15 @@ class SqliteLedger(Ledger):
         self.release()
 
     @property
+    def held(self) -> bool:
+        return self._held >= 0
+
+    @property
     def lasting(self) -> bool:
         return True
+
+    def lost(self, records: int) -> int:
+        return MOST_LOST * sum(place < records for place in self._losses)
 
     def keep(self, checkpoint: Checkpoint) -> None:
         self._append([checkpoint], durable=False)
@@ -355,6 +375,11 @@ class SqliteLedger(Ledger):
     def _store(self, rows: Sequence[tuple[int, str, bytes]], then: _State) -> None:
         """Write lines in one durable transaction."""
         with self._gate:
+            if file_at(self._path) != self._place:  # what is spent in a file without a name is spent again
+                raise LedgerWriteError(
+                    f"ledger must stay where it was opened, got none or another file at {self._path!r}; "
+                    "nothing was released: put the file back, or resume the newest copy by its receipt."
+                )
             self._broken = True  # until it is known what the file holds
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -418,6 +443,20 @@ class SqliteLedger(Ledger):
 
     def __repr__(self) -> str:
         return f"SqliteLedger({self._path!r}, {len(self)} records)"
+
+
+def _losses(records: Sequence[Record], durability: str) -> list[int]:
+    """Return the places where a process had died that may have lost easy answers.
+
+    It had a reservation standing, which every test needs, and whose hit or burn writes all that waits.
+    """
+    places = []
+    for place, record in enumerate(records):
+        if isinstance(record, Resumed):
+            durability = record.durability
+        elif isinstance(record, Burned) and record.reason == "restarted" and durability != "all":
+            places.append(place)
+    return places
 
 
 _OPEN: "weakref.WeakSet[SqliteLedger]" = weakref.WeakSet()

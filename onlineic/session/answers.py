@@ -70,8 +70,9 @@ class SessionStatistics:
         Gap that an update relies on; in textbook mode the theorem's alpha.
     error_bound : float
         Bound on all tested answers at once with probability 1 - beta: where first tables were bought, on
-        those given so far, else on all of the stream. inf once more than max_queries were asked, or a
-        certified session has measured a table.
+        those given so far, else on all of the stream. inf once more than max_queries were asked (of each
+        killed process 256 more, which its ledger file may have lost), or a certified session has measured
+        a table.
     certified : bool
         Whether the hard answers cannot run out in that event: T(alpha) counts them, of single queries, and
         if every update succeeds; or each question announced is paid.
@@ -414,7 +415,11 @@ class AnswerBook:
     @property
     def left_in_theorem(self) -> int:
         """How many more answers the theorem's bound is stated for, in textbook mode; else 0."""
-        return max(0, self._plan.max_queries - sum(self.counts.values())) if self._plan.textbook else 0
+        return max(0, self._plan.max_queries - self._told()) if self._plan.textbook else 0
+
+    def _told(self) -> int:
+        """Return how many answers were given, those counted that a killed process may have lost."""
+        return sum(self.counts.values()) + self._ledger.lost(self._taken.records)
 
     def _settled_radii(self) -> tuple[float, float]:
         spent = self._taken.spent
@@ -503,10 +508,11 @@ class AnswerBook:
     def error_bound(self) -> float:
         """Return the bound on all tested answers at once, or inf where none is proven.
 
-        So it is once more than max_queries were asked, a certified session has measured a table, or a restart
-        has brought a second threshold: a joint bound speaks of the noise of one.
+        So it is once more than max_queries were asked, those counted that a killed process may have lost; a
+        certified session has measured a table; or a restart has brought a second threshold, since a joint
+        bound speaks of the noise of one.
         """
-        if sum(self.counts.values()) > self._plan.max_queries or self._restarted:
+        if self._told() > self._plan.max_queries or self._restarted:
             return math.inf
         if self._plan.certified and self._table:
             return math.inf

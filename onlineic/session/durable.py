@@ -106,10 +106,15 @@ def ledger_choice(
     Raises
     ------
     InvalidParameterError
-        If a file is given without the label of its table, or a label without a file.
+        If a file is given without the label of its table, a label without a file, or a file that is open.
     """
     if durability not in ("hits", "all"):
         raise InvalidParameterError(f"durability must be 'hits' or 'all', got durability={durability!r:.60}.")
+    if isinstance(ledger, SqliteLedger):  # nobody has compared its table and its settings with these
+        raise InvalidParameterError(
+            f"ledger must be the path of a ledger file, got the open {ledger!r:.200}; release it, and give "
+            "its path: ledger='FILE.db', table='LABEL', or OnlineIC.resume('FILE.db', data)."
+        )
     if not isinstance(ledger, (str, os.PathLike)):
         if table is not None:
             raise InvalidParameterError(

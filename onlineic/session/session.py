@@ -355,6 +355,7 @@ class OnlineIC:
             self._private = is_private(noise)
             belief = Belief(plan.update.init(data.domain, prior))
             self._tell_opening(0.0)  # nothing is claimed yet
+            data.check_file(self._ledger, self._ledger.file)
             self._ledger.claim(self, plan.sparse.account(), self._private)
             resumed = isinstance(ledger, SqliteLedger) and not ledger.fresh
             if isinstance(ledger, SqliteLedger) and resumed:

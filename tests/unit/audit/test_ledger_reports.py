@@ -102,7 +102,13 @@ def other_checkpoint(lines):
     of_kind(lines, "checkpoint")[0]["version"] += 1
 
 
+def other_scale(lines):
+    """Noise that is told as smaller than it was."""
+    of_kind(lines, "hard")[0]["released"]["scale"] /= 2
+
+
 FORGERIES = {
+    other_scale: "another scale",
     cheaper_hit: "a test that costs",
     forgotten_burn: "is not spent",
     unpaid_start: "a test that costs",
@@ -123,3 +129,58 @@ def test_a_forged_ledger_is_found_although_its_chain_holds(change, written):
     assert any(FORGERIES[change] in problem for problem in problems), problems
     with pytest.raises(LedgerRollbackError):
         verified(other, receipt=written.receipt)
+
+
+@pytest.fixture(scope="module")
+def closed():
+    """A pure session that was closed behind an easy test, twice."""
+    with quick_folder() as folder:
+        path = folder / "census.db"
+        with opened(path, "exponential", threshold=0.5) as session:
+            session.answer(ASKED[0])
+        with resumed(path) as session:
+            session.answer(ASKED[1])
+        return read(path)
+
+
+def without(*kinds):
+    def change(lines):
+        lines[:] = [line for line in lines if (line["kind"], line.get("reason")) not in kinds]
+
+    return change
+
+
+def test_a_run_that_was_closed_is_paid_and_ends(closed):
+    """Planted: closings that give back what a threshold used up, and runs that go on behind their end."""
+    kinds = [line["kind"] for line in closed.lines if line["kind"] != "checkpoint"]
+    assert kinds == ["ledger", *["reserved", "easy", "burned", "closed", "resumed"] * 2][:-1]
+    assert verified(closed).whole
+
+    def problems(change):
+        return " ".join(verified(forged(closed, change)).problems)
+
+    assert "used up" in problems(without(("burned", "closed")))
+    assert "has ended" in problems(without(("resumed", None)))
+    assert "has ended" in problems(without(("closed", None)))
+    assert "is missing" in problems(lambda lines: lines.pop())
+
+    def interrupted(lines):
+        of_kind(lines, "burned")[0]["reason"] = "interrupted"
+        lines.remove(of_kind(lines, "closed")[0])
+        lines.remove(of_kind(lines, "resumed")[0])
+
+    assert "has ended" in problems(interrupted)
+
+
+@pytest.mark.parametrize("kind", ["gumbel", "numbers", "exponential", "laplace"])
+def test_ledgers_of_every_mechanism_hold_behind_closings_and_kills(kind):
+    with quick_folder() as folder:
+        path = folder / "census.db"
+        for start in range(0, 40, 10):
+            session = resumed(path) if start else opened(path, kind)
+            session.answer_many(ASKED[start : start + 10])
+            if start % 20:
+                session._ledger.release()
+            else:
+                session.close()
+        assert verified(read(path)).problems == ()

@@ -38,7 +38,7 @@ from onlineic.ledger import (
 )
 from onlineic.ledger import place as place_module
 from onlineic.ledger import sqlite as sqlite_module
-from onlineic.ledger.lines import canonical_text, line_of, record_of
+from onlineic.ledger.lines import canonical_text, chained, line_of, record_of
 from onlineic.ledger.settings import beginning_of
 from onlineic.queries import Measurement, Partition
 from onlineic.queries.batch import Queries
@@ -502,3 +502,39 @@ def test_the_file_is_the_owner_s_and_holds_what_it_should(path):
         SqliteLedger.open(path, "some")
     with pytest.raises(InvalidParameterError, match="receipt must be"):
         SqliteLedger.open(path, receipt="12:xy")
+
+
+def test_a_batch_is_read_with_the_distance_of_each_query_from_the_one_written():
+    """Planted: intervals whose roundings are left out, so that bounds are smaller behind a restart."""
+    weights = np.array([0.0, 1.0, 1.0, 1e-7])
+    rounded = ic.where(a=ic.weights(weights)).bind(DOMAIN)
+    assert rounded.rounding > 0
+    assert rounded.box is not None
+    batch = EasyBatch(Queries.bound(DOMAIN, [HIT, rounded, FINE, rounded]), np.array([1, 2, 3, 4]))
+    line = {**line_of(batch), "at": 1}
+
+    again = record_of(line, DOMAIN)
+
+    assert again.queries.roundings.tolist() == batch.queries.roundings.tolist()
+    assert again.queries.roundings[1] == rounded.rounding
+    assert line_of(again) == line_of(batch)
+    group = next(group for group in line["boxes"] if "roundings" in group)
+    for wrong in ([0.0], [0.0] * 5, [2.0] * len(group["roundings"]), [-0.1] * len(group["roundings"])):
+        with pytest.raises(LedgerCorruptError):
+            record_of({**line, "boxes": [{**group, "roundings": wrong}]}, DOMAIN)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"at":0,"format":1,"kind":"ledger","n":1,"n":2}',
+        '{"at": 0,"format":1,"kind":"ledger"}',
+        '{"format":1,"kind":"ledger","at":0}',
+        '{"at":0,"format":1,"kind":"ledger","n":NaN}',
+    ],
+)
+def test_a_line_is_the_one_canonical_text(text):
+    """Planted: texts that other readers take for something else, under a chain that holds."""
+    assert chained([('{"at":0,"format":1,"kind":"ledger","n":1}', None)]).beginning["n"] == 1
+    with pytest.raises(LedgerCorruptError, match="place 0"):
+        chained([(text, None)])

@@ -1,6 +1,8 @@
 """Sessions with a ledger file: what is restored, what a restart costs, and what is refused by name."""
 
 import math
+import os
+import shutil
 from fractions import Fraction
 
 import attrs
@@ -14,6 +16,7 @@ from onlineic.errors import (
     LedgerLockedError,
     LedgerMismatchError,
     LedgerRollbackError,
+    LedgerWriteError,
     SessionSealedError,
     SessionStateError,
     UpdateFailedWarning,
@@ -402,3 +405,91 @@ def test_a_sealed_session_that_goes_on_from_its_file_certifies_no_more(path, mon
 
     assert not again.statistics().certified
     assert again.statistics().hard_left == session.plan.hard_answers - 1
+
+
+@pytest.mark.parametrize(
+    "open_session", [OnlineIC, lambda data, budget, **more: OnlineIC.textbook(data, epsilon=4.0, **more)]
+)
+def test_a_ledger_file_is_given_by_its_path_alone(open_session, path):
+    """Planted: an open file taken as it is, whose answers are repeated with the bounds of another plan."""
+    opened(path).close()
+    ledger = SqliteLedger.open(path)
+    length = len(ledger)
+
+    with pytest.raises(InvalidParameterError, match="ledger must be the path of a ledger file"):
+        open_session(table(), ic.Budget(4.0), ledger=ledger)
+
+    assert len(ledger) == length
+    ledger.release()
+
+
+@KINDS
+@pytest.mark.parametrize("replaced", [True, False])
+def test_nothing_is_answered_behind_a_charge_that_went_into_a_file_without_a_name(kind, replaced, path):
+    """Planted: writes into a file that was replaced by a copy, whose budget is then spent again."""
+    session = opened(path, kind)
+    session.answer(ASKED[0])
+    copy = path.with_name("copy.db")
+    shutil.copy(path, copy)
+    held = path.with_name("held.db")
+    os.link(path, held)
+    if replaced:
+        os.replace(copy, path)
+    else:
+        path.unlink()
+    durable, before = session._ledger.durable, len(session.transcript)
+
+    def go_on():
+        for query in ASKED:
+            session.answer(query)
+        session.close()
+
+    with pytest.raises((LedgerWriteError, SessionSealedError)):
+        go_on()
+
+    assert session._ledger.durable == durable
+    assert all(not isinstance(record, Hard | Reserved) for record in session.transcript[before:])
+    abandon(session)
+    os.replace(held, path)  # put back: it goes on
+    resumed(path).close()
+
+
+@pytest.mark.parametrize(
+    ("levels", "lost"), [(["hits"] * 4, 768), (["all"] * 4, 0), (["all", "hits", "all"], 256)]
+)
+def test_answers_that_killed_processes_may_have_lost_count_towards_the_stream(levels, lost, path):
+    """Planted: easy answers that left, and are not in the record, of which any number could be told."""
+    for place, level in enumerate(levels):
+        if place:
+            session = resumed(path, durability=level)
+        else:
+            session = opened(path, threshold=0.2, max_queries=700, durability=level)
+        assert session.answer(ASKED[place]).status == "easy"
+        bound = session.statistics().error_bound
+        abandon(session)
+    assert session._ledger.lost(len(session._ledger)) == lost
+    assert np.isinf(bound) == (lost > 700)
+
+
+def test_a_file_that_was_opened_to_lose_nothing_tells_that_it_now_may(path):
+    ledger = opened(path, durability="all", first_tables=False)._ledger
+    assert ledger.fresh
+    ledger.release()
+    session = opened(path, first_tables=False)
+    assert recorded(session, Resumed)[0].durability == "hits"
+
+
+def test_two_copies_of_a_ledger_are_not_open_on_one_table(path):
+    """Planted: one budget that is listed once, and spent by both."""
+    data, copy = table(), path.with_name("copy.db")
+    opened(path, data=data).close()
+    shutil.copy(path, copy)
+    session = resumed(path, data)
+    before = copy.read_bytes()
+
+    with pytest.raises(LedgerLockedError, match="a copy of one that is open on this table"):
+        resumed(copy, data)
+    assert copy.read_bytes() == before
+
+    session.close()
+    assert resumed(copy, data).answer(ASKED[0]).status != "untested"
