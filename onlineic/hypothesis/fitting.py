@@ -43,6 +43,7 @@ Prior = (
 # Below this normaliser the product of factors may have lost cells that matter: evaluate in log space instead.
 _SAFE_NORMALISER = 1e-150
 _MANY, _LARGE = 3, 2**15  # tables of one set of attributes, and their class cells together: running sums pay
+_FEW = 4  # class cells for each corner of a table, from which on they do
 
 
 @final
@@ -342,8 +343,10 @@ class _Leaf:
         for part, target, table in tables:
             blocks = [table.classes[table.axes.index(axis)][first[axis]] for axis in own]
             starts = tuple(np.flatnonzero(np.diff(labels, prepend=-1)) for labels in blocks)
-            runs = first if listed else {a: first[a][at] for a, at in zip(own, starts, strict=True)}
-            parts.append((part, None if listed else starts, _block_codes(target, table, own, runs)))
+            # corners pay where they are few: of a dense query every class cell is one
+            whole = listed or _FEW * math.prod(map(len, starts)) > math.prod(shape)
+            runs = first if whole else {a: first[a][at] for a, at in zip(own, starts, strict=True)}
+            parts.append((part, None if whole else starts, _block_codes(target, table, own, runs)))
         return cls(shape, tuple(parts))
 
     def add(self, potentials: Floats) -> Floats:
