@@ -360,7 +360,7 @@ class OnlineIC:
             resumed = isinstance(ledger, SqliteLedger) and not ledger.fresh
             if isinstance(ledger, SqliteLedger) and resumed:
                 ledger.restart(package_version())
-            self._book = AnswerBook(plan, data.n, self._ledger, belief, self._private)
+            self._book = AnswerBook(plan, data.domain, data.n, self._ledger, belief, self._private)
             self._book.restore()
             self._curator = Curator(data, plan.spending, noise, self._ledger, plan.partitions)
             # a session that was interrupted here left its ledger with what it had paid for
@@ -588,6 +588,7 @@ class OnlineIC:
     def _run(self, queries: Queries, columns: Columns) -> int:
         """Answer up to the first hard one, which is included, or one that must wait; return how many."""
         book, recalled = self._book, self._book.recalled_many(queries)
+        columns.rest_on(book.settled)
         radius = book.easy_radius()
         constant = np.isfinite(queries.constants)
         asked = ~recalled.known & ~constant
