@@ -180,7 +180,9 @@ def verified(
         return attrs.evolve(report, problems=tuple(problems))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they were said to those who asked
-        replayed = _Replay(records, checkpoints, plan, report.n, Belief(plan.update.init(domain, prior)), domain)
+        replayed = _Replay(
+            records, checkpoints, plan, report.n, Belief(plan.update.init(domain, prior)), domain
+        )
     return attrs.evolve(
         report,
         replayed=True,

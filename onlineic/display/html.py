@@ -5,9 +5,11 @@ has at most 120 bars, a role and a label that says what it shows.
 """
 
 import html
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from onlineic._typing import Floats
 from onlineic.display.text import MOST_COLUMNS, MOST_ROWS, cut_rows, shortened
 
 MOST_BARS = 120
@@ -53,7 +55,7 @@ def facts(pairs: Iterable[tuple[str, Any]]) -> str:
     return f'<table style="border-collapse:collapse;margin:0">{rows}</table>'
 
 
-def table(head: Sequence[Any], rows: Sequence[Sequence[Any]], left: int = 1, caption: str = "") -> str:
+def table(head: Sequence[Any], rows: Sequence[Sequence[Any]], left: int = 1, names: int = 1) -> str:
     """Return a table, its middle rows and columns left out where it is large.
 
     Parameters
@@ -61,19 +63,19 @@ def table(head: Sequence[Any], rows: Sequence[Sequence[Any]], left: int = 1, cap
     head : sequence, (m,)
     rows : sequence of sequences, each (m,)
     left : int
-        How many columns are names, at the left; the others are numbers.
+        How many columns are text, at the left; the others are numbers, at the right.
+    names : int
+        How many of them name the row.
     """
     across, _ = cut_rows(len(head), MOST_COLUMNS + left)
     down, gap = cut_rows(len(rows), MOST_ROWS)
     hole = next((place for place, at in enumerate(across) if at != place), None)
 
     def line(cells: Sequence[Any], tag: str) -> str:
-        shown = [cells[at] for at in across]
-        made = [
-            f'<{tag if at >= left else "th"} style="{CELL};text-align:{"left" if at < left else "right"}">'
-            f"{escaped(shortened(cell))}</{tag if at >= left else 'th'}>"
-            for at, cell in enumerate(shown)
-        ]
+        made = []
+        for at in across:
+            kind, side = "th" if at < names else tag, "left" if at < left else "right"
+            made.append(f'<{kind} style="{CELL};text-align:{side}">{escaped(shortened(cells[at]))}</{kind}>')
         if hole is not None:
             made.insert(hole, f'<{tag} style="{CELL}">&hellip;</{tag}>')
         return f'<tr style="background:none">{"".join(made)}</tr>'
@@ -82,18 +84,17 @@ def table(head: Sequence[Any], rows: Sequence[Sequence[Any]], left: int = 1, cap
     if gap is not None:
         wide = len(across) + (hole is not None)
         body.insert(gap, f'<tr><td colspan="{wide}">&hellip; {len(rows) - len(down):,} more</td></tr>')
-    said = f'<caption style="text-align:left;opacity:.75">{escaped(caption)}</caption>' if caption else ""
     return (
-        f'<table style="border-collapse:collapse;margin:0;font-variant-numeric:tabular-nums">{said}'
+        '<table style="border-collapse:collapse;margin:0;font-variant-numeric:tabular-nums">'
         f"<thead>{line(head, 'th')}</thead><tbody>{''.join(body)}</tbody></table>"
     )
 
 
 def bars(
     labels: Sequence[Any],
-    values: Sequence[float],
-    lows: Sequence[float] | None = None,
-    highs: Sequence[float] | None = None,
+    values: Sequence[float] | Floats,
+    lows: Sequence[float] | Floats | None = None,
+    highs: Sequence[float] | Floats | None = None,
     *,
     title: str,
     width: int = 640,
@@ -123,7 +124,7 @@ def bars(
         names = [shortened(label) for label in labels]
         values = list(map(float, values))
     tops = [*values, *(highs if highs is not None else ())]
-    most = max([*map(float, tops), 0.0]) or 1.0
+    most = _round_up(max([*map(float, tops), 0.0]))
     floor = min([*values, 0.0])
     top, bottom, edge = 16, height - 22, 60
     step = (width - edge) / max(1, len(values))
@@ -199,6 +200,16 @@ def page(title: str, *parts: str) -> str:
         '<body style="margin:24px auto;max-width:60em;padding:0 16px;color:#222;background:#fff">\n'
         + "\n".join(parts)
         + "\n</body>\n</html>\n"
+    )
+
+
+def _round_up(value: float) -> float:
+    """Return the next number whose half is short to write; 1 for nothing."""
+    if value <= 0.0:
+        return 1.0
+    unit: float = 10.0 ** math.floor(math.log10(value))
+    return next(
+        many * unit for many in (1, 1.2, 1.6, 2, 3, 4, 5, 6, 8, 10) if many * unit >= value * (1 - 1e-9)
     )
 
 

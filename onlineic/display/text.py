@@ -16,8 +16,9 @@ def shortened(label: Any, longest: int = LONGEST) -> str:
 
 def records(count: float) -> str:
     """Return a number of records as text: whole ones, with a decimal where there are few."""
-    text = f"{count:,.0f}" if abs(count) >= 1000.0 else f"{count:,.1f}"
-    return text.removeprefix("-") if not text.strip("-0.,") else text
+    few = abs(count) < 10.0 and round(count, 1) != round(count)
+    text = f"{count:,.1f}" if few else f"{count:,.0f}"
+    return "0" if text == "-0" else text
 
 
 def cut_rows(count: int, most: int) -> tuple[list[int], int | None]:

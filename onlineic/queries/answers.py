@@ -22,9 +22,9 @@ Status = Literal["easy", "hard", "repeat", "untested"]
 Stated = tuple[float, float | None, float | None]
 STATED = ("error_bound", "estimate", "standard_error")
 ARITHMETIC = (
-    "an Answer must be combined as plain numbers, got it in arithmetic: what is made of two answers holds only "
-    "where both bounds do (with probability 1 - 2 beta); compute with answer.value or answer.count and carry "
-    "error_bound along, or ask for the sum as one question."
+    "an Answer must be combined as plain numbers, got it in arithmetic: what is made of two answers holds "
+    "only where both bounds do (with probability 1 - 2 beta); compute with answer.value or answer.count and "
+    "carry error_bound along, or ask for the sum as one question."
 )
 ONE_NUMBER = "an Answer to a cross table must be read cell by cell, got it as one number; use answer.value."
 
@@ -302,7 +302,9 @@ class Answer:
     def __round__(self, digits: int | None = None) -> Any:
         if digits is None:
             return self.__int__()
-        return np.round(self.value, digits) if isinstance(self.value, np.ndarray) else round(float(self), digits)
+        return (
+            np.round(self.value, digits) if isinstance(self.value, np.ndarray) else round(float(self), digits)
+        )
 
     def __bool__(self) -> NoReturn:
         raise TypeError("an Answer has no truth value: compare answer.value instead.")

@@ -68,7 +68,7 @@ def _table_html(answer: Answer) -> str:
             [*(axis[code] for axis, code in zip(axes, place, strict=True)), _cell(answer.count[place])]
             for place in places
         ]
-        parts.append(table([*labels, "records"], rows, left=len(labels)))
+        parts.append(table([*labels, "records"], rows, left=len(labels), names=len(labels)))
     return card(title, *parts, facts([("bound", bound), *_common(answer)]), private=answer.private)
 
 

@@ -31,7 +31,7 @@ def plot(answer: Answer, ax: "Axes | None" = None, kind: Kind | None = None) -> 
     ax : matplotlib Axes, optional
         None: of a new figure, `ax.figure`.
     kind : "bars", "line" or "map", optional
-        None: a map of two attributes; of one, bars, or a line where it is ordered and has more than 40 values.
+        None: a map of two attributes; of one, bars, or a line where it is ordered with more than 40 values.
 
     Raises
     ------
@@ -41,7 +41,7 @@ def plot(answer: Answer, ax: "Axes | None" = None, kind: Kind | None = None) -> 
         If matplotlib is not installed.
     """
     question = answer.query
-    if not isinstance(answer, Answer) or not isinstance(question, BoundMarginal) or len(question.names) > 2:
+    if not isinstance(question, BoundMarginal) or len(question.names) > 2:
         raise InvalidParameterError(
             "answer must be a cross table over one or two attributes to be drawn, got another; ask "
             'marginal("a") or marginal("a", "b").'
@@ -63,8 +63,9 @@ def plot(answer: Answer, ax: "Axes | None" = None, kind: Kind | None = None) -> 
         bounds = (answer.n or 1) * np.array([low, high]) if math.isfinite(answer.error_bound) else None
         draw_counts(axes, name, labels, answer.count, bounds, line=kind == "line")
         axes.set_ylabel("records" if answer.n is not None else "count")
-    said = f"± {records(answer.count_bound)}" if _bounded(answer) else "no bound"  # type: ignore[arg-type]
-    axes.set_title(_stamped(f"Released {answer.status}, {said} records", answer.private), loc="left", fontsize=11)
+    said = f"each ± {records(answer.count_bound or 0.0)} records" if _bounded(answer) else "no bound"
+    title = _stamped(f"Released answer ({answer.status}), {said}", answer.private)
+    axes.set_title(title, loc="left", fontsize=11)
     return axes
 
 
@@ -112,7 +113,7 @@ def _draw_map(axes: "Axes", answer: Answer) -> None:
             count = float(answer.count[row, column])
             ink = "white" if count > dark else "black"
             axes.text(column, row, records(count), ha="center", va="center", fontsize=8, color=ink)
-    axes.figure.colorbar(image, ax=axes, label="records")
+    axes.figure.colorbar(image, ax=axes, label="records", format=lambda value, _: f"{value:,.0f}")
 
 
 def _bounded(answer: Answer) -> bool:

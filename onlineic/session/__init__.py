@@ -15,6 +15,8 @@ from onlineic.session.plan import (
 )
 from onlineic.session.session import OnlineIC
 from onlineic.session.spending import Spending
+from onlineic.session.summary import BelievedMarginal, Summary
+from onlineic.session.synthetic import Synthetic
 
 __all__ = [
     "ALL_HARD",
@@ -22,6 +24,7 @@ __all__ = [
     "KNOWN",
     "Answers",
     "Belief",
+    "BelievedMarginal",
     "EngineForecast",
     "Forecast",
     "OnlineIC",
@@ -29,6 +32,8 @@ __all__ = [
     "SessionStatistics",
     "SparseName",
     "Spending",
+    "Summary",
+    "Synthetic",
     "forecast",
     "measured",
     "replay",

@@ -40,7 +40,7 @@ from onlineic.queries.memory import AnswerMemory, Recalled
 from onlineic.queries.partitions import Measurement, Partition, derived
 from onlineic.queries.query import Query
 from onlineic.session.belief import Belief, measured
-from onlineic.session.columns import Answers, Columns, Settled, cut, known_bound, stated
+from onlineic.session.columns import Answers, Columns, Settled, cut, known_bound, stated, stated_again
 from onlineic.session.defaults import AGREEING, SPACING
 from onlineic.session.plan import ALL_EASY, ALL_HARD, EASY_OR_HARD, KNOWN, Plan
 from onlineic.session.spending import hits_left
@@ -150,9 +150,10 @@ class AnswerBook:
     """
 
     __slots__ = (
-        "_begins", "_burned", "_design", "_domain", "_due", "_easy_radius", "_estimates", "_fitted", "_kept", "_ledger", "_lost", "_memory", "_n",
-        "_payable", "_plan", "_private", "_radii", "_restarted", "_restoring", "_rounding", "_settled", "_spending",
-        "_table", "_taken", "_trivial", "_untaken", "_warned", "_weighed", "_worst",
+        "_begins", "_burned", "_design", "_domain", "_due", "_easy_radius", "_estimates", "_fitted", "_kept",
+        "_ledger", "_lost", "_memory", "_n", "_payable", "_plan", "_private", "_radii", "_restarted",
+        "_restoring", "_rounding", "_settled", "_spending", "_table", "_taken", "_trivial", "_untaken",
+        "_warned", "_weighed", "_worst",
     )  # fmt: skip
 
     def __init__(
@@ -556,6 +557,39 @@ class AnswerBook:
             spent += _charged(record)
         self._weighed = _Weighed(last, spent, worst)
         return worst
+
+    @property
+    def estimates(self) -> Estimates | None:
+        """What the first tables say."""
+        return self._estimates_now()
+
+    def latest(self, count: int) -> tuple[Answer, ...]:
+        """Return up to `count` of the latest tested answers that still stand, oldest first; nothing is asked.
+
+        What was left then is not told.
+        """
+        found: list[Answer] = []
+        for record in reversed(self._ledger.records(0, self._taken.records)):
+            held = record if isinstance(record, EasyBatch) else (record,)
+            for one in reversed([*held][-count:]):
+                known = None
+                if len(found) < count and isinstance(one, Easy | Hard):
+                    known = self._memory.recall(one.query, self.belief.version)
+                if known is not None:
+                    value, _ = known.again(one.query)
+                    bound, estimate, error = stated_again(
+                        self._estimates_now(), one.query, value, known.question, known.value, known.radius
+                    )
+                    status: Status = "hard" if isinstance(one, Hard) else "easy"
+                    count = self._n * value
+                    found.append(
+                        Answer(
+                            value, count, status, bound, self._private, estimate, error, one.query, self._n
+                        )
+                    )
+            if len(found) >= count:
+                break
+        return tuple(reversed(found))
 
     def used_up(self) -> str:
         """Say that no hard answer is left."""

@@ -71,8 +71,8 @@ class Curator:
     """
 
     __slots__ = (
-        "_closed", "_data", "_dearest_of", "_due", "_held", "_ledger", "_noise", "_paid", "_partitions", "_paying",
-        "_priced", "_process", "_sealed", "_settled_at", "_spending", "_state",
+        "_closed", "_data", "_dearest_of", "_due", "_held", "_ledger", "_noise", "_paid", "_partitions",
+        "_paying", "_priced", "_process", "_sealed", "_settled_at", "_spending", "_state",
     )  # fmt: skip
 
     def __init__(

@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import final
 
 import attrs
-
 import numpy as np
 
 from onlineic.domain.domain import Domain
@@ -92,9 +91,7 @@ def dearest_hit(sparse: NumericSparse, domain: Domain, partition: bool) -> Fract
     finest[0], finest[1] = 1.0, 0.5**sparse.grid_bits
     fine = canonical(domain, False, {(axis,): finest}, max(sparse.grid_bits, 1))
     numbers = [
-        sparse.price(query).amount
-        for query in (one_way(domain, axis).block(0), fine)
-        if query.sensitivity
+        sparse.price(query).amount for query in (one_way(domain, axis).block(0), fine) if query.sensitivity
     ]
     return max(table, *numbers)
 
