@@ -12,11 +12,10 @@ from onlineic.display.text import GAP, MOST_COLUMNS, MOST_ROWS, aligned, cut_row
 from onlineic.errors import InvalidParameterError, checked_real
 from onlineic.noise.laws import normal_quantile
 from onlineic.queries.marginals import BoundMarginal
+from onlineic.queries.query import Query
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from onlineic.queries.query import Query
 
 Status = Literal["easy", "hard", "repeat", "untested"]
 Stated = tuple[float, float | None, float | None]
@@ -53,7 +52,7 @@ class Ground(abc.ABC):
         """How many measured answers could still be paid then."""
 
     @abc.abstractmethod
-    def asked(self, rest: Any) -> "Query | BoundMarginal | None":
+    def asked(self, rest: Any) -> Query | BoundMarginal | None:
         """Return the question of an answer that does not hold its own."""
 
     @abc.abstractmethod
@@ -109,7 +108,7 @@ class Answer:
     private: bool = True
     estimate: float | None = None
     standard_error: float | None = None
-    query: "Query | BoundMarginal | None" = attrs.field(default=None, eq=False)
+    query: Query | BoundMarginal | None = attrs.field(default=None, eq=False)
     n: int | None = attrs.field(default=None, eq=False)
     left: int | None = attrs.field(default=None, eq=False)
     _ground: Ground | None = attrs.field(default=None, init=False, eq=False, repr=False)
@@ -122,7 +121,7 @@ class Answer:
         status: Status,
         ground: Ground,
         rest: Any,
-        query: "Query | BoundMarginal | None" = None,
+        query: Query | BoundMarginal | None = None,
     ) -> "Answer":
         """Return an answer of which all that its ground knows is worked out when it is looked at.
 
@@ -382,7 +381,7 @@ class Answer:
         return answer_html(self)
 
 
-def _said(query: "Query | BoundMarginal") -> str:
+def _said(query: Query | BoundMarginal) -> str:
     """Return a question as it is written, cut to a length: weights can be many."""
     return shortened(query.written, 300)
 

@@ -32,6 +32,7 @@ from onlineic.ledger.records import (
     Resumed,
     UpdateFailed,
 )
+from onlineic.ledger.transcript import Transcript
 from onlineic.queries.answers import Answer, Status
 from onlineic.queries.ask import Guess, Question
 from onlineic.queries.batch import Queries
@@ -48,6 +49,7 @@ from onlineic.sparse.base import NumericSparse
 from onlineic.updates.base import HasParameters
 
 WIDE = 0.1  # a bound of a tenth of all records, or more, says next to nothing
+CHUNK = 64  # records that are looked at together for the latest answers
 MOST_TESTS = 10**30  # so many that a union over them says nothing
 
 
@@ -569,27 +571,33 @@ class AnswerBook:
         What was left then is not told.
         """
         found: list[Answer] = []
-        for record in reversed(self._ledger.records(0, self._taken.records)):
-            held = record if isinstance(record, EasyBatch) else (record,)
-            for one in reversed([*held][-count:]):
-                known = None
-                if len(found) < count and isinstance(one, Easy | Hard):
-                    known = self._memory.recall(one.query, self.belief.version)
-                if known is not None:
-                    value, _ = known.again(one.query)
-                    bound, estimate, error = stated_again(
-                        self._estimates_now(), one.query, value, known.question, known.value, known.radius
-                    )
-                    status: Status = "hard" if isinstance(one, Hard) else "easy"
-                    count = self._n * value
-                    found.append(
-                        Answer(
-                            value, count, status, bound, self._private, estimate, error, one.query, self._n
-                        )
-                    )
-            if len(found) >= count:
-                break
+        stop = self._taken.records
+        while stop and len(found) < count:
+            start = max(0, stop - max(count, CHUNK))
+            part = Transcript(self._ledger.records(start, stop))
+            for place in range(len(part) - 1, -1, -1):
+                answer = self._again(part[place])
+                if answer is not None:
+                    found.append(answer)
+                if len(found) >= count:
+                    break
+            stop = start
         return tuple(reversed(found))
+
+    def _again(self, record: Record) -> Answer | None:
+        """Return the answer that a record released, if it still stands."""
+        if not isinstance(record, Easy | Hard):
+            return None
+        query = record.query
+        known = self._memory.recall(query, self.belief.version)
+        if known is None:
+            return None
+        value, _ = known.again(query)
+        bound, estimate, error = stated_again(
+            self._estimates_now(), query, value, known.question, known.value, known.radius
+        )
+        status: Status = "hard" if isinstance(record, Hard) else "easy"
+        return Answer(value, self._n * value, status, bound, self._private, estimate, error, query, self._n)
 
     def used_up(self) -> str:
         """Say that no hard answer is left."""

@@ -2,19 +2,17 @@
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onlineic.accounting.budget import Budget
 from onlineic.display.html import card, facts, heading, note, share, table
 from onlineic.display.text import records, shortened
 from onlineic.domain.domain import Domain
 from onlineic.queries.answers import Answer
+from onlineic.session.answers import SessionStatistics
 from onlineic.session.columns import Answers
 from onlineic.session.forecasts import Forecast
 from onlineic.session.plan import Plan
-
-if TYPE_CHECKING:
-    from onlineic.session.answers import SessionStatistics
 
 SHOWN = 10  # answers of a batch that are shown, first and last
 Facts = list[tuple[str, str]]
@@ -48,7 +46,7 @@ def plan_html(plan: Plan) -> str:
     return card(f"Plan for {plan.sparse.n:,} records", facts(plan_facts(plan)))
 
 
-def budget_facts(budget: Budget, stats: "SessionStatistics") -> Facts:
+def budget_facts(budget: Budget, stats: SessionStatistics) -> Facts:
     """Return what is spent and what is left, in words."""
     given = f"{stats.asked:,}: {stats.easy:,} easy, {stats.hard:,} measured, {stats.repeat:,} repeated"
     said: Facts = [
@@ -72,7 +70,7 @@ def domain_fact(domain: Domain) -> tuple[str, str]:
     return "domain", shortened(f"{domain.size:,} cells: {names}", 300)
 
 
-def session_html(domain: Domain, n: int, plan: Plan, stats: "SessionStatistics") -> str:
+def session_html(domain: Domain, n: int, plan: Plan, stats: SessionStatistics) -> str:
     """Return a session as a block of HTML."""
     return card(
         f"Session on {n:,} records",

@@ -23,13 +23,13 @@ from onlineic.hypothesis.estimates import Estimates
 from onlineic.queries.answers import Answer
 from onlineic.queries.marginals import marginal
 from onlineic.queries.partitions import one_way
+from onlineic.session.answers import SessionStatistics
 from onlineic.session.pictures import ANSWER_HEAD, answer_rows, budget_facts, domain_fact, plan_facts
 from onlineic.session.plan import KNOWN, Plan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from onlineic.session.answers import SessionStatistics
 
 MOST_CODES = 10_000  # of an attribute that is shown
 IN_TEXT = 8  # values of an attribute in text and Markdown
@@ -106,7 +106,7 @@ class Summary:
     n: int
     budget: Budget
     plan: Plan
-    statistics: "SessionStatistics"
+    statistics: SessionStatistics
     marginals: tuple[BelievedMarginal, ...]
     answers: tuple[Answer, ...]
 
