@@ -147,7 +147,7 @@ def bars(
             for place, (low, high) in enumerate(zip(lows, highs, strict=True))
         )
         drawn += f'<path d="{path}" stroke="{INK}" stroke-width="{2 if step > 6 else 1}" fill="none"/>'
-    every = -(-len(names) // 8)
+    every = max(1, -(-len(names) // 8))
     longest = max(4, int(every * step / 7))
     ticks = "".join(
         f'<text x="{round(edge + (place + 0.43) * step, 1):g}" y="{height - 7}" text-anchor="middle">'
