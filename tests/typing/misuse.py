@@ -15,5 +15,6 @@ where(["age"])  # type: ignore[arg-type]
 
 def names_of_the_top(session: ic.OnlineIC) -> float:
     answer: ic.Answer = session.answer(where(sex="F"))
-    assert ic.offline.mean and ic.evaluate.compare
+    assert ic.offline.mean
+    assert ic.evaluate.compare
     return float(answer)
