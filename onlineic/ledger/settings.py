@@ -139,7 +139,7 @@ def beginning_of(
 
 
 def _domain_to_json(domain: Domain) -> list[Any]:
-    """Return (name, kind) of each attribute: a list, since their order makes the cells, and objects have none."""
+    """Return (name, kind) of each attribute: a list, since order makes the cells, and objects have none."""
     return [[name, kind] for name, kind in json.loads(domain.to_json()).items()]
 
 
