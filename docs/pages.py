@@ -1,7 +1,7 @@
-"""What the documentation site is made of besides `docs/`: the other texts of the repository, and the reference.
+"""What the documentation site is made of besides `docs/`: the repository's other texts, and the reference.
 
-A hook of mkdocs (`make docs`). Links between Markdown files are those of the repository, so that they work in a
-checkout too; here they are turned into links of the site, and mkdocs refuses the ones that lead nowhere.
+A hook of mkdocs (`make docs`). Links between Markdown files are those of the repository, so that they work
+in a checkout too; here they become links of the site, and mkdocs refuses the ones that lead nowhere.
 """
 
 import ast
