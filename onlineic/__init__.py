@@ -37,8 +37,8 @@ from onlineic.updates.perceptron import Perceptron as Perceptron
 __version__ = "0.1.0"
 
 _WINGS = {
-    "accounting", "audit", "baselines", "bounds", "cli", "data", "datasets", "domain", "errors", "evaluate",
-    "hypothesis", "ledger", "mechanisms", "noise", "offline", "progress", "queries", "session", "sparse",
+    "accounting", "audit", "baselines", "bounds", "cli", "data", "datasets", "display", "domain", "errors",
+    "evaluate", "hypothesis", "ledger", "mechanisms", "noise", "offline", "progress", "queries", "session", "sparse",
     "testing", "updates",
 }  # fmt: skip
 

@@ -17,7 +17,10 @@ def test_only_the_callers_lines_are_shown():
         mistake()
     lines = caught.value._render_traceback_()
 
-    assert "InvalidQueryError: attribute must be one of the domain's, got 'agge'; did you mean 'age'?" == lines[-1]
+    assert (
+        "InvalidQueryError: attribute must be one of the domain's, got 'agge'; did you mean 'age'?"
+        == lines[-1]
+    )
     assert any("ic.where(agge=3).bind(DOMAIN)" in line for line in lines)
     assert 0 < len([line for line in lines if line.lstrip().startswith("File")]) <= 3
     assert not any("onlineic/" in line and "test_tracebacks" not in line for line in lines if "File" in line)

@@ -14,6 +14,7 @@ from onlineic.session.columns import Answers
 from onlineic.session.forecasts import Forecast
 from onlineic.session.plan import Plan
 
+LONGEST_QUERY = 100
 SHOWN = 10  # answers of a batch that are shown, first and last
 Facts = list[tuple[str, str]]
 
@@ -86,7 +87,7 @@ def answer_rows(answers: Sequence[Answer]) -> list[list[str]]:
     """Return query, records, bound and status of answers, as text."""
     rows = []
     for answer in answers:
-        written = "" if answer.query is None else shortened(answer.query.written, 120)
+        written = "" if answer.query is None else shortened(answer.query.written, LONGEST_QUERY)
         bounded = answer.n is not None and math.isfinite(answer.error_bound)
         bound = f"± {records(answer.n * answer.error_bound)}" if bounded else "no bound"  # type: ignore[operator]
         size = getattr(answer.value, "size", None)
@@ -107,7 +108,7 @@ def answers_html(answers: Answers) -> str:
         shown, answer_rows([answers[place] for place in shown]), strict=True
     )]  # fmt: skip
     left_out = len(answers) - len(shown)
-    parts = [table(["", *ANSWER_HEAD], rows, left=2, names=1)]
+    parts = [table(["", *ANSWER_HEAD], rows, left=2, longest=LONGEST_QUERY)]
     if left_out:
         parts.append(note(f"{left_out:,} between them are not shown: see to_dict(), values, counts, bounds"))
     return card(f"{len(answers):,} answers", *parts, private=answers.private)

@@ -1380,6 +1380,7 @@ OTHERWISE = {  # varied under another name, or holding queries and laws rather t
     "Binned.code": {"label"},  # the text of a bin, whatever the annotation says: a number is refused
     "Domain.of": {"kinds", "more"},
     "one_of": {"labels"},
+    "where": {"conditions", "more"},
     "range_queries": {"queries"},
     "goodness_of_fit": {"counts", "law"},
     "hockey_stick": {"law", "other"},

@@ -89,13 +89,13 @@ def test_at_most_120_bars_are_drawn_and_nothing_is_lost():
 
     assert 112 == drawn.count("<rect")  # of nine values each, the last of one
     assert "largest 9" in drawn
-    assert "<path d=\"M60 " not in drawn.split("</g>")[1]  # whiskers of sums would be others
+    assert '<path d="M60 ' not in drawn.split("</g>")[1]  # whiskers of sums would be others
     assert 120 == bars(range(120), [1.0] * 120, title="t").count("<rect")
     assert len(drawn) < 20_000
 
 
 def test_bars_below_zero_and_of_nothing_are_drawn():
-    assert "height=\"-" not in bars(["a", "b"], [-3.0, 2.0], title="t")
+    assert 'height="-' not in bars(["a", "b"], [-3.0, 2.0], title="t")
     assert "nan" not in bars(["a"], [0.0], title="t")
     assert "nan" not in bars([], [], title="t")
 

@@ -222,7 +222,9 @@ def test_an_answer_outlives_its_session(number, table, session):
 def test_columns_of_a_table_and_of_a_number(session, number, table):
     columns = table.columns()
 
-    assert ["sex", "income", "value", "count", "low", "high", "error_bound", "status", "private"] == [*columns]
+    assert ["sex", "income", "value", "count", "low", "high", "error_bound", "status", "private"] == [
+        *columns
+    ]
     assert ["F"] * 3 + ["M"] * 3 == columns["sex"]
     assert table.count.ravel().tolist() == columns["count"]
     assert ["where(sex='F', age=between(0, 1))"] == number.columns()["query"]
@@ -293,14 +295,21 @@ def test_what_cannot_be_drawn_is_refused(session, question, kind):
 def test_other_engines_say_what_was_asked():
     from onlineic.baselines import PerQueryNoise
 
-    answer = PerQueryNoise(DATA, ic.Budget(1.0, 1e-9), answers=2, noise=SimulatedNoise(1)).answer(ic.where(sex="F"))
+    answer = PerQueryNoise(DATA, ic.Budget(1.0, 1e-9), answers=2, noise=SimulatedNoise(1)).answer(
+        ic.where(sex="F")
+    )
 
     assert ("where(sex='F')", N, None) == (answer.query.written, answer.n, answer.left)
     assert json.dumps(answer.to_dict())
 
 
 def test_what_was_left_survives_a_restart(tmp_path):
-    options = {"sparse": "laplace", "hard_answers": 3, "threshold": 0.01, "update": ic.MultiplicativeWeights()}
+    options = {
+        "sparse": "laplace",
+        "hard_answers": 3,
+        "threshold": 0.01,
+        "update": ic.MultiplicativeWeights(),
+    }
     file = tmp_path / "ledger.db"
     with ic.OnlineIC(DATA, ic.Budget(2.0, 1e-9), ledger=file, table="t", **options) as session:
         for age in range(3):

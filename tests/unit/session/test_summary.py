@@ -20,7 +20,9 @@ DOMAIN = ic.Domain.of(
         "hours": ic.binned([0, 10, 20, math.inf]),
     }
 )
-COUNTS = np.random.default_rng(5).multinomial(N, np.random.default_rng(6).dirichlet(np.full(DOMAIN.size, 0.3)))
+COUNTS = np.random.default_rng(5).multinomial(
+    N, np.random.default_rng(6).dirichlet(np.full(DOMAIN.size, 0.3))
+)
 DATA = ic.PrivateData(COUNTS.reshape(DOMAIN.shape), DOMAIN)
 LABELS = DOMAIN.names[0]
 
@@ -146,7 +148,10 @@ def test_every_object_shows_itself_small_and_without_scripts(session):
         DOMAIN,
         ic.forecast(DOMAIN, N, ic.Budget(1.0, 1e-9)),
         session.answer(ic.where({LABELS: "<=50K"})),
-        *(session.answer(ic.marginal(*names)) for names in ((LABELS,), ("age",), (LABELS, "age"), DOMAIN.names)),
+        *(
+            session.answer(ic.marginal(*names))
+            for names in ((LABELS,), ("age",), (LABELS, "age"), DOMAIN.names)
+        ),
         batch,
         session.summary(10_000),
         session.synthetic(50),
