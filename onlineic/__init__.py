@@ -38,8 +38,8 @@ __version__ = "0.1.0"
 
 _WINGS = {
     "accounting", "audit", "baselines", "bounds", "cli", "data", "datasets", "display", "domain", "errors",
-    "evaluate", "hypothesis", "ledger", "mechanisms", "noise", "offline", "progress", "queries", "session", "sparse",
-    "testing", "updates",
+    "evaluate", "hypothesis", "ledger", "mechanisms", "noise", "offline", "progress", "queries", "session",
+    "sparse", "testing", "updates",
 }  # fmt: skip
 
 

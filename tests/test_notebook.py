@@ -1,6 +1,6 @@
 """A notebook, run headless: every object shows itself as HTML, and a mistake as a few lines.
 
-Needs `pip install nbclient ipykernel`; skipped without. NOTEBOOK=FILE.ipynb keeps what was run, to be looked at.
+Needs `pip install nbclient ipykernel`; skipped without. NOTEBOOK=FILE.ipynb keeps what was run.
 """
 
 import os

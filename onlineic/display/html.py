@@ -4,7 +4,6 @@ Colours of text and lines are those of the page around them, so that dark notebo
 has at most 120 bars, a role and a label that says what it shows.
 """
 
-import html
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -22,6 +21,8 @@ CELL = "padding:2px 10px 2px 0;border:0;border-bottom:1px solid #88888844;backgr
 
 def escaped(text: Any) -> str:
     """Return a text that no browser takes for markup."""
+    import html  # its table of entities is long: imported with the first text
+
     return html.escape(str(text), quote=True)
 
 
