@@ -3,6 +3,7 @@
 from onlineic.session.answers import SessionStatistics
 from onlineic.session.belief import Belief, measured, replay
 from onlineic.session.columns import Answers
+from onlineic.session.derived import Answering, Derived, mean, total
 from onlineic.session.forecasts import EngineForecast, Forecast, forecast
 from onlineic.session.plan import (
     ALL_HARD,
@@ -20,8 +21,10 @@ __all__ = [
     "ALL_HARD",
     "EASY_OR_HARD",
     "KNOWN",
+    "Answering",
     "Answers",
     "Belief",
+    "Derived",
     "EngineForecast",
     "Forecast",
     "OnlineIC",
@@ -30,8 +33,10 @@ __all__ = [
     "SparseName",
     "Spending",
     "forecast",
+    "mean",
     "measured",
     "replay",
     "session_plan",
     "textbook_plan",
+    "total",
 ]

@@ -1381,7 +1381,7 @@ MADE = {  # by the package itself, from numbers that it has checked; a caller on
     "Queries.totals",
     "AutoAverage", "BaselineStatistics", "Belief",
     "EngineForecast", "Forecast", "Spending", "Spending.at",
-    "Belief.learned", "Plan", "Row", "SessionStatistics", "new_figure", "plot_marginal",
+    "Belief.learned", "Derived", "Plan", "Row", "SessionStatistics", "new_figure", "plot_marginal",
     "replay", "BoundMarginal", "Certificate", "Choice", "ClippingBound",
     "Construction", "Estimates", "Expression", "Factor", "Family", "Gate", "LargeCounts", "Mean",
     "Mixture", "Mixture.boxes", "OfflineAccuracy", "SessionBreach", "SessionBreach.run", "ThresholdBreach",

@@ -1,0 +1,166 @@
+"""Means, sums and other questions that are made of several answers."""
+
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic import between, where
+from onlineic.errors import InvalidQueryError, TooFewRecordsError
+from onlineic.session import mean, total
+from support.noise import Silent
+
+DOMAIN = ic.Domain.of(
+    age=range(17, 37),
+    sex=["F", "M"],
+    pay=ic.binned([0, 10, 30, 50]),
+    score=ic.optional(range(-5, 6)),
+    weeks=ic.binned([0, 2, 10], integer=True),
+)
+N = 400_000
+GENERATOR = np.random.default_rng(7)
+COLUMNS = {
+    "age": GENERATOR.integers(17, 37, N),
+    "sex": GENERATOR.choice(["F", "M"], N, p=[0.3, 0.7]),
+    "pay": GENERATOR.choice([5.0, 20.0, 40.0], N, p=[0.5, 0.3, 0.2]),
+    "score": GENERATOR.choice(np.array([*range(-5, 6), np.nan]), N),
+    "weeks": GENERATOR.choice([0.5, 5.5], N),
+}
+COLUMNS["age"][COLUMNS["sex"] == "F"] = np.minimum(COLUMNS["age"][COLUMNS["sex"] == "F"], 30)
+STORED = COLUMNS | {"weeks": np.where(COLUMNS["weeks"] < 2, 0, 5)}
+DATA = ic.PrivateData.from_records(STORED, DOMAIN)
+
+
+def opened(**options):
+    return ic.OnlineIC(DATA, ic.Budget(1.0, 1e-9), noise=Silent(), **options)
+
+
+@pytest.fixture(scope="module")
+def session():
+    return opened()
+
+
+def kept(sex=None, ages=None):
+    rows = np.ones(N, np.bool_)
+    if sex:
+        rows &= COLUMNS["sex"] == sex
+    if ages:
+        rows &= (COLUMNS["age"] >= ages[0]) & (COLUMNS["age"] <= ages[1])
+    return rows
+
+
+@pytest.mark.parametrize("attribute", ["age", "pay", "score", "weeks"])
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [
+        (None, {}),
+        (where(sex="F"), {"sex": "F"}),
+        (where(age=between(20, 25)), {"ages": (20, 25)}),
+        (where(sex="M", age=between(20, 25)), {"sex": "M", "ages": (20, 25)}),
+    ],
+)
+def test_means_and_sums_hold_the_exact_ones_within_their_bounds(session, attribute, condition, rows):
+    values = COLUMNS[attribute][kept(**rows)]
+    values = values[~np.isnan(values)]
+    average, sums = session.mean(attribute, condition), session.sum(attribute, condition)
+
+    assert abs(average.value - values.mean()) <= average.error_bound < 5.0
+    assert abs(sums.value - values.sum()) <= sums.error_bound < 3e-1 * N * np.abs(values).max()
+    assert abs(average.count - len(values)) <= average.count_bound < 0.1 * N
+    assert abs(sums.count - len(values)) <= sums.count_bound < 0.1 * N
+
+
+def test_a_condition_on_the_attribute_narrows_the_bound(session):
+    """Both are over about three tenths of the records."""
+    narrow, wide = session.mean("age", where(age=between(20, 25))), session.mean("age", where(sex="F"))
+
+    assert narrow.error_bound < 0.6 * wide.error_bound
+
+
+def test_a_condition_that_all_meet_is_none(session):
+    found = session.mean("age", where(sex=ic.one_of("F", "M")))
+
+    assert (found.value, found.answers) == (session.mean("age").value, session.mean("age").answers)
+
+
+def test_an_or_across_attributes_is_a_condition_like_any_other(session):
+    rows = kept("F") | kept(ages=(20, 25))
+    found = mean(session, "pay", where(sex="F") | where(age=between(20, 25)))
+
+    assert abs(found.value - COLUMNS["pay"][rows].mean()) <= found.error_bound
+
+
+def test_the_mean_of_all_is_one_answer_of_its_own_confidence_and_others_hold_together(session):
+    whole, part = session.mean("age"), session.mean("age", where(sex="F"))
+
+    assert (1, 0.95) == (len(whole.answers), whole.confidence)
+    assert (2, 0.95) == (len(part.answers), part.confidence)
+
+
+def test_without_a_joint_bound_each_answer_fails_by_itself():
+    session = opened(max_queries=3)
+    for low in range(17, 22):
+        session.answer(where(age=low))
+    found = session.mean("age", where(sex="F"))
+
+    assert session.statistics().error_bound == np.inf
+    assert found.confidence in (0.9, 0.95)  # where first tables bound both, they do
+
+
+def test_missing_values_are_left_out_and_counted_out(session):
+    missing = np.isnan(COLUMNS["score"]).sum()
+
+    assert session.mean("score").count == pytest.approx(N - missing, abs=0.02 * N)
+
+
+def test_midpoints_have_a_bias_of_their_own(session):
+    assert (5.0, 10.0) == (session.mean("pay", where(pay=ic.below(10))).bias, session.mean("pay").bias)
+    assert 3.5 == session.mean("weeks").bias
+    assert 0.0 == session.mean("age").bias
+
+
+def test_a_mean_over_too_few_is_refused_with_its_answers(session):
+    with pytest.raises(
+        TooFewRecordsError, match=r"mean\(pay\) must be over more records than twice"
+    ) as found:
+        session.mean("pay", where(sex="F", age=36))
+
+    assert 2 == len(found.value.answers)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "condition", "said"),
+    [
+        ("sex", None, "got labels"),
+        ("agee", None, "did you mean 'age'"),
+        ("age", where(age=between(20, 19)), "nobody"),
+        ("score", where(score=None), "nobody"),
+        ("age", "age > 3", r"write where\(attribute=condition\)"),
+        ("age", where(sex="F").bind(DOMAIN), "expression that it was bound from"),
+    ],
+)
+def test_what_has_no_mean_is_refused_by_name_before_anything_is_asked(session, attribute, condition, said):
+    before = session.statistics()
+    for aggregate in (mean, total):
+        with pytest.raises(InvalidQueryError, match=said):
+            aggregate(session, attribute, condition)
+
+    assert before == session.statistics()
+
+
+def test_bins_without_an_end_have_no_midpoint_unless_a_condition_leaves_them_out():
+    domain = ic.Domain.of(pay=ic.binned([0, 10, 20, np.inf]))
+    session = ic.OnlineIC(ic.PrivateData([300_000, 100_000, 0], domain), ic.Budget(1.0, 1e-9), noise=Silent())
+    with pytest.raises(InvalidQueryError, match="finite bins"):
+        session.mean("pay")
+
+    assert session.mean("pay", where(pay=ic.below(20))).value == pytest.approx(7.5, abs=0.1)
+
+
+def test_a_derived_answer_shows_what_it_is_and_compares_by_value(session):
+    found = session.mean("age", where(sex="F"))
+
+    assert "NOT PRIVATE" in repr(found)
+    assert "mean(age, where(sex='F')) = " in repr(found)
+    assert float(found) == found.value
+    with pytest.raises(TypeError, match="compare its value"):
+        bool(found)
