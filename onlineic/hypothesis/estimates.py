@@ -393,6 +393,7 @@ class Estimates:
         self._components: dict[Key, Floats] = {}
         self._margins: dict[tuple[int, Key], Floats] = {}
         self._fitted: dict[int, Floats] = {}
+        self._estimates: dict[Box, Bracket] = {}
 
     def bracket(self, query: Query) -> Bracket | None:
         """Return (low, high) that holds the exact fraction, or None where nothing follows.
@@ -539,6 +540,14 @@ class Estimates:
 
     def _estimated(self, axes: Axes, box: Box) -> Bracket:
         """Return what the tables that hold all axes say of a box, cut inside and around it."""
+        known = self._estimates.get(box)
+        if known is None:
+            if len(self._estimates) >= MOST_KEPT:
+                self._estimates.clear()
+            known = self._estimates[box] = self._estimate(axes, box)
+        return known
+
+    def _estimate(self, axes: Axes, box: Box) -> Bracket:
         low, high = 0.0, 1.0
         for over in self._overs(axes):
             inner, outer, apart = [], [], []

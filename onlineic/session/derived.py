@@ -901,19 +901,16 @@ def _bounded(session: Answering, queries: Sequence[Expression], answers: Sequenc
     which all its answers hold at once: m of the others fail together with up to m beta. Which of the two is
     taken does not depend on how large they are: the smaller of two bounds fails more often than each.
     """
-    bounds = np.array([answer.error_bound for answer in answers])
-    uncertain = int((bounds > 0.0).sum())  # constants are exact
-    failing = session.beta * uncertain
-    if uncertain > 1:
+    if len(answers) > 1:
         jointly = session.joint_bounds(queries, answers)
-        if np.isfinite(jointly).all():
-            bounds, failing = jointly, session.beta
-    return _Found(
-        tuple(answers),
-        tuple(float(answer) for answer in answers),
-        tuple(bounds.tolist()),
-        max(0.0, 1.0 - failing),
-    )
+        if (jointly > 0.0).sum() > 1 and np.isfinite(jointly).all():  # constants are exact
+            return _found(answers, jointly, 1.0 - session.beta)
+    bounds = np.array([answer.error_bound for answer in answers])
+    return _found(answers, bounds, max(0.0, 1.0 - session.beta * int((bounds > 0.0).sum())))
+
+
+def _found(answers: Sequence[Answer], bounds: Floats, confidence: float) -> _Found:
+    return _Found(tuple(answers), [float(answer) for answer in answers], bounds.tolist(), confidence)
 
 
 def _too_few(

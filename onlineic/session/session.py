@@ -12,8 +12,10 @@ import os
 import threading
 import warnings
 from collections.abc import Iterable, Iterator
+from fractions import Fraction
 from typing import Any, Literal, NoReturn, final, overload
 
+import attrs
 import numpy as np
 
 from onlineic._typing import Floats, Ints
@@ -60,6 +62,7 @@ from onlineic.session.durable import (
     package_version,
     planned,
 )
+from onlineic.session.explain import Explanation, Outlook, Prospect, Rehearsal, explanation
 from onlineic.session.first_tables import FirstTables
 from onlineic.session.forecasts import Kind, checked_kinds
 from onlineic.session.plan import TRIVIAL, Plan, SparseName, session_plan, textbook_plan
@@ -512,6 +515,48 @@ class OnlineIC(Answering):
             asked = [bind_question(query, self._data.domain, self._sparse.grid_bits) for query in queries]
             return self._book.joint_bounds(asked, list(answers))
 
+    def explain(self, question: Any) -> Explanation:
+        """Return what a question is, what it may cost and what its answer will be worth; asks nothing.
+
+        From public facts alone: neither the data nor the noise is touched, nothing is recorded or counted.
+
+        Parameters
+        ----------
+        question : Expression, Query, Marginal, array of weights, a list of these, or function of a session
+            A derived question as a function, such as `lambda session: session.mean("age")`: it is called with
+            a stand-in that answers from the hypothesis, as if all tests turned out easy.
+
+        Returns
+        -------
+        Explanation
+
+        Raises
+        ------
+        InvalidQueryError, DomainMismatchError, TooLargeError
+            If it cannot be asked.
+        """
+        with self._held():
+            self._curator.check_open()
+            self._catch_up()
+            outlook, asked, derived = _Outlook(self), f"{question!r:.80}", None
+            if callable(question) and not isinstance(question, np.ndarray):
+                rehearsal = Rehearsal(outlook, self._data.domain, self._data.n, self._plan.beta)
+                asked, derived = rehearsal.of(question)
+                questions = rehearsal.questions
+            elif isinstance(question, Queries | list | tuple):
+                questions = [outlook.bound(each) for each in question]
+            else:
+                questions = [outlook.bound(question)]
+            account = self._ledger.account
+            return explanation(
+                asked,
+                questions,
+                outlook,
+                bound_derived=derived,
+                hits_left=self._curator.hard_left(),
+                left=account.left / account.capacity,
+            )
+
     @property
     def receipt(self) -> Receipt:
         """Length and head of the ledger file as far as it is durable: `resume` refuses an older copy by it.
@@ -789,3 +834,30 @@ class OnlineIC(Answering):
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("OnlineIC cannot be copied or pickled: its budget would be copied too.")
+
+
+@final
+@attrs.frozen
+class _Outlook(Outlook):
+    """What a session knows of questions that were not asked yet."""
+
+    session: OnlineIC
+    seen: dict[Any, Prospect] = attrs.field(factory=dict)
+
+    def bound(self, question: Any) -> Question:
+        bound = bind_question(question, self.session.domain, self.session._sparse.grid_bits)
+        self.session._check_supported(bound)
+        return bound
+
+    def prospect(self, question: Question) -> Prospect:
+        key = (question.key, question.complement)
+        if key not in self.seen:
+            self.seen[key] = self._prospect(question)
+        return self.seen[key]
+
+    def _prospect(self, question: Question) -> Prospect:
+        curator, book = self.session._curator, self.session._book
+        answer, hard, joint, known = book.prospect(question, curator.released_by(question))
+        capacity = self.session._ledger.account.capacity
+        price = Fraction(0) if known else curator.cost(question) / capacity
+        return Prospect(answer, hard, joint, price, known)

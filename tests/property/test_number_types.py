@@ -1387,7 +1387,7 @@ MADE = {  # by the package itself, from numbers that it has checked; a caller on
     "Queries.totals",
     "AutoAverage", "BaselineStatistics", "Belief",
     "EngineForecast", "Forecast", "Spending", "Spending.at",
-    "Belief.learned", "Cdf", "Derived", "Groups", "Plan", "Quantile", "Row", "SessionStatistics",
+    "Belief.learned", "Cdf", "Derived", "Explanation", "Groups", "Plan", "Quantile", "Row", "SessionStatistics",
     "new_figure", "plot_marginal",
     "replay", "BoundMarginal", "Certificate", "Choice", "ClippingBound",
     "Construction", "Estimates", "Expression", "Factor", "Family", "Gate", "LargeCounts", "Mean",
