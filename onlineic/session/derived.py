@@ -322,7 +322,7 @@ def quantile(session: Answering, attribute: str, q: float, where: Where = None) 
             last = at[-1]
     found = _bounded(session, queries, answers)
     whole_bound = found.bounds[0] if not cuts.everybody else 0.0
-    name = f"quantile({attribute}, {q:g}{'' if where is None else f', {where!r:.100}'})"
+    name = f"quantile({attribute}{'' if where is None else f', {where!r:.100}'}, {q:g})"
     if not whole > 2.0 * whole_bound:
         raise _too_few(session.n, name, whole, whole_bound, found.answers)
     slack = FLOATS
