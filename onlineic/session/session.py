@@ -12,8 +12,10 @@ import os
 import threading
 import warnings
 from collections.abc import Iterable, Iterator
+from fractions import Fraction
 from typing import Any, Literal, NoReturn, final, overload
 
+import attrs
 import numpy as np
 
 from onlineic._typing import Floats, Ints
@@ -21,6 +23,7 @@ from onlineic.accounting.budget import Budget
 from onlineic.data.private import PrivateData
 from onlineic.data.release import check_types, is_private
 from onlineic.display.html import card
+from onlineic.domain.domain import Domain
 from onlineic.errors import (
     BudgetExceededError,
     InvalidParameterError,
@@ -41,7 +44,7 @@ from onlineic.ledger.transcript import Transcript
 from onlineic.noise.sources import Noise, SystemNoise, checked_source
 from onlineic.progress import Progress, advance, checked_progress, reporting
 from onlineic.queries.answers import Answer, Status
-from onlineic.queries.ask import Question, bind_batch, bind_question
+from onlineic.queries.ask import Question, bind_batch, bind_question, check_many
 from onlineic.queries.batch import Queries
 from onlineic.queries.expressions import Expression
 from onlineic.queries.marginals import BoundMarginal
@@ -51,6 +54,7 @@ from onlineic.session.answers import AnswerBook, SessionStatistics
 from onlineic.session.belief import Belief
 from onlineic.session.columns import EASY, UNTESTED, Answers, Columns
 from onlineic.session.curator import Curator
+from onlineic.session.derived import Answering
 from onlineic.session.durable import (
     Durability,
     LedgerFile,
@@ -60,6 +64,7 @@ from onlineic.session.durable import (
     package_version,
     planned,
 )
+from onlineic.session.explain import Explanation, Outlook, Prospect, Rehearsal, explanation
 from onlineic.session.first_tables import FirstTables
 from onlineic.session.forecasts import Kind, checked_kinds
 from onlineic.session.pictures import session_html
@@ -87,7 +92,7 @@ def check_choices(exhausted: object, ledger: object, noise: object) -> None:
 
 
 @final
-class OnlineIC:
+class OnlineIC(Answering):
     """Answers to a stream of linear queries about one private table, under one budget.
 
     Everything that a session releases (values, labels, bounds, statistics, messages, its records) is jointly
@@ -424,7 +429,9 @@ class OnlineIC:
 
         Parameters
         ----------
-        query : Expression or Query, or array of weights in [0, 1], one a cell
+        query : Expression, Query, Marginal or dict, or array of weights in [0, 1], one a cell
+            A dict is read as JSON is: {"age": [30, 50], "sex": "F"} has both ends of the range, as
+            `queries.described` says.
 
         Returns
         -------
@@ -459,15 +466,14 @@ class OnlineIC:
 
         Parameters
         ----------
-        queries : Queries, or iterable of Expression, Query, Marginal or array of weights
+        queries : Queries, or iterable of Expression, Query, Marginal, dict or array of weights
 
         Returns
         -------
         Answers, or list of Answer
             Of a batch as columns, columns.
         """
-        if not isinstance(queries, Iterable):
-            raise InvalidQueryError(f"queries must be a sequence of queries, got a {type(queries).__name__}.")
+        check_many(queries)
         with self._held():
             self._curator.check_open()
             parts = bind_batch(queries, self._data.domain, self._sparse.grid_bits)
@@ -492,6 +498,70 @@ class OnlineIC:
                     error.answers = (*answers, *error.answers)
                     raise
             return answers
+
+    def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
+        """Return bounds on answers of this session that hold all at once, and with all its others.
+
+        The event, of probability 1 - beta, is that of `statistics().error_bound`, which bounds them too; the
+        noise of the first tables bounds some of them better in the same event.
+
+        Parameters
+        ----------
+        queries : iterable of Expression, Query, Marginal or array of weights
+        answers : iterable of Answer
+            What this session answered to each.
+
+        Returns
+        -------
+        (m,) float64
+            Fractions; 0 of a constant, inf where nothing is known.
+        """
+        with self._held():
+            self._catch_up()
+            asked = [bind_question(query, self._data.domain, self._sparse.grid_bits) for query in queries]
+            return self._book.joint_bounds(asked, list(answers))
+
+    def explain(self, question: Any) -> Explanation:
+        """Return what a question is, what it may cost and what its answer will be worth; asks nothing.
+
+        From public facts alone: neither the data nor the noise is touched, nothing is recorded or counted.
+
+        Parameters
+        ----------
+        question : Expression, Query, Marginal, array of weights, a list of these, or function of a session
+            A derived question as a function, such as `lambda session: session.mean("age")`: it is called with
+            a stand-in that answers from the hypothesis, as if all tests turned out easy.
+
+        Returns
+        -------
+        Explanation
+
+        Raises
+        ------
+        InvalidQueryError, DomainMismatchError, TooLargeError
+            If it cannot be asked.
+        """
+        with self._held():
+            self._curator.check_open()
+            self._catch_up()
+            outlook, asked, derived = _Outlook(self), f"{question!r:.80}", None
+            if callable(question) and not isinstance(question, np.ndarray):
+                rehearsal = Rehearsal(outlook, self._data.domain, self._data.n, self._plan.beta)
+                asked, derived = rehearsal.of(question)
+                questions = rehearsal.questions
+            elif isinstance(question, Queries | list | tuple):
+                questions = [outlook.bound(each) for each in question]
+            else:
+                questions = [outlook.bound(question)]
+            account = self._ledger.account
+            return explanation(
+                asked,
+                questions,
+                outlook,
+                bound_derived=derived,
+                hits_left=self._curator.hard_left(),
+                left=account.left / account.capacity,
+            )
 
     @property
     def receipt(self) -> Receipt:
@@ -703,6 +773,21 @@ class OnlineIC:
             return self._book.belief.hypothesis
 
     @property
+    def domain(self) -> Domain:
+        """The public domain of the table."""
+        return self._data.domain
+
+    @property
+    def n(self) -> int:
+        """The public number of records."""
+        return self._data.n
+
+    @property
+    def beta(self) -> float:
+        """Failure probability of every stated bound."""
+        return self._plan.beta
+
+    @property
     def plan(self) -> Plan:
         """The public parameters."""
         return self._plan
@@ -816,3 +901,30 @@ class OnlineIC:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("OnlineIC cannot be copied or pickled: its budget would be copied too.")
+
+
+@final
+@attrs.frozen
+class _Outlook(Outlook):
+    """What a session knows of questions that were not asked yet."""
+
+    session: OnlineIC
+    seen: dict[Any, Prospect] = attrs.field(factory=dict)
+
+    def bound(self, question: Any) -> Question:
+        bound = bind_question(question, self.session.domain, self.session._sparse.grid_bits)
+        self.session._check_supported(bound)
+        return bound
+
+    def prospect(self, question: Question) -> Prospect:
+        key = (question.key, question.complement)
+        if key not in self.seen:
+            self.seen[key] = self._prospect(question)
+        return self.seen[key]
+
+    def _prospect(self, question: Question) -> Prospect:
+        curator, book = self.session._curator, self.session._book
+        answer, hard, joint, known = book.prospect(question, curator.released_by(question))
+        capacity = self.session._ledger.account.capacity
+        price = Fraction(0) if known else curator.cost(question) / capacity
+        return Prospect(answer, hard, joint, price, known)
