@@ -182,7 +182,10 @@ def groups_html(groups: Groups) -> str:
     held, wanted = [], {*kept}
     for place, (labels, value, bound) in enumerate(groups):
         if place in wanted:
-            held.append([*labels, f"{value:.6g}", f"± {bound:.3g}"])
+            known = math.isfinite(value)
+            held.append(
+                [*labels, f"{value:,.6g}" if known else "too few records", f"± {bound:.3g}" if known else ""]
+            )
     parts = [table([*groups.keys, "value", "bound"], held, left=len(groups.keys), names=len(groups.keys))]
     if gap is not None:
         parts.append(note(f"{len(groups) - len(kept):,} of {len(groups):,} are not shown: see to_dict()"))

@@ -11,6 +11,7 @@ from onlineic.errors import InvalidParameterError, InvalidQueryError
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Queries
 from onlineic.session import KNOWN
+from onlineic.session.summary import believed_marginals
 
 N = 20_000
 DOMAIN = ic.Domain.of(
@@ -38,11 +39,11 @@ def session():
 
 
 def test_a_summary_tells_what_was_released(session):
-    before = (session.statistics(), len(session.transcript))
+    before = (session.statistics(), len(session.transcript), session._data.reads)
     summary = session.summary()
     text = str(summary)
 
-    assert before == (session.statistics(), len(session.transcript))
+    assert before == (session.statistics(), len(session.transcript), session._data.reads)
     assert "NOT PRIVATE" in text
     assert "epsilon = 1, delta = 1e-09" in text
     assert f"{session.statistics().hard_left} (" in text
@@ -68,6 +69,15 @@ def test_the_latest_answers_are_those_that_were_given(session):
         answer.query.written for answer in session.summary(2).answers
     ]
     assert () == session.summary(0).answers
+
+
+def test_a_closed_session_is_summed_up_too():
+    with ic.OnlineIC(DATA, ic.Budget(1.0, 1e-9), noise=SimulatedNoise(1)) as session:
+        session.answer(ic.where(age=20))
+
+    assert 1 == len(session.summary().answers)
+    assert session._repr_html_()
+    assert 3 == len(session.synthetic(3))
 
 
 def test_a_long_stream_shows_its_end():
@@ -106,15 +116,20 @@ def test_without_first_tables_there_are_no_intervals():
 
 
 def test_a_hypothesis_without_tables_is_summed_up_without_them():
+    class Bare:
+        domain = DOMAIN
+
+    assert () == believed_marginals(Bare(), None, 10, DOMAIN.names)
+
+
+def test_a_hypothesis_that_cannot_be_sampled_gives_no_synthetic_rows():
     small = ic.Domain.of(a=2, b=2)
     data = ic.PrivateData(np.full((2, 2), 50_000), small)
     session = ic.OnlineIC(
         data, ic.Budget(1.0, 1e-9), update=ic.Median(size=3), certify=0.4, noise=SimulatedNoise(1)
     )
-    summary = session.summary()
 
-    assert () == summary.marginals
-    assert "without a guarantee" not in str(summary) + summary.to_markdown() + summary.to_html()
+    assert ["a", "b"] == [one.name for one in session.summary().marginals]
     with pytest.raises(InvalidParameterError, match="must be one that can be sampled"):
         session.synthetic(10)
 
@@ -243,3 +258,40 @@ def test_synthetic_frames_of_polars(session):
     polars = pytest.importorskip("polars")
 
     assert isinstance(session.synthetic(20).to_polars(), polars.DataFrame)
+
+
+def test_derived_questions_and_explanations_show_themselves(session):
+    shown = {
+        "mean": session.mean("age"),
+        "sum": session.sum("age", {LABELS: "<=50K"}),
+        "median": session.median("age"),
+        "cdf": session.cdf("age"),
+        "groups": session.group_by([LABELS, "age"]),
+        "histogram": session.histogram(LABELS),
+        "explanation": session.explain(ic.where({LABELS: "<=50K", "age": 20})),
+        "explanation of many": session.explain([ic.where(age=age) for age in range(20, 30)]),
+    }
+    for name, one in shown.items():
+        text = one._repr_html_()
+
+        assert len(text) < 20_000, name
+        assert "<script" not in text, name
+        assert text.startswith("<div"), name
+        assert ("NOT PRIVATE" in text) is not name.startswith("explanation"), name
+
+
+def test_a_long_distribution_function_is_thinned_and_not_added_up():
+    domain = ic.Domain.of(a=400)
+    session = ic.OnlineIC(ic.PrivateData(np.full(400, 100), domain), ic.Budget(1.0, 1e-9))
+    text = session.cdf("a")._repr_html_()
+
+    assert "largest 1&quot;" in text or 'largest 1"' in text
+    assert len(text) < 20_000
+
+
+def test_columns_of_groups_keep_the_names_of_attributes():
+    domain = ic.Domain.of(value=["a", "b"])
+    session = ic.OnlineIC(ic.PrivateData(np.array([900, 100]), domain), ic.Budget(1.0, 1e-9))
+
+    assert {"value": ["a", "b"]}.items() <= session.histogram("value").to_dict().items()
+    assert ["value", "value_", "error_bound"] == [*session.histogram("value").to_dict()]
