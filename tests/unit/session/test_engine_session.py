@@ -822,12 +822,21 @@ def test_nothing_shown_holds_a_private_number(delta, caplog):
         copy.copy(session)
 
 
-def test_a_bound_table_or_a_subclass_is_not_taken_for_a_question():
+def test_a_partition_or_a_subclass_is_not_taken_for_a_question():
     class Sub(ic.queries.marginals.Marginal):
         pass
 
+    class Bound(ic.queries.marginals.BoundMarginal):
+        pass
+
     session = opened()
-    for question in (marginal("a").bind(DOMAIN), Sub(("a",)), Partition(DOMAIN, (0,), (np.arange(4),)), "a"):
+    held = marginal("a").bind(DOMAIN)
+    for question in (
+        Bound(held.names, held.partition, held.cells),
+        Sub(("a",)),
+        Partition(DOMAIN, (0,), (np.arange(4),)),
+        "a",
+    ):
         with pytest.raises(InvalidQueryError, match=r"^query must be data"):
             session.answer(question)
     assert 2 == len(session.transcript)
