@@ -3,6 +3,7 @@
 import copy
 import logging
 import math
+import pickle
 import traceback
 from fractions import Fraction
 
@@ -814,6 +815,11 @@ def test_nothing_shown_holds_a_private_number(delta, caplog):
     shown = repr(session) + repr(session.statistics()) + repr(session.transcript) + caplog.text
     shown += repr(answers) + repr(session.plan) + repr(session._ledger) + repr(session._curator)
     shown += " ".join(str(answer.count) for answer in answers)
+    summary = session.summary()
+    shown += str(summary) + summary.to_html() + summary.to_markdown() + session._repr_html_()
+    shown += " ".join(f"{answer} {answer.to_dict()} {answer._repr_html_()}" for answer in answers)
+    shown += repr([pickle.dumps(answer) for answer in answers]) + repr(session.synthetic(50).columns)
+    shown = shown.replace(",", "") + shown
 
     assert session.statistics().hard >= 1
     for number in (SECRET, 2 * SECRET):
