@@ -28,6 +28,8 @@ from onlineic.session.plan import (
 )
 from onlineic.session.session import OnlineIC
 from onlineic.session.spending import Spending
+from onlineic.session.summary import BelievedMarginal, Summary
+from onlineic.session.synthetic import Synthetic
 
 __all__ = [
     "ALL_HARD",
@@ -36,6 +38,7 @@ __all__ = [
     "Answering",
     "Answers",
     "Belief",
+    "BelievedMarginal",
     "Cdf",
     "Derived",
     "EngineForecast",
@@ -48,6 +51,8 @@ __all__ = [
     "SessionStatistics",
     "SparseName",
     "Spending",
+    "Summary",
+    "Synthetic",
     "cdf",
     "forecast",
     "group_by",
