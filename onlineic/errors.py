@@ -24,6 +24,7 @@
         MissingDataError        a public table has not been fetched
         DownloadError           its source cannot be reached, or does not have it
         DigestMismatchError     a file is not the one of the catalogue
+      TooFewRecordsError        a mean or quantile is over too few records to say anything
       UpdateFailedError         an update rule failed in a comparison
       MissingExtraError (ImportError)
       InternalError             our bug, please report
@@ -65,6 +66,7 @@ __all__ = [
     "SessionExhaustedError",
     "SessionSealedError",
     "SessionStateError",
+    "TooFewRecordsError",
     "TooLargeError",
     "UpdateFailedError",
     "UpdateFailedWarning",
@@ -184,6 +186,18 @@ class DownloadError(DatasetError):
 
 class DigestMismatchError(DatasetError):
     """A file is not the table of the catalogue: its digest is another."""
+
+
+class TooFewRecordsError(OnlineICError):
+    """A mean or quantile would be over so few records, for their error, that it could be anything.
+
+    Attributes
+    ----------
+    answers : tuple of Answer
+        The numbers that say so: released, and repeats when they are asked again.
+    """
+
+    answers: tuple[Any, ...] = ()
 
 
 class UpdateFailedError(OnlineICError):

@@ -3,6 +3,18 @@
 from onlineic.session.answers import SessionStatistics
 from onlineic.session.belief import Belief, measured, replay
 from onlineic.session.columns import Answers
+from onlineic.session.derived import (
+    Answering,
+    Cdf,
+    Derived,
+    Groups,
+    Quantile,
+    cdf,
+    group_by,
+    mean,
+    quantile,
+    total,
+)
 from onlineic.session.forecasts import EngineForecast, Forecast, forecast
 from onlineic.session.plan import (
     ALL_HARD,
@@ -20,18 +32,28 @@ __all__ = [
     "ALL_HARD",
     "EASY_OR_HARD",
     "KNOWN",
+    "Answering",
     "Answers",
     "Belief",
+    "Cdf",
+    "Derived",
     "EngineForecast",
     "Forecast",
+    "Groups",
     "OnlineIC",
     "Plan",
+    "Quantile",
     "SessionStatistics",
     "SparseName",
     "Spending",
+    "cdf",
     "forecast",
+    "group_by",
+    "mean",
     "measured",
+    "quantile",
     "replay",
     "session_plan",
     "textbook_plan",
+    "total",
 ]

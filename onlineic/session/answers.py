@@ -523,6 +523,18 @@ class AnswerBook:
         bound = easy if self.certified and not begun else max(easy, self._worst)
         return min(bound + self._rounding, self._trivial)
 
+    def joint_bounds(self, questions: Sequence[Question], answers: Sequence[Answer]) -> Floats:
+        """Return bounds on these answers that hold in the event of `error_bound`, (m,)."""
+        together = self.error_bound()
+        bounds = np.zeros(len(questions))
+        for place, (question, answer) in enumerate(zip(questions, answers, strict=True)):
+            if question.constant is None:
+                tested = math.inf if answer.status == "untested" else together
+                known = self._known(question, answer.value) + question.rounding
+                bound = min(tested, known)
+                bounds[place] = cut(answer.value, bound) if bound < math.inf else bound
+        return bounds
+
     def _weigh(self) -> float:
         """Return the largest bound of an easy answer, all at once: of what came since it was last asked for.
 

@@ -20,6 +20,7 @@ from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget
 from onlineic.data.private import PrivateData
 from onlineic.data.release import check_types, is_private
+from onlineic.domain.domain import Domain
 from onlineic.errors import (
     BudgetExceededError,
     InvalidParameterError,
@@ -49,6 +50,7 @@ from onlineic.session.answers import AnswerBook, SessionStatistics
 from onlineic.session.belief import Belief
 from onlineic.session.columns import EASY, UNTESTED, Answers, Columns
 from onlineic.session.curator import Curator
+from onlineic.session.derived import Answering
 from onlineic.session.durable import (
     Durability,
     LedgerFile,
@@ -82,7 +84,7 @@ def check_choices(exhausted: object, ledger: object, noise: object) -> None:
 
 
 @final
-class OnlineIC:
+class OnlineIC(Answering):
     """Answers to a stream of linear queries about one private table, under one budget.
 
     Everything that a session releases (values, labels, bounds, statistics, messages, its records) is jointly
@@ -488,6 +490,28 @@ class OnlineIC:
                     raise
             return answers
 
+    def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
+        """Return bounds on answers of this session that hold all at once, and with all its others.
+
+        The event, of probability 1 - beta, is that of `statistics().error_bound`, which bounds them too; the
+        noise of the first tables bounds some of them better in the same event.
+
+        Parameters
+        ----------
+        queries : iterable of Expression, Query, Marginal or array of weights
+        answers : iterable of Answer
+            What this session answered to each.
+
+        Returns
+        -------
+        (m,) float64
+            Fractions; 0 of a constant, inf where nothing is known.
+        """
+        with self._held():
+            self._catch_up()
+            asked = [bind_question(query, self._data.domain, self._sparse.grid_bits) for query in queries]
+            return self._book.joint_bounds(asked, list(answers))
+
     @property
     def receipt(self) -> Receipt:
         """Length and head of the ledger file as far as it is durable: `resume` refuses an older copy by it.
@@ -695,6 +719,21 @@ class OnlineIC:
         with self._held():
             self._catch_up()
             return self._book.belief.hypothesis
+
+    @property
+    def domain(self) -> Domain:
+        """The public domain of the table."""
+        return self._data.domain
+
+    @property
+    def n(self) -> int:
+        """The public number of records."""
+        return self._data.n
+
+    @property
+    def beta(self) -> float:
+        """Failure probability of every stated bound."""
+        return self._plan.beta
 
     @property
     def plan(self) -> Plan:

@@ -1042,6 +1042,12 @@ EXAMPLES = {
         lambda confidence: Answer(0.2, 20.0, "easy", 0.1, True, 0.21, 0.01).interval(confidence),
         {"confidence": 0.5},
     ),
+    "quantile, of a session": Example(
+        lambda q: ic.OnlineIC(DATA, APPROXIMATE, noise=noise()).quantile("b", q).value, {"q": 0.3}
+    ),
+    "Cdf.quantile": Example(
+        lambda q: ic.OnlineIC(DATA, APPROXIMATE, noise=noise()).cdf("b").quantile(q).value, {"q": 0.3}
+    ),
     "Histogram": Example(
         lambda prior: hypothesis.Histogram(Domain.of(a=4), np.asarray(prior)), {"prior": [0.1, 0.2, 0.3, 0.4]}
     ),
@@ -1381,7 +1387,8 @@ MADE = {  # by the package itself, from numbers that it has checked; a caller on
     "Queries.totals",
     "AutoAverage", "BaselineStatistics", "Belief",
     "EngineForecast", "Forecast", "Spending", "Spending.at",
-    "Belief.learned", "Plan", "Row", "SessionStatistics", "new_figure", "plot_marginal",
+    "Belief.learned", "Cdf", "Derived", "Groups", "Plan", "Quantile", "Row", "SessionStatistics",
+    "new_figure", "plot_marginal",
     "replay", "BoundMarginal", "Certificate", "Choice", "ClippingBound",
     "Construction", "Estimates", "Expression", "Factor", "Family", "Gate", "LargeCounts", "Mean",
     "Mixture", "Mixture.boxes", "OfflineAccuracy", "SessionBreach", "SessionBreach.run", "ThresholdBreach",
