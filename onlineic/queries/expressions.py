@@ -211,7 +211,7 @@ def where(conditions: Mapping[str, Any] | None = None, /, **more: Any) -> Expres
     if conditions is not None and not isinstance(conditions, Mapping):
         raise InvalidQueryError(
             f"query must be data (conditions by attribute), got a {type(conditions).__name__}; "
-            "write where(attribute=condition)."
+            f"write where(attribute=condition){', or condition(text, domain)' * isinstance(conditions, str)}."
         )
     given = conditions or {}
     for name in given:

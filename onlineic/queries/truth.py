@@ -1,7 +1,7 @@
 """Conditions in SQL's three-valued logic, as the expressions that they are.
 
-A comparison is true, false or, of a missing value, unknown; only records for which the whole condition is true
-count. NOT is pushed down to the comparisons by De Morgan, which holds in this logic too, so that every part
+A comparison is true, false or, of a missing value, unknown; records count for which the whole condition is
+true. NOT is pushed down to the comparisons by De Morgan, which holds in this logic too, so that every part
 here stands for the records for which it is certainly true: AND is their intersection, OR their union, and the
 missing cell is in none but that of IS NULL.
 
@@ -257,7 +257,7 @@ def _expressed(truth: Truth) -> Expression | bool:
         terms.insert(0, where(conditions))
     if not terms:
         return not absorbing
-    combine: Callable[[Any, Any], Any] = or_ if absorbing else and_
+    combine: Callable[[Expression, Expression], Expression] = or_ if absorbing else and_
     return reduce(combine, terms)
 
 
@@ -274,7 +274,7 @@ def _condition(held: Held) -> Condition | bool:
         runs.append((kind.size - 1, kind.size))
     count = sum(stop - first for first, stop in runs)
     if count in (0, kind.size):
-        return count > 0
+        return bool(count)
     return of_codes(kind, runs)
 
 

@@ -27,11 +27,13 @@ from onlineic.session.plan import (
 )
 from onlineic.session.session import OnlineIC
 from onlineic.session.spending import Spending
+from onlineic.session.statements import AnswerTable
 
 __all__ = [
     "ALL_HARD",
     "EASY_OR_HARD",
     "KNOWN",
+    "AnswerTable",
     "Answering",
     "Answers",
     "Belief",

@@ -1368,6 +1368,9 @@ MODULES = (
     "session",
 )  # fmt: skip
 OTHERWISE = {  # varied under another name, or holding queries and laws rather than numbers
+    "condition": {"params"},  # values of SQL, beside texts: in test_sql
+    "statement": {"params"},
+    "OnlineIC.sql": {"params"},
     "Binned.code": {"label"},  # the text of a bin, whatever the annotation says: a number is refused
     "Domain.of": {"kinds", "more"},
     "one_of": {"labels"},
@@ -1385,7 +1388,7 @@ MADE = {  # by the package itself, from numbers that it has checked; a caller on
     "Answer", "AnswerMemory.recall", "AnswerMemory.recall_many", "AnswerMemory.remember",
     "AnswerMemory.remember_many", "Answers", "Answers.of", "Boxes", "Queries", "Queries.recorded",
     "Queries.totals",
-    "AutoAverage", "BaselineStatistics", "Belief",
+    "Aggregate", "AnswerTable", "AutoAverage", "BaselineStatistics", "Belief", "Statement",
     "EngineForecast", "Forecast", "Spending", "Spending.at",
     "Belief.learned", "Cdf", "Derived", "Groups", "Plan", "Quantile", "Row", "SessionStatistics",
     "new_figure", "plot_marginal",

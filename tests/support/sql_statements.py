@@ -83,7 +83,7 @@ class Statements:
         self.forms[form] = self.forms.get(form, 0) + 1
 
     def statement(self):
-        """Keys, whether each stands in SELECT, and (ours, SQLite's) texts of aggregates and WHERE; parameters."""
+        """Keys, (ours, SQLite's) texts of aggregates, the text of WHERE or None, and parameters."""
         rng, self.params = self.rng, {}
         keys = rng.sample(DOMAIN.names, rng.choice([0, 0, 0, 1, 1, 2]))
         aggregates = [self.aggregate() for _ in range(rng.choice([1, 1, 2, 3]))]
@@ -94,7 +94,9 @@ class Statements:
         return keys, aggregates, where, named_in(written, self.params)
 
     def aggregate(self):
-        form = self.rng.choice(["*", "1", "col", "COUNT_IF", "COUNT CASE", "SUM CASE", "SUM CASE ELSE", "SUM", "AVG"])
+        form = self.rng.choice(
+            ["*", "1", "col", "COUNT_IF", "COUNT CASE", "SUM CASE", "SUM CASE ELSE", "SUM", "AVG"]
+        )
         self.use(form)
         inner = self.condition(self.rng.choice([0, 0, 1]))
         ours = {
@@ -192,7 +194,8 @@ class Statements:
         low, high = sorted(rng.choices(PAY, k=2))
         return rng.choice(
             [
-                f"pay < {edge}", f"pay >= {edge}", f"pay <= {edge - 1}", f"pay > {edge - 1}", f"pay < {edge - 0.5}",
+                f"pay < {edge}", f"pay >= {edge}", f"pay <= {edge - 1}", f"pay > {edge - 1}",
+                f"pay < {edge - 0.5}",
                 f"pay {no}BETWEEN {low} AND {high - 1}", "pay = 0", "pay <> 0", f"pay {no}IN (0, 1, 2, 3, 4)",
                 f"{edge - 1} < pay", f"pay > {edge - 0.25}",
             ]
@@ -238,7 +241,9 @@ def exact(aggregate, counts, keys):
         numbers = np.array([kind.label(code) or 0 for code in range(kind.size)])
         has = np.arange(kind.size) < kind.size - kind.missing
         along = [-1 if place == axis else 1 for place in range(len(DOMAIN.shape))]
-        sums, number = (by_keys(held * part.reshape(along), keys) for part in (numbers * has, has.astype(int)))
+        sums, number = (
+            by_keys(held * part.reshape(along), keys) for part in (numbers * has, has.astype(int))
+        )
         if aggregate.form == "sum":
             return sums
         with np.errstate(invalid="ignore"):
