@@ -28,10 +28,13 @@ from onlineic.queries.partitions import (
 )
 from onlineic.queries.query import GRID_BITS, Factor, Query, canonical
 from onlineic.queries.rescaled import Rescaled, rescaled
+from onlineic.queries.sql import Aggregate, Statement, statement
+from onlineic.queries.sql_conditions import condition
 from onlineic.queries.tables import spread
 
 __all__ = [
     "GRID_BITS",
+    "Aggregate",
     "Answer",
     "AnswerMemory",
     "BoundMarginal",
@@ -46,12 +49,14 @@ __all__ = [
     "Queries",
     "Query",
     "Rescaled",
+    "Statement",
     "Status",
     "at_least",
     "below",
     "between",
     "block_weights",
     "canonical",
+    "condition",
     "dense",
     "derived",
     "marginal",
@@ -62,6 +67,7 @@ __all__ = [
     "sets_of",
     "span",
     "spread",
+    "statement",
     "weights",
     "where",
 ]

@@ -12,6 +12,7 @@ from onlineic.queries.expressions import Expression, dense, intervals
 from onlineic.queries.marginals import BoundMarginal, Marginal
 from onlineic.queries.query import GRID_BITS, Query
 from onlineic.queries.rescaled import Rescaled
+from onlineic.queries.sql_conditions import condition
 
 Question = Query | BoundMarginal
 Guess = (
@@ -20,7 +21,9 @@ Guess = (
 
 
 def bind_query(query: Any, domain: Domain, grid_bits: int = GRID_BITS, *, name: str = "query") -> Query:
-    """Return an expression, a bound query or an array of weights, bound to the domain; messages say `name`.
+    """Return an expression, a condition in SQL, a bound query or an array of weights, bound to the domain.
+
+    Messages say `name`.
 
     Raises
     ------
@@ -30,11 +33,13 @@ def bind_query(query: Any, domain: Domain, grid_bits: int = GRID_BITS, *, name: 
     if type(query) in (Expression, Query):  # a subclass could bring a `total` that looks at the counts
         bound: Query = query.bind(domain, grid_bits)
         return bound
+    if type(query) is str:
+        return condition(query, domain).bind(domain, grid_bits)
     if isinstance(query, np.ndarray):
         return dense(query).bind(domain, grid_bits)
     remedy = "ask its expression" if isinstance(query, Rescaled) else "write where(attribute=condition)"
     raise InvalidQueryError(
-        f"{name} must be data (where(...), a Query or an array of weights), "
+        f"{name} must be data (where(...), a text condition, a Query or an array of weights), "
         f"got a {type(query).__name__}; {remedy}."
     )
 

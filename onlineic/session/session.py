@@ -11,7 +11,7 @@ import math
 import os
 import threading
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any, Literal, NoReturn, final, overload
 
@@ -22,8 +22,8 @@ from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget
 from onlineic.data.private import PrivateData
 from onlineic.data.release import check_types, is_private
-from onlineic.domain.domain import Domain
 from onlineic.display.html import card
+from onlineic.domain.domain import Domain
 from onlineic.errors import (
     BudgetExceededError,
     InvalidParameterError,
@@ -50,11 +50,12 @@ from onlineic.queries.expressions import Expression
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.memory import Recalled
 from onlineic.queries.query import Query
+from onlineic.queries.sql_conditions import Value
 from onlineic.session.answers import AnswerBook, SessionStatistics
 from onlineic.session.belief import Belief
 from onlineic.session.columns import EASY, UNTESTED, Answers, Columns
 from onlineic.session.curator import Curator
-from onlineic.session.derived import Answering
+from onlineic.session.derived import Answering, Derived
 from onlineic.session.durable import (
     Durability,
     LedgerFile,
@@ -69,6 +70,7 @@ from onlineic.session.first_tables import FirstTables
 from onlineic.session.forecasts import Kind, checked_kinds
 from onlineic.session.pictures import session_html
 from onlineic.session.plan import TRIVIAL, Plan, SparseName, session_plan, textbook_plan
+from onlineic.session.statements import AnswerTable, answered
 from onlineic.session.summary import Summary, believed_marginals
 from onlineic.session.synthetic import Synthetic, synthetic
 from onlineic.sparse.base import NumericSparse
@@ -429,7 +431,8 @@ class OnlineIC(Answering):
 
         Parameters
         ----------
-        query : Expression or Query, or array of weights in [0, 1], one a cell
+        query : Expression or Query, or array of weights in [0, 1], one a cell, or text
+            A text is a condition in SQL, as of `onlineic.queries.condition`.
 
         Returns
         -------
@@ -471,8 +474,10 @@ class OnlineIC(Answering):
         Answers, or list of Answer
             Of a batch as columns, columns.
         """
-        if not isinstance(queries, Iterable):
-            raise InvalidQueryError(f"queries must be a sequence of queries, got a {type(queries).__name__}.")
+        if isinstance(queries, str) or not isinstance(queries, Iterable):
+            raise InvalidQueryError(
+                f"queries must be a sequence of queries, got a {type(queries).__name__}; write [query, ...]."
+            )
         with self._held():
             self._curator.check_open()
             parts = bind_batch(queries, self._data.domain, self._sparse.grid_bits)
@@ -497,6 +502,42 @@ class OnlineIC(Answering):
                     error.answers = (*answers, *error.answers)
                     raise
             return answers
+
+    def sql(
+        self,
+        text: str,
+        table: str = "t",
+        params: Mapping[str, Value] | None = None,
+        dialect: str | None = None,
+    ) -> Answer | Derived | AnswerTable:
+        """Answer a SELECT statement: counts, sums and averages, by group or not. See `docs/sql.md`.
+
+        Parameters
+        ----------
+        text : str
+            Such as "SELECT region, COUNT(*) FROM t WHERE age BETWEEN 30 AND 50 GROUP BY region".
+        table : str
+            The name that stands behind FROM.
+        params : mapping, optional
+            Values of the parameters `:name`.
+        dialect : str, optional
+            As sqlglot names it, for quotes and spellings.
+
+        Returns
+        -------
+        Answer, Derived or AnswerTable
+            Of one COUNT, of one SUM or AVG, and of several of them or GROUP BY.
+
+        Raises
+        ------
+        InvalidQueryError, TooLargeError, InvalidParameterError
+            If the statement is not understood, or does not fit the domain: nothing of it was asked.
+        TooFewRecordsError
+            If it is one AVG, over too few records.
+        MissingExtraError
+            Without the extra `onlineic[sql]`.
+        """
+        return answered(self, text, table, params, dialect)
 
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
         """Return bounds on answers of this session that hold all at once, and with all its others.
