@@ -44,7 +44,7 @@ from onlineic.ledger.transcript import Transcript
 from onlineic.noise.sources import Noise, SystemNoise, checked_source
 from onlineic.progress import Progress, advance, checked_progress, reporting
 from onlineic.queries.answers import Answer, Status
-from onlineic.queries.ask import Question, bind_batch, bind_question
+from onlineic.queries.ask import Question, bind_batch, bind_question, check_many
 from onlineic.queries.batch import Queries
 from onlineic.queries.expressions import Expression
 from onlineic.queries.marginals import BoundMarginal
@@ -431,8 +431,9 @@ class OnlineIC(Answering):
 
         Parameters
         ----------
-        query : Expression or Query, or array of weights in [0, 1], one a cell, or text
-            A text is a condition in SQL, as of `onlineic.queries.condition`.
+        query : Expression, Query, Marginal, dict or text, or array of weights in [0, 1], one a cell
+            A dict is read as JSON is: {"age": [30, 50], "sex": "F"} has both ends of the range, as
+            `queries.described` says. A text is a condition in SQL, as of `queries.condition`.
 
         Returns
         -------
@@ -467,17 +468,21 @@ class OnlineIC(Answering):
 
         Parameters
         ----------
-        queries : Queries, or iterable of Expression, Query, Marginal or array of weights
+        queries : Queries, or iterable of Expression, Query, Marginal, dict or array of weights
 
         Returns
         -------
         Answers, or list of Answer
             Of a batch as columns, columns.
         """
+<<<<<<< HEAD
         if isinstance(queries, str) or not isinstance(queries, Iterable):
             raise InvalidQueryError(
                 f"queries must be a sequence of queries, got a {type(queries).__name__}; write [query, ...]."
             )
+=======
+        check_many(queries)
+>>>>>>> derived
         with self._held():
             self._curator.check_open()
             parts = bind_batch(queries, self._data.domain, self._sparse.grid_bits)
