@@ -404,17 +404,17 @@ class AnswerBook:
         known = self._memory.recall(question, self.belief.version)
         if known is not None:
             value, _ = known.again(question)
-            bound, *point = stated_again(
+            bound, estimate, error = stated_again(
                 estimates, question, value, known.question, known.value, known.radius
             )
-            answer = Answer(value, self._n * value, "repeat", bound, self._private, *point)
+            answer = Answer(value, self._n * value, "repeat", bound, self._private, estimate, error)
             return answer, bound, self.joint_bounds([question], [answer])[0], True
         value = self._value(question, self.guesses([question])[0])
         in_theorem = self.left_in_theorem and isinstance(question, Query)
         easy, jointly = self._settled_radii()
         wide = self._plan.error_bound if in_theorem else easy
-        bound, *point = stated(estimates, question, value, wide)
-        answer = Answer(value, self._n * value, "easy", bound, self._private, *point)
+        bound, estimate, error = stated(estimates, question, value, wide)
+        answer = Answer(value, self._n * value, "easy", bound, self._private, estimate, error)
         beta, sparse = EASY_OR_HARD * self._plan.tested_beta, self._spending.at(self._taken.spent)
         if isinstance(target, Partition) and isinstance(question, Query):
             weights = block_weights(question, target)

@@ -143,6 +143,10 @@ class Derived:
         """False: simulated noise was used, the number is NOT PRIVATE."""
         return all(answer.private for answer in self.answers)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return all that it says as plain values, which `json.dumps` takes, but for its answers."""
+        return attrs.asdict(self, filter=lambda field, _: field.name != "answers") | {"private": self.private}
+
     def __float__(self) -> float:
         return self.value
 

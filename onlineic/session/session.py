@@ -475,14 +475,7 @@ class OnlineIC(Answering):
         Answers, or list of Answer
             Of a batch as columns, columns.
         """
-<<<<<<< HEAD
-        if isinstance(queries, str) or not isinstance(queries, Iterable):
-            raise InvalidQueryError(
-                f"queries must be a sequence of queries, got a {type(queries).__name__}; write [query, ...]."
-            )
-=======
         check_many(queries)
->>>>>>> derived
         with self._held():
             self._curator.check_open()
             parts = bind_batch(queries, self._data.domain, self._sparse.grid_bits)
