@@ -21,6 +21,7 @@ from onlineic.domain.attributes import (
     column_array,
     shown,
 )
+from onlineic.domain.hints import nearest
 from onlineic.errors import InvalidDataError, InvalidDomainError, InvalidQueryError, set_fields
 
 Kind = Attribute | range | int | Iterable[Any]
@@ -139,10 +140,8 @@ class Domain:
         try:
             return self._axes[name]
         except (KeyError, TypeError):
-            import difflib  # of a message alone: imported with it
-
-            near = difflib.get_close_matches(str(name)[:99], self.names, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"it has {shown(list(self.names))}."
+            near = nearest(name, self.names)
+            hint = f"it has {shown(list(self.names))}." if near is None else f"did you mean {near!r}?"
             raise InvalidQueryError(
                 f"attribute must be one of the domain's, got {shown(name)}; {hint}"
             ) from None

@@ -14,6 +14,7 @@ from onlineic.queries.expressions import (
     weights,
     where,
 )
+from onlineic.queries.json import described, parsed_query
 from onlineic.queries.marginals import BoundMarginal, Marginal, marginal
 from onlineic.queries.memory import AnswerMemory
 from onlineic.queries.partitions import (
@@ -59,10 +60,12 @@ __all__ = [
     "condition",
     "dense",
     "derived",
+    "described",
     "marginal",
     "one_of",
     "one_way",
     "pairs_of",
+    "parsed_query",
     "rescaled",
     "sets_of",
     "span",

@@ -9,6 +9,7 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, InvalidQueryError
 from onlineic.queries.batch import Columns, Queries
 from onlineic.queries.expressions import Expression, dense, intervals
+from onlineic.queries.json import described
 from onlineic.queries.marginals import BoundMarginal, Marginal
 from onlineic.queries.query import GRID_BITS, Query
 from onlineic.queries.rescaled import Rescaled
@@ -21,20 +22,20 @@ Guess = (
 
 
 def bind_query(query: Any, domain: Domain, grid_bits: int = GRID_BITS, *, name: str = "query") -> Query:
-    """Return an expression, a condition in SQL, a bound query or an array of weights, bound to the domain.
+    """Return an expression, a text, a dict, a bound query or an array of weights, bound to the domain.
 
-    Messages say `name`.
+    A text is a condition in SQL, as of `condition`; a dict is read as JSON is, by `described`; messages say
+    `name`.
 
     Raises
     ------
     InvalidQueryError, DomainMismatchError, TooLargeError
         If it is of another type, or does not fit the domain or the grid.
     """
+    query = as_condition(query, domain)
     if type(query) in (Expression, Query):  # a subclass could bring a `total` that looks at the counts
         bound: Query = query.bind(domain, grid_bits)
         return bound
-    if type(query) is str:
-        return condition(query, domain).bind(domain, grid_bits)
     if isinstance(query, np.ndarray):
         return dense(query).bind(domain, grid_bits)
     remedy = "ask its expression" if isinstance(query, Rescaled) else "write where(attribute=condition)"
@@ -42,6 +43,29 @@ def bind_query(query: Any, domain: Domain, grid_bits: int = GRID_BITS, *, name: 
         f"{name} must be data (where(...), a text condition, a Query or an array of weights), "
         f"got a {type(query).__name__}; {remedy}."
     )
+
+
+def as_condition(where: Any, domain: Domain) -> Any:
+    """Return what a text or a dict says as an expression, anything else as it is.
+
+    Raises
+    ------
+    InvalidQueryError, TooLargeError
+        If it does not fit the domain.
+    """
+    if type(where) is str:
+        return condition(where, domain)
+    return described(where, domain) if type(where) is dict else where
+
+
+def check_many(queries: object) -> None:
+    """Raise `InvalidQueryError` unless these can be several queries: one alone is often meant for them."""
+    one = isinstance(queries, str | bytes | dict) or (isinstance(queries, np.ndarray) and queries.ndim < 2)
+    if one or not isinstance(queries, Iterable):
+        raise InvalidQueryError(
+            f"queries must be a sequence of queries, got a {type(queries).__name__}; write [query, ...], or "
+            "answer(query) for one."
+        )
 
 
 def bind_question(question: Any, domain: Domain, grid_bits: int = GRID_BITS) -> Question:
@@ -64,6 +88,7 @@ def bind_batch(
     parts: list[Queries | BoundMarginal] = []
     columns = Columns(domain)
     for question in questions:
+        question = as_condition(question, domain)
         if type(question) is Expression and question.form == "where":
             found = intervals(question, domain)
             if found is not None and columns.conjunction(found):

@@ -100,6 +100,11 @@ def marginal(*names: str, where: Expression | None = None) -> Marginal:
     >>> marginal("sex", "income")
     marginal('sex', 'income')
     """
+    if len(names) == 1 and isinstance(names[0], list | tuple):
+        raise InvalidQueryError(
+            f"marginal must name one or more different attributes, got a {type(names[0]).__name__} of them; "
+            f"write marginal({', '.join(map(repr, names[0]))!s:.100})."
+        )
     if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise InvalidQueryError(
             f"marginal must name one or more different attributes, got {list(names)!r:.60}."

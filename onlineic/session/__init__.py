@@ -15,6 +15,7 @@ from onlineic.session.derived import (
     quantile,
     total,
 )
+from onlineic.session.explain import Explanation
 from onlineic.session.forecasts import EngineForecast, Forecast, forecast
 from onlineic.session.plan import (
     ALL_HARD,
@@ -40,6 +41,7 @@ __all__ = [
     "Cdf",
     "Derived",
     "EngineForecast",
+    "Explanation",
     "Forecast",
     "Groups",
     "OnlineIC",

@@ -36,7 +36,7 @@ from onlineic.queries.ask import Guess, Question
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.memory import AnswerMemory, Recalled
-from onlineic.queries.partitions import Measurement, Partition, derived
+from onlineic.queries.partitions import Measurement, Partition, block_weights, derived
 from onlineic.queries.query import Query
 from onlineic.session.belief import Belief, measured
 from onlineic.session.columns import Answers, Columns, cut, known_bound, stated, stated_again
@@ -371,6 +371,46 @@ class AnswerBook:
             stated_again, self._estimates_now(), question, value, known.question, known.value, known.radius
         )
         return Answer.deferred(value, self._n * value, "repeat", self._private, later)
+
+    def prospect(self, question: Question, target: Query | Partition) -> tuple[Answer, float, float, bool]:
+        """Return (answer, bound if hard, joint bound, whether it is known) of a question that is not asked.
+
+        The answer is what it would be if its test turned out easy. Nothing is counted or remembered.
+
+        Parameters
+        ----------
+        target : Query or Partition
+            What a hit would release.
+        """
+        if question.constant is not None:
+            value = question.constant / (1 << question.grid_bits)
+            return Answer(value, self._n * value, "easy", 0.0, self._private), 0.0, 0.0, True
+        estimates, together = self._estimates_now(), self.error_bound()
+        known = self._memory.recall(question, self.belief.version)
+        if known is not None:
+            value, _ = known.again(question)
+            bound, *point = stated_again(
+                estimates, question, value, known.question, known.value, known.radius
+            )
+            answer = Answer(value, self._n * value, "repeat", bound, self._private, *point)
+            return answer, bound, self.joint_bounds([question], [answer])[0], True
+        value = self._value(question, self.guesses([question])[0])
+        in_theorem = self.left_in_theorem and isinstance(question, Query)
+        easy, jointly = self._settled_radii()
+        wide = self._plan.error_bound if in_theorem else easy
+        bound, *point = stated(estimates, question, value, wide)
+        answer = Answer(value, self._n * value, "easy", bound, self._private, *point)
+        beta, sparse = EASY_OR_HARD * self._plan.tested_beta, self._spending.at(self._taken.spent)
+        if isinstance(target, Partition) and isinstance(question, Query):
+            weights = block_weights(question, target)
+            hard = sparse.sum_radius(target, weights - weights.mean(), beta)
+        else:
+            hard = sparse.hard_radius(target, beta, tests=self._plan.max_queries)
+        hard = self._plan.error_bound if in_theorem else hard
+        joint = min(
+            max(together, jointly + question.rounding), self._known(question, value) + question.rounding
+        )
+        return answer, min(hard + question.rounding, 1.0), min(joint, 1.0), False
 
     def untested(self, question: Question) -> Answer:
         """Return the hypothesis's answer, bounded by the first tables alone."""

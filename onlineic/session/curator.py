@@ -314,16 +314,22 @@ class Curator:
         if isinstance(question, BoundMarginal):
             target = question.partition
         else:
-            # a function of the query and the transcript before its test: the test cannot make it dearer
-            chosen = (
-                self._partitions.partition(question, self._held) if self._partitions is not None else None
-            )
-            if chosen is None:
+            chosen = self.released_by(question)
+            if isinstance(chosen, Query):
                 tested = guess if isinstance(guess, int) else 0
                 return sparse.measure(hit, question, tested, counts, self._noise)
             target, counts = chosen, self._data.exact_counts(chosen)
         self._learn_sets(target)
         return sparse.measure(hit, target, 0, counts, self._noise)
+
+    def released_by(self, question: Question) -> Query | Partition:
+        """Return what a hit releases: settled before its test by the question and the transcript alone."""
+        if isinstance(question, BoundMarginal):
+            return question.partition
+        if self._partitions is None or question.constant is not None:
+            return question
+        chosen = self._partitions.partition(question, self._held)
+        return question if chosen is None else chosen
 
     def _learn_sets(self, *targets: Query | Partition) -> None:
         for target in targets:
@@ -394,6 +400,10 @@ class Curator:
             amount = self._settled().unfinished(standing.amount, self._due)
             kept = attrs.evolve(standing, amount=amount, event="easy tests of a run that was closed")
         self._ledger.close(kept if kept is not None and kept.amount else None, record)
+
+    def cost(self, question: Question) -> Fraction:
+        """Return what a hit would cost now with all that it is owed, in the unit of the account."""
+        return self._price(self._settled(), question) + self._due
 
     def threshold(self) -> float:
         """Return the threshold of the next test, fraction of records."""

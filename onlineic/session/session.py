@@ -12,8 +12,10 @@ import os
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
 from typing import Any, Literal, NoReturn, final, overload
 
+import attrs
 import numpy as np
 
 from onlineic._typing import Floats, Ints
@@ -40,7 +42,7 @@ from onlineic.ledger.transcript import Transcript
 from onlineic.noise.sources import Noise, SystemNoise, checked_source
 from onlineic.progress import Progress, advance, checked_progress, reporting
 from onlineic.queries.answers import Answer, Status
-from onlineic.queries.ask import Question, bind_batch, bind_question
+from onlineic.queries.ask import Question, bind_batch, bind_question, check_many
 from onlineic.queries.batch import Queries
 from onlineic.queries.expressions import Expression
 from onlineic.queries.marginals import BoundMarginal
@@ -61,6 +63,7 @@ from onlineic.session.durable import (
     package_version,
     planned,
 )
+from onlineic.session.explain import Explanation, Outlook, Prospect, Rehearsal, explanation
 from onlineic.session.first_tables import FirstTables
 from onlineic.session.forecasts import Kind, checked_kinds
 from onlineic.session.plan import TRIVIAL, Plan, SparseName, session_plan, textbook_plan
@@ -423,8 +426,9 @@ class OnlineIC(Answering):
 
         Parameters
         ----------
-        query : Expression or Query, or array of weights in [0, 1], one a cell, or text
-            A text is a condition in SQL, as of `onlineic.queries.condition`.
+        query : Expression, Query, Marginal, text or dict, or array of weights in [0, 1], one a cell
+            A text is a condition in SQL, as of `queries.condition`. A dict is read as JSON is:
+            {"age": [30, 50], "sex": "F"} has both ends of the range, as `queries.described` says.
 
         Returns
         -------
@@ -459,17 +463,14 @@ class OnlineIC(Answering):
 
         Parameters
         ----------
-        queries : Queries, or iterable of Expression, Query, Marginal or array of weights
+        queries : Queries, or iterable of Expression, Query, Marginal, dict or array of weights
 
         Returns
         -------
         Answers, or list of Answer
             Of a batch as columns, columns.
         """
-        if isinstance(queries, str) or not isinstance(queries, Iterable):
-            raise InvalidQueryError(
-                f"queries must be a sequence of queries, got a {type(queries).__name__}; write [query, ...]."
-            )
+        check_many(queries)
         with self._held():
             self._curator.check_open()
             parts = bind_batch(queries, self._data.domain, self._sparse.grid_bits)
@@ -552,6 +553,52 @@ class OnlineIC(Answering):
             self._catch_up()
             asked = [bind_question(query, self._data.domain, self._sparse.grid_bits) for query in queries]
             return self._book.joint_bounds(asked, list(answers))
+
+    def explain(self, question: Any) -> Explanation:
+        """Return what a question is, what it may cost and what its answer will be worth; asks nothing.
+
+        From public facts alone: neither the data nor the noise is touched, nothing is recorded or counted.
+
+        Parameters
+        ----------
+        question : Expression, Query, Marginal, text, array of weights, list of these or function of a session
+            A text is a condition in SQL, or a SELECT statement from t. A derived question is a function, such
+            as `lambda session: session.mean("age")`: it is called with
+            a stand-in that answers from the hypothesis, as if all tests turned out easy.
+
+        Returns
+        -------
+        Explanation
+
+        Raises
+        ------
+        InvalidQueryError, DomainMismatchError, TooLargeError
+            If it cannot be asked.
+        """
+        with self._held():
+            self._curator.check_open()
+            self._catch_up()
+            outlook, asked, derived = _Outlook(self), f"{question!r:.80}", None
+            rehearsal = Rehearsal(outlook, self._data.domain, self._data.n, self._plan.beta)
+            if callable(question) and not isinstance(question, np.ndarray):
+                asked, derived = rehearsal.of(question)
+                questions = rehearsal.questions
+            elif isinstance(question, str) and question.lstrip()[:6].upper() == "SELECT":
+                _, derived = rehearsal.of(lambda session: session.sql(question))
+                questions = rehearsal.questions
+            elif isinstance(question, Queries | list | tuple):
+                questions = [outlook.bound(each) for each in question]
+            else:
+                questions = [outlook.bound(question)]
+            account = self._ledger.account
+            return explanation(
+                asked,
+                questions,
+                outlook,
+                bound_derived=derived,
+                hits_left=self._curator.hard_left(),
+                left=account.left / account.capacity,
+            )
 
     @property
     def receipt(self) -> Receipt:
@@ -830,3 +877,30 @@ class OnlineIC(Answering):
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("OnlineIC cannot be copied or pickled: its budget would be copied too.")
+
+
+@final
+@attrs.frozen
+class _Outlook(Outlook):
+    """What a session knows of questions that were not asked yet."""
+
+    session: OnlineIC
+    seen: dict[Any, Prospect] = attrs.field(factory=dict)
+
+    def bound(self, question: Any) -> Question:
+        bound = bind_question(question, self.session.domain, self.session._sparse.grid_bits)
+        self.session._check_supported(bound)
+        return bound
+
+    def prospect(self, question: Question) -> Prospect:
+        key = (question.key, question.complement)
+        if key not in self.seen:
+            self.seen[key] = self._prospect(question)
+        return self.seen[key]
+
+    def _prospect(self, question: Question) -> Prospect:
+        curator, book = self.session._curator, self.session._book
+        answer, hard, joint, known = book.prospect(question, curator.released_by(question))
+        capacity = self.session._ledger.account.capacity
+        price = Fraction(0) if known else curator.cost(question) / capacity
+        return Prospect(answer, hard, joint, price, known)

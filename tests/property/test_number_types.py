@@ -1374,6 +1374,7 @@ OTHERWISE = {  # varied under another name, or holding queries and laws rather t
     "Binned.code": {"label"},  # the text of a bin, whatever the annotation says: a number is refused
     "Domain.of": {"kinds", "more"},
     "one_of": {"labels"},
+    "where": {"conditions", "more"},
     "range_queries": {"queries"},
     "goodness_of_fit": {"counts", "law"},
     "hockey_stick": {"law", "other"},
@@ -1390,8 +1391,8 @@ MADE = {  # by the package itself, from numbers that it has checked; a caller on
     "Queries.totals",
     "Aggregate", "AnswerTable", "AutoAverage", "BaselineStatistics", "Belief", "Statement",
     "EngineForecast", "Forecast", "Spending", "Spending.at",
-    "Belief.learned", "Cdf", "Derived", "Groups", "Plan", "Quantile", "Row", "SessionStatistics",
-    "new_figure", "plot_marginal",
+    "Belief.learned", "Cdf", "Derived", "Explanation", "Groups", "Plan", "Quantile", "Row",
+    "SessionStatistics", "new_figure", "plot_marginal",
     "replay", "BoundMarginal", "Certificate", "Choice", "ClippingBound",
     "Construction", "Estimates", "Expression", "Factor", "Family", "Gate", "LargeCounts", "Mean",
     "Mixture", "Mixture.boxes", "OfflineAccuracy", "SessionBreach", "SessionBreach.run", "ThresholdBreach",
@@ -1400,8 +1401,8 @@ MADE = {  # by the package itself, from numbers that it has checked; a caller on
     "OnlineAccuracy",
     "PrivateCdf", "ProgramsAbove", "Query", "Query.total", "Rescaled", "SparseScales", "Statistic",
     "TableDesign", "TableDesign.nats", "TableDesign.precision_in", "TableDesign.sources", "Trace",
-    "ValuesAbove", "VersionSpace", "block_guesses", "canonical", "grid_guesses", "outside_error", "shown",
-    "spread",
+    "ValuesAbove", "VersionSpace", "block_guesses", "canonical", "grid_guesses", "inside", "outside_error",
+    "shown", "spread",
 }  # fmt: skip
 
 

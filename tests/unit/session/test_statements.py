@@ -199,6 +199,39 @@ def test_what_is_refused_costs_nothing_and_changes_nothing(simple):
     assert before == (asked.statistics(), list(asked.transcript), asked.plan)
 
 
+def test_statements_are_explained_and_not_asked(simple):
+    asked, _ = simple
+    before = (asked.statistics(), list(asked.transcript))
+
+    grouped = asked.explain("SELECT sex, COUNT(*) FROM t WHERE age = 21 GROUP BY sex")
+    other = asked.explain(
+        lambda given: given.sql("SELECT COUNT(*), AVG(age) FROM people WHERE pay < 20", "people")
+    )
+    assert ("table", 1) == (grouped.form, grouped.answers)
+    assert (
+        grouped.bound_derived
+        == asked.sql("SELECT sex, COUNT(*) FROM t WHERE age = 21 GROUP BY sex").error_bounds.max()
+    )
+    assert ("several", 3, None) == (other.form, other.answers, other.bound_derived)
+    assert ("age",) == asked.explain("age = 21").attributes
+    with pytest.raises(InvalidQueryError, match="not supported: MAX"):
+        asked.explain("SELECT MAX(age) FROM t")
+    assert before[0].asked + 1 == asked.statistics().asked  # the one statement that was asked beside
+    assert before[1] == list(asked.transcript)[: len(before[1])]
+
+
+def test_conditions_of_derived_questions_are_texts_too(simple):
+    asked, _ = simple
+    among = ic.where(sex="F")
+
+    assert asked.mean("age", among).value == asked.mean("age", "sex = 'F'").value
+    assert asked.sum("age", {"sex": "F"}).value == asked.sum("age", "sex = 'F'").value
+    assert (asked.group_by("pay", among).values == asked.group_by("pay", "sex = 'F'").values).all()
+    assert asked.median("age", among).value == asked.median("age", "sex = 'F'").value
+    with pytest.raises(InvalidQueryError, match="did you mean sex"):
+        asked.mean("age", "sxe = 'F'")
+
+
 def test_texts_are_answered_in_a_batch(simple):
     asked, _ = simple
     texts_ = ["age = 20", "age = 20 AND sex = 'F'", "pay < 20 OR sex IS NULL"]
