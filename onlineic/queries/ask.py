@@ -22,22 +22,20 @@ Guess = (
 
 
 def bind_query(query: Any, domain: Domain, grid_bits: int = GRID_BITS, *, name: str = "query") -> Query:
-    """Return an expression, dict, condition in SQL, bound query or array of weights, bound to the domain.
+    """Return an expression, a text, a dict, a bound query or an array of weights, bound to the domain.
 
-    A dict is read as JSON is, by `described`; messages say `name`.
+    A text is a condition in SQL, as of `condition`; a dict is read as JSON is, by `described`; messages say
+    `name`.
 
     Raises
     ------
     InvalidQueryError, DomainMismatchError, TooLargeError
         If it is of another type, or does not fit the domain or the grid.
     """
-    if type(query) is dict:
-        query = described(query, domain)
+    query = as_condition(query, domain)
     if type(query) in (Expression, Query):  # a subclass could bring a `total` that looks at the counts
         bound: Query = query.bind(domain, grid_bits)
         return bound
-    if type(query) is str:
-        return condition(query, domain).bind(domain, grid_bits)
     if isinstance(query, np.ndarray):
         return dense(query).bind(domain, grid_bits)
     remedy = "ask its expression" if isinstance(query, Rescaled) else "write where(attribute=condition)"
@@ -45,6 +43,19 @@ def bind_query(query: Any, domain: Domain, grid_bits: int = GRID_BITS, *, name: 
         f"{name} must be data (where(...), a text condition, a Query or an array of weights), "
         f"got a {type(query).__name__}; {remedy}."
     )
+
+
+def as_condition(where: Any, domain: Domain) -> Any:
+    """Return what a text or a dict says as an expression, anything else as it is.
+
+    Raises
+    ------
+    InvalidQueryError, TooLargeError
+        If it does not fit the domain.
+    """
+    if type(where) is str:
+        return condition(where, domain)
+    return described(where, domain) if type(where) is dict else where
 
 
 def check_many(queries: object) -> None:
@@ -81,8 +92,7 @@ def bind_batch(
     parts: list[Queries | BoundMarginal] = []
     columns = Columns(domain)
     for question in questions:
-        if type(question) is dict:
-            question = described(question, domain)
+        question = as_condition(question, domain)
         if type(question) is Expression and question.form == "where":
             found = intervals(question, domain)
             if found is not None and columns.conjunction(found):

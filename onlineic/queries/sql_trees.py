@@ -30,7 +30,7 @@ READ = {
     "Alias": {"this", "alias"},
     "Star": set[str](),
     "Count": {"this", "big_int"},
-    "CountIf": {"this"},
+    "CountIf": {"this", "zero_on_all_null"},  # Snowflake: a count of nothing is 0 here
     "Sum": {"this"},
     "Avg": {"this"},
     "Filter": {"this", "expression"},

@@ -19,11 +19,13 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidQueryError, TooFewRecordsError, TooLargeError, check_choice, checked_real
 from onlineic.queries.algebra import JOINT_CELLS
 from onlineic.queries.answers import Answer
+from onlineic.queries.ask import as_condition
 from onlineic.queries.expressions import Expression, below, weights, where
 from onlineic.queries.marginals import marginal
 from onlineic.queries.query import Query
 
 Aggregate = Literal["count", "mean", "sum"]
+Condition = Expression | str | dict[str, Any] | None  # a text in SQL, a dict as of JSON
 
 MOST_GROUPS = 10_000  # answers of one GROUP BY
 MOST_LABELS = 4096  # answers of one distribution function
@@ -62,45 +64,45 @@ class Answering(abc.ABC):
         """Return bounds that hold for these answers all at once, with probability 1 - beta, or inf."""
 
     @final
-    def mean(self, attribute: str, where: Expression | None = None) -> "Derived":
+    def mean(self, attribute: str, where: Condition = None) -> "Derived":
         """Return the mean of an attribute among the records that meet a condition: `session.mean`."""
-        return mean(self, attribute, where)
+        return mean(self, attribute, as_condition(where, self.domain))
 
     @final
-    def sum(self, attribute: str, where: Expression | None = None) -> "Derived":
+    def sum(self, attribute: str, where: Condition = None) -> "Derived":
         """Return the sum of an attribute over the records that meet a condition: `session.total`."""
-        return total(self, attribute, where)
+        return total(self, attribute, as_condition(where, self.domain))
 
     @final
-    def quantile(self, attribute: str, q: float, where: Expression | None = None) -> "Quantile":
+    def quantile(self, attribute: str, q: float, where: Condition = None) -> "Quantile":
         """Return where a share q of the records lies at or below: `session.quantile`."""
-        return quantile(self, attribute, q, where)
+        return quantile(self, attribute, q, as_condition(where, self.domain))
 
     @final
-    def median(self, attribute: str, where: Expression | None = None) -> "Quantile":
+    def median(self, attribute: str, where: Condition = None) -> "Quantile":
         """Return the quantile of one half."""
-        return quantile(self, attribute, 0.5, where)
+        return quantile(self, attribute, 0.5, as_condition(where, self.domain))
 
     @final
-    def cdf(self, attribute: str, where: Expression | None = None) -> "Cdf":
+    def cdf(self, attribute: str, where: Condition = None) -> "Cdf":
         """Return the share of the records at or below every label of an ordered attribute: `session.cdf`."""
-        return cdf(self, attribute, where)
+        return cdf(self, attribute, as_condition(where, self.domain))
 
     @final
-    def histogram(self, attribute: str, where: Expression | None = None) -> "Groups":
+    def histogram(self, attribute: str, where: Condition = None) -> "Groups":
         """Return the count of records of every label: `group_by` of one attribute."""
-        return group_by(self, attribute, where)
+        return group_by(self, attribute, as_condition(where, self.domain))
 
     @final
     def group_by(
         self,
         keys: str | Iterable[str],
-        where: Expression | None = None,
+        where: Condition = None,
         aggregate: Aggregate = "count",
         of: str | None = None,
     ) -> "Groups":
         """Return a count, or a mean or sum of an attribute, by group: `session.group_by`."""
-        return group_by(self, keys, where, aggregate, of)
+        return group_by(self, keys, as_condition(where, self.domain), aggregate, of)
 
 
 @final

@@ -431,9 +431,9 @@ class OnlineIC(Answering):
 
         Parameters
         ----------
-        query : Expression, Query, Marginal, dict or text, or array of weights in [0, 1], one a cell
-            A dict is read as JSON is: {"age": [30, 50], "sex": "F"} has both ends of the range, as
-            `queries.described` says. A text is a condition in SQL, as of `queries.condition`.
+        query : Expression, Query, Marginal, text or dict, or array of weights in [0, 1], one a cell
+            A text is a condition in SQL, as of `queries.condition`. A dict is read as JSON is:
+            {"age": [30, 50], "sex": "F"} has both ends of the range, as `queries.described` says.
 
         Returns
         -------
@@ -566,8 +566,9 @@ class OnlineIC(Answering):
 
         Parameters
         ----------
-        question : Expression, Query, Marginal, array of weights, a list of these, or function of a session
-            A derived question as a function, such as `lambda session: session.mean("age")`: it is called with
+        question : Expression, Query, Marginal, text, array of weights, list of these or function of a session
+            A text is a condition in SQL, or a SELECT statement from t. A derived question is a function, such
+            as `lambda session: session.mean("age")`: it is called with
             a stand-in that answers from the hypothesis, as if all tests turned out easy.
 
         Returns
@@ -583,9 +584,12 @@ class OnlineIC(Answering):
             self._curator.check_open()
             self._catch_up()
             outlook, asked, derived = _Outlook(self), f"{question!r:.80}", None
+            rehearsal = Rehearsal(outlook, self._data.domain, self._data.n, self._plan.beta)
             if callable(question) and not isinstance(question, np.ndarray):
-                rehearsal = Rehearsal(outlook, self._data.domain, self._data.n, self._plan.beta)
                 asked, derived = rehearsal.of(question)
+                questions = rehearsal.questions
+            elif isinstance(question, str) and question.lstrip()[:6].upper() == "SELECT":
+                _, derived = rehearsal.of(lambda session: session.sql(question))
                 questions = rehearsal.questions
             elif isinstance(question, Queries | list | tuple):
                 questions = [outlook.bound(each) for each in question]
