@@ -35,7 +35,7 @@ from onlineic.session.statements import AnswerTable
 
 FIELDS = ("line", "query", "cell", "value", "count", "status", "error_bound", "spent")
 DONE, FAILED, USAGE, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
-LARGE = 0.1  # share of what is left that a prompt does not spend unasked
+LARGE = 0.1  # share of the budget that a prompt does not risk unasked
 SHOWN = 60  # characters of a question that are repeated beside its answer
 Form = Literal["text", "json", "csv"]
 
@@ -144,18 +144,18 @@ def _is_command(session: OnlineIC, text: str) -> bool:
             file=sys.stderr,
         )
     elif word == "explain":
-        print(session.explain(read_question(rest, session.domain).of), file=sys.stderr)
+        print(session.explain(read_question(rest, session.domain).question), file=sys.stderr)
     else:
         return False
     return True
 
 
 def _agreed(session: OnlineIC, asked: Asked) -> bool:
-    """Ask whether to go on where a question may take a large share of what is left; a pipe is not asked."""
+    """Ask whether to go on where a question may take a large share of the budget; a pipe is not asked."""
     if not sys.stdin.isatty():
         return True
-    outlook = session.explain(asked.of)
-    if outlook.free or outlook.at_most <= LARGE * outlook.left:
+    outlook = session.explain(asked.question)
+    if outlook.free or outlook.at_most <= LARGE:
         return True
     print(f"{outlook!r}\nask it? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
