@@ -4,13 +4,12 @@ Colours of text and lines are those of the page around them, so that dark notebo
 has at most 120 bars, a role and a label that says what it shows.
 """
 
-import html
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from onlineic._typing import Floats
-from onlineic.display.text import MOST_COLUMNS, MOST_ROWS, cut_rows, shortened
+from onlineic.display.text import LONGEST, MOST_COLUMNS, MOST_ROWS, cut_rows, shortened
 
 MOST_BARS = 120
 TITLED = 40  # bars that tell their own number to a mouse
@@ -22,6 +21,8 @@ CELL = "padding:2px 10px 2px 0;border:0;border-bottom:1px solid #88888844;backgr
 
 def escaped(text: Any) -> str:
     """Return a text that no browser takes for markup."""
+    import html  # its table of entities is long: imported with the first text
+
     return html.escape(str(text), quote=True)
 
 
@@ -55,7 +56,13 @@ def facts(pairs: Iterable[tuple[str, Any]]) -> str:
     return f'<table style="border-collapse:collapse;margin:0">{rows}</table>'
 
 
-def table(head: Sequence[Any], rows: Sequence[Sequence[Any]], left: int = 1, names: int = 1) -> str:
+def table(
+    head: Sequence[Any],
+    rows: Sequence[Sequence[Any]],
+    left: int = 1,
+    names: int = 1,
+    longest: int = LONGEST,
+) -> str:
     """Return a table, its middle rows and columns left out where it is large.
 
     Parameters
@@ -66,16 +73,21 @@ def table(head: Sequence[Any], rows: Sequence[Sequence[Any]], left: int = 1, nam
         How many columns are text, at the left; the others are numbers, at the right.
     names : int
         How many of them name the row.
+    longest : int
+        Characters of a cell.
     """
     across, _ = cut_rows(len(head), MOST_COLUMNS + left)
     down, gap = cut_rows(len(rows), MOST_ROWS)
     hole = next((place for place, at in enumerate(across) if at != place), None)
 
+    def shown(cell: Any) -> str:
+        return escaped(shortened(cell, longest))
+
     def line(cells: Sequence[Any], tag: str) -> str:
         made = []
         for at in across:
             kind, side = "th" if at < names else tag, "left" if at < left else "right"
-            made.append(f'<{kind} style="{CELL};text-align:{side}">{escaped(shortened(cells[at]))}</{kind}>')
+            made.append(f'<{kind} style="{CELL};text-align:{side}">{shown(cells[at])}</{kind}>')
         if hole is not None:
             made.insert(hole, f'<{tag} style="{CELL}">&hellip;</{tag}>')
         return f'<tr style="background:none">{"".join(made)}</tr>'
@@ -147,7 +159,7 @@ def bars(
             for place, (low, high) in enumerate(zip(lows, highs, strict=True))
         )
         drawn += f'<path d="{path}" stroke="{INK}" stroke-width="{2 if step > 6 else 1}" fill="none"/>'
-    every = -(-len(names) // 8)
+    every = max(1, -(-len(names) // 8))
     longest = max(4, int(every * step / 7))
     ticks = "".join(
         f'<text x="{round(edge + (place + 0.43) * step, 1):g}" y="{height - 7}" text-anchor="middle">'

@@ -26,7 +26,7 @@ from onlineic.domain.attributes import (
 from onlineic.domain.hints import nearest
 from onlineic.errors import InvalidDataError, InvalidDomainError, InvalidQueryError, set_fields
 
-SHOWN, LONGEST_SHOWN = 4, 16  # labels of an attribute in a notebook, and characters of each
+SHOWN, LONGEST_SHOWN, LONGEST_ROW = 4, 24, 120  # labels of an attribute in a notebook, and characters
 Kind = Attribute | range | int | Iterable[Any]
 
 
@@ -142,7 +142,7 @@ class Domain:
         rows = [[name, f"{kind.size:,}", _values(kind)] for name, kind in self]
         return card(
             f"Domain of {self.size:,} cells",
-            table(["attribute", "values", ""], rows, left=3),
+            table(["attribute", "values", ""], rows, left=3, longest=LONGEST_ROW),
         )
 
     def axis(self, name: str) -> int:

@@ -1,19 +1,25 @@
 """A session and what it hands out as facts in words and as HTML: public, all of it."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from onlineic.accounting.budget import Budget
-from onlineic.display.html import card, facts, heading, note, share, table
-from onlineic.display.text import records, shortened
+from onlineic.display.html import MOST_BARS, bars, card, facts, heading, note, share, table
+from onlineic.display.text import MOST_ROWS, cut_rows, records, shortened
 from onlineic.domain.domain import Domain
 from onlineic.queries.answers import Answer
 from onlineic.session.answers import SessionStatistics
 from onlineic.session.columns import Answers
+from onlineic.session.derived import Cdf, Derived, Groups, Quantile
+from onlineic.session.explain import Explanation
 from onlineic.session.forecasts import Forecast
 from onlineic.session.plan import Plan
 
+LONGEST_QUERY = 100
 SHOWN = 10  # answers of a batch that are shown, first and last
 Facts = list[tuple[str, str]]
 
@@ -86,7 +92,7 @@ def answer_rows(answers: Sequence[Answer]) -> list[list[str]]:
     """Return query, records, bound and status of answers, as text."""
     rows = []
     for answer in answers:
-        written = "" if answer.query is None else shortened(answer.query.written, 120)
+        written = "" if answer.query is None else shortened(answer.query.written, LONGEST_QUERY)
         bounded = answer.n is not None and math.isfinite(answer.error_bound)
         bound = f"± {records(answer.n * answer.error_bound)}" if bounded else "no bound"  # type: ignore[operator]
         size = getattr(answer.value, "size", None)
@@ -107,7 +113,7 @@ def answers_html(answers: Answers) -> str:
         shown, answer_rows([answers[place] for place in shown]), strict=True
     )]  # fmt: skip
     left_out = len(answers) - len(shown)
-    parts = [table(["", *ANSWER_HEAD], rows, left=2, names=1)]
+    parts = [table(["", *ANSWER_HEAD], rows, left=2, longest=LONGEST_QUERY)]
     if left_out:
         parts.append(note(f"{left_out:,} between them are not shown: see to_dict(), values, counts, bounds"))
     return card(f"{len(answers):,} answers", *parts, private=answers.private)
@@ -130,3 +136,84 @@ def forecast_html(forecast: Forecast) -> str:
         table(["engine", "rms error", "in records", "95 % of one answer"], rows),
         note(forecast.reason),
     )
+
+
+def derived_html(derived: Derived) -> str:
+    """Return a mean or a sum as a block of HTML."""
+    bound = f"± {derived.error_bound:.3g}, with probability {derived.confidence:.4g}"
+    said = [("bound", bound)]
+    if derived.bias:
+        said.append(("midpoints of bins", f"may be off by {derived.bias:.3g} besides"))
+    said.append(("about", f"{records(derived.count)} ± {records(derived.count_bound)} records"))
+    title = f"{shortened(derived.name, LONGEST_QUERY)} = {derived.value:.6g}"
+    return card(title, facts(said), _made_of(derived.answers), private=derived.private)
+
+
+def quantile_html(quantile: Quantile) -> str:
+    """Return a quantile as a block of HTML."""
+    between = f"{shortened(quantile.low)} to {shortened(quantile.high)}"
+    said = [
+        ("between", f"{between}, with probability {quantile.confidence:.4g}"),
+        ("rank", f"± {quantile.rank_error:.3g} of the records that count"),
+    ]
+    title = f"{shortened(quantile.name, LONGEST_QUERY)} = {shortened(quantile.value)}"
+    return card(title, facts(said), _made_of(quantile.answers), private=quantile.private)
+
+
+def cdf_html(cdf: Cdf) -> str:
+    """Return a distribution function as a block of HTML."""
+    drawing = bars(cdf.labels, cdf.values, cdf.low, cdf.high, title=f"{cdf.name}, share at or below")
+    if len(cdf.labels) > MOST_BARS:  # shares at or below do not add up: the last of each part stands for it
+        step = -(-len(cdf.labels) // MOST_BARS)
+        kept = [*range(step - 1, len(cdf.labels), step)]
+        some = [np.asarray(ends)[kept] for ends in (cdf.values, cdf.low, cdf.high)]
+        drawing = bars([cdf.labels[at] for at in kept], *some, title=f"{cdf.name}, share at or below")
+    said = [
+        ("band", f"holds all shares at once, with probability {cdf.confidence:.4g}"),
+        ("about", f"{records(cdf.count)} ± {records(cdf.count_bound)} records"),
+    ]
+    title = shortened(cdf.name, LONGEST_QUERY)
+    return card(title, drawing, facts(said), _made_of(cdf.answers), private=cdf.private)
+
+
+def groups_html(groups: Groups) -> str:
+    """Return a table by groups as a block of HTML."""
+    kept, gap = cut_rows(len(groups), MOST_ROWS)
+    held, wanted = [], {*kept}
+    for place, (labels, value, bound) in enumerate(groups):
+        if place in wanted:
+            known = math.isfinite(value)
+            held.append(
+                [*labels, f"{value:,.6g}" if known else "too few records", f"± {bound:.3g}" if known else ""]
+            )
+    parts = [table([*groups.keys, "value", "bound"], held, left=len(groups.keys), names=len(groups.keys))]
+    if gap is not None:
+        parts.append(note(f"{len(groups) - len(kept):,} of {len(groups):,} are not shown: see to_dict()"))
+    said = [("bounds", f"hold all at once, with probability {groups.confidence:.4g}")]
+    if groups.bias:
+        said.append(("midpoints of bins", f"may be off by {groups.bias:.3g} besides"))
+    title = shortened(groups.name, LONGEST_QUERY)
+    return card(title, *parts, facts(said), _made_of(groups.answers), private=groups.private)
+
+
+def explanation_html(explanation: Explanation) -> str:
+    """Return what a question would cost as a block of HTML."""
+    one = explanation
+    said = [("form", one.form), ("about", ", ".join(map(shortened, one.attributes)) or "no attribute")]
+    said.append(("answers", f"{one.answers:,}, of which {one.constants + one.repeats:,} known and free"))
+    if one.bound_derived is not None:
+        said.append(("bound", f"± {one.bound_derived:.3g} if all are easy"))
+    said.append(("bound of each", f"± {one.bound_easy:.3g} if easy"))
+    if not one.free:
+        said[-1] = (said[-1][0], f"{said[-1][1]}, ± {one.bound_hard:.3g} if measured")
+        said.append(("price", f"{one.price:.2%} of the budget a measured answer, at most {one.at_most:.2%}"))
+    if not one.payable and not one.free:
+        said.append(("not payable", "the budget does not pay a measured answer of each"))
+    said.append(("measured answers left", f"{one.hits_left:,} ({one.left:.2%} of the budget)"))
+    return card(f"If asked: {shortened(one.asked, LONGEST_QUERY)}", facts(said))
+
+
+def _made_of(answers: Sequence[Answer]) -> str:
+    found = Counter(answer.status for answer in answers)
+    many = f"{len(answers):,} answer{'s' * (len(answers) != 1)}"
+    return note(f"made of {many}: {', '.join(f'{count:,} {status}' for status, count in found.items())}")

@@ -24,7 +24,14 @@ from onlineic.queries.answers import Answer
 from onlineic.queries.marginals import marginal
 from onlineic.queries.partitions import one_way
 from onlineic.session.answers import SessionStatistics
-from onlineic.session.pictures import ANSWER_HEAD, answer_rows, budget_facts, domain_fact, plan_facts
+from onlineic.session.pictures import (
+    ANSWER_HEAD,
+    LONGEST_QUERY,
+    answer_rows,
+    budget_facts,
+    domain_fact,
+    plan_facts,
+)
 from onlineic.session.plan import KNOWN, Plan
 
 if TYPE_CHECKING:
@@ -125,10 +132,10 @@ class Summary:
             f"with probability {sure:g}; the numbers beside them have no guarantee."
         )
 
-    def _answers_note(self) -> str:
+    def _answers_note(self, shown: int) -> str:
         given = self.statistics.easy + self.statistics.hard
         return (
-            f"The latest {len(self.answers):,} of {given:,} tested answers. Each keeps its bound with "
+            f"The latest {shown:,} of {given:,} tested answers. Each keeps its bound with "
             f"probability {1.0 - self.plan.beta:g}."
         )
 
@@ -142,7 +149,11 @@ class Summary:
         for one in self.marginals:
             lines += ["", aligned([shortened(one.name), "records", "between"], _rows(one))]
         if self.answers:
-            lines += ["", self._answers_note(), aligned(ANSWER_HEAD, answer_rows(self.answers))]
+            lines += [
+                "",
+                self._answers_note(len(self.answers)),
+                aligned(ANSWER_HEAD, answer_rows(self.answers)),
+            ]
         return "\n".join(lines)
 
     def to_markdown(self) -> str:
@@ -157,7 +168,7 @@ class Summary:
         for one in self.marginals:
             lines += ["", *_markdown_table([shortened(one.name), "records", "between"], _rows(one))]
         if self.answers:
-            lines += ["", "## Answers", "", self._answers_note(), ""]
+            lines += ["", "## Answers", "", self._answers_note(len(self.answers)), ""]
             lines += _markdown_table(ANSWER_HEAD, answer_rows(self.answers))
         return "\n".join(lines) + "\n"
 
@@ -181,8 +192,8 @@ class Summary:
             parts += [heading(one.name), bars(one.labels, one.counts, *(one.brackets or ()), title=title)]
         shown = self.answers[len(self.answers) - min(most_answers, len(self.answers)) :]
         if shown:
-            parts += [heading("Answers"), note(self._answers_note())]
-            parts.append(table(ANSWER_HEAD, answer_rows(shown)))
+            parts += [heading("Answers"), note(self._answers_note(len(shown)))]
+            parts.append(table(ANSWER_HEAD, answer_rows(shown), longest=LONGEST_QUERY))
         less = len(self.marginals) > most_marginals or len(shown) < len(self.answers)
         return card(
             self.title,

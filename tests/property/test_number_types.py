@@ -224,7 +224,7 @@ def opened(**options):
 
 
 @cache
-def interviewed():
+def answered():
     """Return a session that was asked a few questions."""
     made = ic.OnlineIC(DATA, ic.Budget(2.0), update=ic.MultiplicativeWeights(), noise=noise())
     made.answer_many(QUERIES)
@@ -1359,10 +1359,10 @@ EXAMPLES = {
         {"max_queries": sizes(100, 20_000)},
     ),
     "OnlineIC.summary": Example(
-        lambda answers: str(interviewed().summary(answers)), {"answers": sizes(2, 100, 10_000)}
+        lambda answers: str(answered().summary(answers)), {"answers": sizes(2, 100, 10_000)}
     ),
     "OnlineIC.synthetic": Example(
-        lambda **given: interviewed().synthetic(**given), {"rows": sizes(100), "seed": WIDE}
+        lambda **given: answered().synthetic(**given), {"rows": sizes(100), "seed": WIDE}
     ),
     "OnlineIC.textbook, alpha": Example(
         lambda alpha: session(ic.OnlineIC.textbook(LARGE, epsilon=10.0, alpha=alpha, noise=noise())),
