@@ -7,8 +7,7 @@ from typing import Any, Literal, final
 import attrs
 import numpy as np
 
-from onlineic.domain.attributes import Binned, Categorical, IntegerRange, shown
-from onlineic.domain.domain import Domain
+from onlineic.domain import Binned, Categorical, Domain, IntegerRange, shown
 from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeError
 from onlineic.queries.expressions import Expression, one_of, weights, where
 from onlineic.queries.sql_conditions import Conditions, Value, bindable

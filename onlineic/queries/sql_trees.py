@@ -12,7 +12,7 @@ from typing import Any, NoReturn, final
 
 import attrs
 
-from onlineic.domain.attributes import shown
+from onlineic.domain import shown
 from onlineic.errors import InvalidParameterError, InvalidQueryError, MissingExtraError
 
 LONGEST = 20_000  # characters of a statement
