@@ -107,16 +107,7 @@ class Conditions:
 
     def whole(self, text: Any) -> Truth:
         """Return what a condition alone says."""
-        trees = [
-            tree
-            for tree in self.trees.parsed(text, "condition", self.trees.exp.Condition)
-            if tree is not None
-        ]
-        if len(trees) != 1:
-            raise InvalidQueryError(
-                f"condition must be one condition, got {len(trees)}; join them by AND or OR."
-            )
-        truth = self.truth(trees[0], negated=False)
+        truth = self.truth(self.trees.condition(text), negated=False)
         self.check_used()
         return truth
 
