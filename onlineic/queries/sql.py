@@ -7,12 +7,11 @@ from typing import Any, Literal, final
 import attrs
 import numpy as np
 
-from onlineic.domain.attributes import Binned, Categorical, IntegerRange, shown
-from onlineic.domain.domain import Domain
+from onlineic.domain import Binned, Categorical, Domain, IntegerRange, shown
 from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeError
 from onlineic.queries.expressions import Expression, one_of, weights, where
 from onlineic.queries.sql_conditions import Conditions, Value, bindable
-from onlineic.queries.sql_trees import DERIVE, NESTED, ONE_SELECT, TABLE_REMEDY, Trees
+from onlineic.queries.sql_trees import DERIVE, NESTED, TABLE_REMEDY, Trees
 from onlineic.queries.truth import Fixed, Truth, both, cell, expressed, missing_in
 
 MOST_GROUPS = 10_000
@@ -110,17 +109,7 @@ class _Selects:
         return self.conditions.trees
 
     def statement(self, text: Any, table: str) -> Statement:
-        ends = getattr(self.trees.exp, "Semicolon", None)
-        trees = [
-            tree
-            for tree in self.trees.parsed(text, "statement")
-            if tree is not None and type(tree) is not ends
-        ]
-        if len(trees) != 1:
-            raise InvalidQueryError(ONE_SELECT.format(f"{len(trees)} statements"))
-        select = trees[0]
-        if type(select) is not self.trees.exp.Select:
-            raise InvalidQueryError(ONE_SELECT.format(f"a {type(select).__name__.upper()}"))
+        select = self.trees.statement(text)
         self.trees.kind(select)
         self.read_from(select.args.get("from_") or select.args.get("from"), table)
         keys = self.keys(select.args.get("group"))

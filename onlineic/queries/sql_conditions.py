@@ -9,8 +9,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from onlineic.domain.attributes import Attribute, Binned, Categorical, IntegerRange, shown
-from onlineic.domain.domain import Domain
+from onlineic.domain import Attribute, Binned, Categorical, Domain, IntegerRange, shown
 from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeError
 from onlineic.queries.algebra import JOINT_CELLS
 from onlineic.queries.expressions import Expression
@@ -108,16 +107,7 @@ class Conditions:
 
     def whole(self, text: Any) -> Truth:
         """Return what a condition alone says."""
-        trees = [
-            tree
-            for tree in self.trees.parsed(text, "condition", self.trees.exp.Condition)
-            if tree is not None
-        ]
-        if len(trees) != 1:
-            raise InvalidQueryError(
-                f"condition must be one condition, got {len(trees)}; join them by AND or OR."
-            )
-        truth = self.truth(trees[0], negated=False)
+        truth = self.truth(self.trees.condition(text), negated=False)
         self.check_used()
         return truth
 
@@ -257,6 +247,11 @@ class Conditions:
                 raise InvalidQueryError(
                     f"{one} must be ordered for {operator}, it is categorical; use =, <>, IN or LIKE."
                 )
+        if any(getattr(its, "other", None) is not None or getattr(its, "clip", False) for its in kinds):
+            raise InvalidQueryError(
+                f"{name} and {other} must hold single values to be compared, got one with a cell for others; "
+                "compare each with values."
+            )
         types = {int if isinstance(its, IntegerRange) else type(its.labels[0]) for its in kinds}  # type: ignore[union-attr]
         if len(types) > 1:
             raise InvalidQueryError(
@@ -336,6 +331,10 @@ class Conditions:
         if type(pattern) is not str:
             raise InvalidQueryError(
                 f"{name} LIKE must take a text as pattern, got {written(pattern)}; write LIKE 'a%'."
+            )
+        if getattr(kind, "other", None) is not None:  # who knows which of the others match
+            raise InvalidQueryError(
+                f"{name} must hold its labels alone for LIKE, it has a cell for others; list labels by IN."
             )
         special = "\\[" if self.trees.dialect in ("tsql", "fabric") else "\\"
         if any(sign in pattern for sign in special):

@@ -12,7 +12,7 @@ from typing import Any, NoReturn, final
 
 import attrs
 
-from onlineic.domain.attributes import shown
+from onlineic.domain import shown
 from onlineic.errors import InvalidParameterError, InvalidQueryError, MissingExtraError
 
 LONGEST = 20_000  # characters of a statement
@@ -166,36 +166,64 @@ class Trees:
         """The types of sqlglot's nodes."""
         return self.sqlglot.exp
 
-    def parsed(self, text: Any, what: str, into: Any = None) -> list[Any]:
-        """Return the trees of a text, one for each of its statements."""
+    def statement(self, text: Any) -> Any:
+        """Return the tree of a text that is one SELECT."""
+        tokens = self.tokens(text, "statement")
+        first = tokens[0].text.upper()
+        if first != "SELECT":  # others are never parsed: sqlglot would log what it makes of them
+            raise InvalidQueryError(ONE_SELECT.format(f"one that begins with {first[:20]!r}"))
+        if any(token.token_type.name == "SEMICOLON" for token in tokens):
+            raise InvalidQueryError(ONE_SELECT.format("two of them"))
+        tree = self.tree(tokens, text, "statement", None)
+        if type(tree) is not self.exp.Select:
+            raise InvalidQueryError(ONE_SELECT.format(f"a {type(tree).__name__.upper()}"))
+        return tree
+
+    def condition(self, text: Any) -> Any:
+        """Return the tree of a text that is one condition."""
+        tokens = self.tokens(text, "condition")
+        if any(token.token_type.name == "SEMICOLON" for token in tokens):
+            raise InvalidQueryError("condition must be one condition, got two; join them by AND or OR.")
+        return self.tree(tokens, text, "condition", self.exp.Condition)
+
+    def tokens(self, text: Any, what: str) -> list[Any]:
+        """Return the tokens of a text, without semicolons at its end."""
         if type(text) is not str:
             raise InvalidQueryError(f"{what} must be a text, got a {type(text).__name__}; write SQL.")
         if len(text) > LONGEST:
             raise InvalidQueryError(
                 f"{what} must have at most {LONGEST:,} characters, got {len(text):,}; ask its parts."
             )
-        if not text.strip():
+        try:
+            tokens = list(self.sqlglot.Dialect.get_or_raise(self.dialect).tokenize(text))
+        except Exception:  # an open quote, or a mistake of the parser's own
+            raise InvalidQueryError(
+                f"{what} must be valid SQL, got a text that cannot be read; close its quotes and comments."
+            ) from None
+        while tokens and tokens[-1].token_type.name == "SEMICOLON":
+            tokens.pop()
+        if not tokens:
             raise InvalidQueryError(f"{what} must be valid SQL, got an empty text; write e.g. age >= 30.")
+        self.check_depth(tokens)
+        return tokens
+
+    def tree(self, tokens: list[Any], text: str, what: str, into: Any) -> Any:
+        """Return the one tree of tokens."""
         glot = self.sqlglot
         try:
-            dialect = glot.Dialect.get_or_raise(self.dialect)
-            tokens = dialect.tokenize(text)
-            self.check_depth(tokens)
-            parser = dialect.parser(error_level=glot.ErrorLevel.RAISE)
-            if into is not None:
-                return list(parser.parse_into(into, tokens, text))
-            first = tokens[0].text.upper() if tokens else ""
-            if first != "SELECT":  # others are never parsed: sqlglot would log what it makes of them
-                raise InvalidQueryError(ONE_SELECT.format(f"one that begins with {first[:20]!r}"))
-            return list(parser.parse(tokens, text))
-        except (InvalidQueryError, RecursionError):
+            parser = glot.Dialect.get_or_raise(self.dialect).parser(error_level=glot.ErrorLevel.RAISE)
+            trees = parser.parse(tokens, text) if into is None else parser.parse_into(into, tokens, text)
+            (tree,) = trees
+        except RecursionError:
             raise
         except glot.errors.ParseError as error:
             raise InvalidQueryError(f"{what} must be valid SQL, got {_told(error)}.") from None
         except Exception:  # the parser has its own mistakes: whatever it raises, the text cannot be read
             raise InvalidQueryError(f"{what} must be valid SQL, got a text that cannot be read.") from None
+        return tree
 
-    def check_depth(self, tokens: Any) -> None:
+    def check_depth(self, tokens: list[Any]) -> None:
+        """Raise where brackets or signs nest so deeply that the parser could not."""
         depth = run = 0
         for token in tokens:
             kind = token.token_type.name

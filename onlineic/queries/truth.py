@@ -19,8 +19,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from onlineic.domain.attributes import Attribute, Binned, Categorical, IntegerRange
-from onlineic.domain.domain import Domain
+from onlineic.domain import Attribute, Binned, Categorical, Domain, IntegerRange
 from onlineic.errors import InvalidQueryError
 from onlineic.queries.expressions import (
     Condition,
@@ -141,7 +140,7 @@ def shared(lines: Iterable[Line]) -> Line:
 def true_of(name: str, kind: Attribute, values: Any, negated: bool) -> Truth:
     """Return where "the value is one of these" is true, or its negation: of a missing value neither is."""
     if negated and isinstance(kind, Categorical):
-        values = frozenset(range(len(kind.labels))) - values
+        values = frozenset(range(kind.size - kind.missing)) - values
     elif negated:
         values = others(values)
     return Held(name, kind, values)
@@ -206,7 +205,7 @@ def _known(held: Held) -> bool | None:
     if not held.values and not held.missing:
         return False
     if isinstance(held.kind, Categorical):
-        whole = len(held.values) == len(held.kind.labels)
+        whole = len(held.values) == held.kind.size - held.kind.missing
     else:
         whole = held.values == ALL
     return True if whole and held.missing == held.kind.missing else None
@@ -266,10 +265,16 @@ def _condition(held: Held) -> Condition | bool:
     kind = held.kind
     if isinstance(kind, Categorical):
         runs = [(code, code + 1) for code in sorted(held.values)]
+    elif held.values in ((), ALL):
+        runs = [(0, kind.size - kind.missing)] if held.values else []
     elif isinstance(kind, IntegerRange):
+        _check_inside(held.name, kind, held.values, kind.start, kind.stop - 1)
         runs = _whole(held.values, kind.start, kind.stop)
-    else:
+    elif isinstance(kind, Binned):
+        _check_inside(held.name, kind, held.values, kind.edges[0], kind.edges[-1])
         runs = _bins(held.name, kind, held.values)
+    else:
+        raise InvalidQueryError(f"not supported: comparisons of {held.name} in SQL; ask where(..) of it.")
     if held.missing:
         runs.append((kind.size - 1, kind.size))
     count = sum(stop - first for first, stop in runs)
@@ -296,8 +301,21 @@ def of_codes(kind: Attribute, runs: Sequence[tuple[int, int]]) -> Condition:
         elif stop - first == 1:
             labels.append(kind.label(first))
         else:
-            parts.append(between(kind.start + first, kind.start + stop - 1))
+            parts.append(between(kind.label(first), kind.label(stop - 1)))  # type: ignore[arg-type]
     return reduce(or_, [*parts, one_of(*labels)] if labels else parts)
+
+
+def _check_inside(name: str, kind: Attribute, line: Line, low: float, high: float) -> None:
+    """Raise if a condition looks into the ends of a kind that clips: they hold all the values beyond."""
+    if not getattr(kind, "clip", False):
+        return
+    last = (high, 0)  # of whole numbers the last one begins there, of bins the last one ends
+    for value, above in (cut for piece in line for cut in piece if math.isfinite(cut[0])):
+        if not (low, 0) < (value, above) <= last or (isinstance(kind, Binned) and value >= high):
+            raise InvalidQueryError(
+                f"{name} must be cut above {_number(low)} and not beyond {_number(high)}, whose cells hold "
+                f"what lies outside (clip=True), got {_number(value)}; cut inside."
+            )
 
 
 def _edges(kind: Binned, first: int, stop: int) -> Condition:

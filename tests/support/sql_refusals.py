@@ -201,7 +201,7 @@ REFUSED = [
     ("SELECT DISTINCT COUNT(*) FROM t", "not supported: SELECT DISTINCT", COUNT),
     ("SELECT /*+ BROADCAST(t) */ COUNT(*) FROM t", "not supported: hints", COUNT),
     (f"{COUNT}; DROP TABLE t",
-     "statement must be one SELECT, got 2 statements; no UNION, WITH, INSERT, DDL or second "
+     "statement must be one SELECT, got two of them; no UNION, WITH, INSERT, DDL or second "
      "statement.", COUNT),
     ("DELETE FROM t", "statement must be one SELECT, got one that begins with 'DELETE'", COUNT),
     (f"{COUNT} UNION {COUNT}", "statement must be one SELECT, got a UNION", COUNT),
