@@ -221,6 +221,7 @@ def total(session: Answering, attribute: str, where: Where = None) -> Derived:
 
 
 def _of_numbers(session: Answering, aggregate: Aggregate, attribute: str, where: Where) -> Derived:
+    where = as_condition(where, session.domain)
     numbers = _Numbers.of(session.domain, attribute, where)
     numbers.check(where)
     found = _asked(session, numbers.asks(aggregate))
@@ -321,6 +322,7 @@ def quantile(session: Answering, attribute: str, q: float, where: Where = None) 
     times that of f_1. A label is excluded only by a cut whose release says so with both errors added.
     """
     q = checked_real("q", q, above=0.0, below=1.0)
+    where = as_condition(where, session.domain)
     cuts = _Cuts.of(session.domain, attribute, where)
     first, last = cuts.first, cuts.last  # codes between which the quantile lies, half-open
     queries = [] if cuts.everybody else [cuts.everyone()]
@@ -452,6 +454,7 @@ def cdf(session: Answering, attribute: str, where: Where = None) -> Cdf:
     to the right an upper one. The released shares are made to rise by isotonic regression, and brought
     between the two.
     """
+    where = as_condition(where, session.domain)
     cuts = _Cuts.of(session.domain, attribute, where)
     count = cuts.last - cuts.first
     if count > MOST_LABELS:
