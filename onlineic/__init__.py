@@ -22,6 +22,7 @@ from onlineic.queries.expressions import where as where
 from onlineic.queries.marginals import marginal as marginal
 from onlineic.queries.partitions import Measurement as Measurement
 from onlineic.queries.rescaled import rescaled as rescaled
+from onlineic.queries.sql_conditions import condition as condition
 from onlineic.session.answers import SessionStatistics as SessionStatistics
 from onlineic.session.belief import replay as replay
 from onlineic.session.forecasts import forecast as forecast

@@ -28,6 +28,7 @@ from onlineic.session.plan import (
 )
 from onlineic.session.session import OnlineIC
 from onlineic.session.spending import Spending
+from onlineic.session.statements import AnswerTable
 from onlineic.session.summary import BelievedMarginal, Summary
 from onlineic.session.synthetic import Synthetic
 
@@ -35,6 +36,7 @@ __all__ = [
     "ALL_HARD",
     "EASY_OR_HARD",
     "KNOWN",
+    "AnswerTable",
     "Answering",
     "Answers",
     "Belief",

@@ -20,13 +20,13 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidQueryError, TooFewRecordsError, TooLargeError, check_choice, checked_real
 from onlineic.queries.algebra import JOINT_CELLS
 from onlineic.queries.answers import Answer
+from onlineic.queries.ask import as_condition
 from onlineic.queries.expressions import Expression, below, weights, where
-from onlineic.queries.json import described
 from onlineic.queries.marginals import marginal
 from onlineic.queries.query import Query
 
 Aggregate = Literal["count", "mean", "sum"]
-Where = Expression | dict[str, Any] | None
+Where = Expression | str | dict[str, Any] | None  # a text in SQL, a dict as of JSON
 
 MOST_GROUPS = 10_000  # answers of one GROUP BY
 MOST_LABELS = 4096  # answers of one distribution function
@@ -147,9 +147,8 @@ class Derived:
         return all(answer.private for answer in self.answers)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what it says as plain numbers and texts."""
-        fields = attrs.asdict(self, recurse=False, filter=lambda field, _: field.name != "answers")
-        return {**fields, "private": self.private}
+        """Return all that it says as plain values, which `json.dumps` takes, but for its answers."""
+        return attrs.asdict(self, filter=lambda field, _: field.name != "answers") | {"private": self.private}
 
     def __float__(self) -> float:
         return self.value
@@ -228,6 +227,7 @@ def total(session: Answering, attribute: str, where: Where = None) -> Derived:
 
 
 def _of_numbers(session: Answering, aggregate: Aggregate, attribute: str, where: Where) -> Derived:
+    where = as_condition(where, session.domain)
     numbers = _Numbers.of(session.domain, attribute, where)
     numbers.check(where)
     found = _asked(session, numbers.asks(aggregate))
@@ -333,6 +333,7 @@ def quantile(session: Answering, attribute: str, q: float, where: Where = None) 
     times that of f_1. A label is excluded only by a cut whose release says so with both errors added.
     """
     q = checked_real("q", q, above=0.0, below=1.0)
+    where = as_condition(where, session.domain)
     cuts = _Cuts.of(session.domain, attribute, where)
     first, last = cuts.first, cuts.last  # codes between which the quantile lies, half-open
     queries = [] if cuts.everybody else [cuts.everyone()]
@@ -473,6 +474,7 @@ def cdf(session: Answering, attribute: str, where: Where = None) -> Cdf:
     to the right an upper one. The released shares are made to rise by isotonic regression, and brought
     between the two.
     """
+    where = as_condition(where, session.domain)
     cuts = _Cuts.of(session.domain, attribute, where)
     count = cuts.last - cuts.first
     if count > MOST_LABELS:
@@ -936,9 +938,8 @@ def _nobody(attribute: str, condition: object) -> InvalidQueryError:
 
 
 def checked_condition(domain: Domain, condition: object) -> Expression:
-    """Return a condition if it is one that may be combined with others; a dict is read as JSON is."""
-    if type(condition) is dict:
-        return described(condition, domain)
+    """Return a condition if it is one that may be combined with others; texts and dicts are read."""
+    condition = as_condition(condition, domain)
     if type(condition) is Expression:
         return condition
     remedy = "hand over the expression that it was bound from" if isinstance(condition, Query) else ""

@@ -11,7 +11,7 @@ import math
 import os
 import threading
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any, Literal, NoReturn, final, overload
 
@@ -50,11 +50,12 @@ from onlineic.queries.expressions import Expression
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.memory import Recalled
 from onlineic.queries.query import Query
+from onlineic.queries.sql_conditions import Value
 from onlineic.session.answers import AnswerBook, SessionStatistics
 from onlineic.session.belief import Belief
 from onlineic.session.columns import EASY, UNTESTED, Answers, Columns
 from onlineic.session.curator import Curator
-from onlineic.session.derived import Answering
+from onlineic.session.derived import Answering, Derived
 from onlineic.session.durable import (
     Durability,
     LedgerFile,
@@ -69,6 +70,7 @@ from onlineic.session.first_tables import FirstTables
 from onlineic.session.forecasts import Kind, checked_kinds
 from onlineic.session.pictures import session_html
 from onlineic.session.plan import TRIVIAL, Plan, SparseName, session_plan, textbook_plan
+from onlineic.session.statements import AnswerTable, answered
 from onlineic.session.summary import Summary, believed_marginals
 from onlineic.session.synthetic import Synthetic, synthetic
 from onlineic.sparse.base import NumericSparse
@@ -429,9 +431,9 @@ class OnlineIC(Answering):
 
         Parameters
         ----------
-        query : Expression, Query, Marginal or dict, or array of weights in [0, 1], one a cell
-            A dict is read as JSON is: {"age": [30, 50], "sex": "F"} has both ends of the range, as
-            `queries.described` says.
+        query : Expression, Query, Marginal, text or dict, or array of weights in [0, 1], one a cell
+            A text is a condition in SQL, as of `queries.condition`. A dict is read as JSON is:
+            {"age": [30, 50], "sex": "F"} has both ends of the range, as `queries.described` says.
 
         Returns
         -------
@@ -499,6 +501,42 @@ class OnlineIC(Answering):
                     raise
             return answers
 
+    def sql(
+        self,
+        text: str,
+        table: str = "t",
+        params: Mapping[str, Value] | None = None,
+        dialect: str | None = None,
+    ) -> Answer | Derived | AnswerTable:
+        """Answer a SELECT statement: counts, sums and averages, by group or not. See `docs/sql.md`.
+
+        Parameters
+        ----------
+        text : str
+            Such as "SELECT region, COUNT(*) FROM t WHERE age BETWEEN 30 AND 50 GROUP BY region".
+        table : str
+            The name that stands behind FROM.
+        params : mapping, optional
+            Values of the parameters `:name`.
+        dialect : str, optional
+            As sqlglot names it, for quotes and spellings.
+
+        Returns
+        -------
+        Answer, Derived or AnswerTable
+            Of one COUNT, of one SUM or AVG, and of several of them or GROUP BY.
+
+        Raises
+        ------
+        InvalidQueryError, TooLargeError, InvalidParameterError
+            If the statement is not understood, or does not fit the domain: nothing of it was asked.
+        TooFewRecordsError
+            If it is one AVG, over too few records.
+        MissingExtraError
+            Without the extra `onlineic[sql]`.
+        """
+        return answered(self, text, table, params, dialect)
+
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
         """Return bounds on answers of this session that hold all at once, and with all its others.
 
@@ -528,8 +566,9 @@ class OnlineIC(Answering):
 
         Parameters
         ----------
-        question : Expression, Query, Marginal, array of weights, a list of these, or function of a session
-            A derived question as a function, such as `lambda session: session.mean("age")`: it is called with
+        question : Expression, Query, Marginal, text, array of weights, list of these or function of a session
+            A text is a condition in SQL, or a SELECT statement from t. A derived question is a function, such
+            as `lambda session: session.mean("age")`: it is called with
             a stand-in that answers from the hypothesis, as if all tests turned out easy.
 
         Returns
@@ -545,9 +584,12 @@ class OnlineIC(Answering):
             self._curator.check_open()
             self._catch_up()
             outlook, asked, derived = _Outlook(self), f"{question!r:.80}", None
+            rehearsal = Rehearsal(outlook, self._data.domain, self._data.n, self._plan.beta)
             if callable(question) and not isinstance(question, np.ndarray):
-                rehearsal = Rehearsal(outlook, self._data.domain, self._data.n, self._plan.beta)
                 asked, derived = rehearsal.of(question)
+                questions = rehearsal.questions
+            elif isinstance(question, str) and question.lstrip()[:6].upper() == "SELECT":
+                _, derived = rehearsal.of(lambda session: session.sql(question))
                 questions = rehearsal.questions
             elif isinstance(question, Queries | list | tuple):
                 questions = [outlook.bound(each) for each in question]

@@ -1383,6 +1383,9 @@ MODULES = (
     "session",
 )  # fmt: skip
 OTHERWISE = {  # varied under another name, or holding queries and laws rather than numbers
+    "condition": {"params"},  # values of SQL, beside texts: in test_sql
+    "statement": {"params"},
+    "OnlineIC.sql": {"params"},
     "Binned.code": {"label"},  # the text of a bin, whatever the annotation says: a number is refused
     "Domain.of": {"kinds", "more"},
     "one_of": {"labels"},
@@ -1402,6 +1405,7 @@ MADE = {  # by the package itself, from numbers that it has checked; a caller on
     "AnswerMemory.remember_many", "Answers", "Answers.of", "Boxes", "Queries", "Queries.recorded",
     "Queries.totals",
     "AutoAverage", "BaselineStatistics", "Belief", "BelievedMarginal", "Summary", "Synthetic",
+    "Aggregate", "AnswerTable", "Statement",
     "EngineForecast", "Forecast", "Spending", "Spending.at",
     "Belief.learned", "Cdf", "Derived", "Explanation", "Groups", "Plan", "Quantile", "Row",
     "SessionStatistics", "new_figure", "plot_marginal",
