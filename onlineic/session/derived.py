@@ -25,7 +25,7 @@ from onlineic.queries.marginals import marginal
 from onlineic.queries.query import Query
 
 Aggregate = Literal["count", "mean", "sum"]
-Condition = Expression | str | dict[str, Any] | None  # a text in SQL, a dict as of JSON
+Where = Expression | str | dict[str, Any] | None  # a text in SQL, a dict as of JSON
 
 MOST_GROUPS = 10_000  # answers of one GROUP BY
 MOST_LABELS = 4096  # answers of one distribution function
@@ -64,45 +64,45 @@ class Answering(abc.ABC):
         """Return bounds that hold for these answers all at once, with probability 1 - beta, or inf."""
 
     @final
-    def mean(self, attribute: str, where: Condition = None) -> "Derived":
+    def mean(self, attribute: str, where: Where = None) -> "Derived":
         """Return the mean of an attribute among the records that meet a condition: `session.mean`."""
-        return mean(self, attribute, as_condition(where, self.domain))
+        return mean(self, attribute, where)
 
     @final
-    def sum(self, attribute: str, where: Condition = None) -> "Derived":
+    def sum(self, attribute: str, where: Where = None) -> "Derived":
         """Return the sum of an attribute over the records that meet a condition: `session.total`."""
-        return total(self, attribute, as_condition(where, self.domain))
+        return total(self, attribute, where)
 
     @final
-    def quantile(self, attribute: str, q: float, where: Condition = None) -> "Quantile":
+    def quantile(self, attribute: str, q: float, where: Where = None) -> "Quantile":
         """Return where a share q of the records lies at or below: `session.quantile`."""
-        return quantile(self, attribute, q, as_condition(where, self.domain))
+        return quantile(self, attribute, q, where)
 
     @final
-    def median(self, attribute: str, where: Condition = None) -> "Quantile":
+    def median(self, attribute: str, where: Where = None) -> "Quantile":
         """Return the quantile of one half."""
-        return quantile(self, attribute, 0.5, as_condition(where, self.domain))
+        return quantile(self, attribute, 0.5, where)
 
     @final
-    def cdf(self, attribute: str, where: Condition = None) -> "Cdf":
+    def cdf(self, attribute: str, where: Where = None) -> "Cdf":
         """Return the share of the records at or below every label of an ordered attribute: `session.cdf`."""
-        return cdf(self, attribute, as_condition(where, self.domain))
+        return cdf(self, attribute, where)
 
     @final
-    def histogram(self, attribute: str, where: Condition = None) -> "Groups":
+    def histogram(self, attribute: str, where: Where = None) -> "Groups":
         """Return the count of records of every label: `group_by` of one attribute."""
-        return group_by(self, attribute, as_condition(where, self.domain))
+        return group_by(self, attribute, where)
 
     @final
     def group_by(
         self,
         keys: str | Iterable[str],
-        where: Condition = None,
+        where: Where = None,
         aggregate: Aggregate = "count",
         of: str | None = None,
     ) -> "Groups":
         """Return a count, or a mean or sum of an attribute, by group: `session.group_by`."""
-        return group_by(self, keys, as_condition(where, self.domain), aggregate, of)
+        return group_by(self, keys, where, aggregate, of)
 
 
 @final
@@ -160,7 +160,7 @@ class Derived:
         )
 
 
-def mean(session: Answering, attribute: str, where: Expression | None = None) -> Derived:
+def mean(session: Answering, attribute: str, where: Where = None) -> Derived:
     """Return the mean of an attribute among the records that meet a condition and have a value.
 
     Two linear queries are asked, or one for the mean of all records: with u = (v - lo)/(hi - lo) for the
@@ -172,7 +172,7 @@ def mean(session: Answering, attribute: str, where: Expression | None = None) ->
     session : Answering
     attribute : str
         A range of integers, or a number in bins, which stand for their midpoints.
-    where : Expression, optional
+    where : Expression, text in SQL or dict, optional
 
     Raises
     ------
@@ -190,7 +190,7 @@ def mean(session: Answering, attribute: str, where: Expression | None = None) ->
     return _of_numbers(session, "mean", attribute, where)
 
 
-def total(session: Answering, attribute: str, where: Expression | None = None) -> Derived:
+def total(session: Answering, attribute: str, where: Where = None) -> Derived:
     """Return the sum of an attribute over the records that meet a condition and have a value.
 
     With u as in `mean` and f_1 the share of the records that count, it is n ((hi - lo) E[u] + lo f_1), off by
@@ -200,7 +200,7 @@ def total(session: Answering, attribute: str, where: Expression | None = None) -
     ----------
     session : Answering
     attribute : str
-    where : Expression, optional
+    where : Expression, text in SQL or dict, optional
 
     Raises
     ------
@@ -210,9 +210,7 @@ def total(session: Answering, attribute: str, where: Expression | None = None) -
     return _of_numbers(session, "sum", attribute, where)
 
 
-def _of_numbers(
-    session: Answering, aggregate: Aggregate, attribute: str, where: Expression | None
-) -> Derived:
+def _of_numbers(session: Answering, aggregate: Aggregate, attribute: str, where: Where) -> Derived:
     numbers = _Numbers.of(session.domain, attribute, where)
     numbers.check(where)
     found = _asked(session, numbers.asks(aggregate))
@@ -279,7 +277,7 @@ class Quantile:
         )
 
 
-def quantile(session: Answering, attribute: str, q: float, where: Expression | None = None) -> Quantile:
+def quantile(session: Answering, attribute: str, q: float, where: Where = None) -> Quantile:
     """Return where a share q of the records that meet a condition and have a value lies at or below.
 
     The exact quantile is the first label up to and with which there are at least q of them. It is searched
@@ -292,7 +290,7 @@ def quantile(session: Answering, attribute: str, q: float, where: Expression | N
     attribute : str
         Ordered.
     q : float, in (0, 1)
-    where : Expression, optional
+    where : Expression, text in SQL or dict, optional
 
     Raises
     ------
@@ -324,7 +322,7 @@ def quantile(session: Answering, attribute: str, q: float, where: Expression | N
             last = at[-1]
     found = _bounded(session, queries, answers)
     whole_bound = found.bounds[0] if not cuts.everybody else 0.0
-    name = f"quantile({attribute}, {q:g}{'' if where is None else f', {where!r:.100}'})"
+    name = f"quantile({attribute}{'' if where is None else f', {where!r:.100}'}, {q:g})"
     if not whole > 2.0 * whole_bound:
         raise _too_few(session.n, name, whole, whole_bound, found.answers)
     slack = FLOATS
@@ -411,7 +409,7 @@ class Cdf:
         )
 
 
-def cdf(session: Answering, attribute: str, where: Expression | None = None) -> Cdf:
+def cdf(session: Answering, attribute: str, where: Where = None) -> Cdf:
     """Return the share of the records that count at or below every label: one answer a label, as one batch.
 
     Parameters
@@ -419,7 +417,7 @@ def cdf(session: Answering, attribute: str, where: Expression | None = None) -> 
     session : Answering
     attribute : str
         Ordered, of at most 4,096 labels.
-    where : Expression, optional
+    where : Expression, text in SQL or dict, optional
 
     Raises
     ------
@@ -537,7 +535,7 @@ class Groups:
 def group_by(
     session: Answering,
     keys: str | Iterable[str],
-    where: Expression | None = None,
+    where: Where = None,
     aggregate: Aggregate = "count",
     of: str | None = None,
 ) -> Groups:
@@ -552,7 +550,7 @@ def group_by(
     session : Answering
     keys : str or iterable of str
         Different attributes, with at most 10,000 groups.
-    where : Expression, optional
+    where : Expression, text in SQL or dict, optional
     aggregate : "count", "mean" or "sum"
     of : str
         The attribute of a mean or a sum.
@@ -565,6 +563,7 @@ def group_by(
         If there are more groups.
     """
     check_choice("aggregate", aggregate, "count", "mean", "sum")
+    where = None if where is None else checked_condition(session.domain, where)
     names, labels = _grouped(session.domain, keys)
     shape = tuple(map(len, labels))
     by = f" by {', '.join(names)}" + ("" if where is None else f", {where!r:.100}")
@@ -687,7 +686,7 @@ class _Numbers:
     everybody: bool
 
     @classmethod
-    def of(cls, domain: Domain, attribute: str, where: Expression | None) -> "_Numbers":
+    def of(cls, domain: Domain, attribute: str, where: Where) -> "_Numbers":
         axis = domain.axis(attribute)
         kind = domain.attributes[axis]
         values, reach = _valued(attribute, kind)
@@ -708,7 +707,7 @@ class _Numbers:
         bias = float(reach[kept].max(initial=0.0))
         return cls(attribute, condition, held, low, high, shares, bias, everybody)
 
-    def check(self, condition: Expression | None) -> None:
+    def check(self, condition: Where) -> None:
         """Raise `InvalidQueryError` if nobody can count."""
         if not self.held.any():
             raise _nobody(self.attribute, condition)
@@ -787,7 +786,7 @@ class _Cuts:
     everybody: bool
 
     @classmethod
-    def of(cls, domain: Domain, attribute: str, where: Expression | None) -> "_Cuts":
+    def of(cls, domain: Domain, attribute: str, where: Where) -> "_Cuts":
         axis = domain.axis(attribute)
         kind = domain.attributes[axis]
         if not kind.ordered:
@@ -842,7 +841,7 @@ def _narrowing(domain: Domain, condition: object) -> Expression | None:
     """Return a condition, None where everybody meets it."""
     if condition is None:
         return None
-    expression = checked_condition(condition)
+    expression = checked_condition(domain, condition)
     query = expression.bind(domain)
     return None if query.constant == 1 << query.grid_bits else expression
 
@@ -869,8 +868,9 @@ def _nobody(attribute: str, condition: object) -> InvalidQueryError:
     )
 
 
-def checked_condition(condition: object) -> Expression:
-    """Return a condition if it is one that may be combined with others."""
+def checked_condition(domain: Domain, condition: object) -> Expression:
+    """Return a condition if it is one that may be combined with others; texts and dicts are read as such."""
+    condition = as_condition(condition, domain)
     if type(condition) is Expression:
         return condition
     remedy = "hand over the expression that it was bound from" if isinstance(condition, Query) else ""

@@ -134,7 +134,7 @@ def test_a_mean_over_too_few_is_refused_with_its_answers(session):
         ("agee", None, "did you mean 'age'"),
         ("age", where(age=between(20, 19)), "nobody"),
         ("score", where(score=None), "nobody"),
-        ("age", "age > 3", r"write where\(attribute=condition\)"),
+        ("age", b"age > 3", r"write where\(attribute=condition\)"),
         ("age", where(sex="F").bind(DOMAIN), "expression that it was bound from"),
     ],
 )
@@ -317,3 +317,13 @@ def test_histogram_and_missing_values(session):
     assert None is found.labels[0][-1]
     assert abs(found.values[-1] - exact) <= found.error_bounds[-1]
     assert group_by(session, "score", where(sex="F")).values.tolist() == found.values.tolist()
+
+
+def test_conditions_may_be_dicts(session):
+    written, said = {"sex": "F", "age": [20, 25]}, where(sex="F", age=between(20, 25))
+
+    assert session.mean("pay", written).value == session.mean("pay", said).value
+    assert session.median("pay", written).value == session.median("pay", said).value
+    for aggregate, of in (("count", None), ("sum", "age")):
+        one, other = (session.group_by("sex", each, aggregate, of) for each in (written, said))
+        assert one.values.tolist() == other.values.tolist()
