@@ -70,6 +70,10 @@ def check_many(queries: object) -> None:
 
 def bind_question(question: Any, domain: Domain, grid_bits: int = GRID_BITS) -> Question:
     """Return what `bind_query` does, or a cross table bound to the domain."""
+    if type(question) is dict:
+        question = described(question, domain)
+    if type(question) is BoundMarginal:  # bound anew from its words: nobody has checked its cells
+        question = Marginal(question.names, question.condition)
     return question.bind(domain) if type(question) is Marginal else bind_query(question, domain, grid_bits)
 
 

@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Bools, Floats
+from onlineic.display.frames import free_name, pandas_frame, polars_frame
 from onlineic.domain.attributes import Attribute, Binned, IntegerRange, Label
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidQueryError, TooFewRecordsError, TooLargeError, check_choice, checked_real
@@ -145,6 +146,10 @@ class Derived:
         """False: simulated noise was used, the number is NOT PRIVATE."""
         return all(answer.private for answer in self.answers)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return all that it says as plain values, which `json.dumps` takes, but for its answers."""
+        return attrs.asdict(self, filter=lambda field, _: field.name != "answers") | {"private": self.private}
+
     def __float__(self) -> float:
         return self.value
 
@@ -159,6 +164,11 @@ class Derived:
             f"{self.count:.1f} records, {_counted(self.answers)}{stamp}"
         )
 
+    def _repr_html_(self) -> str:
+        from onlineic.session.pictures import derived_html  # which stands above
+
+        return derived_html(self)
+
 
 def mean(session: Answering, attribute: str, where: Where = None) -> Derived:
     """Return the mean of an attribute among the records that meet a condition and have a value.
@@ -172,7 +182,7 @@ def mean(session: Answering, attribute: str, where: Where = None) -> Derived:
     session : Answering
     attribute : str
         A range of integers, or a number in bins, which stand for their midpoints.
-    where : Expression, text in SQL or dict, optional
+    where : Expression or dict, optional
 
     Raises
     ------
@@ -200,7 +210,7 @@ def total(session: Answering, attribute: str, where: Where = None) -> Derived:
     ----------
     session : Answering
     attribute : str
-    where : Expression, text in SQL or dict, optional
+    where : Expression or dict, optional
 
     Raises
     ------
@@ -211,6 +221,7 @@ def total(session: Answering, attribute: str, where: Where = None) -> Derived:
 
 
 def _of_numbers(session: Answering, aggregate: Aggregate, attribute: str, where: Where) -> Derived:
+    where = as_condition(where, session.domain)
     numbers = _Numbers.of(session.domain, attribute, where)
     numbers.check(where)
     found = _asked(session, numbers.asks(aggregate))
@@ -276,6 +287,11 @@ class Quantile:
             f"rank ± {self.rank_error:.3g}, {_counted(self.answers)}{stamp}"
         )
 
+    def _repr_html_(self) -> str:
+        from onlineic.session.pictures import quantile_html  # which stands above
+
+        return quantile_html(self)
+
 
 def quantile(session: Answering, attribute: str, q: float, where: Where = None) -> Quantile:
     """Return where a share q of the records that meet a condition and have a value lies at or below.
@@ -290,7 +306,7 @@ def quantile(session: Answering, attribute: str, q: float, where: Where = None) 
     attribute : str
         Ordered.
     q : float, in (0, 1)
-    where : Expression, text in SQL or dict, optional
+    where : Expression or dict, optional
 
     Raises
     ------
@@ -306,6 +322,7 @@ def quantile(session: Answering, attribute: str, q: float, where: Where = None) 
     times that of f_1. A label is excluded only by a cut whose release says so with both errors added.
     """
     q = checked_real("q", q, above=0.0, below=1.0)
+    where = as_condition(where, session.domain)
     cuts = _Cuts.of(session.domain, attribute, where)
     first, last = cuts.first, cuts.last  # codes between which the quantile lies, half-open
     queries = [] if cuts.everybody else [cuts.everyone()]
@@ -408,6 +425,11 @@ class Cdf:
             f"sure), {_counted(self.answers)}{stamp}"
         )
 
+    def _repr_html_(self) -> str:
+        from onlineic.session.pictures import cdf_html  # which stands above
+
+        return cdf_html(self)
+
 
 def cdf(session: Answering, attribute: str, where: Where = None) -> Cdf:
     """Return the share of the records that count at or below every label: one answer a label, as one batch.
@@ -417,7 +439,7 @@ def cdf(session: Answering, attribute: str, where: Where = None) -> Cdf:
     session : Answering
     attribute : str
         Ordered, of at most 4,096 labels.
-    where : Expression, text in SQL or dict, optional
+    where : Expression or dict, optional
 
     Raises
     ------
@@ -432,6 +454,7 @@ def cdf(session: Answering, attribute: str, where: Where = None) -> Cdf:
     to the right an upper one. The released shares are made to rise by isotonic regression, and brought
     between the two.
     """
+    where = as_condition(where, session.domain)
     cuts = _Cuts.of(session.domain, attribute, where)
     count = cuts.last - cuts.first
     if count > MOST_LABELS:
@@ -517,10 +540,30 @@ class Groups:
         )
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Return columns: the labels of every attribute, value and error_bound."""
+        """Return columns: the labels of every attribute, value and error_bound, each under a free name."""
         rows = [(*labels, value, bound) for labels, value, bound in self]
-        names = (*self.keys, "value", "error_bound")
+        names = (*self.keys, free_name("value", self.keys), free_name("error_bound", self.keys))
         return {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+
+    def to_pandas(self) -> Any:
+        """Return `to_dict` as a pandas DataFrame.
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+        """
+        return pandas_frame(self.to_dict())
+
+    def to_polars(self) -> Any:
+        """Return `to_dict` as a polars DataFrame.
+
+        Raises
+        ------
+        MissingExtraError
+            If polars is not installed.
+        """
+        return polars_frame(self.to_dict())
 
     def __repr__(self) -> str:
         stamp = "" if self.private else ", NOT PRIVATE"
@@ -530,6 +573,11 @@ class Groups:
         if len(self) > SHOWN:
             lines.append(f"  ... {len(self) - SHOWN:,} more")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from onlineic.session.pictures import groups_html  # which stands above
+
+        return groups_html(self)
 
 
 def group_by(
@@ -550,7 +598,7 @@ def group_by(
     session : Answering
     keys : str or iterable of str
         Different attributes, with at most 10,000 groups.
-    where : Expression, text in SQL or dict, optional
+    where : Expression or dict, optional
     aggregate : "count", "mean" or "sum"
     of : str
         The attribute of a mean or a sum.
@@ -869,7 +917,7 @@ def _nobody(attribute: str, condition: object) -> InvalidQueryError:
 
 
 def checked_condition(domain: Domain, condition: object) -> Expression:
-    """Return a condition if it is one that may be combined with others; texts and dicts are read as such."""
+    """Return a condition if it is one that may be combined with others; texts and dicts are read."""
     condition = as_condition(condition, domain)
     if type(condition) is Expression:
         return condition

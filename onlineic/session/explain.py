@@ -107,6 +107,11 @@ class Explanation:
             f"costs {self.price:.2%} of the budget, at most {self.at_most:.2%} of the {self.left:.2%} left)"
         )
 
+    def _repr_html_(self) -> str:
+        from onlineic.session.pictures import explanation_html  # which stands above
+
+        return explanation_html(self)
+
 
 @final
 @attrs.frozen

@@ -22,6 +22,7 @@ from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget
 from onlineic.data.private import PrivateData
 from onlineic.data.release import check_types, is_private
+from onlineic.display.html import card
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
     BudgetExceededError,
@@ -31,6 +32,7 @@ from onlineic.errors import (
     SessionExhaustedError,
     SessionStateError,
     VacuousPromiseWarning,
+    checked_integer,
 )
 from onlineic.hypothesis.base import NO_BLOCKS, HasBlocks, Hypothesis, supports_all
 from onlineic.ledger.lines import Receipt
@@ -66,8 +68,11 @@ from onlineic.session.durable import (
 from onlineic.session.explain import Explanation, Outlook, Prospect, Rehearsal, explanation
 from onlineic.session.first_tables import FirstTables
 from onlineic.session.forecasts import Kind, checked_kinds
+from onlineic.session.pictures import session_html
 from onlineic.session.plan import TRIVIAL, Plan, SparseName, session_plan, textbook_plan
 from onlineic.session.statements import AnswerTable, answered
+from onlineic.session.summary import Summary, believed_marginals
+from onlineic.session.synthetic import Synthetic, synthetic
 from onlineic.sparse.base import NumericSparse
 from onlineic.updates.base import UpdateRule, check_rule
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
@@ -367,7 +372,7 @@ class OnlineIC(Answering):
             resumed = isinstance(ledger, SqliteLedger) and not ledger.fresh
             if isinstance(ledger, SqliteLedger) and resumed:
                 ledger.restart(package_version())
-            self._book = AnswerBook(plan, data.n, self._ledger, belief, self._private)
+            self._book = AnswerBook(plan, data.domain, data.n, self._ledger, belief, self._private)
             self._book.restore()
             self._curator = Curator(data, plan.spending, noise, self._ledger, plan.partitions)
             # a session that was interrupted here left its ledger with what it had paid for
@@ -700,6 +705,7 @@ class OnlineIC(Answering):
     def _run(self, queries: Queries, columns: Columns) -> int:
         """Answer up to the first hard one, which is included, or one that must wait; return how many."""
         book, recalled = self._book, self._book.recalled_many(queries)
+        columns.rest_on(book.settled)
         radius = book.easy_radius()
         constant = np.isfinite(queries.constants)
         asked = ~recalled.known & ~constant
@@ -841,6 +847,61 @@ class OnlineIC(Answering):
             self._catch_up()
             return self._snapshot()
 
+    def summary(self, answers: int = 20, attributes: Iterable[str] | None = None) -> Summary:
+        """Return a page about the session that can be handed on: text, HTML, Markdown and figures.
+
+        Released and public facts alone; nothing is read or spent. What the hypothesis believes of each
+        attribute carries no guarantee, and is called so.
+
+        Parameters
+        ----------
+        answers : int
+            How many of the latest tested answers to list, with their bounds.
+        attributes : iterable of str, optional
+            Which to show; by default all of at most 10,000 values.
+
+        Raises
+        ------
+        InvalidParameterError, InvalidQueryError
+            If the number is negative or above 10,000, or a name is unknown.
+        """
+        answers = checked_integer("answers", answers, at_least=0, at_most=10_000)
+        domain = self._data.domain
+        if isinstance(attributes, str):
+            raise InvalidParameterError(
+                f"attributes must be a list of names, got the text {attributes!r:.60}; write it in brackets."
+            )
+        names = domain.names if attributes is None else [domain.names[domain.axis(one)] for one in attributes]
+        with self._held():
+            self._catch_up()
+            book = self._book
+            marginals = believed_marginals(book.belief.hypothesis, book.estimates, self._data.n, names)
+            return Summary(
+                domain,
+                self._data.n,
+                self._budget,
+                self._plan,
+                self._snapshot(),
+                marginals,
+                book.latest(answers) if answers else (),
+            )
+
+    def synthetic(self, rows: int, seed: int = 0) -> Synthetic:
+        """Return synthetic records, drawn from the hypothesis: free, and without any guarantee.
+
+        Parameters
+        ----------
+        rows : int
+        seed : int
+            Public: the records follow from it and the hypothesis.
+
+        Raises
+        ------
+        InvalidParameterError
+            If a number is outside its range, or the rule's hypothesis cannot be sampled.
+        """
+        return synthetic(self.hypothesis, rows, seed, self._private)
+
     def _snapshot(self) -> SessionStatistics:
         plan, counts = self._plan, self._book.counts
         return SessionStatistics(
@@ -872,8 +933,13 @@ class OnlineIC(Answering):
         return (
             f"OnlineIC(n={self._data.n}, {shape} cells, epsilon={self._budget.epsilon:g}, "
             f"delta={self._budget.delta:g}, {self._plan.update!r}, {stats.asked} asked, {stats.hard} hard, "
-            f"{stats.hard_left} hard left{', sealed' * stats.sealed}{stamp})"
+            f"{stats.hard_left} measured answers left{', sealed' * stats.sealed}{stamp})"
         )
+
+    def _repr_html_(self) -> str:
+        if not hasattr(self, "_curator"):
+            return card("A session that is not open")
+        return session_html(self._data.domain, self._data.n, self._plan, self._snapshot())
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("OnlineIC cannot be copied or pickled: its budget would be copied too.")
