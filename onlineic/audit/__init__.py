@@ -13,6 +13,7 @@ from onlineic.audit.laws import (
 )
 from onlineic.audit.ledgers import LedgerReport, summarised, verified
 from onlineic.audit.observe import black_box_epsilon, epsilon_lower_bound, goodness_of_fit, observe
+from onlineic.audit.totals import TotalReport, total_report
 
 __all__ = [
     "SESSION_BREACHES",
@@ -24,6 +25,7 @@ __all__ = [
     "SessionBreach",
     "ThresholdBreach",
     "ThresholdRule",
+    "TotalReport",
     "black_box_epsilon",
     "epsilon_lower_bound",
     "first_hit_delta",
@@ -33,6 +35,7 @@ __all__ = [
     "observe",
     "run_audit",
     "summarised",
+    "total_report",
     "transcript_law",
     "verified",
     "worst_loss",

@@ -35,6 +35,7 @@ from onlineic.ledger.lines import (
     Line,
     Receipt,
     Written,
+    account_from_json,
     canonical_text,
     chained,
     line_of,
@@ -45,6 +46,7 @@ from onlineic.ledger.records import (
     Burned,
     Checkpoint,
     Closed,
+    Drawn,
     Easy,
     EasyBatch,
     Hard,
@@ -55,7 +57,6 @@ from onlineic.ledger.records import (
     Resumed,
     UpdateFailed,
 )
-from onlineic.ledger.settings import account_from_json
 
 MOST_LOST = 256  # easy answers that a crash may cost with durability "hits"
 APPLICATION = 0x6F6E6963  # "onic", in the header of the file
@@ -307,7 +308,7 @@ class SqliteLedger(Ledger):
     def reserve(self, charge: Charge) -> None:
         self._append([Reserved(charge)], durable=True)
 
-    def commit(self, records: Sequence[Easy | EasyBatch | Hard | Opened | UpdateFailed]) -> None:
+    def commit(self, records: Sequence[Easy | EasyBatch | Hard | Opened | UpdateFailed | Drawn]) -> None:
         check_commit(records)
         easy = all(isinstance(record, Easy | EasyBatch) for record in records)
         at = self._state
