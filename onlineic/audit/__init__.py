@@ -1,6 +1,13 @@
 """Whether a mechanism keeps its promise, exactly or from samples."""
 
-from onlineic.audit.breaches import SESSION_BREACHES, THRESHOLD_BREACHES, SessionBreach, ThresholdBreach
+from onlineic.audit.breaches import (
+    RECORD_BREACHES,
+    SESSION_BREACHES,
+    THRESHOLD_BREACHES,
+    RecordBreach,
+    SessionBreach,
+    ThresholdBreach,
+)
 from onlineic.audit.gates import AuditReport, Gate, run_audit
 from onlineic.audit.laws import (
     Law,
@@ -16,12 +23,14 @@ from onlineic.audit.observe import black_box_epsilon, epsilon_lower_bound, goodn
 from onlineic.audit.totals import TotalReport, total_report
 
 __all__ = [
+    "RECORD_BREACHES",
     "SESSION_BREACHES",
     "THRESHOLD_BREACHES",
     "AuditReport",
     "Gate",
     "Law",
     "LedgerReport",
+    "RecordBreach",
     "SessionBreach",
     "ThresholdBreach",
     "ThresholdRule",
