@@ -16,7 +16,7 @@ import attrs
 from onlineic.accounting.budget import Budget, Charge
 from onlineic.accounting.of_table import per_row
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidParameterError, LedgerCorruptError, LedgerMismatchError
+from onlineic.errors import InvalidParameterError, LedgerCorruptError, LedgerMismatchError, check_choice
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.lines import Line
 from onlineic.ledger.records import Ledger
@@ -116,8 +116,7 @@ def ledger_choice(
     InvalidParameterError
         If a file is given without the label of its table, a label without a file, or a file that is open.
     """
-    if durability not in ("hits", "all"):
-        raise InvalidParameterError(f"durability must be 'hits' or 'all', got durability={durability!r:.60}.")
+    check_choice("durability", durability, "hits", "all")
     if isinstance(ledger, SqliteLedger):  # nobody has compared its table and its settings with these
         raise InvalidParameterError(
             f"ledger must be the path of a ledger file, got the open {ledger!r:.200}; release it, and give "

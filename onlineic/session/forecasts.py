@@ -128,8 +128,8 @@ def forecast(
     InvalidParameterError
         If an argument is outside its range.
     """
-    n = checked_integer("n", n, at_least=1)
-    max_queries = checked_integer("max_queries", max_queries, at_least=1)
+    n = checked_integer("n", n, at_least=1, at_most=2**53)  # a table holds no more
+    max_queries = checked_integer("max_queries", max_queries, at_least=1, at_most=2**63 - 1)
     dense, budget = "dense" in checked_kinds(kinds), alike(budget)
     ranked = tuple(sorted(_rows(domain, n, budget, max_queries, dense), key=lambda row: row.rms))
     start = next(row.start for row in ranked if row.start is not None)
