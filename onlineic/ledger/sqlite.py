@@ -376,11 +376,7 @@ class SqliteLedger(Ledger):
     def _store(self, rows: Sequence[tuple[int, str, bytes]], then: _State) -> None:
         """Write lines in one durable transaction."""
         with self._gate:
-            if file_at(self._path) != self._place:  # what is spent in a file without a name is spent again
-                raise LedgerWriteError(
-                    f"ledger must stay where it was opened, got none or another file at {self._path!r}; "
-                    "nothing was released: put the file back, or resume the newest copy by its receipt."
-                )
+            self._check_place()
             self._broken = True  # until it is known what the file holds
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -399,6 +395,19 @@ class SqliteLedger(Ledger):
             except BaseException:
                 self._settle(then)
                 raise
+            try:  # once more: it may have been replaced since, and the commit be in a file without a name
+                self._check_place()
+            except LedgerWriteError:
+                self._broken = True
+                raise
+
+    def _check_place(self) -> None:
+        """Raise unless the open file has its name: what is spent in a file without one is spent again."""
+        if file_at(self._path) != self._place:
+            raise LedgerWriteError(
+                f"ledger must stay where it was opened, got none or another file at {self._path!r}; "
+                "nothing was released: put the file back, or resume the newest copy by its receipt."
+            )
 
     def _settle(self, then: _State) -> None:
         """After an interrupt: what the file holds is what happened."""

@@ -27,6 +27,7 @@ from onlineic.errors import (
     LedgerLockedError,
     LedgerMismatchError,
     LedgerRollbackError,
+    LedgerWriteError,
     SessionStateError,
 )
 from onlineic.ledger import SqliteLedger, TableBudget, read
@@ -416,6 +417,29 @@ def test_charges_are_durable_before_the_table_is_read(path, monkeypatch):
         )
         offline.median(data, "a", 0.1)
         assert {2} == set(seen)
+
+
+def test_a_file_that_is_replaced_between_the_last_look_and_the_commit_is_refused(path, monkeypatch):
+    """The commit is in a file without a name: nothing is released, and the ledger takes nothing more."""
+    total = of_file(path)
+    data = attached(total)
+    committed = SqliteLedger._check_place
+    looks = []
+
+    def looked(self):
+        if looks:  # behind the commit
+            os.replace(path, path.with_name("moved.db"))
+            path.write_bytes(b"another")
+        looks.append(1)
+        committed(self)
+
+    monkeypatch.setattr(SqliteLedger, "_check_place", looked)
+    with pytest.raises(LedgerWriteError, match="got none or another file"):
+        offline.median(data, "a", 0.1)
+    assert (2, (), 0) == (len(looks), data.budgets, data.reads)
+    monkeypatch.undo()
+    with pytest.raises(LedgerWriteError):
+        offline.median(data, "a", 0.1)
 
 
 def test_a_failed_write_spends_and_reads_nothing(path, monkeypatch):
