@@ -74,20 +74,6 @@ def charge_from_json(written: Line) -> Charge:
     return Charge(Fraction(written["amount"]), written["event"], written["unit"], order)
 
 
-def domain_of(beginning: Line) -> Domain:
-    """Return the domain of a ledger, its attributes in the order of `names`: a canonical text sorts keys."""
-    try:
-        kinds = beginning["domain"]
-        names = beginning.get("names", list(kinds))
-        if sorted(names) != sorted(kinds):
-            raise KeyError
-        return Domain.from_json(json.dumps({name: kinds[name] for name in names}))
-    except (KeyError, TypeError, ValueError):
-        raise LedgerCorruptError(
-            "ledger must begin with the domain of its table, got none; restore the file from a backup."
-        ) from None
-
-
 def account_to_json(account: Filter) -> Line:
     """Return a whole budget as JSON."""
     order = {} if account.order is None else {"order": str(account.order)}
@@ -363,7 +349,9 @@ class Written:
 
     def domain(self) -> Domain:
         """Return the domain of its table; a total is about rows, whatever their domain, and has one cell."""
-        return Domain.of(row=1) if self.of_table else domain_of(self.beginning)
+        if self.of_table:
+            return Domain.of(row=1)
+        return Domain.from_json(json.dumps(dict(self.beginning["domain"])))
 
     def records(self, domain: Domain) -> tuple[list[Record], list[Checkpoint]]:
         """Return records and checkpoints, each in order."""

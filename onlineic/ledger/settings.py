@@ -16,7 +16,7 @@ import numpy as np
 from onlineic.accounting.budget import Filter
 from onlineic.domain.domain import Domain
 from onlineic.errors import LedgerCorruptError, LedgerMismatchError
-from onlineic.ledger.lines import FORMAT, Line, account_to_json, domain_of
+from onlineic.ledger.lines import FORMAT, Line, account_to_json
 from onlineic.queries.exact import partition_from_json, partition_to_json
 from onlineic.queries.partitions import Partition
 
@@ -119,14 +119,18 @@ def beginning_of(
         "created": created,
         "version": version,
         "table": table,
-        "domain": json.loads(domain.to_json()),
-        "names": list(domain.names),
+        "domain": _domain_to_json(domain),
         "n": n,
         "account": account_to_json(account),
         "settings": settings,
         "plan": plan,
         "private": True,
     }
+
+
+def _domain_to_json(domain: Domain) -> list[Any]:
+    """Return (name, kind) of each attribute: a list, since order makes the cells, and objects have none."""
+    return [[name, kind] for name, kind in json.loads(domain.to_json()).items()]
 
 
 def check_beginning(beginning: Line, *, table: str | None, domain: Domain, n: int) -> None:
@@ -136,7 +140,7 @@ def check_beginning(beginning: Line, *, table: str | None, domain: Domain, n: in
             f"table must be {beginning['table']!r:.200}, as the ledger was opened, got table={table!r:.200}; "
             "open a new ledger for another table."
         )
-    if domain_of(beginning) != domain:  # with another order of attributes every query would be another
+    if beginning["domain"] != _domain_to_json(domain):
         raise LedgerMismatchError(
             "data must have the domain of the ledger, got another; open a new ledger for another table."
         )
