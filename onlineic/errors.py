@@ -81,7 +81,26 @@ __all__ = [
 
 
 class OnlineICError(Exception):
-    """Base of every exception that the package raises on purpose."""
+    """Base of every exception that the package raises on purpose.
+
+    In IPython and notebooks its traceback is short: the caller's own lines and the message.
+    `traceback.print_last()` prints all of it.
+    """
+
+    def _render_traceback_(self) -> list[str]:
+        """Return the lines that IPython shows: not those inside the package."""
+        import os
+        import traceback  # of a rendering alone: imported with it
+
+        inside = os.path.dirname(os.path.abspath(__file__)) + os.sep
+        shells = (os.sep + "IPython" + os.sep, os.sep + "ipykernel" + os.sep)
+        frames = [
+            frame
+            for frame in traceback.extract_tb(self.__traceback__)
+            if not frame.filename.startswith(inside) and not any(shell in frame.filename for shell in shells)
+        ]
+        lines = "".join(traceback.format_list(frames)).splitlines()
+        return [*lines, f"{type(self).__name__}: {self}"]
 
 
 class InvalidInputError(OnlineICError, ValueError):
@@ -217,7 +236,12 @@ class MissingExtraError(OnlineICError, ImportError):
 
 
 class InternalError(OnlineICError):
-    """A bug of onlineic itself: please report it."""
+    """A bug of onlineic itself: please report it, with its traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        import traceback
+
+        return "".join(traceback.format_exception(self)).splitlines()
 
 
 class UpdateFailedWarning(UserWarning):

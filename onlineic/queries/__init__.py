@@ -29,10 +29,13 @@ from onlineic.queries.partitions import (
 )
 from onlineic.queries.query import GRID_BITS, Factor, Query, canonical
 from onlineic.queries.rescaled import Rescaled, rescaled
+from onlineic.queries.sql import Aggregate, Statement, statement
+from onlineic.queries.sql_conditions import condition
 from onlineic.queries.tables import spread
 
 __all__ = [
     "GRID_BITS",
+    "Aggregate",
     "Answer",
     "AnswerMemory",
     "BoundMarginal",
@@ -47,12 +50,14 @@ __all__ = [
     "Queries",
     "Query",
     "Rescaled",
+    "Statement",
     "Status",
     "at_least",
     "below",
     "between",
     "block_weights",
     "canonical",
+    "condition",
     "dense",
     "derived",
     "described",
@@ -65,6 +70,7 @@ __all__ = [
     "sets_of",
     "span",
     "spread",
+    "statement",
     "weights",
     "where",
 ]

@@ -13,6 +13,7 @@ from onlineic.queries.json import described
 from onlineic.queries.marginals import BoundMarginal, Marginal
 from onlineic.queries.query import GRID_BITS, Query
 from onlineic.queries.rescaled import Rescaled
+from onlineic.queries.sql_conditions import condition
 
 Question = Query | BoundMarginal
 Guess = (
@@ -21,17 +22,17 @@ Guess = (
 
 
 def bind_query(query: Any, domain: Domain, grid_bits: int = GRID_BITS, *, name: str = "query") -> Query:
-    """Return an expression, a dict, a bound query or an array of weights, bound to the domain.
+    """Return an expression, a text, a dict, a bound query or an array of weights, bound to the domain.
 
-    A dict is read as JSON is, by `described`; messages say `name`.
+    A text is a condition in SQL, as of `condition`; a dict is read as JSON is, by `described`; messages say
+    `name`.
 
     Raises
     ------
     InvalidQueryError, DomainMismatchError, TooLargeError
         If it is of another type, or does not fit the domain or the grid.
     """
-    if type(query) is dict:
-        query = described(query, domain)
+    query = as_condition(query, domain)
     if type(query) in (Expression, Query):  # a subclass could bring a `total` that looks at the counts
         bound: Query = query.bind(domain, grid_bits)
         return bound
@@ -39,9 +40,22 @@ def bind_query(query: Any, domain: Domain, grid_bits: int = GRID_BITS, *, name: 
         return dense(query).bind(domain, grid_bits)
     remedy = "ask its expression" if isinstance(query, Rescaled) else "write where(attribute=condition)"
     raise InvalidQueryError(
-        f"{name} must be data (where(...), a Query or an array of weights), "
+        f"{name} must be data (where(...), a text condition, a Query or an array of weights), "
         f"got a {type(query).__name__}; {remedy}."
     )
+
+
+def as_condition(where: Any, domain: Domain) -> Any:
+    """Return what a text or a dict says as an expression, anything else as it is.
+
+    Raises
+    ------
+    InvalidQueryError, TooLargeError
+        If it does not fit the domain.
+    """
+    if type(where) is str:
+        return condition(where, domain)
+    return described(where, domain) if type(where) is dict else where
 
 
 def check_many(queries: object) -> None:
@@ -56,6 +70,10 @@ def check_many(queries: object) -> None:
 
 def bind_question(question: Any, domain: Domain, grid_bits: int = GRID_BITS) -> Question:
     """Return what `bind_query` does, or a cross table bound to the domain."""
+    if type(question) is dict:
+        question = described(question, domain)
+    if type(question) is BoundMarginal:  # bound anew from its words: nobody has checked its cells
+        question = Marginal(question.names, question.condition)
     return question.bind(domain) if type(question) is Marginal else bind_query(question, domain, grid_bits)
 
 
@@ -74,8 +92,7 @@ def bind_batch(
     parts: list[Queries | BoundMarginal] = []
     columns = Columns(domain)
     for question in questions:
-        if type(question) is dict:
-            question = described(question, domain)
+        question = as_condition(question, domain)
         if type(question) is Expression and question.form == "where":
             found = intervals(question, domain)
             if found is not None and columns.conjunction(found):

@@ -12,6 +12,7 @@ import numpy as np
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidQueryError
 from onlineic.queries.expressions import Condition, Expression, at_least, below, between, one_of, span, where
+from onlineic.queries.marginals import Marginal, marginal
 
 RANGE = ("from", "at_least", "to", "below")
 IN_JSON = (  # remedies of the queries' own messages, as JSON has them
@@ -24,8 +25,8 @@ IN_JSON = (  # remedies of the queries' own messages, as JSON has them
 )
 
 
-def parsed_query(line: str, domain: Domain) -> Expression:
-    """Return the query written as one line of JSON: `described` of the object.
+def parsed_query(line: str, domain: Domain) -> Expression | Marginal:
+    """Return the question written as one line of JSON: `described` of the object.
 
     Raises
     ------
@@ -43,19 +44,20 @@ def parsed_query(line: str, domain: Domain) -> Expression:
     return described(written, domain)
 
 
-def described(written: Any, domain: Domain) -> Expression:
-    """Return the query that an object of JSON describes.
+def described(written: Any, domain: Domain) -> Expression | Marginal:
+    """Return the query, or the cross table, that an object of JSON describes.
 
     Parameters
     ----------
     written : dict
         Attribute -> condition, all of which must hold; or one of {"not": query}, {"or": [queries]} and
-        {"and": [queries]}. A condition is a label, None (null), {"one_of": [labels]}, {"not": condition}, or
-        of an ordered attribute a range: [20, 64] with both ends, {"from": 20, "below": 65} without the last,
+        {"and": [queries]}; or {"marginal": [attributes]}, a cross table, with "where": query beside it. A
+        condition is a label, None (null), {"one_of": [labels]}, {"not": condition}, or of an ordered
+        attribute a range: [20, 64] with both ends, {"from": 20, "below": 65} without the last,
         {"from": 20, "to": 64} with it, or one end alone; "at_least" is another word for "from". Ends that
         cross count nobody.
     domain : Domain
-        Says which attributes are ordered; attributes named "not", "or" and "and" hide those forms.
+        Says which attributes are ordered; attributes named like a form hide it.
 
     Raises
     ------
@@ -63,11 +65,26 @@ def described(written: Any, domain: Domain) -> Expression:
         If it cannot be read, or does not fit the domain; the remedy is in JSON.
     """
     try:
+        if isinstance(written, dict) and "marginal" in written and "marginal" not in domain.names:
+            return _marginal(written, domain)
         return _query(written, domain)
     except RecursionError:
         raise InvalidQueryError(
             'a query must nest a few hundred objects at most, got more; write {"or": [..]} with one list.'
         ) from None
+
+
+def _marginal(written: dict[str, Any], domain: Domain) -> Marginal:
+    names = written["marginal"]
+    if not written.keys() <= {"marginal", "where"} or not isinstance(names, list | tuple):
+        raise InvalidQueryError(
+            'a cross table must be written {"marginal": [attributes], "where": {..}}, got another object; '
+            "list its attributes, and put conditions behind 'where'."
+        )
+    for name in names:
+        domain.axis(name)
+    condition = None if written.get("where") in (None, {}) else _query(written["where"], domain)
+    return marginal(*names, where=condition)
 
 
 def _query(written: Any, domain: Domain) -> Expression:

@@ -28,14 +28,19 @@ from onlineic.session.plan import (
 )
 from onlineic.session.session import OnlineIC
 from onlineic.session.spending import Spending
+from onlineic.session.statements import AnswerTable
+from onlineic.session.summary import BelievedMarginal, Summary
+from onlineic.session.synthetic import Synthetic
 
 __all__ = [
     "ALL_HARD",
     "EASY_OR_HARD",
     "KNOWN",
+    "AnswerTable",
     "Answering",
     "Answers",
     "Belief",
+    "BelievedMarginal",
     "Cdf",
     "Derived",
     "EngineForecast",
@@ -48,6 +53,8 @@ __all__ = [
     "SessionStatistics",
     "SparseName",
     "Spending",
+    "Summary",
+    "Synthetic",
     "cdf",
     "forecast",
     "group_by",

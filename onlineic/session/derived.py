@@ -14,18 +14,19 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Bools, Floats
+from onlineic.display.frames import free_name, pandas_frame, polars_frame
 from onlineic.domain.attributes import Attribute, Binned, IntegerRange, Label
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidQueryError, TooFewRecordsError, TooLargeError, check_choice, checked_real
 from onlineic.queries.algebra import JOINT_CELLS
 from onlineic.queries.answers import Answer
+from onlineic.queries.ask import as_condition
 from onlineic.queries.expressions import Expression, below, weights, where
-from onlineic.queries.json import described
 from onlineic.queries.marginals import marginal
 from onlineic.queries.query import Query
 
 Aggregate = Literal["count", "mean", "sum"]
-Where = Expression | dict[str, Any] | None
+Where = Expression | str | dict[str, Any] | None  # a text in SQL, a dict as of JSON
 
 MOST_GROUPS = 10_000  # answers of one GROUP BY
 MOST_LABELS = 4096  # answers of one distribution function
@@ -146,9 +147,8 @@ class Derived:
         return all(answer.private for answer in self.answers)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what it says as plain numbers and texts."""
-        fields = attrs.asdict(self, recurse=False, filter=lambda field, _: field.name != "answers")
-        return {**fields, "private": self.private}
+        """Return all that it says as plain values, which `json.dumps` takes, but for its answers."""
+        return attrs.asdict(self, filter=lambda field, _: field.name != "answers") | {"private": self.private}
 
     def __float__(self) -> float:
         return self.value
@@ -169,6 +169,11 @@ class Derived:
             f"{self.name} = {self.value:.6g} ± {self.error_bound:.3g}{bias} ({self.confidence:.4g} sure), "
             f"{self.count:.1f} records, {_counted(self.answers)}{stamp}"
         )
+
+    def _repr_html_(self) -> str:
+        from onlineic.session.pictures import derived_html  # which stands above
+
+        return derived_html(self)
 
 
 def mean(session: Answering, attribute: str, where: Where = None) -> Derived:
@@ -222,6 +227,7 @@ def total(session: Answering, attribute: str, where: Where = None) -> Derived:
 
 
 def _of_numbers(session: Answering, aggregate: Aggregate, attribute: str, where: Where) -> Derived:
+    where = as_condition(where, session.domain)
     numbers = _Numbers.of(session.domain, attribute, where)
     numbers.check(where)
     found = _asked(session, numbers.asks(aggregate))
@@ -292,6 +298,11 @@ class Quantile:
             f"rank ± {self.rank_error:.3g}, {_counted(self.answers)}{stamp}"
         )
 
+    def _repr_html_(self) -> str:
+        from onlineic.session.pictures import quantile_html  # which stands above
+
+        return quantile_html(self)
+
 
 def quantile(session: Answering, attribute: str, q: float, where: Where = None) -> Quantile:
     """Return where a share q of the records that meet a condition and have a value lies at or below.
@@ -322,6 +333,7 @@ def quantile(session: Answering, attribute: str, q: float, where: Where = None) 
     times that of f_1. A label is excluded only by a cut whose release says so with both errors added.
     """
     q = checked_real("q", q, above=0.0, below=1.0)
+    where = as_condition(where, session.domain)
     cuts = _Cuts.of(session.domain, attribute, where)
     first, last = cuts.first, cuts.last  # codes between which the quantile lies, half-open
     queries = [] if cuts.everybody else [cuts.everyone()]
@@ -433,6 +445,11 @@ class Cdf:
             f"sure), {_counted(self.answers)}{stamp}"
         )
 
+    def _repr_html_(self) -> str:
+        from onlineic.session.pictures import cdf_html  # which stands above
+
+        return cdf_html(self)
+
 
 def cdf(session: Answering, attribute: str, where: Where = None) -> Cdf:
     """Return the share of the records that count at or below every label: one answer a label, as one batch.
@@ -457,6 +474,7 @@ def cdf(session: Answering, attribute: str, where: Where = None) -> Cdf:
     to the right an upper one. The released shares are made to rise by isotonic regression, and brought
     between the two.
     """
+    where = as_condition(where, session.domain)
     cuts = _Cuts.of(session.domain, attribute, where)
     count = cuts.last - cuts.first
     if count > MOST_LABELS:
@@ -542,10 +560,30 @@ class Groups:
         )
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Return columns: the labels of every attribute, value and error_bound."""
+        """Return columns: the labels of every attribute, value and error_bound, each under a free name."""
         rows = [(*labels, value, bound) for labels, value, bound in self]
-        names = (*self.keys, "value", "error_bound")
+        names = (*self.keys, free_name("value", self.keys), free_name("error_bound", self.keys))
         return {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+
+    def to_pandas(self) -> Any:
+        """Return `to_dict` as a pandas DataFrame.
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+        """
+        return pandas_frame(self.to_dict())
+
+    def to_polars(self) -> Any:
+        """Return `to_dict` as a polars DataFrame.
+
+        Raises
+        ------
+        MissingExtraError
+            If polars is not installed.
+        """
+        return polars_frame(self.to_dict())
 
     def __repr__(self) -> str:
         stamp = "" if self.private else ", NOT PRIVATE"
@@ -555,6 +593,11 @@ class Groups:
         if len(self) > SHOWN:
             lines.append(f"  ... {len(self) - SHOWN:,} more")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from onlineic.session.pictures import groups_html  # which stands above
+
+        return groups_html(self)
 
 
 def group_by(
@@ -895,9 +938,8 @@ def _nobody(attribute: str, condition: object) -> InvalidQueryError:
 
 
 def checked_condition(domain: Domain, condition: object) -> Expression:
-    """Return a condition if it is one that may be combined with others; a dict is read as JSON is."""
-    if type(condition) is dict:
-        return described(condition, domain)
+    """Return a condition if it is one that may be combined with others; texts and dicts are read."""
+    condition = as_condition(condition, domain)
     if type(condition) is Expression:
         return condition
     remedy = "hand over the expression that it was bound from" if isinstance(condition, Query) else ""

@@ -6,7 +6,7 @@ are told, and the most that can be spent.
 
 import abc
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Literal, final
 
@@ -19,7 +19,9 @@ from onlineic.errors import TooFewRecordsError
 from onlineic.queries.answers import Answer
 from onlineic.queries.ask import Question
 from onlineic.queries.marginals import BoundMarginal
+from onlineic.queries.sql_conditions import Value
 from onlineic.session.derived import Answering, Cdf, Derived, Groups, Quantile
+from onlineic.session.statements import AnswerTable, answered
 
 Form = Literal["constant", "product", "complement", "joint", "table", "several"]
 
@@ -105,6 +107,11 @@ class Explanation:
             f"costs {self.price:.2%} of the budget, at most {self.at_most:.2%} of the {self.left:.2%} left)"
         )
 
+    def _repr_html_(self) -> str:
+        from onlineic.session.pictures import explanation_html  # which stands above
+
+        return explanation_html(self)
+
 
 @final
 @attrs.frozen
@@ -174,7 +181,17 @@ class Rehearsal(Answering):
         bound = map(self._outlook.bound, queries)
         return np.array([self._outlook.prospect(question).joint for question in bound])
 
-    def of(self, ask: Callable[[Answering], Any]) -> tuple[str, float | None]:
+    def sql(
+        self,
+        text: str,
+        table: str = "t",
+        params: Mapping[str, Value] | None = None,
+        dialect: str | None = None,
+    ) -> Answer | Derived | AnswerTable:
+        """Answer a SELECT statement, as `OnlineIC.sql`."""
+        return answered(self, text, table, params, dialect)
+
+    def of(self, ask: Callable[["Rehearsal"], Any]) -> tuple[str, float | None]:
         """Return the name and the bound of what a function of a session works out, None if it states none."""
         try:
             result = ask(self)
@@ -241,6 +258,8 @@ def _bound_of(result: object) -> float | None:
     if isinstance(result, Cdf):
         return float((result.high - result.low).max() / 2.0)
     if isinstance(result, Groups):
+        return float(result.error_bounds.max())
+    if isinstance(result, AnswerTable) and len(result.names) == 1:  # others have a unit each
         return float(result.error_bounds.max())
     return None
 

@@ -11,7 +11,7 @@ import math
 import os
 import threading
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any, Literal, NoReturn, final, overload
 
@@ -22,6 +22,7 @@ from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget
 from onlineic.data.private import PrivateData
 from onlineic.data.release import check_types, is_private
+from onlineic.display.html import card
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
     BudgetExceededError,
@@ -31,6 +32,7 @@ from onlineic.errors import (
     SessionExhaustedError,
     SessionStateError,
     VacuousPromiseWarning,
+    checked_integer,
 )
 from onlineic.hypothesis.base import NO_BLOCKS, HasBlocks, Hypothesis, supports_all
 from onlineic.ledger.lines import Receipt
@@ -48,11 +50,12 @@ from onlineic.queries.expressions import Expression
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.memory import Recalled
 from onlineic.queries.query import Query
+from onlineic.queries.sql_conditions import Value
 from onlineic.session.answers import AnswerBook, SessionStatistics
 from onlineic.session.belief import Belief
 from onlineic.session.columns import EASY, UNTESTED, Answers, Columns
 from onlineic.session.curator import Curator
-from onlineic.session.derived import Answering
+from onlineic.session.derived import Answering, Derived
 from onlineic.session.durable import (
     Durability,
     LedgerFile,
@@ -65,7 +68,11 @@ from onlineic.session.durable import (
 from onlineic.session.explain import Explanation, Outlook, Prospect, Rehearsal, explanation
 from onlineic.session.first_tables import FirstTables
 from onlineic.session.forecasts import Kind, checked_kinds
+from onlineic.session.pictures import session_html
 from onlineic.session.plan import TRIVIAL, Plan, SparseName, session_plan, textbook_plan
+from onlineic.session.statements import AnswerTable, answered
+from onlineic.session.summary import Summary, believed_marginals
+from onlineic.session.synthetic import Synthetic, synthetic
 from onlineic.sparse.base import NumericSparse
 from onlineic.updates.base import UpdateRule, check_rule
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
@@ -365,7 +372,7 @@ class OnlineIC(Answering):
             resumed = isinstance(ledger, SqliteLedger) and not ledger.fresh
             if isinstance(ledger, SqliteLedger) and resumed:
                 ledger.restart(package_version())
-            self._book = AnswerBook(plan, data.n, self._ledger, belief, self._private)
+            self._book = AnswerBook(plan, data.domain, data.n, self._ledger, belief, self._private)
             self._book.restore()
             self._curator = Curator(data, plan.spending, noise, self._ledger, plan.partitions)
             # a session that was interrupted here left its ledger with what it had paid for
@@ -424,9 +431,9 @@ class OnlineIC(Answering):
 
         Parameters
         ----------
-        query : Expression, Query, Marginal or dict, or array of weights in [0, 1], one a cell
-            A dict is read as JSON is: {"age": [30, 50], "sex": "F"} has both ends of the range, as
-            `queries.described` says.
+        query : Expression, Query, Marginal, text or dict, or array of weights in [0, 1], one a cell
+            A text is a condition in SQL, as of `queries.condition`. A dict is read as JSON is:
+            {"age": [30, 50], "sex": "F"} has both ends of the range, as `queries.described` says.
 
         Returns
         -------
@@ -494,6 +501,42 @@ class OnlineIC(Answering):
                     raise
             return answers
 
+    def sql(
+        self,
+        text: str,
+        table: str = "t",
+        params: Mapping[str, Value] | None = None,
+        dialect: str | None = None,
+    ) -> Answer | Derived | AnswerTable:
+        """Answer a SELECT statement: counts, sums and averages, by group or not. See `docs/sql.md`.
+
+        Parameters
+        ----------
+        text : str
+            Such as "SELECT region, COUNT(*) FROM t WHERE age BETWEEN 30 AND 50 GROUP BY region".
+        table : str
+            The name that stands behind FROM.
+        params : mapping, optional
+            Values of the parameters `:name`.
+        dialect : str, optional
+            As sqlglot names it, for quotes and spellings.
+
+        Returns
+        -------
+        Answer, Derived or AnswerTable
+            Of one COUNT, of one SUM or AVG, and of several of them or GROUP BY.
+
+        Raises
+        ------
+        InvalidQueryError, TooLargeError, InvalidParameterError
+            If the statement is not understood, or does not fit the domain: nothing of it was asked.
+        TooFewRecordsError
+            If it is one AVG, over too few records.
+        MissingExtraError
+            Without the extra `onlineic[sql]`.
+        """
+        return answered(self, text, table, params, dialect)
+
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
         """Return bounds on answers of this session that hold all at once, and with all its others.
 
@@ -523,8 +566,9 @@ class OnlineIC(Answering):
 
         Parameters
         ----------
-        question : Expression, Query, Marginal, array of weights, a list of these, or function of a session
-            A derived question as a function, such as `lambda session: session.mean("age")`: it is called with
+        question : Expression, Query, Marginal, text, array of weights, list of these or function of a session
+            A text is a condition in SQL, or a SELECT statement from t. A derived question is a function, such
+            as `lambda session: session.mean("age")`: it is called with
             a stand-in that answers from the hypothesis, as if all tests turned out easy.
 
         Returns
@@ -540,9 +584,12 @@ class OnlineIC(Answering):
             self._curator.check_open()
             self._catch_up()
             outlook, asked, derived = _Outlook(self), f"{question!r:.80}", None
+            rehearsal = Rehearsal(outlook, self._data.domain, self._data.n, self._plan.beta)
             if callable(question) and not isinstance(question, np.ndarray):
-                rehearsal = Rehearsal(outlook, self._data.domain, self._data.n, self._plan.beta)
                 asked, derived = rehearsal.of(question)
+                questions = rehearsal.questions
+            elif isinstance(question, str) and question.lstrip()[:6].upper() == "SELECT":
+                _, derived = rehearsal.of(lambda session: session.sql(question))
                 questions = rehearsal.questions
             elif isinstance(question, Queries | list | tuple):
                 questions = [outlook.bound(each) for each in question]
@@ -658,6 +705,7 @@ class OnlineIC(Answering):
     def _run(self, queries: Queries, columns: Columns) -> int:
         """Answer up to the first hard one, which is included, or one that must wait; return how many."""
         book, recalled = self._book, self._book.recalled_many(queries)
+        columns.rest_on(book.settled)
         radius = book.easy_radius()
         constant = np.isfinite(queries.constants)
         asked = ~recalled.known & ~constant
@@ -799,6 +847,61 @@ class OnlineIC(Answering):
             self._catch_up()
             return self._snapshot()
 
+    def summary(self, answers: int = 20, attributes: Iterable[str] | None = None) -> Summary:
+        """Return a page about the session that can be handed on: text, HTML, Markdown and figures.
+
+        Released and public facts alone; nothing is read or spent. What the hypothesis believes of each
+        attribute carries no guarantee, and is called so.
+
+        Parameters
+        ----------
+        answers : int
+            How many of the latest tested answers to list, with their bounds.
+        attributes : iterable of str, optional
+            Which to show; by default all of at most 10,000 values.
+
+        Raises
+        ------
+        InvalidParameterError, InvalidQueryError
+            If the number is negative or above 10,000, or a name is unknown.
+        """
+        answers = checked_integer("answers", answers, at_least=0, at_most=10_000)
+        domain = self._data.domain
+        if isinstance(attributes, str):
+            raise InvalidParameterError(
+                f"attributes must be a list of names, got the text {attributes!r:.60}; write it in brackets."
+            )
+        names = domain.names if attributes is None else [domain.names[domain.axis(one)] for one in attributes]
+        with self._held():
+            self._catch_up()
+            book = self._book
+            marginals = believed_marginals(book.belief.hypothesis, book.estimates, self._data.n, names)
+            return Summary(
+                domain,
+                self._data.n,
+                self._budget,
+                self._plan,
+                self._snapshot(),
+                marginals,
+                book.latest(answers) if answers else (),
+            )
+
+    def synthetic(self, rows: int, seed: int = 0) -> Synthetic:
+        """Return synthetic records, drawn from the hypothesis: free, and without any guarantee.
+
+        Parameters
+        ----------
+        rows : int
+        seed : int
+            Public: the records follow from it and the hypothesis.
+
+        Raises
+        ------
+        InvalidParameterError
+            If a number is outside its range, or the rule's hypothesis cannot be sampled.
+        """
+        return synthetic(self.hypothesis, rows, seed, self._private)
+
     def _snapshot(self) -> SessionStatistics:
         plan, counts = self._plan, self._book.counts
         return SessionStatistics(
@@ -830,8 +933,13 @@ class OnlineIC(Answering):
         return (
             f"OnlineIC(n={self._data.n}, {shape} cells, epsilon={self._budget.epsilon:g}, "
             f"delta={self._budget.delta:g}, {self._plan.update!r}, {stats.asked} asked, {stats.hard} hard, "
-            f"{stats.hard_left} hard left{', sealed' * stats.sealed}{stamp})"
+            f"{stats.hard_left} measured answers left{', sealed' * stats.sealed}{stamp})"
         )
+
+    def _repr_html_(self) -> str:
+        if not hasattr(self, "_curator"):
+            return card("A session that is not open")
+        return session_html(self._data.domain, self._data.n, self._plan, self._snapshot())
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("OnlineIC cannot be copied or pickled: its budget would be copied too.")
