@@ -233,7 +233,7 @@ class Dates:
             )
         if _index(moment - INSTANT, self.by) == index:
             raise InvalidQueryError(
-                f"{name} must be cut where a {self.by} begins, got {_written(moment)}, which is inside "
+                f"{name} must be cut where one {self.by} begins, got {_written(moment)}, which is inside "
                 f"{_label(index, self.by)}; write between or span with {self.by}s such as {_label(index, self.by)!r}."
             )
         return code
@@ -298,6 +298,11 @@ def moment_text(value: Any) -> str | None:
     if isinstance(value, datetime.date):
         return value.isoformat()
     return str(value) if type(value).__name__ == "Period" else None
+
+
+def names_time(text: str) -> bool:
+    """Whether a text has the form of a date or a time."""
+    return all(TEXT.fullmatch(part) for part in text.split("/", 1))
 
 
 def _stretch(text: str, by: str, zone: datetime.tzinfo | None = None) -> tuple[Moment, Moment] | None:

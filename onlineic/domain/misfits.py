@@ -80,7 +80,7 @@ def misfit(name: str, kind: Ruled, mark: int) -> Misfit:
         rule = f"{name} must have a value in every row, got missing values"
         return Misfit(name, rule, "declare it optional(...)")
     if mark == OUTSIDE:
-        return Misfit(name, f"{name} must be {kind.rule} in every row, got others", kind.wider)
+        return Misfit(name, f"{name} must be {kind.rule} in every row, got other values", kind.wider)
     return Misfit(name, f"{name} must hold {kind.form}, got other values", "convert the column")
 
 
