@@ -13,7 +13,15 @@ from typing import Any, NoReturn, final
 import attrs
 import numpy as np
 
-from onlineic.data.table_file import RAGGED, CsvFormat, TextCodes, TextNumbers, header_places, text_columns, unreadable
+from onlineic.data.table_file import (
+    RAGGED,
+    CsvFormat,
+    TextCodes,
+    TextNumbers,
+    header_places,
+    text_columns,
+    unreadable,
+)
 from onlineic.domain.attributes import Attribute, Binned, Categorical, IntegerRange
 from onlineic.domain.columns import ABSENT, MARKS, OUTSIDE, Column, column_array, is_number, plain
 from onlineic.domain.dates import Dates
@@ -24,7 +32,7 @@ from onlineic.errors import InvalidDataError, InvalidParameterError, checked_int
 LINES = 2**9  # of a file that are taken together
 LONGEST = 200  # characters of a value that are shown
 BLANKS = {"", "?", "-", ".", "na", "n/a", "nan", "nil", "none", "null", "missing", "unknown"}
-CLOSE = 0.8  # likeness from which a text is taken for a mistyped label
+CLOSE = 0.7  # likeness from which a text is taken for a mistyped label
 
 
 @final
@@ -90,7 +98,9 @@ class TableReport:
         if not self.misfits:
             return f"TableReport({self.n:,} rows, all fit the domain)"
         lines = "".join(f"\n  {each}." for each in self.misfits)
-        return f"TableReport({self.n:,} rows, {len(self.misfits)} misfits; curator_report() shows values){lines}"
+        return (
+            f"TableReport({self.n:,} rows, {len(self.misfits)} misfits; curator_report() shows values){lines}"
+        )
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("TableReport cannot be copied or pickled: a copy would hold private values.")
@@ -179,7 +189,9 @@ class _Shown:
         return cls(text if len(text) <= LONGEST else text[:LONGEST] + "...", value)
 
 
-def _checked_file(path: str | os.PathLike[str], domain: Domain, count: str | None, form: CsvFormat) -> TableReport:
+def _checked_file(
+    path: str | os.PathLike[str], domain: Domain, count: str | None, form: CsvFormat
+) -> TableReport:
     columns = text_columns(domain, count, form)
     broken = _Found(unreadable(form))  # lines
     ragged = _Found(RAGGED)
@@ -201,7 +213,9 @@ def _checked_file(path: str | os.PathLike[str], domain: Domain, count: str | Non
                         ragged.rows.setdefault(_Shown(f"{len(row)} fields", None), []).append(line)
                 whole = [(line, row) for line, row in chunk if len(row) == len(header)]
                 for column, place in places:
-                    _enter_texts(entries, column, [row[place] for _, row in whole], [line for line, _ in whole])
+                    _enter_texts(
+                        entries, column, [row[place] for _, row in whole], [line for line, _ in whole]
+                    )
         except (csv.Error, UnicodeError) as error:
             broken.rows.setdefault(_Shown(f"{error}", None), []).append(reader.line_num)
     found = [*(entry for entry in (broken, ragged) if entry.rows), *map(_Found, missing)]
@@ -272,12 +286,18 @@ def _hint(kind: Attribute | None, mark: int, values: Sequence[Any]) -> str:
             hints.append(f"categorical(..., synonyms={near!r})")
         if len(near) < len(rest) and mark == OUTSIDE:
             hints.append("list the others, or categorical(..., other=True)")
+        elif len(near) < len(rest):
+            hints.append(f"categorical(..., synonyms={{{rest[0]!r}: {kind.labels[0]!r}}}) if it means that")
     elif rest and mark == OUTSIDE:
         hints.append(_ends(kind, rest))
     elif any("," in text for text in texts) and isinstance(kind, (Binned, IntegerRange)):
         hints.append("decimal=',' if it stands before the fraction")
     elif rest and isinstance(kind, Dates):
         hints.append("write dates as 2024-03-05, of at least the precision of a cell")
+    elif any(_fraction(value) for value in rest):
+        hints.append("binned([...]) takes numbers with a fraction")
+    elif rest and all(isinstance(value, str) for value in rest):
+        hints.append(f"optional(..., missing={sorted(map(str, rest))[:3]!r}) if they mean that there is none")
     return "; ".join(hints)
 
 
@@ -289,13 +309,23 @@ def _nearest(kind: Categorical, value: Any) -> Any:
     text = value.strip().lower()
     if text in lowered:
         return lowered[text]
-    short = [label for label in kind.labels if text and str(label).lower() and text.startswith(str(label).lower())]
+    short = [
+        label for label in kind.labels if text and str(label).lower() and text.startswith(str(label).lower())
+    ]
     if len(short) == 1 and len(str(short[0])) == 1:  # male for M
         return short[0]
     import difflib  # of a report alone: imported with it
 
     near = difflib.get_close_matches(text, lowered, 1, CLOSE)
     return lowered[near[0]] if near else None
+
+
+def _fraction(value: Any) -> bool:
+    """Whether a value, or the number that a text is, is no whole number."""
+    try:
+        return not float(value).is_integer()
+    except (TypeError, ValueError, OverflowError):
+        return False
 
 
 def _ends(kind: Attribute, values: Sequence[Any]) -> str:

@@ -147,7 +147,9 @@ def header_places(
     return places, found
 
 
-RAGGED = Misfit("", "every line must have as many fields as the header, got others", "quote what holds a delimiter")
+RAGGED = Misfit(
+    "", "every line must have as many fields as the header, got others", "quote what holds a delimiter"
+)
 
 
 def unreadable(form: CsvFormat) -> Misfit:

@@ -305,7 +305,9 @@ def nearest_column(name: str, known: Sequence[str]) -> str:
 def _check_markers(kind: Attribute) -> None:
     markers = kind.markers
     if type(markers) is not tuple or not all(type(marker) is str for marker in markers):
-        raise InvalidDomainError(f"missing must be texts, got {shown(markers)}; write optional(kind, ['NA']).")
+        raise InvalidDomainError(
+            f"missing must be texts, got {shown(markers)}; write optional(kind, ['NA'])."
+        )
     if markers and not kind.missing:
         raise InvalidDomainError("missing texts must have a cell, got none; write optional(kind, texts).")
 
@@ -410,7 +412,9 @@ def _labels_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attr
     if not isinstance(other, (bool, str)):
         raise InvalidDomainError(f"{name} must give true, false or a name for 'other', got {shown(other)}.")
     pairs = list(written.items()) if isinstance(written, dict) else written
-    if not isinstance(pairs, list) or not all(isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in pairs):
+    if not isinstance(pairs, list) or not all(
+        isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in pairs
+    ):
         raise InvalidDomainError(
             f"{name} must give 'synonyms' as {{value: label}} or a list of pairs, got {shown(written)}."
         )

@@ -96,6 +96,4 @@ def refuse(found: Sequence[Misfit]) -> None:
         raise InvalidDataError(f"{found[0]}. {REPORT}.")
     if found:
         lines = "".join(f"\n  {each}." for each in found)
-        raise InvalidDataError(
-            f"the table must fit its domain, got {len(found)} misfits:{lines}\n{REPORT}."
-        )
+        raise InvalidDataError(f"the table must fit its domain, got {len(found)} misfits:{lines}\n{REPORT}.")

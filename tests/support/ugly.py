@@ -24,7 +24,9 @@ def columns(rows=ROWS, seed=5):
     texts = {
         "id": [str(number) for number in range(rows)],
         "joined": [(day + datetime.timedelta(days=int(d))).isoformat() for d in rng.integers(0, 1400, rows)],
-        "last seen": [f"2024-{m:02}-{d:02} {h:02}:15:00" for m, d, h in rng.integers([1, 1, 0], [13, 29, 24], (rows, 3))],
+        "last seen": [
+            f"2024-{m:02}-{d:02} {h:02}:15:00" for m, d, h in rng.integers([1, 1, 0], [13, 29, 24], (rows, 3))
+        ],
         "age": [str(age) for age in rng.integers(18, 91, rows)],
         "sex": rng.choice(["F", "M"], rows).tolist(),
         "region": rng.choice(["North", "South", "East", "West"], rows, p=[0.4, 0.3, 0.2, 0.1]).tolist(),

@@ -11,7 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onlineic.domain import Binned, Categorical, Domain, IntegerRange, binned, optional
+from onlineic.domain import (
+    Binned,
+    Categorical,
+    Domain,
+    IntegerRange,
+    binned,
+    categorical,
+    dates,
+    integers,
+    optional,
+)
 from onlineic.errors import InvalidDataError, InvalidDomainError, InvalidQueryError
 from support.names import lasting
 
@@ -200,12 +210,38 @@ def kinds():
     edges = st.lists(st.floats(allow_nan=False), min_size=2, max_size=5, unique=True).map(sorted)
     kind = st.one_of(
         label.map(lambda labels: Categorical(tuple(labels))),
+        st.builds(labelled, label, st.booleans(), st.sets(st.sampled_from([0.5, "male", "f", 777]))),
+        st.builds(
+            lambda low, size, clip: integers(low, low + size, clip=clip),
+            number,
+            number.map(abs),
+            st.booleans(),
+        ),
+        st.builds(lambda low, size: binned([low, low + size], clip=True), number, st.integers(1, 9)),
+        st.builds(dated, st.dates(MIN, MAX), st.integers(0, 60), st.sampled_from(UNITS), st.booleans()),
         st.integers(1, 9),
         st.builds(lambda low, size: range(low, low + size), number, st.integers(1, 9)),
         edges.map(binned),
         st.lists(number, min_size=2, max_size=5, unique=True).map(lambda e: binned(sorted(e), integer=True)),
     )
-    return kind | kind.map(optional)
+    return kind | kind.map(optional) | kind.map(lambda of: optional(of, ["?missing", "NA-missing"]))
+
+
+MIN, MAX = datetime.date(1000, 1, 1), datetime.date(9998, 10, 1)
+UNITS = ["year", "quarter", "month", "week", "day", "hour"]
+
+
+def labelled(labels, other, words):
+    """A kind with synonyms that lead to its labels."""
+    return categorical(
+        labels, other="other-cell" if other else False, synonyms=dict.fromkeys(words, labels[0])
+    )
+
+
+def dated(first, days, by, clip):
+    return dates(
+        first, first + datetime.timedelta(days), by, clip=clip, zone="Europe/Paris" if clip else None
+    )
 
 
 @given(st.dictionaries(st.text(min_size=1, max_size=5), kinds(), min_size=1, max_size=4))
@@ -281,6 +317,14 @@ def test_digest_tells_names_order_kinds_and_missing_cells_apart():
         Domain.of(a=[0, 1], b=3),
         Domain.of(a=binned([0, 1, 2]), b=3),
         Domain.of(a=binned([0, 1, 2], integer=True), b=3),
+        Domain.of(a=binned([0, 1, 2], clip=True), b=3),
+        Domain.of(a=integers(0, 1, clip=True), b=3),
+        Domain.of(a=categorical([0, 1], other=True), b=3),
+        Domain.of(a=categorical([0, 1], synonyms={2: 1}), b=3),
+        Domain.of(a=categorical([0, 1], synonyms={"2": 1}), b=3),
+        Domain.of(a=optional(1, ["?"]), b=3),
+        Domain.of(a=dates("2023", "2024", "year"), b=3),
+        Domain.of(a=dates("2023-01-01", "2024-12-31", "year", zone="UTC"), b=3),
     ]
 
     assert len(domains) == len({domain.digest() for domain in domains})
