@@ -67,7 +67,8 @@ def is_missing(value: object) -> bool:
 
 def is_number(value: object) -> TypeGuard[float | np.integer[Any] | np.floating[Any]]:
     """Whether a value is a number; bools and text are none."""
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    spans = (bool, np.timedelta64)  # numpy takes a span of time for an integer
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, spans)
 
 
 def whole(value: object) -> int | None:
@@ -78,8 +79,10 @@ def whole(value: object) -> int | None:
 
 
 def plain(value: Any) -> Any:
-    """Return numpy's scalars as Python's, others as they are."""
-    return value.item() if isinstance(value, np.generic) else value
+    """Return numpy's scalars as Python's, others as they are; a time of nanoseconds is no integer."""
+    if isinstance(value, np.generic) and not isinstance(value, (np.datetime64, np.timedelta64)):
+        return value.item()
+    return value
 
 
 def shown(value: object) -> str:
