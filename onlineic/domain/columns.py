@@ -106,7 +106,7 @@ def read_distinct(column: Column, lookup: Callable[[Any], int]) -> Ints:
         return np.array([lookup(value) for value in distinct], dtype=np.int64)[inverse]
     try:  # {1: 0}.get(True) is 0: the type is part of the key
         distinct_keys = set(zip(map(type, column), column, strict=True))
-    except TypeError:  # lists and others
+    except (TypeError, ValueError):  # lists and others
         return np.fromiter(map(lookup, column), np.int64, len(column))
     table = {key: lookup(key[1]) for key in distinct_keys}
     keys = zip(map(type, column), column, strict=True)
