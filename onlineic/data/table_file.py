@@ -4,13 +4,14 @@ import codecs
 import csv
 import itertools
 import os
-from collections.abc import Iterable, Sequence
-from typing import Any, TextIO, final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TextIO, cast, final
 
 import attrs
 import numpy as np
 
 from onlineic._typing import Ints
+from onlineic.data.file_parts import BYTEWISE, LINES, Fields, Rows, Slots, byte_parts
 from onlineic.data.rows import Column, narrowest
 from onlineic.domain.attributes import Attribute, Binned, Categorical
 from onlineic.domain.columns import MARKS
@@ -19,7 +20,6 @@ from onlineic.domain.domain import Domain, nearest_column
 from onlineic.domain.misfits import Misfit, misfit, refuse
 from onlineic.errors import InvalidParameterError
 
-LINES = 2**9  # that are taken together: their texts stay in the processor's cache
 DISTINCT = 2**18  # texts of one column that are remembered
 TRUTHS = {"true": True, "false": False, "1": True, "0": False}
 
@@ -84,6 +84,19 @@ class CsvFormat:
         marked = codecs.lookup(self.encoding).name == "utf-8"
         return open(path, newline="", encoding="utf-8-sig" if marked else self.encoding, errors=errors)
 
+    def parts(self, path: str | os.PathLike[str]) -> "Iterator[list[str] | Rows | Fields]":
+        """Yield the header of a file, then its lines: as bytes where that can be, else as rows."""
+        name = codecs.lookup(self.encoding).name.removesuffix("-sig")
+        if name in BYTEWISE and self.delimiter.isascii() and self.delimiter != " ":
+            with open(path, "rb", buffering=0) as file:
+                yield from byte_parts(file, self.delimiter, name, self.skipinitialspace)
+            return
+        with self.open(path) as text:
+            reader = self.reader(text)
+            yield next(reader, [])
+            while lines := list(itertools.islice(reader, LINES)):
+                yield [row for row in lines if row]
+
     def reader(self, file: TextIO) -> Any:
         """Return a reader of a file's records, which knows its line number."""
         return csv.reader(file, delimiter=self.delimiter, skipinitialspace=self.skipinitialspace)
@@ -102,20 +115,23 @@ def read_csv(
     columns: list[TextCodes | TextNumbers] = text_columns(domain, count, form)
     found: list[Misfit] = []
     try:
-        with form.open(path) as file:
-            reader = form.reader(file)
-            header: list[str] = next(reader, [])
-            places, found = header_places(header, columns)
-            ragged = False
-            while lines := list(itertools.islice(reader, LINES)):
-                rows = [row for row in lines if row]
-                if {*map(len, rows)} - {len(header)}:
-                    ragged, rows = True, [row for row in rows if len(row) == len(header)]
-                fields = [*zip(*rows, strict=True)]
-                if fields:
-                    for column, place in places:
-                        column.take(fields[place])
-            found += [RAGGED] * ragged
+        parts = form.parts(path)
+        header = cast("list[str]", next(parts))
+        places, found = header_places(header, columns)
+        ragged = False
+        for part in parts:
+            if isinstance(part, Fields):
+                for column, place in places:
+                    column.take_fields(part, place)
+                continue
+            rows = cast(Rows, part)
+            if {*map(len, rows)} - {len(header)}:
+                ragged, rows = True, [row for row in rows if len(row) == len(header)]
+            fields = [*zip(*rows, strict=True)]
+            if fields:
+                for column, place in places:
+                    column.take(fields[place])
+        found += [RAGGED] * ragged
     except (UnicodeError, csv.Error):
         refuse([unreadable(form)])
     for column in columns:
@@ -167,10 +183,17 @@ class TextCodes:
         self._known: dict[str, int] = {}
         self._parts: list[Column] = []
         self._marks: set[int] = set()
+        self._slots = Slots()
 
     def take(self, texts: Sequence[str]) -> None:
         """Read some fields more."""
-        codes = self.codes(texts)
+        self._keep(self.codes(texts))
+
+    def take_fields(self, fields: Fields, place: int) -> None:
+        """Read one column of some lines more."""
+        self._keep(self._slots.numbers(fields, place, self.codes))
+
+    def _keep(self, codes: Ints) -> None:
         if codes.size and codes.min() < 0:
             self._marks |= set(MARKS) & set(codes.tolist())
         self._parts.append(codes.astype(self._type))
@@ -206,10 +229,17 @@ class TextNumbers:
         self._known: dict[str, int] = {}
         self._parts: list[Ints] = []
         self._bad = False
+        self._slots = Slots()
 
     def take(self, texts: Sequence[str]) -> None:
         """Read some fields more."""
-        codes = self.codes(texts)
+        self._keep(self.codes(texts))
+
+    def take_fields(self, fields: Fields, place: int) -> None:
+        """Read one column of some lines more."""
+        self._keep(self._slots.numbers(fields, place, self.codes))
+
+    def _keep(self, codes: Ints) -> None:
         self._bad |= bool(codes.size and codes.min() < 0)
         self._parts.append(codes)
 

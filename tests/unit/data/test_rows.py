@@ -157,7 +157,8 @@ def test_questions_over_another_domain_are_refused():
 
 
 def test_a_file_of_many_lines_is_read_as_one_of_few(tmp_path, monkeypatch):
-    monkeypatch.setattr("onlineic.data.table_file.LINES", 3)
+    monkeypatch.setattr("onlineic.data.file_parts.LINES", 3)
+    monkeypatch.setattr("onlineic.data.file_parts.BLOCK", 40)
     monkeypatch.setattr("onlineic.data.table_file.DISTINCT", 2)
     domain = Domain.of(a=range(10), b=["x", "y, z"])
     lines = [f"{i % 10},{'x' if i % 3 else chr(34) + 'y, z' + chr(34)}" for i in range(50)]
