@@ -91,13 +91,14 @@ class Slots:
         self._words: list[Words] = []
         self._numbers = np.zeros(1 << SLOTS, np.int64)
         self._taken = np.zeros(1 << SLOTS, bool)
+        self._idle = False  # a column of ever new texts
 
     def numbers(self, fields: Fields, place: int, read: Callable[[Sequence[str]], Ints]) -> Ints:
         """Return the number of every field of a column; what was not met before is read as text."""
         starts, ends = fields.column(place)
         sizes = ends - starts
         count = max(1, -(-int(sizes.max()) // WORD))
-        if count > MOST_WORDS:
+        if count > MOST_WORDS or self._idle:
             return read(fields.texts(starts, ends))
         while len(self._words) < count:
             self._words.append(np.zeros(1 << SLOTS, np.uint64))
@@ -107,6 +108,7 @@ class Slots:
         numbers = self._numbers[slots]
         if new.any():
             rows = np.flatnonzero(new)
+            self._idle = 2 * len(rows) > len(new) and 2 * np.count_nonzero(self._taken) > len(self._taken)
             found = read(fields.texts(starts[rows], ends[rows]))
             numbers[rows] = found
             self._keep([word[rows] for word in words], slots[rows], found)

@@ -14,7 +14,7 @@ from onlineic._typing import Ints
 from onlineic.data.file_parts import BYTEWISE, LINES, Fields, Rows, Slots, byte_parts
 from onlineic.data.rows import Column, narrowest
 from onlineic.domain.attributes import Attribute, Binned, Categorical
-from onlineic.domain.columns import MARKS
+from onlineic.domain.columns import MARKS, column_array
 from onlineic.domain.dates import Dates
 from onlineic.domain.domain import Domain, nearest_column
 from onlineic.domain.misfits import Misfit, misfit, refuse
@@ -205,8 +205,7 @@ class TextCodes:
             if len(self._known) > DISTINCT:
                 self._known.clear()
                 new = list(set(texts))
-            values = np.empty(len(new), object)
-            values[:] = [parsed(self.kind, text, self._form) for text in new]
+            values = column_array(self.name, [parsed(self.kind, text, self._form) for text in new])
             self._known.update(zip(new, self.kind.read(values).tolist(), strict=True))
         return np.fromiter(map(self._known.__getitem__, texts), np.int64, len(texts))
 
