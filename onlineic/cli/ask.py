@@ -1,7 +1,7 @@
 """`onlineic ask`: queries about a CSV table, one a line.
 
 What is printed about a query depends on released numbers and the query alone; what is wrong with the table
-itself may quote a record and is shown only on demand.
+itself quotes records and is shown only on demand.
 """
 
 import argparse

@@ -528,6 +528,6 @@ def binned(edges: Iterable[float], *, integer: bool = False, clip: bool = False)
 
 def _check_numbers(name: str, low: Any, high: Any) -> None:
     """Refuse dates as ends of a range of numbers."""
-    for end in (low, high):
-        if not is_number(end):
-            raise InvalidQueryError(f"{name} must be cut at numbers, got {shown(end)}; write numbers.")
+    if type(low) is str or type(high) is str:
+        end = low if type(low) is str else high
+        raise InvalidQueryError(f"{name} must be cut at numbers, got {shown(end)}; write numbers.")

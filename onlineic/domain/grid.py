@@ -124,8 +124,8 @@ class Grid:
         outside = ~((numbers >= low) & (numbers <= high))  # NaN is outside
         if outside.any():
             raise InvalidDataError(
-                f"column must lie in [{low:g}, {high:g}], got {int(outside.sum())} numbers outside or "
-                "missing; widen the grid, or write clip=True."
+                f"column must lie in [{low:g}, {high:g}], got numbers outside or missing; widen the grid, or "
+                "write clip=True."
             )
         nearest = np.rint((numbers - low) / float(self.step))
         codes: Ints = np.minimum(nearest, float(self.points - 1)).astype(np.int64)

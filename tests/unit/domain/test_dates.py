@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from onlineic.domain import Dates, Domain, dates, optional
 from onlineic.errors import InvalidDataError, InvalidDomainError, InvalidQueryError
 from onlineic.queries import at_least, below, between, one_of, span, where
+from onlineic.queries.json import parsed_query
 from support.names import lasting
 
 UTC = datetime.UTC
@@ -168,6 +169,16 @@ def test_a_value_must_lie_in_one_cell():
     assert "each inside one month" in refused(dates("2024-01", "2024-12", "month"), ["2024-Q1"])
     assert "each inside one week" in refused(dates("2024-01", "2024-12", "week"), ["2024-03"])
     assert [0] == codes(dates("2024-01", "2024-12", "quarter"), ["2024-03"])
+    for unit, by in [
+        ("D", "hour"),
+        ("D", "minute"),
+        ("h", "minute"),
+        ("M", "day"),
+        ("M", "week"),
+        ("Y", "quarter"),
+    ]:
+        column = np.array(["2024-03-05"], "M8[D]").astype(f"M8[{unit}]")
+        assert f"each inside one {by}" in refused(dates("2024-03-05", "2024-03-05", by), column)
 
 
 def test_offsets_are_refused_unless_a_zone_is_declared():
@@ -220,6 +231,43 @@ def test_conditions_that_do_not_fit_are_refused_by_name(condition, message):
         where(a=condition).bind(Domain.of(a=dates("2023-11", "2024-06", by="month")))
 
     assert message in str(caught.value)
+
+
+def test_dates_of_pandas_are_dates():
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    months, weeks = dates("2024-01", "2024-12", by="month"), dates("2024-01-01", "2024-12-30", by="week")
+    series = pd.Series(pd.to_datetime(["2024-03-05 00:00:00", "2024-12-30 23:59:59"]))
+
+    for column in (
+        series,
+        series.dt.to_period("M"),
+        list(series),
+        series.dt.date,
+        series.dt.strftime("%Y-%m-%d"),
+    ):
+        assert [2, 11] == codes(months, column)
+    assert [9, 52] == codes(weeks, series.dt.to_period("W"))
+    assert [2, 12] == codes(optional(months), pd.Series(["2024-03-05", pd.NA], dtype="string"))
+    assert [2, 12] == codes(optional(months), pd.Series([series[0], pd.NaT]))
+    assert "unless zone= is declared" in refused(months, series.dt.tz_localize("UTC"))
+    assert [2, 11] == codes(dates("2024-01", "2024-12", "month", zone="UTC"), series.dt.tz_localize("UTC"))
+    assert ["2024-01", "2024-02"] == cells(
+        months, between(pd.Timestamp("2024-01-01"), pd.Period("2024-02", "M"))
+    )
+
+
+def test_dates_are_asked_in_json():
+    domain = Domain.of(a=dates("2024-01", "2024-12", by="month"), b=range(5))
+    for line, query in [
+        ('{"a": ["2024-01", "2024-06"]}', where(a=between("2024-01", "2024-06"))),
+        ('{"a": {"at_least": "2024-Q3"}, "b": [0, 3]}', where(a=at_least("2024-Q3"), b=between(0, 3))),
+        ('{"a": {"not": "2024-02"}}', where(a=~one_of("2024-02"))),
+    ]:
+        assert query == parsed_query(line, domain)
+        query.bind(domain)
+    for line in ('{"a": [1, 2]}', '{"a": ["2024"]}', '{"b": ["2024", "2025"]}', '{"a": ["x", "y"]}'):
+        with pytest.raises(InvalidQueryError, match="must have"):
+            parsed_query(line, domain)
 
 
 @pytest.mark.parametrize(
