@@ -108,7 +108,7 @@ class Slots:
         numbers = self._numbers[slots]
         if new.any():
             rows = np.flatnonzero(new)
-            self._idle = 2 * len(rows) > len(new) and 2 * np.count_nonzero(self._taken) > len(self._taken)
+            self._idle = min(len(rows) / len(new), np.count_nonzero(self._taken) / len(self._taken)) > 0.5
             found = read(fields.texts(starts[rows], ends[rows]))
             numbers[rows] = found
             self._keep([word[rows] for word in words], slots[rows], found)

@@ -26,13 +26,13 @@ from onlineic.domain.attributes import Attribute, Binned, Categorical, IntegerRa
 from onlineic.domain.columns import ABSENT, MARKS, OUTSIDE, Column, column_array, is_number, plain
 from onlineic.domain.dates import Dates
 from onlineic.domain.domain import Domain, nearest_column
+from onlineic.domain.hints import nearest
 from onlineic.domain.misfits import Misfit, misfit
 from onlineic.errors import InvalidDataError, InvalidParameterError, checked_integer
 
 LINES = 2**9  # of a file that are taken together
 LONGEST = 200  # characters of a value that are shown
 BLANKS = {"", "?", "-", ".", "na", "n/a", "nan", "nil", "none", "null", "missing", "unknown"}
-CLOSE = 0.7  # likeness from which a text is taken for a mistyped label
 
 
 @final
@@ -307,19 +307,7 @@ def _nearest(kind: Categorical, value: Any) -> Any:
     """Return the label that a text probably means, or None."""
     if not isinstance(value, str) or not isinstance(kind.labels[0], str):
         return None
-    lowered = {str(label).strip().lower(): label for label in kind.labels}
-    text = value.strip().lower()
-    if text in lowered:
-        return lowered[text]
-    short = [
-        label for label in kind.labels if text and str(label).lower() and text.startswith(str(label).lower())
-    ]
-    if len(short) == 1 and len(str(short[0])) == 1:  # male for M
-        return short[0]
-    import difflib  # of a report alone: imported with it
-
-    near = difflib.get_close_matches(text, lowered, 1, CLOSE)
-    return lowered[near[0]] if near else None
+    return nearest(value, kind.labels)
 
 
 def _fraction(value: Any) -> bool:

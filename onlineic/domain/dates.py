@@ -24,6 +24,7 @@ from onlineic.domain.columns import (
     settled,
     shown,
 )
+from onlineic.domain.hints import no_missing_cell
 from onlineic.domain.misfits import encoded
 from onlineic.errors import InvalidDomainError, InvalidQueryError
 
@@ -151,6 +152,8 @@ class Dates:
         """Return the code of the one period that a date, or its text, lies in and fills."""
         if label is None and self.missing:
             return self._periods
+        if label is None:
+            raise no_missing_cell(name)
         text = moment_text(label)
         stretch = None if text is None else self._stretched(text)
         if stretch is None:

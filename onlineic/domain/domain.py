@@ -12,9 +12,12 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Ints
+from onlineic.display.html import card, table
+from onlineic.display.text import GAP, cut_rows, shortened
 from onlineic.domain.attributes import Attribute, Binned, Categorical, IntegerRange, binned, categorical
 from onlineic.domain.columns import Column, column_array, plain, short, shown
 from onlineic.domain.dates import Dates, dates
+from onlineic.domain.hints import nearest
 from onlineic.domain.misfits import Misfit, misfits, refuse
 from onlineic.errors import (
     InvalidDataError,
@@ -24,6 +27,7 @@ from onlineic.errors import (
     set_fields,
 )
 
+SHOWN, LONGEST_SHOWN, LONGEST_ROW = 4, 24, 120  # labels of an attribute in a notebook, and characters
 Kind = Attribute | range | int | Iterable[Any]
 KINDS = (Categorical, IntegerRange, Binned, Dates)
 
@@ -192,15 +196,20 @@ class Domain:
     def __iter__(self) -> Iterator[tuple[str, Attribute]]:
         return iter(zip(self.names, self.attributes, strict=True))
 
+    def _repr_html_(self) -> str:
+        rows = [[name, f"{kind.size:,}", _values(kind)] for name, kind in self]
+        return card(
+            f"Domain of {self.size:,} cells",
+            table(["attribute", "values", ""], rows, left=3, longest=LONGEST_ROW),
+        )
+
     def axis(self, name: str) -> int:
         """Return the position of an attribute, or raise `InvalidQueryError` with the nearest name."""
         try:
             return self._axes[name]
         except (KeyError, TypeError):
-            import difflib  # of a message alone: imported with it
-
-            near = difflib.get_close_matches(str(name)[:99], self.names, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"it has {shown(list(self.names))}."
+            near = nearest(name, self.names)
+            hint = f"it has {shown(list(self.names))}." if near is None else f"did you mean {near!r}?"
             raise InvalidQueryError(
                 f"attribute must be one of the domain's, got {shown(name)}; {hint}"
             ) from None
@@ -291,11 +300,8 @@ class Domain:
 
 def nearest_column(name: str, known: Sequence[Any]) -> str:
     """Return a hint at the column that was meant."""
-    import difflib  # of a message alone: imported with it
-
-    lower = {other.strip().lower(): other for other in known if isinstance(other, str)}
-    near = difflib.get_close_matches(name.strip().lower(), lower, 1)
-    return f"did you mean {lower[near[0]]!r}" if near else f"it has {shown(list(known))}"
+    near = nearest(name, [other for other in known if isinstance(other, str)])
+    return f"it has {shown(list(known))}" if near is None else f"did you mean {near!r}"
 
 
 def _check_markers(kind: Attribute) -> None:
@@ -327,6 +333,15 @@ def _described(kind: Attribute) -> str:
 def _cut(text: str) -> str:
     text = text.replace("\n", " ")
     return text if len(text) <= LABELS_SHOWN else text[: LABELS_SHOWN - 4].rstrip(" ,") + " ..."
+
+
+def _values(kind: Attribute) -> str:
+    """Return the first and last labels of a kind as text."""
+    places, gap = cut_rows(kind.size, SHOWN)
+    said = [shortened(kind.label(place), LONGEST_SHOWN) for place in places]
+    if gap is not None:
+        said.insert(gap, GAP)
+    return ", ".join(said)
 
 
 def _attribute(name: str, kind: Kind) -> Attribute:
