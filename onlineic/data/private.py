@@ -16,7 +16,9 @@ import numpy as np
 
 from onlineic._typing import Ints
 from onlineic.accounting.budget import Budget, Filter
+from onlineic.data.problems import TableReport, checked_table
 from onlineic.data.rows import Column, Rows, narrowest
+from onlineic.data.table_file import CsvFormat, read_csv
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
     BudgetsAddWarning,
@@ -124,7 +126,16 @@ class PrivateData:
 
     @classmethod
     def from_csv(
-        cls, path: str | os.PathLike[str], domain: Domain, *, count: str | None = None
+        cls,
+        path: str | os.PathLike[str],
+        domain: Domain,
+        *,
+        count: str | None = None,
+        delimiter: str = ",",
+        encoding: str = "utf-8",
+        decimal: str = ".",
+        skipinitialspace: bool = True,
+        missing: Sequence[str] = (),
     ) -> "PrivateData":
         """Return the table of a CSV file with a header line; an empty field is a missing value.
 
@@ -132,15 +143,59 @@ class PrivateData:
         ----------
         path : str or path
         domain : Domain
-            Says how each column is read: whole numbers, numbers or text. Other columns are ignored.
+            Says how each column is read: whole numbers, numbers, dates or text. Other columns are ignored.
         count : str, optional
             Column that says how many records a line stands for.
-        """
-        from onlineic.data.table_file import read_csv  # few sessions load a file: imported with it
+        delimiter : str
+            One character between fields.
+        encoding : str
+            Of the file; a byte order mark is skipped in UTF-8.
+        decimal : {".", ","}
+            What stands before the fraction of a number.
+        skipinitialspace : bool
+            Whether blanks behind a delimiter are no part of the field.
+        missing : list of str
+            Texts that are missing values in every column, but where they are labels, such as ["NA", "?"].
 
+        Raises
+        ------
+        InvalidDataError
+            If the table does not fit the domain: every column that does not is named, with the rule and a
+            remedy. `PrivateData.check` tells the curator which values and lines.
+        """
         _check_domain(domain)
-        columns, numbers = read_csv(path, domain, count)
+        form = CsvFormat(delimiter, encoding, decimal, skipinitialspace, missing)
+        columns, numbers = read_csv(path, domain, count, form)
         return cls._of_rows(iter(columns), None if numbers is None else _checked_counts(numbers), domain)
+
+    @staticmethod
+    def check(
+        table: "str | os.PathLike[str] | Mapping[str, Any] | np.ndarray[Any, Any]",
+        domain: Domain,
+        *,
+        count: str | None = None,
+        **options: Any,
+    ) -> TableReport:
+        """Return everything in a table that does not fit its domain, without loading it.
+
+        Parameters
+        ----------
+        table : str or path, mapping of name to column, data frame or structured array
+            A text is the path of a CSV file.
+        domain : Domain
+        count : str, optional
+            Column that says how many records a row stands for.
+        **options
+            How the file is written, as for `from_csv`.
+
+        Returns
+        -------
+        TableReport
+            Shown by itself it names columns, rules and remedies; `curator_report` alone shows values and
+            lines of the private table.
+        """
+        _check_domain(domain)
+        return checked_table(table, domain, count, options)
 
     @classmethod
     def _of_rows(cls, columns: Iterator[Column], weights: Ints | None, domain: Domain) -> "PrivateData":
