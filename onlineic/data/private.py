@@ -4,11 +4,12 @@ Only `session`, `offline`, `baselines`, `evaluate`, `audit` and the front ends m
 its read method `exact_counts` has a name that nothing else uses: a test holds both rules.
 """
 
+import logging
 import os
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NoReturn, final, overload
+from typing import Any, Literal, NoReturn, final, overload
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from onlineic.queries.tables import Tables
 
 MAX_CELLS = 2**26  # dense counts: 512 MB; of more cells the rows are kept
 MAX_ROWS = 2**27
+_log = logging.getLogger("onlineic")
 
 
 @final
@@ -50,9 +52,11 @@ class PrivateData:
         rows, the guarantee is per row.
     reads : int
         How many times `exact_counts` was called: public, since it depends on released facts alone.
+    loading : str
+        How the records came in, in words: public, since it depends on the domain and the kind of source alone.
     """
 
-    __slots__ = ("_accounts", "_files", "_lock", "_reads", "_tables", "budgets", "domain", "n")
+    __slots__ = ("_accounts", "_files", "_lock", "_reads", "_tables", "budgets", "domain", "loading", "n")
 
     def __init__(self, counts: Ints, domain: Domain) -> None:
         _check_domain(domain)
@@ -77,6 +81,7 @@ class PrivateData:
             raise InvalidDataError("records must be one or more, got none; load some.")
         self.domain = domain
         self.n = n
+        self.loading = "given as columns or counts"
         self.budgets: list[Budget] = []
         self._accounts: list[weakref.ref[Any]] = []
         self._files: set[str] = set()
@@ -130,6 +135,78 @@ class PrivateData:
         _check_domain(domain)
         columns, numbers = read_csv(path, domain, count)
         return cls._of_rows(iter(columns), None if numbers is None else _checked_counts(numbers), domain)
+
+    @classmethod
+    def from_frame(cls, table: Any, domain: Domain) -> "PrivateData":
+        """Return the table of a data frame, of a table that another engine holds, or of a Parquet file.
+
+        One snapshot is taken, and nothing of `table` is asked later. A table that is held elsewhere is counted
+        there, by one GROUP BY, if the domain has at most 2^22 cells and the engine is one that compares text
+        exactly (DuckDB, polars, Spark); otherwise its rows come by once, and only their codes are kept. Which
+        of the two depends on public facts alone; `loading` and the log say it.
+
+        Parameters
+        ----------
+        table : pandas or polars frame, Arrow table, DuckDB relation, Spark or other frame, or path
+            What narwhals (extra `frames`) reads, of one record a row; a path is that of a Parquet file, which
+            needs duckdb, polars or pyarrow. Columns that are no attributes are ignored.
+        domain : Domain
+
+        Raises
+        ------
+        InvalidParameterError
+            If this is no table.
+        InvalidDataError
+            If a column is absent or there twice, or a value lies outside the domain. Nothing is dropped.
+        MissingExtraError
+            If the extra, or a reader of Parquet files, is not installed.
+        """
+        from onlineic.data.frames import read_frame  # few sessions load a frame: imported with it
+
+        _check_domain(domain)
+        return cls._loaded(*read_frame(table, domain), domain)
+
+    @classmethod
+    def from_dbapi(
+        cls, connection: Any, table: str, domain: Domain, *, quote: Literal['"', "`", "["] = '"'
+    ) -> "PrivateData":
+        """Return the table of a database, by one statement on a DB-API connection (PEP 249).
+
+        SQLite and DuckDB count it by a GROUP BY if the domain has at most 2^22 cells; so do others if no
+        attribute can hold text. Otherwise the rows come by once, since a collation could make 'a' and 'A' one.
+        `loading` and the log say which.
+
+        Parameters
+        ----------
+        connection : DB-API connection
+            Nothing is written, committed or closed.
+        table : str
+            Of a table or view, `name` or `schema.name`; never a condition or a statement.
+        domain : Domain
+            Its attributes name columns, letter by letter. SQLite has no booleans: of boolean labels, 0 and 1
+            are read as False and True there.
+        quote : str
+            How the database quotes names: '"' by the standard, '`' for MySQL, '[' for SQL Server.
+
+        Raises
+        ------
+        InvalidParameterError
+            If an argument cannot be used.
+        InvalidDataError
+            If the database refuses, a column is absent, or a value lies outside the domain.
+        """
+        from onlineic.data.databases import read_table
+
+        _check_domain(domain)
+        return cls._loaded(*read_table(connection, table, domain, quote), domain)
+
+    @classmethod
+    def _loaded(cls, columns: list[Column], records: Ints | None, how: str, domain: Domain) -> "PrivateData":
+        """Return a table that was read as `how` says, and say so."""
+        data = cls._of_rows(iter(columns), records, domain)
+        data.loading = how
+        _log.info("private table %s", how)
+        return data
 
     @classmethod
     def _of_rows(cls, columns: Iterator[Column], weights: Ints | None, domain: Domain) -> "PrivateData":

@@ -1,0 +1,163 @@
+"""Columns of values to columns of codes, many rows at a time: every distinct value is encoded once.
+
+PRIVATE. Whatever a table comes from, its values meet the domain here, by `encode` of the attribute: the source
+only says which values there are and which row has which.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Ints
+from onlineic.data.rows import Column, narrowest
+from onlineic.domain.attributes import Attribute, decimals_read
+from onlineic.domain.domain import Domain
+from onlineic.errors import InvalidDataError
+
+REMEMBERED = 2**18  # distinct values of one column
+REFUSED = -1  # in the place of a code
+
+Places = tuple[Sequence[Any], Ints]  # distinct values, and for every row which of them it has
+
+
+class Batch(NamedTuple):
+    """Some rows of a table, or some groups of equal rows.
+
+    Attributes
+    ----------
+    columns : sequence of arrays of numbers, or of distinct values with places
+        One for every attribute of the domain, in its order.
+    records : int64 array, (rows,), or None
+        How many records every row stands for; None: one each.
+    total : int
+        Number of records of the whole table, as its source counted them, apart from the groups.
+    """
+
+    columns: Sequence[Column | Places]
+    records: Ints | None
+    total: int
+
+
+def coded(batches: Iterable[Batch], domain: Domain) -> tuple[list[Column], Ints | None]:
+    """Return the column of codes of every attribute, and the number of records of every row.
+
+    Raises
+    ------
+    InvalidDataError
+        If a value lies outside the domain (the message names every column that does not fit), or the records
+        are not as many as the source counted: nothing is dropped on the way.
+    """
+    columns = [_Coded(name, kind) for name, kind in domain]
+    counts: list[Ints] = []
+    seen = total = 0
+    for batch in batches:
+        for column, values in zip(columns, batch.columns, strict=True):
+            rows = column.take(values)
+        total = batch.total
+        if batch.records is not None:
+            counts.append(batch.records)
+        seen += rows if batch.records is None else int(batch.records.sum())
+    if seen != total:
+        raise InvalidDataError(
+            "table must not change while it is read, got groups of another sum than its number of rows; "
+            "load a copy."
+        )
+    problems = [problem for column in columns for problem in column.problems()]
+    if problems:
+        raise InvalidDataError(" ".join(problems))
+    return [column.array() for column in columns], np.concatenate(counts) if counts else None
+
+
+def places(values: Sequence[Any]) -> Places:
+    """Return the distinct values, told apart by type too, and which of them every row has."""
+    known: dict[Any, int] = {}
+    try:  # {1: 0}.get(True) is 0: the type is part of the key
+        keys = zip(map(type, values), values, strict=True)
+        found = np.fromiter((known.setdefault(key, len(known)) for key in keys), np.int64, len(values))
+    except TypeError:  # lists and the like, which no attribute takes
+        return values, np.arange(len(values))
+    return [value for _, value in known], found
+
+
+@final
+class _Coded:
+    """One attribute's column, as it is read."""
+
+    def __init__(self, name: str, kind: Attribute) -> None:
+        self._name, self._kind, self._type = name, kind, narrowest(kind.size)
+        self._known: dict[Any, int] = {}
+        self._parts: list[Column] = []
+        self._missing = self._outside = False
+
+    def take(self, values: Column | Places) -> int:
+        """Take the next rows, as an array of numbers or as distinct values; return how many."""
+        if isinstance(values, np.ndarray):
+            try:
+                codes = self._kind.encode(self._name, values)
+            except InvalidDataError:
+                distinct, found = np.unique(values, return_inverse=True)
+                return self.take((distinct.tolist(), found))
+        else:
+            distinct, found = values
+            used = np.flatnonzero(np.bincount(found, minlength=len(distinct)))  # a column may list more
+            table = np.full(len(distinct), REFUSED, np.int64)
+            table[used] = self._codes([distinct[at] for at in used])
+            codes = table[found]
+        # what is refused wraps around in the narrow type; it is raised before anybody looks
+        self._parts.append(codes.astype(self._type))
+        return len(codes)
+
+    def problems(self) -> list[str]:
+        """Return what was refused, one sentence each."""
+        texts = []
+        if self._missing:
+            texts.append(f"{self._name} must not be missing, got missing values; declare it optional(...).")
+        if self._outside:
+            texts.append(
+                f"{self._name} must lie in the domain, got other values; extend the domain or clean the table."
+            )
+        return texts
+
+    def array(self) -> Column:
+        """Return the codes of all rows."""
+        parts, self._parts = self._parts, []
+        return np.concatenate(parts) if parts else np.zeros(0, self._type)
+
+    def _codes(self, values: list[Any]) -> Ints:
+        if len(self._known) > REMEMBERED:
+            self._known.clear()
+        try:
+            keys = [*zip(map(type, values), values, strict=True)]
+            new = [at for at, key in enumerate(keys) if key not in self._known]
+        except TypeError:
+            self._outside = True
+            return np.full(len(values), REFUSED, np.int64)
+        fresh = self._encoded(_objects([values[at] for at in new]))
+        self._known |= zip([keys[at] for at in new], fresh.tolist(), strict=True)
+        codes = np.array([self._known.get(key, REFUSED) for key in keys], np.int64)
+        codes[new] = fresh  # NaN is found by identity only
+        return codes
+
+    def _encoded(self, values: Column) -> Ints:
+        """Return the codes of values; of several that do not all fit, one by one."""
+        try:
+            return self._kind.encode(self._name, decimals_read(values)) if len(values) else np.zeros(0, np.int64)
+        except InvalidDataError:
+            if len(values) > 1:
+                return np.concatenate([self._encoded(values[at : at + 1]) for at in range(len(values))])
+        try:  # what the cell for missing values would take is missing
+            attrs.evolve(self._kind, missing=True).encode(self._name, decimals_read(values))
+            self._missing = True
+        except InvalidDataError:
+            self._outside = True
+        return np.array([REFUSED], np.int64)
+
+
+def _objects(values: Sequence[Any]) -> Column:
+    """Return a column that keeps each value as it is."""
+    column = np.empty(len(values), object)
+    for at, value in enumerate(values):  # a slice would unpack values that have a length
+        column[at] = value
+    return column
