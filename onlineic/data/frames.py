@@ -145,18 +145,12 @@ def _streamed(table: Any, frame: Any, engine: str, domain: Domain) -> Iterator[B
     if engine == "duckdb":
         yield from relations.rows(table, domain)
     elif engine == "polars" and hasattr(table, "collect_batches"):
-        yield from _parts(table.select(names).collect_batches(chunk_size=ROWS), of_polars, names)
-    elif engine == "ibis":
-        yield from _parts(table.select(*names).to_pyarrow_batches(chunk_size=ROWS), of_arrow, names)
+        total = 0
+        for part in table.select(names).collect_batches(chunk_size=ROWS):
+            total += len(part)
+            yield Batch([of_polars(part[name]) for name in names], None, total)
     else:
         yield from _in_memory(frame.select(*names).collect(), domain)
-
-
-def _parts(parts: Any, read: Any, names: list[str]) -> Iterator[Batch]:
-    total = 0
-    for part in parts:
-        total += len(part)
-        yield Batch([read(part[name]) for name in names], None, total)
 
 
 # ---------------------------------------------------------------- groups
