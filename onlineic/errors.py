@@ -29,7 +29,7 @@
       InternalError             our bug, please report
 
 An exception is an output: no message, and no choice of message, depends on private data.
-`InvalidDataError` alone may quote a record, and exists at loading time only.
+`InvalidDataError` exists at loading time only; it tells which columns break which rule, and quotes no record.
 Messages read "name must be X, got name=value; remedy."
 """
 
@@ -62,6 +62,7 @@ __all__ = [
     "MissingDataError",
     "MissingExtraError",
     "OnlineICError",
+    "PrivateLabelsWarning",
     "SessionExhaustedError",
     "SessionSealedError",
     "SessionStateError",
@@ -95,7 +96,7 @@ class InvalidDomainError(InvalidInputError):
 
 
 class InvalidDataError(InvalidInputError):
-    """Records do not fit the domain. Raised while loading only; may quote a record."""
+    """Records do not fit the domain. Raised while loading only; names columns and rules, quotes no record."""
 
 
 class InvalidQueryError(InvalidInputError):
@@ -208,6 +209,10 @@ class InternalError(OnlineICError):
 
 class UpdateFailedWarning(UserWarning):
     """An update rule failed; the paid answer stands and the old hypothesis is kept."""
+
+
+class PrivateLabelsWarning(UserWarning):
+    """A domain file says that labels in it were read from the private table, which no budget paid for."""
 
 
 class WideBoundWarning(UserWarning):

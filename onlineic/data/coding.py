@@ -7,17 +7,17 @@ only says which values there are and which row has which.
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, final
 
-import attrs
 import numpy as np
 
 from onlineic._typing import Ints
 from onlineic.data.rows import Column, narrowest
-from onlineic.domain.attributes import Attribute, decimals_read
+from onlineic.domain.attributes import Attribute
+from onlineic.domain.columns import MARKS, decimals_read
 from onlineic.domain.domain import Domain
+from onlineic.domain.misfits import Misfit, misfits, refuse
 from onlineic.errors import InvalidDataError
 
 REMEMBERED = 2**18  # distinct values of one column
-REFUSED = -1  # in the place of a code
 
 Places = tuple[Sequence[Any], Ints]  # distinct values, and for every row which of them it has
 
@@ -64,9 +64,7 @@ def coded(batches: Iterable[Batch], domain: Domain) -> tuple[list[Column], Ints 
             "table must not change while it is read, got groups of another sum than its number of rows; "
             "load a copy."
         )
-    problems = [problem for column in columns for problem in column.problems()]
-    if problems:
-        raise InvalidDataError(" ".join(problems))
+    refuse([misfit for column in columns for misfit in column.misfits()])
     return [column.array() for column in columns], np.concatenate(counts) if counts else None
 
 
@@ -89,36 +87,26 @@ class _Coded:
         self._name, self._kind, self._type = name, kind, narrowest(kind.size)
         self._known: dict[Any, int] = {}
         self._parts: list[Column] = []
-        self._missing = self._outside = False
+        self._marks: set[int] = set()
 
     def take(self, values: Column | Places) -> int:
         """Take the next rows, as an array of numbers or as distinct values; return how many."""
         if isinstance(values, np.ndarray):
-            try:
-                codes = self._kind.encode(self._name, values)
-            except InvalidDataError:
-                distinct, found = np.unique(values, return_inverse=True)
-                return self.take((distinct.tolist(), found))
+            codes = self._kind.read(values)
         else:
             distinct, found = values
             used = np.flatnonzero(np.bincount(found, minlength=len(distinct)))  # a column may list more
-            table = np.full(len(distinct), REFUSED, np.int64)
+            table = np.zeros(len(distinct), np.int64)
             table[used] = self._codes([distinct[at] for at in used])
             codes = table[found]
-        # what is refused wraps around in the narrow type; it is raised before anybody looks
-        self._parts.append(codes.astype(self._type))
+        if codes.size and codes.min() < 0:
+            self._marks |= {mark for mark in MARKS if np.any(codes == mark)}
+        self._parts.append(codes.astype(self._type))  # marks wrap around, and are raised before anybody looks
         return len(codes)
 
-    def problems(self) -> list[str]:
-        """Return what was refused, one sentence each."""
-        texts = []
-        if self._missing:
-            texts.append(f"{self._name} must not be missing, got missing values; declare it optional(...).")
-        if self._outside:
-            texts.append(
-                f"{self._name} must lie in the domain, got other values; extend the domain or clean the table."
-            )
-        return texts
+    def misfits(self) -> list[Misfit]:
+        """Return the rules that some value broke."""
+        return misfits(self._name, self._kind, np.array([*self._marks], np.int64))
 
     def array(self) -> Column:
         """Return the codes of all rows."""
@@ -131,28 +119,13 @@ class _Coded:
         try:
             keys = [*zip(map(type, values), values, strict=True)]
             new = [at for at, key in enumerate(keys) if key not in self._known]
-        except TypeError:
-            self._outside = True
-            return np.full(len(values), REFUSED, np.int64)
-        fresh = self._encoded(_objects([values[at] for at in new]))
+        except TypeError:  # lists and the like, which no attribute takes
+            return self._kind.read(_objects(values))
+        fresh = self._kind.read(decimals_read(_objects([values[at] for at in new])))
+        codes = np.array([self._known.get(key, 0) for key in keys], np.int64)
+        codes[new] = fresh
         self._known |= zip([keys[at] for at in new], fresh.tolist(), strict=True)
-        codes = np.array([self._known.get(key, REFUSED) for key in keys], np.int64)
-        codes[new] = fresh  # NaN is found by identity only
         return codes
-
-    def _encoded(self, values: Column) -> Ints:
-        """Return the codes of values; of several that do not all fit, one by one."""
-        try:
-            return self._kind.encode(self._name, decimals_read(values)) if len(values) else np.zeros(0, np.int64)
-        except InvalidDataError:
-            if len(values) > 1:
-                return np.concatenate([self._encoded(values[at : at + 1]) for at in range(len(values))])
-        try:  # what the cell for missing values would take is missing
-            attrs.evolve(self._kind, missing=True).encode(self._name, decimals_read(values))
-            self._missing = True
-        except InvalidDataError:
-            self._outside = True
-        return np.array([REFUSED], np.int64)
 
 
 def _objects(values: Sequence[Any]) -> Column:

@@ -20,7 +20,6 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidDataError, InvalidParameterError, check_choice
 
 ROWS = 2**14  # that are fetched together
-OTHER = -5  # of SQLite's pieces: what is no number
 CLOSING = {'"': '"', "`": "`", "[": "]"}
 
 
@@ -72,7 +71,7 @@ def _groups(cursor: Any, source: str, domain: Domain, quote: str, driver: str) -
         cut = pieces(kind, whole=False) if driver == "sqlite3" else None
         if cut is not None:  # SQLite has no NaN; any column may hold numbers and text
             number = cut.sql(column, "0", "9e999", lambda edge: edges.append(edge) or "?")
-            column = f"CASE WHEN typeof({column}) IN ('integer', 'real', 'null') THEN {number} ELSE {OTHER} END"
+            column = f"CASE WHEN typeof({column}) IN ('integer', 'real', 'null') THEN {number} ELSE {column} END"
         keys.append(f"{column} AS a{at}")
         cuts.append(cut)
     names = [f"a{at}" for at in range(len(keys))]
@@ -118,8 +117,9 @@ def _fetched(cursor: Any) -> Iterator[list[tuple[Any, ...]]]:
         yield [*zip(*rows, strict=True)]
 
 
-def _of_pieces(cut: Pieces, codes: Sequence[int]) -> list[Any]:
-    return ["no number" if code == OTHER else cut.value(code) for code in codes]
+def _of_pieces(cut: Pieces, codes: Sequence[Any]) -> list[Any]:
+    """Return the values that stand for pieces; what is no number is there itself."""
+    return [cut.value(code) if isinstance(code, int) else code for code in codes]
 
 
 def _read(kind: Attribute, column: Sequence[Any], driver: str) -> Sequence[Any]:

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from onlineic.domain.dates import Dates
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidQueryError
 from onlineic.queries.expressions import Condition, Expression, at_least, below, between, one_of, where
@@ -15,7 +16,7 @@ def parsed_query(line: str, domain: Domain) -> Expression:
     ----------
     line : str
         An object of attribute -> condition, or {"not": object}. A condition is a label, null, a list of two
-        numbers on an ordered attribute (both ends included; ends that cross count nobody), {"one_of": [..]},
+        numbers on an ordered attribute, or two texts on dates (both ends included; ends that cross count nobody), {"one_of": [..]},
         {"not": condition}, {"at_least": number} or {"below": number}.
     domain : Domain
         Says which attributes are ordered; an attribute named "not" hides the complement.
@@ -50,10 +51,12 @@ def _condition(name: str, value: Any, domain: Domain) -> Any:
     """Return what `where` takes for one attribute."""
     ordered = domain.attribute(name).ordered
     if isinstance(value, list):
-        if ordered and len(value) == 2 and all(type(end) in (int, float) for end in value):
+        dated = type(domain.attribute(name)) is Dates
+        if ordered and len(value) == 2 and all(type(end) in ((str,) if dated else (int, float)) for end in value):
             return between(*value)
+        ends = "two dates" if dated else "two numbers"
         raise InvalidQueryError(
-            f"{name} must have {'two numbers as a range' if ordered else 'no range, being categorical'}, "
+            f"{name} must have {f'{ends} as a range' if ordered else 'no range, being categorical'}, "
             f'got a list of length {len(value)}; write {{"one_of": [..]}} for several labels.'
         )
     if not isinstance(value, dict):
