@@ -1,7 +1,7 @@
 """Columns of values to columns of codes, many rows at a time: every distinct value is encoded once.
 
-PRIVATE. Whatever a table comes from, its values meet the domain here, by `encode` of the attribute: the source
-only says which values there are and which row has which.
+PRIVATE. Whatever a table comes from, its values meet the domain here, by `read` of the attribute: the source
+only says which values there are, and which row has which.
 """
 
 from collections.abc import Iterable, Sequence
@@ -97,7 +97,7 @@ class _Coded:
             distinct, found = values
             used = np.flatnonzero(np.bincount(found, minlength=len(distinct)))  # a column may list more
             table = np.zeros(len(distinct), np.int64)
-            table[used] = self._codes([distinct[at] for at in used])
+            table[used] = self._codes([distinct[at] for at in used.tolist()])
             codes = table[found]
         if codes.size and codes.min() < 0:
             self._marks |= {mark for mark in MARKS if np.any(codes == mark)}

@@ -1,7 +1,7 @@
 """Columns of pandas, polars and Arrow, as arrays of numbers or as their distinct values with places.
 
-Typed columns are told apart by the library that made them, where it does so exactly; columns of Python objects one
-by one, since these libraries take True for 1. Nothing is converted but the missing values of a column of floats.
+Values of a typed column are told apart by the library that made it; Python objects one by one, since these
+libraries take True for 1. Nothing is converted but missing values among floats, which become NaN.
 """
 
 from typing import Any

@@ -1,7 +1,8 @@
 """Tables of a database, through Python's standard interface (PEP 249): one statement, one snapshot.
 
-PRIVATE. What the statement asks follows from the domain and from the kind of the connection. Text is compared by
-code points, whatever the collation of a column: by the database where its way of saying so is known, else here.
+PRIVATE. What the statement asks follows from the domain and from the kind of the connection. Text is compared
+by code points, whatever the collation of a column: by the database where its way of saying so is known, else
+here.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +24,9 @@ ROWS = 2**14  # that are fetched together
 CLOSING = {'"': '"', "`": "`", "[": "]"}
 
 
-def read_table(connection: Any, table: str, domain: Domain, quote: str) -> tuple[list[Column], Ints | None, str]:
+def read_table(
+    connection: Any, table: str, domain: Domain, quote: str
+) -> tuple[list[Column], Ints | None, str]:
     """Return the codes of a table's rows or groups, how many records each is, and how that was done.
 
     Raises
@@ -65,13 +68,22 @@ def read_table(connection: Any, table: str, domain: Domain, quote: str) -> tuple
 
 def _groups(cursor: Any, source: str, domain: Domain, quote: str, driver: str) -> Iterator[Batch]:
     """Yield the groups of equal records, and beside them the number of all rows, counted on its own."""
-    keys, cuts, edges = [], [], list[float]()
+    keys: list[str] = []
+    cuts: list[Pieces | None] = []
+    edges: list[float] = []
+
+    def parameter(edge: float) -> str:  # SQLite reads a number in a text not always as the nearest double
+        edges.append(edge)
+        return "?"
+
     for at, (name, kind) in enumerate(domain):
         column = _quoted(name, quote)
         cut = pieces(kind, whole=False) if driver == "sqlite3" else None
         if cut is not None:  # SQLite has no NaN; any column may hold numbers and text
-            number = cut.sql(column, "0", "9e999", lambda edge: edges.append(edge) or "?")
-            column = f"CASE WHEN typeof({column}) IN ('integer', 'real', 'null') THEN {number} ELSE {column} END"
+            number = cut.sql(column, "0", "9e999", parameter)
+            column = (
+                f"CASE WHEN typeof({column}) IN ('integer', 'real', 'null') THEN {number} ELSE {column} END"
+            )
         keys.append(f"{column} AS a{at}")
         cuts.append(cut)
     names = [f"a{at}" for at in range(len(keys))]
@@ -130,7 +142,7 @@ def _read(kind: Attribute, column: Sequence[Any], driver: str) -> Sequence[Any]:
 
 
 def _is_textless(kind: Attribute) -> bool:
-    """Return whether no text can be a value of the attribute, so that no collation can make two values one."""
+    """Return whether no text is a value of the attribute, so that no collation can make two values one."""
     return isinstance(kind, (IntegerRange, Binned)) or (
         isinstance(kind, Categorical) and not isinstance(kind.labels[0], str)
     )

@@ -1,8 +1,8 @@
 """Tables of other libraries: read once, where they lie, into codes.
 
-PRIVATE. What is read, and how, follows from the domain and from the kind of the table, never from its records.
-A table that another engine holds (a file, a database, a cluster) is counted there by one GROUP BY, if the domain
-has few cells. Otherwise its rows come by once, and only their codes are kept.
+PRIVATE. What is read, and how, follows from the domain and from the kind of the table, never from its
+records. A table that another engine holds (a file, a database, a cluster) is counted there by one GROUP BY, if
+the domain has few cells. Otherwise its rows come by once, and only their codes are kept.
 """
 
 import os
@@ -15,9 +15,9 @@ from onlineic._typing import Ints
 from onlineic.data import relations
 from onlineic.data.coding import Batch, coded
 from onlineic.data.columns import of_any, of_arrow, of_pandas, of_polars
-from onlineic.data.pieces import MISSING, NAN, NEGATIVE, POSITIVE, Pieces, pieces
+from onlineic.data.pieces import MISSING, NAN, NEGATIVE, POSITIVE, Pieces, by_days, pieces
 from onlineic.data.rows import Column
-from onlineic.domain.domain import Domain
+from onlineic.domain.domain import Domain, nearest_column
 from onlineic.errors import InvalidDataError, InvalidParameterError, MissingExtraError
 
 GROUPED = 2**22  # cells up to which the engine that has the rows counts them
@@ -54,12 +54,14 @@ def read_frame(table: Any, domain: Domain) -> Loaded:
         names = list(frame.collect_schema().names())
     except TypeError:
         raise InvalidParameterError(
-            "table must be a data frame, an Arrow table, a DuckDB relation, another table that narwhals reads, "
-            f"or the path of a Parquet file, got a {type(table).__name__}; columns and records of Python go to "
+            "table must be a data frame, an Arrow table, a DuckDB relation, another table that narwhals reads "
+            f"or the path of a Parquet file, got a {type(table).__name__}; columns and lists of records go to "
             "from_records, a database connection to from_dbapi."
         ) from None
     except NarwhalsError:
-        raise InvalidDataError("table must have columns of distinct names, got some twice; rename them.") from None
+        raise InvalidDataError(
+            "table must have columns of distinct names, got some twice; rename them."
+        ) from None
     check_columns(names, domain)
     engine = str(frame.implementation)
     if isinstance(frame, nw.DataFrame):
@@ -83,15 +85,12 @@ def streamed(engine: str, domain: Domain) -> str:
 
 def check_columns(names: list[str], domain: Domain) -> None:
     """Raise `InvalidDataError` unless every attribute has one column; the message names the nearest."""
-    import difflib  # of a message alone: imported with it
-
     for name in domain.names:
         if names.count(name) != 1:
-            near = difflib.get_close_matches(name, [known for known in names if isinstance(known, str)], 1)
-            remedy = f"did you mean {near[0]!r}?" if near else "rename a column; an index becomes one by reset_index."
+            remedy = "rename one" if name in names else nearest_column(name, [*map(str, names)])
             raise InvalidDataError(
                 f"table must have one column for every attribute, got {names.count(name)} for {name}; "
-                f"{'rename one.' if name in names else remedy}"
+                f"{remedy}."
             )
 
 
@@ -133,7 +132,9 @@ def _parquet(path: str) -> Any:
 
 
 def _in_memory(frame: Any, domain: Domain) -> Iterator[Batch]:
-    read = {"pandas": of_pandas, "polars": of_polars, "pyarrow": of_arrow}.get(str(frame.implementation), of_any)
+    read = {"pandas": of_pandas, "polars": of_polars, "pyarrow": of_arrow}.get(
+        str(frame.implementation), of_any
+    )
     for start in range(0, len(frame), ROWS):
         part = frame[start : start + ROWS]
         yield Batch([read(part[name].to_native()) for name in domain.names], None, len(frame))
@@ -180,7 +181,8 @@ def _grouped(table: Any, frame: Any, engine: str, domain: Domain) -> Iterator[Ba
         columns, n = [_decoded(column) for column in found.columns], passed.get["total"]
     *groups, records = columns
     parts = [
-        column if cut is None else cut.places(_integers(column)) for column, cut in zip(groups, cuts, strict=True)
+        column if cut is None else cut.places(_integers(column))
+        for column, cut in zip(groups, cuts, strict=True)
     ]
     yield Batch(parts, _integers(records), n)
 
@@ -206,8 +208,14 @@ def _keys(frame: Any, domain: Domain, engine: str) -> tuple[list[Any], list[Piec
         cut = pieces(kind, whole=whole) if whole or dtype.is_float() else None
         if cut is not None:
             column = _piece(column, cut, dtype.is_float())
-        elif dtype == nw.String and engine == "pyspark":  # a column may have another collation, of which 'a' is 'A'
+        elif (
+            dtype == nw.String and engine == "pyspark"
+        ):  # a column may have another collation, of which 'a' is 'A'
             column = column.cast(nw.Binary)
+        elif (
+            dtype == nw.Datetime and dtype.time_zone is None and by_days(kind)
+        ):  # else every row would be a group
+            column = column.dt.date()
         keys.append(column)
         cuts.append(cut)
     return keys, cuts

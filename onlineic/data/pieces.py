@@ -1,7 +1,7 @@
-"""A number cut at an attribute's edges by the engine that has the rows, so that it need not hand out every value.
+"""A number cut at an attribute's edges by the engine that has the rows: it need not hand out every value.
 
 The engine only says between which two edges a number lies, in Python's own comparison of doubles. Which cell
-that is says `encode`, from one number that stands for all of the piece.
+that is says the attribute, from one number that stands for all of the piece.
 """
 
 import math
@@ -10,8 +10,9 @@ from typing import Any, TypeVar, final
 
 from onlineic._typing import Ints
 from onlineic.domain.attributes import Attribute, Binned
+from onlineic.domain.dates import MINUTES, Dates
 
-MISSING, NAN, POSITIVE, NEGATIVE = -4, -3, -2, -1  # in the place of a piece, but for the finite numbers
+MISSING, NAN, POSITIVE, NEGATIVE = -4, -3, -2, -1  # in the place of a piece of finite numbers
 
 T = TypeVar("T")
 
@@ -39,7 +40,7 @@ class Pieces:
         self.values: list[Any] = [None, math.nan, math.inf, -math.inf, *finite]
 
     def tree(self, is_below: Callable[[float], T], choose: Callable[[T, Any, Any], Any], leaf: Any) -> Any:
-        """Return the choice of a finite number's piece: few comparisons deep, however many edges there are."""
+        """Return the choice of a finite number's piece: few comparisons deep, even for many edges."""
 
         def half(first: int, last: int) -> Any:
             if first == last:
@@ -88,7 +89,12 @@ def pieces(kind: Attribute, *, whole: bool) -> Pieces | None:
     ----------
     kind : Attribute
     whole : bool
-        Whether the column can hold whole numbers only. If not, an attribute that asks for whole numbers has to
-        see every value.
+        Whether the column can hold whole numbers only. If not, an attribute that asks for whole numbers has
+        to see every value.
     """
     return Pieces(kind) if type(kind) is Binned and (whole or not kind.integer) else None
+
+
+def by_days(kind: Attribute) -> bool:
+    """Return whether an attribute takes a time, without a zone, exactly as it takes its day."""
+    return isinstance(kind, Dates) and kind.by not in MINUTES

@@ -16,7 +16,7 @@ import numpy as np
 from onlineic._typing import Ints
 from onlineic.accounting.budget import Budget
 from onlineic.data.rows import Column, Rows, narrowest
-from onlineic.domain.domain import Domain
+from onlineic.domain.domain import Domain, Records
 from onlineic.errors import (
     DomainMismatchError,
     InternalError,
@@ -53,7 +53,7 @@ class PrivateData:
     reads : int
         How many times `exact_counts` was called: public, since it depends on released facts alone.
     loading : str
-        How the records came in, in words: public, since it depends on the domain and the kind of source alone.
+        How the records came in, in words: public, since it depends on domain and kind of source alone.
     """
 
     __slots__ = ("_accounts", "_files", "_lock", "_reads", "_tables", "budgets", "domain", "loading", "n")
@@ -91,13 +91,14 @@ class PrivateData:
         return self
 
     @classmethod
-    def from_records(cls, columns: Mapping[str, Any] | np.ndarray[Any, Any], domain: Domain) -> "PrivateData":
+    def from_records(cls, columns: Records, domain: Domain) -> "PrivateData":
         """Return the table of one record a row.
 
         Parameters
         ----------
-        columns : mapping of name to array or list, or structured array
-            At least the domain's attributes.
+        columns : mapping of name to array or list, list of mappings, or structured array
+            At least the domain's attributes; in a list of mappings, of every record. Frames of pandas are
+            mappings too; for other tables see `from_frame`.
         domain : Domain
             Written down from public knowledge.
 
@@ -140,10 +141,10 @@ class PrivateData:
     def from_frame(cls, table: Any, domain: Domain) -> "PrivateData":
         """Return the table of a data frame, of a table that another engine holds, or of a Parquet file.
 
-        One snapshot is taken, and nothing of `table` is asked later. A table that is held elsewhere is counted
-        there, by one GROUP BY, if the domain has at most 2^22 cells and the engine is one that compares text
-        exactly (DuckDB, polars, Spark); otherwise its rows come by once, and only their codes are kept. Which
-        of the two depends on public facts alone; `loading` and the log say it.
+        One snapshot is taken, and nothing of `table` is asked later. A table that is held elsewhere is
+        counted there, by one GROUP BY, if the domain has at most 2^22 cells and the engine is one that
+        compares text exactly (DuckDB, lazy polars, Spark); otherwise its rows come by once, and only their
+        codes are kept. Which of the two depends on public facts alone; `loading` and the log say it.
 
         Parameters
         ----------
@@ -173,8 +174,8 @@ class PrivateData:
         """Return the table of a database, by one statement on a DB-API connection (PEP 249).
 
         SQLite and DuckDB count it by a GROUP BY if the domain has at most 2^22 cells; so do others if no
-        attribute can hold text. Otherwise the rows come by once, since a collation could make 'a' and 'A' one.
-        `loading` and the log say which.
+        attribute can hold text. Otherwise the rows come by once, since a collation could make 'a' and 'A'
+        one. `loading` and the log say which.
 
         Parameters
         ----------

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 
 from onlineic.data.coding import Batch, Places, places
-from onlineic.data.pieces import Pieces, pieces
+from onlineic.data.pieces import Pieces, by_days, pieces
 from onlineic.data.rows import Column
 from onlineic.domain.domain import Domain
 
 ROWS = 2**18  # that are taken together
-# Their doubles are those of numpy; decimals and integers of 64 bits without a sign, or more, come as they are.
+# Cast to doubles as numpy does; decimals, and integers of more bits or without a sign, come as they are.
 WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 FLOATS = ("FLOAT", "DOUBLE")
+TIMES = ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")  # without a zone
 
 
 def groups(relation: Any, domain: Domain) -> Iterator[Batch]:
@@ -39,6 +40,8 @@ def groups(relation: Any, domain: Domain) -> Iterator[Batch]:
             column = cut.sql(number, f"isnan({number})", "CAST('inf' AS DOUBLE)", _double)
         elif types[name].startswith("VARCHAR"):  # a column may have another collation, of which 'a' is 'A'
             column += ' COLLATE "C"'
+        elif types[name] in TIMES and by_days(kind):  # else nearly every row would be a group
+            column = f"CAST({column} AS DATE)"
         keys.append(f"{column} AS a{at}")
         cuts.append(cut)
     names = ", ".join(f"a{at}" for at in range(len(keys)))
@@ -74,7 +77,9 @@ def _batches(relation: Any) -> Iterator[list[Column | Places]]:
     try:
         from onlineic.data.columns import of_arrow
 
-        reader = relation.to_arrow_reader if hasattr(relation, "to_arrow_reader") else relation.fetch_record_batch
+        reader = (
+            relation.to_arrow_reader if hasattr(relation, "to_arrow_reader") else relation.fetch_record_batch
+        )
         for batch in reader(ROWS):
             if batch.num_rows:
                 yield [of_arrow(column) for column in batch.columns]

@@ -25,6 +25,7 @@ from onlineic.errors import (
 )
 
 Kind = Attribute | range | int | Iterable[Any]
+Records = Mapping[str, Any] | Sequence[Mapping[str, Any]] | np.ndarray[Any, Any]
 KINDS = (Categorical, IntegerRange, Binned, Dates)
 
 LABELS_SHOWN = 60  # characters of an attribute's line
@@ -228,12 +229,12 @@ class Domain:
 
         return hashlib.sha256(self.to_json().encode(errors="surrogatepass")).hexdigest()[:16]
 
-    def encode(self, columns: Mapping[str, Any] | np.ndarray[Any, Any]) -> Ints:
+    def encode(self, columns: Records) -> Ints:
         """Return the codes of records, shape (n, attributes), int64.
 
         Parameters
         ----------
-        columns : mapping of name to array or list, or structured array
+        columns : mapping of name to array or list, list of mappings, or structured array
             At least the domain's attributes; other columns are ignored.
 
         Raises
@@ -243,7 +244,7 @@ class Domain:
         """
         return np.stack([*self.encoded(columns)], axis=1)
 
-    def encoded(self, columns: Mapping[str, Any] | np.ndarray[Any, Any]) -> Iterator[Ints]:
+    def encoded(self, columns: Records) -> Iterator[Ints]:
         """Return the codes of one attribute after the other, each (n,): `encode` without holding all.
 
         Raises
@@ -254,6 +255,23 @@ class Domain:
         arrays = self.columns_of(columns)
         return self._encoded(arrays)
 
+    def _by_column(self, rows: Sequence[Any]) -> dict[str, list[Any]]:
+        """Return the columns of a list of records: a row that lacks a name is refused, not taken as missing."""
+        for row in rows:
+            if not isinstance(row, Mapping):
+                raise InvalidDataError(
+                    "records must be a mapping of columns or a list of mappings, got a list with a "
+                    f"{type(row).__name__}; write {{name: column}}."
+                )
+            lacking = [name for name in self.names if name not in row]
+            if lacking:
+                raise InvalidDataError(
+                    f"every record must have a value for {lacking[0]}, got one without; "
+                    f"{nearest_column(lacking[0], [name for name in row if isinstance(name, str)])}, "
+                    "and write None for a missing value."
+                )
+        return {name: [row[name] for row in rows] for name in self.names}
+
     def _encoded(self, arrays: dict[str, Column]) -> Iterator[Ints]:
         found: list[Misfit] = []
         for name, kind in self:
@@ -263,7 +281,7 @@ class Domain:
                 yield codes
         refuse(found)
 
-    def columns_of(self, columns: Mapping[str, Any] | np.ndarray[Any, Any]) -> dict[str, Column]:
+    def columns_of(self, columns: Records) -> dict[str, Column]:
         """Return the column of every attribute as an array, of equal lengths, values as they come.
 
         Raises
@@ -277,8 +295,13 @@ class Domain:
                     "records must be a mapping of columns or a structured array, got a plain array."
                 )
             columns = {name: columns[name] for name in columns.dtype.names}
-        if not hasattr(columns, "keys"):  # data frames have them too
-            raise InvalidDataError(f"records must be a mapping of columns, got a {type(columns).__name__}.")
+        if isinstance(columns, (list, tuple)):
+            columns = self._by_column(columns)
+        if not hasattr(columns, "keys"):  # frames of pandas have them too
+            raise InvalidDataError(
+                "records must be a mapping of columns or a list of mappings, got a "
+                f"{type(columns).__name__}; other tables are loaded by PrivateData.from_frame(table, domain)."
+            )
         lacking = [name for name in self.names if name not in columns]
         if lacking:
             known = [name for name in columns.keys() if isinstance(name, str)]  # noqa: SIM118  # data frames
@@ -305,7 +328,9 @@ def nearest_column(name: str, known: Sequence[str]) -> str:
 def _check_markers(kind: Attribute) -> None:
     markers = kind.markers
     if type(markers) is not tuple or not all(type(marker) is str for marker in markers):
-        raise InvalidDomainError(f"missing must be texts, got {shown(markers)}; write optional(kind, ['NA']).")
+        raise InvalidDomainError(
+            f"missing must be texts, got {shown(markers)}; write optional(kind, ['NA'])."
+        )
     if markers and not kind.missing:
         raise InvalidDomainError("missing texts must have a cell, got none; write optional(kind, texts).")
 
@@ -410,7 +435,9 @@ def _labels_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attr
     if not isinstance(other, (bool, str)):
         raise InvalidDomainError(f"{name} must give true, false or a name for 'other', got {shown(other)}.")
     pairs = list(written.items()) if isinstance(written, dict) else written
-    if not isinstance(pairs, list) or not all(isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in pairs):
+    if not isinstance(pairs, list) or not all(
+        isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in pairs
+    ):
         raise InvalidDomainError(
             f"{name} must give 'synonyms' as {{value: label}} or a list of pairs, got {shown(written)}."
         )
