@@ -1,8 +1,8 @@
 """Tables of other libraries: read once, where they lie, into codes.
 
 PRIVATE. What is read, and how, follows from the domain and from the kind of the table, never from its
-records. A table that another engine holds (a file, a database, a cluster) is counted there by one GROUP BY, if
-the domain has few cells. Otherwise its rows come by once, and only their codes are kept.
+records. A table that another engine holds (a file, a database, a cluster) is counted there by one GROUP BY,
+if the domain has few cells. Otherwise its rows come by once, and only their codes are kept.
 """
 
 import os
@@ -20,7 +20,7 @@ from onlineic.data.rows import Column
 from onlineic.domain.domain import Domain, nearest_column
 from onlineic.errors import InvalidDataError, InvalidParameterError, MissingExtraError
 
-GROUPED = 2**22  # cells up to which the engine that has the rows counts them
+GROUPED = 2**20  # cells up to which the engine that has the rows counts them
 ROWS = 2**20  # that are coded together
 # Their GROUP BY tells all values apart that `encode` does; of the others, collations are not known.
 COUNTING = ("duckdb", "polars", "pyspark")
@@ -54,8 +54,8 @@ def read_frame(table: Any, domain: Domain) -> Loaded:
         names = list(frame.collect_schema().names())
     except TypeError:
         raise InvalidParameterError(
-            "table must be a data frame, an Arrow table, a DuckDB relation, another table that narwhals reads "
-            f"or the path of a Parquet file, got a {type(table).__name__}; columns and lists of records go to "
+            "table must be a data frame, an Arrow table, a DuckDB relation, another table of narwhals, or the "
+            f"path of a Parquet file, got a {type(table).__name__}; columns and lists of records go to "
             "from_records, a database connection to from_dbapi."
         ) from None
     except NarwhalsError:

@@ -142,7 +142,7 @@ class PrivateData:
         """Return the table of a data frame, of a table that another engine holds, or of a Parquet file.
 
         One snapshot is taken, and nothing of `table` is asked later. A table that is held elsewhere is
-        counted there, by one GROUP BY, if the domain has at most 2^22 cells and the engine is one that
+        counted there, by one GROUP BY, if the domain has at most 2^20 cells and the engine is one that
         compares text exactly (DuckDB, lazy polars, Spark); otherwise its rows come by once, and only their
         codes are kept. Which of the two depends on public facts alone; `loading` and the log say it.
 
@@ -173,7 +173,7 @@ class PrivateData:
     ) -> "PrivateData":
         """Return the table of a database, by one statement on a DB-API connection (PEP 249).
 
-        SQLite and DuckDB count it by a GROUP BY if the domain has at most 2^22 cells; so do others if no
+        SQLite and DuckDB count it by a GROUP BY if the domain has at most 2^20 cells; so do others if no
         attribute can hold text. Otherwise the rows come by once, since a collation could make 'a' and 'A'
         one. `loading` and the log say which.
 
