@@ -38,9 +38,9 @@ def _ask(arguments: argparse.Namespace) -> int:
         data = PrivateData.from_csv(arguments.csv, domain)
     except InvalidDataError:
         if arguments.show_data_errors:
-            raise
+            print(PrivateData.check(arguments.csv, domain).curator_report(), file=sys.stderr)
         raise InvalidDataError(
-            "the table must fit its domain, got another; --show-data-errors says more, maybe a record."
+            "the table must fit its domain, got another; --show-data-errors says more, and quotes records."
         ) from None
     with OnlineIC(data, budget, **options) as session:
         again = "every run spends this budget anew" if arguments.ledger is None else "of its ledger"

@@ -105,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     ask.add_argument(
         "--show-data-errors",
         action="store_true",
-        help="say what is wrong with a table that does not fit its domain; may quote a record",
+        help="say what is wrong with a table that does not fit its domain; quotes records",
     )
     ask.add_argument("queries", nargs="?", metavar="QUERIES", help="file of queries; default standard input")
     ask.set_defaults(run=_ask)

@@ -9,7 +9,7 @@ import os
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NoReturn, final, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, final, overload
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query, totals
 from onlineic.queries.tables import Tables
+
+if TYPE_CHECKING:
+    from onlineic.data.problems import TableReport
 
 MAX_CELLS = 2**26  # dense counts: 512 MB; of more cells the rows are kept
 MAX_ROWS = 2**27
@@ -119,7 +122,16 @@ class PrivateData:
 
     @classmethod
     def from_csv(
-        cls, path: str | os.PathLike[str], domain: Domain, *, count: str | None = None
+        cls,
+        path: str | os.PathLike[str],
+        domain: Domain,
+        *,
+        count: str | None = None,
+        delimiter: str = ",",
+        encoding: str = "utf-8",
+        decimal: str = ".",
+        skipinitialspace: bool = True,
+        missing: Sequence[str] = (),
     ) -> "PrivateData":
         """Return the table of a CSV file with a header line; an empty field is a missing value.
 
@@ -127,15 +139,63 @@ class PrivateData:
         ----------
         path : str or path
         domain : Domain
-            Says how each column is read: whole numbers, numbers or text. Other columns are ignored.
+            Says how each column is read: whole numbers, numbers, dates or text. Other columns are ignored.
         count : str, optional
             Column that says how many records a line stands for.
+        delimiter : str
+            One character between fields.
+        encoding : str
+            Of the file; a byte order mark is skipped in UTF-8.
+        decimal : {".", ","}
+            What stands before the fraction of a number.
+        skipinitialspace : bool
+            Whether blanks behind a delimiter are no part of the field.
+        missing : list of str
+            Texts that are missing values in every column, but where they are labels, such as ["NA", "?"].
+
+        Raises
+        ------
+        InvalidDataError
+            If the table does not fit the domain: every column that does not is named, with the rule and a
+            remedy. `PrivateData.check` tells the curator which values and lines.
         """
-        from onlineic.data.table_file import read_csv  # few sessions load a file: imported with it
+        from onlineic.data.table_file import CsvFormat, read_csv  # few sessions load a file: imported with it
 
         _check_domain(domain)
-        columns, numbers = read_csv(path, domain, count)
+        form = CsvFormat(delimiter, encoding, decimal, skipinitialspace, missing)  # type: ignore[arg-type]
+        columns, numbers = read_csv(path, domain, count, form)
         return cls._of_rows(iter(columns), None if numbers is None else _checked_counts(numbers), domain)
+
+    @staticmethod
+    def check(
+        table: "str | os.PathLike[str] | Mapping[str, Any] | np.ndarray[Any, Any]",
+        domain: Domain,
+        *,
+        count: str | None = None,
+        **options: Any,
+    ) -> "TableReport":
+        """Return everything in a table that does not fit its domain, without loading it.
+
+        Parameters
+        ----------
+        table : str or path, mapping of name to column, data frame or structured array
+            A text is the path of a CSV file.
+        domain : Domain
+        count : str, optional
+            Column that says how many records a row stands for.
+        **options
+            How the file is written, as for `from_csv`.
+
+        Returns
+        -------
+        TableReport
+            Shown by itself it names columns, rules and remedies; `curator_report` alone shows values and
+            lines of the private table.
+        """
+        from onlineic.data.problems import checked_table  # asked before a session: imported with it
+
+        _check_domain(domain)
+        return checked_table(table, domain, count, options)
 
     @classmethod
     def from_frame(cls, table: Any, domain: Domain) -> "PrivateData":

@@ -466,7 +466,9 @@ def categorical(
             f"synonyms must be a mapping of value to label, got {shown(synonyms)}; write {{'male': 'M'}}."
         )
     if type(other) not in (bool, str):
-        raise InvalidDomainError(f"other must be True, False or a name, got {shown(other)}; write other=True.")
+        raise InvalidDomainError(
+            f"other must be True, False or a name, got {shown(other)}; write other=True."
+        )
     pairs = tuple((plain(word), plain(label)) for word, label in (synonyms or {}).items())
     name = ("other" if other else None) if isinstance(other, bool) else other
     return Categorical(tuple(map(plain, labels)), other=name, synonyms=pairs)

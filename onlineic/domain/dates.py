@@ -78,9 +78,15 @@ class Dates:
 
     def __attrs_post_init__(self) -> None:
         if self.by not in UNITS:
-            raise InvalidDomainError(f"by must be one of {', '.join(UNITS)}, got {shown(self.by)}; choose one.")
+            raise InvalidDomainError(
+                f"by must be one of {', '.join(UNITS)}, got {shown(self.by)}; choose one."
+            )
         for end in (self.first, self.last):
-            if type(end) is not str or _stretch(end, self.by) is None or _label(self._end(end), self.by) != end:
+            if (
+                type(end) is not str
+                or _stretch(end, self.by) is None
+                or _label(self._end(end), self.by) != end
+            ):
                 raise InvalidDomainError(
                     f"dates must begin and end with a {self.by} such as {_label(_index(SAMPLE, self.by), self.by)!r}, "
                     f"got {shown(end)}; write dates(first, last, by={self.by!r})."
@@ -130,7 +136,9 @@ class Dates:
     @property
     def form(self) -> str:
         """What a column must hold, in words."""
-        offsets = "without offset, unless zone= is declared" if self.zone is None else "with or without offset"
+        offsets = (
+            "without offset, unless zone= is declared" if self.zone is None else "with or without offset"
+        )
         return f"dates or ISO texts such as 2024-03-05, {offsets}, each inside one {self.by}"
 
     def label(self, code: int) -> str | None:
@@ -233,7 +241,7 @@ class Dates:
             )
         if _index(moment - INSTANT, self.by) == index:
             raise InvalidQueryError(
-                f"{name} must be cut where a {self.by} begins, got {_written(moment)}, which is inside "
+                f"{name} must be cut where one {self.by} begins, got {_written(moment)}, which is inside "
                 f"{_label(index, self.by)}; write between or span with {self.by}s such as {_label(index, self.by)!r}."
             )
         return code
@@ -300,6 +308,11 @@ def moment_text(value: Any) -> str | None:
     return str(value) if type(value).__name__ == "Period" else None
 
 
+def names_time(text: str) -> bool:
+    """Whether a text has the form of a date or a time."""
+    return all(TEXT.fullmatch(part) for part in text.split("/", 1))
+
+
 def _stretch(text: str, by: str, zone: datetime.tzinfo | None = None) -> tuple[Moment, Moment] | None:
     """Return the first and the last instant of what a text names, in local time; None if it names no time."""
     if "/" in text:  # pandas writes a week by its days
@@ -307,13 +320,11 @@ def _stretch(text: str, by: str, zone: datetime.tzinfo | None = None) -> tuple[M
         ends = _stretch(first, by, zone), _stretch(last, by, zone)
         return None if ends[0] is None or ends[1] is None else (ends[0][0], ends[1][1])
     found = TEXT.fullmatch(text)
-    if found is None:
+    if found is None or not YEARS[0] <= int(found["year"]) <= YEARS[1]:
         return None
     try:
         start, after = _named(found, by, zone)
     except (ValueError, OverflowError):  # a 30th of February
-        return None
-    if not YEARS[0] <= start.year <= after.year <= YEARS[1] + 1:
         return None
     return start, after - INSTANT
 

@@ -80,7 +80,7 @@ def misfit(name: str, kind: Ruled, mark: int) -> Misfit:
         rule = f"{name} must have a value in every row, got missing values"
         return Misfit(name, rule, "declare it optional(...)")
     if mark == OUTSIDE:
-        return Misfit(name, f"{name} must be {kind.rule} in every row, got others", kind.wider)
+        return Misfit(name, f"{name} must be {kind.rule} in every row, got other values", kind.wider)
     return Misfit(name, f"{name} must hold {kind.form}, got other values", "convert the column")
 
 
@@ -96,6 +96,4 @@ def refuse(found: Sequence[Misfit]) -> None:
         raise InvalidDataError(f"{found[0]}. {REPORT}.")
     if found:
         lines = "".join(f"\n  {each}." for each in found)
-        raise InvalidDataError(
-            f"the table must fit its domain, got {len(found)} misfits:{lines}\n{REPORT}."
-        )
+        raise InvalidDataError(f"the table must fit its domain, got {len(found)} misfits:{lines}\n{REPORT}.")

@@ -17,7 +17,7 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.domain.attributes import LARGEST, Attribute, Categorical, Label
 from onlineic.domain.columns import plain, shown
-from onlineic.domain.dates import moment_text
+from onlineic.domain.dates import moment_text, names_time
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidQueryError, TooLargeError, checked_integer
 from onlineic.queries.algebra import JOINT_CELLS, Joint, intersection, peeled, settled
@@ -198,7 +198,11 @@ class Expression:
         return canonical(domain, complement, joint, grid_bits)
 
 
-def where(conditions: Mapping[str, Any] | None = None, /, **more: Any) -> Expression:
+def where(
+    conditions: Mapping[str, "Condition | Label | np.generic"] | None = None,
+    /,
+    **more: "Condition | Label | np.generic",
+) -> Expression:
     """Return the query "the fraction of records that satisfy every condition".
 
     Parameters
@@ -343,7 +347,7 @@ def _interval(name: str, low: Any, high: Any, *, closed: bool) -> Condition:
     low, high = _plain(low), _plain(high)
     for end in (low, high):
         if not (type(end) is float and end == end) and not (type(end) is int and abs(end) <= 2 * LARGEST):
-            if type(end) is not str:
+            if type(end) is not str or not names_time(end):
                 raise InvalidQueryError(
                     f"{name} must have numbers or dates as ends, got {shown(end)}; write them so."
                 )

@@ -52,7 +52,11 @@ def _condition(name: str, value: Any, domain: Domain) -> Any:
     ordered = domain.attribute(name).ordered
     if isinstance(value, list):
         dated = type(domain.attribute(name)) is Dates
-        if ordered and len(value) == 2 and all(type(end) in ((str,) if dated else (int, float)) for end in value):
+        if (
+            ordered
+            and len(value) == 2
+            and all(type(end) in ((str,) if dated else (int, float)) for end in value)
+        ):
             return between(*value)
         ends = "two dates" if dated else "two numbers"
         raise InvalidQueryError(

@@ -209,9 +209,9 @@ def test_no_records_are_refused():
 
 def test_rows_outside_the_domain_are_never_dropped():
     for wrong in ({"age": [30, 16], "sex": ["F", "F"]}, {"age": [30, 30], "sex": ["F", None]}):
-        with pytest.raises(InvalidDataError, match="got 1 rows outside, the first at row 1"):
+        with pytest.raises(InvalidDataError, match="got other values|got missing values"):
             PrivateData.from_records(wrong, DOMAIN)
-        with pytest.raises(InvalidDataError, match="got 1 rows outside, the first at row 1"):
+        with pytest.raises(InvalidDataError, match="got other values|got missing values"):
             PrivateData.from_counts(wrong, [1, 0], DOMAIN)
 
 
@@ -266,17 +266,17 @@ def test_integer_labels_are_read_as_integers(tmp_path):
         ("age,sex\n", "one or more"),
         ("age\n30\n", "one column for sex, got 0"),
         ("age,sex,age\n30,F,40\n", "one column for age, got 2"),
-        ("age,sex\n30,F\n30\n", "2 fields, got another number in row 1"),
-        ("age,sex\n30,F,x\n", "2 fields"),
-        ("age,sex\n16,F\n", "got 1 rows outside, the first at row 0 with 16"),
-        ("age,sex\n3_0,F\n", "'3_0'"),
-        ("age,sex\n30.5,F\n", "30.5"),
-        ("age,sex\nthirty,F\n", "'thirty'"),
+        ("age,sex\n30,F\n30\n", "as many fields as the header"),
+        ("age,sex\n30,F,x\n", "as many fields as the header"),
+        ("age,sex\n16,F\n", "a whole number from 17 to 90"),
+        ("age,sex\n3_0,F\n", "must hold whole numbers"),
+        ("age,sex\n30.5,F\n", "must hold whole numbers"),
+        ("age,sex\nthirty,F\n", "must hold whole numbers"),
         ("age,sex\n,F\n", "optional"),
         ("age,sex\n30,\n", "optional"),
-        ("age,sex\n30,f\n", "'f'"),
-        ("age,sex\n30,F \n", "'F '"),
-        ("age,sex\n1e400,F\n", "age must lie"),
+        ("age,sex\n30,f\n", "sex must be one of"),
+        ("age,sex\n30,F \n", "sex must be one of"),
+        ("age,sex\n1e400,F\n", "age must hold whole numbers"),
         (b"age,sex\n30,F\xff\n", "UTF-8"),
         ("age,sex\n30," + "F" * 200_000 + "\n", "CSV table"),
     ],
