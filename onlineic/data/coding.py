@@ -95,10 +95,7 @@ class _Coded:
             codes = self._kind.read(values)
         else:
             distinct, found = values
-            used = np.flatnonzero(np.bincount(found, minlength=len(distinct)))  # a column may list more
-            table = np.zeros(len(distinct), np.int64)
-            table[used] = self._codes([distinct[at] for at in used.tolist()])
-            codes = table[found]
+            codes = self._codes(distinct)[found]  # of those that no row has, nothing is asked further
         if codes.size and codes.min() < 0:
             self._marks |= {mark for mark in MARKS if np.any(codes == mark)}
         self._parts.append(codes.astype(self._type))  # marks wrap around, and are raised before anybody looks
@@ -113,7 +110,7 @@ class _Coded:
         parts, self._parts = self._parts, []
         return np.concatenate(parts) if parts else np.zeros(0, self._type)
 
-    def _codes(self, values: list[Any]) -> Ints:
+    def _codes(self, values: Sequence[Any]) -> Ints:
         if len(self._known) > REMEMBERED:
             self._known.clear()
         try:
