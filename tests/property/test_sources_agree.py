@@ -28,7 +28,11 @@ def tables(draw):
     domain = Domain.of(
         number=optional(binned(inner, clip=True)),
         label=optional(LABELS),
-        whole=binned(sorted({float(round(edge)) for edge in inner if abs(edge) < 1e15} | {0.0, 1.0}), integer=True, clip=True),
+        whole=binned(
+            sorted({float(round(edge)) for edge in inner if abs(edge) < 1e15} | {0.0, 1.0}),
+            integer=True,
+            clip=True,
+        ),
     )
     close = st.sampled_from(inner).flatmap(
         lambda edge: st.sampled_from([edge, math.nextafter(edge, -math.inf), math.nextafter(edge, math.inf)])
@@ -36,7 +40,9 @@ def tables(draw):
     number = st.one_of(close, doubles, st.sampled_from([None, math.nan, -0.0, math.inf, -math.inf]))
     row = st.tuples(number, st.sampled_from([*LABELS, None]), st.integers(-(2**62), 2**62))
     rows = draw(st.lists(row, min_size=1, max_size=30))
-    return domain, dict(zip(domain.names, map(list, zip(*rows, strict=True)), strict=True))
+    names = draw(st.sets(st.sampled_from(domain.names), min_size=1))  # alone, nothing else keeps values apart
+    columns = dict(zip(domain.names, map(list, zip(*rows, strict=True)), strict=True))
+    return domain.project(*names), {name: columns[name] for name in names}
 
 
 def cells(data):

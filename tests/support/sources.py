@@ -46,7 +46,11 @@ def polars_lazy(columns, **_):
 def polars_categories(columns, **_):
     polars = pytest.importorskip("polars")
     named = texts(columns)
-    return polars_frame(columns).with_columns([polars.col(name).cast(polars.Categorical) for name in named]).lazy()
+    return (
+        polars_frame(columns)
+        .with_columns([polars.col(name).cast(polars.Categorical) for name in named])
+        .lazy()
+    )
 
 
 def arrow_table(columns, **_):
@@ -108,7 +112,9 @@ def polars_parquet(columns, folder):
 def sqlite_connection(columns):
     """A table whose texts compare without case; what SQLite has no type for is written as it can be."""
     connection = sqlite3.connect(":memory:")
-    kinds = ", ".join(f'"{name}" TEXT COLLATE NOCASE' if name in texts(columns) else f'"{name}"' for name in columns)
+    kinds = ", ".join(
+        f'"{name}" TEXT COLLATE NOCASE' if name in texts(columns) else f'"{name}"' for name in columns
+    )
     connection.execute(f"CREATE TABLE t ({kinds})")
     rows = zip(*([sqlite_value(value) for value in values] for values in columns.values()), strict=True)
     connection.executemany(f"INSERT INTO t VALUES ({', '.join('?' * len(columns))})", rows)

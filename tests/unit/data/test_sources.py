@@ -19,21 +19,43 @@ EDGES = [-math.inf, -1.5, 0.0, 0.1, 20.0, math.nextafter(20.0, 21.0), 100.0]
 # every trap of a column in few rows: (kind, values)
 COLUMNS = {
     "age": (optional(range(17, 91)), [17, 90, None, 30, 30, 30, 44]),
-    "text": (optional(["a", "A", "á", "a\u0301", "a ", "", "ß", "ss"]), ["a", "A", "á", "a\u0301", None, "a ", ""]),
-    "float": (optional(binned(EDGES)), [-0.0, math.nan, 20.0, -math.inf, None, 0.1, math.nextafter(20.0, 0.0)]),
+    "text": (
+        optional(["a", "A", "á", "a\u0301", "a ", "", "ß", "ss"]),
+        ["a", "A", "á", "a\u0301", None, "a ", ""],
+    ),
+    "float": (
+        optional(binned(EDGES)),
+        [-0.0, math.nan, 20.0, -math.inf, None, 0.1, math.nextafter(20.0, 0.0)],
+    ),
     "top": (binned([0, 1, math.inf]), [0.0, math.inf, 1.0, 5e-324, 1e308, 0.5, math.nextafter(1.0, 0.0)]),
     "whole": (optional(binned([0, 10, 20], integer=True)), [0, 9, 10, 19, None, 3, 11]),
     "flag": (optional([False, True]), [True, False, None, True, True, False, None]),
     "money": (
         optional(binned([0, 0.1, 0.3, 5])),
-        [Decimal("0.10"), Decimal("0.30"), None, Decimal("4.99"), Decimal("0.00"), Decimal("0.29"), Decimal("0.1")],
+        [
+            Decimal("0.10"),
+            Decimal("0.30"),
+            None,
+            Decimal("4.99"),
+            Decimal("0.00"),
+            Decimal("0.29"),
+            Decimal("0.1"),
+        ],
     ),
-    "count": (range(3), [Decimal("1"), Decimal("2"), Decimal("0"), Decimal("1"), Decimal("1"), Decimal("2"), Decimal("0")]),
+    "count": (
+        range(3),
+        [Decimal("1"), Decimal("2"), Decimal("0"), Decimal("1"), Decimal("1"), Decimal("2"), Decimal("0")],
+    ),
     "huge": ([2**62, 2**53, 2**53 + 1, 0], [2**62, 2**53, 2**53 + 1, 0, 0, 2**53 + 1, 2**53]),
     "clipped": (optional(binned([0, 1, 2], clip=True)), [-5.0, 7.0, 0.5, math.inf, -math.inf, None, 1.5]),
     "day": (
         optional(dates("2024-02-28", "2024-03-01")),
-        [datetime.date(2024, 2, 29), None, *[datetime.date(2024, 3, 1)] * 3, *[datetime.date(2024, 2, 28)] * 2],
+        [
+            datetime.date(2024, 2, 29),
+            None,
+            *[datetime.date(2024, 3, 1)] * 3,
+            *[datetime.date(2024, 2, 28)] * 2,
+        ],
     ),
     "month": (
         dates("2023-12", "2024-02", by="month"),
@@ -42,6 +64,15 @@ COLUMNS = {
             datetime.datetime(2024, 1, 1),
             *[datetime.datetime(2024, 1, 31, 12)] * 3,
             *[datetime.datetime(2024, 2, 29)] * 2,
+        ],
+    ),
+    "mixed": (["1", "0", "True", "1.0"], ["1", "True", "1", "1.0", "0", "0", "True"]),
+    "local": (
+        dates("2024-03-30", "2024-04-01", zone="Europe/Paris"),
+        [
+            *[datetime.datetime(2024, 3, 30, 22, 59, tzinfo=UTC)] * 3,
+            datetime.datetime(2024, 3, 30, 23, 0, tzinfo=UTC),  # the 31st in Paris
+            *[datetime.datetime(2024, 3, 31, 22, 0, tzinfo=UTC)] * 3,
         ],
     ),
     "hour": (
@@ -75,7 +106,16 @@ def only(names):
     return {name: RECORDS[name] for name in names}
 
 
-GROUPS = [("text", "float", "age"), ("flag", "money", "count", "day"), ("huge", "top", "whole", "month"), ("hour", "clipped")]
+# one attribute alone: nothing else keeps apart what a collation would make one
+GROUPS = [
+    ("text",),
+    ("local",),
+    ("mixed",),
+    ("text", "float", "age"),
+    ("flag", "money", "count", "day"),
+    ("huge", "top", "whole", "month"),
+    ("hour", "clipped"),
+]
 
 
 @pytest.mark.parametrize("names", GROUPS, ids="-".join)
