@@ -28,9 +28,11 @@ def of_pandas(series: Any) -> Column | Places:
         return of_arrow(series.array.__arrow_array__())
     if isinstance(kind, np.dtype) and kind.kind in "iufM":
         return np.asarray(series)
-    if kind == object:
+    if pandas.api.types.is_object_dtype(kind):
         return of_any(series)
-    if pandas.api.types.is_float_dtype(kind) or (pandas.api.types.is_integer_dtype(kind) and not series.hasnans):
+    if pandas.api.types.is_float_dtype(kind) or (
+        pandas.api.types.is_integer_dtype(kind) and not series.hasnans
+    ):
         return np.asarray(series.to_numpy(na_value=np.nan, dtype=np.float64 if kind.kind == "f" else None))
     if isinstance(kind, pandas.CategoricalDtype):
         codes, distinct = np.asarray(series.cat.codes, np.int64), series.cat.categories
@@ -49,10 +51,9 @@ def of_polars(series: Any) -> Column | Places:
 
     kind = series.dtype
     naive = kind == polars.Date or (kind == polars.Datetime and kind.time_zone is None)
-    if kind.is_float() or naive or (kind.is_integer() and not series.null_count()):
-        array = np.asarray(series.to_numpy())  # a null among floats becomes NaN, which is missing too
-        if array.dtype.kind in "iufM":  # integers of 128 bits have no such array
-            return array
+    short = kind.is_integer() and not str(kind).endswith("128")
+    if kind.is_float() or naive or (short and not series.null_count()):
+        return np.asarray(series.to_numpy())  # a null becomes NaN or NaT, missing too
     if kind.is_nested() or kind == polars.Object:
         return of_any(series)
     distinct = series.unique()
@@ -70,7 +71,9 @@ def of_arrow(column: Any) -> Column | Places:
     naive = types.is_date32(kind) or (types.is_timestamp(kind) and kind.tz is None)
     if types.is_floating(kind) or naive or (types.is_integer(kind) and not column.null_count):
         return np.asarray(column.to_numpy(zero_copy_only=False))  # a null becomes NaN or NaT, missing too
-    absent = column.is_null().to_numpy(zero_copy_only=False)  # kept: of a string view it becomes an empty text
+    absent = column.is_null().to_numpy(
+        zero_copy_only=False
+    )  # kept: of a string view it becomes an empty text
     if not types.is_dictionary(kind):
         try:
             column = column.dictionary_encode()

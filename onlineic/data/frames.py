@@ -6,7 +6,7 @@ if the domain has few cells. Otherwise its rows come by once, and only their cod
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,32 @@ def read_frame(table: Any, domain: Domain) -> Loaded:
     MissingExtraError
         If the extra `frames`, or a reader of Parquet files, is not installed.
     """
+    table, frame, names = _opened(table)
+    check_columns(names, domain)
+    engine = str(frame.implementation)
+    if not hasattr(frame, "collect"):
+        return *coded(_in_memory(frame, domain), domain), f"read from memory, column by column ({engine})"
+    if engine in COUNTING and domain.size <= GROUPED:
+        return *coded(_grouped(table, frame, engine, domain), domain), grouped(engine, domain)
+    return *coded(_streamed(table, frame, engine, domain), domain), streamed(engine, domain)
+
+
+def frame_columns(table: Any, names: Iterable[str]) -> dict[str, list[Any]]:
+    """Return the values of those of the named columns that a table has, for a report on all of them.
+
+    Raises
+    ------
+    InvalidParameterError, InvalidDataError, MissingExtraError
+        As `read_frame`, but for what a report tells.
+    """
+    _, frame, known = _opened(table)
+    chosen = frame.select(*(name for name in names if name in known))
+    held = chosen.collect() if hasattr(chosen, "collect") else chosen
+    return {name: held[name].to_list() for name in held.columns}
+
+
+def _opened(table: Any) -> tuple[Any, Any, list[str]]:
+    """Return the table, narwhals' view of it, and the names of its columns."""
     try:
         import narwhals.stable.v2 as nw
         from narwhals.exceptions import NarwhalsError
@@ -54,21 +80,15 @@ def read_frame(table: Any, domain: Domain) -> Loaded:
         names = list(frame.collect_schema().names())
     except TypeError:
         raise InvalidParameterError(
-            "table must be a data frame, an Arrow table, a DuckDB relation, another table of narwhals, or the "
-            f"path of a Parquet file, got a {type(table).__name__}; columns and lists of records go to "
+            "table must be a data frame, an Arrow table, a DuckDB relation, another table of narwhals, or "
+            f"the path of a Parquet file, got a {type(table).__name__}; columns and lists of records go to "
             "from_records, a database connection to from_dbapi."
         ) from None
     except NarwhalsError:
         raise InvalidDataError(
             "table must have columns of distinct names, got some twice; rename them."
         ) from None
-    check_columns(names, domain)
-    engine = str(frame.implementation)
-    if isinstance(frame, nw.DataFrame):
-        return *coded(_in_memory(frame, domain), domain), f"read from memory, column by column ({engine})"
-    if engine in COUNTING and domain.size <= GROUPED:
-        return *coded(_grouped(table, frame, engine, domain), domain), grouped(engine, domain)
-    return *coded(_streamed(table, frame, engine, domain), domain), streamed(engine, domain)
+    return table, frame, names
 
 
 def grouped(engine: str, domain: Domain) -> str:
@@ -97,14 +117,27 @@ def check_columns(names: list[str], domain: Domain) -> None:
 # ---------------------------------------------------------------- files
 
 
+def is_parquet(table: Any) -> bool:
+    """Return whether this is the path of a Parquet file.
+
+    Raises
+    ------
+    OSError
+        If it is that of no file.
+    """
+    if not isinstance(table, (str, os.PathLike)):
+        return False
+    with open(table, "rb") as file:
+        return file.read(4) == b"PAR1"
+
+
 def _parquet(path: str) -> Any:
     """Return the table of a Parquet file, by the first reader that is installed."""
-    with open(path, "rb") as file:
-        if file.read(4) != b"PAR1":
-            raise InvalidParameterError(
-                f"table must be the path of a Parquet file, got {path!r}, which is none; "
-                "a CSV file goes to from_csv."
-            )
+    if not is_parquet(path):
+        raise InvalidParameterError(
+            f"table must be the path of a Parquet file, got {path!r}, which is none; "
+            "a CSV file goes to from_csv."
+        )
     try:
         if not {*"*?["} & {*path}:  # DuckDB would look for all files of that pattern
             import duckdb

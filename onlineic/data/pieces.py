@@ -14,6 +14,8 @@ from onlineic.domain.dates import MINUTES, Dates
 
 MISSING, NAN, POSITIVE, NEGATIVE = -4, -3, -2, -1  # in the place of a piece of finite numbers
 
+EDGES = 500  # above, an engine takes longer to read the expression than to hand out the numbers
+
 T = TypeVar("T")
 
 
@@ -92,7 +94,9 @@ def pieces(kind: Attribute, *, whole: bool) -> Pieces | None:
         Whether the column can hold whole numbers only. If not, an attribute that asks for whole numbers has
         to see every value.
     """
-    return Pieces(kind) if type(kind) is Binned and (whole or not kind.integer) else None
+    if not isinstance(kind, Binned) or len(kind.edges) > EDGES or (kind.integer and not whole):
+        return None
+    return Pieces(kind)
 
 
 def by_days(kind: Attribute) -> bool:

@@ -168,7 +168,7 @@ class PrivateData:
 
     @staticmethod
     def check(
-        table: "str | os.PathLike[str] | Mapping[str, Any] | np.ndarray[Any, Any]",
+        table: Any,
         domain: Domain,
         *,
         count: str | None = None,
@@ -178,8 +178,8 @@ class PrivateData:
 
         Parameters
         ----------
-        table : str or path, mapping of name to column, data frame or structured array
-            A text is the path of a CSV file.
+        table : str or path, mapping of name to column, structured array, or table of `from_frame`
+            A text is the path of a CSV or Parquet file.
         domain : Domain
         count : str, optional
             Column that says how many records a row stands for.
@@ -192,9 +192,14 @@ class PrivateData:
             Shown by itself it names columns, rules and remedies; `curator_report` alone shows values and
             lines of the private table.
         """
+        from onlineic.data.frames import frame_columns, is_parquet
         from onlineic.data.problems import checked_table  # asked before a session: imported with it
 
         _check_domain(domain)
+        if is_parquet(table) or not (
+            isinstance(table, (str, os.PathLike, np.ndarray)) or hasattr(table, "keys")
+        ):
+            table = frame_columns(table, (*domain.names, *(() if count is None else (count,))))
         return checked_table(table, domain, count, options)
 
     @classmethod

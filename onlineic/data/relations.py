@@ -73,7 +73,7 @@ def _types(relation: Any) -> dict[str, str]:
 
 
 def _batches(relation: Any) -> Iterator[list[Column | Places]]:
-    """Yield the columns of a relation, many rows at a time, through Arrow if it is installed."""
+    """Yield the columns of a relation: many rows at a time through Arrow, if it is installed, else all."""
     try:
         from onlineic.data.columns import of_arrow
 
@@ -84,8 +84,9 @@ def _batches(relation: Any) -> Iterator[list[Column | Places]]:
             if batch.num_rows:
                 yield [of_arrow(column) for column in batch.columns]
     except ImportError:
-        while some := relation.fetchmany(2**14):
-            yield [places(field) for field in zip(*some, strict=True)]
+        found = relation.fetchall()
+        if found:
+            yield [places(field) for field in zip(*found, strict=True)]
 
 
 def _integers(column: Column | Places) -> Any:

@@ -1,4 +1,4 @@
-"""Random records and random edges: engines that count for themselves find what numpy finds in the same records."""
+"""Random records and edges: engines that count for themselves find what numpy finds in the same records."""
 
 import math
 import tempfile
@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.sources import LOADERS
 
 from onlineic.data import PrivateData
 from onlineic.domain import Domain, binned, optional
 from onlineic.queries import Partition
+from support.sources import LOADERS
 
 ENGINES = ("polars_lazy", "duckdb_table", "duckdb_parquet", "sqlite")
 LABELS = ["a", "A", "ä", "Ä", "a ", " a", "", "a'b", 'a"b', "0", "None", "nan"]

@@ -28,7 +28,6 @@ def pandas_arrow(columns, **_):
 
 def pandas_categories(columns, **_):
     """Every column of text with its categories, and one that no record has."""
-    pandas = pytest.importorskip("pandas")
     frame = pandas_frame(columns)
     for name in texts(columns):
         frame[name] = frame[name].astype("category").cat.add_categories("of no record")

@@ -6,12 +6,12 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from support.sources import LOADERS
 
 from onlineic.data import PrivateData
 from onlineic.domain import Domain, binned, dates, optional
 from onlineic.errors import InvalidDataError
 from onlineic.queries import Partition
+from support.sources import LOADERS
 
 UTC = datetime.UTC
 EDGES = [-math.inf, -1.5, 0.0, 0.1, 20.0, math.nextafter(20.0, 21.0), 100.0]
