@@ -59,8 +59,11 @@ def frame_columns(table: Any, names: Iterable[str]) -> dict[str, list[Any]]:
         As `read_frame`, but for what a report tells.
     """
     _, frame, known = _opened(table)
-    chosen = frame.select(*(name for name in names if name in known))
-    held = chosen.collect() if hasattr(chosen, "collect") else chosen
+    chosen = [name for name in names if name in known]
+    if not chosen:
+        return {}
+    held = frame.select(*chosen)
+    held = held.collect() if hasattr(held, "collect") else held
     return {name: held[name].to_list() for name in held.columns}
 
 
@@ -115,6 +118,11 @@ def check_columns(names: list[str], domain: Domain) -> None:
 
 
 # ---------------------------------------------------------------- files
+
+
+def is_frame(table: Any) -> bool:
+    """Return whether this may be a table of another library, or is the path of a Parquet file."""
+    return is_parquet(table) or (callable(getattr(table, "select", None)) and not hasattr(table, "keys"))
 
 
 def is_parquet(table: Any) -> bool:

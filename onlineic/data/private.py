@@ -192,13 +192,11 @@ class PrivateData:
             Shown by itself it names columns, rules and remedies; `curator_report` alone shows values and
             lines of the private table.
         """
-        from onlineic.data.frames import frame_columns, is_parquet
+        from onlineic.data.frames import frame_columns, is_frame
         from onlineic.data.problems import checked_table  # asked before a session: imported with it
 
         _check_domain(domain)
-        if is_parquet(table) or not (
-            isinstance(table, (str, os.PathLike, np.ndarray)) or hasattr(table, "keys")
-        ):
+        if is_frame(table):
             table = frame_columns(table, (*domain.names, *(() if count is None else (count,))))
         return checked_table(table, domain, count, options)
 

@@ -68,7 +68,7 @@ def decimals_read(column: Column) -> Column:
 def _decimal_read(value: Decimal) -> float | None:
     if value.is_nan():
         return None
-    if value.is_finite() and abs(value) < LARGEST and value == value.to_integral_value():
+    if -LARGEST < value < LARGEST and value == value.to_integral_value():
         return int(value)
     return float(value)
 
