@@ -10,7 +10,8 @@ PUBLIC = {
     "Answer", "Budget", "Domain", "Grid", "Histogram", "MaximumEntropy", "MeasuredWeights", "Measurement",
     "Median", "MixtureOfProducts", "MultiplicativeWeights", "OnlineIC", "Perceptron", "PrivateData",
     "SessionStatistics",
-    "UpdateRule", "at_least", "below", "between", "binned", "categorical", "dates", "dense", "forecast", "integers", "marginal", "one_of",
+    "UpdateRule", "at_least", "below", "between", "binned", "categorical", "dates", "dense", "forecast",
+    "integers", "marginal", "one_of",
     "optional", "replay", "rescaled", "span", "weights", "where",
 }  # fmt: skip
 

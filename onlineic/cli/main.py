@@ -1,4 +1,4 @@
-"""The command line: `onlineic demo`, `onlineic ask`, `onlineic audit` and `onlineic ledger`.
+"""The command line: `onlineic demo`, `ask`, `domain`, `audit` and `ledger`.
 
 Answers go to standard output, everything else to standard error.
 """
@@ -13,6 +13,7 @@ from functools import partial
 from onlineic.cli.ask import CLOSED_PIPE, FAILED, INTERRUPTED, USAGE, _ask
 from onlineic.cli.audit import _audit
 from onlineic.cli.demo import _demo
+from onlineic.cli.domain import _domain_commands
 from onlineic.cli.ledger import _ledger_commands
 from onlineic.errors import InvalidDataError, InvalidInputError, OnlineICError
 
@@ -62,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         description="Differentially private answers to a stream of counting queries under one budget.",
     )
-    commands = parser.add_subparsers(required=True, metavar="{demo,ask,audit,ledger}")
+    commands = parser.add_subparsers(required=True, metavar="{demo,ask,domain,audit,ledger}")
     demo = commands.add_parser(
         "demo",
         allow_abbrev=False,
@@ -126,6 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     audit.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     audit.set_defaults(run=_audit)
+    _domain_commands(commands)
     _ledger_commands(commands)
     return parser
 

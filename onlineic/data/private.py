@@ -9,13 +9,15 @@ import os
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, final, overload
+from typing import Any, Literal, NoReturn, final, overload
 
 import numpy as np
 
 from onlineic._typing import Ints
 from onlineic.accounting.budget import Budget
+from onlineic.data.problems import TableReport, checked_table
 from onlineic.data.rows import Column, Rows, narrowest
+from onlineic.data.table_file import CsvFormat, read_csv
 from onlineic.domain.domain import Domain, Records
 from onlineic.errors import (
     DomainMismatchError,
@@ -29,9 +31,6 @@ from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query, totals
 from onlineic.queries.tables import Tables
-
-if TYPE_CHECKING:
-    from onlineic.data.problems import TableReport
 
 MAX_CELLS = 2**26  # dense counts: 512 MB; of more cells the rows are kept
 MAX_ROWS = 2**27
@@ -159,10 +158,8 @@ class PrivateData:
             If the table does not fit the domain: every column that does not is named, with the rule and a
             remedy. `PrivateData.check` tells the curator which values and lines.
         """
-        from onlineic.data.table_file import CsvFormat, read_csv  # few sessions load a file: imported with it
-
         _check_domain(domain)
-        form = CsvFormat(delimiter, encoding, decimal, skipinitialspace, missing)  # type: ignore[arg-type]
+        form = CsvFormat(delimiter, encoding, decimal, skipinitialspace, missing)
         columns, numbers = read_csv(path, domain, count, form)
         return cls._of_rows(iter(columns), None if numbers is None else _checked_counts(numbers), domain)
 
@@ -173,7 +170,7 @@ class PrivateData:
         *,
         count: str | None = None,
         **options: Any,
-    ) -> "TableReport":
+    ) -> TableReport:
         """Return everything in a table that does not fit its domain, without loading it.
 
         Parameters
@@ -192,8 +189,7 @@ class PrivateData:
             Shown by itself it names columns, rules and remedies; `curator_report` alone shows values and
             lines of the private table.
         """
-        from onlineic.data.frames import frame_columns, is_frame
-        from onlineic.data.problems import checked_table  # asked before a session: imported with it
+        from onlineic.data.frames import frame_columns, is_frame  # few tables are frames: imported with them
 
         _check_domain(domain)
         if is_frame(table):

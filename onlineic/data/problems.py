@@ -1,7 +1,7 @@
 """What in a table does not fit its domain: all of it at once, for the curator.
 
-The report shows columns, rules and remedies, as the error at loading does. Values and lines are private; they are
-in what `curator_report` returns and nowhere else.
+The report shows columns, rules and remedies, as the error at loading does. Values and lines are private; they
+are in what `curator_report` returns and nowhere else.
 """
 
 import csv
@@ -82,7 +82,8 @@ class TableReport:
         values : int, >= 1, optional
             Most values shown of one column and rule, the most frequent first; None: all.
         lines : int, >= 1, optional
-            Most lines (of a file; the header is line 1) or rows (counted from 0) shown of one value; None: all.
+            Most lines (of a file; the header is line 1) or rows (counted from 0) shown of one value;
+            None: all.
         """
         most = [
             None if given is None else checked_integer(name, given, at_least=1)
@@ -117,7 +118,8 @@ def checked_table(table: Any, domain: Domain, count: str | None, options: Mappin
         return _checked_file(table, domain, count, CsvFormat(**options))
     if options:
         raise InvalidParameterError(
-            f"options must be given with the path of a file, got {', '.join(sorted(options))}; leave them out."
+            f"options must be given with the path of a file, got {', '.join(sorted(options))}; leave them "
+            "out."
         )
     return _checked_columns(table, domain, count)
 
@@ -132,7 +134,7 @@ def _checked_columns(table: Any, domain: Domain, count: str | None) -> TableRepo
         )
     found: list[_Found] = []
     arrays: dict[str, Column] = {}
-    known = [name for name in table.keys() if isinstance(name, str)]  # noqa: SIM118  # data frames
+    known: list[Any] = list(table.keys())
     for name in (*domain.names, *(() if count is None else (count,))):
         if name not in table:
             rule = f"records must have a column for {name}, got none"
@@ -196,11 +198,11 @@ def _checked_file(
     broken = _Found(unreadable(form))  # lines
     ragged = _Found(RAGGED)
     entries: dict[tuple[str, int], _Found] = {}
-    rows, missing = 0, []
+    rows, missing = 0, list[Misfit]()
     with form.open(path, errors="surrogateescape") as file:
         reader = form.reader(file)
         try:
-            header = next(reader, [])
+            header: list[str] = next(reader, [])
             places, missing = header_places(header, columns)
             lines = _numbered(reader)
             while chunk := list(itertools.islice(lines, LINES)):
@@ -331,7 +333,8 @@ def _fraction(value: Any) -> bool:
 def _ends(kind: Attribute, values: Sequence[Any]) -> str:
     """Return between which ends the values lie that are outside."""
     if isinstance(kind, Dates):
-        return f"they lie between {min(map(str, values))} and {max(map(str, values))}; widen the dates, or clip=True"
+        first, last = min(map(str, values)), max(map(str, values))
+        return f"they lie between {first} and {last}; widen the dates, or clip=True"
     numbers = [float(value) for value in values if is_number(value)]
     for text in (value for value in values if isinstance(value, str)):
         try:

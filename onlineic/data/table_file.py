@@ -4,7 +4,7 @@ import codecs
 import csv
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TextIO, final
 
 import attrs
@@ -24,6 +24,11 @@ DISTINCT = 2**18  # texts of one column that are remembered
 TRUTHS = {"true": True, "false": False, "1": True, "0": False}
 
 
+def _texts(given: Any) -> tuple[Any, ...]:
+    """Return a list of texts, one given alone too; of what is none, itself, to be refused."""
+    return tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
+
+
 @final
 @attrs.frozen
 class CsvFormat:
@@ -39,7 +44,7 @@ class CsvFormat:
         What stands before the fraction of a number.
     skipinitialspace : bool
         Whether blanks behind a delimiter are no part of the field.
-    missing : tuple of str
+    missing : sequence of str
         Texts that are missing values in every column, but where they are labels. An empty field always is.
     """
 
@@ -47,16 +52,10 @@ class CsvFormat:
     encoding: str = "utf-8"
     decimal: str = "."
     skipinitialspace: bool = True
-    missing: tuple[str, ...] = ()
+    missing: tuple[str, ...] = attrs.field(default=(), converter=_texts)
 
     def __attrs_post_init__(self) -> None:
-        texts = (self.missing,) if isinstance(self.missing, str) else self.missing
-        try:
-            object.__setattr__(self, "missing", tuple(texts))
-            good = all(type(text) is str for text in self.missing)
-        except TypeError:
-            good = False
-        if not good:
+        if not all(type(text) is str for text in self.missing):
             raise InvalidParameterError(
                 f"missing must be a list of texts, got {self.missing!r}; write missing=['NA', '?']."
             )
@@ -76,7 +75,8 @@ class CsvFormat:
             "".encode(text.name)
         except (LookupError, TypeError, ValueError, UnicodeError):
             raise InvalidParameterError(
-                f"encoding must be the name of a text encoding, got {self.encoding!r}; write 'utf-8' or 'latin-1'."
+                f"encoding must be the name of a text encoding, got {self.encoding!r}; write 'utf-8' or "
+                "'latin-1'."
             ) from None
 
     def open(self, path: str | os.PathLike[str], errors: str = "strict") -> TextIO:
@@ -104,7 +104,7 @@ def read_csv(
     try:
         with form.open(path) as file:
             reader = form.reader(file)
-            header = next(reader, [])
+            header: list[str] = next(reader, [])
             places, found = header_places(header, columns)
             ragged = False
             while lines := list(itertools.islice(reader, LINES)):

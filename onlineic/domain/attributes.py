@@ -81,21 +81,22 @@ class Categorical:
             raise InvalidDomainError(
                 f"other must be True or a name that is no label, got {shown(self.other)}; choose another."
             )
-        kind, known = type(self.labels[0]), {(type(label), label) for label in self.labels}
+        kind = type(self.labels[0])
+        known: set[tuple[type, Any]] = {(type(label), label) for label in self.labels}
         if self.other is not None:
             known.add((str, self.other))
         for word, label in self.synonyms:
             if (type(label), label) not in known or type(word) not in (str, int, bool, float):
                 raise InvalidDomainError(
-                    f"synonyms must lead from plain values to labels, got {shown(word)} to {shown(label)}; write "
-                    f"{{value: label}} with {kind.__name__} labels of the list."
+                    f"synonyms must lead from plain values to labels, got {shown(word)} to {shown(label)}; "
+                    f"write {{value: label}} with {kind.__name__} labels of the list."
                 )
-        words = [*known, *((type(word), word) for word, _ in self.synonyms)]
+        words: list[tuple[type, Any]] = [*known, *((type(word), word) for word, _ in self.synonyms)]
         words += [(str, marker) for marker in self.markers]
         if len(set(words)) < len(words):
-            twice = next(word for _, word in words if words.count((type(word), word)) > 1)
+            again = next(word for _, word in words if words.count((type(word), word)) > 1)
             raise InvalidDomainError(
-                f"labels, synonyms and texts of missing values must be distinct, got {shown(twice)} twice; "
+                f"labels, synonyms and texts of missing values must be distinct, got {shown(again)} twice; "
                 "remove one."
             )
 
@@ -497,7 +498,8 @@ def integers(first: int, last: int, *, clip: bool = False) -> IntegerRange:
     ends = plain(first), plain(last)
     if not all(type(end) is int for end in ends):
         raise InvalidDomainError(
-            f"integers must have integers as ends, got {shown(first)} and {shown(last)}; write integers(17, 90)."
+            f"integers must have integers as ends, got {shown(first)} and {shown(last)}; write "
+            "integers(17, 90)."
         )
     return IntegerRange(ends[0], ends[1] + 1, clip=clip)
 

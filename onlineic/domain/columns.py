@@ -96,7 +96,8 @@ def is_missing(value: object) -> bool:
 
 def is_number(value: object) -> TypeGuard[float | np.integer[Any] | np.floating[Any]]:
     """Whether a value is a number; bools and text are none."""
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    spans = (bool, np.timedelta64)  # numpy takes a span of time for an integer
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, spans)
 
 
 def whole(value: object) -> int | None:
@@ -107,8 +108,10 @@ def whole(value: object) -> int | None:
 
 
 def plain(value: Any) -> Any:
-    """Return numpy's scalars as Python's, others as they are."""
-    return value.item() if isinstance(value, np.generic) else value
+    """Return numpy's scalars as Python's, others as they are; a time of nanoseconds is no integer."""
+    if isinstance(value, np.generic) and not isinstance(value, (np.datetime64, np.timedelta64)):
+        return value.item()
+    return value
 
 
 def shown(value: object) -> str:
@@ -132,7 +135,7 @@ def read_distinct(column: Column, lookup: Callable[[Any], int]) -> Ints:
         return np.array([lookup(value) for value in distinct], dtype=np.int64)[inverse]
     try:  # {1: 0}.get(True) is 0: the type is part of the key
         distinct_keys = set(zip(map(type, column), column, strict=True))
-    except TypeError:  # lists and others
+    except (TypeError, ValueError):  # lists and others
         return np.fromiter(map(lookup, column), np.int64, len(column))
     table = {key: lookup(key[1]) for key in distinct_keys}
     keys = zip(map(type, column), column, strict=True)

@@ -1,7 +1,7 @@
 """Dates and times as an attribute: cells are the years, quarters, months, weeks, days, hours or minutes.
 
-A text such as 2024, 2024-Q1, 2024-03, 2024-W09, 2024-03-05 or 2024-03-05T14:30 stands for all the time that it
-names. A record's value must lie inside one cell; a condition must cut between cells.
+A text such as 2024, 2024-Q1, 2024-03, 2024-W09, 2024-03-05 or 2024-03-05T14:30 stands for all the time that
+it names. A record's value must lie inside one cell; a condition must cut between cells.
 """
 
 import datetime
@@ -37,7 +37,8 @@ TOLD = {"Y": UNITS[:1], "M": UNITS[:3], "W": (), "D": UNITS[:5], "h": UNITS[:6],
 
 TEXT = re.compile(
     r"(?P<year>\d{4})(?:-?Q(?P<quarter>[1-4])|-W(?P<week>\d\d)|-(?P<month>\d\d)"
-    r"(?:-(?P<day>\d\d)(?:[T ](?P<clock>\d\d(?::\d\d(?::\d\d(?:[.,]\d+)?)?)?)(?P<zone>Z|[+-]\d\d:?\d\d)?)?)?)?",
+    r"(?:-(?P<day>\d\d)"
+    r"(?:[T ](?P<clock>\d\d(?::\d\d(?::\d\d(?:[.,]\d+)?)?)?)(?:Z|[+-]\d\d:?\d\d)?)?)?)?",
     re.ASCII,
 )
 
@@ -87,8 +88,9 @@ class Dates:
                 or _stretch(end, self.by) is None
                 or _label(self._end(end), self.by) != end
             ):
+                sample = _label(_index(SAMPLE, self.by), self.by)
                 raise InvalidDomainError(
-                    f"dates must begin and end with a {self.by} such as {_label(_index(SAMPLE, self.by), self.by)!r}, "
+                    f"dates must begin and end with a {self.by} such as {sample!r}, "
                     f"got {shown(end)}; write dates(first, last, by={self.by!r})."
                 )
         if self._end(self.last) < self._end(self.first):
@@ -115,8 +117,8 @@ class Dates:
             return zoneinfo.ZoneInfo(self.zone)
         except (zoneinfo.ZoneInfoNotFoundError, ValueError, TypeError, OSError):
             raise InvalidDomainError(
-                f"zone must be a name of the time zone database such as 'Europe/Paris', got {shown(self.zone)};"
-                " see zoneinfo.available_timezones()."
+                "zone must be a name of the time zone database such as 'Europe/Paris', got "
+                f"{shown(self.zone)}; see zoneinfo.available_timezones()."
             ) from None
 
     @property
@@ -153,14 +155,14 @@ class Dates:
         stretch = None if text is None else self._stretched(text)
         if stretch is None:
             raise InvalidQueryError(
-                f"{name} must be asked by a {self.by} such as {self.first!r}, got {name}={shown(label)}; write "
-                f"a date, or between({self.first!r}, {self.last!r})."
+                f"{name} must be asked by a {self.by} such as {self.first!r}, got {name}={shown(label)}; "
+                f"write a date, or between({self.first!r}, {self.last!r})."
             )
         low, high = self._cut(name, stretch[0]), self._cut(name, stretch[1] + INSTANT)
         if high - low != 1:
             raise InvalidQueryError(
-                f"{name} must be asked by one {self.by}, got {name}={shown(label)}, which holds {high - low}; "
-                f"write between({shown(label)}, {shown(label)})."
+                f"{name} must be asked by one {self.by}, got {name}={shown(label)}, which holds "
+                f"{high - low}; write between({shown(label)}, {shown(label)})."
             )
         return low
 
@@ -204,7 +206,7 @@ class Dates:
         unit = np.datetime_data(column.dtype)[0]
         if self.by not in TOLD.get(unit, UNITS):
             return np.full(len(column), STRANGE, np.int64)
-        stamps = np.where(np.isnat(column), np.datetime64(0, unit), column)
+        stamps = np.where(np.isnat(column), np.zeros(1, column.dtype), column)
         if self.by == "year":
             index = stamps.astype("M8[Y]").astype(np.int64) + 1970
         elif self.by in ("quarter", "month"):
@@ -226,7 +228,8 @@ class Dates:
         stretch = None if text is None else self._stretched(text)
         if stretch is None:
             raise InvalidQueryError(
-                f"{name} must be cut at dates, got {shown(end)}; write e.g. between({self.first!r}, {self.last!r})."
+                f"{name} must be cut at dates, got {shown(end)}; write e.g. between({self.first!r}, "
+                f"{self.last!r})."
             )
         return stretch
 
@@ -240,9 +243,10 @@ class Dates:
                 "one-sided condition write at_least or below with an end inside."
             )
         if _index(moment - INSTANT, self.by) == index:
+            inside = _label(index, self.by)
             raise InvalidQueryError(
                 f"{name} must be cut where one {self.by} begins, got {_written(moment)}, which is inside "
-                f"{_label(index, self.by)}; write between or span with {self.by}s such as {_label(index, self.by)!r}."
+                f"{inside}; write between or span with {self.by}s such as {inside!r}."
             )
         return code
 
@@ -288,8 +292,8 @@ def dates(first: Any, last: Any, by: str = "day", *, clip: bool = False, zone: s
         stretch = None if text is None else _stretch(text, by)
         if stretch is None:
             raise InvalidDomainError(
-                f"{name} must be a date such as '2024-03-05' or '2024-03' without time zone, got {shown(end)}; "
-                "write it so."
+                f"{name} must be a date such as '2024-03-05' or '2024-03' without time zone, got "
+                f"{shown(end)}; write it so."
             )
         named.append(_label(_index(stretch[place], by), by))
     return Dates(named[0], named[1], by, clip=clip, zone=zone)

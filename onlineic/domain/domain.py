@@ -50,15 +50,11 @@ def optional(kind: Kind, missing: Iterable[str] = ()) -> Attribute:
         Texts that stand for a missing value too, such as ["?", "NA"]. None, NaN, NaT and NA always do, and
         an empty field of a CSV file does unless "" is a label.
     """
-    texts = [missing] if isinstance(missing, str) else missing
-    try:
-        markers = tuple(sorted(set(texts)))
-    except TypeError:
-        markers = ()
-        texts = None
-    if texts is None or not all(type(marker) is str for marker in markers):
+    texts: Any = (missing,) if isinstance(missing, str) else missing
+    given: list[Any] = list(texts) if isinstance(texts, Iterable) else [None]
+    if not all(type(marker) is str for marker in given):
         raise InvalidDomainError(f"missing must be a list of texts, got {shown(missing)}; write ['?', 'NA'].")
-    return attrs.evolve(_attribute("optional", kind), missing=True, markers=markers)
+    return attrs.evolve(_attribute("optional", kind), missing=True, markers=tuple(sorted(set(given))))
 
 
 @final
@@ -174,7 +170,7 @@ class Domain:
 
             warnings.warn(
                 f"a domain must be written from public knowledge, got labels of {', '.join(seen)} that were "
-                f"read from the private table: NOT PRIVATE; check them and remove {FROM_ROWS!r} from the file.",
+                f"read from the private table: NOT PRIVATE; check them, then remove {FROM_ROWS!r} there.",
                 PrivateLabelsWarning,
                 stacklevel=2,
             )
@@ -304,10 +300,10 @@ class Domain:
             )
         lacking = [name for name in self.names if name not in columns]
         if lacking:
-            known = [name for name in columns.keys() if isinstance(name, str)]  # noqa: SIM118  # data frames
+            known: list[Any] = list(columns.keys())
+            hints = ", ".join(nearest_column(name, known) for name in lacking)
             raise InvalidDataError(
-                f"records must have a column for every attribute, got none for {', '.join(lacking)}; "
-                f"{nearest_column(lacking[0], known)}."
+                f"records must have a column for every attribute, got none for {', '.join(lacking)}; {hints}."
             )
         arrays = {name: column_array(name, columns[name]) for name in self.names}
         lengths = {name: len(array) for name, array in arrays.items()}
@@ -316,11 +312,11 @@ class Domain:
         return arrays
 
 
-def nearest_column(name: str, known: Sequence[str]) -> str:
+def nearest_column(name: str, known: Sequence[Any]) -> str:
     """Return a hint at the column that was meant."""
     import difflib  # of a message alone: imported with it
 
-    lower = {other.strip().lower(): other for other in known}
+    lower = {other.strip().lower(): other for other in known if isinstance(other, str)}
     near = difflib.get_close_matches(name.strip().lower(), lower, 1)
     return f"did you mean {lower[near[0]]!r}" if near else f"it has {shown(list(known))}"
 
@@ -387,8 +383,8 @@ def _from_json(name: str, kind: Any) -> Attribute:
         low, high = kind
         if high - low > 1:  # else both readings have the same cells
             raise InvalidDomainError(
-                f'{name} must be a range or labels, got {kind}, which may mean either; write {{"range": {kind}}} '
-                f'or {{"labels": {kind}}}.'
+                f"{name} must be a range or labels, got {kind}, which may mean either; write "
+                f'{{"range": {kind}}} or {{"labels": {kind}}}.'
             )
     if not isinstance(kind, dict):
         return _attribute(name, kind)
@@ -427,7 +423,9 @@ def _edges_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attri
 def _dates_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attribute:
     if not _is_list(value, str) or len(value) != 2:
         raise InvalidDomainError(f"{name} must give 'dates' as [first, last] in ISO form, got {value!r}.")
-    return dates(*value, by=kind.get("by", "day"), clip=kind.get("clip", False), zone=kind.get("zone"))
+    return dates(
+        value[0], value[1], by=kind.get("by", "day"), clip=kind.get("clip", False), zone=kind.get("zone")
+    )
 
 
 def _labels_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attribute:

@@ -5,6 +5,7 @@ the canonical `Query`. Data are never involved, and a Python function is never a
 could leak through state, time or exceptions.
 """
 
+import datetime
 import keyword
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -199,9 +200,9 @@ class Expression:
 
 
 def where(
-    conditions: Mapping[str, "Condition | Label | np.generic"] | None = None,
+    conditions: Mapping[str, "Condition | Label | np.generic | datetime.date"] | None = None,
     /,
-    **more: "Condition | Label | np.generic",
+    **more: "Condition | Label | np.generic | datetime.date",
 ) -> Expression:
     """Return the query "the fraction of records that satisfy every condition".
 
@@ -357,7 +358,7 @@ def _interval(name: str, low: Any, high: Any, *, closed: bool) -> Condition:
                     f"{name} must have two numbers or two dates as ends, got {shown(low)} and {shown(high)}; "
                     "write both alike."
                 )
-    if _infinite(low) and low > 0 or _infinite(high) and high < 0:
+    if (_infinite(low) and low > 0) or (_infinite(high) and high < 0):
         raise InvalidQueryError(f"{name} must have a finite end, got {low!r} and {high!r}; write a number.")
     return Condition("interval", (low, high, closed))
 

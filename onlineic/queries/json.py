@@ -16,8 +16,8 @@ def parsed_query(line: str, domain: Domain) -> Expression:
     ----------
     line : str
         An object of attribute -> condition, or {"not": object}. A condition is a label, null, a list of two
-        numbers on an ordered attribute, or two texts on dates (both ends included; ends that cross count nobody), {"one_of": [..]},
-        {"not": condition}, {"at_least": number} or {"below": number}.
+        numbers on an ordered attribute, or of two texts on dates (both ends included; ends that cross count
+        nobody), {"one_of": [..]}, {"not": condition}, {"at_least": number} or {"below": number}.
     domain : Domain
         Says which attributes are ordered; an attribute named "not" hides the complement.
 

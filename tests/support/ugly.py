@@ -1,6 +1,6 @@
 """A table as people hand it over: 14 columns, dates, floats, unknown labels, missing values, stray blanks.
 
-What is wrong in it is known: `write` returns the path, and `PROBLEMS` counts nothing that it does not put there.
+`first_domain` is what one would write who has not met the dirt, `domain` takes all of it.
 """
 
 import csv

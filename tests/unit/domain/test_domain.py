@@ -556,10 +556,19 @@ def test_dates_are_refused_as_other_values():
     refusal(range(5), np.array(["2020"], "M8[Y]"))
 
 
+@pytest.mark.parametrize("dtype", ["M8[ns]", "m8[ns]", "m8"])
+def test_times_are_no_integers(dtype):
+    """Their items are, for numpy."""
+    for kind in ([0, 1], range(2), binned([0, 2]), [True, False], ["a"]):
+        refusal(kind, np.array([1], "i8").view(dtype))
+        refusal(kind, [np.array([1], "i8").view(dtype)[0]])
+
+
 def test_refusal_names_column_rule_and_remedy_and_shows_no_value():
     expected = (
         "a must be a whole number from 17 to 90 in every row, got other values; widen the range, declare "
-        "clip=True, or clean the table. PrivateData.check(table, domain).curator_report() shows values and lines."
+        "clip=True, or clean the table. PrivateData.check(table, domain).curator_report() shows values and "
+        "lines."
     )
 
     assert expected == refusal(range(17, 91), [20, 16, 200]) == refusal(range(17, 91), [16])
