@@ -11,6 +11,7 @@ from onlineic.data import PrivateData
 from onlineic.domain import Domain, binned, dates, optional
 from onlineic.errors import InvalidDataError
 from onlineic.queries import Partition
+from support import ugly
 from support.sources import LOADERS
 
 UTC = datetime.UTC
@@ -162,3 +163,43 @@ def test_what_does_not_fit_is_refused_alike(source, name, value, tmp_path):
         LOADERS[source](columns, domain, tmp_path)
 
     assert str(expected.value) == str(seen.value)
+
+
+# ---------------------------------------------------------------- a whole table
+
+TYPES = {
+    "joined": datetime.date.fromisoformat,
+    "last seen": datetime.datetime.fromisoformat,
+    "age": float,
+    "income": float,
+    "hours": float,
+    "score": float,
+    "smoker": lambda text: text.lower() in ("yes", "true"),
+    "education": int,
+    "children": int,
+}
+
+
+def typed(name, text):
+    """Return what a typed column holds for the text of a file."""
+    if text in {"", "NA", "n/a", "none", "x", "?"}:
+        return None
+    return TYPES.get(name, str.strip)(text)
+
+
+@pytest.fixture(scope="module")
+def survey(tmp_path_factory):
+    """The counts of a file of 20,000 ugly lines, of all columns and of a few, and its columns with types."""
+    path, domain = ugly.write(tmp_path_factory.mktemp("survey")), ugly.domain()
+    few = domain.project("joined", "region", "income", "smoker", "children")
+    columns = {name: [typed(name, text) for text in ugly.columns()[name]] for name in domain.names}
+    return {each: cells(PrivateData.from_csv(path, each)) for each in (domain, few)}, columns
+
+
+@pytest.mark.parametrize("source", LOADERS)
+def test_an_ugly_table_gives_the_counts_of_its_file(source, survey, tmp_path):
+    expected, columns = survey
+
+    for domain, table in expected.items():
+        data = LOADERS[source]({name: columns[name] for name in domain.names}, domain, tmp_path)
+        assert (20_000, table) == (data.n, cells(data))
