@@ -5,7 +5,7 @@ by code points, whatever the collation of a column: by the database where its wa
 here.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,20 +47,19 @@ def read_table(
         (root for root in map(_root, type(connection).__mro__) if root in ("sqlite3", "duckdb")),
         _root(type(connection)),
     )
+    few = domain.size <= GROUPED
+    if driver == "duckdb":  # a cursor of its own would not see temporary tables
+        relation = _tried(lambda: connection.sql(f"SELECT * FROM {source}"))
+        check_columns(relation.columns, domain)
+        batches = (relations.groups if few else relations.rows)(relation, domain)
+        return *coded(batches, domain), (grouped if few else streamed)(driver, domain)
     cursor = connection.cursor()
     try:
         _execute(cursor, f"SELECT * FROM {source} WHERE 1 = 0")
         # asked of the names that there are: SQLite reads a name that it does not know as a text
         check_columns([str(column[0]) for column in cursor.description], domain)
-        few = domain.size <= GROUPED
-        if driver == "duckdb":
-            relation = connection.sql(f"SELECT * FROM {source}")
-            batches = relations.groups(relation, domain) if few else relations.rows(relation, domain)
-        elif few and (driver == "sqlite3" or all(map(_is_textless, domain.attributes))):
-            batches = _groups(cursor, source, domain, quote, driver)
-        else:
-            few = False
-            batches = _rows(cursor, source, domain, quote, driver)
+        few = few and (driver == "sqlite3" or all(map(_is_textless, domain.attributes)))
+        batches = (_groups if few else _rows)(cursor, source, domain, quote, driver)
         return *coded(batches, domain), (grouped if few else streamed)(driver, domain)
     finally:
         cursor.close()
@@ -112,8 +111,13 @@ def _rows(cursor: Any, source: str, domain: Domain, quote: str, driver: str) -> 
 
 
 def _execute(cursor: Any, statement: str, parameters: Sequence[float] = ()) -> None:
+    _tried(lambda: cursor.execute(statement, parameters) if parameters else cursor.execute(statement))
+
+
+def _tried(ask: Callable[[], Any]) -> Any:
+    """Return what a database answers, or raise `InvalidDataError` with its own error as the cause."""
     try:
-        cursor.execute(statement, parameters) if parameters else cursor.execute(statement)
+        return ask()
     except Exception as error:  # every driver has its own
         raise InvalidDataError(
             f"table must be one that the connection can read, got {type(error).__name__} from the database; "

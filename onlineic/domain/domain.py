@@ -291,21 +291,20 @@ class Domain:
                     "records must be a mapping of columns or a structured array, got a plain array."
                 )
             columns = {name: columns[name] for name in columns.dtype.names}
-        if isinstance(columns, (list, tuple)):
-            columns = self._by_column(columns)
-        if not hasattr(columns, "keys"):  # frames of pandas have them too
+        named: Any = self._by_column(columns) if isinstance(columns, (list, tuple)) else columns
+        if not hasattr(named, "keys"):  # frames of pandas have them too
             raise InvalidDataError(
                 "records must be a mapping of columns or a list of mappings, got a "
                 f"{type(columns).__name__}; other tables are loaded by PrivateData.from_frame(table, domain)."
             )
-        lacking = [name for name in self.names if name not in columns]
+        lacking = [name for name in self.names if name not in named]
         if lacking:
-            known: list[Any] = list(columns.keys())
+            known: list[Any] = list(named.keys())
             hints = ", ".join(nearest_column(name, known) for name in lacking)
             raise InvalidDataError(
                 f"records must have a column for every attribute, got none for {', '.join(lacking)}; {hints}."
             )
-        arrays = {name: column_array(name, columns[name]) for name in self.names}
+        arrays = {name: column_array(name, named[name]) for name in self.names}
         lengths = {name: len(array) for name, array in arrays.items()}
         if len(set(lengths.values())) > 1:
             raise InvalidDataError(f"columns must have equal lengths, got {lengths}.")

@@ -205,3 +205,17 @@ def test_quotes_are_those_of_known_databases(connection, quote):
 def test_a_connection_is_asked_for(connection):
     with pytest.raises(InvalidParameterError, match="connection must be a DB-API connection"):
         PrivateData.from_dbapi(connection, "people", DOMAIN)
+
+
+def test_temporary_tables_of_duckdb_are_seen_and_errors_are_named():
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect()
+    connection.execute("CREATE TEMP TABLE people AS SELECT * FROM (VALUES (30, 'F'), (45, 'M')) v(age, sex)")
+    data = PrivateData.from_dbapi(connection, "people", DOMAIN)
+
+    assert "GROUP BY (duckdb)" in data.loading
+    assert (2, 1) == (data.n, counts(data, sex="F"))
+    with pytest.raises(InvalidDataError, match="got CatalogException from the database"):
+        PrivateData.from_dbapi(connection, "nobody", DOMAIN)
+    with pytest.raises(InvalidDataError, match="got 0 for sexx; did you mean 'sex'"):
+        PrivateData.from_dbapi(connection, "people", Domain.of(sexx=["F", "M"]))
