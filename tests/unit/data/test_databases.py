@@ -219,3 +219,14 @@ def test_temporary_tables_of_duckdb_are_seen_and_errors_are_named():
         PrivateData.from_dbapi(connection, "nobody", DOMAIN)
     with pytest.raises(InvalidDataError, match="got 0 for sexx; did you mean 'sex'"):
         PrivateData.from_dbapi(connection, "people", Domain.of(sexx=["F", "M"]))
+
+
+def test_of_an_error_while_reading_only_its_kind_is_told(connection):
+    connection.execute("CREATE VIEW broken AS SELECT CAST(x'4869ff' AS TEXT) AS sex")  # Hi, and no UTF-8
+    duckdb = pytest.importorskip("duckdb").connect()
+    duckdb.execute("CREATE VIEW broken AS SELECT CAST('Hi' || i AS INTEGER) AS sex FROM range(2) r(i)")
+    for each in (connection, duckdb):
+        with pytest.raises(InvalidDataError, match=r"to its last row, got \w+ from") as error:
+            PrivateData.from_dbapi(each, "broken", Domain.of(sex=["F", "M"]))
+
+        assert "Hi" not in str(error.value)
