@@ -59,12 +59,13 @@ def frame_columns(table: Any, names: Iterable[str]) -> dict[str, list[Any]]:
         As `read_frame`, but for what a report tells.
     """
     _, frame, known = _opened(table)
-    chosen = [name for name in names if name in known]
-    if not chosen:
-        return {}
-    held = frame.select(*chosen)
-    held = held.collect() if hasattr(held, "collect") else held
-    return {name: held[name].to_list() for name in held.columns}
+    columns: dict[str, list[Any]] = {name: [] for name in known}  # the others by name alone, for hints
+    chosen = [name for name in names if name in columns]
+    if chosen:
+        held = frame.select(*chosen)
+        held = held.collect() if hasattr(held, "collect") else held
+        columns |= {name: held[name].to_list() for name in chosen}
+    return columns
 
 
 def _opened(table: Any) -> tuple[Any, Any, list[str]]:
@@ -150,7 +151,7 @@ def _parquet(path: str) -> Any:
         if not {*"*?["} & {*path}:  # DuckDB would look for all files of that pattern
             import duckdb
 
-            return duckdb.connect().read_parquet(path)
+            return duckdb.read_parquet(path)  # a connection of its own would be closed too early
     except ImportError:
         pass
     try:

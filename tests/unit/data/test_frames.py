@@ -116,7 +116,7 @@ def test_nan_in_a_parquet_file_is_missing_although_its_statistics_leave_it_out(t
     duckdb = pytest.importorskip("duckdb")
     path = written(tmp_path, {"x": [1.0, 99.0, math.nan, None]})
     domain = Domain.of(x=optional(binned([0, 20, 100])))
-    folded = duckdb.connect().read_parquet(str(path)).aggregate("SUM(CASE WHEN x < 100 THEN 1 ELSE 0 END)")
+    folded = duckdb.read_parquet(str(path)).aggregate("SUM(CASE WHEN x < 100 THEN 1 ELSE 0 END)")
     data = PrivateData.from_frame(path, domain)
 
     assert 2 <= folded.fetchall()[0][0]
@@ -370,7 +370,7 @@ def test_all_that_does_not_fit_is_reported_of_any_table(tmp_path):
     path = written(tmp_path, columns)
     tables = [path, str(path)]
     polars, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
-    tables += [polars.scan_parquet(path), polars.read_parquet(path), duckdb.connect().read_parquet(str(path))]
+    tables += [polars.scan_parquet(path), polars.read_parquet(path), duckdb.read_parquet(str(path))]
 
     assert "3 misfits" in expected
     assert [expected] * 5 == [PrivateData.check(table, DOMAIN).curator_report() for table in tables]
