@@ -41,6 +41,7 @@ from onlineic.queries.query import Query
 from onlineic.session.belief import Belief, measured
 from onlineic.session.columns import Answers, Columns, cut, known_bound, stated, stated_again
 from onlineic.session.defaults import AGREEING, SPACING
+from onlineic.session.first_tables import FirstTables
 from onlineic.session.plan import ALL_EASY, ALL_HARD, EASY_OR_HARD, KNOWN, Plan
 from onlineic.sparse.base import NumericSparse
 from onlineic.updates.base import HasParameters
@@ -168,8 +169,7 @@ class AnswerBook:
         self._estimates: Estimates | None = None
         if plan.first_tables is not None:
             self._payable -= plan.first_tables.charge.amount
-            tables = plan.first_tables
-            self._design = TableDesign(tables.targets, [*map(float, tables.scales)], tables.pure)
+            self._design = _design(plan.first_tables)
         # largest so far, of any tested answer; taking a record twice does not change them
         self._weighed = _Weighed()  # of the easy ones: when it is asked for
         self._worst = 0.0  # bound of a hard answer, all at once
@@ -241,7 +241,12 @@ class AnswerBook:
         belief, failed = self._learned(record, isinstance(later[0] if later else None, UpdateFailed))
         hard = (record.query, self._hard(record, belief)) if isinstance(record, Hard) else None
         # what is bought later is bought because of the noise of the first: it must not enter (theory 6.7)
-        first = record.measurements if isinstance(record, Opened) and not at.first else at.first
+        first = at.first
+        if isinstance(record, Opened) and not first:
+            first = record.measurements
+            bought = self._plan.opening_of(record)
+            if bought is not None and bought is not self._plan.first_tables:
+                self._design = _design(bought)
         self._taken = _Taken(
             belief, at.records + 1, at.easy, at.hard + (hard is not None), first, at.spent + _charged(record)
         )
@@ -572,6 +577,11 @@ class AnswerBook:
     def _answer(self, question: Question, value: Any, status: Status, radius: float) -> Answer:
         later = partial(stated, self._estimates_now(), question, value, radius)
         return Answer.deferred(value, self._n * value, status, self._private, later)
+
+
+def _design(tables: FirstTables) -> TableDesign:
+    """Return what is known of their noise."""
+    return TableDesign(tables.targets, [*map(float, tables.scales)], tables.pure)
 
 
 def _charged(record: Record) -> Fraction | int:

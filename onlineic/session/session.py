@@ -58,7 +58,6 @@ from onlineic.session.durable import (
     package_version,
     planned,
 )
-from onlineic.session.first_tables import FirstTables
 from onlineic.session.forecasts import Kind, checked_kinds
 from onlineic.session.plan import TRIVIAL, Plan, SparseName, session_plan, textbook_plan
 from onlineic.sparse.base import NumericSparse
@@ -370,18 +369,17 @@ class OnlineIC:
                     "ledger must be new, or of a session on this table that was interrupted while it bought "
                     "the first tables of this plan, got another one; leave the ledger out."
                 )
-            bought = plan.first_tables is not None and self._bought(plan.first_tables)
+            bought = self._bought()
             paid = plan.first_tables.charge.amount if plan.first_tables is not None and bought else 0
             if not resumed and plan.certified and self._ledger.account.spent != paid:
                 raise LedgerMismatchError(
                     "ledger must hold the first tables alone to certify what is left for hard answers, got "
                     "one of which more is used up; leave the ledger out."
                 )
-            if plan.first_tables is not None and not bought:
-                # learned with the first question; of a session whose tables were burned tests are left
-                with contextlib.suppress(*([BudgetExceededError] if resumed else [])):
-                    self._curator.measure_tables(plan.first_tables)
-            self._tell_opening(1.0)
+            self._resumed, self._begun = resumed, bought
+            if plan.dense_tables is None:  # else the first question tells what is bought
+                self._begin(None)
+                self._tell_opening(1.0)
             if resumed:
                 self._catch_up()
             return self
@@ -397,22 +395,38 @@ class OnlineIC:
             if tables:
                 advance("opening", round(part * tables), tables)
 
-    def _bought(self, tables: FirstTables) -> bool:
-        """Whether the ledger holds the first tables of this plan already."""
+    def _begin(self, question: Question | None) -> None:
+        """Buy the first tables, unless they were bought: a function of the plan and the first question.
+
+        They are learned with the next record that is taken in.
+        """
+        tables = self._plan.opening(question)
+        if self._begun or tables is None or self._bought():
+            self._begun = True
+            return
+        # of a session that goes on after its tables were burned tests are left
+        with contextlib.suppress(*([BudgetExceededError] if self._resumed else [])):
+            self._curator.measure_tables(tables)
+        self._begun = True
+
+    def _begin_with(self, question: Question) -> None:
+        """Open with the first question that is tested, where it was left to tell what is bought."""
+        if not self._begun and question.constant is None:
+            self._tell_opening(0.0)
+            self._begin(question)
+            self._tell_opening(1.0)
+            self._catch_up()
+
+    def _bought(self) -> bool:
+        """Whether the ledger holds first tables of this plan already."""
         opened = [record for record in self._ledger.records() if isinstance(record, Opened)]
         for record in opened:
-            targets = tuple(bought.target for bought in record.measurements)
-            scales = tuple(bought.scale for bought in record.measurements)
-            if (targets, record.charge, scales) != (
-                tables.targets,
-                tables.charge,
-                tables.deviations(self._data.n),
-            ):
+            if self._plan.openings and self._plan.opening_of(record) is None:
                 raise LedgerMismatchError(
                     "ledger must hold the first tables of this session's plan, got others; open the "
                     "session as it was opened, or leave the ledger out."
                 )
-        return bool(opened)
+        return bool(opened) and bool(self._plan.openings)
 
     def answer(self, query: Expression | Query | Any) -> Answer:
         """Answer one query.
@@ -439,6 +453,7 @@ class OnlineIC:
             question = bind_question(query, self._data.domain, self._sparse.grid_bits)
             self._catch_up()
             self._check_supported(question)
+            self._begin_with(question)
             self._catch_up()  # no test begins with records pending: a hypothesis may have asked on its own
             return self._answered(question)
 
@@ -469,6 +484,8 @@ class OnlineIC:
             self._catch_up()  # behind the loop, because a generator may have asked on its own
             for part in parts:
                 self._check_supported(part)
+            for part in parts if not self._begun else ():
+                self._begin_with(_first_tested(part) if isinstance(part, Queries) else part)
             self._catch_up()  # no test begins with records pending: a hypothesis may have asked on its own
             answers: list[Answer] = []
             total = sum(len(part) if isinstance(part, Queries) else 1 for part in parts)
@@ -691,8 +708,13 @@ class OnlineIC:
 
     @property
     def hypothesis(self) -> Hypothesis:
-        """The current hypothesis: public, and without any guarantee for a query that was not tested."""
+        """The current hypothesis: public, and without any guarantee for a query that was not tested.
+
+        First tables that were left to the first question are bought before, if there was none.
+        """
         with self._held():
+            if not self._curator.closed and not self._curator.sealed and not self._begun:
+                self._begin(None)
             self._catch_up()
             return self._book.belief.hypothesis
 
@@ -750,3 +772,8 @@ class OnlineIC:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("OnlineIC cannot be copied or pickled: its budget would be copied too.")
+
+
+def _first_tested(queries: Queries) -> Query:
+    """Return the first query of a batch that is no constant, or a constant."""
+    return queries[int(np.argmin(np.isfinite(queries.constants)))]
