@@ -232,8 +232,7 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
             wrong(place, "closed without what tests of a kept threshold have used up")
         if isinstance(record, Opened):
             targets = tuple(one.target for one in record.measurements)
-            openings = {one.targets: one for one in plan.openings}
-            bought = openings.get(targets)
+            bought = next((one for one in plan.openings if one.targets == targets), None)
             if bought is None or record.charge != bought.charge:
                 wrong(place, "first tables that the plan does not buy")
             elif not all(map(_near, [one.scale for one in record.measurements], bought.deviations(sparse.n))):

@@ -271,7 +271,7 @@ class Plan:
         targets = tuple(one.target for one in record.measurements)
         scales = tuple(one.scale for one in record.measurements)
         for one in self.openings:
-            held = (one.targets, one.charge, one.deviations(self.sparse.n))  # type: ignore[attr-defined]
+            held = (one.targets, one.charge, one.deviations(self.sparse.n))
             if held == (targets, record.charge, scales):
                 return one
         return None
@@ -407,7 +407,8 @@ def session_plan(
         with `certify`, for `MultiplicativeWeights`, as many as leave the certificate's bound nearly what it
         is without. True: other rules start from the maximum-entropy fit of the tables.
     kinds : iterable of "conjunctions" or "dense"
-        What will be asked, see `forecast`: with dense queries among it pairs are no start.
+        What will be asked, see `forecast`: with dense queries among it pairs are no start. Without them, and
+        unless `first_tables` says when, a dense first question buys all cells (`Plan.dense_tables`).
 
     Raises
     ------
@@ -504,6 +505,7 @@ def session_plan(
         and isinstance(mechanism, (GumbelSparse, ExponentialSparse))
         and start == "pairs"
         and partition
+        and first_tables is None
         and (given is None or isinstance(given, MaximumEntropy))
         and _cells_say(domain, n, budget, max_queries)
     ):

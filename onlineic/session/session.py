@@ -111,10 +111,13 @@ class OnlineIC:
         Public start, never made from the private rows; without one, first tables are bought. The hypothesis
         of another session is public, and paid for by that one.
     first_tables : bool, optional
-        As in `session.session_plan`: True starts any rule from first tables, out of this session's budget.
+        As in `session.session_plan`: True starts any rule from first tables, out of this session's budget,
+        and buys them when the session opens.
     kinds : iterable of "conjunctions" or "dense", optional
         What will be asked: by default conjunctions of conditions, of which pairs of attributes say much. With
-        "dense" among it, weights without such a form, the session starts from all cells or from numbers.
+        "dense" among it, weights without such a form, the session starts from all cells or from numbers. If
+        it is not told, and pairs are planned, tables are bought behind the first question: all cells if that
+        is a dense one, at up to twice the error of a session that is told.
     exhausted : "untested" or "raise"
         What to do when the hard answers are used up: answer from the hypothesis, without touching the data
         and with no bound but that of the first tables, or raise `SessionExhaustedError`.
