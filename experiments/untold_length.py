@@ -67,9 +67,7 @@ class Config:
 def numbers(stream: Stream, shares: tuple[float, ...], seed: int) -> np.ndarray:
     """Return the errors of the first questions, of noise at these shares of epsilon = 1."""
     noise, n = SimulatedNoise(seed), stream.data.n
-    drawn = [
-        noise.discrete_laplace(Fraction(math.ceil(PARTS / share)), 1)[0] for share in shares
-    ]
+    drawn = [noise.discrete_laplace(Fraction(math.ceil(PARTS / share)), 1)[0] for share in shares]
     return np.array(drawn, np.float64) / (PARTS * n)
 
 
@@ -110,7 +108,9 @@ def run(quick: bool) -> dict:
 def table(result: dict) -> str:
     lengths = result["config"]["lengths"]
     lines = [
-        "| measured directly, shares of ε | left | " + " | ".join(f"{length:,} asked" for length in lengths) + " |",
+        "| measured directly, shares of ε | left | "
+        + " | ".join(f"{length:,} asked" for length in lengths)
+        + " |",
         "|" + "---|" * (len(lengths) + 2),
     ]
     for row in result["rows"]:

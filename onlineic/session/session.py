@@ -11,7 +11,8 @@ import math
 import os
 import threading
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, Literal, NoReturn, final, overload
 
 import numpy as np
@@ -59,7 +60,7 @@ from onlineic.session.durable import (
     planned,
 )
 from onlineic.session.forecasts import Kind, checked_kinds
-from onlineic.session.plan import TRIVIAL, Plan, SparseName, session_plan, textbook_plan
+from onlineic.session.plan import TRIVIAL, Plan, SparseName, is_dense, session_plan, textbook_plan
 from onlineic.sparse.base import NumericSparse
 from onlineic.updates.base import UpdateRule, check_rule
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
@@ -116,8 +117,9 @@ class OnlineIC:
     kinds : iterable of "conjunctions" or "dense", optional
         What will be asked: by default conjunctions of conditions, of which pairs of attributes say much. With
         "dense" among it, weights without such a form, the session starts from all cells or from numbers. If
-        it is not told, and pairs are planned, tables are bought behind the first question: all cells if that
-        is a dense one, at up to twice the error of a session that is told.
+        it is not told, and pairs are planned, tables are bought behind the first question: if that is a
+        dense one `plan` becomes that of a session which is told; with a ledger file, whose account is
+        settled, all cells are bought at about twice the noise.
     exhausted : "untested" or "raise"
         What to do when the hard answers are used up: answer from the hypothesis, without touching the data
         and with no bound but that of the first tables, or raise `SessionExhaustedError`.
@@ -189,7 +191,8 @@ class OnlineIC:
             "exhausted": exhausted,
         }
         chosen = ledger_choice(ledger, table, durability, settings)
-        plan = session_plan(
+        planned_for = partial(
+            session_plan,
             data.domain,
             data.n,
             budget,
@@ -203,9 +206,9 @@ class OnlineIC:
             hard_answers=hard_answers,
             threshold=threshold,
             first_tables=first_tables,
-            kinds=kinds,
         )
-        self._open(data, budget, plan, prior, exhausted, chosen, noise, progress)
+        plan, for_dense = planned_for(kinds=kinds), partial(planned_for, kinds=("dense",))
+        self._open(data, budget, plan, prior, exhausted, chosen, noise, progress, for_dense)
 
     @classmethod
     def resume(
@@ -329,6 +332,7 @@ class OnlineIC:
         ledger: Ledger | LedgerFile | None,
         noise: Noise | None,
         progress: Progress | Literal["bar"] | None = None,
+        for_dense: Callable[[], Plan] | None = None,
     ) -> "OnlineIC":
         check_choices(exhausted, ledger, noise)
         if hasattr(self, "_curator"):
@@ -352,8 +356,10 @@ class OnlineIC:
             self._sparse: NumericSparse = plan.sparse
             self._exhausted = exhausted
             self._quiet = RUN  # queries that the next run may hold
+            # the account of a file stands in its first line
+            self._for_dense = for_dense if isinstance(self._ledger, MemoryLedger) else None
             self._lock = threading.RLock()
-            noise = noise if noise is not None else SystemNoise()
+            self._noise = noise = noise if noise is not None else SystemNoise()
             self._private = is_private(noise)
             belief = Belief(plan.update.init(data.domain, prior))
             self._tell_opening(0.0)  # nothing is claimed yet
@@ -415,10 +421,37 @@ class OnlineIC:
     def _begin_with(self, question: Question) -> None:
         """Open with the first question that is tested, where it was left to tell what is bought."""
         if not self._begun and question.constant is None:
+            plan = self._plan_for(question)
+            if plan is not self._plan:
+                self._plan_anew(plan)
             self._tell_opening(0.0)
             self._begin(question)
             self._tell_opening(1.0)
             self._catch_up()
+
+    def _plan_for(self, question: Question) -> Plan:
+        """Return the plan of a session that is asked this first: a dense question tells of its kind."""
+        if self._for_dense is not None and isinstance(question, Query) and is_dense(question):
+            plan = self._for_dense()
+            if not len(self._ledger) and question.grid_bits <= plan.sparse.grid_bits:  # as it was bound
+                return plan
+        return self._plan
+
+    def _plan_anew(self, plan: Plan) -> None:
+        """Take another plan, before anything was reserved or read: its account is of another order."""
+        ledger, known = self._ledger, self._book.closing()
+        belief = Belief(plan.update.init(self._data.domain, None))
+        curator = Curator(self._data, plan.spending, self._noise, ledger, plan.partitions)
+        book = AnswerBook(plan, self._data.n, ledger, belief, self._private)
+        book.count_untaken({"easy": known.constants}, known.rounding)
+        try:
+            ledger.give_back(self)
+            ledger.claim(self, plan.sparse.account(), self._private)
+            self._plan, self._sparse, self._book, self._curator = plan, plan.sparse, book, curator
+        except BaseException:
+            self.__dict__.pop("_curator", None)  # a session whose ledger may be another's
+            ledger.give_back(self)
+            raise
 
     def _bought(self) -> bool:
         """Whether the ledger holds first tables of this plan already."""
@@ -483,12 +516,17 @@ class OnlineIC:
             raise InvalidQueryError(f"queries must be a sequence of queries, got a {type(queries).__name__}.")
         with self._held():
             self._curator.check_open()
-            parts = bind_batch(queries, self._data.domain, self._sparse.grid_bits)
+            if not self._begun and not isinstance(queries, Queries):
+                queries = list(queries)  # bound again, if the first of them changes the plan
+            grid = self._sparse.grid_bits
+            parts = bind_batch(queries, self._data.domain, grid)
             self._catch_up()  # behind the loop, because a generator may have asked on its own
             for part in parts:
                 self._check_supported(part)
             for part in parts if not self._begun else ():
                 self._begin_with(_first_tested(part) if isinstance(part, Queries) else part)
+            if grid != self._sparse.grid_bits:
+                parts = bind_batch(queries, self._data.domain, self._sparse.grid_bits)
             self._catch_up()  # no test begins with records pending: a hypothesis may have asked on its own
             answers: list[Answer] = []
             total = sum(len(part) if isinstance(part, Queries) else 1 for part in parts)

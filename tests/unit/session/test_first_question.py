@@ -34,6 +34,13 @@ def opened(budget, seed=1, **settings):
     return ic.OnlineIC(PrivateData(COUNTS, DOMAIN), budget, **noise, **settings)
 
 
+def settled(budget, **settings):
+    """A session whose account is settled when it opens, as with a file."""
+    session = opened(budget, **settings)
+    session._for_dense = None
+    return session
+
+
 def tables(session):
     return [record for record in session.transcript if isinstance(record, Opened)]
 
@@ -51,7 +58,7 @@ def tables(session):
     ],
 )
 def test_the_first_question_tells_what_is_bought_at_one_charge(first, cells, budget):
-    session = opened(budget)
+    session = settled(budget)
     plan = session.plan
     assert (0.0, 0) == (session.statistics().spent, len(session.transcript))
     assert session.answer(ALL).status == "easy"  # needs no test, and tells nothing
@@ -70,6 +77,47 @@ def test_the_first_question_tells_what_is_bought_at_one_charge(first, cells, bud
         session.statistics().family.size == opened(budget, first_tables=True).statistics().family.size
         or cells
     )
+
+
+@BUDGETS
+@pytest.mark.parametrize("ledger", [None, MemoryLedger])
+def test_a_first_question_of_dense_weights_makes_the_session_that_was_told_to_the_bit(budget, ledger):
+    asked = [DENSE[0], ic.dense(GENERATOR.random(DOMAIN.shape)), *NARROW, *DENSE]
+    held = {} if ledger is None else {"ledger": ledger()}
+    session, told = opened(budget, **held), opened(budget, kinds=("dense",))
+    pairs = session.plan
+    assert "easy" == session.answer(ALL).status == told.answer(ALL).status
+    first, answers, same = (
+        session.answer(DENSE[1]),
+        session.answer_many(asked),
+        told.answer_many([DENSE[1], *asked]),
+    )
+
+    assert pairs != session.plan == told.plan
+    assert [one.value for one in (first, *answers)] == [one.value for one in same]
+    assert [one.error_bound for one in (first, *answers)] == [one.error_bound for one in same]
+    assert session.statistics() == told.statistics()
+
+
+def test_a_session_that_is_planned_anew_counts_once_in_the_budgets_of_its_table():
+    data = PrivateData(COUNTS, DOMAIN)
+    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-6))
+    session.answer(DENSE[0])
+
+    assert [ic.Budget(1.0, 1e-6)] == data.budgets
+    assert session.plan.dense_tables is None
+
+
+def test_a_first_question_on_a_finer_grid_than_the_told_plan_has_is_asked_in_the_account_that_is_there():
+    budget = ic.Budget(1.0, 1e-6)
+    session, told = opened(budget), session_plan(DOMAIN, 4_000, budget, kinds=("dense",))
+    fine = ic.dense(np.random.default_rng(5).random(DOMAIN.shape))
+    assert told.sparse.grid_bits < fine.bind(DOMAIN, session.plan.sparse.grid_bits).grid_bits
+    plan = session.plan
+    session.answer(fine)
+
+    assert plan == session.plan
+    assert plan.dense_tables.targets == (tables(session)[0].measurements[0].target,)
 
 
 @BUDGETS
@@ -228,7 +276,7 @@ def test_a_ledger_file_keeps_the_choice_and_one_that_was_not_made_stays_open(fir
 
 
 def test_the_same_stream_in_a_plan_of_either_start_is_charged_alike():
-    session, other = opened(ic.Budget(1.0, 1e-6)), opened(ic.Budget(1.0, 1e-6))
+    session, other = settled(ic.Budget(1.0, 1e-6)), settled(ic.Budget(1.0, 1e-6))
     session.answer(DENSE[0])
     other.answer(NARROW[0])
     rows = [
