@@ -1,5 +1,8 @@
 """Online differentially private answers to linear queries, by the OnlineIC framework."""
 
+import importlib
+from types import ModuleType
+
 from onlineic.accounting.budget import Budget as Budget
 from onlineic.data.private import PrivateData as PrivateData
 from onlineic.domain.attributes import binned as binned
@@ -32,3 +35,20 @@ from onlineic.updates.multiplicative_weights import MultiplicativeWeights as Mul
 from onlineic.updates.perceptron import Perceptron as Perceptron
 
 __version__ = "0.1.0"
+
+_WINGS = {
+    "accounting", "audit", "baselines", "bounds", "cli", "data", "datasets", "domain", "errors", "evaluate",
+    "hypothesis", "ledger", "mechanisms", "noise", "offline", "progress", "queries", "session", "sparse",
+    "testing", "updates",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Import a wing when it is first named: `ic.offline` works, and costs nothing where it is not used."""
+    if name not in _WINGS:
+        raise AttributeError(f"onlineic has no attribute {name!r}; see dir(onlineic).")
+    return importlib.import_module(f"onlineic.{name}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_WINGS})

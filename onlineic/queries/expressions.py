@@ -192,7 +192,11 @@ class Expression:
         return canonical(domain, complement, joint, grid_bits)
 
 
-def where(conditions: Mapping[str, Any] | None = None, /, **more: Any) -> Expression:
+def where(
+    conditions: Mapping[str, "Condition | Label | np.generic"] | None = None,
+    /,
+    **more: "Condition | Label | np.generic",
+) -> Expression:
     """Return the query "the fraction of records that satisfy every condition".
 
     Parameters
