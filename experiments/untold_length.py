@@ -29,7 +29,7 @@ from onlineic.noise import SimulatedNoise
 
 NAME = "untold_length"
 DELTA, PARTS = 1e-9, 2**20  # parts of a record, in which the noise of a number is drawn
-WORST = 3.24  # of one, five and thirty questions, by the sums of the docstring of `even`
+WORST = 3.24  # at which thirty questions, from what is left, were expected to have it too
 
 
 def even(regret: float) -> tuple[float, ...]:
@@ -59,7 +59,7 @@ class Config:
 
     lengths: tuple[int, ...] = Sizes().few
     starts: tuple[str, ...] = tuple(STARTS)
-    runs: int = 12
+    runs: int = 20
     stream: int = Sizes().seed
     seed: int = 20261122
 
