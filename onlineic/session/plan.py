@@ -32,7 +32,7 @@ from onlineic.hypothesis.histogram import Histogram
 from onlineic.ledger.records import Opened
 from onlineic.queries.ask import Question
 from onlineic.queries.partitions import PartitionRule
-from onlineic.queries.query import Query, session_grid_bits
+from onlineic.queries.query import session_grid_bits
 from onlineic.session.defaults import (
     EVALUATIONS,
     MOST_UNIFORM,
@@ -58,6 +58,7 @@ from onlineic.session.first_tables import (
 )
 from onlineic.session.fitting_rule import TABLE_RULES, check_holds, fitting_rule
 from onlineic.session.forecasts import Kind, checked_kinds, error_of_pairs, forecast
+from onlineic.session.kinds import is_dense
 from onlineic.session.spending import Spending, hit_price
 from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.exponential import ExponentialSparse, exponential_resolution
@@ -264,7 +265,8 @@ class Plan:
 
     def opening(self, question: Question | None) -> FirstTables | None:
         """Return what is released before this question, as the first, or before there is any."""
-        return self.dense_tables if self.dense_tables and is_dense(question) else self.first_tables
+        dense = self.dense_tables is not None and question is not None and is_dense(question)
+        return self.dense_tables if dense else self.first_tables
 
     def opening_of(self, record: Opened) -> FirstTables | None:
         """Return which of the openings a record holds, if it is one."""
@@ -541,14 +543,6 @@ def session_plan(
         next_share=NEXT_SHARE if adaptive else None,
         dense_tables=instead,
     )
-
-
-def is_dense(question: Question | None) -> bool:
-    """Whether pairs say little of a question: its weights join three attributes, or all there are."""
-    if not isinstance(question, Query):
-        return False
-    several = min(3, sum(size > 1 for size in question.domain.shape))
-    return any(len(factor.axes) >= several for factor in question.factors)
 
 
 def _cells_say(domain: Domain, n: int, budget: Budget, max_queries: int) -> bool:

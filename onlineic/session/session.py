@@ -60,7 +60,8 @@ from onlineic.session.durable import (
     planned,
 )
 from onlineic.session.forecasts import Kind, checked_kinds
-from onlineic.session.plan import TRIVIAL, Plan, SparseName, is_dense, session_plan, textbook_plan
+from onlineic.session.kinds import is_dense
+from onlineic.session.plan import TRIVIAL, Plan, SparseName, session_plan, textbook_plan
 from onlineic.sparse.base import NumericSparse
 from onlineic.updates.base import UpdateRule, check_rule
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights

@@ -11,7 +11,7 @@ import onlineic as ic
 from onlineic.audit import verified
 from onlineic.data import PrivateData
 from onlineic.errors import SessionSealedError
-from onlineic.ledger import MemoryLedger, Opened, Reserved, read
+from onlineic.ledger import MemoryLedger, Opened, Reserved, SqliteLedger, read
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Queries, marginal
 from onlineic.session import replay, session_plan
@@ -54,6 +54,10 @@ def tables(session):
         (NARROW[0], False),
         (NARROW[2], False),
         (marginal("a", "b", "c", "d"), False),
+        (ic.dense(np.indices(DOMAIN.shape).sum(axis=0) % 2.0), True),
+        (ic.where(a=ic.between(0, 2), b=1) | ic.where(a=ic.between(3, 5), c=2), False),
+        (ic.where(a=1) | ic.where(b=2) | ic.where(c=1), False),
+        (ic.where(a=1, b=2) | ic.where(b=3, c=1) | ic.where(c=2, d=1), False),
         (ic.where(a=ic.one_of(0, 2, 5), b=1, c=ic.one_of(0, 3)), False),  # a conjunction, of three attributes
     ],
 )
@@ -288,3 +292,25 @@ def test_the_same_stream_in_a_plan_of_either_start_is_charged_alike():
     assert math.isclose(session.statistics().spent, other.statistics().spent, rel_tol=0.1)
     assert attrs.evolve(session.plan, dense_tables=None) == attrs.evolve(other.plan, dense_tables=None)
     assert all(left <= right for left, right in pairwise(sorted(rows[0])))
+
+
+def test_tables_that_were_burned_in_a_file_are_not_bought_again_if_they_cannot_be_paid(monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with quick_folder() as folder:
+        path, data = folder / "ledger.db", PrivateData(COUNTS, DOMAIN)
+        session = opened(ic.Budget(1.0, 1e-6), ledger=path, table="made up")
+        with monkeypatch.context() as patched:
+            patched.setattr(SqliteLedger, "commit", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                session.answer(DENSE[0])
+        session.close()
+        with ic.OnlineIC.resume(path, data) as session:
+            answers = session.answer_many([DENSE[0], *NARROW])
+            assert [] == tables(session)
+            assert session._ledger.spent >= session.plan.first_tables.charge.amount
+        report = verified(read(path))
+
+    assert {one.status for one in answers} <= {"easy", "hard"}
+    assert () == report.problems
