@@ -2,8 +2,6 @@
 
 import itertools
 
-import numpy as np
-
 from onlineic.queries.ask import Question
 from onlineic.queries.query import Factor, Query
 from onlineic.session.defaults import BEYOND_PAIRS
@@ -12,10 +10,10 @@ from onlineic.session.defaults import BEYOND_PAIRS
 def is_dense(question: Question) -> bool:
     """Return whether much of a question is beyond what pairs of attributes hold.
 
-    Of weights that join several attributes: the mean square of what is left of them once all functions of two
-    attributes are fitted, each cell alike. Conjunctions of three, and unions, have .016 of it at most, parities
-    .25, random halves of the cells nearly as much, halfspaces .09. Two attributes are one table, which is cut
-    coarsely: there every joint weight counts.
+    Of weights that join several attributes: the mean square of what is left of them once all functions of
+    two attributes are fitted, each cell alike. Of unions it is .016 or less, of halfspaces .08, of parities
+    and random halves of the cells about .25. Two attributes are one table, which is cut coarsely: there every
+    joint weight counts.
     """
     if not isinstance(question, Query):
         return False
@@ -29,12 +27,10 @@ def beyond_pairs(factor: Factor) -> float:
     """Return the mean square of a joint factor's weights that no sum of functions of two axes fits."""
     weights = factor.floats / (1 << factor.bits)
     axes = range(weights.ndim)
-    total = float(weights.var())
-    own = {
-        axis: float(weights.mean(axis=tuple(other for other in axes if other != axis)).var()) for axis in axes
-    }
-    pairs = 0.0
-    for pair in itertools.combinations(axes, 2):
-        joint = float(weights.mean(axis=tuple(other for other in axes if other not in pair)).var())
-        pairs += joint - own[pair[0]] - own[pair[1]]
-    return float(np.maximum(total - sum(own.values()) - pairs, 0.0))
+
+    def explained(*kept: int) -> float:
+        return float(weights.mean(axis=tuple(axis for axis in axes if axis not in kept)).var())
+
+    own = [explained(axis) for axis in axes]
+    pairs = [explained(*pair) - own[pair[0]] - own[pair[1]] for pair in itertools.combinations(axes, 2)]
+    return max(0.0, float(weights.var()) - sum(own) - sum(pairs))
