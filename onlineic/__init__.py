@@ -22,6 +22,7 @@ from onlineic.queries.expressions import where as where
 from onlineic.queries.marginals import marginal as marginal
 from onlineic.queries.partitions import Measurement as Measurement
 from onlineic.queries.rescaled import rescaled as rescaled
+from onlineic.queries.sql_conditions import condition as condition
 from onlineic.session.answers import SessionStatistics as SessionStatistics
 from onlineic.session.belief import replay as replay
 from onlineic.session.forecasts import forecast as forecast
@@ -37,9 +38,9 @@ from onlineic.updates.perceptron import Perceptron as Perceptron
 __version__ = "0.1.0"
 
 _WINGS = {
-    "accounting", "audit", "baselines", "bounds", "cli", "data", "datasets", "domain", "errors", "evaluate",
-    "hypothesis", "ledger", "mechanisms", "noise", "offline", "progress", "queries", "session", "sparse",
-    "testing", "updates",
+    "accounting", "audit", "baselines", "bounds", "cli", "data", "datasets", "display", "domain", "errors",
+    "evaluate", "hypothesis", "ledger", "mechanisms", "noise", "offline", "progress", "queries", "session",
+    "sparse", "testing", "updates",
 }  # fmt: skip
 
 
