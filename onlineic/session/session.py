@@ -369,6 +369,7 @@ class OnlineIC(Answering):
             self._sparse: NumericSparse = plan.sparse
             self._exhausted = exhausted
             self._quiet = RUN  # queries that the next run may hold
+            self._begun = self._resumed = False
             # the account of a file stands in its first line
             self._for_dense = for_dense if isinstance(self._ledger, MemoryLedger) else None
             self._lock = threading.RLock()
@@ -430,6 +431,11 @@ class OnlineIC(Answering):
         with contextlib.suppress(*([BudgetExceededError] if self._resumed else [])):
             self._curator.measure_tables(tables)
         self._begun = True
+
+    def _owed(self) -> Fraction:
+        """Return the charge of first tables that the first question will buy."""
+        tables = None if self._begun else self._plan.first_tables
+        return Fraction(0) if tables is None or self._ledger.spent else tables.charge.amount
 
     def _begin_with(self, question: Question) -> None:
         """Open with the first question that is tested, where it was left to tell what is bought."""
@@ -660,8 +666,8 @@ class OnlineIC(Answering):
                 questions,
                 outlook,
                 bound_derived=derived,
-                hits_left=self._curator.hard_left(),
-                left=account.left / account.capacity,
+                hits_left=self._curator.hard_left(self._owed()),
+                left=(account.left - self._owed()) / account.capacity,
             )
 
     @property
@@ -974,7 +980,7 @@ class OnlineIC(Answering):
             hard=counts["hard"],
             repeat=counts["repeat"],
             untested=counts["untested"],
-            hard_left=self._curator.hard_left(),
+            hard_left=self._curator.hard_left(self._owed()),
             spent=float(self._ledger.spent / self._sparse.account().capacity),
             budget=self._budget,
             threshold=self._curator.threshold(),

@@ -182,6 +182,15 @@ def test_columns_begin_with_their_first_question_that_is_no_constant():
     assert len(tables(session)[0].measurements) == len(session.plan.first_tables.targets)
 
 
+def test_what_is_left_for_hits_is_told_as_if_the_tables_were_bought():
+    session, other = opened(ic.Budget(1.0, 1e-6)), opened(ic.Budget(1.0, 1e-6), first_tables=True)
+
+    assert session.statistics().hard_left == other.statistics().hard_left > 0
+    told, same = session.explain(NARROW[0]), other.explain(NARROW[0])
+    assert (told.hits_left, told.left) == (same.hits_left, same.left)
+    assert 0 == len(session.transcript)
+
+
 def test_the_hypothesis_is_that_of_pairs_if_nothing_was_asked():
     session = opened(ic.Budget(1.0, 1e-6))
     assert "0 asked" in repr(session)
