@@ -76,7 +76,7 @@ class Hard:
 @final
 @attrs.frozen
 class Opened:
-    """Tables that the session bought before its first query, and what they cost together."""
+    """Tables that the session bought before its first test, and what they cost together."""
 
     measurements: tuple[Measurement, ...]
     charge: Charge

@@ -43,6 +43,7 @@ from onlineic.queries.query import Query
 from onlineic.session.belief import Belief, measured
 from onlineic.session.columns import Answers, Columns, Settled, cut, known_bound, stated, stated_again
 from onlineic.session.defaults import AGREEING, SPACING
+from onlineic.session.first_tables import FirstTables
 from onlineic.session.plan import ALL_EASY, ALL_HARD, EASY_OR_HARD, KNOWN, Plan
 from onlineic.session.spending import hits_left
 from onlineic.sparse.base import NumericSparse
@@ -181,8 +182,7 @@ class AnswerBook:
         self._estimates: Estimates | None = None
         if plan.first_tables is not None:
             self._payable -= plan.first_tables.charge.amount
-            tables = plan.first_tables
-            self._design = TableDesign(tables.targets, [*map(float, tables.scales)], tables.pure)
+            self._design = _design(plan.first_tables)
         # largest so far, of any tested answer; taking a record twice does not change them
         self._weighed = _Weighed()  # of the easy ones: when it is asked for
         self._worst = 0.0  # bound of a hard answer, all at once
@@ -257,7 +257,12 @@ class AnswerBook:
             self._burned = isinstance(record, Burned)
         hard = (record.query, self._hard(record, belief)) if isinstance(record, Hard) else None
         # what is bought later is bought because of the noise of the first: it must not enter (theory 6.7)
-        first = record.measurements if isinstance(record, Opened) and not at.first else at.first
+        first = at.first
+        if isinstance(record, Opened) and not first:
+            first = record.measurements
+            bought = self._plan.opening_of(record)
+            if bought is not None and bought is not self._plan.first_tables:
+                self._design = _design(bought)
         self._taken = _Taken(
             belief, at.records + 1, at.easy, at.hard + (hard is not None), first, at.spent + _charged(record)
         )
@@ -693,6 +698,11 @@ class AnswerBook:
         settled = Settled(self._n, self._private, self._estimates_now(), int if self._burned else left)
         self._settled = (spent, settled)
         return settled
+
+
+def _design(tables: FirstTables) -> TableDesign:
+    """Return what is known of their noise."""
+    return TableDesign(tables.targets, [*map(float, tables.scales)], tables.pure)
 
 
 def _charged(record: Record) -> Fraction | int:

@@ -411,11 +411,18 @@ class Curator:
         sparse = self._settled()
         return sparse.threshold / (self._data.n << sparse.grid_bits)
 
-    def hard_left(self) -> int:
-        """Return how many hits of the largest price can still be paid, at the price of the next one."""
+    def hard_left(self, owed: Fraction = Fraction(0)) -> int:
+        """Return how many hits of the largest price can still be paid, at the price of the next one.
+
+        Parameters
+        ----------
+        owed : Fraction
+            For first tables that are not bought yet.
+        """
         if self._sealed:
             return 0
-        return int((self._ledger.account.left - self._due) // self._dearest(self._settled()))
+        left = self._ledger.account.left - self._due - owed
+        return max(0, int(left // self._dearest(self._settled())))
 
     def _dearest(self, sparse: NumericSparse) -> Fraction:
         held = self._dearest_of
