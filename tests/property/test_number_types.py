@@ -1401,7 +1401,7 @@ OTHERWISE = {  # varied under another name, or holding queries and laws rather t
     "textbook_plan": {"n", "beta", "max_queries", "alpha"},
 }
 MADE = {  # by the package itself, from numbers that it has checked; a caller only reads them
-    "Answer", "AnswerMemory.recall", "AnswerMemory.recall_many", "AnswerMemory.remember",
+    "Answer", "AnswerTable.written", "AnswerMemory.recall", "AnswerMemory.recall_many", "AnswerMemory.remember",
     "AnswerMemory.remember_many", "Answers", "Answers.of", "Boxes", "Queries", "Queries.recorded",
     "Queries.totals",
     "AutoAverage", "BaselineStatistics", "Belief", "BelievedMarginal", "Summary", "Synthetic",
