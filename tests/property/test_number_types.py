@@ -1401,11 +1401,11 @@ OTHERWISE = {  # varied under another name, or holding queries and laws rather t
     "textbook_plan": {"n", "beta", "max_queries", "alpha"},
 }
 MADE = {  # by the package itself, from numbers that it has checked; a caller only reads them
-    "Answer", "AnswerTable.written", "AnswerMemory.recall", "AnswerMemory.recall_many", "AnswerMemory.remember",
+    "Answer", "AnswerMemory.recall", "AnswerMemory.recall_many", "AnswerMemory.remember",
     "AnswerMemory.remember_many", "Answers", "Answers.of", "Boxes", "Queries", "Queries.recorded",
     "Queries.totals",
     "AutoAverage", "BaselineStatistics", "Belief", "BelievedMarginal", "Summary", "Synthetic",
-    "Aggregate", "AnswerTable", "Statement",
+    "Aggregate", "AnswerTable", "AnswerTable.written", "Statement",
     "EngineForecast", "Forecast", "Spending", "Spending.at",
     "Belief.learned", "Cdf", "Derived", "Explanation", "Groups", "Plan", "Quantile", "Row",
     "SessionStatistics", "new_figure", "plot_marginal",
