@@ -9,8 +9,9 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats
+from onlineic.display import aligned, card, note, pandas_frame, polars_frame, table
 from onlineic.domain.attributes import Label
-from onlineic.errors import MissingExtraError, TooFewRecordsError
+from onlineic.errors import TooFewRecordsError
 from onlineic.queries.answers import Answer
 from onlineic.queries.expressions import where
 from onlineic.queries.sql import Aggregate, statement
@@ -95,27 +96,42 @@ class AnswerTable:
         MissingExtraError
             If pandas is not installed.
         """
-        try:
-            import pandas
-        except ImportError:
-            raise MissingExtraError(
-                "pandas must be installed for to_pandas; run pip install 'onlineic[pandas]'."
-            ) from None
-        return pandas.DataFrame(self.to_dict())
+        return pandas_frame(self.to_dict())
+
+    def to_polars(self) -> Any:
+        """Return `to_dict` as a polars DataFrame.
+
+        Raises
+        ------
+        MissingExtraError
+            If polars is not installed.
+        """
+        return polars_frame(self.to_dict())
 
     def __repr__(self) -> str:
         shown = min(len(self), SHOWN)
         columns = [[name, *self._written(place, shown)] for name, place in self.columns]
-        widths = [max(map(len, column)) for column in columns]
-        lines = [
-            "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
-            for row in zip(*columns, strict=True)
-        ]
-        if len(self) > shown:
-            lines.append(f"... {len(self) - shown:,} more rows")
+        text = aligned([column[0] for column in columns], self._rows(columns), left=len(columns))
+        rest = f"\n... {len(self) - shown:,} more rows" if len(self) > shown else ""
         stamp = "" if self.private else ", NOT PRIVATE"
-        lines.append(f"({len(self.answers)} answer{'s' * (len(self.answers) != 1)}{stamp})")
-        return "\n".join(lines)
+        return f"{text}{rest}\n({self._counted}{stamp})"
+
+    def _repr_html_(self) -> str:
+        columns = [[name, *self._written(place, len(self))] for name, place in self.columns]
+        keys = next((at for at, (_, place) in enumerate(self.columns) if place >= len(self.keys)), 0)
+        return card(
+            f"{len(self):,} row{'s' * (len(self) != 1)}",
+            table([column[0] for column in columns], self._rows(columns), left=keys, names=keys),
+            note(f"{self._counted}; bounds of one column hold for all its rows at once."),
+            private=self.private,
+        )
+
+    @property
+    def _counted(self) -> str:
+        return f"{len(self.answers)} answer{'s' * (len(self.answers) != 1)}"
+
+    def _rows(self, columns: list[list[str]]) -> list[tuple[str, ...]]:
+        return list(zip(*(column[1:] for column in columns), strict=True))
 
     def _written(self, place: int, rows: int) -> list[str]:
         if place < len(self.keys):
