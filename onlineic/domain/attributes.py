@@ -280,7 +280,11 @@ def binned(edges: Iterable[float], *, integer: bool = False) -> Binned:
         given = []
     if not given or not all(map(_is_number, given)):
         raise InvalidDomainError(f"edges must be a list of numbers, got {shown(edges)}.")
-    return Binned(tuple(float(edge) + 0.0 for edge in given), integer)  # -0.0 becomes 0.0
+    try:
+        numbers = tuple(float(edge) + 0.0 for edge in given)  # -0.0 becomes 0.0
+    except OverflowError:  # an integer beyond the floats
+        raise InvalidDomainError(f"edges must be a list of numbers, got {shown(edges)}.") from None
+    return Binned(numbers, integer)
 
 
 def column_array(name: str, values: Any) -> Column:

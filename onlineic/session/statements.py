@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats
-from onlineic.display import aligned, card, note, pandas_frame, polars_frame, table
+from onlineic.display.frames import pandas_frame, polars_frame
 from onlineic.domain.attributes import Label
 from onlineic.errors import TooFewRecordsError
 from onlineic.queries.answers import Answer
@@ -111,27 +111,26 @@ class AnswerTable:
     def __repr__(self) -> str:
         shown = min(len(self), SHOWN)
         columns = [[name, *self._written(place, shown)] for name, place in self.columns]
-        text = aligned([column[0] for column in columns], self._rows(columns), left=len(columns))
-        rest = f"\n... {len(self) - shown:,} more rows" if len(self) > shown else ""
+        widths = [max(map(len, column)) for column in columns]
+        lines = [
+            "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+            for row in zip(*columns, strict=True)
+        ]
+        if len(self) > shown:
+            lines.append(f"... {len(self) - shown:,} more rows")
         stamp = "" if self.private else ", NOT PRIVATE"
-        return f"{text}{rest}\n({self._counted}{stamp})"
+        lines.append(f"({len(self.answers)} answer{'s' * (len(self.answers) != 1)}{stamp})")
+        return "\n".join(lines)
+
+    def written(self, rows: int) -> list[list[str]]:
+        """Return the first rows as text, in the order of SELECT."""
+        columns = [self._written(place, rows) for _, place in self.columns]
+        return [list(row) for row in zip(*columns, strict=True)]
 
     def _repr_html_(self) -> str:
-        columns = [[name, *self._written(place, len(self))] for name, place in self.columns]
-        keys = next((at for at, (_, place) in enumerate(self.columns) if place >= len(self.keys)), 0)
-        return card(
-            f"{len(self):,} row{'s' * (len(self) != 1)}",
-            table([column[0] for column in columns], self._rows(columns), left=keys, names=keys),
-            note(f"{self._counted}; bounds of one column hold for all its rows at once."),
-            private=self.private,
-        )
+        from onlineic.session.pictures import statement_html  # which stands above
 
-    @property
-    def _counted(self) -> str:
-        return f"{len(self.answers)} answer{'s' * (len(self.answers) != 1)}"
-
-    def _rows(self, columns: list[list[str]]) -> list[tuple[str, ...]]:
-        return list(zip(*(column[1:] for column in columns), strict=True))
+        return statement_html(self)
 
     def _written(self, place: int, rows: int) -> list[str]:
         if place < len(self.keys):
