@@ -143,13 +143,13 @@ class IntegerRange:
         """Return the half-open code range of [low, high] (closed) or [low, high) inside the range."""
         first = self.start if low == -math.inf else math.ceil(low)
         last = self.stop if high == math.inf else (math.floor(high) + 1 if closed else math.ceil(high))
-        outside = [end for end, cut in ((low, first), (high, last)) if cut < self.start or cut > self.stop]
-        if outside:
-            raise InvalidQueryError(
-                f"{name} must be cut inside [{self.start}, {self.stop - 1}], got {outside[0]!r}; "
-                "for a one-sided condition write at_least or below with an end inside."
-            )
-        return first - self.start, max(last, first) - self.start
+        if self.start <= first <= self.stop and self.start <= last <= self.stop:
+            return first - self.start, (first if last < first else last) - self.start
+        outside = low if first < self.start or first > self.stop else high
+        raise InvalidQueryError(
+            f"{name} must be cut inside [{self.start}, {self.stop - 1}], got {outside!r}; "
+            "for a one-sided condition write at_least or below with an end inside."
+        )
 
     def encode(self, name: str, column: Column) -> Ints:
         """Return the codes of a column of whole numbers."""
