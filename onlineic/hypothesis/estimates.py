@@ -388,6 +388,7 @@ class Estimates:
             for table in design.tables
         ]
         self._over: dict[Axes, tuple[_Over, ...]] = {}
+        self._alone: dict[tuple[int, Interval], Bracket] = {}
         self._areas: dict[Key, tuple[Floats, tuple[int, ...]]] = {}
         self._components: dict[Key, Floats] = {}
         self._margins: dict[tuple[int, Key], Floats] = {}
@@ -501,6 +502,16 @@ class Estimates:
 
     def _estimated(self, axes: Axes, box: Box) -> Bracket:
         """Return what the tables that hold all axes say of a box, cut inside and around it."""
+        if len(axes) > 1:
+            return self._told(axes, box)
+        known = self._alone.get(box[0])  # intervals of one attribute are part of many boxes
+        if known is None:
+            if len(self._alone) >= MOST_KEPT:
+                self._alone.clear()
+            known = self._alone[box[0]] = self._told(axes, box)
+        return known
+
+    def _told(self, axes: Axes, box: Box) -> Bracket:
         low, high = 0.0, 1.0
         for over in self._overs(axes):
             inner, outer, apart = [], [], []
