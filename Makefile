@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Scripts that make a table or figure; make_*.py build shipped data from downloaded files and are run by hand.
 EXPERIMENTS := $(filter-out experiments/make_%,$(wildcard experiments/*.py))
 
-.PHONY: demo test lint audit mutants bench bench-full bench-quick experiments experiments-quick tables
+.PHONY: demo docs test lint audit mutants bench bench-full bench-quick experiments experiments-quick tables
 
 demo: $(VENV)/.plot
 	$(BIN)/python -m onlineic demo
@@ -18,6 +18,10 @@ lint: $(VENV)/.dev
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m mypy
+
+# The site, in build/site; a link that leads nowhere or a docstring that cannot be read is an error.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 audit: $(VENV)/.test
 	$(BIN)/python -m pytest -m audit

@@ -1,5 +1,8 @@
 """Online differentially private answers to linear queries, by the OnlineIC framework."""
 
+import importlib
+from types import ModuleType
+
 from onlineic.accounting.budget import Budget as Budget
 from onlineic.data.private import PrivateData as PrivateData
 from onlineic.domain.attributes import binned as binned
@@ -19,6 +22,7 @@ from onlineic.queries.expressions import where as where
 from onlineic.queries.marginals import marginal as marginal
 from onlineic.queries.partitions import Measurement as Measurement
 from onlineic.queries.rescaled import rescaled as rescaled
+from onlineic.queries.sql_conditions import condition as condition
 from onlineic.session.answers import SessionStatistics as SessionStatistics
 from onlineic.session.belief import replay as replay
 from onlineic.session.forecasts import forecast as forecast
@@ -32,3 +36,20 @@ from onlineic.updates.multiplicative_weights import MultiplicativeWeights as Mul
 from onlineic.updates.perceptron import Perceptron as Perceptron
 
 __version__ = "0.1.0"
+
+_WINGS = {
+    "accounting", "audit", "baselines", "bounds", "cli", "data", "datasets", "display", "domain", "errors",
+    "evaluate", "hypothesis", "ledger", "mechanisms", "noise", "offline", "progress", "queries", "session",
+    "sparse", "testing", "updates",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Import a wing when it is first named: `ic.offline` works, and costs nothing where it is not used."""
+    if name not in _WINGS:
+        raise AttributeError(f"onlineic has no attribute {name!r}; see dir(onlineic).")
+    return importlib.import_module(f"onlineic.{name}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_WINGS})

@@ -24,6 +24,7 @@
         MissingDataError        a public table has not been fetched
         DownloadError           its source cannot be reached, or does not have it
         DigestMismatchError     a file is not the one of the catalogue
+      TooFewRecordsError        a mean or quantile is over too few records to say anything
       UpdateFailedError         an update rule failed in a comparison
       MissingExtraError (ImportError)
       InternalError             our bug, please report
@@ -65,6 +66,7 @@ __all__ = [
     "SessionExhaustedError",
     "SessionSealedError",
     "SessionStateError",
+    "TooFewRecordsError",
     "TooLargeError",
     "UpdateFailedError",
     "UpdateFailedWarning",
@@ -79,7 +81,26 @@ __all__ = [
 
 
 class OnlineICError(Exception):
-    """Base of every exception that the package raises on purpose."""
+    """Base of every exception that the package raises on purpose.
+
+    In IPython and notebooks its traceback is short: the caller's own lines and the message.
+    `traceback.print_last()` prints all of it.
+    """
+
+    def _render_traceback_(self) -> list[str]:
+        """Return the lines that IPython shows: not those inside the package."""
+        import os
+        import traceback  # of a rendering alone: imported with it
+
+        inside = os.path.dirname(os.path.abspath(__file__)) + os.sep
+        shells = (os.sep + "IPython" + os.sep, os.sep + "ipykernel" + os.sep)
+        frames = [
+            frame
+            for frame in traceback.extract_tb(self.__traceback__)
+            if not frame.filename.startswith(inside) and not any(shell in frame.filename for shell in shells)
+        ]
+        lines = "".join(traceback.format_list(frames)).splitlines()
+        return [*lines, f"{type(self).__name__}: {self}"]
 
 
 class InvalidInputError(OnlineICError, ValueError):
@@ -186,6 +207,18 @@ class DigestMismatchError(DatasetError):
     """A file is not the table of the catalogue: its digest is another."""
 
 
+class TooFewRecordsError(OnlineICError):
+    """A mean or quantile would be over so few records, for their error, that it could be anything.
+
+    Attributes
+    ----------
+    answers : tuple of Answer
+        The numbers that say so: released, and repeats when they are asked again.
+    """
+
+    answers: tuple[Any, ...] = ()
+
+
 class UpdateFailedError(OnlineICError):
     """An update rule failed in a comparison, which would no longer be one of this rule.
 
@@ -203,7 +236,12 @@ class MissingExtraError(OnlineICError, ImportError):
 
 
 class InternalError(OnlineICError):
-    """A bug of onlineic itself: please report it."""
+    """A bug of onlineic itself: please report it, with its traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        import traceback
+
+        return "".join(traceback.format_exception(self)).splitlines()
 
 
 class UpdateFailedWarning(UserWarning):

@@ -1,5 +1,6 @@
 """The flat public namespace: what it holds, that it is documented, and that importing it stays cheap."""
 
+import pathlib
 import subprocess
 import sys
 
@@ -9,8 +10,8 @@ PUBLIC = {
     "Answer", "Budget", "Domain", "Grid", "Histogram", "MaximumEntropy", "MeasuredWeights", "Measurement",
     "Median", "MixtureOfProducts", "MultiplicativeWeights", "OnlineIC", "Perceptron", "PrivateData",
     "SessionStatistics",
-    "UpdateRule", "at_least", "below", "between", "binned", "dense", "forecast", "marginal", "one_of",
-    "optional", "replay", "rescaled", "span", "weights", "where",
+    "UpdateRule", "at_least", "below", "between", "binned", "condition", "dense", "forecast", "marginal",
+    "one_of", "optional", "replay", "rescaled", "span", "weights", "where",
 }  # fmt: skip
 
 
@@ -33,3 +34,28 @@ def test_importing_loads_neither_scipy_nor_an_extra():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert "[]" == done.stdout.strip()
+
+
+def test_wings_are_reached_from_the_top_without_an_import_of_their_own():
+    code = """
+import sys, onlineic as ic
+assert "onlineic.offline" not in sys.modules
+assert ic.offline.mean and ic.evaluate.compare and ic.datasets.adult5
+assert "offline" in dir(ic) and "OnlineIC" in dir(ic)
+try:
+    ic.ofline
+except AttributeError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "onlineic has no attribute 'ofline'" in done.stdout
+
+
+def test_every_wing_is_named():
+    folder = pathlib.Path(onlineic.__file__).parent
+    wings = {
+        path.name.removesuffix(".py") for path in folder.iterdir() if not path.name.startswith(("_", "py."))
+    }
+
+    assert wings == onlineic._WINGS

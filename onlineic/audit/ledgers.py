@@ -180,7 +180,9 @@ def verified(
         return attrs.evolve(report, problems=tuple(problems))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they were said to those who asked
-        replayed = _Replay(records, checkpoints, plan, report.n, Belief(plan.update.init(domain, prior)))
+        replayed = _Replay(
+            records, checkpoints, plan, report.n, Belief(plan.update.init(domain, prior)), domain
+        )
     return attrs.evolve(
         report,
         replayed=True,
@@ -306,12 +308,13 @@ class _Replay:
         plan: Plan,
         n: int,
         belief: Belief,
+        domain: Domain,
     ) -> None:
         self.numbers = self.differing = 0
         self.largest = 0.0
         self.problems: list[str] = []
         ledger = MemoryLedger.holding(records, plan.sparse.account())
-        book = AnswerBook(plan, n, ledger, belief, True)
+        book = AnswerBook(plan, domain, n, ledger, belief, True)
         kept = {checkpoint.records: checkpoint for checkpoint in checkpoints}
         start = 0
         for place, record in enumerate(records):

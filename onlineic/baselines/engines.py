@@ -222,13 +222,12 @@ class PerQueryNoise:
         known = self._memory.recall(query, 0) if self._memory is not None else None
         if known is not None:
             value, slack = known.again(query)
-            return self._shell.answer("repeat", value, known.radius + slack)
+            return self._shell.answer(query, "repeat", value, known.radius + slack)
         count = next(fresh, None)
         if count is None:
             return self._shell.untested(query)
-        answer = self._shell.answer(
-            "hard", count / self._shell.data.n, self._radius / self._shell.data.n + query.rounding
-        )
+        n = self._shell.data.n
+        answer = self._shell.answer(query, "hard", count / n, self._radius / n + query.rounding)
         if self._memory is not None:
             self._memory.remember(query, answer.value, answer.error_bound, 0)
         return answer
@@ -352,7 +351,7 @@ class NoisyTables:
         spread = max(0.0, squares - total * total) * cells  # f . f - (sum f)^2 / C
         support = round(total * cells) if query.grid_bits == 0 else None
         radius = self._radius(spread, support, cells)
-        return self._shell.answer("hard", count / n, radius / n + query.rounding)
+        return self._shell.answer(query, "hard", count / n, radius / n + query.rounding)
 
     def statistics(self) -> BaselineStatistics:
         with self._shell.lock:
@@ -411,16 +410,17 @@ class _Shell:
     def bound(self, queries: Iterable[Any]) -> list[Query]:
         return [bind_query(query, self.data.domain, self.law.grid_bits) for query in queries]
 
-    def answer(self, status: Status, value: float, error_bound: float) -> Answer:
+    def answer(self, query: Query, status: Status, value: float, error_bound: float) -> Answer:
         self._counts[status] += 1
-        return Answer(value, self.data.n * value, status, error_bound, self.private)
+        n = self.data.n
+        return Answer(value, n * value, status, error_bound, self.private, query=query, n=n)
 
     def constant(self, query: Query) -> Answer:
-        return self.answer("easy", (query.constant or 0) / (1 << query.grid_bits), query.rounding)
+        return self.answer(query, "easy", (query.constant or 0) / (1 << query.grid_bits), query.rounding)
 
     def untested(self, query: Query) -> Answer:
         share = moments(query)[0]
-        return self.answer("untested", 1.0 - share if query.complement else share, math.inf)
+        return self.answer(query, "untested", 1.0 - share if query.complement else share, math.inf)
 
     def statistics(self, left: int | None, spent: float, sealed: bool) -> BaselineStatistics:
         return BaselineStatistics(

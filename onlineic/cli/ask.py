@@ -1,92 +1,215 @@
-"""`onlineic ask`: queries about a CSV table, one a line.
+"""`onlineic ask`: questions about a CSV table, one a line, from a file, a pipe or a prompt.
 
-What is printed about a query depends on released numbers and the query alone; what is wrong with the table
-itself may quote a record and is shown only on demand.
+What is printed about a question depends on released numbers and the question alone; what is wrong with the
+table itself may quote a record and is shown only on demand.
 """
 
 import argparse
+import contextlib
 import csv
 import io
 import json
 import math
 import sys
-from collections.abc import Iterable
-from typing import TextIO
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
 
 from onlineic.accounting.budget import Budget
+from onlineic.cli.questions import HELP, Asked, read_question
 from onlineic.data.private import PrivateData
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidDataError, InvalidInputError
+from onlineic.errors import (
+    InvalidDataError,
+    InvalidDomainError,
+    InvalidInputError,
+    MissingExtraError,
+    TooFewRecordsError,
+)
 from onlineic.queries.answers import Answer
-from onlineic.queries.json import parsed_query
+from onlineic.session.derived import Derived
 from onlineic.session.session import OnlineIC
+from onlineic.session.statements import AnswerTable
 
-FIELDS = ("value", "count", "status", "error_bound", "spent", "line")
-FAILED, USAGE, INTERRUPTED, CLOSED_PIPE = 1, 2, 130, 141
+FIELDS = ("line", "query", "cell", "value", "count", "status", "error_bound", "spent")
+DONE, FAILED, USAGE, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
+LARGE = 0.1  # share of the budget that a prompt does not risk unasked
+SHOWN = 60  # characters of a question that are repeated beside its answer
+Form = Literal["text", "json", "csv"]
 
 
 def _ask(arguments: argparse.Namespace) -> int:
+    if arguments.repl and arguments.queries is not None:
+        arguments.parser.error(
+            f"--repl must stand alone, got QUERIES {arguments.queries!r} too; leave one out"
+        )
     budget = Budget(arguments.epsilon, arguments.delta)  # refused before the table is read
-    with open(arguments.domain, encoding="utf-8-sig", errors="replace") as file:
-        domain = Domain.from_json(file.read())
+    domain = _domain(arguments.domain)
     options = {
         name: value
         for name in ("hard_answers", "certify", "max_queries", "ledger", "table")
         if (value := getattr(arguments, name)) is not None
     }
-    try:
-        data = PrivateData.from_csv(arguments.csv, domain)
-    except InvalidDataError:
-        if arguments.show_data_errors:
-            raise
-        raise InvalidDataError(
-            "the table must fit its domain, got another; --show-data-errors says more, maybe a record."
-        ) from None
-    with OnlineIC(data, budget, **options) as session:
+    with contextlib.ExitStack() as files:
+        lines = _lines(arguments, files)  # opened before anything is paid
+        try:
+            data = PrivateData.from_csv(arguments.csv, domain)
+        except InvalidDataError:
+            if arguments.show_data_errors:
+                raise
+            raise InvalidDataError(
+                "the table must fit its domain, got another; --show-data-errors says more, maybe a record."
+            ) from None
+        session = files.enter_context(OnlineIC(data, budget, **options))
         again = "every run spends this budget anew" if arguments.ledger is None else "of its ledger"
         print(f"onlineic: {session!r}; {again}", file=sys.stderr)
-        return _answered(arguments, session, domain)
+        return _answer_lines(session, lines, arguments.format, prompted=arguments.repl)
 
 
-def _answered(arguments: argparse.Namespace, session: OnlineIC, domain: Domain) -> int:
-    if arguments.queries is None:
-        if isinstance(sys.stdin, io.TextIOWrapper):
-            sys.stdin.reconfigure(errors="replace")
-        return _answer_lines(session, domain, sys.stdin, arguments.format)
-    with open(arguments.queries, encoding="utf-8-sig", errors="replace") as file:
-        return _answer_lines(session, domain, file, arguments.format)
+def _domain(path: str) -> Domain:
+    with open(path, encoding="utf-8-sig", errors="replace") as file:
+        text = file.read()
+    try:
+        return Domain.from_json(text)
+    except InvalidDomainError as error:
+        raise InvalidDomainError(f"{Path(path).name}: {error}") from None
 
 
-def _answer_lines(session: OnlineIC, domain: Domain, lines: Iterable[str], form: str) -> int:
+def _lines(arguments: argparse.Namespace, files: contextlib.ExitStack) -> Iterable[str]:
+    if arguments.repl:
+        return _prompted()
+    if arguments.queries is not None:
+        return files.enter_context(open(arguments.queries, encoding="utf-8-sig", errors="replace"))
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")
+        if sys.stdin.isatty():
+            print("onlineic: reading questions from this terminal, one a line; --repl helps", file=sys.stderr)
+    return sys.stdin
+
+
+def _prompted() -> Iterator[str]:
+    """Go through what is typed, until the end of the input; the prompt goes to standard error."""
+    if sys.stdin.isatty():
+        with contextlib.suppress(ImportError):
+            import readline  # noqa: F401  # what was typed comes back by the arrow keys
+    while True:
+        print("onlineic> ", end="", file=sys.stderr, flush=True)
+        line = sys.stdin.readline()
+        if not line:
+            print(file=sys.stderr)
+            return
+        yield line
+
+
+def _answer_lines(session: OnlineIC, lines: Iterable[str], form: Form, *, prompted: bool = False) -> int:
     """Answer line by line; a bad line is reported and the next one read."""
-    status = 0
+    status = DONE
     if form == "csv":
-        csv.writer(sys.stdout, lineterminator="\n").writerow(FIELDS)
+        _row(FIELDS)
     for number, line in enumerate(lines, 1):
-        if not line.strip():
+        text = line.strip()
+        if not text or text.startswith("#"):
             continue
+        if prompted and text in ("quit", "exit"):
+            break
         try:
-            answer = session.answer(parsed_query(line, domain))
-        except InvalidInputError as error:
+            if prompted and _is_command(session, text):
+                continue
+            asked = read_question(text, session.domain)
+            if prompted and not _agreed(session, asked):
+                continue
+            answer = asked.of(session)
+        except (InvalidInputError, MissingExtraError, TooFewRecordsError) as error:
             print(f"onlineic: line {number}: {error}", file=sys.stderr)
             status = FAILED
             continue
-        _print_answer(sys.stdout, answer, session.statistics().spent, number, form)
-    return status
+        _print_answer(answer, text, session.statistics().spent, number, form)
+    return DONE if prompted else status
 
 
-def _print_answer(out: TextIO, answer: Answer, spent: float, line: int, form: str) -> None:
-    """Write one line, at once: whoever reads the pipe may choose the next query by it."""
-    bounded = math.isfinite(answer.error_bound)
-    if form == "text":
-        bound = f"± {answer.error_bound:.6f}" if bounded else "no bound  "
-        text = f"{answer.value:9.6f} {bound}  {answer.count:14,.1f} records  {answer.status:8}"
-        print(f"{text}  {spent:4.0%} spent", file=out, flush=True)
-        return
-    values = (answer.value, round(answer.count, 6), answer.status, answer.error_bound, spent, line)
-    if form == "csv":
-        csv.writer(out, lineterminator="\n").writerow(values)
-        out.flush()
+def _is_command(session: OnlineIC, text: str) -> bool:
+    """Do what a line of a prompt says that is no question."""
+    word, _, rest = text.partition(" ")
+    if word == "help":
+        print(HELP, file=sys.stderr)
+    elif word == "domain":
+        print(repr(session.domain), file=sys.stderr)
+    elif word == "left":
+        left = session.statistics()
+        print(
+            f"{left.asked} asked, {left.hard} measured, {left.hard_left} measured answers left; "
+            f"{left.spent:.0%} of the budget spent or reserved",
+            file=sys.stderr,
+        )
+    elif word == "explain":
+        print(session.explain(read_question(rest, session.domain).question), file=sys.stderr)
     else:
-        known = dict(zip(FIELDS, values, strict=True)) | ({} if bounded else {"error_bound": None})
-        print(json.dumps(known, allow_nan=False), file=out, flush=True)
+        return False
+    return True
+
+
+def _agreed(session: OnlineIC, asked: Asked) -> bool:
+    """Ask whether to go on where a question may take a large share of the budget; a pipe is not asked."""
+    if not sys.stdin.isatty():
+        return True
+    outlook = session.explain(asked.question)
+    if outlook.free or outlook.at_most <= LARGE:
+        return True
+    print(f"{outlook!r}\nask it? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _print_answer(
+    answer: Answer | Derived | AnswerTable, asked: str, spent: float, line: int, form: Form
+) -> None:
+    """Write one answer, at once: whoever reads the pipe may choose the next question by it."""
+    write: dict[Form, Callable[..., None]] = {"text": _text, "csv": _rows, "json": _object}
+    write[form](answer, asked, spent, line)
+    sys.stdout.flush()
+
+
+def _text(answer: Answer | Derived | AnswerTable, asked: str, spent: float, line: int) -> None:
+    said = asked if len(asked) <= SHOWN else asked[: SHOWN - 3] + "..."
+    if isinstance(answer, Answer) and not isinstance(answer.value, np.ndarray):
+        bounded = math.isfinite(answer.error_bound)
+        bound = f"± {answer.error_bound:.6f}" if bounded else "no bound  "
+        numbers = f"{answer.value:9.6f} {bound}  {answer.count:14,.1f} records  {answer.status:8}"
+        print(f"{numbers}  {spent:4.0%} spent  {said}")
+    else:
+        print(f"{answer!s}\n  {spent:.0%} spent  {said}")
+
+
+def _object(answer: Answer | Derived | AnswerTable, asked: str, spent: float, line: int) -> None:
+    told = {**answer.to_dict(), "query": asked, "spent": spent, "line": line}
+    print(json.dumps(told, allow_nan=False))
+
+
+def _rows(answer: Answer | Derived | AnswerTable, asked: str, spent: float, line: int) -> None:
+    """Write one row a number; of a table, `cell` tells in JSON which."""
+    for cell, value, count, status, bound in _numbers(answer):
+        _row((line, asked, cell, value, count, status, bound, spent))
+
+
+def _numbers(answer: Answer | Derived | AnswerTable) -> Iterator[tuple[Any, ...]]:
+    if isinstance(answer, AnswerTable):
+        for place, labels in enumerate(answer.labels):
+            for column, name in enumerate(answer.names):
+                cell = json.dumps({**dict(zip(answer.keys, labels, strict=True)), "of": name})
+                value, bound = answer.values[place, column], answer.error_bounds[place, column]
+                yield cell, float(value), "", "", float(bound)
+    elif isinstance(answer, Derived):
+        yield "", answer.value, round(answer.count, 6), "", answer.error_bound
+    elif isinstance(answer.value, np.ndarray):
+        names = list(answer.labels)
+        for at in np.ndindex(answer.value.shape):
+            cell = json.dumps({name: answer.labels[name][code] for name, code in zip(names, at, strict=True)})
+            value, count = float(answer.value[at]), round(float(answer.count[at]), 6)
+            yield cell, value, count, answer.status, answer.error_bound
+    else:
+        yield "", answer.value, round(answer.count, 6), answer.status, answer.error_bound
+
+
+def _row(fields: Iterable[Any]) -> None:
+    csv.writer(sys.stdout, lineterminator="\n").writerow(fields)

@@ -16,10 +16,11 @@ from onlineic.accounting.budget import Budget
 from onlineic.bounds.online import least_n
 from onlineic.data.private import PrivateData
 from onlineic.datasets.adult import adult5, adult5_domain
+from onlineic.display.figures import new_figure
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidInputError, MissingExtraError, VacuousPromiseWarning
 from onlineic.evaluate.comparison import known_baselines
-from onlineic.evaluate.report import new_figure, plot_errors, plot_marginal, rows, text_table
+from onlineic.evaluate.report import plot_errors, plot_marginal, rows, text_table
 from onlineic.evaluate.streams import exact_marginal, exact_values, random_stream
 from onlineic.evaluate.traces import Trace, coverage, trace
 from onlineic.noise.sources import Noise, SimulatedNoise

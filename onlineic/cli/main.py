@@ -9,12 +9,18 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import partial
+from importlib.metadata import version
 
 from onlineic.cli.ask import CLOSED_PIPE, FAILED, INTERRUPTED, USAGE, _ask
 from onlineic.cli.audit import _audit
 from onlineic.cli.demo import _demo
 from onlineic.cli.ledger import _ledger_commands
+from onlineic.cli.questions import HELP
 from onlineic.errors import InvalidDataError, InvalidInputError, OnlineICError
+
+STATUSES = """\
+exit status: 0 done; 1 a line, a file or a check failed; 2 arguments that cannot be used, nothing was paid;
+130 after Ctrl-C; 141 if the reader of the output has gone."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -60,8 +66,11 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="onlineic",
         allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Differentially private answers to a stream of counting queries under one budget.",
+        epilog=STATUSES,
     )
+    parser.add_argument("--version", action="version", version=f"onlineic {version('onlineic')}")
     commands = parser.add_subparsers(required=True, metavar="{demo,ask,audit,ledger}")
     demo = commands.add_parser(
         "demo",
@@ -82,12 +91,11 @@ def _parser() -> argparse.ArgumentParser:
     ask = commands.add_parser(
         "ask",
         allow_abbrev=False,
-        help="answer queries about a CSV table, one JSON object a line",
-        description='One query a line: {"age": [30, 50], "sex": "F"}. A list of two numbers is a closed '
-        'range of an ordered attribute, null the missing value; {"one_of": [..]}, {"not": ..}, '
-        '{"at_least": v} and {"below": v} stand for a condition; a whole line {"not": {..}} for all other '
-        "records. "
-        "Without --ledger every run spends its whole budget anew: budgets of several runs on one table add.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        help="answer questions about a CSV table, one a line: JSON, conditions or SQL",
+        description=f"{HELP}\n\nAll files are opened before anything is paid. Without --ledger every run "
+        "spends its whole\nbudget anew: budgets of several runs on one table add.",
+        epilog=STATUSES,
     )
     ask.add_argument("--csv", required=True, metavar="FILE", help="the private table, with a header line")
     ask.add_argument("--domain", required=True, metavar="FILE.json", help="the public domain of its columns")
@@ -102,13 +110,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     ask.add_argument("--table", metavar="LABEL", help="name and release of the table, with --ledger")
     ask.add_argument("--format", choices=("text", "json", "csv"), default="text")
+    ask.add_argument("--repl", action="store_true", help="ask at a prompt; in place of QUERIES")
     ask.add_argument(
         "--show-data-errors",
         action="store_true",
         help="say what is wrong with a table that does not fit its domain; may quote a record",
     )
     ask.add_argument("queries", nargs="?", metavar="QUERIES", help="file of queries; default standard input")
-    ask.set_defaults(run=_ask)
+    ask.set_defaults(run=_ask, parser=ask)
     audit = commands.add_parser(
         "audit",
         allow_abbrev=False,

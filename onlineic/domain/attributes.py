@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Ints
+from onlineic.domain.hints import inside, nearest, no_missing_cell
 from onlineic.errors import InvalidDataError, InvalidDomainError, InvalidQueryError
 
 Column = np.ndarray[Any, Any]
@@ -75,13 +76,13 @@ class Categorical:
         code = self._codes.get(label) if type(label) is type(self.labels[0]) else None
         if code is not None:
             return code
-        import difflib  # of a message alone: imported with it
-
-        near = difflib.get_close_matches(str(label)[:99], [str(known) for known in self.labels], 1)
+        if label is None:
+            raise no_missing_cell(name)
+        near = nearest(label, self.labels)
         some = ", ".join(repr(known) for known in self.labels[:SHOWN])
         raise InvalidQueryError(
             f"{name} must be one of its {self.size} values ({some}{', ...' * (self.size > SHOWN)}), "
-            f"got {name}={shown(label)}; {f'did you mean {near[0]!r}?' if near else 'see the domain.'}"
+            f"got {name}={shown(label)}; {'see the domain.' if near is None else f'did you mean {near!r}?'}"
         )
 
     def encode(self, name: str, column: Column) -> Ints:
@@ -131,6 +132,8 @@ class IntegerRange:
         """Return the code of an integer of the range."""
         if label is None and self.missing:
             return self.stop - self.start
+        if label is None:
+            raise no_missing_cell(name)
         whole = _whole(label)
         if whole is None or not self.start <= whole < self.stop:
             raise InvalidQueryError(
@@ -146,9 +149,10 @@ class IntegerRange:
         if self.start <= first <= self.stop and self.start <= last <= self.stop:
             return first - self.start, (first if last < first else last) - self.start
         outside = low if first < self.start or first > self.stop else high
+        near = inside(low, high, self.start, self.stop - 1, closed)
         raise InvalidQueryError(
-            f"{name} must be cut inside [{self.start}, {self.stop - 1}], got {outside!r}; "
-            "for a one-sided condition write at_least or below with an end inside."
+            f"{name} must be cut inside [{self.start}, {self.stop - 1}], got {outside!r}; write "
+            f"{near}, or at_least or below for one side."
         )
 
     def encode(self, name: str, column: Column) -> Ints:
@@ -213,6 +217,8 @@ class Binned:
         """Return the code of the missing cell (None), or of a bin written as by `label`."""
         if label is None and self.missing:
             return len(self.edges) - 1
+        if label is None:
+            raise no_missing_cell(name)
         for code in range(len(self.edges) - 1):
             if label == self.label(code):
                 return code

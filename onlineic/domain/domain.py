@@ -12,6 +12,8 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Ints
+from onlineic.display.html import card, table
+from onlineic.display.text import GAP, cut_rows, shortened
 from onlineic.domain.attributes import (
     Attribute,
     Binned,
@@ -21,8 +23,10 @@ from onlineic.domain.attributes import (
     column_array,
     shown,
 )
+from onlineic.domain.hints import nearest
 from onlineic.errors import InvalidDataError, InvalidDomainError, InvalidQueryError, set_fields
 
+SHOWN, LONGEST_SHOWN, LONGEST_ROW = 4, 24, 120  # labels of an attribute in a notebook, and characters
 Kind = Attribute | range | int | Iterable[Any]
 
 
@@ -134,15 +138,20 @@ class Domain:
     def __iter__(self) -> Iterator[tuple[str, Attribute]]:
         return iter(zip(self.names, self.attributes, strict=True))
 
+    def _repr_html_(self) -> str:
+        rows = [[name, f"{kind.size:,}", _values(kind)] for name, kind in self]
+        return card(
+            f"Domain of {self.size:,} cells",
+            table(["attribute", "values", ""], rows, left=3, longest=LONGEST_ROW),
+        )
+
     def axis(self, name: str) -> int:
         """Return the position of an attribute, or raise `InvalidQueryError` with the nearest name."""
         try:
             return self._axes[name]
         except (KeyError, TypeError):
-            import difflib  # of a message alone: imported with it
-
-            near = difflib.get_close_matches(str(name)[:99], self.names, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"it has {shown(list(self.names))}."
+            near = nearest(name, self.names)
+            hint = f"it has {shown(list(self.names))}." if near is None else f"did you mean {near!r}?"
             raise InvalidQueryError(
                 f"attribute must be one of the domain's, got {shown(name)}; {hint}"
             ) from None
@@ -207,6 +216,15 @@ class Domain:
         if len(set(lengths.values())) > 1:
             raise InvalidDataError(f"columns must have equal lengths, got {lengths}.")
         return (kind.encode(name, arrays.pop(name)) for name, kind in self)
+
+
+def _values(kind: Attribute) -> str:
+    """Return the first and last labels of a kind as text."""
+    places, gap = cut_rows(kind.size, SHOWN)
+    said = [shortened(kind.label(place), LONGEST_SHOWN) for place in places]
+    if gap is not None:
+        said.insert(gap, GAP)
+    return ", ".join(said)
 
 
 def _attribute(name: str, kind: Kind) -> Attribute:

@@ -1,10 +1,10 @@
 """Errors against the truth, for experiments: NOT PRIVATE."""
 
+from onlineic.display.figures import new_figure
 from onlineic.evaluate.comparison import compare, known_baselines
 from onlineic.evaluate.factorisation import FactorisationBound, factorisation_bound
 from onlineic.evaluate.report import (
     Row,
-    new_figure,
     plot_errors,
     plot_marginal,
     rows,

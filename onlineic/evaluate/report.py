@@ -1,8 +1,4 @@
-"""Text tables of traces, and figures where matplotlib is installed. NOT PRIVATE: traces know the truth.
-
-Figures use `matplotlib.figure.Figure` alone: no window, no global state. Colours are those of Okabe and Ito,
-told apart by colour-blind readers, and line styles differ too.
-"""
+"""Text tables of traces, and figures where matplotlib is installed. NOT PRIVATE: traces know the truth."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, final
@@ -11,18 +7,12 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats
-from onlineic.errors import InvalidParameterError, MissingExtraError
+from onlineic.display.figures import COLOURS, DASHES, bare
+from onlineic.errors import InvalidParameterError
 from onlineic.evaluate.traces import Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-
-
-DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (7, 3)), (0, (1, 2)))
 
 
 @final
@@ -159,7 +149,7 @@ def plot_errors(axes: "Axes", traces: Iterable[Trace], *, title: str = "") -> "A
         title or "Errors against the truth (NOT PRIVATE): further left is better", loc="left", fontsize=11
     )
     axes.legend(loc="upper left", fontsize=8, framealpha=0.9)
-    _bare(axes)
+    bare(axes)
     return axes
 
 
@@ -209,29 +199,5 @@ def plot_marginal(
         title or f"What the session believes about {name}, without a guarantee", loc="left", fontsize=11
     )
     axes.legend(loc="upper right", fontsize=8, framealpha=0.9)
-    _bare(axes)
+    bare(axes)
     return axes
-
-
-def new_figure(width: float, height: float) -> "Figure":
-    """Return an empty figure of this size in inches.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError(
-            "matplotlib must be installed for figures; run pip install 'onlineic[plot]'."
-        ) from None
-    return Figure(figsize=(width, height), layout="constrained", dpi=120)
-
-
-def _bare(axes: "Axes") -> None:
-    axes.grid(True, which="major", color="#DDDDDD", linewidth=0.6)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)

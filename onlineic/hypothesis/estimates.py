@@ -25,6 +25,7 @@ from onlineic.queries.query import Query
 from onlineic.queries.tables import contract, summed_area
 
 MOST_AXES = 4  # of a query in the family, and of one that is bounded by its parts
+MOST_STEPS = 128  # distinct weights of a query along one attribute: each is bracketed by itself
 MOST_TABLE = 512  # cells of a cross table that are bounded one by one
 MOST_BLOCKS = 2**16  # of one attribute: each interval is solved in time linear in them
 MOST_HEADS = 16  # coefficients of an interval that count one by one, the others together
@@ -388,24 +389,61 @@ class Estimates:
             for table in design.tables
         ]
         self._over: dict[Axes, tuple[_Over, ...]] = {}
-        self._alone: dict[tuple[int, Interval], Bracket] = {}
         self._areas: dict[Key, tuple[Floats, tuple[int, ...]]] = {}
         self._components: dict[Key, Floats] = {}
         self._margins: dict[tuple[int, Key], Floats] = {}
         self._fitted: dict[int, Floats] = {}
+        self._estimates: dict[Box, Bracket] = {}
 
     def bracket(self, query: Query) -> Bracket | None:
         """Return (low, high) that holds the exact fraction, or None where nothing follows.
 
         A query that is cut elsewhere, or over more attributes than a table holds, is bracketed by those
-        inside and around it; conditions of other kinds are left out, which bounds it from above.
+        inside and around it; conditions of other kinds are left out, which bounds it from above. Weights
+        along one ordered attribute that rise, fall, or rise and then fall are mixtures of intervals.
         """
+        mixture = self._mixture(query)
+        if mixture is not None:
+            low, high = mixture
+            return _checked(1.0 - high, 1.0 - low) if query.complement else _checked(low, high)
         box, opaque, complement = self._parsed(query)
         if not 0 < len(box) <= MOST_AXES:
             return None
         low, high = self._boxed(box)
         low = 0.0 if opaque else low
         return _checked(1.0 - high, 1.0 - low) if complement else _checked(low, high)
+
+    def _mixture(self, query: Query) -> Bracket | None:
+        """Return the bracket of a product of conditions with weights along one ordered attribute, or None.
+
+        Weights are the sum, over their distinct values, of the rise to that value times the condition that
+        they reach it. Where each such condition is an interval, all are bracketed in one event.
+        """
+        weighted = [factor for factor in query.factors if factor.table is not None]
+        if len(weighted) != 1 or len(weighted[0].axes) > 1 or len(query.factors) > MOST_AXES:
+            return None
+        (factor,) = weighted
+        axis, table = factor.axes[0], factor.weights(self._design.domain)
+        others = [(one.axes[0], (one.low, one.high)) for one in query.factors if one is not factor]
+        if isinstance(self._design.domain.attributes[axis], Categorical):
+            return None
+        if not all(self._simple(other, codes) for other, codes in others):
+            return None
+        values = np.unique(table[table > 0])
+        if len(values) > MOST_STEPS:
+            return None
+        low, high, below = 0.0, 0.0, 0
+        for value in values.tolist():
+            codes = np.flatnonzero(table >= value)
+            first, last = int(codes[0]), int(codes[-1]) + 1
+            if last - first > len(codes):
+                return None
+            whole = last - first == len(table)
+            inside: list[tuple[int, Interval]] = [] if whole else [(axis, (first, last))]
+            least, most = self._boxed(tuple(sorted([*others, *inside])))
+            rise, below = math.ldexp(value - below, -factor.bits), value
+            low, high = low + rise * max(0.0, least), high + rise * min(1.0, most)
+        return low - ROUNDED_OFF, high + ROUNDED_OFF
 
     def point(self, query: Query) -> tuple[float, float] | None:
         """Return (estimate, standard error) of a query of the family, or None of any other.
@@ -498,20 +536,18 @@ class Estimates:
                     pairs = sum(brackets[_without(axes, axis)][1] for axis in axes)
                     high = min(high, 1.0 + pairs - sum(brackets[axis,][0] for axis in axes))
                 brackets[axes] = (low, high)
-        return brackets[axes]
+        return brackets[tuple(axis for axis, _ in box)]
 
     def _estimated(self, axes: Axes, box: Box) -> Bracket:
         """Return what the tables that hold all axes say of a box, cut inside and around it."""
-        if len(axes) > 1:
-            return self._told(axes, box)
-        known = self._alone.get(box[0])  # intervals of one attribute are part of many boxes
+        known = self._estimates.get(box)
         if known is None:
-            if len(self._alone) >= MOST_KEPT:
-                self._alone.clear()
-            known = self._alone[box[0]] = self._told(axes, box)
+            if len(self._estimates) >= MOST_KEPT:
+                self._estimates.clear()
+            known = self._estimates[box] = self._estimate(axes, box)
         return known
 
-    def _told(self, axes: Axes, box: Box) -> Bracket:
+    def _estimate(self, axes: Axes, box: Box) -> Bracket:
         low, high = 0.0, 1.0
         for over in self._overs(axes):
             inner, outer, apart = [], [], []

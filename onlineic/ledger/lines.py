@@ -299,7 +299,7 @@ class Written:
 
     def domain(self) -> Domain:
         """Return the domain of its table."""
-        return Domain.from_json(json.dumps(self.beginning["domain"]))
+        return Domain.from_json(json.dumps(dict(self.beginning["domain"])))
 
     def records(self, domain: Domain) -> tuple[list[Record], list[Checkpoint]]:
         """Return records and checkpoints, each in order."""

@@ -129,13 +129,18 @@ def beginning_of(
         "created": created,
         "version": version,
         "table": table,
-        "domain": json.loads(domain.to_json()),
+        "domain": _domain_to_json(domain),
         "n": n,
         "account": account_to_json(account),
         "settings": settings,
         "plan": plan,
         "private": True,
     }
+
+
+def _domain_to_json(domain: Domain) -> list[Any]:
+    """Return (name, kind) of each attribute: a list, since order makes the cells, and objects have none."""
+    return [[name, kind] for name, kind in json.loads(domain.to_json()).items()]
 
 
 def check_beginning(beginning: Line, *, table: str | None, domain: Domain, n: int) -> None:
@@ -145,7 +150,7 @@ def check_beginning(beginning: Line, *, table: str | None, domain: Domain, n: in
             f"table must be {beginning['table']!r:.200}, as the ledger was opened, got table={table!r:.200}; "
             "open a new ledger for another table."
         )
-    if beginning["domain"] != json.loads(domain.to_json()):
+    if beginning["domain"] != _domain_to_json(domain):
         raise LedgerMismatchError(
             "data must have the domain of the ledger, got another; open a new ledger for another table."
         )

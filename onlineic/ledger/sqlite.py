@@ -116,7 +116,8 @@ class SqliteLedger(Ledger):
         durability: Durability,
         place: tuple[int, int],
     ) -> None:
-        self._path, self._held, self._connection, self._place = path, held, connection, place
+        self._held = -1  # until it is made: of one that failed, the caller lets the file go
+        self._path, self._connection, self._place = path, connection, place
         self._durability = durability
         self._gate = threading.RLock()  # held while the file is written: no fork falls into that
         self._process = os.getpid()
@@ -139,6 +140,7 @@ class SqliteLedger(Ledger):
             ) from None
         count = len(self._records)
         self._state = _State(book, count, 0, count, len(written.lines), written.links[-1])
+        self._held = held
         _OPEN.add(self)
 
     @classmethod

@@ -1,17 +1,63 @@
-"""One released answer."""
+"""One released answer: what was asked, the number or table, its bound, and how all of it is shown."""
 
+import abc
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, final
 
 import attrs
 import numpy as np
 
+from onlineic.display.frames import free_name, pandas_frame, polars_frame
+from onlineic.display.text import GAP, MOST_COLUMNS, MOST_ROWS, aligned, cut_rows, records, shortened
 from onlineic.errors import InvalidParameterError, checked_real
 from onlineic.noise.laws import normal_quantile
+from onlineic.queries.marginals import BoundMarginal
+from onlineic.queries.query import Query
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Status = Literal["easy", "hard", "repeat", "untested"]
-DEFERRED = ("error_bound", "estimate", "standard_error")
+Stated = tuple[float, float | None, float | None]
+STATED = ("error_bound", "estimate", "standard_error")
+ARITHMETIC = (
+    "an Answer must be combined as plain numbers, got it in arithmetic: what is made of two answers holds "
+    "only where both bounds do (with probability 1 - 2 beta); compute with answer.value or answer.count and "
+    "carry error_bound along, or ask for the sum as one question."
+)
+ONE_NUMBER = "an Answer to a cross table must be read cell by cell, got it as one number; use answer.value."
+
+
+class Ground(abc.ABC):
+    """What answers rest on: public facts that were settled when they were given.
+
+    An answer hands back what it was made with, `query` and `rest`.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abc.abstractmethod
+    def n(self) -> int:
+        """Number of records."""
+
+    @property
+    @abc.abstractmethod
+    def private(self) -> bool:
+        """False: simulated noise."""
+
+    @property
+    @abc.abstractmethod
+    def left(self) -> int | None:
+        """How many measured answers could still be paid then."""
+
+    @abc.abstractmethod
+    def asked(self, rest: Any) -> Query | BoundMarginal | None:
+        """Return the question of an answer that does not hold its own."""
+
+    @abc.abstractmethod
+    def stated(self, query: Any, value: Any, rest: Any) -> Stated:
+        """Return (error bound, estimate, standard error) of an answer."""
 
 
 @final
@@ -40,6 +86,19 @@ class Answer:
         Best linear unbiased estimate from the first tables and its standard error, fractions; None outside
         of `statistics().family`. Only for a query that was chosen before these tables were released: who has
         seen them can pick queries on which the estimate errs far more. `error_bound` holds even then.
+    query : Query or BoundMarginal, or None
+        What was asked, as it was bound; asked again, it is a repeat. Answers are equal whatever was asked.
+    n : int or None
+        Number of records.
+    left : int or None
+        How many measured answers could still be paid after this one (`SessionStatistics.hard_left` of that
+        time); those given later do not change it. None of an engine that measures all it is asked.
+
+    Notes
+    -----
+    `float` and `round(answer, digits)` speak of the fraction, `format(answer, ".3f")` too, of a table cell by
+    cell. `int` and `round` without digits are refused, since a fraction is meant by one reader and a count by
+    the next; so is arithmetic, since bounds do not add up by themselves.
     """
 
     value: Any = attrs.field(eq=attrs.cmp_using(eq=np.array_equal))
@@ -49,50 +108,85 @@ class Answer:
     private: bool = True
     estimate: float | None = None
     standard_error: float | None = None
-    _later: Callable[[], tuple[float, float | None, float | None]] | None = attrs.field(
-        default=None, init=False, eq=False, repr=False
-    )
+    query: Query | BoundMarginal | None = attrs.field(default=None, eq=False)
+    n: int | None = attrs.field(default=None, eq=False)
+    left: int | None = attrs.field(default=None, eq=False)
+    _ground: Ground | None = attrs.field(default=None, init=False, eq=False, repr=False)
+    _rest: Any = attrs.field(default=None, init=False, eq=False, repr=False)
 
     @classmethod
     def deferred(
         cls,
         value: Any,
-        count: Any,
         status: Status,
-        private: bool,
-        later: Callable[[], tuple[float, float | None, float | None]],
+        ground: Ground,
+        rest: Any,
+        query: Query | BoundMarginal | None = None,
     ) -> "Answer":
-        """Return an answer whose bound, estimate and its error are worked out when one of them is looked at.
+        """Return an answer of which all that its ground knows is worked out when it is looked at.
 
         Parameters
         ----------
-        later : () -> (error_bound, estimate, standard_error)
-            A function of what was public, and settled, when the answer was given.
+        ground : Ground
+        rest : object
+            What the ground needs to know of this answer: `Ground.stated` is handed it.
+        query : Query or BoundMarginal, optional
+            None: the ground knows it.
         """
         answer = object.__new__(cls)
         set_slot = object.__setattr__
         set_slot(answer, "value", value)
-        set_slot(answer, "count", count)
         set_slot(answer, "status", status)
-        set_slot(answer, "private", private)
-        set_slot(answer, "_later", later)
+        set_slot(answer, "_ground", ground)
+        set_slot(answer, "_rest", rest)
+        if query is not None:
+            set_slot(answer, "query", query)
         return answer
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
             """Fill in what was deferred, the first time that it is missed."""
-            if name not in DEFERRED:
+            if name in STATED:
+                stated = self._ground.stated(self.query, self.value, self._rest)
+                for slot, found in zip(STATED, stated, strict=True):
+                    object.__setattr__(self, slot, found)
+                return getattr(self, name)
+            if name == "count":
+                found = self._ground.n * self.value
+            elif name == "query":
+                found = self._ground.asked(self._rest)
+            elif name in ("n", "left", "private"):
+                found = getattr(self._ground, name)
+            else:
                 raise AttributeError(f"an Answer has no attribute {name!r}.")
-            stated = self._later()
-            for slot, found in zip(DEFERRED, stated, strict=True):
-                object.__setattr__(self, slot, found)
-            object.__setattr__(self, "_later", None)  # and what it rests on need not be held any more
-            return stated[DEFERRED.index(name)]
+            object.__setattr__(self, name, found)
+            return found
 
     def __reduce__(self) -> tuple[Any, ...]:
         stated = (self.error_bound, self.private, self.estimate, self.standard_error)
-        return Answer, (self.value, self.count, self.status, *stated)
+        return Answer, (self.value, self.count, self.status, *stated, self.query, self.n, self.left)
+
+    @property
+    def hard(self) -> bool:
+        """Whether the answer was measured now."""
+        return self.status == "hard"
+
+    @property
+    def labels(self) -> dict[str, tuple[Any, ...]]:
+        """Of a cross table the labels along its axes, by attribute, None for the missing cell; else empty."""
+        return self.query.labels if isinstance(self.query, BoundMarginal) else {}
+
+    @property
+    def count_bound(self) -> float | None:
+        """`error_bound` as a number of records; None where n is unknown."""
+        return None if self.n is None else self.n * self.error_bound
+
+    @property
+    def bracket(self) -> tuple[Any, Any]:
+        """(low, high): fractions that `error_bound` leaves inside [0, 1]; arrays of a cross table."""
+        low, high = np.clip(self.value - self.error_bound, 0, 1), np.clip(self.value + self.error_bound, 0, 1)
+        return (low, high) if isinstance(self.value, np.ndarray) else (float(low), float(high))
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return the normal interval around `estimate`, in fractions, cut at 0 and 1.
@@ -114,16 +208,160 @@ class Answer:
         reach = self.standard_error * normal_quantile((1.0 - confidence) / 2.0)
         return max(0.0, self.estimate - reach), min(1.0, self.estimate + reach)
 
-    @property
-    def hard(self) -> bool:
-        """Whether the answer was measured now."""
-        return self.status == "hard"
+    def to_dict(self) -> dict[str, Any]:
+        """Return all that the answer says as plain values, which `json.dumps` takes.
+
+        What is unknown is None: so is a bound that is infinite, for which JSON has no number. Of a cross
+        table values, counts and brackets are nested lists along `labels`.
+        """
+        low, high = self.bracket
+        bounded = math.isfinite(self.error_bound)
+        return {
+            "query": None if self.query is None else _said(self.query),
+            "labels": {name: list(labels) for name, labels in self.labels.items()},
+            "n": self.n,
+            "value": _plain(self.value),
+            "count": _plain(self.count),
+            "status": self.status,
+            "error_bound": self.error_bound if bounded else None,
+            "count_bound": self.count_bound if bounded else None,
+            "bracket": [_plain(low), _plain(high)],
+            "estimate": self.estimate,
+            "standard_error": self.standard_error,
+            "left": self.left,
+            "private": self.private,
+        }
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return one row a cell: its labels, then value, count, low, high, error_bound, status, private.
+
+        A number is one row, with its query for a label. A column that is called like an attribute gets an
+        underscore behind its name.
+        """
+        table = isinstance(self.value, np.ndarray)
+        if table and self.labels:
+            held: dict[str, list[Any]] = {name: [] for name in self.labels}
+            shape = [len(labels) for labels in self.labels.values()]
+            for cell in np.ndindex(*shape):
+                for (name, labels), code in zip(self.labels.items(), cell, strict=True):
+                    held[name].append(labels[code])
+        else:
+            held = {} if table else {"query": [None if self.query is None else _said(self.query)]}
+        low, high = self.bracket
+        measures = {"value": self.value, "count": self.count, "low": low, "high": high}
+        rows = int(np.size(self.value))
+        taken = set(held)
+        for name, numbers in measures.items():
+            held[free_name(name, taken)] = np.ravel(numbers).tolist()
+        for name, one in (
+            ("error_bound", self.error_bound),
+            ("status", self.status),
+            ("private", self.private),
+        ):
+            held[free_name(name, taken)] = [one] * rows
+        return held
+
+    def to_pandas(self) -> Any:
+        """Return `columns` as a pandas DataFrame.
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+        """
+        return pandas_frame(self.columns())
+
+    def to_polars(self) -> Any:
+        """Return `columns` as a polars DataFrame.
+
+        Raises
+        ------
+        MissingExtraError
+            If polars is not installed.
+        """
+        return polars_frame(self.columns())
+
+    def plot(self, ax: "Axes | None" = None, kind: Literal["bars", "line", "map"] | None = None) -> "Axes":
+        """Draw a cross table over one or two attributes with its bounds; see `onlineic.queries.plot`."""
+        from onlineic.queries.plots import plot
+
+        return plot(self, ax, kind)
 
     def __float__(self) -> float:
+        if isinstance(self.value, np.ndarray):
+            raise TypeError(ONE_NUMBER)
         return float(self.value)
+
+    def __int__(self) -> NoReturn:
+        raise TypeError(
+            "an Answer must be rounded as one of its numbers, got it as a whole; write round(answer.count) "
+            "for records, or round(answer, 3) for the fraction."
+        )
+
+    def __round__(self, digits: int | None = None) -> Any:
+        if digits is None:
+            return self.__int__()
+        return (
+            np.round(self.value, digits) if isinstance(self.value, np.ndarray) else round(float(self), digits)
+        )
 
     def __bool__(self) -> NoReturn:
         raise TypeError("an Answer has no truth value: compare answer.value instead.")
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise TypeError(ARITHMETIC)
+
+    def _refuse_order(self, _: object) -> NoReturn:
+        raise TypeError("an Answer has no order: compare answer.value or answer.bracket instead.")
+
+    __array_ufunc__ = None  # so that a numpy number leaves arithmetic to the answer, which refuses
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = __abs__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = _refuse_order
+
+    def __format__(self, form: str) -> str:
+        if not form:
+            return str(self)
+        if isinstance(self.value, np.ndarray):
+            return self._table(lambda at: format(float(self.value[at]), form))
+        return format(float(self), form)
+
+    def __str__(self) -> str:
+        if not isinstance(self.value, np.ndarray):
+            return repr(self)
+        if not self.labels:
+            return f"{self!r}\n{self.value}"
+        unit = "records"
+        if self.n is not None:
+            bounded = math.isfinite(self.error_bound)
+            bound = f"each ± {records(self.n * self.error_bound)}" if bounded else "no bound"
+            unit = f"records of {self.n:,}, {bound}"
+        stamp = "" if self.private else ", NOT PRIVATE"
+        said = f"{' x '.join(map(shortened, self.labels))}: {unit}, {self.status}{stamp}"
+        return f"{said}\n{self._table(lambda at: records(float(self.count[at])))}"
+
+    def _table(self, cell: Any) -> str:
+        """Return the cells as aligned text, the middle left out where there are many."""
+        names = [*self.labels]
+        axes = [[shortened(label) for label in labels] for labels in self.labels.values()]
+        if len(names) == 2:
+            down, gap = cut_rows(len(axes[0]), MOST_ROWS)
+            across, hole = cut_rows(len(axes[1]), MOST_COLUMNS)
+            head = [f"{shortened(names[0])} \\ {shortened(names[1])}", *(axes[1][at] for at in across)]
+            rows = [[axes[0][row], *(cell((row, at)) for at in across)] for row in down]
+            if hole is not None:
+                for line in (head, *rows):
+                    line.insert(1 + hole, GAP)
+        else:
+            places = [*np.ndindex(*self.value.shape)] if names else []
+            down, gap = cut_rows(len(places), MOST_ROWS)
+            head = [*map(shortened, names), ""]
+            rows = [
+                [*(axes[axis][code] for axis, code in enumerate(places[at])), cell(places[at])] for at in down
+            ]
+        if gap is not None:
+            rows.insert(gap, [GAP] * len(head))
+        return aligned(head, rows, left=1 if len(names) == 2 else len(names))
 
     def __repr__(self) -> str:
         stamp = "" if self.private else ", NOT PRIVATE"
@@ -132,3 +370,21 @@ class Answer:
             shape = " x ".join(map(str, self.value.shape))
             return f"Answer(table of {shape} cells {bound}, {self.status}{stamp})"
         return f"Answer({self.value:.6g} {bound}, {self.count:.1f} records, {self.status}{stamp})"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Show a table by its numbers where IPython has no HTML."""
+        printer.text(str(self))
+
+    def _repr_html_(self) -> str:
+        from onlineic.queries.pictures import answer_html
+
+        return answer_html(self)
+
+
+def _said(query: Query | BoundMarginal) -> str:
+    """Return a question as it is written, cut to a length: weights can be many."""
+    return shortened(query.written, 300)
+
+
+def _plain(number: Any) -> Any:
+    return number.tolist() if isinstance(number, np.ndarray) else float(number)

@@ -9,9 +9,11 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, InvalidQueryError
 from onlineic.queries.batch import Columns, Queries
 from onlineic.queries.expressions import Expression, dense, intervals
+from onlineic.queries.json import described
 from onlineic.queries.marginals import BoundMarginal, Marginal
 from onlineic.queries.query import GRID_BITS, Query
 from onlineic.queries.rescaled import Rescaled
+from onlineic.queries.sql_conditions import condition
 
 Question = Query | BoundMarginal
 Guess = (
@@ -20,13 +22,17 @@ Guess = (
 
 
 def bind_query(query: Any, domain: Domain, grid_bits: int = GRID_BITS, *, name: str = "query") -> Query:
-    """Return an expression, a bound query or an array of weights, bound to the domain; messages say `name`.
+    """Return an expression, a text, a dict, a bound query or an array of weights, bound to the domain.
+
+    A text is a condition in SQL, as of `condition`; a dict is read as JSON is, by `described`; messages say
+    `name`.
 
     Raises
     ------
     InvalidQueryError, DomainMismatchError, TooLargeError
         If it is of another type, or does not fit the domain or the grid.
     """
+    query = as_condition(query, domain)
     if type(query) in (Expression, Query):  # a subclass could bring a `total` that looks at the counts
         bound: Query = query.bind(domain, grid_bits)
         return bound
@@ -34,13 +40,40 @@ def bind_query(query: Any, domain: Domain, grid_bits: int = GRID_BITS, *, name: 
         return dense(query).bind(domain, grid_bits)
     remedy = "ask its expression" if isinstance(query, Rescaled) else "write where(attribute=condition)"
     raise InvalidQueryError(
-        f"{name} must be data (where(...), a Query or an array of weights), "
+        f"{name} must be data (where(...), a text condition, a Query or an array of weights), "
         f"got a {type(query).__name__}; {remedy}."
     )
 
 
+def as_condition(where: Any, domain: Domain) -> Any:
+    """Return what a text or a dict says as an expression, anything else as it is.
+
+    Raises
+    ------
+    InvalidQueryError, TooLargeError
+        If it does not fit the domain.
+    """
+    if type(where) is str:
+        return condition(where, domain)
+    return described(where, domain) if type(where) is dict else where
+
+
+def check_many(queries: object) -> None:
+    """Raise `InvalidQueryError` unless these can be several queries: one alone is often meant for them."""
+    one = isinstance(queries, str | bytes | dict) or (isinstance(queries, np.ndarray) and queries.ndim < 2)
+    if one or not isinstance(queries, Iterable):
+        raise InvalidQueryError(
+            f"queries must be a sequence of queries, got a {type(queries).__name__}; write [query, ...], or "
+            "answer(query) for one."
+        )
+
+
 def bind_question(question: Any, domain: Domain, grid_bits: int = GRID_BITS) -> Question:
     """Return what `bind_query` does, or a cross table bound to the domain."""
+    if type(question) is dict:
+        question = described(question, domain)
+    if type(question) is BoundMarginal:  # bound anew from its words: nobody has checked its cells
+        question = Marginal(question.names, question.condition)
     return question.bind(domain) if type(question) is Marginal else bind_query(question, domain, grid_bits)
 
 
@@ -59,6 +92,7 @@ def bind_batch(
     parts: list[Queries | BoundMarginal] = []
     columns = Columns(domain)
     for question in questions:
+        question = as_condition(question, domain)
         if type(question) is Expression and question.form == "where":
             found = intervals(question, domain)
             if found is not None and columns.conjunction(found):

@@ -132,9 +132,9 @@ def weights(values: Iterable[float]) -> Condition:
 class Expression:
     """A query as written, before it meets a domain; combine with ``&``, ``|`` and ``~``."""
 
-    form: Literal["where", "dense", "not", "and", "or"]
+    form: Literal["where", "joint", "dense", "not", "and", "or"]
     parts: tuple[Any, ...] = attrs.field(eq=repr)
-    shape: tuple[int, ...] = ()  # of a dense array
+    shape: tuple[int, ...] = ()  # of a dense or joint array
 
     def __invert__(self) -> "Expression":
         return self.parts[0] if self.form == "not" else Expression("not", (self,))
@@ -153,11 +153,13 @@ class Expression:
             if all(name.isidentifier() and not keyword.iskeyword(name) for name, _ in self.parts):
                 return f"where({', '.join(f'{name}={_shown(c)}' for name, c in self.parts)})"
             return f"where({{{', '.join(f'{name!r}: {_shown(c)}' for name, c in self.parts)}}})"
-        if self.form == "dense":
+        if self.form in ("dense", "joint"):
             import hashlib  # of a repr alone: imported with it
 
-            digest = hashlib.sha256(self.parts[0]).hexdigest()[:8]
-            return f"dense(<{' x '.join(map(str, self.shape))} weights, {digest}>)"
+            *names, array = self.parts
+            digest = hashlib.sha256(array).hexdigest()[:8]
+            shown = ", ".join([*map(repr, names), f"<{' x '.join(map(str, self.shape))} weights, {digest}>"])
+            return f"{self.form}({shown})"
         if self.form == "not":
             return f"~{self.parts[0]!r}"
         return f"({(' | ' if self.form == 'or' else ' & ').join(map(repr, self.parts))})"
@@ -194,7 +196,11 @@ class Expression:
         return canonical(domain, complement, joint, grid_bits)
 
 
-def where(conditions: Mapping[str, Any] | None = None, /, **more: Any) -> Expression:
+def where(
+    conditions: Mapping[str, "Condition | Label | np.generic"] | None = None,
+    /,
+    **more: "Condition | Label | np.generic",
+) -> Expression:
     """Return the query "the fraction of records that satisfy every condition".
 
     Parameters
@@ -211,7 +217,7 @@ def where(conditions: Mapping[str, Any] | None = None, /, **more: Any) -> Expres
     if conditions is not None and not isinstance(conditions, Mapping):
         raise InvalidQueryError(
             f"query must be data (conditions by attribute), got a {type(conditions).__name__}; "
-            "write where(attribute=condition)."
+            f"write where(attribute=condition){', or condition(text, domain)' * isinstance(conditions, str)}."
         )
     given = conditions or {}
     for name in given:
@@ -228,6 +234,12 @@ def dense(values: Any) -> Expression:
     """Return the query with one weight in [0, 1] per cell, shape (|X|,) or the domain's shape."""
     array = _checked_weights(values)
     return Expression("dense", (array.tobytes(),), array.shape)
+
+
+def joint(names: Sequence[str], values: Any) -> Expression:
+    """Return the query with one weight in [0, 1] for every combination of codes of these attributes."""
+    array = _checked_weights(values)
+    return Expression("joint", (*names, array.tobytes()), array.shape)
 
 
 def intervals(expression: Expression, domain: Domain) -> list[tuple[int, int, int]] | None:
@@ -274,6 +286,8 @@ def _form(expression: Expression, domain: Domain) -> tuple[bool, Joint]:
         return False, {axes: _as_array(part, domain.shape[axes[0]]) for axes, part in parts}
     if expression.form == "dense":
         return False, _dense_factors(domain, expression)
+    if expression.form == "joint":
+        return False, _joint_factors(domain, expression)
     if expression.form == "not":
         complement, joint = _form(expression.parts[0], domain)
         return not complement, joint
@@ -294,6 +308,20 @@ def _dense_factors(domain: Domain, expression: Expression) -> Joint:
         raise TooLargeError(f"a dense query must have at most {JOINT_CELLS:,} cells, got {domain.size:,}.")
     array = np.frombuffer(bytes(expression.parts[0])).reshape(domain.shape)  # nobody can change a copy
     return peeled(tuple(range(len(domain.shape))), array)
+
+
+def _joint_factors(domain: Domain, expression: Expression) -> Joint:
+    *names, array = expression.parts
+    axes = [domain.axis(name) for name in names]
+    shape = tuple(domain.shape[axis] for axis in axes)
+    if len(set(axes)) < len(axes) or expression.shape != shape:
+        raise InvalidQueryError(
+            f"weights must have shape {shape}, one axis for each of {', '.join(names)}, got "
+            f"{expression.shape}."
+        )
+    order = sorted(range(len(axes)), key=axes.__getitem__)
+    weights = np.frombuffer(bytes(array)).reshape(shape).transpose(order)
+    return peeled(tuple(axes[place] for place in order), np.ascontiguousarray(weights))
 
 
 def _as_array(codes: tuple[int, int] | Floats, size: int) -> Floats:

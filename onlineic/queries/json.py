@@ -1,24 +1,32 @@
-"""Queries as JSON text: the form in which the command line reads them, one a line."""
+"""Queries as JSON: lines of text, as the command line reads them, and the same as Python's dicts."""
 
 import json
+import math
+import re
+from functools import reduce
+from operator import and_, or_
 from typing import Any
+
+import numpy as np
 
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidQueryError
-from onlineic.queries.expressions import Condition, Expression, at_least, below, between, one_of, where
+from onlineic.queries.expressions import Condition, Expression, at_least, below, between, one_of, span, where
+from onlineic.queries.marginals import Marginal, marginal
+
+RANGE = ("from", "at_least", "to", "below")
+IN_JSON = (  # remedies of the queries' own messages, as JSON has them
+    (re.compile(r"\b(?:span)\(([^(),]+), ([^(),]+)\)"), r'{"from": \1, "below": \2}'),
+    (re.compile(r"\b(?:between)\(([^(),]+), ([^(),]+)\)"), r"[\1, \2]"),
+    (re.compile(r"\b(at_least|below)\(([^(),]+)\)"), r'{"\1": \2}'),
+    (re.compile(r"\bbetween\(\.\.\)"), "[low, high]"),
+    (re.compile(r"\bone_of\([^()]*\)"), '{"one_of": [..]}'),
+    (re.compile(r"\bat_least or below\b"), '{"from": ..} or {"below": ..}'),
+)
 
 
-def parsed_query(line: str, domain: Domain) -> Expression:
-    """Return the query written as one line of JSON.
-
-    Parameters
-    ----------
-    line : str
-        An object of attribute -> condition, or {"not": object}. A condition is a label, null, a list of two
-        numbers on an ordered attribute (both ends included; ends that cross count nobody), {"one_of": [..]},
-        {"not": condition}, {"at_least": number} or {"below": number}.
-    domain : Domain
-        Says which attributes are ordered; an attribute named "not" hides the complement.
+def parsed_query(line: str, domain: Domain) -> Expression | Marginal:
+    """Return the question written as one line of JSON: `described` of the object.
 
     Raises
     ------
@@ -33,46 +41,132 @@ def parsed_query(line: str, domain: Domain) -> Expression:
         raise InvalidQueryError(
             'a query must be one line of JSON such as {"age": [30, 50], "sex": "F"}, got other text.'
         ) from None
+    return described(written, domain)
+
+
+def described(written: Any, domain: Domain) -> Expression | Marginal:
+    """Return the query, or the cross table, that an object of JSON describes.
+
+    Parameters
+    ----------
+    written : dict
+        Attribute -> condition, all of which must hold; or one of {"not": query}, {"or": [queries]} and
+        {"and": [queries]}; or {"marginal": [attributes]}, a cross table, with "where": query beside it. A
+        condition is a label, None (null), {"one_of": [labels]}, {"not": condition}, or of an ordered
+        attribute a range: [20, 64] with both ends, {"from": 20, "below": 65} without the last,
+        {"from": 20, "to": 64} with it, or one end alone; "at_least" is another word for "from". Ends that
+        cross count nobody.
+    domain : Domain
+        Says which attributes are ordered; attributes named like a form hide it.
+
+    Raises
+    ------
+    InvalidQueryError
+        If it cannot be read, or does not fit the domain; the remedy is in JSON.
+    """
+    try:
+        if isinstance(written, dict) and "marginal" in written and "marginal" not in domain.names:
+            return _marginal(written, domain)
+        return _query(written, domain)
+    except RecursionError:
+        raise InvalidQueryError(
+            'a query must nest a few hundred objects at most, got more; write {"or": [..]} with one list.'
+        ) from None
+
+
+def _marginal(written: dict[str, Any], domain: Domain) -> Marginal:
+    names = written["marginal"]
+    if not written.keys() <= {"marginal", "where"} or not isinstance(names, list | tuple):
+        raise InvalidQueryError(
+            'a cross table must be written {"marginal": [attributes], "where": {..}}, got another object; '
+            "list its attributes, and put conditions behind 'where'."
+        )
+    for name in names:
+        domain.axis(name)
+    condition = None if written.get("where") in (None, {}) else _query(written["where"], domain)
+    return marginal(*names, where=condition)
+
+
+def _query(written: Any, domain: Domain) -> Expression:
     if not isinstance(written, dict):
         raise InvalidQueryError(
             f"a query must be a JSON object of attribute: condition, got {_kind(written)}; write {{..}}."
         )
-    if list(written) == ["not"] and isinstance(written["not"], dict) and "not" not in domain.names:
-        return ~_conjunction(written["not"], domain)
-    return _conjunction(written, domain)
+    form, *others = written or ("",)
+    if not others and form in ("not", "or", "and") and form not in domain.names:
+        inner = written[form]
+        if form == "not":
+            return ~_query(inner, domain)
+        if not isinstance(inner, list) or not inner:
+            raise InvalidQueryError(
+                f"{form} must hold a list of queries, got {_kind(inner)}; "
+                f'write {{"{form}": [{{..}}, {{..}}]}}.'
+            )
+        return reduce(or_ if form == "or" else and_, (_query(part, domain) for part in inner))
+    return where({name: _checked(name, value, domain) for name, value in written.items()})
 
 
-def _conjunction(written: dict[str, Any], domain: Domain) -> Expression:
-    return where({name: _condition(name, value, domain) for name, value in written.items()})
+def _checked(name: str, value: Any, domain: Domain) -> Any:
+    """Return the condition on one attribute if it fits it: refused now, it is refused in JSON."""
+    try:
+        condition = _condition(name, value, domain)
+        _as_condition(condition).codes(name, domain.attribute(name))
+    except InvalidQueryError as error:
+        message = str(error)
+        for python, written in IN_JSON:
+            message = python.sub(written, message)
+        raise InvalidQueryError(message) from None
+    return condition
 
 
 def _condition(name: str, value: Any, domain: Domain) -> Any:
     """Return what `where` takes for one attribute."""
     ordered = domain.attribute(name).ordered
-    if isinstance(value, list):
-        if ordered and len(value) == 2 and all(type(end) in (int, float) for end in value):
-            return between(*value)
+    if isinstance(value, list | tuple):
+        ends = list(map(_plain, value))
+        if ordered and len(ends) == 2 and all(type(end) in (int, float, str) for end in ends):
+            return between(*ends)
         raise InvalidQueryError(
-            f"{name} must have {'two numbers as a range' if ordered else 'no range, being categorical'}, "
+            f"{name} must have {'two ends as a range' if ordered else 'no range, being categorical'}, "
             f'got a list of length {len(value)}; write {{"one_of": [..]}} for several labels.'
         )
     if not isinstance(value, dict):
         return value
+    if value and set(value) <= set(RANGE):
+        return _range(name, {form: _plain(end) for form, end in value.items()})
     if len(value) == 1:
         ((form, inner),) = value.items()
-        if form == "one_of" and isinstance(inner, list):
+        if form == "one_of" and isinstance(inner, list | tuple):
             return one_of(*inner)
         if form == "not":
-            condition = _condition(name, inner, domain)
-            return ~(condition if isinstance(condition, Condition) else one_of(condition))
-        if form == "at_least":
-            return at_least(inner)
-        if form == "below":
-            return below(inner)
+            return ~_as_condition(_condition(name, inner, domain))
     raise InvalidQueryError(
-        f"{name} must have a condition with one of 'one_of' (a list), 'not', 'at_least' and 'below', got an "
-        "object with other content."
+        f"{name} must have a condition with 'from', 'to' or 'below', with 'one_of' (a list) or 'not', got an "
+        'object with other content; write for example {"from": 20, "below": 65}.'
     )
+
+
+def _range(name: str, ends: dict[str, Any]) -> Condition:
+    """Return the condition of a range with one or two ends."""
+    if len(ends.keys() & {"from", "at_least"}) > 1 or len(ends.keys() & {"to", "below"}) > 1:
+        raise InvalidQueryError(
+            f"{name} must have at most one end on each side, got {' and '.join(map(repr, ends))}; "
+            "leave one of them out."
+        )
+    low = ends.get("from", ends.get("at_least"))
+    if "below" in ends:
+        return below(ends["below"]) if low is None else span(low, ends["below"])
+    if "to" in ends:
+        return between(-math.inf if low is None else low, ends["to"])
+    return at_least(low)  # type: ignore[arg-type]  # None and others are refused there
+
+
+def _as_condition(value: Any) -> Condition:
+    return value if isinstance(value, Condition) else one_of(value)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -86,5 +180,7 @@ def _no_number(text: str) -> Any:
 
 
 def _kind(value: Any) -> str:
-    kinds = {list: "a list", str: "a text", bool: "true or false", type(None): "null"}
-    return kinds.get(type(value), "a number")
+    kinds = {list: "a list", tuple: "a tuple", dict: "an object", str: "a text", bool: "true or false"}
+    if isinstance(value, int | float) and type(value) is not bool:
+        return "a number"
+    return "null" if value is None else kinds.get(type(value), f"a {type(value).__name__}")

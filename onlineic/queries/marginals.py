@@ -6,7 +6,7 @@ count, and a hard table costs what one partition costs, however many cells it ha
 
 import math
 from functools import cached_property
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
@@ -82,7 +82,7 @@ class Marginal:
         place = tuple(slice(None) if axis in keys else 1 for axis in axes)
         order = np.argsort(np.argsort(keys))
         cells = np.ascontiguousarray(np.where(counts, index, -1)[place].transpose(order))
-        return BoundMarginal(self.names, partition, cells)
+        return BoundMarginal(self.names, partition, cells, self.condition)
 
 
 def marginal(*names: str, where: Expression | None = None) -> Marginal:
@@ -100,6 +100,11 @@ def marginal(*names: str, where: Expression | None = None) -> Marginal:
     >>> marginal("sex", "income")
     marginal('sex', 'income')
     """
+    if len(names) == 1 and isinstance(names[0], list | tuple):
+        raise InvalidQueryError(
+            f"marginal must name one or more different attributes, got a {type(names[0]).__name__} of them; "
+            f"write marginal({', '.join(map(repr, names[0]))!s:.100})."
+        )
     if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise InvalidQueryError(
             f"marginal must name one or more different attributes, got {list(names)!r:.60}."
@@ -117,7 +122,7 @@ def _checked(condition: object) -> Expression:
 
 
 @final
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, repr=False)
 class BoundMarginal:
     """A cross table over a domain.
 
@@ -128,17 +133,34 @@ class BoundMarginal:
         Of the whole domain; its blocks hold the table's cells, and the rest.
     cells : int64 array, shape of the table
         Block of every cell; -1 for one that the condition excludes, whose value is 0 whatever the data.
+    condition : Expression or None
+        As it was written.
     """
 
     names: tuple[str, ...]
     partition: Partition
     cells: Ints
+    condition: Expression | None = None
     complement, constant, rounding = False, None, 0.0  # of a query with these: asked and remembered alike
 
     @cached_property
     def key(self) -> tuple[object, ...]:
         """Equal for equal tables."""
         return ("marginal", *self.names, *self.partition.key, self.cells.tobytes())
+
+    @property
+    def written(self) -> str:
+        """The table as `marginal` takes it."""
+        return repr(Marginal(self.names, self.condition))
+
+    @cached_property
+    def labels(self) -> dict[str, tuple[Any, ...]]:
+        """By attribute the labels along its axis of the table, None for the missing cell."""
+        kinds = ((name, self.partition.domain.attribute(name)) for name in self.names)
+        return {name: tuple(kind.label(code) for code in range(kind.size)) for name, kind in kinds}
+
+    def __repr__(self) -> str:
+        return f"BoundMarginal({self.written})"
 
     def table(self, blocks: Floats) -> Floats:
         """Return the cells of the table from the values of all blocks."""

@@ -133,16 +133,22 @@ class Query:
     def __hash__(self) -> int:
         return hash((self.key, self.complement))
 
-    def __repr__(self) -> str:
+    @property
+    def written(self) -> str:
+        """The query as `where` takes it; long lists, weights and joint tables only by their size."""
         if self.constant is not None:
-            return f"Query({self.constant / (1 << self.grid_bits):g} for all)"
+            return f"{self.constant / (1 << self.grid_bits):g} for all"
         factors, turned = self.factors, self.complement
         if turned and len(factors) == 1 and (last := factors[0]).table is None:
             size = self.domain.shape[last.axes[0]]
             if last.high == size and not self.domain.attributes[last.axes[0]].missing:
                 factors, turned = (Factor(last.axes, 0, last.low),), False  # as it was written
         parts = ", ".join(_written(self.domain, factor) for factor in factors)
-        return f"Query({'~' * turned}where({parts}), grid_bits={self.grid_bits})"
+        return f"{'~' * turned}where({parts})"
+
+    def __repr__(self) -> str:
+        grid = "" if self.constant is not None else f", grid_bits={self.grid_bits}"
+        return f"Query({self.written}{grid})"
 
     def bind(self, domain: Domain, grid_bits: int = GRID_BITS) -> "Query":
         """Return the query itself if it was bound to this domain, and is as it was bound."""

@@ -3,6 +3,19 @@
 from onlineic.session.answers import SessionStatistics
 from onlineic.session.belief import Belief, measured, replay
 from onlineic.session.columns import Answers
+from onlineic.session.derived import (
+    Answering,
+    Cdf,
+    Derived,
+    Groups,
+    Quantile,
+    cdf,
+    group_by,
+    mean,
+    quantile,
+    total,
+)
+from onlineic.session.explain import Explanation
 from onlineic.session.forecasts import EngineForecast, Forecast, forecast
 from onlineic.session.plan import (
     ALL_HARD,
@@ -15,23 +28,41 @@ from onlineic.session.plan import (
 )
 from onlineic.session.session import OnlineIC
 from onlineic.session.spending import Spending
+from onlineic.session.statements import AnswerTable
+from onlineic.session.summary import BelievedMarginal, Summary
+from onlineic.session.synthetic import Synthetic
 
 __all__ = [
     "ALL_HARD",
     "EASY_OR_HARD",
     "KNOWN",
+    "AnswerTable",
+    "Answering",
     "Answers",
     "Belief",
+    "BelievedMarginal",
+    "Cdf",
+    "Derived",
     "EngineForecast",
+    "Explanation",
     "Forecast",
+    "Groups",
     "OnlineIC",
     "Plan",
+    "Quantile",
     "SessionStatistics",
     "SparseName",
     "Spending",
+    "Summary",
+    "Synthetic",
+    "cdf",
     "forecast",
+    "group_by",
+    "mean",
     "measured",
+    "quantile",
     "replay",
     "session_plan",
     "textbook_plan",
+    "total",
 ]

@@ -15,6 +15,7 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget
+from onlineic.domain.domain import Domain
 from onlineic.errors import SessionStateError, UpdateFailedWarning, WideBoundWarning
 from onlineic.hypothesis.base import batch_guesses, block_guesses, grid_guesses
 from onlineic.hypothesis.estimates import Estimates, Family, TableDesign
@@ -31,21 +32,24 @@ from onlineic.ledger.records import (
     Resumed,
     UpdateFailed,
 )
+from onlineic.ledger.transcript import Transcript
 from onlineic.queries.answers import Answer, Status
 from onlineic.queries.ask import Guess, Question
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.memory import AnswerMemory, Recalled
-from onlineic.queries.partitions import Measurement, Partition, derived
+from onlineic.queries.partitions import Measurement, Partition, block_weights, derived
 from onlineic.queries.query import Query
 from onlineic.session.belief import Belief, measured
-from onlineic.session.columns import Answers, Columns, cut, known_bound, stated, stated_again
+from onlineic.session.columns import Answers, Columns, Settled, cut, known_bound, stated, stated_again
 from onlineic.session.defaults import AGREEING, SPACING
 from onlineic.session.plan import ALL_EASY, ALL_HARD, EASY_OR_HARD, KNOWN, Plan
+from onlineic.session.spending import hits_left
 from onlineic.sparse.base import NumericSparse
 from onlineic.updates.base import HasParameters
 
 WIDE = 0.1  # a bound of a tenth of all records, or more, says next to nothing
+CHUNK = 64  # records that are looked at together for the latest answers
 MOST_TESTS = 10**30  # so many that a union over them says nothing
 
 
@@ -138,6 +142,7 @@ class AnswerBook:
     Parameters
     ----------
     plan : Plan
+    domain : Domain
     n : int
     ledger : Ledger
     belief : Belief
@@ -147,13 +152,17 @@ class AnswerBook:
     """
 
     __slots__ = (
-        "_design", "_easy_radius", "_estimates", "_fitted", "_kept", "_ledger", "_lost", "_memory", "_n",
-        "_payable", "_plan", "_private", "_radii", "_restarted", "_restoring", "_rounding", "_spending",
-        "_table", "_taken", "_trivial", "_untaken", "_warned", "_weighed", "_worst",
+        "_begins", "_burned", "_design", "_domain", "_due", "_easy_radius", "_estimates", "_fitted", "_kept",
+        "_ledger", "_lost", "_memory", "_n", "_payable", "_plan", "_private", "_radii", "_restarted",
+        "_restoring", "_rounding", "_settled", "_spending", "_table", "_taken", "_trivial", "_untaken",
+        "_warned", "_weighed", "_worst",
     )  # fmt: skip
 
-    def __init__(self, plan: Plan, n: int, ledger: Ledger, belief: Belief, private: bool) -> None:
+    def __init__(
+        self, plan: Plan, domain: Domain, n: int, ledger: Ledger, belief: Belief, private: bool
+    ) -> None:
         self._plan = plan
+        self._domain = domain
         self._n = n
         self._ledger = ledger
         self._private = private
@@ -161,6 +170,10 @@ class AnswerBook:
         self._untaken: dict[Status, int] = {"easy": 0, "repeat": 0, "untested": 0}  # answers without a record
         self._memory = AnswerMemory(lasting=not plan.textbook)
         self._spending = plan.spending
+        start = plan.sparse.start_charge()
+        self._begins = self._due = Fraction(0) if start is None else start.amount  # besides the next price
+        self._burned = False  # in this process: nothing is tested any more
+        self._settled: tuple[Fraction | None, Settled] = (None, Settled(n, private, None, int))
         self._easy_radius = lru_cache(256)(partial(_easy_radii, plan))
         self._radii: tuple[Fraction, tuple[float, float]] | None = None  # of the tests at what was spent
         self._payable = plan.sparse.account().capacity  # what all hits together can cost
@@ -240,6 +253,9 @@ class AnswerBook:
             )
         later = self._ledger.records(at.records + 1, at.records + 2)
         belief, failed = self._learned(record, isinstance(later[0] if later else None, UpdateFailed))
+        if isinstance(record, Hard | Burned | Resumed):
+            self._due = self._begins if isinstance(record, Resumed) else Fraction(0)
+            self._burned = isinstance(record, Burned)
         hard = (record.query, self._hard(record, belief)) if isinstance(record, Hard) else None
         # what is bought later is bought because of the noise of the first: it must not enter (theory 6.7)
         first = record.measurements if isinstance(record, Opened) and not at.first else at.first
@@ -368,10 +384,49 @@ class AnswerBook:
         value, _ = known.again(question)
         self._rounding = max(self._rounding, question.rounding)
         self._untaken["repeat"] += 1
-        later = partial(
-            stated_again, self._estimates_now(), question, value, known.question, known.value, known.radius
+        held = self._settled
+        settled = held[1] if held[0] is self._taken.spent else self.settled
+        return Answer.deferred(value, "repeat", settled, known, question)
+
+    def prospect(self, question: Question, target: Query | Partition) -> tuple[Answer, float, float, bool]:
+        """Return (answer, bound if hard, joint bound, whether it is known) of a question that is not asked.
+
+        The answer is what it would be if its test turned out easy. Nothing is counted or remembered.
+
+        Parameters
+        ----------
+        target : Query or Partition
+            What a hit would release.
+        """
+        if question.constant is not None:
+            value = question.constant / (1 << question.grid_bits)
+            return Answer(value, self._n * value, "easy", 0.0, self._private), 0.0, 0.0, True
+        estimates, together = self._estimates_now(), self.error_bound()
+        known = self._memory.recall(question, self.belief.version)
+        if known is not None:
+            value, _ = known.again(question)
+            bound, estimate, error = stated_again(
+                estimates, question, value, known.question, known.value, known.radius
+            )
+            answer = Answer(value, self._n * value, "repeat", bound, self._private, estimate, error)
+            return answer, bound, self.joint_bounds([question], [answer])[0], True
+        value = self._value(question, self.guesses([question])[0])
+        in_theorem = self.left_in_theorem and isinstance(question, Query)
+        easy, jointly = self._settled_radii()
+        wide = self._plan.error_bound if in_theorem else easy
+        bound, estimate, error = stated(estimates, question, value, wide)
+        answer = Answer(value, self._n * value, "easy", bound, self._private, estimate, error)
+        beta, sparse = EASY_OR_HARD * self._plan.tested_beta, self._spending.at(self._taken.spent)
+        if isinstance(target, Partition) and isinstance(question, Query):
+            weights = block_weights(question, target)
+            hard = sparse.sum_radius(target, weights - weights.mean(), beta)
+        else:
+            hard = sparse.hard_radius(target, beta, tests=self._plan.max_queries)
+        hard = self._plan.error_bound if in_theorem else hard
+        joint = min(
+            max(together, jointly + question.rounding), self._known(question, value) + question.rounding
         )
-        return Answer.deferred(value, self._n * value, "repeat", self._private, later)
+        return answer, min(hard + question.rounding, 1.0), min(joint, 1.0), False
 
     def untested(self, question: Question) -> Answer:
         """Return the hypothesis's answer, bounded by the first tables alone."""
@@ -382,7 +437,7 @@ class AnswerBook:
         if status != "untested":
             self._rounding = max(self._rounding, question.rounding)
         self._untaken[status] += 1
-        return self._answer(question, value, status, radius)
+        return Answer.deferred(value, status, self.settled, radius, question)
 
     def recalled_many(self, queries: Queries) -> Recalled:
         """Return what is remembered of a batch."""
@@ -431,7 +486,8 @@ class AnswerBook:
     def _easy(self, question: Question, guess: Guess) -> Answer:
         """Return the guess that was tested."""
         radius, _ = self._settled_radii()
-        answer = self._released(question, "easy", self._value(question, guess), radius)
+        value = self._value(question, guess)
+        answer = self._released(question, "easy", value, radius, self._taken.spent)
         if radius + question.rounding > WIDE and not self._warned and not self._plan.textbook:
             self._warn_if_wide(answer.error_bound)
         return answer
@@ -485,7 +541,8 @@ class AnswerBook:
         sharing = max(2, math.ceil(self._payable / sparse.price(target).amount))
         beta, known = self._plan.tested_beta, self._known(question, value)
         self._worst = max(self._worst, min(known, moved + radius(ALL_HARD * beta, sharing)))
-        return self._released(question, "hard", value, moved + radius(EASY_OR_HARD * beta, 1))
+        spent = self._taken.spent + _charged(record)  # what is left is told behind this hit
+        return self._released(question, "hard", value, moved + radius(EASY_OR_HARD * beta, 1), spent)
 
     def _learned_of(self, question: Query, learned: Belief) -> float:
         """Return what was learned of a query that is being taken in, or what a checkpoint says of that."""
@@ -524,6 +581,18 @@ class AnswerBook:
         bound = easy if self.certified and not begun else max(easy, self._worst)
         return min(bound + self._rounding, self._trivial)
 
+    def joint_bounds(self, questions: Sequence[Question], answers: Sequence[Answer]) -> Floats:
+        """Return bounds on these answers that hold in the event of `error_bound`, (m,)."""
+        together = self.error_bound()
+        bounds = np.zeros(len(questions))
+        for place, (question, answer) in enumerate(zip(questions, answers, strict=True)):
+            if question.constant is None:
+                tested = math.inf if answer.status == "untested" else together
+                known = self._known(question, answer.value) + question.rounding
+                bound = min(tested, known)
+                bounds[place] = cut(answer.value, bound) if bound < math.inf else bound
+        return bounds
+
     def _weigh(self) -> float:
         """Return the largest bound of an easy answer, all at once: of what came since it was last asked for.
 
@@ -544,6 +613,45 @@ class AnswerBook:
         self._weighed = _Weighed(last, spent, worst)
         return worst
 
+    @property
+    def estimates(self) -> Estimates | None:
+        """What the first tables say."""
+        return self._estimates_now()
+
+    def latest(self, count: int) -> tuple[Answer, ...]:
+        """Return up to `count` of the latest tested answers that still stand, oldest first; nothing is asked.
+
+        What was left then is not told.
+        """
+        found: list[Answer] = []
+        stop = self._taken.records
+        while stop and len(found) < count:
+            start = max(0, stop - max(count, CHUNK))
+            part = Transcript(self._ledger.records(start, stop))
+            for place in range(len(part) - 1, -1, -1):
+                answer = self._again(part[place])
+                if answer is not None:
+                    found.append(answer)
+                if len(found) >= count:
+                    break
+            stop = start
+        return tuple(reversed(found))
+
+    def _again(self, record: Record) -> Answer | None:
+        """Return the answer that a record released, if it still stands."""
+        if not isinstance(record, Easy | Hard):
+            return None
+        query = record.query
+        known = self._memory.recall(query, self.belief.version)
+        if known is None:
+            return None
+        value, _ = known.again(query)
+        bound, estimate, error = stated_again(
+            self._estimates_now(), query, value, known.question, known.value, known.radius
+        )
+        status: Status = "hard" if isinstance(record, Hard) else "easy"
+        return Answer(value, self._n * value, status, bound, self._private, estimate, error, query, self._n)
+
     def used_up(self) -> str:
         """Say that no hard answer is left."""
         ledger = self._ledger
@@ -561,7 +669,9 @@ class AnswerBook:
         tested = guess if isinstance(guess, int) else 0  # a query has one
         return tested / (self._n << question.grid_bits)
 
-    def _released(self, question: Question, status: Status, value: Any, radius: float) -> Answer:
+    def _released(
+        self, question: Question, status: Status, value: Any, radius: float, spent: Fraction
+    ) -> Answer:
         """Return and remember what a record released, under the belief that was tested."""
         in_theorem = self._plan.textbook and self.left_in_theorem and isinstance(question, Query)
         wide = self._plan.error_bound if in_theorem else radius
@@ -569,11 +679,22 @@ class AnswerBook:
         self._rounding = max(self._rounding, question.rounding)
         if status != "easy" or isinstance(question, BoundMarginal):  # what is easy lies in [0, 1]
             self._trivial = max(self._trivial, cut(value, math.inf))
-        return self._answer(question, value, status, wide)
+        held = self._settled
+        settled = held[1] if held[0] is spent else self._settle(spent)
+        return Answer.deferred(value, status, settled, wide, question)
 
-    def _answer(self, question: Question, value: Any, status: Status, radius: float) -> Answer:
-        later = partial(stated, self._estimates_now(), question, value, radius)
-        return Answer.deferred(value, self._n * value, status, self._private, later)
+    @property
+    def settled(self) -> Settled:
+        """What an answer that is given now rests on: the same object until something is released."""
+        held, spent = self._settled, self._taken.spent
+        return held[1] if held[0] is spent else self._settle(spent)
+
+    def _settle(self, spent: Fraction) -> Settled:
+        whole, due = self._plan.partitions is not None, self._due
+        left = partial(hits_left, self._spending, self._domain, whole, spent, due)
+        settled = Settled(self._n, self._private, self._estimates_now(), int if self._burned else left)
+        self._settled = (spent, settled)
+        return settled
 
 
 def _charged(record: Record) -> Fraction | int:

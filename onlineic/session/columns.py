@@ -6,21 +6,22 @@ what they were.
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from functools import cached_property, partial
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, final, overload
 
 import attrs
 import numpy as np
 
 from onlineic._typing import Floats
-from onlineic.errors import MissingExtraError
+from onlineic.display.frames import pandas_frame, polars_frame
 from onlineic.hypothesis.estimates import Estimates
-from onlineic.queries.answers import Answer, Status
+from onlineic.queries.answers import Answer, Ground, Stated, Status
 from onlineic.queries.ask import Question
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal
-from onlineic.queries.memory import Recalled
+from onlineic.queries.memory import Recalled, Remembered
 from onlineic.queries.query import Query
 
 STATUSES: tuple[Status, ...] = ("easy", "hard", "repeat", "untested")
@@ -86,6 +87,41 @@ def _point(estimates: Estimates | None, question: Question) -> tuple[float | Non
 
 @final
 @attrs.frozen(eq=False)
+class Settled(Ground):
+    """What all answers between two releases rest on; of each `rest` is its radius, or what was remembered.
+
+    Attributes
+    ----------
+    n : int
+    private : bool
+    estimates : Estimates or None
+        From the first tables.
+    hits_left : () -> int
+        A function of what was spent when it was made.
+    """
+
+    n: int
+    private: bool
+    estimates: Estimates | None
+    hits_left: Callable[[], int]
+
+    @cached_property
+    def left(self) -> int:
+        """Measured answers that could still be paid."""
+        return self.hits_left()
+
+    def asked(self, rest: Any) -> None:
+        """Such answers hold their question."""
+
+    def stated(self, query: Any, value: Any, rest: float | Remembered) -> Stated:
+        """Return bound, estimate and standard error."""
+        if isinstance(rest, Remembered):
+            return stated_again(self.estimates, query, value, rest.question, rest.value, rest.radius)
+        return stated(self.estimates, query, value, rest)
+
+
+@final
+@attrs.frozen(eq=False)
 class Columns:
     """Answers to a batch while they are given: arrays that runs of it fill one behind the other.
 
@@ -99,6 +135,7 @@ class Columns:
     turned: np.ndarray[Any, Any]
     roundings: dict[int, float]
     given: dict[int, Answer]
+    settled: list[tuple[int, Settled]]
     start: int = 0
 
     @classmethod
@@ -112,6 +149,7 @@ class Columns:
             np.zeros(count, np.bool_),
             {},
             {},
+            [],
         )
 
     def part(self, start: int, stop: int) -> "Columns":
@@ -125,8 +163,14 @@ class Columns:
             self.turned[cut],
             self.roundings,
             self.given,
+            self.settled,
             self.start + start,
         )
+
+    def rest_on(self, settled: Settled) -> None:
+        """Enter what the answers from here on rest on, until it is another."""
+        if not self.settled or self.settled[-1][1] is not settled:
+            self.settled.append((self.start, settled))
 
     def put(self, places: Any, values: Any, code: int, radius: float) -> None:
         """Enter answers that are no repeats."""
@@ -184,6 +228,7 @@ class Answers(Sequence[Answer]):
     _turned: np.ndarray[Any, Any]  # of a repeat: whether it was first asked as one minus this query
     _roundings: dict[int, float]  # of a repeat: of the query as first asked, where it may differ
     _given: dict[int, Answer]  # hard ones, as they are
+    _settled: list[tuple[int, Settled]]  # by the place of the first answer that rests on it
     _estimates: Estimates | None
 
     @classmethod
@@ -202,6 +247,7 @@ class Answers(Sequence[Answer]):
             columns.turned,
             columns.roundings,
             columns.given,
+            columns.settled,
             estimates,
         )
 
@@ -267,15 +313,22 @@ class Answers(Sequence[Answer]):
             return self._given[place]
         value = float(self.values[place])
         status = STATUSES[int(self._codes[place])]
-        return Answer.deferred(value, self._n * value, status, self.private, partial(self._stated, place))
+        return Answer.deferred(value, status, self._ground(place), place)
 
     def __iter__(self) -> Iterator[Answer]:
+        starts, ground = {start for start, _ in self._settled}, self._ground(0)
         for place, (value, code) in enumerate(zip(self.values.tolist(), self._codes.tolist(), strict=True)):
+            if place in starts:
+                ground = self._ground(place)
             if place in self._given:
                 yield self._given[place]
                 continue
-            later = partial(self._stated, place)
-            yield Answer.deferred(value, self._n * value, STATUSES[code], self.private, later)
+            yield Answer.deferred(value, STATUSES[code], ground, place)
+
+    def _ground(self, place: int) -> "_Placed":
+        """Return what the answer at a place rests on."""
+        at = bisect_right(self._settled, place, key=lambda one: one[0]) - 1
+        return _Placed(self, self._settled[at][1] if at >= 0 else None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the columns value, count, status and error_bound, and whether the answers are private."""
@@ -295,13 +348,7 @@ class Answers(Sequence[Answer]):
         MissingExtraError
             If pandas is not installed.
         """
-        try:
-            import pandas
-        except ImportError:
-            raise MissingExtraError(
-                "pandas must be installed for to_pandas; run pip install 'onlineic[pandas]'."
-            ) from None
-        return pandas.DataFrame(self.to_dict())
+        return pandas_frame(self.to_dict())
 
     def to_polars(self) -> Any:
         """Return `to_dict` as a polars DataFrame.
@@ -311,16 +358,42 @@ class Answers(Sequence[Answer]):
         MissingExtraError
             If polars is not installed.
         """
-        try:
-            import polars
-        except ImportError:
-            raise MissingExtraError(
-                "polars must be installed for to_polars; run pip install 'onlineic[polars]'."
-            ) from None
-        return polars.DataFrame(self.to_dict())
+        return polars_frame(self.to_dict())
 
     def __repr__(self) -> str:
         stamp = "" if self.private else ", NOT PRIVATE"
         found = np.bincount(self._codes, minlength=len(STATUSES)).tolist()
         said = ", ".join(f"{many} {name}" for many, name in zip(found, STATUSES, strict=True) if many)
         return f"Answers({len(self):,}: {said}{stamp})"
+
+    def _repr_html_(self) -> str:
+        from onlineic.session.pictures import answers_html
+
+        return answers_html(self)
+
+
+@final
+@attrs.frozen(eq=False)
+class _Placed(Ground):
+    """What answers of a batch rest on: of each `rest` is its place."""
+
+    answers: Answers
+    settled: Settled | None
+
+    @property
+    def n(self) -> int:
+        return self.answers._n
+
+    @property
+    def private(self) -> bool:
+        return self.answers.private
+
+    @property
+    def left(self) -> int | None:
+        return None if self.settled is None else self.settled.left
+
+    def asked(self, rest: int) -> Query:
+        return self.answers.queries[rest]
+
+    def stated(self, query: Any, value: Any, rest: int) -> Stated:
+        return self.answers._stated(rest)

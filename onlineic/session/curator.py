@@ -33,10 +33,10 @@ from onlineic.queries.ask import Guess, Question
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.partitions import AxisSets, Measurement, Partition, PartitionRule, one_way, sets_of
-from onlineic.queries.query import Query, canonical
+from onlineic.queries.query import Query
 from onlineic.session.belief import measured
 from onlineic.session.first_tables import FirstTables
-from onlineic.session.spending import Spending
+from onlineic.session.spending import Spending, dearest_hit
 from onlineic.sparse.base import Hit, NumericSparse, SparseState
 
 SEALED = (
@@ -71,8 +71,8 @@ class Curator:
     """
 
     __slots__ = (
-        "_closed", "_data", "_due", "_held", "_ledger", "_noise", "_paid", "_partitions", "_paying",
-        "_priced", "_process", "_sealed", "_settled_at", "_spending", "_state",
+        "_closed", "_data", "_dearest_of", "_due", "_held", "_ledger", "_noise", "_paid", "_partitions",
+        "_paying", "_priced", "_process", "_sealed", "_settled_at", "_spending", "_state",
     )  # fmt: skip
 
     def __init__(
@@ -103,6 +103,7 @@ class Curator:
             Fraction(0),
             {},
         )
+        self._dearest_of: tuple[NumericSparse | None, Fraction] = (None, Fraction(0))
         self._partitions = partitions
         # of axes that stand together in a released partition
         self._held: AxisSets = frozenset()
@@ -313,16 +314,22 @@ class Curator:
         if isinstance(question, BoundMarginal):
             target = question.partition
         else:
-            # a function of the query and the transcript before its test: the test cannot make it dearer
-            chosen = (
-                self._partitions.partition(question, self._held) if self._partitions is not None else None
-            )
-            if chosen is None:
+            chosen = self.released_by(question)
+            if isinstance(chosen, Query):
                 tested = guess if isinstance(guess, int) else 0
                 return sparse.measure(hit, question, tested, counts, self._noise)
             target, counts = chosen, self._data.exact_counts(chosen)
         self._learn_sets(target)
         return sparse.measure(hit, target, 0, counts, self._noise)
+
+    def released_by(self, question: Question) -> Query | Partition:
+        """Return what a hit releases: settled before its test by the question and the transcript alone."""
+        if isinstance(question, BoundMarginal):
+            return question.partition
+        if self._partitions is None or question.constant is not None:
+            return question
+        chosen = self._partitions.partition(question, self._held)
+        return question if chosen is None else chosen
 
     def _learn_sets(self, *targets: Query | Partition) -> None:
         for target in targets:
@@ -394,6 +401,10 @@ class Curator:
             kept = attrs.evolve(standing, amount=amount, event="easy tests of a run that was closed")
         self._ledger.close(kept if kept is not None and kept.amount else None, record)
 
+    def cost(self, question: Question) -> Fraction:
+        """Return what a hit would cost now with all that it is owed, in the unit of the account."""
+        return self._price(self._settled(), question) + self._due
+
     def threshold(self) -> float:
         """Return the threshold of the next test, fraction of records."""
         sparse = self._settled()
@@ -406,22 +417,11 @@ class Curator:
         return int((self._ledger.account.left - self._due) // self._dearest(self._settled()))
 
     def _dearest(self, sparse: NumericSparse) -> Fraction:
-        domain, grid = self._data.domain, sparse.grid_bits
-        axis = max(range(len(domain.shape)), key=domain.shape.__getitem__)
-        size = domain.shape[axis]
-        if size == 1:  # every query is constant: none is ever tested, but by a cross table
-            return (
-                self._ledger.account.capacity + 1 if self._partitions is None else self._table_price(sparse)
-            )
-        # noise is rounded up to whole units of a query's own grid: least on the finest
-        finest = np.zeros(size)
-        finest[0], finest[1] = 1.0, 0.5**grid
-        fine = canonical(domain, False, {(axis,): finest}, max(grid, 1))
-        return max(
-            self._price(sparse, query)
-            for query in (one_way(domain, axis).block(0), fine)
-            if query.sensitivity
-        )
+        held = self._dearest_of
+        if held[0] is not sparse:
+            price = dearest_hit(sparse, self._data.domain, self._partitions is not None)
+            self._dearest_of = held = (sparse, price)
+        return held[1]
 
     def _price(self, sparse: NumericSparse, question: Question) -> Fraction:
         if isinstance(question, BoundMarginal):

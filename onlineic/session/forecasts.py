@@ -95,6 +95,11 @@ class Forecast:
         lines.append(f"{self.max_queries:,} questions of {self.n:,} records: {self.reason}.")
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        from onlineic.session.pictures import forecast_html  # which stands above
+
+        return forecast_html(self)
+
 
 def forecast(
     domain: Domain,

@@ -258,6 +258,11 @@ class Plan:
         """What tests and hard answers share: all of beta, but for what the noise of first tables takes."""
         return _tested_beta(self.beta, self.first_tables)
 
+    def _repr_html_(self) -> str:
+        from onlineic.session.pictures import plan_html  # which stands above the plan
+
+        return plan_html(self)
+
 
 def textbook_plan(
     domain: Domain,

@@ -11,15 +11,19 @@ import math
 import os
 import threading
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
 from typing import Any, Literal, NoReturn, final, overload
 
+import attrs
 import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget
 from onlineic.data.private import PrivateData
 from onlineic.data.release import check_types, is_private
+from onlineic.display.html import card
+from onlineic.domain.domain import Domain
 from onlineic.errors import (
     BudgetExceededError,
     InvalidParameterError,
@@ -28,6 +32,7 @@ from onlineic.errors import (
     SessionExhaustedError,
     SessionStateError,
     VacuousPromiseWarning,
+    checked_integer,
 )
 from onlineic.hypothesis.base import NO_BLOCKS, HasBlocks, Hypothesis, supports_all
 from onlineic.ledger.lines import Receipt
@@ -39,16 +44,18 @@ from onlineic.ledger.transcript import Transcript
 from onlineic.noise.sources import Noise, SystemNoise, checked_source
 from onlineic.progress import Progress, advance, checked_progress, reporting
 from onlineic.queries.answers import Answer, Status
-from onlineic.queries.ask import Question, bind_batch, bind_question
+from onlineic.queries.ask import Question, bind_batch, bind_question, check_many
 from onlineic.queries.batch import Queries
 from onlineic.queries.expressions import Expression
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.memory import Recalled
 from onlineic.queries.query import Query
+from onlineic.queries.sql_conditions import Value
 from onlineic.session.answers import AnswerBook, SessionStatistics
 from onlineic.session.belief import Belief
 from onlineic.session.columns import EASY, UNTESTED, Answers, Columns
 from onlineic.session.curator import Curator
+from onlineic.session.derived import Answering, Derived
 from onlineic.session.durable import (
     Durability,
     LedgerFile,
@@ -58,9 +65,14 @@ from onlineic.session.durable import (
     package_version,
     planned,
 )
+from onlineic.session.explain import Explanation, Outlook, Prospect, Rehearsal, explanation
 from onlineic.session.first_tables import FirstTables
 from onlineic.session.forecasts import Kind, checked_kinds
+from onlineic.session.pictures import session_html
 from onlineic.session.plan import TRIVIAL, Plan, SparseName, session_plan, textbook_plan
+from onlineic.session.statements import AnswerTable, answered
+from onlineic.session.summary import Summary, believed_marginals
+from onlineic.session.synthetic import Synthetic, synthetic
 from onlineic.sparse.base import NumericSparse
 from onlineic.updates.base import UpdateRule, check_rule
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
@@ -82,7 +94,7 @@ def check_choices(exhausted: object, ledger: object, noise: object) -> None:
 
 
 @final
-class OnlineIC:
+class OnlineIC(Answering):
     """Answers to a stream of linear queries about one private table, under one budget.
 
     Everything that a session releases (values, labels, bounds, statistics, messages, its records) is jointly
@@ -360,7 +372,7 @@ class OnlineIC:
             resumed = isinstance(ledger, SqliteLedger) and not ledger.fresh
             if isinstance(ledger, SqliteLedger) and resumed:
                 ledger.restart(package_version())
-            self._book = AnswerBook(plan, data.n, self._ledger, belief, self._private)
+            self._book = AnswerBook(plan, data.domain, data.n, self._ledger, belief, self._private)
             self._book.restore()
             self._curator = Curator(data, plan.spending, noise, self._ledger, plan.partitions)
             # a session that was interrupted here left its ledger with what it had paid for
@@ -419,7 +431,9 @@ class OnlineIC:
 
         Parameters
         ----------
-        query : Expression or Query, or array of weights in [0, 1], one a cell
+        query : Expression, Query, Marginal, text or dict, or array of weights in [0, 1], one a cell
+            A text is a condition in SQL, as of `queries.condition`. A dict is read as JSON is:
+            {"age": [30, 50], "sex": "F"} has both ends of the range, as `queries.described` says.
 
         Returns
         -------
@@ -454,15 +468,14 @@ class OnlineIC:
 
         Parameters
         ----------
-        queries : Queries, or iterable of Expression, Query, Marginal or array of weights
+        queries : Queries, or iterable of Expression, Query, Marginal, dict or array of weights
 
         Returns
         -------
         Answers, or list of Answer
             Of a batch as columns, columns.
         """
-        if not isinstance(queries, Iterable):
-            raise InvalidQueryError(f"queries must be a sequence of queries, got a {type(queries).__name__}.")
+        check_many(queries)
         with self._held():
             self._curator.check_open()
             parts = bind_batch(queries, self._data.domain, self._sparse.grid_bits)
@@ -487,6 +500,110 @@ class OnlineIC:
                     error.answers = (*answers, *error.answers)
                     raise
             return answers
+
+    def sql(
+        self,
+        text: str,
+        table: str = "t",
+        params: Mapping[str, Value] | None = None,
+        dialect: str | None = None,
+    ) -> Answer | Derived | AnswerTable:
+        """Answer a SELECT statement: counts, sums and averages, by group or not. See `docs/sql.md`.
+
+        Parameters
+        ----------
+        text : str
+            Such as "SELECT region, COUNT(*) FROM t WHERE age BETWEEN 30 AND 50 GROUP BY region".
+        table : str
+            The name that stands behind FROM.
+        params : mapping, optional
+            Values of the parameters `:name`.
+        dialect : str, optional
+            As sqlglot names it, for quotes and spellings.
+
+        Returns
+        -------
+        Answer, Derived or AnswerTable
+            Of one COUNT, of one SUM or AVG, and of several of them or GROUP BY.
+
+        Raises
+        ------
+        InvalidQueryError, TooLargeError, InvalidParameterError
+            If the statement is not understood, or does not fit the domain: nothing of it was asked.
+        TooFewRecordsError
+            If it is one AVG, over too few records.
+        MissingExtraError
+            Without the extra `onlineic[sql]`.
+        """
+        return answered(self, text, table, params, dialect)
+
+    def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
+        """Return bounds on answers of this session that hold all at once, and with all its others.
+
+        The event, of probability 1 - beta, is that of `statistics().error_bound`, which bounds them too; the
+        noise of the first tables bounds some of them better in the same event.
+
+        Parameters
+        ----------
+        queries : iterable of Expression, Query, Marginal or array of weights
+        answers : iterable of Answer
+            What this session answered to each.
+
+        Returns
+        -------
+        (m,) float64
+            Fractions; 0 of a constant, inf where nothing is known.
+        """
+        with self._held():
+            self._catch_up()
+            asked = [bind_question(query, self._data.domain, self._sparse.grid_bits) for query in queries]
+            return self._book.joint_bounds(asked, list(answers))
+
+    def explain(self, question: Any) -> Explanation:
+        """Return what a question is, what it may cost and what its answer will be worth; asks nothing.
+
+        From public facts alone: neither the data nor the noise is touched, nothing is recorded or counted.
+
+        Parameters
+        ----------
+        question : Expression, Query, Marginal, text, array of weights, list of these or function of a session
+            A text is a condition in SQL, or a SELECT statement from t. A derived question is a function, such
+            as `lambda session: session.mean("age")`: it is called with
+            a stand-in that answers from the hypothesis, as if all tests turned out easy.
+
+        Returns
+        -------
+        Explanation
+
+        Raises
+        ------
+        InvalidQueryError, DomainMismatchError, TooLargeError
+            If it cannot be asked.
+        """
+        with self._held():
+            self._curator.check_open()
+            self._catch_up()
+            outlook, asked, derived = _Outlook(self), f"{question!r:.80}", None
+            rehearsal = Rehearsal(outlook, self._data.domain, self._data.n, self._plan.beta)
+            if callable(question) and not isinstance(question, np.ndarray):
+                asked, derived = rehearsal.of(question)
+                questions = rehearsal.questions
+            elif isinstance(question, str) and question.lstrip()[:6].upper() == "SELECT":
+                _, derived = rehearsal.of(lambda session: session.sql(question))
+                questions = rehearsal.questions
+            elif isinstance(question, Queries | list | tuple):
+                questions = [outlook.bound(each) for each in question]
+            else:
+                questions = [outlook.bound(question)]
+            account = self._ledger.account
+            return explanation(
+                asked,
+                questions,
+                outlook,
+                bound_derived=derived,
+                hits_left=self._curator.hard_left(),
+                left=account.left / account.capacity,
+            )
 
     @property
     def receipt(self) -> Receipt:
@@ -588,6 +705,7 @@ class OnlineIC:
     def _run(self, queries: Queries, columns: Columns) -> int:
         """Answer up to the first hard one, which is included, or one that must wait; return how many."""
         book, recalled = self._book, self._book.recalled_many(queries)
+        columns.rest_on(book.settled)
         radius = book.easy_radius()
         constant = np.isfinite(queries.constants)
         asked = ~recalled.known & ~constant
@@ -697,6 +815,21 @@ class OnlineIC:
             return self._book.belief.hypothesis
 
     @property
+    def domain(self) -> Domain:
+        """The public domain of the table."""
+        return self._data.domain
+
+    @property
+    def n(self) -> int:
+        """The public number of records."""
+        return self._data.n
+
+    @property
+    def beta(self) -> float:
+        """Failure probability of every stated bound."""
+        return self._plan.beta
+
+    @property
     def plan(self) -> Plan:
         """The public parameters."""
         return self._plan
@@ -713,6 +846,61 @@ class OnlineIC:
         with self._held():
             self._catch_up()
             return self._snapshot()
+
+    def summary(self, answers: int = 20, attributes: Iterable[str] | None = None) -> Summary:
+        """Return a page about the session that can be handed on: text, HTML, Markdown and figures.
+
+        Released and public facts alone; nothing is read or spent. What the hypothesis believes of each
+        attribute carries no guarantee, and is called so.
+
+        Parameters
+        ----------
+        answers : int
+            How many of the latest tested answers to list, with their bounds.
+        attributes : iterable of str, optional
+            Which to show; by default all of at most 10,000 values.
+
+        Raises
+        ------
+        InvalidParameterError, InvalidQueryError
+            If the number is negative or above 10,000, or a name is unknown.
+        """
+        answers = checked_integer("answers", answers, at_least=0, at_most=10_000)
+        domain = self._data.domain
+        if isinstance(attributes, str):
+            raise InvalidParameterError(
+                f"attributes must be a list of names, got the text {attributes!r:.60}; write it in brackets."
+            )
+        names = domain.names if attributes is None else [domain.names[domain.axis(one)] for one in attributes]
+        with self._held():
+            self._catch_up()
+            book = self._book
+            marginals = believed_marginals(book.belief.hypothesis, book.estimates, self._data.n, names)
+            return Summary(
+                domain,
+                self._data.n,
+                self._budget,
+                self._plan,
+                self._snapshot(),
+                marginals,
+                book.latest(answers) if answers else (),
+            )
+
+    def synthetic(self, rows: int, seed: int = 0) -> Synthetic:
+        """Return synthetic records, drawn from the hypothesis: free, and without any guarantee.
+
+        Parameters
+        ----------
+        rows : int
+        seed : int
+            Public: the records follow from it and the hypothesis.
+
+        Raises
+        ------
+        InvalidParameterError
+            If a number is outside its range, or the rule's hypothesis cannot be sampled.
+        """
+        return synthetic(self.hypothesis, rows, seed, self._private)
 
     def _snapshot(self) -> SessionStatistics:
         plan, counts = self._plan, self._book.counts
@@ -745,8 +933,40 @@ class OnlineIC:
         return (
             f"OnlineIC(n={self._data.n}, {shape} cells, epsilon={self._budget.epsilon:g}, "
             f"delta={self._budget.delta:g}, {self._plan.update!r}, {stats.asked} asked, {stats.hard} hard, "
-            f"{stats.hard_left} hard left{', sealed' * stats.sealed}{stamp})"
+            f"{stats.hard_left} measured answers left{', sealed' * stats.sealed}{stamp})"
         )
+
+    def _repr_html_(self) -> str:
+        if not hasattr(self, "_curator"):
+            return card("A session that is not open")
+        return session_html(self._data.domain, self._data.n, self._plan, self._snapshot())
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("OnlineIC cannot be copied or pickled: its budget would be copied too.")
+
+
+@final
+@attrs.frozen
+class _Outlook(Outlook):
+    """What a session knows of questions that were not asked yet."""
+
+    session: OnlineIC
+    seen: dict[Any, Prospect] = attrs.field(factory=dict)
+
+    def bound(self, question: Any) -> Question:
+        bound = bind_question(question, self.session.domain, self.session._sparse.grid_bits)
+        self.session._check_supported(bound)
+        return bound
+
+    def prospect(self, question: Question) -> Prospect:
+        key = (question.key, question.complement)
+        if key not in self.seen:
+            self.seen[key] = self._prospect(question)
+        return self.seen[key]
+
+    def _prospect(self, question: Question) -> Prospect:
+        curator, book = self.session._curator, self.session._book
+        answer, hard, joint, known = book.prospect(question, curator.released_by(question))
+        capacity = self.session._ledger.account.capacity
+        price = Fraction(0) if known else curator.cost(question) / capacity
+        return Prospect(answer, hard, joint, price, known)

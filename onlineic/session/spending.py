@@ -13,9 +13,11 @@ from functools import lru_cache
 from typing import final
 
 import attrs
+import numpy as np
 
 from onlineic.domain.domain import Domain
 from onlineic.queries.partitions import one_way
+from onlineic.queries.query import canonical
 from onlineic.sparse.base import NumericSparse
 
 
@@ -75,3 +77,34 @@ def hit_price(sparse: NumericSparse, domain: Domain, partition: bool) -> Fractio
     if not partition and longest.blocks == 1:
         return Fraction(0)  # every query is constant: none is tested
     return sparse.price(longest if partition else longest.block(0)).amount
+
+
+def dearest_hit(sparse: NumericSparse, domain: Domain, partition: bool) -> Fraction:
+    """Return the largest price of a hit of a single query: what is left is counted in such ones."""
+    axis = max(range(len(domain.shape)), key=domain.shape.__getitem__)
+    size = domain.shape[axis]
+    table = sparse.price(one_way(domain, 0)).amount if partition else Fraction(0)
+    if size == 1:  # every query is constant: none is ever tested, but by a cross table
+        return table if partition else sparse.account().capacity + 1
+    # noise is rounded up to whole units of a query's own grid: least on the finest
+    finest = np.zeros(size)
+    finest[0], finest[1] = 1.0, 0.5**sparse.grid_bits
+    fine = canonical(domain, False, {(axis,): finest}, max(sparse.grid_bits, 1))
+    numbers = [
+        sparse.price(query).amount for query in (one_way(domain, axis).block(0), fine) if query.sensitivity
+    ]
+    return max(table, *numbers)
+
+
+def hits_left(spending: Spending, domain: Domain, partition: bool, spent: Fraction, due: Fraction) -> int:
+    """Return how many hits of the largest price can be paid behind these charges, at the price of the next.
+
+    Parameters
+    ----------
+    spent : Fraction
+        By the record.
+    due : Fraction
+        What the next hit pays besides its price, for the threshold of its run.
+    """
+    left = spending.sparse.account().capacity - spent - due
+    return int(left // dearest_hit(spending.at(spent), domain, partition))

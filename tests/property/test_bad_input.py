@@ -114,7 +114,12 @@ not_data = st.one_of(
     st.text(max_size=20),
     st.binary(max_size=20),
     st.lists(st.floats(0, 1), max_size=24),
-    st.dictionaries(st.text(max_size=3), st.integers(), max_size=3),
+    st.dictionaries(
+        st.text(max_size=3).filter(lambda name: name not in DOMAIN.names),
+        st.integers(),
+        min_size=1,
+        max_size=3,
+    ),
     st.sampled_from(
         [
             lambda row: row["a"] == 1,

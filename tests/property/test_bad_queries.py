@@ -255,7 +255,7 @@ def test_every_grid_is_taken_or_refused_by_name(grid_bits):
     [
         (lambda: where(agee=17), "attribute must be one of the domain's, got 'agee'; did you mean 'age'?"),
         (lambda: where(age=23), "age must be an integer in [17, 22], got age=23; ask inside the domain."),
-        (lambda: where(sex="f"), "sex must be one of its 2 values ('F', 'M'), got sex='f'; see the domain."),
+        (lambda: where(sex="x"), "sex must be one of its 2 values ('F', 'M'), got sex='x'; see the domain."),
         (lambda: where(ok=1), "ok must be one of its 3 values (True, False), got ok=1; see the domain."),
         (lambda: dense([0.5, 1.5]), "weights must lie in [0, 1], got weights[1]=1.5; write rescaled(...)."),
         (lambda: dense([0.5, 1.0]), "weights must have shape (144,) or (6, 2, 3, 2, 3), got (2,)."),

@@ -11,6 +11,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import cache
 from numbers import Rational
 
 import attrs
@@ -72,7 +73,7 @@ def seen(value):
     if isinstance(value, np.random.Generator):
         return seen(value.integers(0, 2**40, 4))
     if attrs.has(type(value)) and not isinstance(value, (SimulatedNoise, ScriptedNoise)):
-        hidden = ("_prices", "_price", "_axes", "_optima", "_tables", "times", "opening")
+        hidden = ("_prices", "_price", "_axes", "_optima", "_tables", "times", "opening", "_ground", "_rest")
         fields = [field.name for field in attrs.fields(type(value)) if field.name not in hidden]
         return [type(value).__name__, *((name, seen(getattr(value, name))) for name in fields)]
     return repr(value)
@@ -220,6 +221,14 @@ def session(made):
 
 def opened(**options):
     return session(ic.OnlineIC(DATA, noise=noise(), **options))
+
+
+@cache
+def answered():
+    """Return a session that was asked a few questions."""
+    made = ic.OnlineIC(DATA, ic.Budget(2.0), update=ic.MultiplicativeWeights(), noise=noise())
+    made.answer_many(QUERIES)
+    return made
 
 
 def used(mechanism):
@@ -1042,6 +1051,12 @@ EXAMPLES = {
         lambda confidence: Answer(0.2, 20.0, "easy", 0.1, True, 0.21, 0.01).interval(confidence),
         {"confidence": 0.5},
     ),
+    "quantile, of a session": Example(
+        lambda q: ic.OnlineIC(DATA, APPROXIMATE, noise=noise()).quantile("b", q).value, {"q": 0.3}
+    ),
+    "Cdf.quantile": Example(
+        lambda q: ic.OnlineIC(DATA, APPROXIMATE, noise=noise()).cdf("b").quantile(q).value, {"q": 0.3}
+    ),
     "Histogram": Example(
         lambda prior: hypothesis.Histogram(Domain.of(a=4), np.asarray(prior)), {"prior": [0.1, 0.2, 0.3, 0.4]}
     ),
@@ -1343,6 +1358,12 @@ EXAMPLES = {
         lambda max_queries: opened(budget=BUDGET, max_queries=max_queries),
         {"max_queries": sizes(100, 20_000)},
     ),
+    "OnlineIC.summary": Example(
+        lambda answers: str(answered().summary(answers)), {"answers": sizes(2, 100, 10_000)}
+    ),
+    "OnlineIC.synthetic": Example(
+        lambda **given: answered().synthetic(**given), {"rows": sizes(100), "seed": WIDE}
+    ),
     "OnlineIC.textbook, alpha": Example(
         lambda alpha: session(ic.OnlineIC.textbook(LARGE, epsilon=10.0, alpha=alpha, noise=noise())),
         {"alpha": 0.9},
@@ -1362,9 +1383,13 @@ MODULES = (
     "session",
 )  # fmt: skip
 OTHERWISE = {  # varied under another name, or holding queries and laws rather than numbers
+    "condition": {"params"},  # values of SQL, beside texts: in test_sql
+    "statement": {"params"},
+    "OnlineIC.sql": {"params"},
     "Binned.code": {"label"},  # the text of a bin, whatever the annotation says: a number is refused
     "Domain.of": {"kinds", "more"},
     "one_of": {"labels"},
+    "where": {"conditions", "more"},
     "range_queries": {"queries"},
     "goodness_of_fit": {"counts", "law"},
     "hockey_stick": {"law", "other"},
@@ -1379,9 +1404,11 @@ MADE = {  # by the package itself, from numbers that it has checked; a caller on
     "Answer", "AnswerMemory.recall", "AnswerMemory.recall_many", "AnswerMemory.remember",
     "AnswerMemory.remember_many", "Answers", "Answers.of", "Boxes", "Queries", "Queries.recorded",
     "Queries.totals",
-    "AutoAverage", "BaselineStatistics", "Belief",
+    "AutoAverage", "BaselineStatistics", "Belief", "BelievedMarginal", "Summary", "Synthetic",
+    "Aggregate", "AnswerTable", "Statement",
     "EngineForecast", "Forecast", "Spending", "Spending.at",
-    "Belief.learned", "Plan", "Row", "SessionStatistics", "new_figure", "plot_marginal",
+    "Belief.learned", "Cdf", "Derived", "Explanation", "Groups", "Plan", "Quantile", "Row",
+    "SessionStatistics", "new_figure", "plot_marginal",
     "replay", "BoundMarginal", "Certificate", "Choice", "ClippingBound",
     "Construction", "Estimates", "Expression", "Factor", "Family", "Gate", "LargeCounts", "Mean",
     "Mixture", "Mixture.boxes", "OfflineAccuracy", "SessionBreach", "SessionBreach.run", "ThresholdBreach",
@@ -1390,8 +1417,8 @@ MADE = {  # by the package itself, from numbers that it has checked; a caller on
     "OnlineAccuracy",
     "PrivateCdf", "ProgramsAbove", "Query", "Query.total", "Rescaled", "SparseScales", "Statistic",
     "TableDesign", "TableDesign.nats", "TableDesign.precision_in", "TableDesign.sources", "Trace",
-    "ValuesAbove", "VersionSpace", "block_guesses", "canonical", "grid_guesses", "outside_error", "shown",
-    "spread",
+    "ValuesAbove", "VersionSpace", "block_guesses", "canonical", "grid_guesses", "inside", "outside_error",
+    "shown", "spread",
 }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import onlineic
@@ -54,9 +55,7 @@ PAID = ["--epsilon", "1", "--delta", "1e-9", "--hard-answers", "4"]
     ("line", "query"),
     [
         ('{"age": [30, 50], "sex": "F"}', where(age=between(30, 50), sex="F")),
-        ('{"score": [0, 1.5]}', where(score=between(0, 1.5))),
         ('{"age": 17}', where(age=17)),
-        ('{"sex": null}', where(sex=None)),
         ('{"sex": {"one_of": ["F", "M"]}}', where(sex=one_of("F", "M"))),
         ('{"age": {"not": [30, 50]}}', where(age=~between(30, 50))),
         ('{"age": {"not": {"one_of": [1, 2]}}}', where(age=~one_of(1, 2))),
@@ -73,7 +72,7 @@ def test_a_line_of_json_is_the_query_it_says(line, query):
 
 def test_an_attribute_named_not_hides_the_complement():
     assert where({"not": 1}) == parsed_query('{"not": 1}', Domain.of({"not": 3}))
-    with pytest.raises(InvalidQueryError, match="one of 'one_of'"):
+    with pytest.raises(InvalidQueryError, match="with 'one_of'"):
         parsed_query('{"not": {"a": 1}}', Domain.of({"not": 3, "a": 2}))
 
 
@@ -86,13 +85,15 @@ def test_an_attribute_named_not_hides_the_complement():
         ("3", "must be a JSON object"),
         ('{"agee": 3}', "did you mean 'age'"),
         ('{"sex": ["F", "M"]}', "no range"),
-        ('{"age": [1, 2, 3]}', "two numbers"),
-        ('{"age": [true, 2]}', "two numbers"),
-        ('{"age": {"weights": [1]}}', "one of 'one_of'"),
-        ('{"age": {"not": {"not": {}}}}', "one of 'one_of'"),
+        ('{"age": [1, 2, 3]}', "two ends"),
+        ('{"age": [true, 2]}', "two ends"),
+        ('{"age": {"weights": [1]}}', "with 'one_of'"),
+        ('{"age": {"not": {"not": {}}}}', "with 'one_of'"),
         ('{"age": [1, 2], "age": 3}', "got one twice"),
         ('{"age": NaN}', "must be finite"),
         ('{"sex": "X"}', "sex must be"),
+        ('{"sex": null}', "declare it optional"),
+        ('{"score": [0, 1.5]}', '{"from": 0, "below": 1.5}'),
     ],
 )
 def test_a_bad_line_is_a_query_error(line, message):
@@ -130,7 +131,8 @@ def test_json_writes_null_for_no_bound_and_csv_inf(table, queries, capsys, monke
 
     assert "untested" == answers[-1]["status"] == rows[-1]["status"]
     assert (None, "inf") == (answers[-1]["error_bound"], rows[-1]["error_bound"])
-    assert ["value", "count", "status", "error_bound", "spent", "line"] == list(answers[0]) == list(rows[0])
+    assert list(ask.FIELDS) == list(rows[0])
+    assert {*ask.FIELDS} - {"cell"} <= {*answers[0]}
 
 
 def test_text_format_shows_value_bound_count_status_and_budget(table, queries, capsys):
@@ -226,13 +228,153 @@ def test_messages_are_the_same_on_neighbouring_tables(table, queries, tmp_path, 
 
 
 def test_ctrl_c_exits_with_130(table, queries, capsys, monkeypatch):
-    def interrupted(*_):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(ask, "_answer_lines", interrupted)
 
     assert 130 == main([*table, *PAID, queries("{}")])
     assert "interrupted" in capsys.readouterr().err
+
+
+TABLE = '{"marginal": ["sex", "score"], "where": {"age": {"from": 5, "below": 50}}}'
+STATEMENT = "SELECT sex, COUNT(*), AVG(age) FROM t GROUP BY sex"
+
+
+def test_a_cross_table_is_written_in_every_format(table, queries, capsys):
+    told = {}
+    for form in ("text", "json", "csv"):
+        assert 0 == main([*table, *PAID, "--format", form, queries("# a table", TABLE)])
+        told[form] = capsys.readouterr().out
+    (line,) = map(json.loads, told["json"].splitlines())
+    rows = list(csv.DictReader(io.StringIO(told["csv"])))
+
+    assert 5 == len(told["text"].splitlines())
+    assert TABLE[:50] in told["text"]
+    assert ((2, 2), TABLE) == (np.shape(line["value"]), line["query"])
+    assert {"sex": ["F", "M"], "score": ["[0, 1.5)", "[1.5, 9)"]} == line["labels"]
+    assert [("F", "[0, 1.5)"), ("F", "[1.5, 9)"), ("M", "[0, 1.5)"), ("M", "[1.5, 9)")] == [
+        tuple(json.loads(row["cell"]).values()) for row in rows
+    ]
+
+
+def test_conditions_and_statements_in_sql_are_questions_too(table, queries, capsys):
+    pytest.importorskip("sqlglot")
+    file = queries('{"age": [5, 20], "sex": "F"}', "sex = 'F' AND age BETWEEN 5 AND 20", STATEMENT)
+    told = {}
+    for form in ("text", "json", "csv"):
+        assert 0 == main([*table, *PAID, "--format", form, file])
+        told[form] = capsys.readouterr().out
+    answers = [json.loads(line) for line in told["json"].splitlines()]
+    rows = list(csv.DictReader(io.StringIO(told["csv"])))
+
+    assert "repeat" == answers[1]["status"]
+    assert ["F", "M"] == answers[2]["sex"]
+    assert ["COUNT(*)", "AVG(age)"] == [json.loads(row["cell"])["of"] for row in rows[2:4]]
+    assert "AVG(age)" in told["text"]
+
+
+@pytest.mark.parametrize(
+    ("line", "remedy"),
+    [
+        ('{"sex": "Female"}', "did you mean 'F'?"),
+        ('{"agee": 3}', "did you mean 'age'?"),
+        ('{"score": [0, 1.5]}', '{"from": 0, "below": 1.5}'),
+        ('{"age": {"frm": 3}}', '{"from": 20, "below": 65}'),
+        ('{"marginal": "sex"}', '{"marginal": [attributes], "where": {..}}'),
+        ('{"marginal": ["sexx"]}', "did you mean 'sex'?"),
+        ('{"marginal": ["sex"], "were": {}}', '"where": {..}'),
+    ],
+)
+def test_a_remedy_is_in_the_language_of_the_line_and_works(table, queries, capsys, line, remedy):
+    assert 1 == main([*table, *PAID, queries(line)])
+    assert remedy in capsys.readouterr().err
+
+
+def test_files_are_opened_and_the_table_is_checked_before_anything_is_paid(
+    table, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(ask, "OnlineIC", lambda *_, **__: pytest.fail("paid"))
+
+    assert 1 == main([*table, *PAID, str(tmp_path / "nowhere.txt")])
+    assert "nowhere.txt: No such file" in capsys.readouterr().err
+    (tmp_path / "domain.json").write_text('{"age": 3, "age": 4}', encoding="utf-8")
+    assert 2 == main([*table, *PAID])
+    assert "domain.json: " in capsys.readouterr().err
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def prompted(monkeypatch, *lines, kind=io.StringIO):
+    monkeypatch.setattr(sys, "stdin", kind("".join(line + "\n" for line in lines)))
+
+
+def test_a_prompt_answers_explains_and_goes_on_after_mistakes(table, capsys, monkeypatch):
+    asked = '{"age": [5, 20]}'
+    prompted(
+        monkeypatch,
+        "help",
+        "left",
+        "domain",
+        f"explain {asked}",
+        asked,
+        "explain nonsense",
+        "{]",
+        asked,
+        "quit",
+        "{}",
+    )
+
+    assert 0 == main([*table, *PAID, "--repl"])
+    out, err = capsys.readouterr()
+    assert 2 == len(out.splitlines())
+    assert "repeat" in out.splitlines()[1]
+    assert "A question a line" in err or "One question a line" in err
+    assert "0 asked, 0 measured" in err
+    assert "of the budget" in err
+    assert ["line 6", "line 7"] == re.findall(r"line \d+", err)
+    assert 9 == err.count("onlineic> ")
+
+
+def test_a_prompt_ends_with_its_input(table, capsys, monkeypatch):
+    prompted(monkeypatch, "{}")
+
+    assert 0 == main([*table, *PAID, "--repl"])
+    assert capsys.readouterr().err.endswith("onlineic> \n")
+
+
+@pytest.mark.parametrize(("reply", "answers"), [("n", 0), ("", 0), ("y", 1), ("yes", 1)])
+def test_a_terminal_is_asked_before_a_large_share_is_risked(table, capsys, monkeypatch, reply, answers):
+    def numbers_only(*arguments, **options):
+        return OnlineIC(*arguments, release="answer", **options)
+
+    monkeypatch.setattr(ask, "OnlineIC", numbers_only)
+    paid = ["--epsilon", "1", "--hard-answers", "1", "--max-queries", "5"]
+    prompted(monkeypatch, '{"age": [5, 20]}', reply, kind=Terminal)
+
+    assert 0 == main([*table, *paid, "--repl"])
+    out, err = capsys.readouterr()
+    assert answers == len(out.splitlines())
+    assert "ask it? [y/N]" in err
+
+
+def test_a_prompt_and_a_file_of_queries_exclude_each_other(table, queries, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main([*table, *PAID, "--repl", queries("{}")])
+
+    assert 2 == stop.value.code
+    assert "--repl must stand alone" in capsys.readouterr().err
+
+
+def test_the_version_is_told(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["--version"])
+
+    assert 0 == stop.value.code
+    assert f"onlineic {onlineic.__version__}\n" == capsys.readouterr().out
 
 
 def run(arguments, **options):

@@ -241,6 +241,40 @@ def test_without_noise_every_bracket_holds_the_truth_also_where_the_tables_are_c
         assert bounded > 40
 
 
+RISING, HILL = np.array([0, 0.1, 0.1, 0.3, 0.5, 0.75, 1.0]), np.array([0.2, 0.5, 1.0, 1.0, 0.3, 0, 0])
+
+
+@pytest.mark.parametrize("targets", [TARGETS, CROSSED], ids=["nested", "crossed"])
+@pytest.mark.parametrize("weights", [RISING, 1.0 - RISING, HILL, 0.2 + 0.8 * HILL])
+@pytest.mark.parametrize("others", [{}, {"b": "y"}, {"c": ic.between(1, 3)}, {"c": ic.below(3), "d": "no"}])
+def test_weights_that_rise_and_fall_are_a_mixture_of_intervals(targets, weights, others):
+    generator, bounded = np.random.default_rng(3), []
+    for _ in range(4):
+        cells = generator.dirichlet(np.full(DOMAIN.size, 0.3)).reshape(DOMAIN.shape)
+        spreads = SPREADS[: len(targets)]
+        estimates = opened(targets, spreads, exact(targets, cells), n=10**12)
+        query = ic.where(a=ic.weights(weights), **others)
+        for asked in (query.bind(DOMAIN), (~query).bind(DOMAIN)):
+            truth = float((asked.weights() * cells).sum()) / 2**asked.grid_bits
+            found = estimates.bracket(asked)
+
+            assert found[0] - 1e-9 <= truth <= found[1] + 1e-9
+            bounded.append(found[1] - found[0])
+
+    assert max(bounded) < (1e-6 if not others and targets is TARGETS else 0.6)  # a is cut at all its codes
+
+
+def test_weights_with_a_gap_or_without_order_have_only_the_bracket_of_the_other_conditions():
+    estimates = opened(TARGETS, SPREADS, exact(TARGETS, _even(DOMAIN)), n=10**12)
+    gap, unordered = np.array([1, 0.2, 0.5, 0, 0, 0, 0.1]), np.array([0.1, 0.2, 1.0])
+
+    assert estimates.bracket(ic.where(a=ic.weights(gap)).bind(DOMAIN)) is None
+    assert estimates.bracket(ic.where(b=ic.weights(unordered)).bind(DOMAIN)) is None
+    assert (0.0, 0.5) == pytest.approx(
+        estimates.bracket(ic.where(a=ic.weights(gap), d="no").bind(DOMAIN)), abs=1e-6
+    )
+
+
 def test_neighbouring_labels_are_no_interval_and_all_but_the_first_are_its_complement():
     """Canonical form writes some sets of labels as intervals of codes, which the family does not know."""
     domain = ic.Domain.of(b=["v", "w", "x", "y", "z"])

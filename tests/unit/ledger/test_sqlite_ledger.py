@@ -1,5 +1,6 @@
 """A ledger in a file: whole steps, one process at a time, and no history that is silently shorter."""
 
+import gc
 import os
 import sqlite3
 from fractions import Fraction
@@ -538,3 +539,18 @@ def test_a_line_is_the_one_canonical_text(text):
     assert chained([('{"at":0,"format":1,"kind":"ledger","n":1}', None)]).beginning["n"] == 1
     with pytest.raises(LedgerCorruptError, match="place 0"):
         chained([(text, None)])
+
+
+def test_an_opening_that_failed_does_not_close_the_lock_of_another_ledger_later(path, monkeypatch):
+    made(path).release()
+    with monkeypatch.context() as patched:
+        patched.setattr(sqlite_module.Book, "after_all", lambda *_: {}["gone"])
+        with pytest.raises(LedgerCorruptError) as failed:
+            SqliteLedger.open(path)
+    other = made(path.with_name("other.db"))  # whose lock takes the descriptor that is free again
+    del failed  # and with it the half-made ledger
+    gc.collect()
+
+    with pytest.raises(LedgerLockedError):
+        read(path.with_name("other.db"))
+    other.release()

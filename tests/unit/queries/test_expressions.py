@@ -110,9 +110,9 @@ def test_conditions_on_one_attribute_combine():
 
 def test_labels_are_looked_up_by_type():
     assert [0] == satisfied(smoker=True) == satisfied(smoker=np.True_)
-    for wrong in (1, "True", 0, None):
+    for wrong in (1, "True", 0):
         assert "smoker must be one of its 2 values" in refusal(where(smoker=wrong))
-    for wrong in (True, "30", 30.5, None, 16, 91, 2**62):
+    for wrong in (True, "30", 30.5, 16, 91, 2**62):
         assert "age must be an integer in [17, 90]" in refusal(where(age=wrong))
 
 

@@ -36,7 +36,7 @@ def book(name="numbers", ledger=None):
     if ledger is None:
         ledger = MemoryLedger()
         ledger.claim("a test", Filter(Fraction(1)))
-    return AnswerBook(plan, N, ledger, Belief(plan.update.init(DOMAIN)), private=False), ledger
+    return AnswerBook(plan, DOMAIN, N, ledger, Belief(plan.update.init(DOMAIN)), private=False), ledger
 
 
 def released(ledger, *records):

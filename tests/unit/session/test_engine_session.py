@@ -827,7 +827,7 @@ def test_a_bound_table_or_a_subclass_is_not_taken_for_a_question():
         pass
 
     session = opened()
-    for question in (marginal("a").bind(DOMAIN), Sub(("a",)), Partition(DOMAIN, (0,), (np.arange(4),)), "a"):
+    for question in (marginal("a").bind(DOMAIN), Sub(("a",)), Partition(DOMAIN, (0,), (np.arange(4),)), b"a"):
         with pytest.raises(InvalidQueryError, match=r"^query must be data"):
             session.answer(question)
     assert 2 == len(session.transcript)

@@ -130,7 +130,7 @@ def test_only_the_tables_bought_first_enter_however_precise_later_ones_are():
         for measurements in bought:
             ledger.reserve(attrs.evolve(opening.charge, amount=opening.charge.amount / 4))
             ledger.commit([Opened(measurements, ledger.reserved)])
-        book = AnswerBook(plan, N, ledger, Belief(plan.update.init(WIDE)), private=False)
+        book = AnswerBook(plan, WIDE, N, ledger, Belief(plan.update.init(WIDE)), private=False)
         while book.pending:
             book.take()
         answer = book.untested(query)

@@ -238,6 +238,23 @@ def test_another_table_label_domain_n_or_setting_is_refused_by_name(path):
     assert isinstance(opened(path).transcript[-1], Resumed)
 
 
+def test_the_order_of_attributes_is_kept_and_another_order_is_refused(path):
+    domain = ic.Domain.of(zone=["x", "y", "z"], b=4, age=6)  # not by the alphabet
+    data = PrivateData(COUNTS, domain)
+    with opened(path, data=data) as session:
+        told = session.answer(ic.where(zone="y", age=ic.between(1, 3)))
+        cells = session.hypothesis.probabilities()
+    with resumed(path, data=data) as session:
+        again = session.answer(ic.where(zone="y", age=ic.between(1, 3)))
+
+        assert domain == session.hypothesis.domain
+        assert np.array_equal(cells, session.hypothesis.probabilities())
+        assert (told.value, "repeat") == (again.value, again.status)
+    turned = PrivateData(COUNTS, ic.Domain.of(age=6, b=4, zone=["x", "y", "z"]))
+    with pytest.raises(LedgerMismatchError, match="data must have the domain"):
+        resumed(path, data=turned)
+
+
 def test_the_same_cell_run_again_goes_on_with_the_same_budget(path):
     data = table()
     first = opened(path, data=data)

@@ -1,0 +1,49 @@
+"""One line of a file or a prompt: a question in JSON, a statement in SQL, or a condition as in SQL."""
+
+import re
+from collections.abc import Callable
+from typing import Any, final
+
+import attrs
+
+from onlineic.domain.domain import Domain
+from onlineic.queries.json import parsed_query
+
+HELP = """\
+One question a line:
+  {"age": [30, 50], "sex": "F"}                        JSON: a closed range, a label
+  {"age": {"from": 30, "below": 50}}                   half-open; "to" includes its end; or one end alone
+  {"sex": {"one_of": ["F", "M"]}}  {"sex": {"not": "F"}}  {"sex": null}
+  {"not": {"age": 30, "sex": "F"}}  {"or": [{..}, {..}]}   all other records; either
+  {"marginal": ["sex", "region"], "where": {"age": 30}}   a cross table
+  age BETWEEN 30 AND 50 AND sex = 'F'                  a condition (needs onlineic[sql])
+  SELECT sex, COUNT(*) FROM t WHERE age > 30 GROUP BY sex   a statement about t (needs onlineic[sql])
+Lines that begin with # and empty ones are skipped.
+At a prompt also: explain QUESTION, left, domain, help, quit."""
+
+SELECT = re.compile(r"select\b", re.IGNORECASE)
+
+
+@final
+@attrs.frozen
+class Asked:
+    """A question, and how to ask it of a session."""
+
+    question: Any
+    of: Callable[[Any], Any]
+
+
+def read_question(text: str, domain: Domain) -> Asked:
+    """Return the question that a line is.
+
+    Raises
+    ------
+    InvalidQueryError
+        If it cannot be read; with a remedy in the line's own language.
+    """
+    if text.startswith("{"):
+        question = parsed_query(text, domain)
+        return Asked(question, lambda session: session.answer(question))
+    if SELECT.match(text):
+        return Asked(text, lambda session: session.sql(text))
+    return Asked(text, lambda session: session.answer(text))

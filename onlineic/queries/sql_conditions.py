@@ -1,0 +1,505 @@
+"""Conditions in SQL, as queries over a domain."""
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from onlineic.domain import Attribute, Binned, Categorical, Domain, IntegerRange, shown
+from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeError
+from onlineic.queries.algebra import JOINT_CELLS
+from onlineic.queries.expressions import Expression
+from onlineic.queries.sql_trees import DERIVE, NESTED, Trees, nearest
+from onlineic.queries.truth import (
+    Fixed,
+    Pairs,
+    Truth,
+    both,
+    compared,
+    either,
+    expressed,
+    joined,
+    missing_in,
+    shared,
+    true_of,
+)
+
+MOST_NAMED = 12  # columns that a message names
+OPERATORS = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
+TURNED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+DENIED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+
+
+Value = int | float | str | bool | None
+
+
+def condition(
+    text: str, domain: Domain, params: Mapping[str, Value] | None = None, dialect: str | None = None
+) -> Expression:
+    """Return the query that counts the records for which an SQL condition is true.
+
+    Parameters
+    ----------
+    text : str
+        What could stand behind WHERE: comparisons of a column with a value or a column, BETWEEN, IN, LIKE,
+        IS NULL, a boolean column, TRUE, FALSE, combined by AND, OR, NOT. See `docs/sql.md`.
+    domain : Domain
+    params : mapping, optional
+        Values of the parameters `:name`: int, float, str, bool or None.
+    dialect : str, optional
+        As sqlglot names it, for quotes and spellings; what a comparison means does not depend on it.
+
+    Returns
+    -------
+    Expression
+        To be asked, and combined by ``&``, ``|`` and ``~``. Its ``~`` counts all other records; NOT does not
+        count those of which the condition is unknown.
+
+    Raises
+    ------
+    InvalidQueryError
+        If the text is not understood, or does not fit the domain.
+    TooLargeError
+        If a comparison ties more than 2^22 joint cells.
+    MissingExtraError
+        Without the extra `onlineic[sql]`.
+
+    Examples
+    --------
+    >>> from onlineic.domain import Domain
+    >>> condition("age BETWEEN 30 AND 50 AND sex = 'F'", Domain.of(age=range(17, 91), sex=["F", "M"]))
+    where(age=between(30, 50), sex='F')
+    """
+    reader = Conditions.of(domain, params, dialect)
+    try:
+        return bindable(expressed(reader.whole(text)), domain)
+    except RecursionError:
+        raise InvalidQueryError(NESTED) from None
+
+
+@final
+@attrs.frozen(eq=False)
+class Conditions:
+    """Reads conditions over one domain."""
+
+    domain: Domain
+    params: dict[str, Value]
+    trees: Trees
+    used: set[str] = attrs.field(factory=set)  # parameters
+    tables: list[str] = attrs.field(factory=list)  # names that may stand before a column
+
+    @classmethod
+    def of(cls, domain: Any, params: Any, dialect: Any) -> "Conditions":
+        """Return the reader, having checked what it is given.
+
+        Raises
+        ------
+        InvalidParameterError, InvalidQueryError, MissingExtraError
+            If the domain, the parameters or the dialect are none, or sqlglot is not installed.
+        """
+        if type(domain) is not Domain:
+            raise InvalidParameterError(f"domain must be a Domain, got a {type(domain).__name__}.")
+        return cls(domain, _checked_params(params), Trees.of(dialect))
+
+    def whole(self, text: Any) -> Truth:
+        """Return what a condition alone says."""
+        truth = self.truth(self.trees.condition(text), negated=False)
+        self.check_used()
+        return truth
+
+    def check_used(self) -> None:
+        for name in self.params:
+            if name not in self.used:
+                raise InvalidQueryError(
+                    f"params must be used in the text, got {shown(name)} unused; write :{name} or "
+                    "leave it out."
+                )
+
+    def truth(self, node: Any, negated: bool) -> Truth:
+        """Return where a condition is certainly true; if negated, where it is certainly false."""
+        exp = self.trees.exp
+        while type(node) in (exp.Paren, exp.Not):
+            negated ^= self.trees.kind(node) == "Not"
+            node = node.this
+        if type(node) is exp.Column:
+            name, kind = self.column(node)
+            if not (isinstance(kind, Categorical) and type(kind.labels[0]) is bool):
+                raise InvalidQueryError(f"{name} must be boolean to stand alone; write a comparison.")
+            return true_of(name, kind, frozenset([kind.code(name, True)]), negated)
+        name = self.trees.kind(node)
+        if name in ("And", "Or"):
+            parts = [self.truth(part, negated) for part in self.chain(node)]
+            return both(parts) if (name == "And") != negated else either(parts)
+        if name == "Boolean":
+            return Fixed(bool(node.this) != negated)
+        negated ^= bool(node.args.get("negate"))
+        if name in OPERATORS:
+            return self.comparison(node, OPERATORS[name], negated)
+        if name == "Is":
+            return self.is_null(node, negated)
+        if name == "Between":
+            return self.between(node, negated)
+        if name == "In":
+            return self.in_list(node, negated)
+        if name == "Like":
+            return self.like(node, negated)
+        raise InvalidQueryError(
+            f"condition must be true or false, got {self.trees.text(node)}; write a comparison."
+        )
+
+    def chain(self, node: Any) -> list[Any]:
+        """Return the parts of a chain of one operator, however long: the parser nests them leftwards."""
+        form, parts = type(node), []
+        while type(node) is form:
+            self.trees.kind(node)
+            parts.append(node.expression)
+            node = node.this
+        return [node, *reversed(parts)]
+
+    def comparison(self, node: Any, operator: str, negated: bool) -> Truth:
+        left, right = self.trees.bare(node.this), self.trees.bare(node.expression)
+        column = self.trees.exp.Column
+        if type(left) is not column:
+            left, right, operator = right, left, TURNED[operator]
+        if type(left) is not column:
+            for side in (node.this, node.expression):
+                self.value(side)  # what is no value is refused by its own name
+            raise InvalidQueryError(
+                f"comparison must have a column, got {self.trees.text(node)}; compare a column with a value."
+            )
+        name, kind = self.column(left)
+        if type(right) is column:
+            return self.columns(name, kind, operator, *self.column(right), negated)
+        value = self.value(right)
+        if value is None:
+            raise InvalidQueryError(
+                f"{name} must be compared with a value, got {self.trees.text(node)}, which is never true; "
+                f"write {name} IS NULL."
+            )
+        if operator in ("=", "<>"):
+            return true_of(name, kind, self.equal(name, kind, [value]), negated != (operator == "<>"))
+        return true_of(name, kind, compared(operator, self.number(name, kind, operator, value)), negated)
+
+    def equal(self, name: str, kind: Attribute, values: Iterable[Value]) -> Any:
+        """Return the codes, or the numbers, that are equal to one of the values."""
+        if isinstance(kind, Categorical):
+            return frozenset(kind.code(name, self.label(name, kind, value)) for value in values)
+        lines = []
+        for value in values:
+            number = self.number(name, kind, "=", value)
+            if (isinstance(kind, IntegerRange) or kind.integer) and number != math.floor(number):
+                raise InvalidQueryError(
+                    f"{name} must equal an integer, got {number!r}; write a whole number."
+                )
+            lines.append(compared("=", number))
+        return joined(lines)
+
+    def label(self, name: str, kind: Categorical, value: Value) -> Value:
+        """Return a value as a label of the attribute's own type."""
+        own = type(kind.labels[0])
+        if own is int and type(value) is float and value.is_integer():
+            return int(value)
+        if type(value) is own:
+            return value
+        wanted = {str: "a text in single quotes", int: "an integer", bool: "TRUE or FALSE"}[own]
+        raise InvalidQueryError(
+            f"{name} must be compared with {wanted}, got {written(value)}; "
+            f"write e.g. {name} = {written(kind.labels[0])}."
+        )
+
+    def number(self, name: str, kind: Attribute, operator: str, value: Value) -> float:
+        """Return a value as what an ordered attribute is compared with."""
+        if isinstance(kind, Categorical):
+            raise InvalidQueryError(
+                f"{name} must be ordered for {operator}, it is categorical; use =, <>, IN or LIKE."
+            )
+        if not isinstance(kind, IntegerRange | Binned):
+            raise InvalidQueryError(
+                f"not supported: comparisons of {name} in SQL; ask it by where({name}=...)."
+            )
+        if type(value) not in (int, float):
+            raise InvalidQueryError(
+                f"{name} must be compared with a number, got {written(value)}; write one without quotes."
+            )
+        if not math.isfinite(value):  # type: ignore[arg-type]
+            raise InvalidQueryError(
+                f"{name} must be compared with a finite number, got {value}; leave the condition out."
+            )
+        return value  # type: ignore[return-value]
+
+    def columns(
+        self, name: str, kind: Attribute, operator: str, other: str, other_kind: Attribute, negated: bool
+    ) -> Truth:
+        """Return where two columns compare so: of whole numbers in order, of labels by being equal."""
+        written = f"{name} {operator} {other}"
+        kinds = (kind, other_kind)
+        for one, its in ((name, kind), (other, other_kind)):
+            if not isinstance(its, IntegerRange | Categorical):
+                raise InvalidQueryError(
+                    f"{one} must be compared with a number on its bin edges, got {written}; bins do not say "
+                    "which of two columns is larger."
+                )
+            if operator not in ("=", "<>") and isinstance(its, Categorical):
+                raise InvalidQueryError(
+                    f"{one} must be ordered for {operator}, it is categorical; use =, <>, IN or LIKE."
+                )
+        if any(getattr(its, "other", None) is not None or getattr(its, "clip", False) for its in kinds):
+            raise InvalidQueryError(
+                f"{name} and {other} must hold single values to be compared, got one with a cell for others; "
+                "compare each with values."
+            )
+        types = {int if isinstance(its, IntegerRange) else type(its.labels[0]) for its in kinds}  # type: ignore[union-attr]
+        if len(types) > 1:
+            raise InvalidQueryError(
+                f"{other} must hold values of the type of {name}, got {written}; compare with values."
+            )
+        if name == other:
+            values: Any = frozenset(range(kind.size - kind.missing))
+            values = values if isinstance(kind, Categorical) else compared("<", math.inf)
+            nothing: Any = frozenset() if isinstance(kind, Categorical) else ()
+            return true_of(name, kind, values if "=" in operator else nothing, negated)
+        cells = kind.size * other_kind.size
+        if cells > JOINT_CELLS:
+            raise TooLargeError(
+                f"a condition must tie at most {JOINT_CELLS:,} joint cells, got {cells:,} over {name}, "
+                f"{other}; compare each with values."
+            )
+        known: dict[Any, int] = {}
+        left, right = (self.values(its, known, operator) for its in kinds)
+        compare = {
+            "=": np.equal, "<>": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater,
+            ">=": np.greater_equal,
+        }[DENIED[operator] if negated else operator]  # fmt: skip
+        held = np.zeros((kind.size, other_kind.size), np.bool_)
+        held[: len(left), : len(right)] = compare(left[:, np.newaxis], right)
+        return Pairs((name, other), held)
+
+    def values(self, kind: Attribute, known: dict[Any, int], operator: str) -> Any:
+        """Return a number for every code but the missing one: they compare as the values do."""
+        labels = [kind.label(code) for code in range(kind.size - kind.missing)]
+        if operator not in ("=", "<>"):
+            return np.array(labels, np.int64)
+        return np.array([known.setdefault(label, len(known)) for label in labels], np.int64)
+
+    def is_null(self, node: Any, negated: bool) -> Truth:
+        left = self.trees.bare(node.this)
+        if type(node.expression) is not self.trees.exp.Null:
+            raise InvalidQueryError(
+                f"not supported: {self.trees.text(node)}; write IS NULL, a comparison, or the column alone."
+            )
+        self.trees.kind(node.expression)
+        if type(left) is not self.trees.exp.Column:
+            raise InvalidQueryError(
+                f"IS NULL must be asked of a column, got {self.trees.text(left)}; {DERIVE}."
+            )
+        return missing_in(*self.column(left), negated)
+
+    def between(self, node: Any, negated: bool) -> Truth:
+        name, kind = self.asked_of(node, "BETWEEN")
+        ends = [self.value(node.args.get(end)) for end in ("low", "high")]
+        if None in ends:
+            raise InvalidQueryError(
+                f"{name} must have values as ends of BETWEEN, got NULL, which never holds; write "
+                f"{name} >= ..."
+            )
+        low, high = (self.number(name, kind, "BETWEEN", end) for end in ends)
+        return true_of(name, kind, shared([compared(">=", low), compared("<=", high)]), negated)
+
+    def in_list(self, node: Any, negated: bool) -> Truth:
+        name, kind = self.asked_of(node, "IN")
+        values = [self.value(entry) for entry in node.args.get("expressions") or []]
+        if not values:
+            raise InvalidQueryError(
+                f"{name} IN (...) must list values, got none; write {name} IN (value, ...)."
+            )
+        if None in values:
+            raise InvalidQueryError(
+                f"{name} IN (...) must list values, got NULL; NOT IN would never be true, write {name} IS "
+                "NULL apart."
+            )
+        return true_of(name, kind, self.equal(name, kind, values), negated)
+
+    def like(self, node: Any, negated: bool) -> Truth:
+        name, kind = self.asked_of(node, "LIKE")
+        pattern = self.value(self.trees.bare(node.expression))
+        if not (isinstance(kind, Categorical) and type(kind.labels[0]) is str):
+            raise InvalidQueryError(f"{name} must hold texts for LIKE, it does not; compare it with values.")
+        if type(pattern) is not str:
+            raise InvalidQueryError(
+                f"{name} LIKE must take a text as pattern, got {written(pattern)}; write LIKE 'a%'."
+            )
+        if getattr(kind, "other", None) is not None:  # who knows which of the others match
+            raise InvalidQueryError(
+                f"{name} must hold its labels alone for LIKE, it has a cell for others; list labels by IN."
+            )
+        special = "\\[" if self.trees.dialect in ("tsql", "fabric") else "\\"
+        if any(sign in pattern for sign in special):
+            raise InvalidQueryError(
+                f"{name} LIKE must take a pattern of plain signs, % and _, got {written(pattern)}; "
+                "databases differ in what escapes a sign, list the labels by IN."
+            )
+        met = (code for code, label in enumerate(kind.labels) if _like(pattern, str(label)))
+        return true_of(name, kind, frozenset(met), negated)
+
+    def asked_of(self, node: Any, form: str) -> tuple[str, Attribute]:
+        """Return the column that a condition is about."""
+        left = self.trees.bare(node.this)
+        if type(left) is not self.trees.exp.Column:
+            if type(left).__name__ not in ("Literal", "Null", "Boolean", "Placeholder", "Neg"):
+                self.trees.kind(left)
+            raise InvalidQueryError(
+                f"{form} must be asked of a column, got {self.trees.text(left)}; {DERIVE}."
+            )
+        return self.column(left)
+
+    # --- columns and values ------------------------------------------------------------------------------
+
+    def column(self, node: Any) -> tuple[str, Attribute]:
+        """Return a column of the domain and its kind."""
+        self.trees.kind(node)
+        prefix = node.args.get("table")
+        name = self.trees.identifier(node.this)
+        if prefix is not None and self.trees.identifier(prefix) not in self.tables:
+            if not self.tables:
+                raise InvalidQueryError(
+                    f"columns must stand alone in a condition, got {self.trees.text(node)}; write {name}."
+                )
+            (own,) = self.tables
+            raise InvalidQueryError(
+                f"table must be {own!r}, got {prefix.this!r} in {self.trees.text(node)}; write {own}.{name}."
+            )
+        if name in self.domain.names:
+            return name, self.domain.attribute(name)
+        if node.this.args.get("quoted") and not get_close_matches(name, self.domain.names, 1):
+            raise InvalidQueryError(
+                f"column must be an attribute, got {self.trees.text(node)}; string values take single "
+                f"quotes: {written(name)}."
+            )
+        names = self.domain.names
+        some = ", ".join(names[:MOST_NAMED]) + ", ..." * (len(names) > MOST_NAMED)
+        raise InvalidQueryError(f"column must be one of {some}, got {shown(name)}; {nearest(name, names)}")
+
+    def value(self, node: Any) -> Value:
+        """Return a literal or a parameter."""
+        node = self.trees.bare(node)
+        exp = self.trees.exp
+        if type(node) not in (exp.Literal, exp.Neg, exp.Boolean, exp.Null, exp.Placeholder):
+            if type(node) is exp.Column:
+                raise InvalidQueryError(
+                    f"values must be literals here, got the column {self.trees.text(node)}; compare "
+                    "columns by =, <, .."
+                )
+            self.trees.refuse_node(node)
+        name = self.trees.kind(node)
+        if name == "Null":
+            return None
+        if name == "Boolean":
+            return bool(node.this)
+        if name == "Placeholder":
+            return self.parameter(node.this)
+        if name == "Neg":
+            value = self.value(node.this)
+            if type(value) not in (int, float):
+                raise InvalidQueryError(
+                    f"a minus must stand before a number, got {self.trees.text(node)}; write the value "
+                    "itself."
+                )
+            return -value  # type: ignore[operator]
+        text = str(node.this)
+        return text if node.args.get("is_string") else _number(text)
+
+    def parameter(self, name: Any) -> Value:
+        if type(name) is not str or not name or name == "?":
+            raise InvalidQueryError(
+                "parameters must be named, got ?; write :name and pass params={'name': ...}."
+            )
+        if name not in self.params:
+            near = get_close_matches(name, self.params, 1)
+            hint = f"did you mean :{near[0]}?" if near else f"pass params={{{name!r}: ...}}."
+            raise InvalidQueryError(f"parameter :{name} must have a value; {hint}")
+        self.used.add(name)
+        return self.params[name]
+
+
+def _checked_params(params: Any) -> dict[str, Value]:
+    """Return the parameters as plain values."""
+    if params is None:
+        return {}
+    if not isinstance(params, Mapping):
+        raise InvalidParameterError(
+            f"params must be a mapping of name to value, got a {type(params).__name__}."
+        )
+    result: dict[str, Value] = {}
+    for name, value in params.items():
+        if type(name) is not str:
+            raise InvalidParameterError(f"params must have texts as names, got {shown(name)}; write 'name'.")
+        plain = value.item() if isinstance(value, np.generic) else value
+        if type(plain) not in (int, float, str, bool, type(None)):
+            raise InvalidQueryError(
+                f"parameter :{name} must be an int, float, str, bool or None, got a {type(value).__name__}; "
+                "for several values write one parameter each."
+            )
+        result[name] = _finite(plain) if type(plain) in (int, float) else plain
+    return result
+
+
+def _number(text: str) -> float:
+    """Return a number of the text."""
+    if re.fullmatch(r"[0-9]{1,400}", text):
+        return _finite(int(text))
+    if re.fullmatch(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", text):
+        return _finite(float(text))
+    raise InvalidQueryError(f"not supported: the number {shown(text)}; write it in decimal digits.")
+
+
+def _finite(number: float) -> float:
+    """Return a number that a float can hold; NaN has no order, and no column holds it as a value."""
+    if isinstance(number, int) and abs(number) >= 2**1000:
+        number = math.inf
+    if not math.isfinite(number):
+        raise InvalidQueryError(
+            f"numbers must be finite, got {number}; leave the condition out, or write IS NULL."
+        )
+    return number
+
+
+def written(value: Value) -> str:
+    """Return a value as SQL writes it, cut to a few words."""
+    if value is None or type(value) is bool:
+        return {None: "NULL", True: "TRUE", False: "FALSE"}[value]
+    if type(value) is str:
+        text = value if len(value) <= 40 else value[:37] + "..."
+        return "'" + text.replace("'", "''") + "'"
+    return repr(value)
+
+
+def _like(pattern: str, text: str) -> bool:
+    """Whether a text is one of LIKE's pattern: % any signs, _ any one sign."""
+    place = at = 0
+    star, held = -1, 0
+    while at < len(text):
+        if place < len(pattern) and pattern[place] == "%":
+            star, held = place, at
+            place += 1
+        elif place < len(pattern) and pattern[place] in ("_", text[at]):
+            place, at = place + 1, at + 1
+        elif star >= 0:
+            held += 1
+            place, at = star + 1, held
+        else:
+            return False
+    return not pattern[place:].strip("%")
+
+
+def bindable(expression: Expression, domain: Domain) -> Expression:
+    """Return an expression that can be bound; what ties too many cells has its remedy in SQL."""
+    try:
+        expression.bind(domain)
+    except TooLargeError as error:
+        told = str(error).replace("a + b - (a & b)", "COUNT(a) + COUNT(b) - COUNT(a AND b)")
+        raise TooLargeError(told) from None
+    return expression

@@ -1,0 +1,299 @@
+"""What a question is, what it may cost and what its answer will be worth, from public facts alone.
+
+Nothing is read, drawn or recorded. Whether a test will be easy or hard depends on the data: so both bounds
+are told, and the most that can be spent.
+"""
+
+import abc
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Literal, final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Floats
+from onlineic.domain.domain import Domain
+from onlineic.errors import TooFewRecordsError
+from onlineic.queries.answers import Answer
+from onlineic.queries.ask import Question
+from onlineic.queries.marginals import BoundMarginal
+from onlineic.queries.sql_conditions import Value
+from onlineic.session.derived import Answering, Cdf, Derived, Groups, Quantile
+from onlineic.session.statements import AnswerTable, answered
+
+Form = Literal["constant", "product", "complement", "joint", "table", "several"]
+
+
+@final
+@attrs.frozen
+class Explanation:
+    """What would happen if a question were asked now.
+
+    Attributes
+    ----------
+    asked : str
+        The question, shortened.
+    form : "constant", "product", "complement", "joint", "table" or "several"
+        Of conditions on one attribute each, or one minus that; with weights over attributes together; a cross
+        table; or more than one question.
+    attributes : tuple of str
+        That it is about.
+    support : float or None
+        Share of the domain's cells that count in it; None of several questions.
+    grid_bits : int or None
+        Weights are multiples of 2^-grid_bits; None of several questions, 0 of a table.
+    answers : int
+        How many it becomes. Of a question whose steps depend on earlier answers as many as the hypothesis's
+        answers would lead to.
+    constants, repeats : int
+        Of those, how many are the same whatever the data, or known already: both are free, the first exact.
+    bound_easy, bound_hard : float
+        Largest error bound of one answer if all tests turn out easy, or all are measured (what is fitted to a
+        measured table may be bounded a little wider); fractions. inf where they cannot be paid.
+    bound_derived : float or None
+        Of a derived question its own bound if all tests turn out easy, in its own unit (largest of all
+        groups; half a band; of a rank); inf if it would be over too few records. None of plain questions.
+    price : float
+        Most that one hit costs with its test, share of the budget; 0 if all is free.
+    hits_left : int
+        Hits of the largest price that can still be paid, at the price of the next.
+    at_most : float
+        Most that can be spent on it, share of the budget.
+    left : float
+        Share of the budget that no release has used up.
+    payable : bool
+        Whether a hit of each can be paid now; if not, those are answered untested.
+    """
+
+    asked: str
+    form: Form
+    attributes: tuple[str, ...]
+    support: float | None
+    grid_bits: int | None
+    answers: int
+    constants: int
+    repeats: int
+    bound_easy: float
+    bound_hard: float
+    bound_derived: float | None
+    price: float
+    hits_left: int
+    at_most: float
+    left: float
+    payable: bool
+
+    @property
+    def free(self) -> bool:
+        """Whether it costs nothing, being constant or known already."""
+        return self.answers == self.constants + self.repeats
+
+    def __repr__(self) -> str:
+        count = f"{self.answers} answer{'s' * (self.answers != 1)}"
+        about = f" over {', '.join(self.attributes)}" if self.attributes else ""
+        said = f"Explanation({self.asked}: {self.form}{about}; {count}"
+        derived = (
+            "" if self.bound_derived is None else f", derived ± {self.bound_derived:.3g} if all are easy"
+        )
+        if self.free:
+            return f"{said}, known and free, ± {self.bound_easy:.3g}{derived})"
+        known = self.constants + self.repeats
+        said += f", {known} known and free" if known else ""
+        if not self.payable:
+            return f"{said}; the budget does not pay a hit of each, those would be untested)"
+        return (
+            f"{said}; each ± {self.bound_easy:.3g} if easy{derived}, ± {self.bound_hard:.3g} if hard; a hit "
+            f"costs {self.price:.2%} of the budget, at most {self.at_most:.2%} of the {self.left:.2%} left)"
+        )
+
+    def _repr_html_(self) -> str:
+        from onlineic.session.pictures import explanation_html  # which stands above
+
+        return explanation_html(self)
+
+
+@final
+@attrs.frozen
+class Prospect:
+    """What is known of one question before it is asked.
+
+    Attributes
+    ----------
+    answer : Answer
+        What it would be if its test turned out easy; of a repeat or a constant what it is.
+    bound_hard, joint : float
+        Bound of the number if it is measured; bound of the easy answer together with all others.
+    price : Fraction
+        Share of the budget that a hit would cost.
+    known : bool
+        Whether it needs no test.
+    """
+
+    answer: Answer
+    bound_hard: float
+    joint: float
+    price: Fraction
+    known: bool
+
+
+class Outlook(abc.ABC):
+    """What a session knows of questions that were not asked yet."""
+
+    @abc.abstractmethod
+    def bound(self, question: Any) -> Question:
+        """Return a question bound to the domain, or raise `InvalidQueryError`."""
+
+    @abc.abstractmethod
+    def prospect(self, question: Question) -> Prospect:
+        """Return what is known of it."""
+
+
+@final
+class Rehearsal(Answering):
+    """Answers as if every test turned out easy, and remembers what it was asked: for questions that are made
+    of others. What it says rests on the hypothesis, without any guarantee."""
+
+    def __init__(self, outlook: Outlook, domain: Domain, n: int, beta: float) -> None:
+        self._outlook, self._domain, self._n, self._beta = outlook, domain, n, beta
+        self.questions: list[Question] = []
+
+    @property
+    def domain(self) -> Domain:
+        return self._domain
+
+    @property
+    def n(self) -> int:
+        return self._n
+
+    @property
+    def beta(self) -> float:
+        return self._beta
+
+    def answer(self, query: Any) -> Answer:
+        self.questions.append(self._outlook.bound(query))
+        return self._outlook.prospect(self.questions[-1]).answer
+
+    def answer_many(self, queries: Any) -> list[Answer]:
+        return [self.answer(query) for query in queries]
+
+    def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
+        bound = map(self._outlook.bound, queries)
+        return np.array([self._outlook.prospect(question).joint for question in bound])
+
+    def sql(
+        self,
+        text: str,
+        table: str = "t",
+        params: Mapping[str, Value] | None = None,
+        dialect: str | None = None,
+    ) -> Answer | Derived | AnswerTable:
+        """Answer a SELECT statement, as `OnlineIC.sql`."""
+        return answered(self, text, table, params, dialect)
+
+    def of(self, ask: Callable[["Rehearsal"], Any]) -> tuple[str, float | None]:
+        """Return the name and the bound of what a function of a session works out, None if it states none."""
+        try:
+            result = ask(self)
+        except TooFewRecordsError:
+            return "a question over too few records", math.inf
+        return getattr(result, "name", "a function of a session"), _bound_of(result)
+
+
+def explanation(
+    asked: str,
+    questions: Sequence[Question],
+    outlook: Outlook,
+    *,
+    bound_derived: float | None,
+    hits_left: int,
+    left: Fraction,
+) -> Explanation:
+    """Return what is known of questions that would be asked one after the other."""
+    seen: set[Any] = set()
+    constants, repeats, largest, total = 0, 0, Fraction(0), Fraction(0)
+    easy, hard, payable = 0.0, 0.0, True
+    names: dict[str, None] = {}
+    for question in questions:
+        names |= dict.fromkeys(_attributes(question))
+        prospect = outlook.prospect(question)
+        again = question.key in seen
+        seen.add(question.key)
+        easy = max(easy, prospect.answer.error_bound)
+        hard = max(hard, prospect.bound_hard)
+        if question.constant is not None:
+            constants += 1
+        elif prospect.known or again:
+            repeats += 1
+        else:
+            payable = payable and prospect.price <= left
+            largest = max(largest, prospect.price)
+            total += prospect.price
+    one = questions[0] if len(questions) == 1 else None
+    return Explanation(
+        asked=asked,
+        form="several" if one is None else _form(one),
+        attributes=tuple(names),
+        support=None if one is None else _support(one),
+        grid_bits=None if one is None else getattr(one, "grid_bits", 0),
+        answers=len(questions),
+        constants=constants,
+        repeats=repeats,
+        bound_easy=easy,
+        bound_hard=hard,
+        bound_derived=bound_derived,
+        price=float(largest),
+        hits_left=hits_left,
+        at_most=float(min(total, left)),  # prices only fall, but more hits than `hits_left` can follow
+        left=float(left),
+        payable=payable,
+    )
+
+
+def _bound_of(result: object) -> float | None:
+    if isinstance(result, Derived):
+        return result.error_bound
+    if isinstance(result, Quantile):
+        return result.rank_error
+    if isinstance(result, Cdf):
+        return float((result.high - result.low).max() / 2.0)
+    if isinstance(result, Groups):
+        return float(result.error_bounds.max())
+    if isinstance(result, AnswerTable) and len(result.names) == 1:  # others have a unit each
+        return float(result.error_bounds.max())
+    return None
+
+
+def _attributes(question: Question) -> tuple[str, ...]:
+    if isinstance(question, BoundMarginal):
+        axes = question.partition.axes
+        return tuple(question.partition.domain.names[axis] for axis in axes)
+    return tuple(question.domain.names[axis] for axis in question.axes)
+
+
+def _form(question: Question) -> Form:
+    if isinstance(question, BoundMarginal):
+        return "table"
+    if question.constant is not None:
+        return "constant"
+    if any(len(factor.axes) > 1 for factor in question.factors):
+        return "joint"
+    return "complement" if question.complement and len(question.factors) > 1 else "product"
+
+
+def _support(question: Question) -> float:
+    """Return the share of the cells whose weight is not 0."""
+    if isinstance(question, BoundMarginal):
+        partition = question.partition
+        sizes = np.ones(1)
+        for classes in partition.classes:
+            sizes = np.multiply.outer(sizes, np.bincount(classes) / len(classes))
+        return float(sizes.ravel()[np.unique(question.cells[question.cells >= 0])].sum())
+    if question.constant is not None:
+        return float(question.constant > 0)
+    share = 1.0
+    for factor in question.factors:
+        weights = factor.weights(question.domain)
+        counted = weights == 1 << factor.bits if question.complement else weights > 0
+        share *= float(counted.mean())
+    return 1.0 - share if question.complement else share

@@ -1,0 +1,269 @@
+"""A page about a session that can be handed on: released and public facts alone, as text, HTML, Markdown.
+
+What the hypothesis says carries no guarantee, and is called so. Intervals beside it, where there are any,
+come from the noise of the first tables, which is known: they hold for all of them at once.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Floats
+from onlineic.accounting.budget import Budget
+from onlineic.display.figures import new_figure, plain
+from onlineic.display.html import bars, card, facts, heading, note, page, share, table
+from onlineic.display.text import GAP, aligned, cut_rows, records, shortened
+from onlineic.domain.domain import Domain
+from onlineic.errors import InvalidParameterError
+from onlineic.hypothesis.base import HasBlocks, Hypothesis
+from onlineic.hypothesis.estimates import Estimates
+from onlineic.queries.answers import Answer
+from onlineic.queries.marginals import marginal
+from onlineic.queries.partitions import one_way
+from onlineic.session.answers import SessionStatistics
+from onlineic.session.pictures import (
+    ANSWER_HEAD,
+    LONGEST_QUERY,
+    answer_rows,
+    budget_facts,
+    domain_fact,
+    plan_facts,
+)
+from onlineic.session.plan import KNOWN, Plan
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+MOST_CODES = 10_000  # of an attribute that is shown
+IN_TEXT = 8  # values of an attribute in text and Markdown
+IN_NOTEBOOK = 4  # attributes and answers in a notebook; a page has all
+NO_GUARANTEE = "What the hypothesis believes, without a guarantee"
+
+
+@final
+@attrs.frozen(eq=False)
+class BelievedMarginal:
+    """What a hypothesis believes of one attribute.
+
+    Attributes
+    ----------
+    name : str
+    labels : tuple, (m,)
+    counts : (m,) float64
+        n times the hypothesis: no guarantee.
+    low, high : (m,) float64, or None
+        Numbers of records that hold the exact counts, of all attributes at once, with probability
+        1 - `session.KNOWN` beta; None where the first tables do not tell.
+    ordered : bool
+    """
+
+    name: str
+    labels: tuple[Any, ...]
+    counts: Floats
+    low: Floats | None
+    high: Floats | None
+    ordered: bool
+
+    @property
+    def brackets(self) -> tuple[Floats, Floats] | None:
+        """(low, high), or None."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+
+def believed_marginals(
+    hypothesis: Hypothesis, estimates: Estimates | None, n: int, names: Iterable[str]
+) -> tuple[BelievedMarginal, ...]:
+    """Return the marginals of a hypothesis, those of very long attributes left out."""
+    domain, found = hypothesis.domain, []
+    for name in names:
+        axis = domain.axis(name)
+        kind = domain.attributes[axis]
+        if not isinstance(hypothesis, HasBlocks) or kind.size > MOST_CODES:
+            continue
+        ends = None if estimates is None else estimates.table_brackets(marginal(name).bind(domain))
+        low, high = (None, None) if ends is None else (n * ends[0], n * ends[1])
+        counts = n * np.asarray(hypothesis.blocks(one_way(domain, axis)))
+        labels = tuple(kind.label(code) for code in range(kind.size))
+        found.append(BelievedMarginal(name, labels, counts, low, high, kind.ordered))
+    return tuple(found)
+
+
+@final
+@attrs.frozen(eq=False, repr=False)
+class Summary:
+    """What a session has released and planned: public, to be handed on.
+
+    Attributes
+    ----------
+    domain : Domain
+    n : int
+    budget : Budget
+    plan : Plan
+    statistics : SessionStatistics
+    marginals : tuple of BelievedMarginal
+    answers : tuple of Answer
+        The latest tested ones, oldest first, without what was left then.
+    """
+
+    domain: Domain
+    n: int
+    budget: Budget
+    plan: Plan
+    statistics: SessionStatistics
+    marginals: tuple[BelievedMarginal, ...]
+    answers: tuple[Answer, ...]
+
+    @property
+    def title(self) -> str:
+        """One line."""
+        return f"Differentially private answers about {self.n:,} records"
+
+    def _facts(self) -> list[tuple[str, str]]:
+        return [domain_fact(self.domain), *budget_facts(self.budget, self.statistics)]
+
+    def _joint(self) -> str:
+        sure = 1.0 - KNOWN * self.plan.beta
+        return (
+            "Intervals, where there are any, hold the exact numbers, all at once, "
+            f"with probability {sure:g}; the numbers beside them have no guarantee."
+        )
+
+    def _answers_note(self, shown: int) -> str:
+        given = self.statistics.easy + self.statistics.hard
+        return (
+            f"The latest {shown:,} of {given:,} tested answers. Each keeps its bound with "
+            f"probability {1.0 - self.plan.beta:g}."
+        )
+
+    def __str__(self) -> str:
+        stamp = [] if self.statistics.private else ["NOT PRIVATE: simulated noise"]
+        told = [*self._facts(), *plan_facts(self.plan)]
+        wide = max(len(name) for name, _ in told)
+        lines = [self.title, *stamp, *(f"{name.ljust(wide)}  {text}" for name, text in told)]
+        if self.marginals:
+            lines += ["", f"{NO_GUARANTEE}.", self._joint()]
+        for one in self.marginals:
+            lines += ["", aligned([shortened(one.name), "records", "between"], _rows(one))]
+        if self.answers:
+            lines += [
+                "",
+                self._answers_note(len(self.answers)),
+                aligned(ANSWER_HEAD, answer_rows(self.answers)),
+            ]
+        return "\n".join(lines)
+
+    def to_markdown(self) -> str:
+        """Return the summary as Markdown."""
+        lines = [f"# {self.title}", ""]
+        if not self.statistics.private:
+            lines += ["**NOT PRIVATE: simulated noise**", ""]
+        lines += _markdown_table(["", ""], self._facts())
+        lines += ["", "## Plan", "", *_markdown_table(["", ""], plan_facts(self.plan))]
+        if self.marginals:
+            lines += ["", f"## {NO_GUARANTEE}", "", self._joint()]
+        for one in self.marginals:
+            lines += ["", *_markdown_table([shortened(one.name), "records", "between"], _rows(one))]
+        if self.answers:
+            lines += ["", "## Answers", "", self._answers_note(len(self.answers)), ""]
+            lines += _markdown_table(ANSWER_HEAD, answer_rows(self.answers))
+        return "\n".join(lines) + "\n"
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the summary as a whole page without scripts, and write it to `path`, if there is one."""
+        text = page(self.title, self._html(len(self.marginals), len(self.answers)))
+        if path is not None:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        return text
+
+    def _repr_html_(self) -> str:
+        return self._html(IN_NOTEBOOK, IN_NOTEBOOK)
+
+    def _html(self, most_marginals: int, most_answers: int) -> str:
+        stats, parts = self.statistics, []
+        if self.marginals:
+            parts += [heading(NO_GUARANTEE), note(self._joint())]
+        for one in self.marginals[:most_marginals]:
+            title = f"records by {one.name}, as the hypothesis believes"
+            parts += [heading(one.name), bars(one.labels, one.counts, *(one.brackets or ()), title=title)]
+        shown = self.answers[len(self.answers) - min(most_answers, len(self.answers)) :]
+        if shown:
+            parts += [heading("Answers"), note(self._answers_note(len(shown)))]
+            parts.append(table(ANSWER_HEAD, answer_rows(shown), longest=LONGEST_QUERY))
+        less = len(self.marginals) > most_marginals or len(shown) < len(self.answers)
+        return card(
+            self.title,
+            share(stats.spent, "budget used or set aside"),
+            facts(self._facts()),
+            heading("Plan"),
+            facts(plan_facts(self.plan)),
+            *parts,
+            *([note("Cut to fit a notebook: to_html(path) writes all of it.")] if less else []),
+            private=stats.private,
+        )
+
+    def plot(self, attribute: str, ax: "Axes | None" = None) -> "Axes":
+        """Draw what the hypothesis believes of one attribute, with its intervals; a line where it is ordered.
+
+        Parameters
+        ----------
+        attribute : str
+        ax : matplotlib Axes, optional
+            None: of a new figure, `ax.figure`.
+
+        Raises
+        ------
+        InvalidQueryError, InvalidParameterError
+            If there is no such attribute, or the summary does not hold it.
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        from onlineic.queries.plots import FEW, draw_counts
+
+        self.domain.axis(attribute)
+        found = [one for one in self.marginals if one.name == attribute]
+        if not found:
+            raise InvalidParameterError(
+                f"attribute must be one that the summary holds, got {attribute!r:.60}; write "
+                "session.summary(attributes=[..])."
+            )
+        axes, one = new_figure(7.0, 4.2).add_subplot() if ax is None else ax, found[0]
+        draw_counts(
+            axes, one.name, one.labels, one.counts, one.brackets, line=one.ordered and len(one.labels) > FEW
+        )
+        axes.set_ylabel("records")
+        stamp = "" if self.statistics.private else " (NOT PRIVATE)"
+        axes.set_title(f"{NO_GUARANTEE}: {plain(one.name)}{stamp}", loc="left", fontsize=11)
+        return axes
+
+    def __repr__(self) -> str:
+        stamp = "" if self.statistics.private else ", NOT PRIVATE"
+        return f"Summary(n={self.n:,}, {len(self.marginals)} marginals, {len(self.answers)} answers{stamp})"
+
+
+def _rows(one: BelievedMarginal) -> list[list[str]]:
+    """Return label, count and interval of the values of an attribute, the middle of many left out."""
+    places, gap = cut_rows(len(one.labels), IN_TEXT)
+    rows = []
+    for at in places:
+        between = "" if one.brackets is None else " to ".join(records(float(end[at])) for end in one.brackets)
+        rows.append([shortened(one.labels[at]), records(float(one.counts[at])), between])
+    if gap is not None:
+        rows.insert(gap, [GAP, "", ""])
+    return rows
+
+
+def _markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of a table, no text of which is taken for markup."""
+    lines = [head, ["---"] * len(head), *([_literal(cell) for cell in row] for row in rows)]
+    lines[0] = [_literal(cell) for cell in head]
+    return [f"| {' | '.join(line)} |" for line in lines]
+
+
+def _literal(text: str) -> str:
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return "".join("\\" + letter if letter in "\\`*_[]|#~" else letter for letter in text)

@@ -1,0 +1,69 @@
+"""Derived answers of whole sessions: outside of their bounds as seldom as they say, and not of half."""
+
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic import where
+from onlineic.noise import SimulatedNoise
+from support.laws import too_many
+from support.sessions import Still, plan_once
+
+pytestmark = pytest.mark.statistical
+LEVEL, BETA, SESSIONS = 1e-9, 0.2, 200
+
+DOMAIN = ic.Domain.of(a=range(16), b=["x", "y"])
+N = 20_000
+COUNTS = np.random.default_rng(5).multinomial(N, np.random.default_rng(6).dirichlet(np.full(32, 0.4)))
+CELLS = COUNTS.reshape(16, 2)
+DATA, BUDGET, VALUES = ic.PrivateData(COUNTS, DOMAIN), ic.Budget(1.0, 1e-9), np.arange(16)
+WHOLE, X = CELLS.sum(axis=1), CELLS[:, 0]
+
+
+def rank_off(found, counts):
+    """How far the exact shares at the returned label are on the wrong side, for a median."""
+    rising, at = np.cumsum(counts) / counts.sum(), found.value
+    return max((rising[at - 1] if at else 0.0) - 0.5, 0.5 - rising[at], 0.0)
+
+
+QUESTIONS = {
+    "mean": lambda s: off(s.mean("a"), WHOLE @ VALUES / N),
+    "sum": lambda s: off(s.sum("a"), WHOLE @ VALUES),
+    "mean under a condition": lambda s: off(s.mean("a", where(b="x")), X @ VALUES / X.sum()),
+    "sum under a condition": lambda s: off(s.sum("a", where(b="x")), X @ VALUES),
+    "median": lambda s: (lambda found: rank_off(found, WHOLE) / found.rank_error)(s.median("a")),
+    "median under a condition": lambda s: (lambda found: rank_off(found, X) / found.rank_error)(
+        s.median("a", where(b="x"))
+    ),
+}
+
+
+def off(found, exact):
+    assert found.confidence == pytest.approx(1.0 - BETA)
+    return abs(found.value - exact) / found.error_bound
+
+
+@pytest.fixture(scope="module")
+def used():
+    """How much of its bound each error uses up, in sessions that measure the number of every query."""
+    options = {"update": Still(), "release": "answer", "hard_answers": 20, "max_queries": 30}
+    found = {name: [] for name in QUESTIONS}
+    with pytest.MonkeyPatch.context() as patched:
+        seen = ic.OnlineIC(DATA, BUDGET, beta=BETA, noise=SimulatedNoise(0), **options)
+        plan_once(patched, seen.plan)
+        for seed in range(SESSIONS):
+            session = ic.OnlineIC(DATA, BUDGET, beta=BETA, noise=SimulatedNoise(seed), **options)
+            for name, ask in QUESTIONS.items():
+                found[name].append(ask(session))
+    return {name: np.array(shares) for name, shares in found.items()}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_derived_answers_are_inside_their_bounds(used, question):
+    assert too_many(int((used[question] > 1.0).sum()), SESSIONS, BETA) > LEVEL
+
+
+@pytest.mark.parametrize("question", ["mean", "sum"])
+def test_half_of_the_bound_is_left_too_often(used, question):
+    """Of one answer the bound is that of its noise: the planted slip is found."""
+    assert too_many(int((used[question] > 0.5).sum()), SESSIONS, BETA) < LEVEL

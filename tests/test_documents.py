@@ -1,0 +1,51 @@
+"""Every code block of the documents runs, top to bottom, and prints what stands under it; links exist."""
+
+import contextlib
+import io
+import re
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
+RUN = [name for name, text in TEXTS.items() if "```python" in text]
+BLOCK = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```\n)?", re.S)
+NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
+
+
+def words_and_numbers(text):
+    """Return the text without its numbers, and the numbers: fits may differ in the last digit elsewhere."""
+    return NUMBER.sub("#", text).split(), [float(found.replace(",", "")) for found in NUMBER.findall(text)]
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_every_block_prints_what_stands_under_it(name, tmp_path, monkeypatch):
+    if name == "sql":
+        pytest.importorskip("sqlglot")
+    monkeypatch.chdir(tmp_path)
+    document = types.ModuleType(f"document_{name}")  # a module: what is defined in it can be pickled
+    monkeypatch.setitem(sys.modules, document.__name__, document)
+    assert TEXTS[name].count("```python\n") == len(BLOCK.findall(TEXTS[name]))
+    for place, (code, expected) in enumerate(BLOCK.findall(TEXTS[name])):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, f"{name}, block {place}", "exec"), document.__dict__)
+        words, numbers = words_and_numbers(expected)
+        seen_words, seen = words_and_numbers(printed.getvalue())
+
+        assert words == seen_words
+        assert seen == pytest.approx(numbers, rel=0.02, abs=2e-4)
+
+
+def test_documents_have_blocks():
+    assert {"tutorial", "joint_privacy", "researchers"} <= set(RUN)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_links_and_pictures_exist(name):
+    links = re.findall(r"\]\(([^)#:\s]+)[)#]", TEXTS[name])
+
+    assert [] == [link for link in links if not (ROOT / "docs" / link).exists()]

@@ -1,0 +1,153 @@
+"""Blocks of text and HTML: cut to size, and no label is ever markup."""
+
+import re
+import sys
+from html.parser import HTMLParser
+
+import pytest
+
+from onlineic.display import (
+    aligned,
+    bars,
+    card,
+    cut_rows,
+    facts,
+    free_name,
+    heading,
+    new_figure,
+    note,
+    page,
+    pandas_frame,
+    polars_frame,
+    records,
+    share,
+    shortened,
+    span_bar,
+    table,
+)
+from onlineic.errors import MissingExtraError
+
+EVIL = ["<=50K", "<script>alert(1)</script>", "\"'><img src=x onerror=alert(1)>", "a & b", None]
+
+
+class Reader(HTMLParser):
+    """Tags and attributes as a browser sees them."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.open = [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in {"meta", "rect", "path"}:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag):
+        if tag not in {"meta", "rect", "path"}:
+            assert tag == self.open.pop()
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda texts: bars(texts, range(len(texts)), title=texts[1]),
+        lambda texts: bars(texts * 50, range(5 * 50), title=texts[2]),
+        lambda texts: table(texts, [texts, texts]),
+        lambda texts: table(texts * 5, [texts * 5] * 100, left=2),
+        lambda texts: facts([(texts[1], texts[2])]),
+        lambda texts: card(texts[1], heading(texts[2]), note(texts[1]), private=False),
+        lambda texts: share(0.3, texts[1]) + span_bar(0.1, 0.2, 0.3, texts[2]),
+        lambda texts: page(texts[1], note(texts[2])),
+    ],
+)
+def test_no_label_is_markup(made):
+    reader, plain = Reader(made(EVIL)), Reader(made(["a", "b", "c", "d", "e"]))
+
+    assert plain.tags == reader.tags
+    assert [] == reader.open
+    assert not {"script", "img", "link", "iframe"} & {*reader.tags}
+    assert [] == [name for name, _ in reader.attributes if name.startswith("on") or name in {"src", "href"}]
+
+
+def test_drawings_have_a_role_and_a_label():
+    for drawn in (bars(["a"], [1.0], title="t"), share(0.5, "t"), span_bar(0.1, 0.2, 0.3, "t")):
+        attributes = dict(Reader(drawn).attributes)
+
+        assert "img" == attributes["role"]
+        assert attributes["aria-label"].startswith("t")
+
+
+def test_at_most_120_bars_are_drawn_and_nothing_is_lost():
+    drawn = bars(range(1000), [1.0] * 1000, [0.0] * 1000, [2.0] * 1000, title="t")
+
+    assert 112 == drawn.count("<rect")  # of nine values each, the last of one
+    assert "largest 9" in drawn
+    assert '<path d="M60 ' not in drawn.split("</g>")[1]  # whiskers of sums would be others
+    assert 120 == bars(range(120), [1.0] * 120, title="t").count("<rect")
+    assert len(drawn) < 20_000
+
+
+def test_bars_below_zero_and_of_nothing_are_drawn():
+    assert 'height="-' not in bars(["a", "b"], [-3.0, 2.0], title="t")
+    assert "nan" not in bars(["a"], [0.0], title="t")
+    assert "nan" not in bars([], [], title="t")
+
+
+def test_a_long_table_keeps_its_first_and_last_rows():
+    shown = table(["a", "b"], [[f"row {at}", at] for at in range(1000)])
+
+    assert "row 0<" in shown
+    assert "row 999<" in shown
+    assert "row 500<" not in shown
+    assert "976 more" in shown
+    assert len(shown) < 20_000
+
+
+@pytest.mark.parametrize(("count", "most", "expected"), [
+    (3, 3, ([0, 1, 2], None)), (4, 3, ([0, 1, 2], 3)), (10, 4, ([0, 1, 2, 9], 3)), (0, 3, ([], None)),
+])  # fmt: skip
+def test_places_of_a_cut_list(count, most, expected):
+    assert expected == cut_rows(count, most)
+
+
+@pytest.mark.parametrize(("count", "text"), [
+    (7500.4, "7,500"), (3.0, "3"), (3.26, "3.3"), (-0.01, "0"), (9.98, "10"), (-2.5, "-2.5"), (0.0, "0"),
+])  # fmt: skip
+def test_records_are_whole_unless_they_are_few(count, text):
+    assert text == records(count)
+
+
+def test_labels_are_one_line():
+    assert "a b" == shortened("a\n  b")
+    assert "missing" == shortened(None)
+    assert 40 == len(shortened("x" * 99))
+
+
+def test_columns_are_aligned():
+    assert "a     b\nxyz  12\nu     3" == aligned(["a", "b"], [["xyz", "12"], ["u", "3"]])
+
+
+def test_a_free_name_is_no_attribute():
+    assert "value__" == free_name("value", {"value", "value_"})
+
+
+@pytest.mark.parametrize(("module", "make", "extra"), [
+    ("pandas", pandas_frame, "pandas"), ("polars", polars_frame, "polars"),
+])  # fmt: skip
+def test_without_a_frame_library_the_remedy_is_named(monkeypatch, module, make, extra):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match=re.escape(f"pip install 'onlineic[{extra}]'")):
+        make({"a": [1]})
+
+
+def test_without_matplotlib_the_remedy_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'onlineic\[plot\]'"):
+        new_figure(7.0, 4.2)

@@ -1,0 +1,313 @@
+"""SQL conditions and statements: what they compile to, and what is refused with which remedy."""
+
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("sqlglot")
+
+import onlineic as ic
+from onlineic.domain import Domain, optional
+from onlineic.errors import InvalidInputError, InvalidParameterError, InvalidQueryError, MissingExtraError
+from onlineic.queries import at_least, below, between, condition, marginal, one_of, span, statement, where
+from onlineic.queries.expressions import joint
+from support.sql_refusals import COUNT, DOMAIN, REFUSED, WHERE
+
+SMALL = Domain.of(age=range(20, 30), sex=optional(["F", "M"]), vet=[True, False])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("age BETWEEN 30 AND 50 AND sex = 'F'", where(age=between(30, 50), sex="F")),
+        ("age between 30 and 50\n and sex='F' -- women", where(age=between(30, 50), sex="F")),
+        ("30 <= age AND 50 >= age", where(age=between(30, 50))),
+        ("age >= 30.5", where(age=between(31, 90))),
+        ("age > 17", where(age=between(18, 90))),
+        ("age IN (30, 31, 32, 40)", where(age=between(30, 32) | one_of(40))),
+        ("age IN (30.0, 200)", where(age=30)),
+        ("race <> 'White'", where(race=~one_of("White"))),
+        ("race LIKE '_%h%te'", where(race="White")),
+        ("NOT (educ = 3)", where(educ=between(1, 2) | between(4, 16))),
+        ("educ IS NULL", where(educ=None)),
+        ("educ = 3 OR educ IS NULL", where(educ=one_of(3, None))),
+        ("hours >= 20 AND hours < 40", where(hours=span(20.0, 40.0))),
+        ("hours < 20 OR hours >= 20", where()),
+        ("hours < 37 OR hours >= 37", where()),
+        ("hours > 100", ~where()),
+        ("income <= 9999", where(income=span(0.0, 10000.0))),
+        ("income > 9999", where(income=at_least(10000.0))),
+        ("income >= 10000 AND income < 50000", where(income=span(10000.0, 50000.0))),
+        ("married", where(married=True)),
+        ("NOT married", where(married=False)),
+        ("married <> TRUE", where(married=False)),
+        ("grade = 2.0", where(grade=2)),
+        ("TRUE", where()),
+        ("age > 3 AND FALSE", ~where()),
+        ("sex = 'F' OR age = 30", where(sex="F") | where(age=30)),
+        ("NOT (sex = 'F' AND age = 30)", where(sex="M") | where(age=between(17, 29) | between(31, 90))),
+        ('"income>50K" = 1', where({"income>50K": 1})),
+        ("age = -3", ~where()),
+        ("age = age", where()),
+        ("educ = educ", where(educ=between(1, 16))),
+        ("sex = sex AND race <> race", ~where()),
+    ],
+)
+def test_conditions_are_the_expressions_one_would_write(text, expected):
+    found = condition(text, DOMAIN)
+
+    assert found.bind(DOMAIN) == expected.bind(DOMAIN)
+    assert len(repr(found)) <= len(repr(expected)) + 8  # and as short: it teaches the Python form
+
+
+def test_two_columns_compare_by_their_values():
+    domain = Domain.of(a=optional(range(2, 5)), b=range(3, 6), c=["x", "y"], d=optional(["y", "z"]))
+
+    less = condition("a < b", domain).bind(domain).weights()
+    equal = condition("c = d", domain).bind(domain).weights()
+    unequal = condition("NOT c = d", domain).bind(domain).weights()
+
+    assert [[1, 1, 1], [0, 1, 1], [0, 0, 1], [0, 0, 0]] == less[:, :, 0, 0].tolist()
+    assert [[0, 0, 0], [1, 0, 0]] == equal[0, 0].tolist()
+    assert [[1, 1, 0], [0, 1, 0]] == unequal[0, 0].tolist()
+
+
+def test_joint_weights_stand_in_the_order_of_their_names():
+    values = np.arange(20).reshape(2, 10) / 20
+    one, other = joint(["vet", "age"], values), joint(["age", "vet"], values.T)
+
+    assert one.bind(SMALL) == other.bind(SMALL)
+    assert (
+        np.rint(values.T * 2**20) == (one.bind(SMALL, 20).weights() << 20 - one.bind(SMALL).grid_bits)[:, 0]
+    ).all()
+    assert "joint('vet', 'age', <2 x 10 weights, " in repr(one)
+    with pytest.raises(
+        InvalidQueryError, match=r"weights must have shape \(10, 2\), one axis for each of age, vet"
+    ):
+        joint(["age", "vet"], values).bind(SMALL)
+    with pytest.raises(InvalidQueryError, match="weights must have shape"):
+        joint(["age", "age"], np.zeros((10, 10))).bind(SMALL)
+
+
+def test_statements_are_understood():
+    found = statement(
+        "SELECT race AS r, COUNT(*), AVG(age) AS mean_age, COUNT(educ) FILTER (WHERE sex = 'F') FROM t AS p "
+        "WHERE p.age >= 30 GROUP BY race, sex;",
+        DOMAIN,
+    )
+
+    assert ("race", "sex") == found.keys
+    names = ["sex", "r", "COUNT(*)", "mean_age", "COUNT(educ) FILTER(WHERE sex = 'F')"]
+    assert names == [name for name, _ in found.columns]
+    assert [1, 0, 2, 3, 4] == [place for _, place in found.columns]
+    count, average, filtered = found.aggregates
+    assert ("count", None, where(age=between(30, 90))) == (count.form, count.column, count.condition)
+    assert ("average", "age", where(age=between(30, 90))) == (average.form, average.column, average.condition)
+    expected = where(age=between(30, 90), educ=between(1, 16), sex="F")
+    assert expected.bind(DOMAIN) == filtered.condition.bind(DOMAIN)
+
+
+def test_same_names_get_numbers_and_all_records_have_no_condition():
+    found = statement("SELECT COUNT(*), COUNT(age), COUNT(1) AS n, COUNT(*) FROM t WHERE age < 200", DOMAIN)
+
+    assert ["COUNT(*)", "COUNT(age)", "n", "COUNT(*) (2)"] == [name for name, _ in found.columns]
+    assert [None] * 4 == [aggregate.condition for aggregate in found.aggregates]
+
+
+def test_parameters_stand_for_values():
+    params = {"lo": np.int64(30), "race": "White", "yes": True}
+
+    found = condition("age >= :lo AND race = :race AND married = :yes", DOMAIN, params)
+
+    assert where(age=between(30, 90), race="White", married=True).bind(DOMAIN) == found.bind(DOMAIN)
+    for text, given_, told in [
+        ("age = :x", {"x": None}, "write age IS NULL"),
+        ("age = :x", {"x": [3]}, "parameter :x must be an int, float, str, bool or None, got a list"),
+        ("age = :x", {"x": 3 + 1j}, "got a complex"),
+        ("age = :x", {"x": float("nan")}, "numbers must be finite, got nan"),
+        ("age = :x", {"x": 10**5000}, "numbers must be finite, got inf"),
+        ("age < :x", {"x": np.longdouble(3.0)}, "got a longdouble"),
+        ("age = :x", {"x": "30"}, "got '30'"),
+        ("age = :x", {"y": 3}, "parameter :x must have a value; pass params={'x': ...}."),
+        ("age = :low", {"lwo": 3}, "did you mean :lwo?"),
+        ("age = 3", {"x": 3}, "params must be used in the text, got 'x' unused"),
+    ]:
+        with pytest.raises(InvalidQueryError) as error:
+            condition(text, DOMAIN, given_)
+        assert told in str(error.value)
+    for params in ([3], 3, {3: 3}):
+        with pytest.raises(InvalidParameterError, match="params must"):
+            condition("age = 3", DOMAIN, params)
+
+
+@pytest.mark.parametrize(
+    "kind", [np.int8, np.int64, np.uint64, np.float16, np.float32, np.float64, int, float]
+)
+def test_a_parameter_means_the_same_in_every_type(kind):
+    assert condition("age <= :x", DOMAIN, {"x": kind(40)}) == condition("age <= 40", DOMAIN)
+
+
+@pytest.mark.parametrize(("text", "told", "instead"), REFUSED, ids=[text[:50] for text, *_ in REFUSED])
+def test_what_is_outside_the_subset_is_refused_with_a_remedy_that_works(text, told, instead):
+    with pytest.raises(InvalidInputError) as error:
+        statement(text, DOMAIN)
+
+    assert told in str(error.value)
+    assert str(error.value).endswith((".", "?"))
+    if instead is not None:
+        assert statement(instead, DOMAIN).aggregates
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("age = 3; sex = 'F'", "condition must be "),
+        ("age = 3 GROUP BY sex", "condition must be valid SQL"),
+        ("age = 3, sex = 'F'", "condition must be valid SQL"),
+        ("age = 3 AS x", "condition must be "),
+        ("SELECT COUNT(*) FROM t", "condition must be"),
+        ("COUNT(*)", "condition must be true or false, got COUNT(*)"),
+        ("t.age = 3", "columns must stand alone in a condition, got t.age; write age."),
+        ("", "condition must be valid SQL, got an empty text"),
+    ],
+)
+def test_a_condition_alone_is_one_condition(text, told):
+    with pytest.raises(InvalidQueryError) as error:
+        condition(text, DOMAIN)
+
+    assert told in str(error.value)
+
+
+@pytest.mark.parametrize("text", [None, 3, b"age = 3", ["age = 3"], np.str_("age = 3")])
+def test_a_text_is_a_text(text):
+    with pytest.raises(InvalidQueryError, match="must be a text"):
+        condition(text, DOMAIN)
+    with pytest.raises(InvalidQueryError, match="must be a text"):
+        statement(text, DOMAIN)
+
+
+def test_other_arguments_are_checked():
+    with pytest.raises(
+        InvalidParameterError, match=r"dialect must be None or one of .* did you mean postgres"
+    ):
+        condition("age = 3", DOMAIN, dialect="postgresql")
+    with pytest.raises(InvalidParameterError, match="dialect must be"):
+        condition("age = 3", DOMAIN, dialect=3)
+    with pytest.raises(InvalidParameterError, match="domain must be a Domain"):
+        condition("age = 3", {"age": 3})
+    for table in (None, 3, ""):
+        with pytest.raises(InvalidParameterError, match="table must be the name"):
+            statement(COUNT, DOMAIN, table=table)
+
+
+def test_a_dialect_spells_and_does_not_change_the_meaning():
+    assert condition('sex = "F"', DOMAIN, dialect="mysql") == where(sex="F")
+    assert condition("`income>50K` = 1", DOMAIN, dialect="bigquery") == where({"income>50K": 1})
+    assert condition("[income>50K] = 1", DOMAIN, dialect="tsql") == where({"income>50K": 1})
+    with pytest.raises(InvalidQueryError, match="LIKE must take a pattern of plain signs"):
+        condition("race LIKE '[WB]%'", DOMAIN, dialect="tsql")
+
+
+def test_without_the_extra_it_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sqlglot", None)
+
+    with pytest.raises(
+        MissingExtraError, match=r"sqlglot must be installed .* pip install 'onlineic\[sql\]'"
+    ):
+        condition("age = 3", DOMAIN)
+
+
+def test_long_flat_conditions_are_no_deep_ones():
+    chain = " OR ".join(f"age = {20 + place % 60}" for place in range(1400))
+
+    assert condition(chain, DOMAIN).bind(DOMAIN) == where(age=between(20, 79)).bind(DOMAIN)
+
+
+def test_like_is_never_slow():
+    domain = Domain.of(text=["a" * 2000, "b"])
+
+    assert condition("text LIKE '" + "%a" * 400 + "%b'", domain) == ~where()
+
+
+def test_a_condition_is_an_expression_like_others():
+    women = condition("sex = 'F'", SMALL)
+
+    assert (women & where(age=below(25))).bind(SMALL) == where(sex="F", age=below(25)).bind(SMALL)
+    assert (~women).bind(SMALL).weights()[0].tolist() == [
+        [0, 0],
+        [1, 1],
+        [1, 1],
+    ]  # of all others, missing too
+    assert condition("NOT sex = 'F'", SMALL).bind(SMALL).weights()[0].tolist() == [[0, 0], [1, 1], [0, 0]]
+    assert marginal("age", where=women).bind(SMALL).table(np.arange(20.0)).shape == (10,)
+
+
+WORDS = st.sampled_from(
+    [
+        *("SELECT", "COUNT", "(", ")", "*", "FROM", "t", "WHERE", "AND", "OR", "NOT", "age", "sex", "=", "<"),
+        *(
+            "'F'",
+            "30",
+            "NULL",
+            "IS",
+            "IN",
+            "BETWEEN",
+            "LIKE",
+            "'%'",
+            ",",
+            ";",
+            ":x",
+            "?",
+            "GROUP BY",
+            "HAVING",
+        ),
+        *(
+            "CASE",
+            "WHEN",
+            "THEN",
+            "END",
+            "1",
+            "FILTER",
+            "AS",
+            "AVG",
+            "SUM",
+            "-",
+            "+",
+            '"',
+            "'",
+            "--",
+            "/*",
+            "*/",
+        ),
+        *("EXISTS", "JOIN", "ON", ".", "UNION", "WITH", "race", "TRUE", "[", "]", "{", "}"),
+    ]
+)
+
+
+@given(st.lists(WORDS, max_size=25).map(" ".join))
+def test_words_in_any_order_are_understood_or_refused_by_name(words):
+    for text in (words, f"{COUNT} {words}", f"{WHERE}{words}", f"SELECT {words} FROM t"):
+        check_named(text)
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_understood_or_refused_by_name(text):
+    for whole in (text, f"{WHERE}{text}", f"{WHERE}race = '{text}'", f'{WHERE}"{text}" = 3'):
+        check_named(whole)
+
+
+def check_named(text):
+    for read in (lambda: statement(text, DOMAIN), lambda: condition(text, DOMAIN)):
+        told = ""
+        try:
+            read()
+        except InvalidInputError as error:
+            told = str(error)
+        assert len(told) < 1500
+
+
+def test_condition_is_at_the_front_door():
+    assert ic.condition is condition

@@ -1,0 +1,328 @@
+"""Means, sums and other questions that are made of several answers."""
+
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic import between, where
+from onlineic.errors import InvalidParameterError, InvalidQueryError, TooFewRecordsError, TooLargeError
+from onlineic.session import cdf, group_by, mean, quantile, total
+from support.noise import Silent
+
+DOMAIN = ic.Domain.of(
+    age=range(17, 37),
+    sex=["F", "M"],
+    pay=ic.binned([0, 10, 30, 50]),
+    score=ic.optional(range(-5, 6)),
+    weeks=ic.binned([0, 2, 10], integer=True),
+)
+N = 400_000
+GENERATOR = np.random.default_rng(7)
+COLUMNS = {
+    "age": GENERATOR.integers(17, 37, N),
+    "sex": GENERATOR.choice(["F", "M"], N, p=[0.3, 0.7]),
+    "pay": GENERATOR.choice([5.0, 20.0, 40.0], N, p=[0.5, 0.3, 0.2]),
+    "score": GENERATOR.choice(np.array([*range(-5, 6), np.nan]), N),
+    "weeks": GENERATOR.choice([0.5, 5.5], N),
+}
+COLUMNS["age"][COLUMNS["sex"] == "F"] = np.minimum(COLUMNS["age"][COLUMNS["sex"] == "F"], 30)
+STORED = COLUMNS | {"weeks": np.where(COLUMNS["weeks"] < 2, 0, 5)}
+DATA = ic.PrivateData.from_records(STORED, DOMAIN)
+
+
+def opened(**options):
+    return ic.OnlineIC(DATA, ic.Budget(1.0, 1e-9), noise=Silent(), **options)
+
+
+@pytest.fixture(scope="module")
+def session():
+    return opened()
+
+
+def kept(sex=None, ages=None):
+    rows = np.ones(N, np.bool_)
+    if sex:
+        rows &= COLUMNS["sex"] == sex
+    if ages:
+        rows &= (COLUMNS["age"] >= ages[0]) & (COLUMNS["age"] <= ages[1])
+    return rows
+
+
+@pytest.mark.parametrize("attribute", ["age", "pay", "score", "weeks"])
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [
+        (None, {}),
+        (where(sex="F"), {"sex": "F"}),
+        (where(age=between(20, 25)), {"ages": (20, 25)}),
+        (where(sex="M", age=between(20, 25)), {"sex": "M", "ages": (20, 25)}),
+    ],
+)
+def test_means_and_sums_hold_the_exact_ones_within_their_bounds(session, attribute, condition, rows):
+    values = COLUMNS[attribute][kept(**rows)]
+    values = values[~np.isnan(values)]
+    average, sums = session.mean(attribute, condition), session.sum(attribute, condition)
+
+    assert abs(average.value - values.mean()) <= average.error_bound < 5.0
+    assert abs(sums.value - values.sum()) <= sums.error_bound < 3e-1 * N * np.abs(values).max()
+    assert abs(average.count - len(values)) <= average.count_bound < 0.1 * N
+    assert abs(sums.count - len(values)) <= sums.count_bound < 0.1 * N
+
+
+def test_a_condition_on_the_attribute_narrows_the_bound(session):
+    """Both are over about three tenths of the records."""
+    narrow, wide = session.mean("age", where(age=between(20, 25))), session.mean("age", where(sex="F"))
+
+    assert narrow.error_bound < 0.6 * wide.error_bound
+
+
+def test_a_condition_that_all_meet_is_none(session):
+    found = session.mean("age", where(sex=ic.one_of("F", "M")))
+
+    assert (found.value, found.answers) == (session.mean("age").value, session.mean("age").answers)
+
+
+def test_an_or_across_attributes_is_a_condition_like_any_other(session):
+    rows = kept("F") | kept(ages=(20, 25))
+    found = mean(session, "pay", where(sex="F") | where(age=between(20, 25)))
+
+    assert abs(found.value - COLUMNS["pay"][rows].mean()) <= found.error_bound
+
+
+def test_the_mean_of_all_is_one_answer_of_its_own_confidence_and_others_hold_together(session):
+    whole, part = session.mean("age"), session.mean("age", where(sex="F"))
+
+    assert (1, 0.95) == (len(whole.answers), whole.confidence)
+    assert (2, 0.95) == (len(part.answers), part.confidence)
+
+
+def test_without_a_joint_bound_each_answer_fails_by_itself():
+    session = opened(max_queries=3)
+    for low in range(17, 22):
+        session.answer(where(age=low))
+    found = session.mean("age", where(sex="F"))
+
+    assert session.statistics().error_bound == np.inf
+    assert found.confidence in (0.9, 0.95)  # where first tables bound both, they do
+
+
+def test_missing_values_are_left_out_and_counted_out(session):
+    missing = np.isnan(COLUMNS["score"]).sum()
+
+    assert session.mean("score").count == pytest.approx(N - missing, abs=0.02 * N)
+
+
+def test_midpoints_have_a_bias_of_their_own(session):
+    assert (5.0, 10.0) == (session.mean("pay", where(pay=ic.below(10))).bias, session.mean("pay").bias)
+    assert 3.5 == session.mean("weeks").bias
+    assert 0.0 == session.mean("age").bias
+
+
+def test_a_mean_over_too_few_is_refused_with_its_answers(session):
+    with pytest.raises(
+        TooFewRecordsError, match=r"mean\(pay.* must be over more records than twice"
+    ) as found:
+        session.mean("pay", where(sex="F", age=36))
+
+    assert 2 == len(found.value.answers)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "condition", "said"),
+    [
+        ("sex", None, "got labels"),
+        ("agee", None, "did you mean 'age'"),
+        ("age", where(age=between(20, 19)), "nobody"),
+        ("score", where(score=None), "nobody"),
+        ("age", where(sex="F").bind(DOMAIN), "expression that it was bound from"),
+    ],
+)
+def test_what_has_no_mean_is_refused_by_name_before_anything_is_asked(session, attribute, condition, said):
+    before = session.statistics()
+    for aggregate in (mean, total):
+        with pytest.raises(InvalidQueryError, match=said):
+            aggregate(session, attribute, condition)
+
+    assert before == session.statistics()
+
+
+def test_bins_without_an_end_have_no_midpoint_unless_a_condition_leaves_them_out():
+    domain = ic.Domain.of(pay=ic.binned([0, 10, 20, np.inf]))
+    session = ic.OnlineIC(ic.PrivateData([300_000, 100_000, 0], domain), ic.Budget(1.0, 1e-9), noise=Silent())
+    with pytest.raises(InvalidQueryError, match="finite bins"):
+        session.mean("pay")
+
+    assert session.mean("pay", where(pay=ic.below(20))).value == pytest.approx(7.5, abs=0.1)
+
+
+def test_a_derived_answer_shows_what_it_is_and_compares_by_value(session):
+    found = session.mean("age", where(sex="F"))
+
+    assert "NOT PRIVATE" in repr(found)
+    assert "mean(age, where(sex='F')) = " in repr(found)
+    assert float(found) == found.value
+    with pytest.raises(TypeError, match="compare its value"):
+        bool(found)
+
+
+# --- quantiles and distribution functions ------------------------------------------------------------------
+
+
+def exact_quantile(values, p):
+    return np.sort(values)[int(np.ceil(p * len(values))) - 1]
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [(None, {}), (where(sex="F"), {"sex": "F"}), (where(age=between(20, 25)), {"ages": (20, 25)})],
+)
+def test_quantiles_hold_the_exact_ones_and_take_few_answers(session, p, condition, rows):
+    values = COLUMNS["age"][kept(**rows)]
+    found, banded = quantile(session, "age", p, condition), cdf(session, "age", condition).quantile(p)
+    below, up_to = (values < found.value).mean(), (values <= found.value).mean()
+
+    assert len(found.answers) <= np.ceil(np.log2(20)) + (condition is not None)
+    assert below - found.rank_error <= p <= up_to + found.rank_error
+    for one in (found, banded):
+        assert one.low <= exact_quantile(values, p) <= one.high
+        assert one.low <= one.value <= one.high
+
+
+def test_quantiles_leave_missing_values_out_and_take_bins(session):
+    values = COLUMNS["score"][~np.isnan(COLUMNS["score"])]
+
+    assert session.median("score").low <= exact_quantile(values, 0.5) <= session.median("score").high
+    assert "[0, 10)" == session.quantile("pay", 0.3).value
+
+
+@pytest.mark.parametrize("rows", [{}, {"sex": "F"}, {"sex": "F", "ages": (20, 25)}])
+@pytest.mark.parametrize("attribute", ["age", "score", "pay"])
+def test_a_distribution_function_rises_inside_a_band_that_holds_the_exact_one(session, attribute, rows):
+    conditions = {"sex": "F"} if rows else {}
+    conditions |= {"age": between(20, 25)} if "ages" in rows else {}
+    condition = where(conditions) if conditions else None
+    values = COLUMNS[attribute][kept(**rows)]
+    values = values[~np.isnan(values)]
+    found = session.cdf(attribute, condition)
+    ends = [float(str(label).strip("[)").split(",")[-1]) for label in found.labels]
+    exact = [(values < end if attribute == "pay" else values <= end).mean() for end in ends]
+
+    assert (np.diff(found.values) >= 0).all()
+    assert (found.low <= found.values).all()
+    assert (found.values <= found.high).all()
+    assert (found.low <= exact).all()
+    assert (exact <= found.high).all()
+    assert 1.0 == found.values[-1]
+    assert "sure" in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "said"),
+    [
+        (lambda s: s.quantile("sex", 0.5), InvalidQueryError, "without order"),
+        (lambda s: s.cdf("sex"), InvalidQueryError, "without order"),
+        (lambda s: s.quantile("age", 1.0), InvalidParameterError, r"q must be a number in \(0, 1\)"),
+        (lambda s: s.quantile("age", True), InvalidParameterError, "q must be a number"),
+        (lambda s: s.median("age", where(age=between(20, 19))), InvalidQueryError, "nobody"),
+        (lambda s: s.group_by("sexe"), InvalidQueryError, "did you mean 'sex'"),
+        (lambda s: s.group_by(["sex", "sex"]), InvalidQueryError, "different attributes"),
+        (lambda s: s.group_by([]), InvalidQueryError, "one or more"),
+        (lambda s: s.group_by(3), InvalidQueryError, "attribute or a list"),
+        (lambda s: s.group_by("sex", aggregate="max"), InvalidParameterError, "aggregate must be"),
+        (lambda s: s.group_by("sex", aggregate="mean"), InvalidQueryError, "of must be"),
+        (lambda s: s.group_by("sex", of="age"), InvalidQueryError, "of must be"),
+        (lambda s: s.group_by("age", aggregate="mean", of="sex"), InvalidQueryError, "got labels"),
+    ],
+)
+def test_what_cannot_be_derived_is_refused_by_name_before_anything_is_asked(session, ask, error, said):
+    before = session.statistics()
+    with pytest.raises(error, match=said):
+        ask(session)
+
+    assert before == session.statistics()
+
+
+def test_large_tables_are_refused():
+    domain = ic.Domain.of(a=101, b=100, c=4097)
+    session = ic.OnlineIC(
+        ic.PrivateData.from_records({"a": [0] * 10**5, "b": [0] * 10**5, "c": [0] * 10**5}, domain),
+        ic.Budget(1.0, 1e-9),
+        noise=Silent(),
+    )
+    for ask in (lambda: session.group_by(["a", "b"]), lambda: session.cdf("c")):
+        with pytest.raises(TooLargeError, match="must have at most"):
+            ask()
+
+
+def test_quantiles_over_too_few_are_refused(session):
+    for ask in (session.median, session.cdf):
+        with pytest.raises(TooFewRecordsError, match="too few"):
+            ask("pay", where(sex="F", age=36))
+
+
+# --- groups ------------------------------------------------------------------------------------------------
+
+
+def test_counts_by_group_are_one_answer_for_all_cells(session):
+    found = session.group_by(["sex", "pay"], where(age=between(20, 25)))
+    rows = kept(ages=(20, 25))
+    exact = [
+        (rows & (COLUMNS["sex"] == sex) & (COLUMNS["pay"] == pay)).sum()
+        for sex in "FM"
+        for pay in (5, 20, 40)
+    ]
+
+    assert 1 == len(found.answers)
+    assert (np.abs(found.values.ravel() - exact) <= found.error_bounds.ravel()).all()
+    assert (("F", "[0, 10)"), found.values[0, 0], found.error_bounds[0, 0]) == next(iter(found))
+    assert ["sex", "pay", "value", "error_bound"] == list(found.to_dict())
+    assert 6 == len(found) == len(found.to_dict()["value"])
+    assert "count by sex, pay, where(age=between(20, 25))" in repr(found)
+
+
+def test_a_condition_that_is_no_conjunction_takes_an_answer_a_group(session):
+    found = session.group_by("sex", where(age=20) | where(pay=ic.below(10)))
+    rows = (COLUMNS["age"] == 20) | (COLUMNS["pay"] < 10)
+    exact = [(rows & (COLUMNS["sex"] == sex)).sum() for sex in "FM"]
+
+    assert 2 == len(found.answers)
+    assert (np.abs(found.values - exact) <= found.error_bounds).all()
+
+
+def test_groups_that_nobody_can_be_in_are_exact(session):
+    counts = session.group_by("sex", where(sex="F", age=between(20, 25)))
+    sums = session.group_by("sex", where(sex="F"), "sum", "age")
+    means = session.group_by("sex", where(sex="F"), "mean", "age")
+
+    assert (0.0, 0.0) == (counts.values[1], counts.error_bounds[1])
+    assert (0.0, 0.0) == (sums.values[1], sums.error_bounds[1])
+    assert np.isnan(means.values[1])
+
+
+@pytest.mark.parametrize("aggregate", ["mean", "sum"])
+def test_means_and_sums_by_group_hold_all_at_once(session, aggregate):
+    found = session.group_by("sex", None, aggregate, "age")
+    exact = [getattr(COLUMNS["age"][COLUMNS["sex"] == sex], aggregate)() for sex in "FM"]
+
+    assert 0.95 == found.confidence
+    assert (np.abs(found.values - exact) <= found.error_bounds).all()
+
+
+def test_histogram_and_missing_values(session):
+    found = session.histogram("score", where(sex="F"))
+    exact = np.isnan(COLUMNS["score"][kept("F")]).sum()
+
+    assert None is found.labels[0][-1]
+    assert abs(found.values[-1] - exact) <= found.error_bounds[-1]
+    assert group_by(session, "score", where(sex="F")).values.tolist() == found.values.tolist()
+
+
+def test_conditions_may_be_dicts(session):
+    written, said = {"sex": "F", "age": [20, 25]}, where(sex="F", age=between(20, 25))
+
+    assert session.mean("pay", written).value == session.mean("pay", said).value
+    assert session.median("pay", written).value == session.median("pay", said).value
+    for aggregate, of in (("count", None), ("sum", "age")):
+        one, other = (session.group_by("sex", each, aggregate, of) for each in (written, said))
+        assert one.values.tolist() == other.values.tolist()
