@@ -316,6 +316,10 @@ class Ledger(abc.ABC):
     def records(self, start: int = 0, stop: int | None = None) -> tuple[Record, ...]:
         """Return the records of these places, by default all, in order: the public transcript."""
 
+    def record(self, place: int) -> Record:
+        """Return the record of one place below the number of records."""
+        return self.records(place, place + 1)[0]
+
     def merged(self, start: int, stop: int) -> Iterable[Record]:
         """Return the records of these places, easy ones that are held as columns in batches of any length."""
         return self.records(start, stop)

@@ -228,8 +228,8 @@ class AnswerBook:
         Of a batch the answers are its columns, with the radius that `easy_radius` gave before.
         """
         at = self._taken
-        record, *later = self._ledger.records(at.records, at.records + 2)
-        if isinstance(record, Easy):
+        record = self._ledger.record(at.records)
+        if type(record) is Easy:
             answer = self._easy(record.query, record.guess)
             self._taken = _Taken(at.belief, at.records + 1, at.easy + 1, at.hard, at.first, at.spent)
             return record.query, answer
@@ -251,6 +251,7 @@ class AnswerBook:
             raise SessionStateError(
                 "session must not be asked by its own update rule, but was; mend the rule."
             )
+        later = self._ledger.records(at.records + 1, at.records + 2)
         belief, failed = self._learned(record, isinstance(later[0] if later else None, UpdateFailed))
         if isinstance(record, Hard | Burned | Resumed):
             self._due = self._begins if isinstance(record, Resumed) else Fraction(0)
@@ -458,7 +459,7 @@ class AnswerBook:
         hypothesis, first = self.belief.hypothesis, questions[0]
         if isinstance(first, BoundMarginal):
             return [block_guesses(hypothesis, first.partition, self._n)]
-        return grid_guesses(hypothesis, [query for query in questions if isinstance(query, Query)], self._n)
+        return grid_guesses(hypothesis, [query for query in questions if type(query) is Query], self._n)
 
     def guesses_many(self, queries: Queries) -> Ints:
         """Return the public integers of a batch, (m,)."""
@@ -677,11 +678,12 @@ class AnswerBook:
         self, question: Question, status: Status, value: Any, radius: float, spent: Fraction
     ) -> Answer:
         """Return and remember what a record released, under the belief that was tested."""
-        in_theorem = self.left_in_theorem and isinstance(question, Query)
+        in_theorem = self._plan.textbook and self.left_in_theorem and isinstance(question, Query)
         wide = self._plan.error_bound if in_theorem else radius
         self._memory.remember(question, value, wide, self.belief.version)
         self._rounding = max(self._rounding, question.rounding)
-        self._trivial = max(self._trivial, cut(value, math.inf))
+        if status != "easy" or isinstance(question, BoundMarginal):  # what is easy lies in [0, 1]
+            self._trivial = max(self._trivial, cut(value, math.inf))
         held = self._settled
         settled = held[1] if held[0] is spent else self._settle(spent)
         return Answer.deferred(value, status, settled, wide, question)
