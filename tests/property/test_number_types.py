@@ -1430,7 +1430,7 @@ MADE = {  # by the package itself, from numbers that it has checked; a caller on
     "SessionStatistics", "new_figure", "plot_marginal",
     "replay", "BoundMarginal", "Certificate", "Choice", "ClippingBound",
     "Construction", "Estimates", "Expression", "Factor", "Family", "Gate", "LargeCounts", "Mean",
-    "Mixture", "Mixture.boxes", "OfflineAccuracy", "SessionBreach", "SessionBreach.run", "ThresholdBreach",
+    "Mixture", "Mixture.boxes", "OfflineAccuracy", "RecordBreach", "SessionBreach", "SessionBreach.run", "ThresholdBreach",
     "Belief.restored", "ExponentialSparse.unfinished", "FactorisationBound", "LedgerReport",
     "MaximumEntropy.restored",
     "OnlineAccuracy",
