@@ -6,6 +6,9 @@ from types import ModuleType
 from onlineic.accounting.budget import Budget as Budget
 from onlineic.data.private import PrivateData as PrivateData
 from onlineic.domain.attributes import binned as binned
+from onlineic.domain.attributes import categorical as categorical
+from onlineic.domain.attributes import integers as integers
+from onlineic.domain.dates import dates as dates
 from onlineic.domain.domain import Domain as Domain
 from onlineic.domain.domain import optional as optional
 from onlineic.domain.grid import Grid as Grid

@@ -30,7 +30,7 @@
       InternalError             our bug, please report
 
 An exception is an output: no message, and no choice of message, depends on private data.
-`InvalidDataError` alone may quote a record, and exists at loading time only.
+`InvalidDataError` exists at loading time only; it tells which columns break which rule, and quotes no record.
 Messages read "name must be X, got name=value; remedy."
 """
 
@@ -65,6 +65,7 @@ __all__ = [
     "MissingDataError",
     "MissingExtraError",
     "OnlineICError",
+    "PrivateLabelsWarning",
     "SessionExhaustedError",
     "SessionSealedError",
     "SessionStateError",
@@ -118,7 +119,7 @@ class InvalidDomainError(InvalidInputError):
 
 
 class InvalidDataError(InvalidInputError):
-    """Records do not fit the domain. Raised while loading only; may quote a record."""
+    """Records do not fit the domain. Raised while loading only; names columns and rules, quotes no record."""
 
 
 class InvalidQueryError(InvalidInputError):
@@ -256,6 +257,10 @@ class BudgetsAddWarning(UserWarning):
 
 class LargeDeltaWarning(UserWarning):
     """delta exceeds 1/n: releasing a row at random, in full, is allowed by it."""
+
+
+class PrivateLabelsWarning(UserWarning):
+    """A domain file says that labels in it were read from the private table, which no budget paid for."""
 
 
 class WideBoundWarning(UserWarning):

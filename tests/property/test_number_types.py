@@ -420,6 +420,17 @@ EXAMPLES = {
     ),
     "binned": Example(lambda edges: at.binned(edges), {"edges": [0.1, 1.5, 3.0]}),
     "Categorical": Example(lambda labels: at.Categorical(labels), {"labels": (3, 5, 120)}),
+    "categorical": Example(lambda labels: at.categorical(labels, other=True), {"labels": [3, 5, 120]}),
+    "integers": Example(
+        lambda first, last: at.integers(first, last), {"first": sizes(-100), "last": sizes(100, 20_000)}
+    ),
+    "Dates.label": Example(at.Dates("1000", "9000", "year").label, {"code": sizes(100, 2000)}),
+    "TableReport.curator_report": Example(
+        lambda values, lines: PrivateData.check({"a": [7] * 9 + [8]}, DOMAIN.project("a")).curator_report(
+            values, lines
+        ),
+        {"values": sizes(1), "lines": sizes(2)},
+    ),
     "Categorical.label": Example(at.Categorical((3, 5, 120)).label, {"code": sizes(1)}),
     "Categorical.code": Example(
         lambda label: at.Categorical((3, 5, 120)).code("a", label), {"label": sizes(120)}
@@ -1405,6 +1416,7 @@ OTHERWISE = {  # varied under another name, or holding queries and laws rather t
     "statement": {"params"},
     "OnlineIC.sql": {"params"},
     "Binned.code": {"label"},  # the text of a bin, whatever the annotation says: a number is refused
+    "Categorical": {"synonyms"},  # pairs of a value and a label: either may be a text
     "Domain.of": {"kinds", "more"},
     "one_of": {"labels"},
     "where": {"conditions", "more"},
@@ -1423,7 +1435,7 @@ MADE = {  # by the package itself, from numbers that it has checked; a caller on
     "AnswerMemory.remember_many", "Answers", "Answers.of", "Boxes", "Queries", "Queries.recorded",
     "Queries.totals",
     "AutoAverage", "BaselineStatistics", "Belief", "BelievedMarginal", "Summary", "Synthetic",
-    "Aggregate", "AnswerTable", "Statement",
+    "Aggregate", "AnswerTable", "AnswerTable.written", "Statement",
     "TotalReport",
     "EngineForecast", "Forecast", "Spending", "Spending.at",
     "Belief.learned", "Cdf", "Derived", "Explanation", "Groups", "Plan", "Quantile", "Row",
@@ -1436,8 +1448,8 @@ MADE = {  # by the package itself, from numbers that it has checked; a caller on
     "OnlineAccuracy",
     "PrivateCdf", "ProgramsAbove", "Query", "Query.total", "Rescaled", "SparseScales", "Statistic",
     "TableDesign", "TableDesign.nats", "TableDesign.precision_in", "TableDesign.sources", "Trace",
-    "ValuesAbove", "VersionSpace", "block_guesses", "canonical", "grid_guesses", "inside", "outside_error",
-    "shown", "spread",
+    "ValuesAbove", "VersionSpace", "block_guesses", "canonical", "grid_guesses", "inside", "shown", "spread",
+    "TableReport", "encoded", "settled", "short",
 }  # fmt: skip
 
 
