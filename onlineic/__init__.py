@@ -6,10 +6,14 @@ from types import ModuleType
 from onlineic.accounting.budget import Budget as Budget
 from onlineic.data.private import PrivateData as PrivateData
 from onlineic.domain.attributes import binned as binned
+from onlineic.domain.attributes import categorical as categorical
+from onlineic.domain.attributes import integers as integers
+from onlineic.domain.dates import dates as dates
 from onlineic.domain.domain import Domain as Domain
 from onlineic.domain.domain import optional as optional
 from onlineic.domain.grid import Grid as Grid
 from onlineic.hypothesis.histogram import Histogram as Histogram
+from onlineic.ledger.total import TableBudget as TableBudget
 from onlineic.queries.answers import Answer as Answer
 from onlineic.queries.expressions import at_least as at_least
 from onlineic.queries.expressions import below as below

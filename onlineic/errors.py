@@ -30,7 +30,7 @@
       InternalError             our bug, please report
 
 An exception is an output: no message, and no choice of message, depends on private data.
-`InvalidDataError` alone may quote a record, and exists at loading time only.
+`InvalidDataError` exists at loading time only; it tells which columns break which rule, and quotes no record.
 Messages read "name must be X, got name=value; remedy."
 """
 
@@ -42,6 +42,7 @@ from typing import Any
 __all__ = [
     "BudgetError",
     "BudgetExceededError",
+    "BudgetsAddWarning",
     "DatasetError",
     "DigestMismatchError",
     "DomainMismatchError",
@@ -54,6 +55,7 @@ __all__ = [
     "InvalidInputError",
     "InvalidParameterError",
     "InvalidQueryError",
+    "LargeDeltaWarning",
     "LedgerCorruptError",
     "LedgerError",
     "LedgerLockedError",
@@ -63,6 +65,7 @@ __all__ = [
     "MissingDataError",
     "MissingExtraError",
     "OnlineICError",
+    "PrivateLabelsWarning",
     "SessionExhaustedError",
     "SessionSealedError",
     "SessionStateError",
@@ -116,7 +119,7 @@ class InvalidDomainError(InvalidInputError):
 
 
 class InvalidDataError(InvalidInputError):
-    """Records do not fit the domain. Raised while loading only; may quote a record."""
+    """Records do not fit the domain. Raised while loading only; names columns and rules, quotes no record."""
 
 
 class InvalidQueryError(InvalidInputError):
@@ -246,6 +249,18 @@ class InternalError(OnlineICError):
 
 class UpdateFailedWarning(UserWarning):
     """An update rule failed; the paid answer stands and the old hypothesis is kept."""
+
+
+class BudgetsAddWarning(UserWarning):
+    """A table without a total got another budget: both add, and the message says to what."""
+
+
+class LargeDeltaWarning(UserWarning):
+    """delta exceeds 1/n: releasing a row at random, in full, is allowed by it."""
+
+
+class PrivateLabelsWarning(UserWarning):
+    """A domain file says that labels in it were read from the private table, which no budget paid for."""
 
 
 class WideBoundWarning(UserWarning):

@@ -9,10 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from support import ugly
+
 ROOT = Path(__file__).resolve().parent.parent
 TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
 RUN = [name for name, text in TEXTS.items() if "```python" in text]
 BLOCK = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```\n)?", re.S)
+FILES = {"curators": ugly.write}  # of which a document speaks
+LIBRARIES = {"tables": ("narwhals", "polars", "duckdb", "pyarrow")}  # that a document imports
 NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
 
 
@@ -26,6 +30,9 @@ def test_every_block_prints_what_stands_under_it(name, tmp_path, monkeypatch):
     if name == "sql":
         pytest.importorskip("sqlglot")
     monkeypatch.chdir(tmp_path)
+    FILES.get(name, lambda folder: None)(tmp_path)
+    for library in LIBRARIES.get(name, ()):
+        pytest.importorskip(library)
     document = types.ModuleType(f"document_{name}")  # a module: what is defined in it can be pickled
     monkeypatch.setitem(sys.modules, document.__name__, document)
     assert TEXTS[name].count("```python\n") == len(BLOCK.findall(TEXTS[name]))
@@ -41,7 +48,7 @@ def test_every_block_prints_what_stands_under_it(name, tmp_path, monkeypatch):
 
 
 def test_documents_have_blocks():
-    assert {"tutorial", "joint_privacy", "researchers"} <= set(RUN)
+    assert {"curators", "tutorial", "joint_privacy", "researchers"} <= set(RUN)
 
 
 @pytest.mark.parametrize("name", TEXTS)

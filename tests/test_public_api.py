@@ -9,9 +9,10 @@ import onlineic
 PUBLIC = {
     "Answer", "Budget", "Domain", "Grid", "Histogram", "MaximumEntropy", "MeasuredWeights", "Measurement",
     "Median", "MixtureOfProducts", "MultiplicativeWeights", "OnlineIC", "Perceptron", "PrivateData",
-    "SessionStatistics",
-    "UpdateRule", "at_least", "below", "between", "binned", "condition", "dense", "forecast", "marginal",
-    "one_of", "optional", "replay", "rescaled", "span", "weights", "where",
+    "SessionStatistics", "TableBudget",
+    "UpdateRule", "at_least", "below", "between", "binned", "categorical", "condition", "dates", "dense",
+    "forecast", "integers", "marginal", "one_of", "optional", "replay", "rescaled", "span", "weights",
+    "where",
 }  # fmt: skip
 
 

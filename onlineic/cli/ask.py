@@ -1,7 +1,7 @@
 """`onlineic ask`: questions about a CSV table, one a line, from a file, a pipe or a prompt.
 
 What is printed about a question depends on released numbers and the question alone; what is wrong with the
-table itself may quote a record and is shown only on demand.
+table itself quotes records and is shown only on demand.
 """
 
 import argparse
@@ -58,9 +58,9 @@ def _ask(arguments: argparse.Namespace) -> int:
             data = PrivateData.from_csv(arguments.csv, domain)
         except InvalidDataError:
             if arguments.show_data_errors:
-                raise
+                print(PrivateData.check(arguments.csv, domain).curator_report(), file=sys.stderr)
             raise InvalidDataError(
-                "the table must fit its domain, got another; --show-data-errors says more, maybe a record."
+                "the table must fit its domain, got another; --show-data-errors says more, and quotes it."
             ) from None
         session = files.enter_context(OnlineIC(data, budget, **options))
         again = "every run spends this budget anew" if arguments.ledger is None else "of its ledger"

@@ -1,4 +1,4 @@
-"""The command line: `onlineic demo`, `onlineic ask`, `onlineic audit` and `onlineic ledger`.
+"""The command line: `onlineic demo`, `ask`, `domain`, `audit` and `ledger`.
 
 Answers go to standard output, everything else to standard error.
 """
@@ -14,6 +14,7 @@ from importlib.metadata import version
 from onlineic.cli.ask import CLOSED_PIPE, FAILED, INTERRUPTED, USAGE, _ask
 from onlineic.cli.audit import _audit
 from onlineic.cli.demo import _demo
+from onlineic.cli.domain import _domain_commands
 from onlineic.cli.ledger import _ledger_commands
 from onlineic.cli.questions import HELP
 from onlineic.errors import InvalidDataError, InvalidInputError, OnlineICError
@@ -71,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=STATUSES,
     )
     parser.add_argument("--version", action="version", version=f"onlineic {version('onlineic')}")
-    commands = parser.add_subparsers(required=True, metavar="{demo,ask,audit,ledger}")
+    commands = parser.add_subparsers(required=True, metavar="{demo,ask,domain,audit,ledger}")
     demo = commands.add_parser(
         "demo",
         allow_abbrev=False,
@@ -114,7 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     ask.add_argument(
         "--show-data-errors",
         action="store_true",
-        help="say what is wrong with a table that does not fit its domain; may quote a record",
+        help="say what is wrong with a table that does not fit its domain; quotes records",
     )
     ask.add_argument("queries", nargs="?", metavar="QUERIES", help="file of queries; default standard input")
     ask.set_defaults(run=_ask, parser=ask)
@@ -135,6 +136,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     audit.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     audit.set_defaults(run=_audit)
+    _domain_commands(commands)
     _ledger_commands(commands)
     return parser
 

@@ -1,6 +1,7 @@
 """The private table, and the one way to it."""
 
 from onlineic.data.private import MAX_CELLS, PrivateData
+from onlineic.data.problems import TableReport
 from onlineic.data.release import (
     charged,
     check_types,
@@ -16,6 +17,7 @@ from onlineic.data.release import (
 __all__ = [
     "MAX_CELLS",
     "PrivateData",
+    "TableReport",
     "charged",
     "check_types",
     "checked_noise",

@@ -4,26 +4,35 @@ Only `session`, `offline`, `baselines`, `evaluate`, `audit` and the front ends m
 its read method `exact_counts` has a name that nothing else uses: a test holds both rules.
 """
 
+import logging
+import math
 import os
 import threading
+import warnings
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NoReturn, final, overload
+from typing import Any, Literal, NoReturn, final, overload
 
 import numpy as np
 
 from onlineic._typing import Ints
-from onlineic.accounting.budget import Budget
+from onlineic.accounting.budget import Budget, Filter
+from onlineic.data.problems import TableReport, checked_table
 from onlineic.data.rows import Column, Rows, narrowest
-from onlineic.domain.domain import Domain
+from onlineic.data.table_file import CsvFormat, read_csv
+from onlineic.domain.domain import Domain, Records
 from onlineic.errors import (
+    BudgetsAddWarning,
     DomainMismatchError,
     InternalError,
     InvalidDataError,
     InvalidParameterError,
+    LargeDeltaWarning,
     LedgerLockedError,
+    SessionStateError,
     TooLargeError,
 )
+from onlineic.ledger.total import TableBudget
 from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query, totals
@@ -31,6 +40,7 @@ from onlineic.queries.tables import Tables
 
 MAX_CELLS = 2**26  # dense counts: 512 MB; of more cells the rows are kept
 MAX_ROWS = 2**27
+_log = logging.getLogger("onlineic")
 
 
 @final
@@ -50,9 +60,17 @@ class PrivateData:
         rows, the guarantee is per row.
     reads : int
         How many times `exact_counts` was called: public, since it depends on released facts alone.
+    budgets : tuple of Budget
+        Of all that was released of it in this process; without a total they add.
+    total : TableBudget or None
+        On which all of them draw, see `draw_on`.
+    loading : str
+        How the records came in, in words: public, since it depends on domain and kind of source alone.
     """
 
-    __slots__ = ("_accounts", "_files", "_lock", "_reads", "_tables", "budgets", "domain", "n")
+    __slots__ = (
+        "_accounts", "_budgets", "_files", "_lock", "_reads", "_tables", "_total", "domain", "loading", "n",
+    )  # fmt: skip
 
     def __init__(self, counts: Ints, domain: Domain) -> None:
         _check_domain(domain)
@@ -77,7 +95,9 @@ class PrivateData:
             raise InvalidDataError("records must be one or more, got none; load some.")
         self.domain = domain
         self.n = n
-        self.budgets: list[Budget] = []
+        self.loading = "given as columns or counts"
+        self._budgets: list[Budget] = []
+        self._total: TableBudget | None = None
         self._accounts: list[weakref.ref[Any]] = []
         self._files: set[str] = set()
         self._reads = 0
@@ -86,13 +106,14 @@ class PrivateData:
         return self
 
     @classmethod
-    def from_records(cls, columns: Mapping[str, Any] | np.ndarray[Any, Any], domain: Domain) -> "PrivateData":
+    def from_records(cls, columns: Records, domain: Domain) -> "PrivateData":
         """Return the table of one record a row.
 
         Parameters
         ----------
-        columns : mapping of name to array or list, or structured array
-            At least the domain's attributes.
+        columns : mapping of name to array or list, list of mappings, or structured array
+            At least the domain's attributes; in a list of mappings, of every record. Frames of pandas are
+            mappings too; for other tables see `from_frame`.
         domain : Domain
             Written down from public knowledge.
 
@@ -113,7 +134,16 @@ class PrivateData:
 
     @classmethod
     def from_csv(
-        cls, path: str | os.PathLike[str], domain: Domain, *, count: str | None = None
+        cls,
+        path: str | os.PathLike[str],
+        domain: Domain,
+        *,
+        count: str | None = None,
+        delimiter: str = ",",
+        encoding: str = "utf-8",
+        decimal: str = ".",
+        skipinitialspace: bool = True,
+        missing: Sequence[str] = (),
     ) -> "PrivateData":
         """Return the table of a CSV file with a header line; an empty field is a missing value.
 
@@ -121,15 +151,135 @@ class PrivateData:
         ----------
         path : str or path
         domain : Domain
-            Says how each column is read: whole numbers, numbers or text. Other columns are ignored.
+            Says how each column is read: whole numbers, numbers, dates or text. Other columns are ignored.
         count : str, optional
             Column that says how many records a line stands for.
+        delimiter : str
+            One character between fields.
+        encoding : str
+            Of the file; a byte order mark is skipped in UTF-8.
+        decimal : {".", ","}
+            What stands before the fraction of a number.
+        skipinitialspace : bool
+            Whether blanks behind a delimiter are no part of the field.
+        missing : list of str
+            Texts that are missing values in every column, but where they are labels, such as ["NA", "?"].
+
+        Raises
+        ------
+        InvalidDataError
+            If the table does not fit the domain: every column that does not is named, with the rule and a
+            remedy. `PrivateData.check` tells the curator which values and lines.
         """
-        from onlineic.data.table_file import read_csv  # few sessions load a file: imported with it
+        _check_domain(domain)
+        form = CsvFormat(delimiter, encoding, decimal, skipinitialspace, missing)
+        columns, numbers = read_csv(path, domain, count, form)
+        return cls._of_rows(iter(columns), None if numbers is None else _checked_counts(numbers), domain)
+
+    @staticmethod
+    def check(
+        table: Any,
+        domain: Domain,
+        *,
+        count: str | None = None,
+        **options: Any,
+    ) -> TableReport:
+        """Return everything in a table that does not fit its domain, without loading it.
+
+        Parameters
+        ----------
+        table : str or path, mapping of name to column, structured array, or table of `from_frame`
+            A text is the path of a CSV or Parquet file.
+        domain : Domain
+        count : str, optional
+            Column that says how many records a row stands for.
+        **options
+            How the file is written, as for `from_csv`.
+
+        Returns
+        -------
+        TableReport
+            Shown by itself it names columns, rules and remedies; `curator_report` alone shows values and
+            lines of the private table.
+        """
+        from onlineic.data.frames import frame_columns, is_frame  # few tables are frames: imported with them
 
         _check_domain(domain)
-        columns, numbers = read_csv(path, domain, count)
-        return cls._of_rows(iter(columns), None if numbers is None else _checked_counts(numbers), domain)
+        if is_frame(table):
+            table = frame_columns(table, (*domain.names, *(() if count is None else (count,))))
+        return checked_table(table, domain, count, options)
+
+    @classmethod
+    def from_frame(cls, table: Any, domain: Domain) -> "PrivateData":
+        """Return the table of a data frame, of a table that another engine holds, or of a Parquet file.
+
+        One snapshot is taken, and nothing of `table` is asked later. A table that is held elsewhere is
+        counted there, by one GROUP BY, if the domain has at most 2^20 cells and the engine is one that
+        compares text exactly (DuckDB, lazy polars, Spark); otherwise its rows come by once, and only their
+        codes are kept. Which of the two depends on public facts alone; `loading` and the log say it.
+
+        Parameters
+        ----------
+        table : pandas or polars frame, Arrow table, DuckDB relation, Spark or other frame, or path
+            What narwhals (extra `frames`) reads, of one record a row; a path is that of a Parquet file, which
+            needs duckdb, polars or pyarrow. Columns that are no attributes are ignored.
+        domain : Domain
+
+        Raises
+        ------
+        InvalidParameterError
+            If this is no table.
+        InvalidDataError
+            If a column is absent or there twice, or a value lies outside the domain. Nothing is dropped.
+        MissingExtraError
+            If the extra, or a reader of Parquet files, is not installed.
+        """
+        from onlineic.data.frames import read_frame  # few sessions load a frame: imported with it
+
+        _check_domain(domain)
+        return cls._loaded(*read_frame(table, domain), domain)
+
+    @classmethod
+    def from_dbapi(
+        cls, connection: Any, table: str, domain: Domain, *, quote: Literal['"', "`", "["] = '"'
+    ) -> "PrivateData":
+        """Return the table of a database, by one statement on a DB-API connection (PEP 249).
+
+        SQLite and DuckDB count it by a GROUP BY if the domain has at most 2^20 cells; so do others if no
+        attribute can hold text. Otherwise the rows come by once, since a collation could make 'a' and 'A'
+        one. `loading` and the log say which.
+
+        Parameters
+        ----------
+        connection : DB-API connection
+            Nothing is written, committed or closed.
+        table : str
+            Of a table or view, `name` or `schema.name`; never a condition or a statement.
+        domain : Domain
+            Its attributes name columns, letter by letter. SQLite has no booleans: of boolean labels, 0 and 1
+            are read as False and True there.
+        quote : str
+            How the database quotes names: '"' by the standard, '`' for MySQL, '[' for SQL Server.
+
+        Raises
+        ------
+        InvalidParameterError
+            If an argument cannot be used.
+        InvalidDataError
+            If the database refuses, a column is absent, or a value lies outside the domain.
+        """
+        from onlineic.data.databases import read_table
+
+        _check_domain(domain)
+        return cls._loaded(*read_table(connection, table, domain, quote), domain)
+
+    @classmethod
+    def _loaded(cls, columns: list[Column], records: Ints | None, how: str, domain: Domain) -> "PrivateData":
+        """Return a table that was read as `how` says, and say so."""
+        data = cls._of_rows(iter(columns), records, domain)
+        data.loading = how
+        _log.info("private table %s", how)
+        return data
 
     @classmethod
     def _of_rows(cls, columns: Iterator[Column], weights: Ints | None, domain: Domain) -> "PrivateData":
@@ -200,19 +350,103 @@ class PrivateData:
         if self.n << grid_bits > 2**53:
             raise InternalError("n 2^grid_bits must be at most 2^53.")
 
-    def enter(self, account: Any, budget: Budget | None, file: str = "") -> bool:
-        """Enter a budget that an account is about to spend on this table; whether the account was known.
+    @property
+    def budgets(self) -> tuple[Budget, ...]:
+        return tuple(self._budgets)
 
-        Once an account: a constructor that was interrupted may be called on it again; and once a ledger
+    @property
+    def total(self) -> TableBudget | None:
+        return self._total
+
+    def draw_on(self, total: TableBudget) -> None:
+        """Let all that is released of this table draw on one total, from now on and for good.
+
+        Parameters
+        ----------
+        total : TableBudget
+            It may be that of several loads of one table, over domains of their own.
+
+        Raises
+        ------
+        InvalidParameterError
+            If it is none, or the table has another.
+        SessionStateError
+            If something was released before, which the total would not know.
+
+        Warns
+        -----
+        LargeDeltaWarning
+            If delta exceeds 1/n.
+        """
+        if type(total) is not TableBudget:
+            raise InvalidParameterError(
+                f"total must be a TableBudget, got a {type(total).__name__}; write TableBudget(Budget(..))."
+            )
+        if self._total is not None and self._total is not total:
+            raise InvalidParameterError("total must be the one that the table has, got another.")
+        if self._total is None and (self._budgets or self._files):
+            raise SessionStateError(
+                "total must be given before anything is released, got one after it; load the table anew, "
+                "with what was released before taken off the budget of the total."
+            )
+        self._check_delta(total.budget)
+        self._total = total
+
+    def check_affords(self, budget: Budget, account: Filter | None = None) -> None:
+        """Raise `BudgetExceededError` if the total of the table does not pay this; nothing is spent."""
+        if self._total is not None:
+            self._total.check(budget, account)
+
+    def spend(
+        self,
+        budget: Budget,
+        account: Filter | None = None,
+        what: Literal["session", "release"] = "release",
+        file: str = "",
+    ) -> None:
+        """Spend a budget on this table, before it is read: on the total, or beside the others.
+
+        Raises
+        ------
+        BudgetExceededError, InvalidParameterError, LedgerError
+            If the total does not pay it; nothing was spent.
+
+        Warns
+        -----
+        BudgetsAddWarning, LargeDeltaWarning
+            If the table has no total, and this is not the first; if delta exceeds 1/n.
+        """
+        if self._total is not None:
+            self._total.draw(budget, account, what, file)
+        else:
+            self._check_delta(budget)
+            if self._budgets:
+                warnings.warn(_added(self._budgets, budget), BudgetsAddWarning, stacklevel=3)
+        self._budgets.append(budget)
+
+    def _check_delta(self, budget: Budget) -> None:
+        """Warn where a mechanism that gives away one row in full would keep the promise."""
+        if budget.delta_exact * self.n > 1:
+            warnings.warn(
+                f"delta must be below 1/n to protect a row, got delta={budget.delta:.4g} for n={self.n}: a "
+                "mechanism that shows one row at random, in full, keeps it too; take 1/n^2, or 1e-9.",
+                LargeDeltaWarning,
+                stacklevel=4,
+            )
+
+    def enter(self, owner: Any, budget: Budget | None, file: str = "", account: Filter | None = None) -> bool:
+        """Enter a budget that a ledger is about to spend on this table; whether the ledger was known.
+
+        Once a ledger: a constructor that was interrupted may be called on it again; and once a ledger
         `file`, known by the link of its beginning. None: simulated.
         """
         self._accounts = [known for known in self._accounts if known() is not None]
-        if any(known() is account for known in self._accounts):
+        if any(known() is owner for known in self._accounts):
             return True
         if budget is not None and file not in self._files:
-            self.budgets.append(budget)
+            self.spend(budget, account, "session", file)
         self._files |= {file} - {""}
-        self._accounts.append(weakref.ref(account))
+        self._accounts.append(weakref.ref(owner))
         return False
 
     def check_file(self, account: Any, file: str) -> None:
@@ -237,6 +471,18 @@ class PrivateData:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("PrivateData cannot be copied or pickled: a copy would hold the private counts.")
+
+
+def _added(before: Sequence[Budget], budget: Budget) -> str:
+    """Return what a table costs that gets one more budget."""
+    epsilon = math.fsum(one.epsilon for one in before)
+    delta = math.fsum(one.delta for one in before)
+    return (
+        f"a table must have one total to keep one budget, got another of epsilon={budget.epsilon:.6g}, "
+        f"delta={budget.delta:.6g} after epsilon={epsilon:.6g}, delta={delta:.6g}: both together cost "
+        f"epsilon={epsilon + budget.epsilon:.6g}, delta={delta + budget.delta:.6g}. Keep one session, or let "
+        "the table draw on a total: data.draw_on(TableBudget(budget))."
+    )
 
 
 def _check_domain(domain: Domain) -> None:

@@ -1,163 +1,271 @@
 """Records from a CSV file, by column: every distinct text is read once, and rows become small integers."""
 
+import codecs
 import csv
 import itertools
 import os
-from collections.abc import Iterator, Sequence
-from typing import Any, final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TextIO, cast, final
 
+import attrs
 import numpy as np
 
 from onlineic._typing import Ints
+from onlineic.data.file_parts import BYTEWISE, LINES, Fields, Rows, Slots, byte_parts
 from onlineic.data.rows import Column, narrowest
-from onlineic.domain.attributes import Attribute, Binned, Categorical, outside_error
-from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidDataError
+from onlineic.domain.attributes import Attribute, Binned, Categorical
+from onlineic.domain.columns import MARKS, column_array
+from onlineic.domain.dates import Dates
+from onlineic.domain.domain import Domain, nearest_column
+from onlineic.domain.misfits import Misfit, misfit, refuse
+from onlineic.errors import InvalidParameterError
 
-LINES = 2**9  # that are taken together: their texts stay in the processor's cache
 DISTINCT = 2**18  # texts of one column that are remembered
-ABSENT, OUTSIDE, NO_NUMBER = -1, -2, -3  # in the place of a code
+TRUTHS = {"true": True, "false": False, "1": True, "0": False}
+
+
+def _texts(given: Any) -> tuple[Any, ...]:
+    """Return a list of texts, one given alone too; of what is none, itself, to be refused."""
+    return tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
+
+
+@final
+@attrs.frozen
+class CsvFormat:
+    """How a CSV file is written.
+
+    Parameters
+    ----------
+    delimiter : str
+        One character.
+    encoding : str
+        Name of the encoding; a byte order mark is skipped in UTF-8.
+    decimal : {".", ","}
+        What stands before the fraction of a number.
+    skipinitialspace : bool
+        Whether blanks behind a delimiter are no part of the field.
+    missing : sequence of str
+        Texts that are missing values in every column, but where they are labels. An empty field always is.
+    """
+
+    delimiter: str = ","
+    encoding: str = "utf-8"
+    decimal: str = "."
+    skipinitialspace: bool = True
+    missing: tuple[str, ...] = attrs.field(default=(), converter=_texts)
+
+    def __attrs_post_init__(self) -> None:
+        if not all(type(text) is str for text in self.missing):
+            raise InvalidParameterError(
+                f"missing must be a list of texts, got {self.missing!r}; write missing=['NA', '?']."
+            )
+        if type(self.delimiter) is not str or len(self.delimiter) != 1 or self.delimiter in '\r\n"':
+            raise InvalidParameterError(
+                f"delimiter must be one character, got {self.delimiter!r}; write delimiter=';' or '\\t'."
+            )
+        if self.decimal not in (".", ",") or type(self.decimal) is not str:
+            raise InvalidParameterError(f"decimal must be '.' or ',', got {self.decimal!r}; choose one.")
+        if type(self.skipinitialspace) is not bool:
+            raise InvalidParameterError(
+                f"skipinitialspace must be True or False, got {self.skipinitialspace!r}; choose one."
+            )
+        try:
+            text = codecs.lookup(self.encoding)
+            codecs.decode(b"", text.name)  # base64 and others are no texts
+            "".encode(text.name)
+        except (LookupError, TypeError, ValueError, UnicodeError):
+            raise InvalidParameterError(
+                f"encoding must be the name of a text encoding, got {self.encoding!r}; write 'utf-8' or "
+                "'latin-1'."
+            ) from None
+
+    def open(self, path: str | os.PathLike[str], errors: str = "strict") -> TextIO:
+        """Open a file of this format."""
+        marked = codecs.lookup(self.encoding).name == "utf-8"
+        return open(path, newline="", encoding="utf-8-sig" if marked else self.encoding, errors=errors)
+
+    def parts(self, path: str | os.PathLike[str]) -> "Iterator[list[str] | Rows | Fields]":
+        """Yield the header of a file, then its lines: as bytes where that can be, else as rows."""
+        name = codecs.lookup(self.encoding).name.removesuffix("-sig")
+        if name in BYTEWISE and self.delimiter.isascii() and self.delimiter != " ":
+            with open(path, "rb", buffering=0) as file:
+                yield from byte_parts(file, self.delimiter, name, self.skipinitialspace)
+            return
+        with self.open(path) as text:
+            reader = self.reader(text)
+            yield next(reader, [])
+            while lines := list(itertools.islice(reader, LINES)):
+                yield [row for row in lines if row]
+
+    def reader(self, file: TextIO) -> Any:
+        """Return a reader of a file's records, which knows its line number."""
+        return csv.reader(file, delimiter=self.delimiter, skipinitialspace=self.skipinitialspace)
 
 
 def read_csv(
-    path: str | os.PathLike[str], domain: Domain, count: str | None
+    path: str | os.PathLike[str], domain: Domain, count: str | None, form: CsvFormat
 ) -> tuple[list[Column], Ints | None]:
     """Return the column of codes of every attribute, and that of the counts, if there is one.
 
     Raises
     ------
     InvalidDataError
-        If this is no CSV table with these columns, or a value lies outside the domain.
+        If this is no CSV table with these columns, or values lie outside the domain: all columns are named.
     """
-    columns = [_Codes(name, kind) for name, kind in domain]
-    counts: _Numbers | None = None if count is None else _Numbers()
-    ragged: int | None = None  # the first row of another length
-    header: list[str] = []
+    columns: list[TextCodes | TextNumbers] = text_columns(domain, count, form)
+    found: list[Misfit] = []
     try:
-        with open(path, newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file, skipinitialspace=True)
-            header = next(reader, [])
-            wanted = [*domain.names, *([] if count is None else [count])]
-            places = [header.index(name) if header.count(name) == 1 else -1 for name in wanted]
-            start = 0
-            for rows in _chunks(reader):
-                if ragged is None and {*map(len, rows)} - {len(header)}:
-                    ragged = start + next(at for at, row in enumerate(rows) if len(row) != len(header))
-                if ragged is None and -1 not in places:
-                    fields = [*zip(*rows, strict=True)] or [()] * len(header)
-                    for column, place in zip(columns, places, strict=False):
-                        column.take(fields[place])
-                    if counts is not None:
-                        counts.take(fields[places[-1]])
-                start += len(rows)
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InvalidDataError(f"the file must be a CSV table in UTF-8, got {error}; convert it.") from None
-    for name in wanted:
-        if header.count(name) != 1:
-            raise InvalidDataError(
-                f"the file must have one column for {name}, got {header.count(name)}; see its header."
-            )
-    if ragged is not None:
-        raise InvalidDataError(
-            f"every line must have {len(header)} fields, got another number in row {ragged}."
-        )
-    if counts is not None and counts.bad:
-        raise InvalidDataError(f"{count} must hold whole numbers, got another value; correct the column.")
-    weights = None if counts is None else counts.array()
-    return [column.array() for column in columns], weights
+        parts = form.parts(path)
+        header = cast("list[str]", next(parts))
+        places, found = header_places(header, columns)
+        ragged = False
+        for part in parts:
+            if isinstance(part, Fields):
+                for column, place in places:
+                    column.take_fields(part, place)
+                continue
+            rows = cast(Rows, part)
+            if {*map(len, rows)} - {len(header)}:
+                ragged, rows = True, [row for row in rows if len(row) == len(header)]
+            fields = [*zip(*rows, strict=True)]
+            if fields:
+                for column, place in places:
+                    column.take(fields[place])
+        found += [RAGGED] * ragged
+    except (UnicodeError, csv.Error):
+        refuse([unreadable(form)])
+    for column in columns:
+        found += column.misfits()
+    refuse(found)
+    codes = [column.array() for column in columns]
+    return codes[: len(domain.names)], None if count is None else codes[-1]
 
 
-def _chunks(reader: Iterator[list[str]]) -> Iterator[list[list[str]]]:
-    """Yield the rows of a table, but for empty lines, many at a time."""
-    while lines := list(itertools.islice(reader, LINES)):
-        yield [row for row in lines if row]
+def text_columns(domain: Domain, count: str | None, form: CsvFormat) -> "list[TextCodes | TextNumbers]":
+    """Return the columns that are to be read, each with what it has read."""
+    attributes: list[TextCodes | TextNumbers] = [TextCodes(name, kind, form) for name, kind in domain]
+    return attributes if count is None else [*attributes, TextNumbers(count)]
 
 
-class _Remembered(dict[str, int]):
-    """What number stands for a text; one that was not met before is read now."""
+def header_places(
+    header: list[str], columns: "Sequence[TextCodes | TextNumbers]"
+) -> "tuple[list[tuple[TextCodes | TextNumbers, int]], list[Misfit]]":
+    """Return the place of each column in the header, and what is wrong with those that have none."""
+    places, found = [], []
+    for column in columns:
+        times = header.count(column.name)
+        if times == 1:
+            places.append((column, header.index(column.name)))
+        else:
+            rule = f"the file must have one column for {column.name}, got {times}"
+            other = "rename one of them" if times else nearest_column(column.name, header)
+            found.append(Misfit(column.name, rule, other if header else "give it a header line"))
+    return places, found
 
-    def __init__(self, read: Any) -> None:
-        super().__init__()
-        self._read = read
 
-    def __missing__(self, text: str) -> int:
-        number = self[text] = self._read(text)
-        return int(number)
+RAGGED = Misfit(
+    "", "every line must have as many fields as the header, got others", "quote what holds a delimiter"
+)
 
-    def numbers(self, texts: Sequence[str]) -> Ints:
-        """Return the number of every text."""
-        found = np.fromiter(map(self.__getitem__, texts), np.int64, len(texts))
-        if len(self) > DISTINCT:
-            self.clear()
-        return found
+
+def unreadable(form: CsvFormat) -> Misfit:
+    """Return what to say of a file that is none."""
+    rule = f"the file must be a CSV table in {form.encoding.upper()}, got other bytes"
+    return Misfit("", rule, "name its encoding=, or convert it")
 
 
 @final
-class _Codes:
+class TextCodes:
     """One attribute's column, as it is read."""
 
-    def __init__(self, name: str, kind: Attribute) -> None:
-        self._name, self._kind, self._type = name, kind, narrowest(kind.size)
-        self._known = _Remembered(self._code)
+    def __init__(self, name: str, kind: Attribute, form: CsvFormat) -> None:
+        self.name, self.kind, self._form, self._type = name, kind, form, narrowest(kind.size)
+        self._known: dict[str, int] = {}
         self._parts: list[Column] = []
-        self._rows = 0
-        self._bad: dict[int, tuple[int, int, Any]] = {}  # how many rows, the first of them, its value
+        self._marks: set[int] = set()
+        self._slots = Slots()
 
     def take(self, texts: Sequence[str]) -> None:
-        codes = self._known.numbers(texts)
+        """Read some fields more."""
+        self._keep(self.codes(texts))
+
+    def take_fields(self, fields: Fields, place: int) -> None:
+        """Read one column of some lines more."""
+        self._keep(self._slots.numbers(fields, place, self.codes))
+
+    def _keep(self, codes: Ints) -> None:
         if codes.size and codes.min() < 0:
-            for wrong in (ABSENT, OUTSIDE, NO_NUMBER):
-                rows = np.flatnonzero(codes == wrong)
-                if len(rows):
-                    first = (self._rows + int(rows[0]), _parse(self._kind, texts[rows[0]]))
-                    known, *first_known = self._bad.get(wrong, (0, *first))
-                    self._bad[wrong] = (known + len(rows), *first_known)
+            self._marks |= set(MARKS) & set(codes.tolist())
         self._parts.append(codes.astype(self._type))
-        self._rows += len(texts)
+
+    def codes(self, texts: Sequence[str]) -> Ints:
+        """Return the code of every text, or the mark of what is wrong with it."""
+        new = [text for text in set(texts) if text not in self._known]
+        if new:
+            if len(self._known) > DISTINCT:
+                self._known.clear()
+                new = list(set(texts))
+            values = column_array(self.name, [parsed(self.kind, text, self._form) for text in new])
+            self._known.update(zip(new, self.kind.read(values).tolist(), strict=True))
+        return np.fromiter(map(self._known.__getitem__, texts), np.int64, len(texts))
+
+    def misfits(self) -> list[Misfit]:
+        """Return which rules the column broke so far."""
+        return [misfit(self.name, self.kind, mark) for mark in MARKS if mark in self._marks]
 
     def array(self) -> Column:
-        """Return the codes of all rows, or raise what `encode` would of the column."""
-        if NO_NUMBER in self._bad:
-            raise InvalidDataError(f"{self._name} must be a column of numbers, got other values.")
-        if ABSENT in self._bad:
-            raise outside_error(self._name, *self._bad[ABSENT], "declare it optional(...)")
-        if OUTSIDE in self._bad:
-            raise outside_error(self._name, *self._bad[OUTSIDE])
+        """Return the codes of all rows."""
         parts, self._parts = self._parts, []
         return np.concatenate(parts) if parts else np.zeros(0, self._type)
 
-    def _code(self, text: str) -> int:
-        """Return the code of a text, or what is wrong with it."""
-        value = _parse(self._kind, text)
-        try:
-            return int(self._kind.encode(self._name, np.array([value], object))[0])
-        except InvalidDataError:
-            if value is None or value != value:
-                return ABSENT
-            return NO_NUMBER if isinstance(self._kind, Binned) and isinstance(value, str) else OUTSIDE
-
 
 @final
-class _Numbers:
+class TextNumbers:
     """The column of counts, as it is read."""
 
-    def __init__(self) -> None:
-        self._known = _Remembered(self._number)
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._known: dict[str, int] = {}
         self._parts: list[Ints] = []
-        self.bad = False
+        self._bad = False
+        self._slots = Slots()
 
     def take(self, texts: Sequence[str]) -> None:
-        self._parts.append(self._known.numbers(texts))
+        """Read some fields more."""
+        self._keep(self.codes(texts))
 
-    def array(self) -> Ints:
+    def take_fields(self, fields: Fields, place: int) -> None:
+        """Read one column of some lines more."""
+        self._keep(self._slots.numbers(fields, place, self.codes))
+
+    def _keep(self, codes: Ints) -> None:
+        self._bad |= bool(codes.size and codes.min() < 0)
+        self._parts.append(codes)
+
+    def codes(self, texts: Sequence[str]) -> Ints:
+        """Return the number of every text, or -1 where it is none."""
+        if len(self._known) > DISTINCT:
+            self._known.clear()
+        for text in set(texts) - self._known.keys():
+            try:
+                self._known[text] = max(int(np.int64(_integer(text))), -1)
+            except (ValueError, OverflowError):
+                self._known[text] = -1
+        return np.fromiter(map(self._known.__getitem__, texts), np.int64, len(texts))
+
+    def misfits(self) -> list[Misfit]:
+        """Return what was wrong so far."""
+        return [self.rule] * self._bad
+
+    @property
+    def rule(self) -> Misfit:
+        """What is asked of the column."""
+        rule = f"{self.name} must hold whole numbers >= 0, got other values"
+        return Misfit(self.name, rule, "correct the column")
+
+    def array(self) -> Column:
+        """Return the counts of all rows."""
         return np.concatenate(self._parts) if self._parts else np.zeros(0, np.int64)
-
-    def _number(self, text: str) -> int:
-        try:
-            return int(np.int64(_integer(text)))
-        except (ValueError, OverflowError):
-            self.bad = True
-            return 0
 
 
 def _integer(text: str) -> int:
@@ -167,15 +275,27 @@ def _integer(text: str) -> int:
     return int(text)
 
 
-def _parse(kind: Attribute, text: str) -> Any:
-    """Read one CSV field as the attribute's type; unreadable text is left for `encode` to refuse."""
-    if text == "" and (kind.missing or not isinstance(kind, Categorical) or "" not in kind.labels):
+def parsed(kind: Attribute, text: str, form: CsvFormat) -> Any:
+    """Read one field as the attribute's type; text that is not of the type is left for the kind to refuse."""
+    if text in kind.markers:
         return None
     if isinstance(kind, Categorical):
-        if isinstance(kind.labels[0], bool):
-            return {"true": True, "false": False, "1": True, "0": False}.get(text.lower(), text)
-        if isinstance(kind.labels[0], str):
+        if text == kind.other or any(text == word for word, _ in kind.synonyms):
             return text
+        first = kind.labels[0]
+        if isinstance(first, str):
+            absent = (text == "" or text in form.missing) and text not in kind.labels
+            return None if absent else text
+    if text == "" or text in form.missing:
+        return None
+    if isinstance(kind, Categorical) and isinstance(kind.labels[0], bool):
+        return TRUTHS.get(text.lower(), text)
+    if isinstance(kind, Dates):
+        return text
+    if form.decimal != ".":
+        if "." in text:  # of thousands, perhaps
+            return text
+        text = text.replace(form.decimal, ".")
     try:
         if isinstance(kind, Binned) or "." in text:  # 17.0: an integer column with gaps, exported
             return text if "_" in text else float(text)

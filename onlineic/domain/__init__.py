@@ -7,22 +7,30 @@ from onlineic.domain.attributes import (
     IntegerRange,
     Label,
     binned,
-    column_array,
-    shown,
+    categorical,
+    integers,
 )
+from onlineic.domain.columns import column_array, shown
+from onlineic.domain.dates import Dates, dates
 from onlineic.domain.domain import Domain, optional
 from onlineic.domain.grid import Grid
+from onlineic.domain.misfits import Misfit
 
 __all__ = [
     "Attribute",
     "Binned",
     "Categorical",
+    "Dates",
     "Domain",
     "Grid",
     "IntegerRange",
     "Label",
+    "Misfit",
     "binned",
+    "categorical",
     "column_array",
+    "dates",
+    "integers",
     "optional",
     "shown",
 ]

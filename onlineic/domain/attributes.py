@@ -1,26 +1,39 @@
-"""What values an attribute takes: labels, a range of integers, or a number cut into bins.
+"""What values an attribute takes: labels, a range of integers, a number cut into bins, or dates.
 
 A kind knows its size, the code of each label, and how to encode a column of records. The cell for
 missing values, where there is one, is always the last.
 """
 
 import math
-import reprlib
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any, TypeGuard, final
+from typing import Any, final
 
 import attrs
 import numpy as np
 
 from onlineic._typing import Ints
+from onlineic.domain.columns import (
+    OUTSIDE,
+    STRANGE,
+    Column,
+    absent,
+    as_float,
+    is_number,
+    plain,
+    read_distinct,
+    settled,
+    short,
+    shown,
+    whole,
+)
+from onlineic.domain.dates import Dates
 from onlineic.domain.hints import inside, nearest, no_missing_cell
-from onlineic.errors import InvalidDataError, InvalidDomainError, InvalidQueryError
-
-Column = np.ndarray[Any, Any]
-
+from onlineic.domain.misfits import encoded
+from onlineic.errors import InvalidDomainError, InvalidQueryError
 
 Label = str | int | bool | float | None
+Word = str | int | bool | float
 
 
 SHOWN = 6  # labels quoted in a message
@@ -40,10 +53,19 @@ class Categorical:
         The distinct labels; a label's code is its position.
     missing : bool
         Whether a last cell holds missing values (None, NaN, NA).
+    other : str, optional
+        Name of a cell, behind those of the labels, for every value of their type that is not listed.
+    synonyms : tuple of (value, label)
+        What else stands for a label.
+    markers : tuple of str
+        Texts that stand for a missing value.
     """
 
     labels: tuple[str | int | bool, ...] = attrs.field(eq=lambda labels: (*map(type, labels[:1]), labels))
     missing: bool = False
+    other: str | None = None
+    synonyms: tuple[tuple[Word, str | int | bool], ...] = attrs.field(default=(), eq=repr)  # True is not 1
+    markers: tuple[str, ...] = ()
     ordered = False
 
     def __attrs_post_init__(self) -> None:
@@ -56,57 +78,133 @@ class Categorical:
         if len(set(self.labels)) < len(self.labels):
             twice = next(label for label in self.labels if self.labels.count(label) > 1)
             raise InvalidDomainError(f"labels must be distinct, got {twice!r} twice; remove one.")
+        if self.other is not None and (type(self.other) is not str or self.other in self.labels):
+            raise InvalidDomainError(
+                f"other must be True or a name that is no label, got {shown(self.other)}; choose another."
+            )
+        kind = type(self.labels[0])
+        known: set[tuple[type, Any]] = {(type(label), label) for label in self.labels}
+        if self.other is not None:
+            known.add((str, self.other))
+        for word, label in self.synonyms:
+            if (type(label), label) not in known or type(word) not in (str, int, bool, float):
+                raise InvalidDomainError(
+                    f"synonyms must lead from plain values to labels, got {shown(word)} to {shown(label)}; "
+                    f"write {{value: label}} with {kind.__name__} labels of the list."
+                )
+        words: list[tuple[type, Any]] = [*known, *((type(word), word) for word, _ in self.synonyms)]
+        words += [(str, marker) for marker in self.markers]
+        if len(set(words)) < len(words):
+            again = next(word for _, word in words if words.count((type(word), word)) > 1)
+            raise InvalidDomainError(
+                f"labels, synonyms and texts of missing values must be distinct, got {shown(again)} twice; "
+                "remove one."
+            )
 
     @property
     def size(self) -> int:
-        return len(self.labels) + self.missing
+        return len(self.labels) + (self.other is not None) + self.missing
+
+    @property
+    def rule(self) -> str:
+        """What a value must be, in words."""
+        return f"one of {self._some}"
+
+    @property
+    def wider(self) -> str:
+        """How the domain takes more values."""
+        return "list it, give it in synonyms={...}, declare other=True, or clean the table"
+
+    @property
+    def form(self) -> str:
+        """What a column must hold, in words."""
+        return {str: "texts", int: "whole numbers", bool: "true or false"}[type(self.labels[0])]
+
+    @property
+    def _some(self) -> str:
+        """The labels, the first few of many."""
+        return ", ".join(map(repr, self.labels[:SHOWN])) + ", ..." * (len(self.labels) > SHOWN)
 
     @cached_property
     def _codes(self) -> dict[Label, int]:
         return {label: code for code, label in enumerate(self.labels)}
 
+    @cached_property
+    def _synonyms(self) -> dict[tuple[type, Word], int]:
+        codes = self._codes if self.other is None else {**self._codes, self.other: len(self.labels)}
+        return {(type(word), word): codes[label] for word, label in self.synonyms}
+
     def label(self, code: int) -> Label:
         """Return the label of a code, None for the missing cell."""
-        return self.labels[code] if code < len(self.labels) else None
+        if code < len(self.labels):
+            return self.labels[code]
+        return self.other if code == len(self.labels) else None
 
     def code(self, name: str, label: Label) -> int:
-        """Return the code of a label; the lookup is strict about types: True is not 1."""
+        """Return the code of a label or a synonym; the lookup is strict about types: True is not 1."""
         if label is None and self.missing:
-            return len(self.labels)
-        code = self._codes.get(label) if type(label) is type(self.labels[0]) else None
+            return self.size - 1
+        code = self._code(label)
         if code is not None:
             return code
         if label is None:
             raise no_missing_cell(name)
         near = nearest(label, self.labels)
-        some = ", ".join(repr(known) for known in self.labels[:SHOWN])
         raise InvalidQueryError(
-            f"{name} must be one of its {self.size} values ({some}{', ...' * (self.size > SHOWN)}), "
+            f"{name} must be one of its {self.size} values ({self._some}), "
             f"got {name}={shown(label)}; {'see the domain.' if near is None else f'did you mean {near!r}?'}"
         )
 
+    def _code(self, value: Any) -> int | None:
+        if type(value) is type(self.labels[0]) and value in self._codes:
+            return self._codes[value]
+        if self.other is not None and type(value) is str and value == self.other:
+            return len(self.labels)
+        return self._synonyms.get((type(value), value)) if isinstance(value, Word) else None
+
     def encode(self, name: str, column: Column) -> Ints:
         """Return the codes of a column's values."""
-        kind, table = type(self.labels[0]), self._codes
+        return encoded(name, self, self.read(column))
 
-        def lookup(value: object) -> int:
-            if isinstance(value, np.generic):
-                value = value.item()
-            if kind is int and isinstance(value, float) and value.is_integer():
-                value = int(value)  # a column of ints with a missing value arrives as floats
-            return table.get(value, -1) if type(value) is kind else -1
+    def read(self, column: Column) -> Ints:
+        """Return the codes of a column, marks where a value does not fit."""
+        missing = absent(column, self.markers)
+        return settled(read_distinct(column, self._lookup), missing, self.size - 1 if self.missing else None)
 
-        return _encode_distinct(self, name, column, lookup)
+    def _lookup(self, value: Any) -> int:
+        value, kind = plain(value), type(self.labels[0])
+        code = self._code(value)
+        if code is None and kind is int and isinstance(value, float) and value.is_integer():
+            value = int(value)  # a column of ints with a missing value arrives as floats
+            code = self._code(value)
+        if code is not None:
+            return code
+        if type(value) is not kind:
+            return STRANGE
+        return OUTSIDE if self.other is None else len(self.labels)
 
 
 @final
 @attrs.frozen
 class IntegerRange:
-    """The integers start, ..., stop - 1, in order; the code of v is v - start."""
+    """The integers start, ..., stop - 1, in order; the code of v is v - start.
+
+    Parameters
+    ----------
+    start, stop : int
+    missing : bool
+        Whether a last cell holds missing values.
+    clip : bool
+        Whether smaller numbers count as the first integer and larger ones as the last.
+    markers : tuple of str
+        Texts that stand for a missing value.
+    """
 
     start: int
     stop: int
     missing: bool = False
+    clip: bool = False
+    markers: tuple[str, ...] = ()
     ordered = True
 
     def __attrs_post_init__(self) -> None:
@@ -124,6 +222,21 @@ class IntegerRange:
     def size(self) -> int:
         return self.stop - self.start + self.missing
 
+    @property
+    def rule(self) -> str:
+        """What a value must be, in words."""
+        return f"a whole number from {self.start} to {self.stop - 1}"
+
+    @property
+    def wider(self) -> str:
+        """How the domain takes more values."""
+        return "widen the range, declare clip=True, or clean the table"
+
+    @property
+    def form(self) -> str:
+        """What a column must hold, in words."""
+        return "whole numbers"
+
     def label(self, code: int) -> Label:
         """Return the integer of a code, None for the missing cell."""
         return self.start + int(code) if code < self.stop - self.start else None
@@ -134,16 +247,17 @@ class IntegerRange:
             return self.stop - self.start
         if label is None:
             raise no_missing_cell(name)
-        whole = _whole(label)
-        if whole is None or not self.start <= whole < self.stop:
+        number = whole(label)
+        if number is None or not self.start <= number < self.stop:
             raise InvalidQueryError(
                 f"{name} must be an integer in [{self.start}, {self.stop - 1}], got "
                 f"{name}={shown(label)}; ask inside the domain."
             )
-        return whole - self.start
+        return number - self.start
 
     def interval(self, name: str, low: float, high: float, closed: bool) -> tuple[int, int]:
         """Return the half-open code range of [low, high] (closed) or [low, high) inside the range."""
+        _check_numbers(name, low, high)
         first = self.start if low == -math.inf else math.ceil(low)
         last = self.stop if high == math.inf else (math.floor(high) + 1 if closed else math.ceil(high))
         outside = [end for end, cut in ((low, first), (high, last)) if cut < self.start or cut > self.stop]
@@ -157,15 +271,29 @@ class IntegerRange:
 
     def encode(self, name: str, column: Column) -> Ints:
         """Return the codes of a column of whole numbers."""
-        if column.dtype.kind in "iu" and not np.ma.isMaskedArray(column):
-            _refuse(name, column, (column < self.start) | (column >= self.stop))
-            return column.astype(np.int64) - self.start
+        return encoded(name, self, self.read(column))
 
-        def lookup(value: object) -> int:
-            whole = _whole(value.item() if isinstance(value, np.generic) else value)
-            return -1 if whole is None or not self.start <= whole < self.stop else whole - self.start
+    def read(self, column: Column) -> Ints:
+        """Return the codes of a column, marks where a value does not fit."""
+        if column.dtype.kind in "iu":
+            below, above = column < self.start, column >= self.stop
+            codes: Ints = column.astype(np.int64) - self.start  # of those inside; others wrap around
+            codes[below] = 0 if self.clip else OUTSIDE
+            codes[above] = self.stop - self.start - 1 if self.clip else OUTSIDE
+            return codes
+        missing = absent(column, self.markers)
+        return settled(read_distinct(column, self._lookup), missing, self.size - 1 if self.missing else None)
 
-        return _encode_distinct(self, name, column, lookup)
+    def _lookup(self, value: Any) -> int:
+        value = plain(value)
+        number = whole(value)
+        if number is None:
+            if not is_number(value) or not math.isinf(value):
+                return STRANGE
+            number = self.start - 1 if value < 0 else self.stop
+        if self.clip:
+            number = min(max(number, self.start), self.stop - 1)
+        return number - self.start if self.start <= number < self.stop else OUTSIDE
 
 
 @final
@@ -180,17 +308,26 @@ class Binned:
     integer : bool
         Whether the column and the finite edges are whole numbers only; then every comparison with a number
         v has an exact form at v or v + 1. Otherwise conditions must be cut with `span`, `at_least`, `below`.
+    missing : bool
+        Whether a last cell holds missing values.
+    clip : bool
+        Whether smaller numbers count in the first bin and larger ones in the last, infinite ones too. An
+        infinite number is else in a bin with that infinite edge, and nowhere if there is none.
+    markers : tuple of str
+        Texts that stand for a missing value.
     """
 
     edges: tuple[float, ...]
     integer: bool = False
     missing: bool = False
+    clip: bool = False
+    markers: tuple[str, ...] = ()
     ordered = True
 
     def __attrs_post_init__(self) -> None:
-        if all(map(_is_number, self.edges)):  # a narrow number would compare, and be written, otherwise
-            object.__setattr__(self, "edges", tuple(map(_python_number, self.edges)))
-        rising = all(map(_is_number, self.edges)) and all(
+        if all(map(is_number, self.edges)):  # a narrow number would compare, and be written, otherwise
+            object.__setattr__(self, "edges", tuple(map(_number, self.edges)))
+        rising = all(map(is_number, self.edges)) and all(
             low < high for low, high in zip(self.edges, self.edges[1:], strict=False)
         )
         if len(self.edges) < 2 or not rising:  # NaN compares false
@@ -207,11 +344,26 @@ class Binned:
     def size(self) -> int:
         return len(self.edges) - 1 + self.missing
 
+    @property
+    def rule(self) -> str:
+        """What a value must be, in words."""
+        return f"a number in [{short(self.edges[0])}, {short(self.edges[-1])})"
+
+    @property
+    def wider(self) -> str:
+        """How the domain takes more values."""
+        return "add edges (inf may end them), declare clip=True, or clean the table"
+
+    @property
+    def form(self) -> str:
+        """What a column must hold, in words."""
+        return "whole numbers" if self.integer else "numbers"
+
     def label(self, code: int) -> Label:
         """Return the bin of a code as text, None for the missing cell."""
         if code >= len(self.edges) - 1:
             return None
-        return f"[{_short(self.edges[code])}, {_short(self.edges[code + 1])})"
+        return f"[{short(self.edges[code])}, {short(self.edges[code + 1])})"
 
     def code(self, name: str, label: Label) -> int:
         """Return the code of the missing cell (None), or of a bin written as by `label`."""
@@ -224,18 +376,19 @@ class Binned:
                 return code
         raise InvalidQueryError(
             f"{name} must be asked by a range on its bin edges, got {name}={shown(label)}; "
-            f"write e.g. span({_short(self.edges[0])}, {_short(self.edges[1])})."
+            f"write e.g. span({short(self.edges[0])}, {short(self.edges[1])})."
         )
 
     def interval(self, name: str, low: float, high: float, closed: bool) -> tuple[int, int]:
         """Return the half-open bin range of [low, high] (closed) or [low, high), exact or refused."""
+        _check_numbers(name, low, high)
         if self.integer:
             low = low if math.isinf(low) else math.ceil(low)
             high = high if math.isinf(high) else (math.floor(high) + 1 if closed else math.ceil(high))
         elif closed and high != math.inf:
             raise InvalidQueryError(
-                f"{name} must be cut half-open, its bins are [a, b), got a closed end at {_short(high)}; "
-                f"write span({_short(low)}, {_short(high)}), or declare integer=True for whole numbers."
+                f"{name} must be cut half-open, its bins are [a, b), got a closed end at {short(high)}; "
+                f"write span({short(low)}, {short(high)}), or declare integer=True for whole numbers."
             )
         first, last = self._cut(name, low), self._cut(name, high)
         return first, max(first, last)
@@ -247,152 +400,146 @@ class Binned:
             return self.edges.index(value)
         nearest = sorted(self.edges, key=lambda edge: abs(edge - value))[:2]
         raise InvalidQueryError(
-            f"{name} must be cut at a bin edge, got {_short(value)}; the nearest edges are "
-            f"{' and '.join(map(_short, sorted(nearest)))}."
+            f"{name} must be cut at a bin edge, got {short(value)}; the nearest edges are "
+            f"{' and '.join(map(short, sorted(nearest)))}."
         )
 
     def encode(self, name: str, column: Column) -> Ints:
         """Return the bins of a numeric column."""
-        absent, kind = _absent(column), column.dtype.kind
-        try:  # numpy would read the text "1", True and 1 + 0j as numbers
-            if kind not in "iuf" and not (kind == "O" and all(map(_is_number, column[~absent]))):
-                raise TypeError
-            values = np.where(absent, np.nan, column).astype(np.float64)
-        except (TypeError, ValueError, OverflowError):
-            raise InvalidDataError(f"{name} must be a column of numbers, got other values.") from None
-        edges = np.asarray(self.edges)
-        codes = np.searchsorted(edges, values, side="right").astype(np.int64) - 1
-        codes[values == math.inf] = len(edges) - 2 if self.edges[-1] == math.inf else len(edges) - 1
-        outside = ~absent & ((codes < 0) | (codes > len(edges) - 2))
+        return encoded(name, self, self.read(column))
+
+    def read(self, column: Column) -> Ints:
+        """Return the bins of a column, marks where a value does not fit."""
+        missing, kind = absent(column, self.markers), column.dtype.kind
+        bins = len(self.edges) - 1
+        if kind in "iuf":
+            strange, values = np.zeros(len(column), bool), column.astype(np.float64)
+        elif kind == "O":  # numpy would read the text "1", True and 1 + 0j as numbers
+            strange = ~np.fromiter(map(is_number, column), bool, len(column))
+            values = np.fromiter(map(as_float, np.where(strange, math.nan, column)), float, len(column))
+        else:
+            strange, values = np.ones(len(column), bool), np.full(len(column), math.nan)
+        codes: Ints = np.searchsorted(np.asarray(self.edges), values, side="right").astype(np.int64) - 1
+        codes[values == math.inf] = bins - 1 if self.edges[-1] == math.inf else bins
+        if self.clip:
+            codes = np.clip(codes, 0, bins - 1)
+        codes[(codes < 0) | (codes >= bins)] = OUTSIDE
         if self.integer:
-            outside |= ~absent & np.isfinite(values) & (values != np.rint(values))
-        return _finish(self, name, column, codes, absent, outside)
+            strange |= np.isfinite(values) & (values != np.rint(values))
+        codes[strange] = STRANGE
+        return settled(codes, missing, bins if self.missing else None)
 
 
-Attribute = Categorical | IntegerRange | Binned
-
-
-def binned(edges: Iterable[float], *, integer: bool = False) -> Binned:
-    """Return the kind of a numeric attribute cut into bins [edge, next edge)."""
-    try:
-        given = list(edges)
-    except TypeError:
-        given = []
-    if not given or not all(map(_is_number, given)):
-        raise InvalidDomainError(f"edges must be a list of numbers, got {shown(edges)}.")
-    return Binned(tuple(float(edge) + 0.0 for edge in given), integer)  # -0.0 becomes 0.0
-
-
-def column_array(name: str, values: Any) -> Column:
-    """Return a one-dimensional array that keeps each value's own type."""
-    if isinstance(values, np.ma.MaskedArray):
-        array = np.array(values.data, dtype=object)
-        array[np.ma.getmaskarray(values)] = None  # ma.filled(.., None) would write "?"
-    elif isinstance(values, np.ndarray):
-        array = values
-    elif isinstance(values, (str, bytes, Mapping, Set)) or not isinstance(values, Iterable):
-        raise InvalidDataError(f"{name} must be a column (array or list), got a {type(values).__name__}.")
-    else:
-        listed = list(values)  # once: it may be a generator
-        kinds = set(map(type, listed))
-        # numpy would turn [1, "a"] into strings, and a list of texts into fields as wide as the longest
-        array = np.array(listed, dtype=None if len(kinds) == 1 and kinds <= {int, float, bool} else object)
-    if array.ndim != 1:
-        raise InvalidDataError(f"{name} must be a column of shape (n,), got shape {array.shape}.")
-    return array
-
-
-def _whole(value: object) -> int | None:
-    """Return a whole number as int; None for anything else (bools and text are no numbers)."""
-    if _is_number(value) and (isinstance(value, (int, np.integer)) or float(value).is_integer()):
-        return int(value)
-    return None
-
-
-def _absent(column: Column) -> Column:
-    """Mask of missing values: None, NaN, NaT and NA."""
-    if column.dtype.kind in "fmM":
-        return np.asarray(np.isnan(column))
-    if column.dtype.kind != "O":
-        return np.zeros(len(column), dtype=bool)
-    return np.fromiter((_is_missing(value) for value in column), bool, len(column))
-
-
-def _is_missing(value: object) -> bool:
-    if isinstance(value, (float, np.floating, np.datetime64, np.timedelta64)):
-        return bool(np.isnan(value))
-    return value is None or type(value).__name__ in ("NAType", "NaTType")
-
-
-def _is_number(value: object) -> TypeGuard[float | np.integer[Any] | np.floating[Any]]:
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-
-
-def _python_number(value: Any) -> Any:
-    """Return numpy's numbers as Python's, others as they are."""
+def _number(value: Any) -> Any:
+    """Return numpy's numbers as Python's, long ones too, which `item` leaves as they are."""
     if isinstance(value, np.generic):
         return int(value) if isinstance(value, np.integer) else float(value)
     return value
 
 
-def shown(value: object) -> str:
-    """Return short text of a caller's value."""
-    try:
-        return reprlib.repr(value)
-    except ValueError:  # an int of thousands of digits has no text
-        return f"a {type(value).__name__} beyond all bounds"
+Attribute = Categorical | IntegerRange | Binned | Dates
 
 
-def _short(value: float) -> str:
-    """Return a number as short text that tells it from every other."""
-    text = f"{value:g}"
-    return text if float(text) == value else repr(value)
+def categorical(
+    labels: Iterable[Any], *, other: bool | str = False, synonyms: Mapping[Any, Any] | None = None
+) -> Categorical:
+    """Return the kind of a value that is one of some labels.
 
+    Parameters
+    ----------
+    labels : iterable of str, int or bool
+        Distinct, of one type.
+    other : bool or str
+        Whether one more cell counts every value of that type that is not listed: a public cell, so that a
+        table may hold labels that nobody knew of. A text names it; True names it "other".
+    synonyms : mapping, optional
+        Value -> label that it stands for, such as {"male": "M"}.
 
-def _encode_distinct(kind: Attribute, name: str, column: Column, lookup: Callable[[object], int]) -> Ints:
-    """Encode through the distinct values, so that Python code runs once a value, not once a record."""
-    absent = _absent(column)
-    if column.dtype.kind == "O":
-        try:  # {1: 0}.get(True) is 0: the type is part of the key
-            distinct_keys = set(zip(map(type, column), column, strict=True))
-        except TypeError:
-            raise InvalidDataError(f"{name} must be a column of plain values, got lists or others.") from None
-        table = {key: lookup(key[1]) for key in distinct_keys}
-        codes = np.fromiter(
-            map(table.__getitem__, zip(map(type, column), column, strict=True)), np.int64, len(column)
+    Raises
+    ------
+    InvalidDomainError
+        If labels and synonyms are not distinct, of other types, or lead nowhere.
+
+    Examples
+    --------
+    >>> kind = categorical(["F", "M"], other=True, synonyms={"female": "F"})
+    >>> kind.size, kind.code("sex", "female"), kind.label(2)
+    (3, 0, 'other')
+    """
+    if isinstance(labels, (str, bytes, Mapping, set, frozenset)) or not isinstance(labels, Iterable):
+        raise InvalidDomainError(f"labels must be a list of labels, got {shown(labels)}; write a list.")
+    if synonyms is not None and not isinstance(synonyms, Mapping):
+        raise InvalidDomainError(
+            f"synonyms must be a mapping of value to label, got {shown(synonyms)}; write {{'male': 'M'}}."
         )
-    else:
-        distinct, inverse = np.unique(column, return_inverse=True)
-        codes = np.array([lookup(value) for value in distinct], dtype=np.int64)[inverse]
-    return _finish(kind, name, column, codes, absent, ~absent & (codes < 0))
+    if type(other) not in (bool, str):
+        raise InvalidDomainError(
+            f"other must be True, False or a name, got {shown(other)}; write other=True."
+        )
+    pairs = tuple((plain(word), plain(label)) for word, label in (synonyms or {}).items())
+    name = ("other" if other else None) if isinstance(other, bool) else other
+    return Categorical(tuple(map(plain, labels)), other=name, synonyms=pairs)
 
 
-def _finish(
-    kind: Attribute,
-    name: str,
-    column: Column,
-    codes: Ints,
-    absent: Column,
-    outside: Column,
-) -> Ints:
-    if kind.missing:
-        codes[absent] = kind.size - 1
-    else:
-        _refuse(name, column, absent, "declare it optional(...)")
-    _refuse(name, column, outside)
-    return codes
+def integers(first: int, last: int, *, clip: bool = False) -> IntegerRange:
+    """Return the kind of a whole number from `first` to `last`, both included.
+
+    Parameters
+    ----------
+    first, last : int
+        Public ends, of at most 2^62.
+    clip : bool
+        Whether smaller numbers count as `first` and larger ones as `last`; else they are refused.
+
+    Raises
+    ------
+    InvalidDomainError
+        If an end is no integer, or the ends are swapped.
+
+    Examples
+    --------
+    >>> integers(17, 90).size
+    74
+    """
+    ends = plain(first), plain(last)
+    if not all(type(end) is int for end in ends):
+        raise InvalidDomainError(
+            f"integers must have integers as ends, got {shown(first)} and {shown(last)}; write "
+            "integers(17, 90)."
+        )
+    return IntegerRange(ends[0], ends[1] + 1, clip=clip)
 
 
-def _refuse(name: str, column: Column, bad: Column, remedy: str = "") -> None:
-    if bad.any():
-        row = int(np.argmax(bad))
-        value = column[row].item() if isinstance(column[row], np.generic) else column[row]
-        raise outside_error(name, int(bad.sum()), row, value, remedy)
+def binned(edges: Iterable[float], *, integer: bool = False, clip: bool = False) -> Binned:
+    """Return the kind of a numeric attribute cut into bins [edge, next edge).
+
+    Parameters
+    ----------
+    edges : iterable of float
+        Public, strictly increasing; the first may be -inf and the last inf, and infinite numbers are then
+        in the bin that ends there.
+    integer : bool
+        Whether the column holds whole numbers only.
+    clip : bool
+        Whether numbers beyond the edges count in the first and the last bin; else they are refused.
+    """
+    try:
+        given = list(edges)
+    except TypeError:
+        given = []
+    if not given or not all(map(is_number, given)):
+        raise InvalidDomainError(f"edges must be a list of numbers, got {shown(edges)}.")
+    try:
+        numbers = tuple(float(edge) + 0.0 for edge in given)  # -0.0 becomes 0.0
+    except OverflowError:  # an integer beyond the floats
+        raise InvalidDomainError(
+            f"edges must be numbers that floats can hold, got {shown(edges)}; write inf for no end."
+        ) from None
+    return Binned(numbers, integer, clip=clip)
 
 
-def outside_error(name: str, count: int, row: int, value: object, remedy: str = "") -> InvalidDataError:
-    """Return what to raise of a column with `count` values outside the domain, the first at `row`."""
-    return InvalidDataError(
-        f"{name} must lie in the domain, got {count} rows outside, the first at row {row} "
-        f"with {shown(value)}; {remedy or 'extend the domain or clean the table'}."
-    )
+def _check_numbers(name: str, low: Any, high: Any) -> None:
+    """Refuse dates as ends of a range of numbers."""
+    if type(low) is str or type(high) is str:
+        end = low if type(low) is str else high
+        raise InvalidQueryError(f"{name} must be cut at numbers, got {shown(end)}; write numbers.")

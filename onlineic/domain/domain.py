@@ -14,29 +14,55 @@ import numpy as np
 from onlineic._typing import Ints
 from onlineic.display.html import card, table
 from onlineic.display.text import GAP, cut_rows, shortened
-from onlineic.domain.attributes import (
-    Attribute,
-    Binned,
-    Categorical,
-    IntegerRange,
-    binned,
-    column_array,
-    shown,
-)
+from onlineic.domain.attributes import Attribute, Binned, Categorical, IntegerRange, binned, categorical
+from onlineic.domain.columns import Column, column_array, plain, short, shown
+from onlineic.domain.dates import Dates, dates
 from onlineic.domain.hints import nearest
-from onlineic.errors import InvalidDataError, InvalidDomainError, InvalidQueryError, set_fields
+from onlineic.domain.misfits import Misfit, misfits, refuse
+from onlineic.errors import (
+    InvalidDataError,
+    InvalidDomainError,
+    InvalidQueryError,
+    PrivateLabelsWarning,
+    set_fields,
+)
 
 SHOWN, LONGEST_SHOWN, LONGEST_ROW = 4, 24, 120  # labels of an attribute in a notebook, and characters
 Kind = Attribute | range | int | Iterable[Any]
+Records = Mapping[str, Any] | Sequence[Mapping[str, Any]] | np.ndarray[Any, Any]
+KINDS = (Categorical, IntegerRange, Binned, Dates)
+
+LABELS_SHOWN = 60  # characters of an attribute's line
+FROM_ROWS = "NOT PRIVATE"  # key of a kind in a domain file that was read off the private rows
+
+# of a kind in a domain file: the key that tells it, and what may stand beside
+FORMS = {
+    "range": {"clip"},
+    "labels": {"other", "synonyms"},
+    "edges": {"integer", "clip"},
+    "dates": {"by", "zone", "clip"},
+}
 
 
-def optional(kind: Kind) -> Attribute:
-    """Return `kind` with one more cell, the last, for missing values."""
-    return attrs.evolve(_attribute("optional", kind), missing=True)
+def optional(kind: Kind, missing: Iterable[str] = ()) -> Attribute:
+    """Return `kind` with one more cell, the last, for missing values.
+
+    Parameters
+    ----------
+    kind : kind, or a short form of one
+    missing : iterable of str
+        Texts that stand for a missing value too, such as ["?", "NA"]. None, NaN, NaT and NA always do, and
+        an empty field of a CSV file does unless "" is a label.
+    """
+    texts: Any = (missing,) if isinstance(missing, str) else missing
+    given: list[Any] = list(texts) if isinstance(texts, Iterable) else [None]
+    if not all(type(marker) is str for marker in given):
+        raise InvalidDomainError(f"missing must be a list of texts, got {shown(missing)}; write ['?', 'NA'].")
+    return attrs.evolve(_attribute("optional", kind), missing=True, markers=tuple(sorted(set(given))))
 
 
 @final
-@attrs.frozen(hash=True)
+@attrs.frozen(hash=True, repr=False)
 class Domain:
     """A product of named finite attributes: the cells over which records and hypotheses are counted.
 
@@ -44,7 +70,7 @@ class Domain:
     ----------
     names : tuple of str
         Attribute names, distinct.
-    attributes : tuple of Categorical, IntegerRange or Binned
+    attributes : tuple of Categorical, IntegerRange, Binned or Dates
         What values each attribute takes.
 
     Examples
@@ -56,9 +82,9 @@ class Domain:
 
     names: tuple[str, ...]
     attributes: tuple[Attribute, ...]
-    shape: tuple[int, ...] = attrs.field(init=False, eq=False, repr=False)
-    size: int = attrs.field(init=False, eq=False, repr=False)
-    _axes: dict[str, int] = attrs.field(init=False, eq=False, repr=False)
+    shape: tuple[int, ...] = attrs.field(init=False, eq=False)
+    size: int = attrs.field(init=False, eq=False)
+    _axes: dict[str, int] = attrs.field(init=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
         if not self.names or len(self.names) != len(self.attributes):
@@ -74,12 +100,14 @@ class Domain:
             )
         set_fields(self, names=tuple(self.names), attributes=tuple(self.attributes))
         # a subclass could have a size of its own, and another the next time
-        if not all(type(attribute) in (Categorical, IntegerRange, Binned) for attribute in self.attributes):
+        if not all(type(attribute) in KINDS for attribute in self.attributes):
             raise InvalidDomainError("attributes must be kinds, got other objects; use Domain.of.")
         if not all(type(attribute.missing) is bool for attribute in self.attributes):
             raise InvalidDomainError(
                 "missing must be True or False, got another object; write optional(..) of the kind."
             )
+        for attribute in self.attributes:
+            _check_markers(attribute)
         shape = tuple(int(attribute.size) for attribute in self.attributes)
         axes = {name: axis for axis, name in enumerate(self.names)}
         set_fields(self, shape=shape, size=math.prod(shape), _axes=axes)  # Python ints: never wraps
@@ -91,9 +119,9 @@ class Domain:
         Parameters
         ----------
         kinds, **more
-            Attribute name -> a `range` of integers, a size (for `range(size)`), a sequence of labels,
-            `binned(edges)`, or `optional(...)` of any of them. Names that are no identifiers go into
-            the mapping.
+            Attribute name -> a `range` of integers, a size (for `range(size)`), a list of labels, what
+            `integers`, `categorical`, `binned` and `dates` return, or `optional(...)` of any of them. Names
+            that are no identifiers go into the mapping.
 
         Raises
         ------
@@ -113,9 +141,21 @@ class Domain:
     def from_json(cls, text: str) -> "Domain":
         """Return the domain written as JSON: an object of attribute -> kind.
 
-        A kind is a size, a list of labels, `{"range": [first, last]}`, `{"labels": [..]}` or
-        `{"edges": [..]}`, where "-inf" and "inf" may end the edges; an object may add `"missing": true`,
-        and `"integer": true` beside edges.
+        A kind is a size, a list of labels, `{"range": [first, last]}`, `{"labels": [..]}`,
+        `{"edges": [..]}`, where "-inf" and "inf" may end the edges, or `{"dates": [first, last]}`. An object
+        may add `"missing": true` or a list of texts that stand for it, and, by its kind, `"clip": true`,
+        `"integer": true`, `"by": "month"`, `"zone": "Europe/Paris"`, `"other": true` or a name, and
+        `"synonyms": {"male": "M"}` (or a list of pairs, where they are no texts).
+
+        Raises
+        ------
+        InvalidDomainError
+            If the text cannot be read.
+
+        Warns
+        -----
+        PrivateLabelsWarning
+            If the file says that labels in it were read from the private table.
         """
         import json  # few sessions need a file: imported with it
 
@@ -127,13 +167,32 @@ class Domain:
             raise InvalidDomainError(
                 "a domain file must hold an object {attribute: kind}, got another value."
             )
-        return cls.of({name: _from_json(name, kind) for name, kind in written.items()})
+        domain = cls.of({name: _from_json(name, kind) for name, kind in written.items()})
+        seen = [name for name, kind in written.items() if isinstance(kind, dict) and FROM_ROWS in kind]
+        if seen:
+            import warnings
+
+            warnings.warn(
+                f"a domain must be written from public knowledge, got labels of {', '.join(seen)} that were "
+                f"read from the private table: NOT PRIVATE; check them, then remove {FROM_ROWS!r} there.",
+                PrivateLabelsWarning,
+                stacklevel=2,
+            )
+        return domain
 
     def to_json(self) -> str:
         """Return the domain in the form that `from_json` reads."""
         import json
 
         return json.dumps({name: _to_json(kind) for name, kind in self}, ensure_ascii=False)
+
+    def __repr__(self) -> str:
+        wide = max(len(name) for name in self.names)
+        most = max(len(f"{size:,}") for size in self.shape)
+        lines = [f"Domain of {self.size:,} cells"]
+        for (name, kind), size in zip(self, self.shape, strict=True):
+            lines.append(f"  {name:{wide}}  {size:{most},}  {_described(kind)}")
+        return "\n".join(lines)
 
     def __iter__(self) -> Iterator[tuple[str, Attribute]]:
         return iter(zip(self.names, self.attributes, strict=True))
@@ -175,12 +234,12 @@ class Domain:
 
         return hashlib.sha256(self.to_json().encode(errors="surrogatepass")).hexdigest()[:16]
 
-    def encode(self, columns: Mapping[str, Any] | np.ndarray[Any, Any]) -> Ints:
+    def encode(self, columns: Records) -> Ints:
         """Return the codes of records, shape (n, attributes), int64.
 
         Parameters
         ----------
-        columns : mapping of name to array or list, or structured array
+        columns : mapping of name to array or list, list of mappings, or structured array
             At least the domain's attributes; other columns are ignored.
 
         Raises
@@ -190,7 +249,7 @@ class Domain:
         """
         return np.stack([*self.encoded(columns)], axis=1)
 
-    def encoded(self, columns: Mapping[str, Any] | np.ndarray[Any, Any]) -> Iterator[Ints]:
+    def encoded(self, columns: Records) -> Iterator[Ints]:
         """Return the codes of one attribute after the other, each (n,): `encode` without holding all.
 
         Raises
@@ -198,24 +257,104 @@ class Domain:
         InvalidDataError
             As `encode`; of a value outside the domain when its attribute's turn comes.
         """
+        arrays = self.columns_of(columns)
+        return self._encoded(arrays)
+
+    def _by_column(self, rows: Sequence[Any]) -> dict[str, list[Any]]:
+        """Return the columns of a list of records: a row that lacks a name is refused, not taken as missing."""
+        for row in rows:
+            if not isinstance(row, Mapping):
+                raise InvalidDataError(
+                    "records must be a mapping of columns or a list of mappings, got a list with a "
+                    f"{type(row).__name__}; write {{name: column}}."
+                )
+            lacking = [name for name in self.names if name not in row]
+            if lacking:
+                raise InvalidDataError(
+                    f"every record must have a value for {lacking[0]}, got one without; "
+                    f"{nearest_column(lacking[0], [name for name in row if isinstance(name, str)])}, "
+                    "and write None for a missing value."
+                )
+        return {name: [row[name] for row in rows] for name in self.names}
+
+    def _encoded(self, arrays: dict[str, Column]) -> Iterator[Ints]:
+        found: list[Misfit] = []
+        for name, kind in self:
+            codes = kind.read(arrays.pop(name))
+            found += misfits(name, kind, codes)
+            if not found:
+                yield codes
+        refuse(found)
+
+    def columns_of(self, columns: Records) -> dict[str, Column]:
+        """Return the column of every attribute as an array, of equal lengths, values as they come.
+
+        Raises
+        ------
+        InvalidDataError
+            If a column is absent, is none, or lengths differ.
+        """
         if isinstance(columns, np.ndarray):
             if columns.dtype.names is None:
                 raise InvalidDataError(
                     "records must be a mapping of columns or a structured array, got a plain array."
                 )
             columns = {name: columns[name] for name in columns.dtype.names}
-        if not hasattr(columns, "keys"):  # data frames have them too
-            raise InvalidDataError(f"records must be a mapping of columns, got a {type(columns).__name__}.")
-        absent = [name for name in self.names if name not in columns]
-        if absent:
+        named: Any = self._by_column(columns) if isinstance(columns, (list, tuple)) else columns
+        if not hasattr(named, "keys"):  # frames of pandas have them too
             raise InvalidDataError(
-                f"records must have a column for every attribute, got none for {', '.join(absent)}."
+                "records must be a mapping of columns or a list of mappings, got a "
+                f"{type(columns).__name__}; other tables are loaded by PrivateData.from_frame(table, domain)."
             )
-        arrays = {name: column_array(name, columns[name]) for name in self.names}
+        lacking = [name for name in self.names if name not in named]
+        if lacking:
+            known: list[Any] = list(named.keys())
+            hints = ", ".join(nearest_column(name, known) for name in lacking)
+            raise InvalidDataError(
+                f"records must have a column for every attribute, got none for {', '.join(lacking)}; {hints}."
+            )
+        arrays = {name: column_array(name, named[name]) for name in self.names}
         lengths = {name: len(array) for name, array in arrays.items()}
         if len(set(lengths.values())) > 1:
             raise InvalidDataError(f"columns must have equal lengths, got {lengths}.")
-        return (kind.encode(name, arrays.pop(name)) for name, kind in self)
+        return arrays
+
+
+def nearest_column(name: str, known: Sequence[Any]) -> str:
+    """Return a hint at the column that was meant."""
+    near = nearest(name, [other for other in known if isinstance(other, str)])
+    return f"it has {shown(list(known))}" if near is None else f"did you mean {near!r}"
+
+
+def _check_markers(kind: Attribute) -> None:
+    markers = kind.markers
+    if type(markers) is not tuple or not all(type(marker) is str for marker in markers):
+        raise InvalidDomainError(
+            f"missing must be texts, got {shown(markers)}; write optional(kind, ['NA'])."
+        )
+    if markers and not kind.missing:
+        raise InvalidDomainError("missing texts must have a cell, got none; write optional(kind, texts).")
+
+
+def _described(kind: Attribute) -> str:
+    """Return what values a kind takes, in one line."""
+    if isinstance(kind, IntegerRange):
+        text = f"integers {kind.start} to {kind.stop - 1}"
+    elif isinstance(kind, Dates):
+        text = f"dates {kind.first} to {kind.last} by {kind.by}" + (f", {kind.zone}" if kind.zone else "")
+    elif isinstance(kind, Binned):
+        text = _cut(f"{'whole ' * kind.integer}numbers cut at {', '.join(map(short, kind.edges))}")
+    else:
+        text = _cut(", ".join(map(str if isinstance(kind.labels[0], str) else repr, kind.labels)))
+        text += f", other: {kind.other}" if kind.other is not None else ""
+    if not isinstance(kind, Categorical) and kind.clip:
+        text += ", clipped"
+    return text + ", or missing" * kind.missing
+
+
+def _cut(text: str) -> str:
+    text = text.replace("\n", " ")
+    return text if len(text) <= LABELS_SHOWN else text[: LABELS_SHOWN - 4].rstrip(" ,") + " ..."
 
 
 def _values(kind: Attribute) -> str:
@@ -228,7 +367,7 @@ def _values(kind: Attribute) -> str:
 
 
 def _attribute(name: str, kind: Kind) -> Attribute:
-    if isinstance(kind, (Categorical, IntegerRange, Binned)):
+    if isinstance(kind, KINDS):
         return kind
     if isinstance(kind, range):
         if kind.step != 1:
@@ -240,42 +379,94 @@ def _attribute(name: str, kind: Kind) -> Attribute:
         if kind < 1:
             raise InvalidDomainError(f"{name} must have a size >= 1, got {kind}; give it a value.")
         return IntegerRange(0, int(kind))
+    if isinstance(kind, tuple) and len(kind) == 2 and all(type(plain(end)) is int for end in kind):
+        raise InvalidDomainError(
+            f"{name} must be a range or a list of labels, got {kind}, which may mean either; write "
+            f"range({kind[0]}, {kind[1] + 1}) for all integers between, or {list(kind)} for two labels."
+        )
     # a set has no order of its own: codes would change from run to run
     if isinstance(kind, (str, bytes, Mapping, Set)) or not isinstance(kind, Iterable):
         raise InvalidDomainError(
-            f"{name} must be a size, a range, a list of labels or binned(...), got {shown(kind)}."
+            f"{name} must be a size, a range, a list of labels, binned(...) or dates(...), got {shown(kind)}."
         )
-    return Categorical(tuple(label.item() if isinstance(label, np.generic) else label for label in kind))
+    return Categorical(tuple(map(plain, kind)))
 
 
 def _from_json(name: str, kind: Any) -> Attribute:
+    if isinstance(kind, list) and len(kind) == 2 and all(type(end) is int for end in kind):
+        low, high = kind
+        if high - low > 1:  # else both readings have the same cells
+            raise InvalidDomainError(
+                f"{name} must be a range or labels, got {kind}, which may mean either; write "
+                f'{{"range": {kind}}} or {{"labels": {kind}}}.'
+            )
     if not isinstance(kind, dict):
         return _attribute(name, kind)
-    known = {"range", "labels", "edges", "integer", "missing"}
-    forms = [form for form in ("range", "labels", "edges") if form in kind]
-    if len(forms) != 1 or not set(kind) <= known or ("integer" in kind and forms != ["edges"]):
+    forms = [form for form in FORMS if form in kind]
+    if len(forms) != 1 or not set(kind) <= {forms[0], *FORMS[forms[0]], "missing", FROM_ROWS}:
+        beside = "; ".join(f"beside {form!r} {', '.join(map(repr, sorted(FORMS[form])))}" for form in FORMS)
         raise InvalidDomainError(
-            f"{name} must have exactly one of 'range', 'labels' and 'edges', got {sorted(kind)}; "
-            "'missing' may stand beside each, 'integer' beside 'edges'."
+            f"{name} must have exactly one of 'range', 'labels', 'edges' and 'dates', got {sorted(kind)}; "
+            f"'missing' may stand beside each, {beside}."
         )
-    if not all(isinstance(kind.get(flag, False), bool) for flag in ("integer", "missing")):
+    for flag in {"integer", "clip"} & set(kind):
+        if not isinstance(kind[flag], bool):
+            raise InvalidDomainError(f"{name} must give true or false for {flag!r}, got {shown(kind[flag])}.")
+    value, missing = kind[forms[0]], kind.get("missing", False)
+    if not isinstance(missing, bool) and not _is_list(missing, str):
         raise InvalidDomainError(
-            f"{name} must give true or false for 'integer' and 'missing', got other values."
+            f"{name} must give true, false or a list of texts for 'missing', got {shown(missing)}."
         )
-    value = kind[forms[0]]
-    if not isinstance(value, Sequence) or isinstance(value, str):
+    if not isinstance(value, list):
         raise InvalidDomainError(f"{name} must give a list for {forms[0]!r}, got {value!r}.")
-    attribute: Attribute
-    if forms[0] == "range":
-        if len(value) != 2 or not all(type(end) is int for end in value):
-            raise InvalidDomainError(f"{name} must give 'range' as [first, last], got {value!r}.")
-        attribute = IntegerRange(value[0], value[1] + 1)
-    elif forms[0] == "edges":
-        edges = [float(edge) if edge in ("inf", "-inf") else edge for edge in value]
-        attribute = binned(edges, integer=kind.get("integer", False))
-    else:
-        attribute = Categorical(tuple(value))
-    return attrs.evolve(attribute, missing=kind.get("missing", False))
+    attribute = _READERS[forms[0]](name, value, kind)
+    return attribute if missing is False else optional(attribute, () if missing is True else missing)
+
+
+def _range_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attribute:
+    if not _is_list(value, int) or len(value) != 2:
+        raise InvalidDomainError(f"{name} must give 'range' as [first, last], got {value!r}.")
+    return IntegerRange(value[0], value[1] + 1, clip=kind.get("clip", False))
+
+
+def _edges_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attribute:
+    edges = [float(edge) if edge in ("inf", "-inf") else edge for edge in value]
+    return binned(edges, integer=kind.get("integer", False), clip=kind.get("clip", False))
+
+
+def _dates_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attribute:
+    if not _is_list(value, str) or len(value) != 2:
+        raise InvalidDomainError(f"{name} must give 'dates' as [first, last] in ISO form, got {value!r}.")
+    return dates(
+        value[0], value[1], by=kind.get("by", "day"), clip=kind.get("clip", False), zone=kind.get("zone")
+    )
+
+
+def _labels_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attribute:
+    written, other = kind.get("synonyms", {}), kind.get("other", False)
+    if not isinstance(other, (bool, str)):
+        raise InvalidDomainError(f"{name} must give true, false or a name for 'other', got {shown(other)}.")
+    pairs = list(written.items()) if isinstance(written, dict) else written
+    if not isinstance(pairs, list) or not all(
+        isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in pairs
+    ):
+        raise InvalidDomainError(
+            f"{name} must give 'synonyms' as {{value: label}} or a list of pairs, got {shown(written)}."
+        )
+    found = categorical(value, other=other)
+    return attrs.evolve(found, synonyms=tuple((word, label) for word, label in pairs))
+
+
+_READERS = {
+    "range": _range_from_json,
+    "labels": _labels_from_json,
+    "edges": _edges_from_json,
+    "dates": _dates_from_json,
+}
+
+
+def _is_list(value: Any, kind: type) -> bool:
+    return isinstance(value, list) and all(type(item) is kind for item in value)
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -286,10 +477,18 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _to_json(kind: Attribute) -> dict[str, Any]:
-    missing = {"missing": True} if kind.missing else {}
+    missing: dict[str, Any] = {"missing": list(kind.markers) or True} if kind.missing else {}
+    if isinstance(kind, Categorical):
+        words = dict(kind.synonyms) if all(type(word) is str for word, _ in kind.synonyms) else None
+        pairs = [list(pair) for pair in kind.synonyms] if words is None else words
+        synonyms = {"synonyms": pairs} if pairs else {}
+        other = {} if kind.other is None else {"other": kind.other}
+        return {"labels": list(kind.labels), **other, **synonyms, **missing}
+    clip = {"clip": True} if kind.clip else {}
     if isinstance(kind, IntegerRange):
-        return {"range": [kind.start, kind.stop - 1], **missing}
-    if isinstance(kind, Binned):
-        edges = [float(edge) if math.isfinite(edge) else str(edge) for edge in kind.edges]  # JSON has no inf
-        return {"edges": edges, **({"integer": True} if kind.integer else {}), **missing}
-    return {"labels": list(kind.labels), **missing}
+        return {"range": [kind.start, kind.stop - 1], **clip, **missing}
+    if isinstance(kind, Dates):
+        zone = {} if kind.zone is None else {"zone": kind.zone}
+        return {"dates": [kind.first, kind.last], "by": kind.by, **zone, **clip, **missing}
+    edges = [float(edge) if math.isfinite(edge) else str(edge) for edge in kind.edges]  # JSON has no inf
+    return {"edges": edges, **({"integer": True} if kind.integer else {}), **clip, **missing}

@@ -9,7 +9,8 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats, Ints
-from onlineic.domain.attributes import LARGEST, _is_number, column_array
+from onlineic.domain.attributes import LARGEST
+from onlineic.domain.columns import column_array, is_number
 from onlineic.errors import InvalidDataError, InvalidDomainError, checked_integer, checked_ratio, checked_real
 
 FLOATS = 2.0**-49  # relative error of the few float operations between a number and its code
@@ -115,7 +116,7 @@ class Grid:
             If the column holds something else, or a missing number; at loading, like a domain's.
         """
         array = column_array("column", column)
-        if array.dtype.kind not in "iuf" and not (array.dtype.kind == "O" and all(map(_is_number, array))):
+        if array.dtype.kind not in "iuf" and not (array.dtype.kind == "O" and all(map(is_number, array))):
             raise InvalidDataError("column must hold numbers, got other values; convert it.")
         numbers, low, high = array.astype(np.float64), float(self.low), float(self.high)
         if clip:
@@ -123,8 +124,8 @@ class Grid:
         outside = ~((numbers >= low) & (numbers <= high))  # NaN is outside
         if outside.any():
             raise InvalidDataError(
-                f"column must lie in [{low:g}, {high:g}], got {int(outside.sum())} numbers outside or "
-                "missing; widen the grid, or write clip=True."
+                f"column must lie in [{low:g}, {high:g}], got numbers outside or missing; widen the grid, or "
+                "write clip=True."
             )
         nearest = np.rint((numbers - low) / float(self.step))
         codes: Ints = np.minimum(nearest, float(self.points - 1)).astype(np.int64)

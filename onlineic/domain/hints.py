@@ -15,7 +15,7 @@ def nearest(word: object, known: Iterable[object]) -> object | None:
     import difflib  # of a message alone: imported with it
 
     text = str(word)[:99].strip().casefold()
-    names = {str(name).casefold(): name for name in known}
+    names = {str(name).strip().casefold(): name for name in known}
     if text in names:
         return names[text]
     close = difflib.get_close_matches(text, names, 1)

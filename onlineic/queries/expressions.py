@@ -5,6 +5,7 @@ the canonical `Query`. Data are never involved, and a Python function is never a
 could leak through state, time or exceptions.
 """
 
+import datetime
 import keyword
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +16,9 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats
-from onlineic.domain.attributes import LARGEST, Attribute, Categorical, Label, shown
+from onlineic.domain.attributes import LARGEST, Attribute, Categorical, Label
+from onlineic.domain.columns import plain, shown
+from onlineic.domain.dates import moment_text, names_time
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidQueryError, TooLargeError, checked_integer
 from onlineic.queries.algebra import JOINT_CELLS, Joint, intersection, peeled, settled
@@ -46,7 +49,8 @@ class Condition:
 
     def __repr__(self) -> str:
         if self.form == "interval":
-            low, high = (repr(end) if math.isfinite(end) else f"float('{end}')" for end in self.parts[:2])
+            ends = self.parts[:2]
+            low, high = (f"float('{end}')" if _infinite(end) else repr(end) for end in ends)
             if self.parts[2]:
                 return f"between({low}, {high})"
             if self.parts[1] == math.inf:
@@ -88,8 +92,11 @@ class Condition:
         return 1.0 - reduce(np.multiply, [1.0 - array for array in arrays])
 
 
-def between(low: float, high: float) -> Condition:
+def between(low: Any, high: Any) -> Condition:
     """Return the condition low <= value <= high: closed at both ends, like SQL BETWEEN.
+
+    The ends are numbers, or dates for an attribute of dates: objects or texts such as "2024-03", and a date
+    holds all the time that it names, so that `between("2024-01", "2024-06")` ends with June.
 
     Ends that cross are met by nobody, as in SQL and pandas: such a query is the constant 0, answered exactly
     and free. Both ends must still lie in the domain.
@@ -97,17 +104,17 @@ def between(low: float, high: float) -> Condition:
     return _interval("between", low, high, closed=True)
 
 
-def span(low: float, high: float) -> Condition:
+def span(low: Any, high: Any) -> Condition:
     """Return the condition low <= value < high; met by nobody where low >= high."""
     return _interval("span", low, high, closed=False)
 
 
-def at_least(low: float) -> Condition:
+def at_least(low: Any) -> Condition:
     """Return the condition value >= low."""
     return _interval("at_least", low, math.inf, closed=False)
 
 
-def below(high: float) -> Condition:
+def below(high: Any) -> Condition:
     """Return the condition value < high."""
     return _interval("below", -math.inf, high, closed=False)
 
@@ -195,9 +202,9 @@ class Expression:
 
 
 def where(
-    conditions: Mapping[str, "Condition | Label | np.generic"] | None = None,
+    conditions: Mapping[str, "Condition | Label | np.generic | datetime.date"] | None = None,
     /,
-    **more: "Condition | Label | np.generic",
+    **more: "Condition | Label | np.generic | datetime.date",
 ) -> Expression:
     """Return the query "the fraction of records that satisfy every condition".
 
@@ -365,14 +372,31 @@ def _interval(name: str, low: Any, high: Any, *, closed: bool) -> Condition:
     low, high = _plain(low), _plain(high)
     for end in (low, high):
         if not (type(end) is float and end == end) and not (type(end) is int and abs(end) <= 2 * LARGEST):
-            raise InvalidQueryError(f"{name} must have numbers as ends, got {shown(end)}; write numbers.")
-    if low == math.inf or high == -math.inf:
+            if type(end) is not str or not names_time(end):
+                raise InvalidQueryError(
+                    f"{name} must have numbers or dates as ends, got {shown(end)}; write them so."
+                )
+            other = low if end is high else high
+            if type(other) is not str and not _infinite(other):
+                raise InvalidQueryError(
+                    f"{name} must have two numbers or two dates as ends, got {shown(low)} and {shown(high)}; "
+                    "write both alike."
+                )
+    if (_infinite(low) and low > 0) or (_infinite(high) and high < 0):
         raise InvalidQueryError(f"{name} must have a finite end, got {low!r} and {high!r}; write a number.")
     return Condition("interval", (low, high, closed))
 
 
+def _infinite(end: Any) -> bool:
+    return type(end) is float and math.isinf(end)
+
+
 def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+    """Return numpy's scalars as Python's, and dates as their texts."""
+    if isinstance(value, (str, int, float)):  # most are: asked first
+        return plain(value)
+    text = moment_text(value)
+    return plain(value) if text is None else text
 
 
 def _shown(condition: Condition) -> str:

@@ -54,8 +54,8 @@ def described(written: Any, domain: Domain) -> Expression | Marginal:
         {"and": [queries]}; or {"marginal": [attributes]}, a cross table, with "where": query beside it. A
         condition is a label, None (null), {"one_of": [labels]}, {"not": condition}, or of an ordered
         attribute a range: [20, 64] with both ends, {"from": 20, "below": 65} without the last,
-        {"from": 20, "to": 64} with it, or one end alone; "at_least" is another word for "from". Ends that
-        cross count nobody.
+        {"from": 20, "to": 64} with it, or one end alone; "at_least" is another word for "from". Ends are
+        numbers, or texts of dates; ends that cross count nobody.
     domain : Domain
         Says which attributes are ordered; attributes named like a form hide it.
 
@@ -158,7 +158,7 @@ def _range(name: str, ends: dict[str, Any]) -> Condition:
         return below(ends["below"]) if low is None else span(low, ends["below"])
     if "to" in ends:
         return between(-math.inf if low is None else low, ends["to"])
-    return at_least(low)  # type: ignore[arg-type]  # None and others are refused there
+    return at_least(low)  # None and others are refused there
 
 
 def _as_condition(value: Any) -> Condition:

@@ -217,7 +217,7 @@ def _interval_written(kind: Attribute, low: int, high: int) -> str:
         return repr(kind.label(low))
     if isinstance(kind, Categorical):
         return _listed(kind, list(range(low, high)))
-    return f"between({kind.label(low)}, {kind.label(high - 1)})"
+    return f"between({kind.label(low)!r}, {kind.label(high - 1)!r})"
 
 
 def _listed(kind: Attribute, codes: list[int]) -> str:

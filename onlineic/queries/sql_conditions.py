@@ -191,7 +191,8 @@ class Conditions:
         lines = []
         for value in values:
             number = self.number(name, kind, "=", value)
-            if (isinstance(kind, IntegerRange) or kind.integer) and number != math.floor(number):
+            integer = isinstance(kind, IntegerRange) or (isinstance(kind, Binned) and kind.integer)
+            if integer and number != math.floor(number):
                 raise InvalidQueryError(
                     f"{name} must equal an integer, got {number!r}; write a whole number."
                 )

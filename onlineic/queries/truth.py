@@ -301,7 +301,7 @@ def of_codes(kind: Attribute, runs: Sequence[tuple[int, int]]) -> Condition:
         elif stop - first == 1:
             labels.append(kind.label(first))
         else:
-            parts.append(between(kind.label(first), kind.label(stop - 1)))  # type: ignore[arg-type]
+            parts.append(between(kind.label(first), kind.label(stop - 1)))
     return reduce(or_, [*parts, one_of(*labels)] if labels else parts)
 
 

@@ -420,6 +420,17 @@ EXAMPLES = {
     ),
     "binned": Example(lambda edges: at.binned(edges), {"edges": [0.1, 1.5, 3.0]}),
     "Categorical": Example(lambda labels: at.Categorical(labels), {"labels": (3, 5, 120)}),
+    "categorical": Example(lambda labels: at.categorical(labels, other=True), {"labels": [3, 5, 120]}),
+    "integers": Example(
+        lambda first, last: at.integers(first, last), {"first": sizes(-100), "last": sizes(100, 20_000)}
+    ),
+    "Dates.label": Example(at.Dates("1000", "9000", "year").label, {"code": sizes(100, 2000)}),
+    "TableReport.curator_report": Example(
+        lambda values, lines: PrivateData.check({"a": [7] * 9 + [8]}, DOMAIN.project("a")).curator_report(
+            values, lines
+        ),
+        {"values": sizes(1), "lines": sizes(2)},
+    ),
     "Categorical.label": Example(at.Categorical((3, 5, 120)).label, {"code": sizes(1)}),
     "Categorical.code": Example(
         lambda label: at.Categorical((3, 5, 120)).code("a", label), {"label": sizes(120)}
@@ -518,6 +529,19 @@ EXAMPLES = {
         lambda epsilon, delta: (lambda b: (b, b.epsilon_exact, b.delta_exact))(ic.Budget(epsilon, delta)),
         {"epsilon": 1.0, "delta": 0.001},
     ),
+    "Budget, order": Example(lambda order: ic.Budget(1.0, 0.001, order=order).order, {"order": F(300, 7)}),
+    "TableCharge": Example(lambda apart: ac.TableCharge(ac.Charge(F(1), "x"), apart), {"apart": F(3, 1000)}),
+    "share_of": Example(ac.share_of, {"ticks": F(2**36), "order": F(30), "delta": 0.001}),
+    "per_row": Example(
+        lambda rows_per_person: ac.per_row(APPROXIMATE, rows_per_person), {"rows_per_person": sizes(3, 100)}
+    ),
+    "TableBudget": Example(
+        lambda order, apart, rows_per_person: (
+            lambda total: (total.order, total.left, total.apart_left, total.share(1))
+        )(ic.TableBudget(ic.Budget(8.0, 0.001), order=order, apart=apart, rows_per_person=rows_per_person)),
+        {"order": F(30), "apart": F(1, 8), "rows_per_person": sizes(2, 3)},
+    ),
+    "TableBudget.share": Example(lambda part: ic.TableBudget(APPROXIMATE).share(part), {"part": 0.5}),
     "Charge": Example(
         lambda amount, order: ac.Charge(amount, "x", "ticks", order), {"amount": F(100, 3), "order": F(7, 2)}
     ),
@@ -556,6 +580,7 @@ EXAMPLES = {
     "renyi_epsilon": Example(ac.renyi_epsilon, {"order": F(100, 33), "spent_ticks": WIDE, "delta": 0.001}),
     "zcdp_delta": Example(ac.zcdp_delta, {"rho": 0.1, "epsilon": 2.0}),
     "zcdp_rho": Example(ac.zcdp_rho, {"epsilon": 2.0, "delta": 0.001}),
+    "zcdp_order": Example(ac.zcdp_order, {"epsilon": 2.0, "delta": 0.001}),
     # bounds
     "certificate": Example(
         lambda cutoff: bounds.certificate(tight, margins_at(10**8), cutoff),
@@ -1354,6 +1379,10 @@ EXAMPLES = {
         )
         for name in ("exponential", "laplace")
     },
+    "OnlineIC, rows of a person": Example(
+        lambda rows_per_person: opened(budget=BUDGET, rows_per_person=rows_per_person),
+        {"rows_per_person": sizes(2, 5)},
+    ),
     "OnlineIC, partitions": Example(
         lambda max_queries: opened(budget=BUDGET, max_queries=max_queries),
         {"max_queries": sizes(100, 20_000)},
@@ -1387,6 +1416,7 @@ OTHERWISE = {  # varied under another name, or holding queries and laws rather t
     "statement": {"params"},
     "OnlineIC.sql": {"params"},
     "Binned.code": {"label"},  # the text of a bin, whatever the annotation says: a number is refused
+    "Categorical": {"synonyms"},  # pairs of a value and a label: either may be a text
     "Domain.of": {"kinds", "more"},
     "one_of": {"labels"},
     "where": {"conditions", "more"},
@@ -1406,6 +1436,7 @@ MADE = {  # by the package itself, from numbers that it has checked; a caller on
     "Queries.totals",
     "AutoAverage", "BaselineStatistics", "Belief", "BelievedMarginal", "Summary", "Synthetic",
     "Aggregate", "AnswerTable", "Statement",
+    "TotalReport",
     "EngineForecast", "Forecast", "Spending", "Spending.at",
     "Belief.learned", "Cdf", "Derived", "Explanation", "Groups", "Plan", "Quantile", "Row",
     "SessionStatistics", "new_figure", "plot_marginal",
@@ -1417,8 +1448,8 @@ MADE = {  # by the package itself, from numbers that it has checked; a caller on
     "OnlineAccuracy",
     "PrivateCdf", "ProgramsAbove", "Query", "Query.total", "Rescaled", "SparseScales", "Statistic",
     "TableDesign", "TableDesign.nats", "TableDesign.precision_in", "TableDesign.sources", "Trace",
-    "ValuesAbove", "VersionSpace", "block_guesses", "canonical", "grid_guesses", "inside", "outside_error",
-    "shown", "spread",
+    "ValuesAbove", "VersionSpace", "block_guesses", "canonical", "grid_guesses", "inside", "shown", "spread",
+    "TableReport", "encoded", "settled", "short",
 }  # fmt: skip
 
 

@@ -1,0 +1,252 @@
+"""`onlineic domain draft`: a domain file, from what a person knows about a table.
+
+Of the table the header line alone is read. Its rows are private: labels are taken from them only on demand,
+and what is written then says so.
+"""
+
+import argparse
+import csv
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from onlineic.data.table_file import CsvFormat
+from onlineic.domain.columns import whole
+from onlineic.domain.domain import FROM_ROWS, Domain, nearest_column
+from onlineic.errors import InvalidDataError, InvalidDomainError, InvalidParameterError
+
+HELP = (
+    "range 17 90 | labels F, M | bins 0 20000 50000 inf | dates 2020-01 2024-12 month | skip; "
+    "then, after ';': optional, missing ?, NA, clip, other, whole"
+)
+LOUD = "labels were read from the private table"
+MOST_LABELS = 1000  # of a column that is taken from rows
+RANGE_FROM = 20  # distinct whole numbers from which a column is taken for a range
+
+
+def _draft(arguments: argparse.Namespace) -> int:
+    form = CsvFormat(arguments.delimiter, arguments.encoding)
+    header = _header(arguments.file, form)
+    given = _given(arguments.attribute, header)
+    rows = header if arguments.from_rows == [] else arguments.from_rows or []
+    _check_names("--from-rows", rows, header)
+    open_names = [name for name in header if name not in given and name not in rows]
+    if open_names and not sys.stdin.isatty():
+        raise InvalidParameterError(
+            f"every column must have a kind, got none for {', '.join(open_names)}; write --attribute "
+            f"'{open_names[0]}=range 0 9' or '{open_names[0]}=skip' for each, or run it on a terminal."
+        )
+    for name in open_names:
+        given[name] = _asked(name)
+    taken = [name for name in rows if name not in given]
+    given |= _from_rows(arguments.file, form, taken)
+    kinds = {name: given[name] for name in header if given[name] is not None}
+    text = (
+        "{\n"
+        + ",\n".join(f"  {json.dumps(name)}: {json.dumps(kind)}" for name, kind in kinds.items())
+        + "\n}\n"
+    )
+    domain = Domain.from_json(json.dumps({name: _public(kind) for name, kind in kinds.items()}))
+    if taken:
+        line = "!" * 78
+        print(f"{line}\nNOT PRIVATE: {LOUD}: {', '.join(taken)}.", file=sys.stderr)
+        print(
+            "The list of labels that occur is itself a release; check it against public knowledge.",
+            file=sys.stderr,
+        )
+        print(line, file=sys.stderr)
+    print(domain, file=sys.stderr)
+    if arguments.out is None:
+        sys.stdout.write(text)
+    else:
+        with open(arguments.out, "x", encoding="utf-8") as file:
+            file.write(text)
+    return 0
+
+
+def _header(path: str, form: CsvFormat) -> list[str]:
+    """Return the names of the columns: the one line of the table that is read."""
+    try:
+        with form.open(path) as file:
+            header: list[str] = next(form.reader(file), [])
+    except (UnicodeError, csv.Error):
+        raise InvalidDataError(
+            f"the file must begin with a header line in {form.encoding.upper()}, got other bytes; name its "
+            "--encoding."
+        ) from None
+    if not header or len(set(header)) < len(header) or "" in header:
+        raise InvalidDataError(
+            "the header must name each column once, got names that are empty or repeated; correct it."
+        )
+    return header
+
+
+def _given(options: list[str], header: list[str]) -> dict[str, Any]:
+    """Return the kinds that were given as options, by name."""
+    given = {}
+    for option in options:
+        name, equals, answer = option.partition("=")
+        while equals and name not in header and "=" in answer:  # a name may hold the sign
+            more, equals, answer = answer.partition("=")
+            name += "=" + more
+        if not equals:
+            raise InvalidParameterError(f"--attribute must read NAME=KIND, got {option!r}; KIND is {HELP}.")
+        given[name] = _kind(name, answer)
+    _check_names("--attribute", given, header)
+    return given
+
+
+def _check_names(option: str, names: Any, header: list[str]) -> None:
+    for name in names:
+        if name not in header:
+            raise InvalidParameterError(
+                f"{option} must name a column, got {name!r}; {nearest_column(name, header)}."
+            )
+
+
+def _asked(name: str) -> Any:
+    """Return the kind that a person writes for a column; asked again until it can be read."""
+    while True:
+        print(f"{name}: {HELP}\n{name}? ", end="", file=sys.stderr, flush=True)
+        line = sys.stdin.readline()
+        if not line:
+            raise InvalidParameterError(f"{name} must have a kind, got the end of the input; write one.")
+        try:
+            return _kind(name, line)
+        except InvalidDomainError as error:
+            print(error, file=sys.stderr)
+
+
+def _kind(name: str, answer: str) -> Any:
+    """Return the JSON form of a kind as a person writes it; None to leave the column out."""
+    answer = answer.strip()
+    if answer == "skip":
+        return None
+    if answer[:1] in ("{", "["):
+        try:
+            kind = json.loads(answer)
+        except json.JSONDecodeError:
+            raise InvalidDomainError(f"{name} must be valid JSON, got {answer!r}; write {HELP}.") from None
+    else:
+        kind = _written(name, answer)
+    Domain.from_json(json.dumps({name: kind}))  # refused here, by name
+    return kind
+
+
+def _written(name: str, answer: str) -> dict[str, Any]:
+    form, *flags = (part.strip() for part in answer.split(";"))
+    word, _, rest = form.partition(" ")
+    parts = rest.split()
+    kind: dict[str, Any] = {}
+    if word == "range" and len(parts) == 2:
+        kind = {"range": [_number(part) for part in parts]}
+    elif word == "bins" and len(parts) > 1:
+        kind = {"edges": [part if part in ("inf", "-inf") else _number(part) for part in parts]}
+    elif word == "dates" and len(parts) in (2, 3):
+        kind = {"dates": parts[:2], "by": parts[2] if len(parts) == 3 else "day"}
+    elif word == "labels" and rest:
+        labels = [label.strip() for label in rest.split(",")]
+        kind = {"labels": labels}
+    else:
+        raise InvalidDomainError(f"{name} must have a kind, got {answer!r}; write {HELP}.")
+    for flag in flags:
+        word, _, rest = flag.partition(" ")
+        if word == "optional" and not rest:
+            kind.setdefault("missing", True)
+        elif word == "missing" and rest:
+            kind["missing"] = [text.strip() for text in rest.split(",")]
+        elif word in ("clip", "other") and not rest:
+            kind[word] = True
+        elif word == "whole" and not rest:
+            kind["integer"] = True
+        else:
+            raise InvalidDomainError(
+                f"{name} must have words behind ';' that are known, got {flag!r}; write {HELP}."
+            )
+    return kind
+
+
+def _number(text: str) -> Any:
+    try:
+        number = float(text)
+    except ValueError:
+        return text  # refused by the domain
+    return int(text) if text.lstrip("+-").isdigit() else number
+
+
+def _from_rows(path: str, form: CsvFormat, names: list[str]) -> Mapping[str, Any]:
+    """Return kinds of what stands in the columns, marked as such. NOT PRIVATE."""
+    found: dict[str, set[str]] = {name: set() for name in names}
+    if not names:
+        return {}
+    with form.open(path) as file:
+        reader = form.reader(file)
+        header = next(reader)
+        places = {name: header.index(name) for name in names}
+        for row in reader:
+            if row and len(row) != len(header):
+                raise InvalidDataError(
+                    "every line must have as many fields as the header, got another number; correct the file."
+                )
+            for name in names if row else ():
+                found[name].add(row[places[name]])
+    return {name: _seen(name, texts) for name, texts in found.items()}
+
+
+def _seen(name: str, texts: set[str]) -> dict[str, Any]:
+    missing = {"missing": True} if "" in texts else {}
+    texts = texts - {""}
+    numbers = [whole(_number(text)) if text.lstrip("-").isdigit() else None for text in texts]
+    if texts and None not in numbers and len(texts) >= RANGE_FROM:
+        values = [number for number in numbers if number is not None]
+        kind: dict[str, Any] = {"range": [min(values), max(values)]}
+    elif not 0 < len(texts) <= MOST_LABELS:
+        raise InvalidDomainError(
+            f"{name} must have 1 to {MOST_LABELS:,} labels to be taken from rows, got "
+            f"{'more' if texts else 'none'}; write --attribute '{name}=bins ..' or '{name}=skip'."
+        )
+    else:
+        kind = {"labels": sorted(texts)}
+    return {**kind, **missing, FROM_ROWS: LOUD}
+
+
+def _public(kind: Any) -> Any:
+    """Return a kind without its mark: who drafts has been told."""
+    return {key: value for key, value in kind.items() if key != FROM_ROWS} if isinstance(kind, dict) else kind
+
+
+def _domain_commands(commands: Any) -> None:
+    """Add `onlineic domain` to the commands."""
+    domain = commands.add_parser(
+        "domain",
+        allow_abbrev=False,
+        help="draft the domain file of a table",
+        description="The public universe of a table's values, written by a person who knows their meaning.",
+    )
+    actions = domain.add_subparsers(required=True, metavar="{draft}")
+    draft = actions.add_parser(
+        "draft",
+        allow_abbrev=False,
+        help="ask for the kind of every column, and write the domain file",
+        description="Of the table the header line alone is read. On a terminal the kind of every column is "
+        f"asked: {HELP}. A kind may be written in JSON too, as in the domain file.",
+    )
+    draft.add_argument("file", metavar="FILE", help="the CSV table")
+    draft.add_argument("--out", metavar="NEW", help="a new domain file; default standard output")
+    draft.add_argument(
+        "--attribute",
+        action="append",
+        default=[],
+        metavar="NAME=KIND",
+        help="kind of a column, not asked for",
+    )
+    draft.add_argument(
+        "--from-rows",
+        nargs="*",
+        metavar="NAME",
+        help="NOT PRIVATE: take the labels of these columns (none: of all others) from the rows, marked",
+    )
+    draft.add_argument("--delimiter", default=",", help="between fields, default ','")
+    draft.add_argument("--encoding", default="utf-8", help="default utf-8")
+    draft.set_defaults(run=_draft)

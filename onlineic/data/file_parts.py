@@ -1,0 +1,256 @@
+"""A CSV file in parts: bytes and the places of their fields, or rows where quotes and others forbid it.
+
+Both say the same of a file, field for field. Bytes are read by whole columns, without an object a field; rows
+come from the `csv` module, which knows every oddity.
+"""
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Sequence
+from typing import BinaryIO, final
+
+import numpy as np
+
+from onlineic._typing import Bools, Ints, Words
+
+Rows = list[list[str]]
+
+BLOCK = 2**18  # bytes that are taken together: what is made on the way stays in the processor's cache
+LINES = 2**9  # rows that are taken together
+WORD, MOST_WORDS = 8, 4  # bytes, and words of a field that is compared as integers
+SLOTS = 14  # bits
+# of an encoding in which a byte below 128 is always the character of that number
+BYTEWISE = frozenset({"utf-8", "ascii", "iso8859-1", "iso8859-15", "cp1252"})
+MARK = b"\xef\xbb\xbf"
+ODD = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93)
+FACTORS = tuple(map(np.uint64, ODD))
+KEPT = np.array([(1 << 8 * size) - 1 for size in range(WORD + 1)], np.uint64)  # the first bytes of a word
+
+
+@final
+class Fields:
+    """Whole lines of as many plain fields each.
+
+    Parameters
+    ----------
+    block : bytes
+        The lines, without quotes.
+    ends : (rows, fields) int64
+        Where each field ends.
+    encoding : str
+    blanks : bool
+        Whether blanks at the start of a field are to be skipped.
+    """
+
+    def __init__(self, block: bytes, ends: Ints, encoding: str, blanks: bool) -> None:
+        self._block, self._ends, self._encoding, self._blanks = block, ends, encoding, blanks
+        self._bytes = np.frombuffer(block, np.uint8)
+
+    def column(self, place: int) -> tuple[Ints, Ints]:
+        """Return where the fields of a column start and end, (rows,) each."""
+        ends = self._ends[:, place]
+        starts = np.empty(len(ends), np.int64)
+        if place:
+            np.add(self._ends[:, place - 1], 1, out=starts)
+        else:
+            starts[0] = 0
+            np.add(self._ends[:-1, -1], 1, out=starts[1:])
+        if place == self._ends.shape[1] - 1 and self._block[ends[0] - 1] == 13:
+            ends = ends - 1  # every line ends so
+        while self._blanks:
+            blank = (self._bytes[starts] == 32) & (starts < ends)
+            if not blank.any():
+                break
+            starts += blank
+        return starts, ends
+
+    def texts(self, starts: Ints, ends: Ints) -> list[str]:
+        """Return fields as texts."""
+        block, encoding = self._block, self._encoding
+        return [
+            block[start:end].decode(encoding)
+            for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+        ]
+
+    def words(self, starts: Ints, sizes: Ints, count: int) -> list[Words]:
+        """Return fields of at most 8 `count` bytes as integers, zeros behind their ends."""
+        padded = np.frombuffer(self._block + bytes(WORD * (count + 1)), np.uint8)
+        view = np.ndarray((len(padded) - WORD,), np.dtype("<u8"), padded, strides=(1,))
+        found = []
+        for word in range(count):
+            kept = KEPT[np.clip(sizes - WORD * word, 0, WORD)]
+            found.append(view[starts + WORD * word] & kept)
+        return found
+
+
+@final
+class Slots:
+    """The numbers of texts that were met before, found by the bytes of whole columns."""
+
+    def __init__(self) -> None:
+        self._words: list[Words] = []
+        self._numbers = np.zeros(1 << SLOTS, np.int64)
+        self._taken = np.zeros(1 << SLOTS, bool)
+        self._idle = False  # a column of ever new texts
+
+    def numbers(self, fields: Fields, place: int, read: Callable[[Sequence[str]], Ints]) -> Ints:
+        """Return the number of every field of a column; what was not met before is read as text."""
+        starts, ends = fields.column(place)
+        sizes = ends - starts
+        count = max(1, -(-int(sizes.max()) // WORD))
+        if count > MOST_WORDS or self._idle:
+            return read(fields.texts(starts, ends))
+        while len(self._words) < count:
+            self._words.append(np.zeros(1 << SLOTS, np.uint64))
+        words = fields.words(starts, sizes, count)
+        slots = self._slots(words)
+        new = self._unknown(words, slots)
+        numbers = self._numbers[slots]
+        if new.any():
+            rows = np.flatnonzero(new)
+            self._idle = min(len(rows) / len(new), np.count_nonzero(self._taken) / len(self._taken)) > 0.5
+            found = read(fields.texts(starts[rows], ends[rows]))
+            numbers[rows] = found
+            self._keep([word[rows] for word in words], slots[rows], found)
+        return numbers
+
+    def _slots(self, words: list[Words]) -> Ints:
+        mixed = words[0] * FACTORS[0]
+        for word, factor in zip(words[1:], FACTORS[1:], strict=False):
+            mixed ^= word * factor
+        return (mixed >> np.uint64(64 - SLOTS)).view(np.int64)
+
+    def _unknown(self, words: list[Words], slots: Ints) -> Bools:
+        new = ~self._taken[slots]
+        for place, known in enumerate(self._words):
+            new |= known[slots] != (words[place] if place < len(words) else 0)
+        return new
+
+    def _keep(self, words: list[Words], slots: Ints, numbers: Ints) -> None:
+        """Remember one text in each slot that is free."""
+        free = np.flatnonzero(~self._taken[slots])
+        slots, first = np.unique(slots[free], return_index=True)
+        rows = free[first]
+        self._taken[slots] = True
+        self._numbers[slots] = numbers[rows]
+        for place, known in enumerate(self._words):
+            known[slots] = words[place][rows] if place < len(words) else 0
+
+
+def byte_parts(
+    file: BinaryIO, delimiter: str, encoding: str, blanks: bool
+) -> Iterator[list[str] | Rows | Fields]:
+    """Yield the header, then the lines of a file in an encoding of `BYTEWISE`, in order.
+
+    Raises
+    ------
+    UnicodeError, csv.Error
+        As reading it as text does.
+    """
+    lines = _Lines(file, encoding)
+    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=blanks)
+    header = next(reader, [])
+    yield header
+    while True:
+        rows: Rows = []
+        while lines.inside:  # of the block where the header or a quoted field ended, and others that need it
+            row = next(reader, None)
+            if row is None:
+                break
+            if row:
+                rows.append(row)
+            if len(rows) == LINES:
+                yield rows
+                rows = []
+        if rows:
+            yield rows
+        block = lines.block()
+        if not block:
+            return
+        ends = _ends(block, delimiter.encode("ascii"), len(header))
+        if ends is None:
+            lines.enter(block)
+            reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=blanks)
+        else:
+            yield Fields(block, ends, encoding, blanks and b" " in block)
+
+
+def _ends(block: bytes, delimiter: bytes, width: int) -> Ints | None:
+    """Return where fields end, (rows, width), or None where lines are not plain."""
+    if not width or b'"' in block or b"\0" in block:
+        return None
+    array = np.frombuffer(block, np.uint8)
+    line = array == 10
+    ends = np.flatnonzero(line | (array == delimiter[0]))
+    rows = np.count_nonzero(line)
+    if not rows or len(ends) != rows * width:
+        return None
+    places: Ints = ends.reshape(rows, width)
+    last = places[:, -1]
+    if not line[last].all():
+        return None
+    lengths = np.diff(last, prepend=-1)
+    if lengths.max() > csv.field_size_limit() or (width == 1 and lengths.min() < 2):
+        return None  # a long field is an error, and an empty line no record
+    if b"\r" in block:
+        carriage = array == 13
+        if (
+            np.count_nonzero(carriage) != rows
+            or not carriage[last - 1].all()
+            or (width == 1 and lengths.min() < 3)
+        ):
+            return None
+    return places
+
+
+@final
+class _Lines:
+    """The lines of a file, as text, of which blocks can be taken away as bytes between two records."""
+
+    def __init__(self, file: BinaryIO, encoding: str) -> None:
+        self._file, self._encoding = file, encoding
+        self._rest = b""
+        self._text = io.StringIO("")
+        self._size = 0
+        first = self.block(LINES)
+        self.enter(first.removeprefix(MARK) if encoding == "utf-8" else first)
+
+    @property
+    def inside(self) -> bool:
+        """Whether a line of the block that was entered is left."""
+        return self._text.tell() < self._size
+
+    def enter(self, block: bytes) -> None:
+        """Give the lines of a block as text."""
+        text = block.decode(self._encoding)
+        self._text = io.StringIO(text, newline="")
+        self._text.seek(0, io.SEEK_END)
+        self._size = self._text.tell()
+        self._text.seek(0)
+
+    def block(self, size: int | None = None) -> bytes:
+        """Return whole lines, about `size` bytes, none at the end; refused if not of the encoding."""
+        parts = [self._rest]
+        while True:
+            more = self._file.read(size or BLOCK)
+            cut = more.rfind(b"\n") + 1
+            if cut or not more:
+                break
+            parts.append(more)
+        parts.append(more[:cut])
+        self._rest = more[cut:]
+        block = b"".join(parts)
+        if not block.isascii():
+            block.decode(self._encoding)
+        return block
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        if not self.inside:
+            block = self.block()  # a quoted field goes on
+            if not block:
+                raise StopIteration
+            self.enter(block)
+        return next(self._text)

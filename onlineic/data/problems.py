@@ -1,0 +1,334 @@
+"""What in a table does not fit its domain: all of it at once, for the curator.
+
+The report shows columns, rules and remedies, as the error at loading does. Values and lines are private; they
+are in what `curator_report` returns and nowhere else.
+"""
+
+import csv
+import itertools
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NoReturn, final
+
+import attrs
+import numpy as np
+
+from onlineic.data.table_file import (
+    RAGGED,
+    CsvFormat,
+    TextCodes,
+    TextNumbers,
+    header_places,
+    text_columns,
+    unreadable,
+)
+from onlineic.domain.attributes import Attribute, Binned, Categorical, IntegerRange
+from onlineic.domain.columns import ABSENT, MARKS, OUTSIDE, Column, column_array, is_number, plain
+from onlineic.domain.dates import Dates
+from onlineic.domain.domain import Domain, nearest_column
+from onlineic.domain.hints import nearest
+from onlineic.domain.misfits import Misfit, misfit
+from onlineic.errors import InvalidDataError, InvalidParameterError, checked_integer
+
+LINES = 2**9  # of a file that are taken together
+LONGEST = 200  # characters of a value that are shown
+BLANKS = {"", "?", "-", ".", "na", "n/a", "nan", "nil", "none", "null", "missing", "unknown"}
+
+
+@final
+@attrs.define
+class _Found:
+    """One broken rule, with every value that breaks it and the rows where it stands. PRIVATE."""
+
+    misfit: Misfit
+    kind: Attribute | None = None
+    mark: int = 0
+    rows: dict[Any, list[int]] = attrs.field(factory=dict, repr=False)  # by value
+
+
+@final
+@attrs.frozen(repr=False, eq=False)
+class TableReport:
+    """Everything in a table that does not fit its domain.
+
+    Shown by itself it names columns, rules and remedies, and tells no value and no number of rows but n.
+    Copies and pickles are refused: they would hold private values.
+
+    Attributes
+    ----------
+    n : int
+        Rows of the table.
+    misfits : tuple of Misfit
+        Every rule that some column breaks: column, rule, remedy.
+    """
+
+    n: int
+    misfits: tuple[Misfit, ...]
+    _found: tuple[_Found, ...]
+    _place: str
+
+    @property
+    def fits(self) -> bool:
+        """Whether the table can be loaded."""
+        return not self.misfits and self.n > 0
+
+    def curator_report(self, values: int | None = 20, lines: int | None = 10) -> str:
+        """Return every value that does not fit, how often and where it stands, and remedies. PRIVATE.
+
+        For the curator's eyes alone: this text holds values of the private table.
+
+        Parameters
+        ----------
+        values : int, >= 1, optional
+            Most values shown of one column and rule, the most frequent first; None: all.
+        lines : int, >= 1, optional
+            Most lines (of a file; the header is line 1) or rows (counted from 0) shown of one value;
+            None: all.
+        """
+        most = [
+            None if given is None else checked_integer(name, given, at_least=1)
+            for name, given in (("values", values), ("lines", lines))
+        ]
+        text = [f"PRIVATE: this report quotes the table. {self.n:,} rows, {len(self.misfits)} misfits."]
+        for found in self._found:
+            text += ["", f"{found.misfit}."]
+            text += _values_shown(found, self._place, *most)
+        return "\n".join(text)
+
+    def __repr__(self) -> str:
+        if not self.misfits:
+            return f"TableReport({self.n:,} rows, all fit the domain)"
+        lines = "".join(f"\n  {each}." for each in self.misfits)
+        return (
+            f"TableReport({self.n:,} rows, {len(self.misfits)} misfits; curator_report() shows values){lines}"
+        )
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("TableReport cannot be copied or pickled: a copy would hold private values.")
+
+
+def checked_table(table: Any, domain: Domain, count: str | None, options: Mapping[str, Any]) -> TableReport:
+    """Return the report of a CSV file, of columns, or of a data frame."""
+    if isinstance(table, (str, os.PathLike)):
+        unknown = sorted(set(options) - {field.name for field in attrs.fields(CsvFormat)})
+        if unknown:
+            raise InvalidParameterError(
+                f"options must be those of from_csv, got {', '.join(unknown)}; see its parameters."
+            )
+        return _checked_file(table, domain, count, CsvFormat(**options))
+    if options:
+        raise InvalidParameterError(
+            f"options must be given with the path of a file, got {', '.join(sorted(options))}; leave them "
+            "out."
+        )
+    return _checked_columns(table, domain, count)
+
+
+def _checked_columns(table: Any, domain: Domain, count: str | None) -> TableReport:
+    if isinstance(table, np.ndarray) and table.dtype.names is not None:
+        table = {name: table[name] for name in table.dtype.names}
+    if not hasattr(table, "keys"):
+        raise InvalidParameterError(
+            "table must be a mapping of columns, a data frame, a structured array or the path of a CSV file, "
+            f"got a {type(table).__name__}; load it first."
+        )
+    found: list[_Found] = []
+    arrays: dict[str, Column] = {}
+    known: list[Any] = list(table.keys())
+    for name in (*domain.names, *(() if count is None else (count,))):
+        if name not in table:
+            rule = f"records must have a column for {name}, got none"
+            found.append(_Found(Misfit(name, rule, nearest_column(name, known))))
+            continue
+        try:
+            arrays[name] = column_array(name, table[name])
+        except InvalidDataError as error:
+            found.append(_Found(Misfit(name, str(error).rstrip("."), "give a column")))
+    if len({*map(len, arrays.values())}) > 1:
+        rule = "columns must have equal lengths, got others"
+        found.append(_Found(Misfit("", rule, "give every row all of its values")))
+    for name, kind in domain:
+        if name in arrays:
+            codes = kind.read(arrays[name])
+            for mark in MARKS:
+                _enter(found, misfit(name, kind, mark), kind, mark, arrays[name], codes == mark)
+    if count in arrays:
+        array, column = arrays[count], TextNumbers(count)
+        good = np.fromiter((type(plain(value)) is int and value >= 0 for value in array), bool, len(array))
+        _enter(found, column.rule, None, OUTSIDE, array, ~good)
+    rows = max(map(len, arrays.values()), default=0)
+    return _reported(rows, found, "row")
+
+
+def _enter(
+    found: list[_Found], rule: Misfit, kind: Attribute | None, mark: int, column: Column, wrong: Any
+) -> None:
+    """Add what is wrong with a column, if there is anything."""
+    rows = np.flatnonzero(wrong).tolist()
+    if rows:
+        entry = _Found(rule, kind, mark)
+        for row in rows:
+            value = plain(column[row])
+            key = None if mark == ABSENT else _Shown.of(value)
+            entry.rows.setdefault(key, []).append(row)
+        found.append(entry)
+
+
+@final
+@attrs.frozen
+class _Shown:
+    """A value that may be no key, by its type and text."""
+
+    text: str
+    value: Any = attrs.field(eq=False)
+
+    @classmethod
+    def of(cls, value: Any) -> "_Shown":
+        try:
+            text = repr(value)
+        except Exception:  # whatever the object raises: it is shown by its type
+            text = f"a {type(value).__name__}"
+        return cls(text if len(text) <= LONGEST else text[:LONGEST] + "...", value)
+
+
+def _checked_file(
+    path: str | os.PathLike[str], domain: Domain, count: str | None, form: CsvFormat
+) -> TableReport:
+    columns = text_columns(domain, count, form)
+    broken = _Found(unreadable(form))  # lines
+    ragged = _Found(RAGGED)
+    entries: dict[tuple[str, int], _Found] = {}
+    rows, missing = 0, list[Misfit]()
+    with form.open(path, errors="surrogateescape") as file:
+        reader = form.reader(file)
+        try:
+            header: list[str] = next(reader, [])
+            places, missing = header_places(header, columns)
+            lines = _numbered(reader)
+            while chunk := list(itertools.islice(lines, LINES)):
+                rows += len(chunk)
+                for line, row in chunk:
+                    text = "".join(row)
+                    if not text.isascii() and any("\udc80" <= letter <= "\udcff" for letter in text):
+                        broken.rows.setdefault(_Shown.of("bytes of another encoding"), []).append(line)
+                    if len(row) != len(header):
+                        ragged.rows.setdefault(_Shown(f"{len(row)} fields", None), []).append(line)
+                whole = [(line, row) for line, row in chunk if len(row) == len(header)]
+                for column, place in places:
+                    _enter_texts(
+                        entries, column, [row[place] for _, row in whole], [line for line, _ in whole]
+                    )
+        except (csv.Error, UnicodeError) as error:
+            broken.rows.setdefault(_Shown(f"{error}", None), []).append(reader.line_num)
+    found = [*(entry for entry in (broken, ragged) if entry.rows), *map(_Found, missing)]
+    order = {column.name: place for place, column in enumerate(columns)}
+    keys = sorted(entries, key=lambda key: (order[key[0]], key[1]))
+    return _reported(rows, [*found, *(entries[key] for key in keys)], "line")
+
+
+def _numbered(reader: Any) -> Iterable[tuple[int, list[str]]]:
+    """Yield every record with the line of the file where it begins; a quoted field may hold line ends."""
+    before = reader.line_num
+    for row in reader:
+        if row:
+            yield before + 1, row
+        before = reader.line_num
+
+
+def _enter_texts(
+    entries: dict[tuple[str, int], _Found],
+    column: TextCodes | TextNumbers,
+    texts: Sequence[str],
+    lines: Sequence[int],
+) -> None:
+    codes = column.codes(texts)
+    if not codes.size or codes.min() >= 0:
+        return
+    kind = column.kind if isinstance(column, TextCodes) else None
+    for row in np.flatnonzero(codes < 0).tolist():
+        mark = int(codes[row])
+        if (column.name, mark) not in entries:
+            rule = column.rule if kind is None else misfit(column.name, kind, mark)  # type: ignore[union-attr]
+            entries[column.name, mark] = _Found(rule, kind, mark)
+        entries[column.name, mark].rows.setdefault(_Shown.of(texts[row]), []).append(lines[row])
+
+
+def _reported(rows: int, found: Sequence[_Found], place: str) -> TableReport:
+    return TableReport(rows, tuple(entry.misfit for entry in found), tuple(found), place)
+
+
+# ---------------------------------------------------------------- what the curator reads
+
+
+def _values_shown(found: _Found, place: str, values: int | None, lines: int | None) -> list[str]:
+    text = []
+    ranked = sorted(found.rows.items(), key=lambda item: -len(item[1]))
+    for value, rows in ranked[:values]:
+        some = ", ".join(f"{row:,}" for row in rows[:lines])
+        more = f", and {len(rows) - lines:,} more" if lines is not None and len(rows) > lines else ""
+        what = "missing" if value is None else value.text
+        text.append(f"  {what} in {len(rows):,} {place if len(rows) == 1 else place + 's'}: {some}{more}")
+    if values is not None and len(ranked) > values:
+        text.append(f"  and {len(ranked) - values:,} more values; curator_report(values=None) shows all")
+    hint = _hint(found.kind, found.mark, [value.value for value, _ in ranked if value is not None])
+    return [*text, f"  -> {hint}"] if hint else text
+
+
+def _hint(kind: Attribute | None, mark: int, values: Sequence[Any]) -> str:
+    """Return what would take the values, written as code."""
+    if kind is None or mark == ABSENT or not values:
+        return ""
+    texts = [value for value in values if isinstance(value, str)]
+    blank = [text for text in texts if text.strip().lower() in BLANKS]
+    hints = [f"optional(..., missing={sorted(blank)!r})"] if blank else []
+    rest = [value for value in values if value not in blank]
+    if isinstance(kind, Categorical):
+        near = {text: label for text in rest if (label := _nearest(kind, text)) is not None}
+        if near:
+            hints.append(f"categorical(..., synonyms={near!r})")
+        if len(near) < len(rest) and mark == OUTSIDE:
+            hints.append("list the others, or categorical(..., other=True)")
+        elif len(near) < len(rest):
+            hints.append(f"categorical(..., synonyms={{{rest[0]!r}: {kind.labels[0]!r}}}) if it means that")
+    elif rest and mark == OUTSIDE:
+        hints.append(_ends(kind, rest))
+    elif any("," in text for text in texts) and isinstance(kind, (Binned, IntegerRange)):
+        hints.append("decimal=',' if it stands before the fraction")
+    elif rest and isinstance(kind, Dates):
+        hints.append("write dates as 2024-03-05, of at least the precision of a cell")
+    elif any(_fraction(value) for value in rest):
+        hints.append("binned([...]) takes numbers with a fraction")
+    elif rest and all(isinstance(value, str) for value in rest):
+        hints.append(f"optional(..., missing={sorted(map(str, rest))[:3]!r}) if they mean that there is none")
+    return "; ".join(hints)
+
+
+def _nearest(kind: Categorical, value: Any) -> Any:
+    """Return the label that a text probably means, or None."""
+    if not isinstance(value, str) or not isinstance(kind.labels[0], str):
+        return None
+    return nearest(value, kind.labels)
+
+
+def _fraction(value: Any) -> bool:
+    """Whether a value, or the number that a text is, is no whole number."""
+    try:
+        return not float(value).is_integer()
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def _ends(kind: Attribute, values: Sequence[Any]) -> str:
+    """Return between which ends the values lie that are outside."""
+    if isinstance(kind, Dates):
+        first, last = min(map(str, values)), max(map(str, values))
+        return f"they lie between {first} and {last}; widen the dates, or clip=True"
+    numbers = [float(value) for value in values if is_number(value)]
+    for text in (value for value in values if isinstance(value, str)):
+        try:
+            numbers.append(float(text.replace(",", ".")))
+        except ValueError:
+            continue
+    if not numbers:
+        return ""
+    return f"they lie between {min(numbers):g} and {max(numbers):g}; widen the domain, or clip=True"

@@ -1,0 +1,156 @@
+"""Columns of records: one array each, whose values keep their types, some of them missing.
+
+What the kinds of attributes share: which values are numbers, which are missing, and how a column is read
+through its distinct values.
+"""
+
+import math
+import reprlib
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from decimal import Decimal
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from onlineic._typing import Bools, Ints
+from onlineic.errors import InvalidDataError
+
+Column = np.ndarray[Any, Any]
+
+LARGEST = 2**63  # decimals beyond it are taken for floats
+
+# in the place of a code: what is wrong with a value
+ABSENT = -1  # missing, where no cell was declared for it
+OUTSIDE = -2  # of the right type, and not in the domain
+STRANGE = -3  # of another type
+MARKS = (STRANGE, OUTSIDE, ABSENT)
+
+
+def column_array(name: str, values: Any) -> Column:
+    """Return a one-dimensional array that keeps each value's own type."""
+    if isinstance(values, np.ma.MaskedArray):
+        array = np.array(values.data, dtype=object)
+        array[np.ma.getmaskarray(values)] = None  # ma.filled(.., None) would write "?"
+    elif isinstance(values, np.ndarray):
+        array = values
+    elif (
+        isinstance(values, (str, bytes, Mapping, Set))
+        or not isinstance(values, Iterable)
+        or getattr(values, "ndim", 1) != 1  # a frame, where two columns have one name, lists its names
+    ):
+        raise InvalidDataError(f"{name} must be a column (array or list), got a {type(values).__name__}.")
+    elif isinstance(getattr(values, "dtype", None), np.dtype) and values.dtype.kind in "biufM":  # type: ignore[attr-defined]
+        array = np.asarray(values)  # a column of a data frame that is an array inside
+    else:
+        listed = list(values)  # once: it may be a generator
+        kinds = set(map(type, listed))
+        # numpy would turn [1, "a"] into strings, and a list of texts into fields as wide as the longest
+        array = np.array(listed, dtype=None if len(kinds) == 1 and kinds <= {int, float, bool} else object)
+    if array.ndim != 1:
+        raise InvalidDataError(f"{name} must be a column of shape (n,), got shape {array.shape}.")
+    return decimals_read(array)
+
+
+def decimals_read(column: Column) -> Column:
+    """Return a column whose decimals are numbers: ints where they are whole, else the nearest floats.
+
+    The text of a CSV file is read the same way.
+    """
+    if column.dtype.kind != "O" or not any(isinstance(value, Decimal) for value in column):
+        return column
+    result = column.copy()
+    for row, value in enumerate(column):
+        if isinstance(value, Decimal):
+            result[row] = _decimal_read(value)
+    return result
+
+
+def _decimal_read(value: Decimal) -> float | None:
+    if value.is_nan():
+        return None
+    if -LARGEST < value < LARGEST and value == value.to_integral_value():
+        return int(value)
+    return float(value)
+
+
+def absent(column: Column, markers: Collection[str] = ()) -> Bools:
+    """Return which values are missing: None, NaN, NaT, NA, and the texts that stand for it."""
+    if column.dtype.kind in "fmM":
+        return np.asarray(np.isnan(column))
+    if column.dtype.kind == "U" and markers:
+        return np.isin(column, list(markers))
+    if column.dtype.kind != "O":
+        return np.zeros(len(column), dtype=bool)
+    if markers:
+        missing = (is_missing(value) or (isinstance(value, str) and value in markers) for value in column)
+        return np.fromiter(missing, bool, len(column))
+    return np.fromiter((is_missing(value) for value in column), bool, len(column))
+
+
+def is_missing(value: object) -> bool:
+    """Whether a value says that there is none."""
+    if isinstance(value, (float, np.floating, np.datetime64, np.timedelta64)):
+        return bool(np.isnan(value))
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def is_number(value: object) -> TypeGuard[float | np.integer[Any] | np.floating[Any]]:
+    """Whether a value is a number; bools and text are none."""
+    spans = (bool, np.timedelta64)  # numpy takes a span of time for an integer
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, spans)
+
+
+def whole(value: object) -> int | None:
+    """Return a whole number as int; None for anything else."""
+    if is_number(value) and (isinstance(value, (int, np.integer)) or float(value).is_integer()):
+        return int(value)
+    return None
+
+
+def plain(value: Any) -> Any:
+    """Return numpy's scalars as Python's, others as they are; a time of nanoseconds is no integer."""
+    if isinstance(value, np.generic) and not isinstance(value, (np.datetime64, np.timedelta64)):
+        return value.item()
+    return value
+
+
+def shown(value: object) -> str:
+    """Return short text of a caller's value."""
+    try:
+        return reprlib.repr(value)
+    except ValueError:  # an int of thousands of digits has no text
+        return f"a {type(value).__name__} beyond all bounds"
+
+
+def short(value: float) -> str:
+    """Return a number as short text that tells it from every other."""
+    text = f"{value:g}"
+    return text if float(text) == value else repr(value)
+
+
+def read_distinct(column: Column, lookup: Callable[[Any], int]) -> Ints:
+    """Return what `lookup` says of every value, so that Python code runs once a value, not once a record."""
+    if column.dtype.kind != "O":
+        distinct, inverse = np.unique(column, return_inverse=True)
+        return np.array([lookup(value) for value in distinct], dtype=np.int64)[inverse]
+    try:  # {1: 0}.get(True) is 0: the type is part of the key
+        distinct_keys = set(zip(map(type, column), column, strict=True))
+    except (TypeError, ValueError):  # lists and others
+        return np.fromiter(map(lookup, column), np.int64, len(column))
+    table = {key: lookup(key[1]) for key in distinct_keys}
+    keys = zip(map(type, column), column, strict=True)
+    return np.fromiter(map(table.__getitem__, keys), np.int64, len(column))
+
+
+def settled(codes: Ints, missing: Bools, cell: int | None) -> Ints:
+    """Return codes with the missing values in their cell, or marked where there is none."""
+    codes[missing] = ABSENT if cell is None else cell
+    return codes
+
+
+def as_float(value: Any) -> float:
+    """Return a number as float; one beyond all floats is infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf

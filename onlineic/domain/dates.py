@@ -1,0 +1,413 @@
+"""Dates and times as an attribute: cells are the years, quarters, months, weeks, days, hours or minutes.
+
+A text such as 2024, 2024-Q1, 2024-03, 2024-W09, 2024-03-05 or 2024-03-05T14:30 stands for all the time that
+it names. A record's value must lie inside one cell; a condition must cut between cells.
+"""
+
+import datetime
+import math
+import re
+from functools import cached_property
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Ints
+from onlineic.domain.columns import (
+    OUTSIDE,
+    STRANGE,
+    Column,
+    absent,
+    is_missing,
+    read_distinct,
+    settled,
+    shown,
+)
+from onlineic.domain.hints import no_missing_cell
+from onlineic.domain.misfits import encoded
+from onlineic.errors import InvalidDomainError, InvalidQueryError
+
+UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")
+YEARS = (1000, 9998)  # four digits, and room for one more instant on either side
+INSTANT = datetime.timedelta(microseconds=1)
+MINUTES = {"hour": 60, "minute": 1}
+EPOCH = datetime.date(1970, 1, 1).toordinal()
+# which periods a column of numpy's dates can tell; its own weeks begin on Thursday
+TOLD = {"Y": UNITS[:1], "M": UNITS[:3], "W": (), "D": UNITS[:5], "h": UNITS[:6], "generic": ()}
+
+TEXT = re.compile(
+    r"(?P<year>\d{4})(?:-?Q(?P<quarter>[1-4])|-W(?P<week>\d\d)|-(?P<month>\d\d)"
+    r"(?:-(?P<day>\d\d)"
+    r"(?:[T ](?P<clock>\d\d(?::\d\d(?::\d\d(?:[.,]\d+)?)?)?)(?:Z|[+-]\d\d:?\d\d)?)?)?)?",
+    re.ASCII,
+)
+
+Moment = datetime.datetime
+SAMPLE = Moment(2024, 3, 5)
+
+
+@final
+@attrs.frozen
+class Dates:
+    """The periods of one length from `first` to `last`, both included, in order.
+
+    Parameters
+    ----------
+    first, last : str
+        The first and the last cell, written as their labels.
+    by : {"year", "quarter", "month", "week", "day", "hour", "minute"}
+        Weeks begin on Monday, as in ISO 8601.
+    missing : bool
+        Whether a last cell holds missing values.
+    clip : bool
+        Whether earlier values count in the first cell and later ones in the last.
+    markers : tuple of str
+        Texts that stand for a missing value.
+    zone : str, optional
+        Time zone, such as "Europe/Paris": values with an offset are taken to local time there, those without
+        are local time. Without it values with an offset are refused.
+    """
+
+    first: str
+    last: str
+    by: str
+    missing: bool = False
+    clip: bool = False
+    markers: tuple[str, ...] = ()
+    zone: str | None = None
+    ordered = True
+
+    def __attrs_post_init__(self) -> None:
+        if self.by not in UNITS:
+            raise InvalidDomainError(
+                f"by must be one of {', '.join(UNITS)}, got {shown(self.by)}; choose one."
+            )
+        for end in (self.first, self.last):
+            if (
+                type(end) is not str
+                or _stretch(end, self.by) is None
+                or _label(self._end(end), self.by) != end
+            ):
+                sample = _label(_index(SAMPLE, self.by), self.by)
+                raise InvalidDomainError(
+                    f"dates must begin and end with a {self.by} such as {sample!r}, "
+                    f"got {shown(end)}; write dates(first, last, by={self.by!r})."
+                )
+        if self._end(self.last) < self._end(self.first):
+            raise InvalidDomainError(
+                f"dates must run forwards, got {self.first} to {self.last}; swap the ends."
+            )
+        self._local  # noqa: B018  # an unknown time zone is refused now
+
+    @cached_property
+    def _start(self) -> int:
+        return self._end(self.first)
+
+    @cached_property
+    def _periods(self) -> int:
+        return self._end(self.last) - self._start + 1
+
+    @cached_property
+    def _local(self) -> datetime.tzinfo | None:
+        if self.zone is None:
+            return None
+        import zoneinfo  # few attributes have a zone: imported with it
+
+        try:
+            return zoneinfo.ZoneInfo(self.zone)
+        except (zoneinfo.ZoneInfoNotFoundError, ValueError, TypeError, OSError):
+            raise InvalidDomainError(
+                "zone must be a name of the time zone database such as 'Europe/Paris', got "
+                f"{shown(self.zone)}; see zoneinfo.available_timezones()."
+            ) from None
+
+    @property
+    def size(self) -> int:
+        return self._periods + self.missing
+
+    @property
+    def rule(self) -> str:
+        """What a value must be, in words."""
+        return f"a date from {self.first} to {self.last}"
+
+    @property
+    def wider(self) -> str:
+        """How the domain takes more values."""
+        return "widen the dates, declare clip=True, or clean the table"
+
+    @property
+    def form(self) -> str:
+        """What a column must hold, in words."""
+        offsets = (
+            "without offset, unless zone= is declared" if self.zone is None else "with or without offset"
+        )
+        return f"dates or ISO texts such as 2024-03-05, {offsets}, each inside one {self.by}"
+
+    def label(self, code: int) -> str | None:
+        """Return the period of a code as text, None for the missing cell."""
+        return _label(self._start + int(code), self.by) if code < self._periods else None
+
+    def code(self, name: str, label: Any) -> int:
+        """Return the code of the one period that a date, or its text, lies in and fills."""
+        if label is None and self.missing:
+            return self._periods
+        if label is None:
+            raise no_missing_cell(name)
+        text = moment_text(label)
+        stretch = None if text is None else self._stretched(text)
+        if stretch is None:
+            raise InvalidQueryError(
+                f"{name} must be asked by a {self.by} such as {self.first!r}, got {name}={shown(label)}; "
+                f"write a date, or between({self.first!r}, {self.last!r})."
+            )
+        low, high = self._cut(name, stretch[0]), self._cut(name, stretch[1] + INSTANT)
+        if high - low != 1:
+            raise InvalidQueryError(
+                f"{name} must be asked by one {self.by}, got {name}={shown(label)}, which holds "
+                f"{high - low}; write between({shown(label)}, {shown(label)})."
+            )
+        return low
+
+    def interval(self, name: str, low: Any, high: Any, closed: bool) -> tuple[int, int]:
+        """Return the half-open code range of [low, high] (closed: all of high) or [low, high)."""
+        first, last = 0, self._periods
+        if low != -math.inf:
+            first = self._cut(name, self._bound(name, low)[0])
+        if high != math.inf:
+            stretch = self._bound(name, high)
+            last = self._cut(name, stretch[1] + INSTANT if closed else stretch[0])
+        return first, max(first, last)
+
+    def encode(self, name: str, column: Column) -> Ints:
+        """Return the codes of a column of dates."""
+        return encoded(name, self, self.read(column))
+
+    def read(self, column: Column) -> Ints:
+        """Return the codes of a column of dates, marks where a value does not fit."""
+        missing = absent(column, self.markers)
+        cell = self._periods if self.missing else None
+        if column.dtype.kind == "M":
+            return settled(self._of_stamps(column), missing, cell)
+        if column.dtype.kind not in "OU":
+            return settled(np.full(len(column), STRANGE, np.int64), missing, cell)
+        return settled(read_distinct(column, self._lookup), missing, cell)
+
+    def _lookup(self, value: Any) -> int:
+        stretch = self._stretched(moment_text(value) or "")
+        if stretch is None:
+            return STRANGE
+        index = _index(stretch[0], self.by)
+        if _index(stretch[1], self.by) != index:
+            return STRANGE
+        if self.clip:
+            index = min(max(index, self._start), self._start + self._periods - 1)
+        return index - self._start if 0 <= index - self._start < self._periods else OUTSIDE
+
+    def _of_stamps(self, column: Column) -> Ints:
+        """Return the codes of numpy's dates; a column of months says nothing of days."""
+        unit = np.datetime_data(column.dtype)[0]
+        if self.by not in TOLD.get(unit, UNITS):
+            return np.full(len(column), STRANGE, np.int64)
+        stamps = np.where(np.isnat(column), np.zeros(1, column.dtype), column)
+        if self.by == "year":
+            index = stamps.astype("M8[Y]").astype(np.int64) + 1970
+        elif self.by in ("quarter", "month"):
+            index = stamps.astype("M8[M]").astype(np.int64) + 1970 * 12
+            index = index // 3 if self.by == "quarter" else index
+        elif self.by in ("week", "day"):
+            index = stamps.astype("M8[D]").astype(np.int64) + EPOCH
+            index = (index - 1) // 7 if self.by == "week" else index
+        else:
+            index = stamps.astype("M8[m]").astype(np.int64) + EPOCH * 1440
+            index = index // MINUTES[self.by]
+        codes = index - self._start
+        if self.clip:
+            return np.clip(codes, 0, self._periods - 1)
+        return np.where((codes >= 0) & (codes < self._periods), codes, OUTSIDE)
+
+    def _bound(self, name: str, end: Any) -> tuple[Moment, Moment]:
+        text = moment_text(end)
+        stretch = None if text is None else self._stretched(text)
+        if stretch is None:
+            raise InvalidQueryError(
+                f"{name} must be cut at dates, got {shown(end)}; write e.g. between({self.first!r}, "
+                f"{self.last!r})."
+            )
+        return stretch
+
+    def _cut(self, name: str, moment: Moment) -> int:
+        """Return how many periods lie before a moment, which must be where one begins."""
+        index = _index(moment, self.by)
+        code = index - self._start
+        if not 0 <= code <= self._periods:
+            raise InvalidQueryError(
+                f"{name} must be cut inside {self.first} to {self.last}, got {_written(moment)}; for a "
+                "one-sided condition write at_least or below with an end inside."
+            )
+        if _index(moment - INSTANT, self.by) == index:
+            inside = _label(index, self.by)
+            raise InvalidQueryError(
+                f"{name} must be cut where one {self.by} begins, got {_written(moment)}, which is inside "
+                f"{inside}; write between or span with {self.by}s such as {inside!r}."
+            )
+        return code
+
+    def _stretched(self, text: str) -> tuple[Moment, Moment] | None:
+        return _stretch(text, self.by, self._local)
+
+    def _end(self, text: str) -> int:
+        stretch = _stretch(text, self.by)
+        return _index((stretch or (SAMPLE,))[0], self.by)
+
+
+def dates(first: Any, last: Any, by: str = "day", *, clip: bool = False, zone: str | None = None) -> Dates:
+    """Return the kind of a date or a time: the periods from `first` to `last`, both included.
+
+    Parameters
+    ----------
+    first, last : str, date, datetime, datetime64, pandas Timestamp or Period
+        Public ends, such as "2020-01" and "2024-12".
+    by : {"year", "quarter", "month", "week", "day", "hour", "minute"}
+        Length of one cell; weeks begin on Monday.
+    clip : bool
+        Whether earlier values count in the first cell and later ones in the last; else they are refused.
+    zone : str, optional
+        Time zone such as "Europe/Paris". A value with an offset is taken to local time there, one without
+        an offset is local time already. Without `zone` a value with an offset is refused.
+
+    Raises
+    ------
+    InvalidDomainError
+        If an end is no date, the ends are swapped, or the unit or the zone is unknown.
+
+    Examples
+    --------
+    >>> kind = dates("2023-11", "2024-02", by="month")
+    >>> kind.size, kind.label(1)
+    (4, '2023-12')
+    """
+    if by not in UNITS:
+        raise InvalidDomainError(f"by must be one of {', '.join(UNITS)}, got {shown(by)}; choose one.")
+    named = []
+    for name, end, place in (("first", first, 0), ("last", last, 1)):
+        text = moment_text(end)
+        stretch = None if text is None else _stretch(text, by)
+        if stretch is None:
+            raise InvalidDomainError(
+                f"{name} must be a date such as '2024-03-05' or '2024-03' without time zone, got "
+                f"{shown(end)}; write it so."
+            )
+        named.append(_label(_index(stretch[place], by), by))
+    return Dates(named[0], named[1], by, clip=clip, zone=zone)
+
+
+def moment_text(value: Any) -> str | None:
+    """Return what a date is written as, None for what is neither a date nor a text."""
+    if isinstance(value, str):
+        return str(value)
+    if is_missing(value):
+        return None
+    if isinstance(value, np.datetime64):  # numpy's weeks begin on Thursday
+        return None if np.datetime_data(value.dtype)[0] in ("W", "generic") else str(value)
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    return str(value) if type(value).__name__ == "Period" else None
+
+
+def names_time(text: str) -> bool:
+    """Whether a text has the form of a date or a time."""
+    return all(TEXT.fullmatch(part) for part in text.split("/", 1))
+
+
+def _stretch(text: str, by: str, zone: datetime.tzinfo | None = None) -> tuple[Moment, Moment] | None:
+    """Return the first and the last instant of what a text names, in local time; None if it names no time."""
+    if "/" in text:  # pandas writes a week by its days
+        first, _, last = text.partition("/")
+        ends = _stretch(first, by, zone), _stretch(last, by, zone)
+        return None if ends[0] is None or ends[1] is None else (ends[0][0], ends[1][1])
+    found = TEXT.fullmatch(text)
+    if found is None or not YEARS[0] <= int(found["year"]) <= YEARS[1]:
+        return None
+    try:
+        start, after = _named(found, by, zone)
+    except (ValueError, OverflowError):  # a 30th of February
+        return None
+    return start, after - INSTANT
+
+
+def _named(found: re.Match[str], by: str, zone: datetime.tzinfo | None) -> tuple[Moment, Moment]:
+    """Return the beginning and the end of what was found, the end excluded."""
+    year = int(found["year"])
+    if found["quarter"]:
+        start = Moment(year, 3 * int(found["quarter"]) - 2, 1)
+        return start, _months_on(start, 3)
+    if found["week"]:
+        start = Moment.fromisocalendar(year, int(found["week"]), 1)
+        return start, start + datetime.timedelta(days=7)
+    if found["clock"]:
+        return _clocked(found, by, zone)
+    start = Moment(year, int(found["month"] or 1), int(found["day"] or 1))
+    if found["day"]:
+        return start, start + datetime.timedelta(days=1)
+    return start, _months_on(start, 1 if found["month"] else 12)
+
+
+def _clocked(found: re.Match[str], by: str, zone: datetime.tzinfo | None) -> tuple[Moment, Moment]:
+    """Return the hour, the minute or the instant of a time of day.
+
+    Where a domain counts days, midnight names the day: dates often come with a time of 0. Where it counts
+    hours, a full hour names the hour, and so for minutes.
+    """
+    moment = Moment.fromisoformat(found[0])
+    if moment.tzinfo is not None:
+        if zone is None:
+            raise ValueError
+        moment = moment.astimezone(zone).replace(tzinfo=None)
+    day = moment.replace(hour=0, minute=0, second=0, microsecond=0)
+    if by not in MINUTES and moment == day:
+        return moment, moment + datetime.timedelta(days=1)
+    written = {2: 60, 5: 1}.get(len(found["clock"]), 0)
+    counted = MINUTES.get(by, 0)
+    if counted and (moment - day) % datetime.timedelta(minutes=counted) == datetime.timedelta():
+        written = max(written, counted)
+    return moment, moment + (datetime.timedelta(minutes=written) if written else INSTANT)
+
+
+def _months_on(start: Moment, months: int) -> Moment:
+    index = start.year * 12 + start.month - 1 + months
+    return Moment(index // 12, index % 12 + 1, 1)
+
+
+def _index(moment: Moment, by: str) -> int:
+    """Return the number of the period that a moment lies in, counted from the year 0 or the first day."""
+    if by == "year":
+        return moment.year
+    if by in ("quarter", "month"):
+        months = moment.year * 12 + moment.month - 1
+        return months // 3 if by == "quarter" else months
+    days = moment.toordinal()  # the first was a Monday
+    if by in ("week", "day"):
+        return (days - 1) // 7 if by == "week" else days
+    return (days * 1440 + moment.hour * 60 + moment.minute) // MINUTES[by]
+
+
+def _label(index: int, by: str) -> str:
+    if by == "year":
+        return f"{index:04}"
+    if by == "quarter":
+        return f"{index // 4:04}-Q{index % 4 + 1}"
+    if by == "month":
+        return f"{index // 12:04}-{index % 12 + 1:02}"
+    if by == "week":
+        iso = datetime.date.fromordinal(index * 7 + 1).isocalendar()
+        return f"{iso.year:04}-W{iso.week:02}"
+    if by == "day":
+        return datetime.date.fromordinal(index).isoformat()
+    days, minutes = divmod(index * MINUTES[by], 1440)
+    clock = f"{minutes // 60:02}" if by == "hour" else f"{minutes // 60:02}:{minutes % 60:02}"
+    return f"{datetime.date.fromordinal(days).isoformat()}T{clock}"
+
+
+def _written(moment: Moment) -> str:
+    return moment.isoformat() if moment.time() != datetime.time() else moment.date().isoformat()

@@ -1,0 +1,99 @@
+"""What does not fit a domain, said without showing a value: the column, the rule, and the remedy.
+
+An error at loading may be seen by others than the curator. It says which column breaks which rule, and not
+how often, where, or with what; that is in the curator's report alone.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol, final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Ints
+from onlineic.domain.columns import ABSENT, MARKS, OUTSIDE
+from onlineic.errors import InvalidDataError
+
+REPORT = "PrivateData.check(table, domain).curator_report() shows values and lines"
+
+
+class Ruled(Protocol):
+    """What the sentences need to know of a kind."""
+
+    @property
+    def rule(self) -> str:
+        """What a value must be."""
+
+    @property
+    def wider(self) -> str:
+        """How the domain takes more values."""
+
+    @property
+    def form(self) -> str:
+        """What a column must hold."""
+
+
+@final
+@attrs.frozen
+class Misfit:
+    """One rule that a table breaks; no private value is in it but that it does.
+
+    Attributes
+    ----------
+    column : str
+        Attribute, or column of counts; empty for the table as a whole.
+    rule : str
+        What is asked of it, and what was found instead, in words.
+    remedy : str
+    """
+
+    column: str
+    rule: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.rule}; {self.remedy}"
+
+
+def encoded(name: str, kind: Ruled, codes: Ints) -> Ints:
+    """Return the codes of a column that was read, if every value fits.
+
+    Raises
+    ------
+    InvalidDataError
+        Otherwise.
+    """
+    refuse(misfits(name, kind, codes))
+    return codes
+
+
+def misfits(name: str, kind: Ruled, codes: Ints) -> list[Misfit]:
+    """Return which rules of its kind a column breaks, by the marks among its codes."""
+    if not codes.size or codes.min() >= 0:
+        return []
+    return [misfit(name, kind, mark) for mark in MARKS if np.any(codes == mark)]
+
+
+def misfit(name: str, kind: Ruled, mark: int) -> Misfit:
+    """Return what a mark says of a column."""
+    if mark == ABSENT:
+        rule = f"{name} must have a value in every row, got missing values"
+        return Misfit(name, rule, "declare it optional(...)")
+    if mark == OUTSIDE:
+        return Misfit(name, f"{name} must be {kind.rule} in every row, got other values", kind.wider)
+    return Misfit(name, f"{name} must hold {kind.form}, got other values", "convert the column")
+
+
+def refuse(found: Sequence[Misfit]) -> None:
+    """Raise one error that names every misfit, if there is any.
+
+    Raises
+    ------
+    InvalidDataError
+        With columns, rules and remedies, and no value of the table.
+    """
+    if len(found) == 1:
+        raise InvalidDataError(f"{found[0]}. {REPORT}.")
+    if found:
+        lines = "".join(f"\n  {each}." for each in found)
+        raise InvalidDataError(f"the table must fit its domain, got {len(found)} misfits:{lines}\n{REPORT}.")

@@ -1,0 +1,156 @@
+"""`onlineic domain draft`: a domain from public knowledge; rows are read on demand alone, and loudly."""
+
+import io
+import json
+
+import pytest
+
+from onlineic.cli import main
+from onlineic.domain import Domain, binned, categorical, dates, integers, optional
+from onlineic.errors import PrivateLabelsWarning
+
+SECRET = "Zanzibar"
+KINDS = ["age=range 17 90; clip", "sex=labels F, M; missing ?, NA", "region=labels North, South; other"]
+WRITTEN = Domain.of(
+    age=integers(17, 90, clip=True),
+    sex=optional(["F", "M"], ["NA", "?"]),
+    region=categorical(["North", "South"], other=True),
+)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "people.csv"
+    rows = "".join(f"{17 + i % 60},{'FM'[i % 2]},{SECRET if i == 7 else 'North'}\n" for i in range(100))
+    path.write_text("age,sex,region\n" + rows, encoding="utf-8")
+    return str(path)
+
+
+def draft(*arguments):
+    return main(["domain", "draft", *arguments])
+
+
+def options(kinds):
+    return [part for kind in kinds for part in ("--attribute", kind)]
+
+
+def test_a_domain_is_drafted_from_options(table, capsys):
+    assert 0 == draft(table, *options(KINDS))
+    told = capsys.readouterr()
+
+    assert WRITTEN == Domain.from_json(told.out)
+    assert repr(WRITTEN) in told.err
+    assert SECRET not in told.out + told.err
+
+
+def test_kinds_are_asked_on_a_terminal_until_they_can_be_read(table, capsys, monkeypatch, tmp_path):
+    answers = [
+        "range 17",
+        "range 90 17",
+        "range 17 90; clip",
+        "labels F, M; missing ?, NA",
+        "labels North, South; other",
+    ]
+    monkeypatch.setattr("sys.stdin", Terminal("\n".join(answers) + "\n"))
+    out = tmp_path / "domain.json"
+
+    assert 0 == draft(table, "--out", str(out))
+    told = capsys.readouterr()
+    assert ("", WRITTEN) == (told.out, Domain.from_json(out.read_text(encoding="utf-8")))
+    assert 3 == told.err.count("age? ")
+    assert 1 == draft(table, "--out", str(out), *options(KINDS))  # what is there stays
+    assert "File exists" in capsys.readouterr().err
+
+
+def test_without_answers_and_a_terminal_it_is_refused_with_the_remedy(table, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+
+    assert 2 == draft(table, *options(KINDS[:1]))
+    assert "got none for sex, region; write --attribute 'sex=range 0 9'" in capsys.readouterr().err
+    monkeypatch.setattr("sys.stdin", Terminal())
+    assert 2 == draft(table)
+    assert "age must have a kind, got the end of the input" in capsys.readouterr().err
+
+
+def test_rows_are_read_on_demand_alone_and_the_file_says_so(table, capsys):
+    assert 0 == draft(table, "--from-rows", "region", "age", *options(["sex=skip"]))
+    told = capsys.readouterr()
+
+    assert "NOT PRIVATE: labels were read from the private table: region, age" in told.err
+    written = json.loads(told.out)
+    assert ["NOT PRIVATE" in kind for kind in written.values()] == [True, True]
+    assert [17, 76] == written["age"]["range"]
+    with pytest.warns(PrivateLabelsWarning, match="labels of age, region"):
+        assert Domain.of(age=range(17, 77), region=["North", SECRET]) == Domain.from_json(told.out)
+    assert 0 == draft(table, "--from-rows")
+    assert 3 == capsys.readouterr().out.count("NOT PRIVATE")
+
+
+def test_every_kind_can_be_written(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text("a;b;c;d=e;f\n", encoding="utf-8")
+    kinds = [
+        "a=bins -inf 0 1.5 inf; optional", "b=bins 0 10; whole; clip",
+        "c=dates 2020-01 2024-12 month; missing ?",
+        'd=e={"labels": [1, 2], "other": true}', "f=dates 2024-01-01 2024-12-31",
+    ]  # fmt: skip
+    expected = Domain.of(
+        {
+            "a": optional(binned([float("-inf"), 0, 1.5, float("inf")])),
+            "b": binned([0, 10], integer=True, clip=True),
+            "c": optional(dates("2020-01", "2024-12", "month"), ["?"]),
+            "d=e": categorical([1, 2], other=True),
+            "f": dates("2024-01-01", "2024-12-31"),
+        }
+    )
+
+    assert 0 == draft(str(path), "--delimiter", ";", *options(kinds))
+    assert expected == Domain.from_json(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--attribute", "aeg=skip"], "--attribute must name a column, got 'aeg'; did you mean 'age'"),
+        (["--from-rows", "regio"], "--from-rows must name a column, got 'regio'; did you mean 'region'"),
+        (["--attribute", "age"], "--attribute must read NAME=KIND"),
+        (["--attribute", "age=numbers"], "age must have a kind, got 'numbers'"),
+        (["--attribute", "age=range 1 x"], "age must give 'range' as"),
+        (["--attribute", "age=range 1 5; closed"], "got 'closed'"),
+        (["--attribute", "age={x"], "age must be valid JSON"),
+        (["--attribute", "age=dates 2020 x"], "must be a date"),
+        (["--attribute", "age=labels a, a"], "labels must be distinct"),
+        (["--delimiter", "::"], "delimiter must be one character"),
+        (["--encoding", "nonsense"], "encoding must be"),
+        (["--from-rows", "sex"], "got none for age, region"),
+        ([f"--attribute={name}=skip" for name in ("age", "sex", "region")], "one or more attributes"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_by_name(table, arguments, message, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+
+    assert 2 == draft(table, *arguments)
+    told = capsys.readouterr()
+    assert ("", True) == (told.out, message in told.err)
+
+
+@pytest.mark.parametrize("text", ["", "a,a\n1,2\n", "a,\n1,2\n", b"a,\xff\n"])
+def test_headers_that_cannot_be_used_are_refused(tmp_path, text, capsys):
+    path = tmp_path / "t.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+    assert 1 == draft(str(path))
+    assert "header" in capsys.readouterr().err
+
+
+def test_columns_of_too_many_labels_are_not_taken_from_rows(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text("a\n" + "".join(f"x{i}\n" for i in range(1001)), encoding="utf-8")
+
+    assert 2 == draft(str(path), "--from-rows")
+    assert "a must have 1 to 1,000 labels" in capsys.readouterr().err

@@ -1,0 +1,319 @@
+"""Dates and times: cells, what lies in them, how they are asked, and what is refused."""
+
+import datetime
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onlineic.domain import Dates, Domain, dates, optional
+from onlineic.errors import InvalidDataError, InvalidDomainError, InvalidQueryError
+from onlineic.queries import at_least, below, between, one_of, span, where
+from onlineic.queries.json import parsed_query
+from support.names import lasting
+
+UTC = datetime.UTC
+DAY = datetime.date(2024, 3, 5)
+ENDS = {
+    "year": ("2020", "2025"),
+    "quarter": ("2023-Q1", "2024-Q4"),
+    "month": ("2023-11", "2024-06"),
+    "week": ("2024-W01", "2024-W30"),
+    "day": ("2024-01-01", "2024-12-31"),
+    "hour": ("2024-03-04", "2024-03-06"),
+    "minute": ("2024-03-05", "2024-03-05"),
+}
+
+
+class Period:
+    """Stands for pandas.Period, which is written as its text."""
+
+    def __init__(self, text):
+        self.text = text
+
+    def __str__(self):
+        return self.text
+
+
+def codes(kind, values):
+    return Domain.of(a=kind).encode({"a": values})[:, 0].tolist()
+
+
+def refused(kind, values):
+    with pytest.raises(InvalidDataError) as caught:
+        codes(kind, values)
+    return str(caught.value)
+
+
+def cells(kind, condition):
+    """Return the labels that satisfy a condition."""
+    domain = Domain.of(a=kind)
+    weights = where(a=condition).bind(domain).weights()
+    return [kind.label(code) for code in np.flatnonzero(weights)]
+
+
+@pytest.mark.parametrize(
+    ("by", "size", "second"),
+    [
+        ("year", 6, "2021"),
+        ("quarter", 8, "2023-Q2"),
+        ("month", 8, "2023-12"),
+        ("week", 30, "2024-W02"),
+        ("day", 366, "2024-01-02"),
+        ("hour", 72, "2024-03-04T01"),
+        ("minute", 1440, "2024-03-05T00:01"),
+    ],
+)
+def test_every_unit_has_its_cells_and_labels(by, size, second):
+    kind = dates(*ENDS[by], by=by)
+
+    assert (size, second) == (kind.size, kind.label(1))
+    assert list(range(size)) == [kind.code("a", kind.label(code)) for code in range(size)]
+    assert list(range(size)) == codes(kind, [kind.label(code) for code in range(size)])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "2024-03-05", "2024-03-05T10:30", "2024-03-05 10:30:59.123456789", DAY,
+        datetime.datetime(2024, 3, 5, 23, 59, 59, 999_999), np.datetime64("2024-03-05"),
+        np.datetime64("2024-03-05T12:00:00.000000000"), Period("2024-03-05"),
+    ],
+    ids=lasting,
+)  # fmt: skip
+def test_a_day_lies_in_its_cell_in_every_type(value):
+    for by, label in [
+        ("year", "2024"),
+        ("quarter", "2024-Q1"),
+        ("month", "2024-03"),
+        ("week", "2024-W10"),
+        ("day", "2024-03-05"),
+    ]:
+        kind = dates(*ENDS[by], by=by)
+
+        assert label == kind.label(codes(kind, [value])[0])
+        if isinstance(value, np.datetime64):
+            assert label == kind.label(codes(kind, np.array([value]))[0])
+
+
+@given(
+    st.datetimes(datetime.datetime(1000, 1, 1), datetime.datetime(9998, 12, 31)),
+    st.sampled_from(sorted(ENDS)),
+)
+def test_columns_of_numpy_agree_with_objects_and_texts(moment, by):
+    """The oracle is Python's calendar; one path reads objects, the other whole columns."""
+    kind = (
+        dates("1000", "9998", by) if by not in ("hour", "minute") else dates(moment.date(), moment.date(), by)
+    )
+    code = codes(kind, [moment])
+
+    assert code == codes(kind, np.array([moment], "M8[us]")) == codes(kind, [moment.isoformat()])
+    label = kind.label(code[0])
+    iso = moment.isocalendar()
+    expected = {
+        "year": f"{moment.year:04}",
+        "quarter": f"{moment.year:04}-Q{(moment.month + 2) // 3}",
+        "month": f"{moment:%Y-%m}".rjust(7, "0"),
+        "week": f"{iso.year:04}-W{iso.week:02}",
+        "day": moment.date().isoformat(),
+        "hour": moment.isoformat()[:13],
+        "minute": moment.isoformat()[:16],
+    }
+    assert expected[by] == label
+
+
+def test_iso_weeks_begin_on_monday_and_belong_to_one_year():
+    kind = dates("2020-12-28", "2021-01-10", by="week")
+
+    assert ["2020-W53", "2021-W01"] == [kind.label(code) for code in range(kind.size)]
+    assert [0, 0, 1] == codes(kind, ["2021-01-01", "2021-01-03", "2021-01-04"])
+    assert [0] == codes(kind, [Period("2020-12-28/2021-01-03")])
+
+
+def test_missing_dates_go_to_the_last_cell():
+    kind = optional(dates("2024-01", "2024-03", by="month"), ["?"])
+
+    assert [3, 3, 3, 0] == codes(kind, [None, "?", float("nan"), "2024-01"])
+    assert [3, 1] == codes(kind, np.array(["NaT", "2024-02-01"], "M8[D]"))
+    assert (4, None, 3) == (kind.size, kind.label(3), kind.code("a", None))
+    assert "declare it optional" in refused(dates("2024-01", "2024-03", "month"), np.array(["NaT"], "M8[D]"))
+
+
+def test_dates_outside_are_refused_or_clipped():
+    kind, clipped = (dates("2024-01", "2024-03", by="month", clip=clip) for clip in (False, True))
+    for values in (["2023-12-31", "2024-04-01"], np.array(["2023-12-31", "2024-04-01"], "M8[D]")):
+        assert "a date from 2024-01 to 2024-03" in refused(kind, values)
+        assert [0, 2] == codes(clipped, values)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [20240305], [2024], [2024.0], [True], ["05.03.2024"], ["3/5/2024"], ["2024-3-5"],
+        ["2024-02-30"], ["2024-13"],
+        ["2024-W54"], ["x"], [" 2024-03-05"], ["2024-03-05T25"], ["0999-01-01"],
+        ["9999-12-31"], [b"2024-03-05"],
+        ["2024-03"], ["2024"], ["2024-W10"], [Period("2024Q1")], [datetime.timedelta(1)],
+        [datetime.time(12)], np.array([19787]), np.array(["2024-03"], "M8[M]"), np.array(["2024"], "M8[Y]"),
+        np.array(["2024-03-07"], "M8[W]"), np.array([5], "m8[D]"), ["٢٠٢٤-٠٣-٠٥"],
+    ],
+    ids=lasting,
+)  # fmt: skip
+def test_what_is_no_date_of_one_cell_is_refused(values):
+    assert "a must hold dates" in refused(dates("2024-01-01", "2024-12-31"), values)
+
+
+def test_a_value_must_lie_in_one_cell():
+    assert "each inside one hour" in refused(dates("2024-03-05", "2024-03-05", "hour"), [DAY])
+    assert "each inside one month" in refused(dates("2024-01", "2024-12", "month"), ["2024-Q1"])
+    assert "each inside one week" in refused(dates("2024-01", "2024-12", "week"), ["2024-03"])
+    assert [0] == codes(dates("2024-01", "2024-12", "quarter"), ["2024-03"])
+    for unit, by in [
+        ("D", "hour"),
+        ("D", "minute"),
+        ("h", "minute"),
+        ("M", "day"),
+        ("M", "week"),
+        ("Y", "quarter"),
+    ]:
+        column = np.array(["2024-03-05"], "M8[D]").astype(f"M8[{unit}]")
+        assert f"each inside one {by}" in refused(dates("2024-03-05", "2024-03-05", by), column)
+
+
+def test_offsets_are_refused_unless_a_zone_is_declared():
+    moment = datetime.datetime(2024, 3, 4, 23, 30, tzinfo=UTC)
+    for value in (moment, moment.isoformat(), "2024-03-04T23:30Z"):
+        assert "unless zone= is declared" in refused(dates("2024-01-01", "2024-12-31"), [value])
+        paris = dates("2024-01-01", "2024-12-31", zone="Europe/Paris")
+        assert "2024-03-05" == paris.label(codes(paris, [value])[0])
+        assert [64, 64] == codes(paris, ["2024-03-05", "2024-03-05T12:00"])  # without offset: local time
+
+
+def test_conditions_hold_all_the_time_that_they_name():
+    months, days = dates("2023-11", "2024-06", by="month"), dates("2024-01-01", "2024-12-31")
+
+    assert ["2024-01", "2024-02", "2024-03"] == cells(months, between("2024-01", "2024-03"))
+    assert ["2024-01", "2024-02", "2024-03"] == cells(
+        months, between(datetime.date(2024, 1, 1), np.datetime64("2024-03-31"))
+    )
+    assert ["2024-01", "2024-02"] == cells(months, span("2024-01", "2024-03"))
+    assert ["2024-05", "2024-06"] == cells(months, at_least("2024-05"))
+    assert ["2023-11", "2023-12"] == cells(months, below("2024"))
+    assert ["2024-04", "2024-05", "2024-06"] == cells(months, between("2024-Q2", "2024-Q2"))
+    assert ["2024-02", "2024-04"] == cells(months, one_of("2024-02", Period("2024-04")))
+    assert ["2024-03-05"] == cells(days, DAY) == cells(days, datetime.datetime(2024, 3, 5))
+    assert 31 + 29 == len(cells(days, between("2024-01", "2024-02")))
+    assert [] == cells(months, between("2024-03", "2024-01"))
+    hours = dates("2024-03-05", "2024-03-05", "hour")
+    assert ["2024-03-05T14"] == cells(hours, datetime.datetime(2024, 3, 5, 14))
+    assert ["2024-03-05T14", "2024-03-05T15"] == cells(hours, between("2024-03-05T14:00", "2024-03-05T15:59"))
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        (between("2024-01-15", "2024-03"), "cut where one month begins, got 2024-01-15"),
+        (between("2024-01", datetime.date(2024, 3, 1)), "inside 2024-03"),
+        (between("2020-01", "2024-03"), "cut inside 2023-11 to 2024-06"),
+        (between(1, 2), "must be cut at dates, got 1"),
+        (at_least(3), "must be cut at dates, got 3"),
+        ("2024-Q1", "which holds 3; write between"),
+        (DAY, "cut where one month begins"),
+        ("2024-02-30", "must be asked by a month such as"),
+        ("March", "must be asked by a month such as"),
+        (5, "must be asked by a month such as"),
+        (None, "declare it optional"),
+    ],
+)
+def test_conditions_that_do_not_fit_are_refused_by_name(condition, message):
+    with pytest.raises(InvalidQueryError, match="a must") as caught:
+        where(a=condition).bind(Domain.of(a=dates("2023-11", "2024-06", by="month")))
+
+    assert message in str(caught.value)
+
+
+def test_dates_of_pandas_are_dates():
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    months, weeks = dates("2024-01", "2024-12", by="month"), dates("2024-01-01", "2024-12-30", by="week")
+    series = pd.Series(pd.to_datetime(["2024-03-05 00:00:00", "2024-12-30 23:59:59"]))
+
+    for column in (
+        series,
+        series.dt.to_period("M"),
+        list(series),
+        series.dt.date,
+        series.dt.strftime("%Y-%m-%d"),
+    ):
+        assert [2, 11] == codes(months, column)
+    assert [9, 52] == codes(weeks, series.dt.to_period("W"))
+    assert [2, 12] == codes(optional(months), pd.Series(["2024-03-05", pd.NA], dtype="string"))
+    assert [2, 12] == codes(optional(months), pd.Series([series[0], pd.NaT]))
+    assert "unless zone= is declared" in refused(months, series.dt.tz_localize("UTC"))
+    assert [2, 11] == codes(dates("2024-01", "2024-12", "month", zone="UTC"), series.dt.tz_localize("UTC"))
+    assert ["2024-01", "2024-02"] == cells(
+        months, between(pd.Timestamp("2024-01-01"), pd.Period("2024-02", "M"))
+    )
+
+
+def test_dates_are_asked_in_json():
+    domain = Domain.of(a=dates("2024-01", "2024-12", by="month"), b=range(5))
+    for line, query in [
+        ('{"a": ["2024-01", "2024-06"]}', where(a=between("2024-01", "2024-06"))),
+        ('{"a": {"at_least": "2024-Q3"}, "b": [0, 3]}', where(a=at_least("2024-Q3"), b=between(0, 3))),
+        ('{"a": {"not": "2024-02"}}', where(a=~one_of("2024-02"))),
+    ]:
+        assert query == parsed_query(line, domain)
+        query.bind(domain)
+    for line in ('{"a": [1, 2]}', '{"a": ["2024"]}', '{"b": ["2024", "2025"]}', '{"a": ["x", "y"]}'):
+        with pytest.raises(InvalidQueryError, match=r"a must|b must|between must"):
+            parsed_query(line, domain)
+
+
+@pytest.mark.parametrize(
+    "ends", [("2024", 3), ("x", "y"), ("2024-01", None), (DAY, 5), ("2024", float("nan"))]
+)
+def test_ends_must_be_two_numbers_or_two_dates(ends):
+    with pytest.raises(InvalidQueryError, match="ends"):
+        between(*ends)
+
+
+def test_dates_as_ends_of_numbers_are_refused():
+    for kind in (range(3000), [1, 2]):
+        with pytest.raises(InvalidQueryError, match="a must"):
+            where(a=between("2020", "2024")).bind(Domain.of(a=kind))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("2024", "2023", "year"), ("2024", "2025", "years"), ("2024", "2025", None), ("x", "2025", "year"),
+        (2024, 2025, "year"), ("2024", None, "day"), ("2024-01-01T00:00Z", "2025", "day"),
+        ("0001", "2025", "year"),
+        ("2024", "9999", "year"),
+    ],
+)  # fmt: skip
+def test_kinds_that_cannot_be_are_refused(arguments):
+    with pytest.raises(InvalidDomainError, match="must"):
+        dates(*arguments)
+
+
+@pytest.mark.parametrize("zone", ["Mars/Base", "", 5, "../etc/passwd"])
+def test_unknown_zones_are_refused(zone):
+    with pytest.raises(InvalidDomainError, match="zone must be"):
+        dates("2024", "2025", "year", zone=zone)
+
+
+@pytest.mark.parametrize(
+    "ends", [("2024-01-01", "2024-12"), ("2024", "2024"), ("2024-12", "2024-01"), (1, 2)]
+)
+def test_the_class_takes_labels_only(ends):
+    with pytest.raises(InvalidDomainError, match="dates must"):
+        Dates(*ends, "month")
+
+
+def test_ends_are_written_as_the_cells_they_lie_in():
+    assert dates("2024-01", "2024-12", "month") == dates(
+        datetime.date(2024, 1, 15), np.datetime64("2024-12-31"), "month"
+    )
+    assert dates("2024", "2024", "day") == dates("2024-01-01", "2024-12-31")
