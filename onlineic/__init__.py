@@ -13,6 +13,7 @@ from onlineic.domain.domain import Domain as Domain
 from onlineic.domain.domain import optional as optional
 from onlineic.domain.grid import Grid as Grid
 from onlineic.hypothesis.histogram import Histogram as Histogram
+from onlineic.ledger.total import TableBudget as TableBudget
 from onlineic.queries.answers import Answer as Answer
 from onlineic.queries.expressions import at_least as at_least
 from onlineic.queries.expressions import below as below

@@ -42,6 +42,7 @@ from typing import Any
 __all__ = [
     "BudgetError",
     "BudgetExceededError",
+    "BudgetsAddWarning",
     "DatasetError",
     "DigestMismatchError",
     "DomainMismatchError",
@@ -54,6 +55,7 @@ __all__ = [
     "InvalidInputError",
     "InvalidParameterError",
     "InvalidQueryError",
+    "LargeDeltaWarning",
     "LedgerCorruptError",
     "LedgerError",
     "LedgerLockedError",
@@ -247,6 +249,14 @@ class InternalError(OnlineICError):
 
 class UpdateFailedWarning(UserWarning):
     """An update rule failed; the paid answer stands and the old hypothesis is kept."""
+
+
+class BudgetsAddWarning(UserWarning):
+    """A table without a total got another budget: both add, and the message says to what."""
+
+
+class LargeDeltaWarning(UserWarning):
+    """delta exceeds 1/n: releasing a row at random, in full, is allowed by it."""
 
 
 class PrivateLabelsWarning(UserWarning):

@@ -9,7 +9,7 @@ import onlineic
 PUBLIC = {
     "Answer", "Budget", "Domain", "Grid", "Histogram", "MaximumEntropy", "MeasuredWeights", "Measurement",
     "Median", "MixtureOfProducts", "MultiplicativeWeights", "OnlineIC", "Perceptron", "PrivateData",
-    "SessionStatistics",
+    "SessionStatistics", "TableBudget",
     "UpdateRule", "at_least", "below", "between", "binned", "categorical", "condition", "dates", "dense",
     "forecast", "integers", "marginal", "one_of", "optional", "replay", "rescaled", "span", "weights",
     "where",

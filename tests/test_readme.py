@@ -10,6 +10,7 @@ TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, re.S)
 
 
+@pytest.mark.filterwarnings("ignore::onlineic.errors.BudgetsAddWarning")  # a tour of one table; it says so
 def test_every_block_runs(capsys):
     namespace = {}
     for block in BLOCKS:

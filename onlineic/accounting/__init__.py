@@ -9,8 +9,10 @@ from onlineic.accounting.composition import (
     gaussian_delta,
     gaussian_mu,
     zcdp_delta,
+    zcdp_order,
     zcdp_rho,
 )
+from onlineic.accounting.of_table import TableCharge, alike, per_row, share_of, table_charge
 from onlineic.accounting.renyi import (
     TICK,
     gaussian_charge,
@@ -26,8 +28,10 @@ __all__ = [
     "Budget",
     "Charge",
     "Filter",
+    "TableCharge",
     "advanced_composition",
     "advanced_share",
+    "alike",
     "exact_delta",
     "exact_share",
     "gaussian_charge",
@@ -36,8 +40,12 @@ __all__ = [
     "gumbel_charge",
     "laplace_charge",
     "loss_bound",
+    "per_row",
     "renyi_capacity",
     "renyi_epsilon",
+    "share_of",
+    "table_charge",
     "zcdp_delta",
+    "zcdp_order",
     "zcdp_rho",
 ]

@@ -51,11 +51,14 @@ class Budget:
         0 is pure differential privacy.
     allow_large_epsilon : bool
         Accept a finite epsilon above 20.
+    order : Fraction, > 1, optional
+        Renyi order at which it is to be spent: that of the filter of a table (`ic.TableBudget.share` makes
+        such budgets). Needs delta > 0. None: whoever spends it chooses.
 
     Raises
     ------
     InvalidParameterError
-        If epsilon or delta is outside its range.
+        If epsilon, delta or order is outside its range.
 
     References
     ----------
@@ -65,6 +68,7 @@ class Budget:
     epsilon: float
     delta: float = 0.0
     allow_large_epsilon: bool = False
+    order: Fraction | None = attrs.field(default=None, kw_only=True, repr=False, metadata={"later": True})
 
     def __attrs_post_init__(self) -> None:
         epsilon = checked_real(
@@ -79,7 +83,12 @@ class Budget:
             self,
             epsilon=checked_real("epsilon", _not_above(self.epsilon, epsilon), above=0.0),
             delta=_not_above(self.delta, delta),
+            order=None if self.order is None else _order(self.order),
         )
+        if self.order is not None and self.pure:
+            raise InvalidParameterError(
+                f"order must be None with delta=0, got order={self.order}; leave it out."
+            )
 
     @property
     def epsilon_exact(self) -> Fraction:

@@ -197,6 +197,24 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
         return float_down((Decimal(epsilon) + conversion(Fraction(order), delta)) / Decimal(order))
 
 
+def zcdp_order(epsilon: float, delta: float) -> Fraction:
+    """Return the Renyi order, a multiple of 1/64, whose filter pays for about the most Gaussian noise.
+
+    Raises
+    ------
+    InvalidParameterError
+        If epsilon is not positive or delta is outside (0, 1).
+
+    References
+    ----------
+    The order at which Proposition 12 of Canonne, Kamath & Steinke (2020) is tight for `zcdp_rho`.
+    """
+    epsilon = checked_real("epsilon", epsilon, above=0.0)
+    delta = checked_real("delta", delta, above=0.0, below=1.0)
+    order = _best_order(lambda less: (epsilon + _float_conversion(less, delta)) / (1 + less))
+    return Fraction(max(65, round(64 * order)), 64)
+
+
 def gaussian_delta(mu: float, epsilon: float) -> float:
     """Return Phi(mu/2 - epsilon/mu) - exp(epsilon) Phi(-mu/2 - epsilon/mu), rounded up.
 

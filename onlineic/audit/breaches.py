@@ -2,10 +2,12 @@
 
 Two families. `THRESHOLD_BREACHES` are variants of the sparse vector technique as they were published or
 printed, and of ours; their losses are exact sums. `SESSION_BREACHES` are slips around it, planted in the
-running engine through what a user may bring: noise, ledger and update rule.
+running engine through what a user may bring: noise, ledger and update rule. `RECORD_BREACHES` are such slips
+that the record itself tells.
 """
 
-from collections.abc import Callable, Hashable
+import warnings
+from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
 from typing import Literal, final
 
@@ -13,15 +15,33 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Ints, Words
-from onlineic.accounting.budget import Budget
+from onlineic.accounting.budget import Budget, Charge, Filter
 from onlineic.audit.laws import Law, ThresholdRule, worst_loss
+from onlineic.audit.ledgers import verified
 from onlineic.data.private import PrivateData
 from onlineic.domain.domain import Domain
+from onlineic.errors import WideBoundWarning
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
+from onlineic.ledger.book import Book
+from onlineic.ledger.lines import canonical_text, chained, line_of
+from onlineic.ledger.memory import MemoryLedger
+from onlineic.ledger.records import (
+    Closed,
+    Drawn,
+    Easy,
+    EasyBatch,
+    Hard,
+    Ledger,
+    Opened,
+    Record,
+    UpdateFailed,
+)
+from onlineic.ledger.settings import beginning_of, package_version, settings_to_json
 from onlineic.noise.sources import Noise
-from onlineic.queries.expressions import one_of, where
+from onlineic.queries.expressions import Expression, dense, one_of, where
 from onlineic.queries.partitions import Measurement
+from onlineic.session.durable import KNOWN
 from onlineic.session.session import OnlineIC
 from onlineic.updates.base import UpdateRule
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
@@ -116,14 +136,14 @@ class SessionBreach:
     slip : callable, optional
         From a source of noise and the table to settings of `OnlineIC`; None: there is no slip.
     claimed : float
-    learned : bool
-        Whether a third answer is looked at, and not the first two.
+    look : "numbers", "learned" or "spent"
+        What is looked at: two answers; a third one; or what was charged.
     """
 
     name: str
     slip: Slip | None = None
     claimed: float = 1.0
-    learned: bool = False
+    look: Literal["numbers", "learned", "spent"] = "numbers"
 
     def run(self, counts: tuple[int, ...], noise: Noise) -> Hashable:
         """Return what an analyst makes of two answers of one session on this table."""
@@ -131,12 +151,72 @@ class SessionBreach:
         settings = PLAIN | {"noise": noise} | (self.slip(noise, data) if self.slip is not None else {})
         session = OnlineIC(data, BUDGET, **settings)  # type: ignore[arg-type]
         first, second = (session.answer(where(x=cell)) for cell in (0, 1))
-        if self.learned:  # untested, or tested and easy: what the hypothesis says
+        if self.look == "spent":
+            return "spent", session.statistics().spent
+        if self.look == "learned":  # untested, or tested and easy: what the hypothesis says
             third = session.answer(where(x=one_of(0, 2)))
             return "learned", round(data.n * third.value)
         if second.hard:
             return first.hard, "difference", round(data.n * (first.value - second.value))
         return first.hard, "easy", round(data.n * second.value)
+
+
+def _different(count: int) -> list[Expression]:
+    """Return different queries."""
+    return [dense([1.0, 0.0, (place % 5) / 8, (place // 5) / 8]) for place in range(count)]
+
+
+@final
+@attrs.frozen
+class RecordBreach:
+    """A session of the running engine with a slip in its ledger, which the record itself gives away.
+
+    Attributes
+    ----------
+    name : str
+    ledger : callable, optional
+        Makes the ledger; None: there is no slip.
+    settings : dict
+        Of `OnlineIC`.
+    claimed : float
+    """
+
+    name: str
+    ledger: Callable[[], Ledger] | None = None
+    settings: dict[str, object] = attrs.field(factory=lambda: {"first_tables": True, "hard_answers": 2})
+    claimed: float = 1.0
+
+    def found(self) -> tuple[float, tuple[str, ...]]:
+        """Return what releases cost, whatever was charged, with what is left; and what is found."""
+        settings = {"update": MultiplicativeWeights(rate=0.1)} | self.settings
+        ledger = MemoryLedger() if self.ledger is None else self.ledger()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", WideBoundWarning)
+            session = OnlineIC(PrivateData(np.array(TABLE), DOMAIN), BUDGET, ledger=ledger, **settings)  # type: ignore[arg-type]
+            for query in _different(25):
+                session.answer(query)
+        plan, records = session.plan, ledger.records()
+        book, start = Book(plan.sparse.account()), plan.sparse.start_charge()
+        cost = Fraction(0) if plan.first_tables is None else plan.first_tables.charge.amount
+        if start is not None and any(isinstance(record, Hard) for record in records):
+            cost += start.amount  # paid with the first of them
+        for record in records:
+            if isinstance(record, Hard):  # whatever it was charged: the mechanism that ran
+                cost += plan.spending.at(book.account.spent).price(record.measurement.target).amount
+            book = book.after(record)
+        beginning = beginning_of(
+            created="",
+            version=package_version(),
+            table=self.name,
+            domain=DOMAIN,
+            n=sum(TABLE),
+            account=plan.sparse.account(),
+            settings={"budget": settings_to_json(BUDGET, KNOWN)},
+            plan=settings_to_json(plan, KNOWN),
+        )
+        lines = [beginning, *map(line_of, records)]
+        texts = [canonical_text({**line, "at": place}) for place, line in enumerate(lines)]
+        return float(cost + book.account.left), verified(chained((text, None) for text in texts)).problems
 
 
 @final
@@ -196,6 +276,92 @@ class _Peeking(UpdateRule[Histogram]):
         return None
 
 
+class _Kept(Ledger):
+    """A ledger in memory, of which one step is another."""
+
+    def __init__(self) -> None:
+        self._kept = MemoryLedger()
+
+    def claim(self, owner: object, account: Filter, private: bool = True) -> None:
+        self._kept.claim(owner, account, private)
+
+    def give_back(self, owner: object) -> None:
+        self._kept.give_back(owner)
+
+    @property
+    def account(self) -> Filter:
+        return self._kept.account
+
+    @property
+    def reserved(self) -> Charge | None:
+        return self._kept.reserved
+
+    def reserve(self, charge: Charge) -> None:
+        self._kept.reserve(charge)
+
+    def commit(self, records: Sequence[Easy | EasyBatch | Hard | Opened | UpdateFailed | Drawn]) -> None:
+        self._kept.commit(records)
+
+    def burn(self) -> None:
+        self._kept.burn()
+
+    def close(self, kept: Charge | None, record: Closed) -> None:
+        self._kept.close(kept, record)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def records(self, start: int = 0, stop: int | None = None) -> tuple[Record, ...]:
+        return self._kept.records(start, stop)
+
+
+@final
+class _Forgetful(_Kept):
+    """Drops the charge of the tables that were bought at the opening."""
+
+    def reserve(self, charge: Charge) -> None:
+        opening = "opening tables" in charge.event
+        self._kept.reserve(attrs.evolve(charge, amount=Fraction(0)) if opening else charge)
+
+    def commit(self, records: Sequence[Easy | EasyBatch | Hard | Opened | UpdateFailed | Drawn]) -> None:
+        *before, last = records
+        if isinstance(last, Opened) and self._kept.reserved is not None:
+            last = attrs.evolve(last, charge=self._kept.reserved)
+        self._kept.commit([*before, last])
+
+
+@final
+class _Afterwards(_Kept):
+    """Prices a hit after its test, by what was released: a number below twice the table is given away."""
+
+    def commit(self, records: Sequence[Easy | EasyBatch | Hard | Opened | UpdateFailed | Drawn]) -> None:
+        *before, last = records
+        if isinstance(last, Hard) and abs(float(last.measurement.values[0])) < 2.0:
+            free = attrs.evolve(last.charge, amount=Fraction(0))
+            self._kept.reserve(free)
+            self._kept.commit([*before, attrs.evolve(last, charge=free)])
+            return
+        self._kept.commit(records)
+
+
+@final
+class _Counting(_Kept):
+    """Pays in instalments that were worked out from the table."""
+
+    def __init__(self, data: PrivateData) -> None:
+        super().__init__()
+        self._part = 1 + Fraction(data.exact_counts(where(x=0).bind(DOMAIN)), 4 * data.n)
+
+    def commit(self, records: Sequence[Easy | EasyBatch | Hard | Opened | UpdateFailed | Drawn]) -> None:
+        *before, last = records
+        if isinstance(last, Hard):
+            last = attrs.evolve(
+                last, charge=attrs.evolve(last.charge, amount=last.charge.amount * self._part)
+            )
+            self._kept.reserve(last.charge)
+        self._kept.commit([*before, last])
+
+
 SESSION_BREACHES = (
     SessionBreach("noise that is zero", lambda noise, data: {"noise": _Slipped(noise, np.zeros_like)}),
     SessionBreach("noise that is used again", lambda noise, data: {"noise": _Slipped(noise, _Echo())}),
@@ -210,10 +376,21 @@ SESSION_BREACHES = (
     SessionBreach(
         "an update rule that was shown the table",
         lambda noise, data: {"update": _Peeking(data)},
-        learned=True,
+        look="learned",
+    ),
+    SessionBreach(
+        "an instalment worked out from a private count",
+        lambda noise, data: {"ledger": _Counting(data), "hard_answers": 4},
+        look="spent",
     ),
 )
 RIGHT_SESSIONS = (
     SessionBreach("two numbers, a session without a slip"),
     SessionBreach("a session as it opens by default", lambda noise, data: dict.fromkeys(PLAIN)),
 )
+MEASURED: dict[str, object] = {"max_queries": 1, "update": None}  # one number is announced, all are measured
+RECORD_BREACHES = (
+    RecordBreach("an opening whose charge is dropped", _Forgetful),
+    RecordBreach("a hit that is priced after its test", _Afterwards, MEASURED),
+)
+RIGHT_RECORD = RecordBreach("a session with first tables, its record")

@@ -17,6 +17,8 @@ import numpy as np
 from onlineic._typing import Floats, Ints
 from onlineic.audit.breaches import (
     NEIGHBOUR,
+    RECORD_BREACHES,
+    RIGHT_RECORD,
     RIGHT_SESSIONS,
     SESSION_BREACHES,
     TABLE,
@@ -231,6 +233,9 @@ def _loss(name: str, found: float, claimed: float) -> Gate:
 def _session_gates(noise: Noise, runs: int) -> Iterator[Gate]:
     for session in RIGHT_SESSIONS:
         yield _sessions(session, noise, runs, "session")
+    cost, problems = RIGHT_RECORD.found()
+    fits = not problems and cost <= RIGHT_RECORD.claimed
+    yield Gate("session", RIGHT_RECORD.name, fits, cost, RIGHT_RECORD.claimed)
 
 
 def _breach_gates(noise: Noise, runs: int) -> Iterator[Gate]:
@@ -239,6 +244,9 @@ def _breach_gates(noise: Noise, runs: int) -> Iterator[Gate]:
         yield Gate("breach", variant.name, loss > variant.claimed * (1 + ROUNDING), loss, variant.claimed)
     for session in SESSION_BREACHES:
         yield _sessions(session, noise, runs, "breach")
+    for record in RECORD_BREACHES:
+        cost, problems = record.found()
+        yield Gate("breach", record.name, bool(problems) and cost > record.claimed, cost, record.claimed)
 
 
 def _sessions(session: SessionBreach, noise: Noise, runs: int, kind: Kind) -> Gate:

@@ -19,7 +19,7 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import BudgetError, InternalError, LedgerMismatchError
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.book import Book
-from onlineic.ledger.lines import Receipt, Written
+from onlineic.ledger.lines import Receipt, Written, account_from_json
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.records import (
     Burned,
@@ -33,7 +33,7 @@ from onlineic.ledger.records import (
     Resumed,
     UpdateFailed,
 )
-from onlineic.ledger.settings import account_from_json
+from onlineic.ledger.settings import check_kind
 from onlineic.noise.sources import SimulatedNoise
 from onlineic.queries.ask import Question
 from onlineic.queries.marginals import BoundMarginal
@@ -103,7 +103,8 @@ class LedgerReport:
 
 
 def summarised(written: Written) -> LedgerReport:
-    """Return what a ledger says, its chain alone checked."""
+    """Return what a session's ledger says, its chain alone checked; of a total see `total_report`."""
+    check_kind(written.beginning, total=False)
     domain = written.domain()
     records, _ = written.records(domain)
     beginning = written.beginning

@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from onlineic.audit.ledgers import LedgerReport, summarised, verified
+from onlineic.audit.totals import TotalReport, total_report
 from onlineic.cli.ask import FAILED
 from onlineic.errors import LedgerCorruptError
 from onlineic.ledger.lines import Written, exported, imported
@@ -16,6 +17,8 @@ SQLITE = b"SQLite format 3\x00"
 
 def _show(arguments: argparse.Namespace) -> int:
     written = _read(arguments.file)
+    if written.of_table:
+        return _total(written, None, arguments.json)
     report = summarised(written)
     if not arguments.json:
         print(_text(report))
@@ -26,9 +29,62 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    report = verified(_read(arguments.file), receipt=arguments.receipt)
+    written = _read(arguments.file)
+    if written.of_table:
+        return _total(written, arguments.receipt, arguments.json)
+    report = verified(written, receipt=arguments.receipt)
     print(json.dumps(_object(report)) if arguments.json else _text(report, verified=True))
     return 0 if report.whole else FAILED
+
+
+def _total(written: Written, receipt: str | None, as_json: bool) -> int:
+    """Print what the total of a table says; its prices are computed again in any case."""
+    report = total_report(written, receipt)
+    print(json.dumps(_total_object(report, written)) if as_json else _total_text(report))
+    return 0 if report.whole else FAILED
+
+
+def _total_text(report: TotalReport) -> str:
+    account, budget = report.account, report.budget
+    adds = "epsilons add" if account.order is None else f"Renyi order {float(account.order):.6g}"
+    persons = f", of a person with {report.rows_per_person} rows" if report.rows_per_person > 1 else ""
+    lines = [
+        f"total     of the table {report.table}; {adds}",
+        f"opened    {report.created} by onlineic {report.version}",
+        f"budget    epsilon {budget.epsilon:g}, delta {budget.delta:g}{persons}",
+        f"spent     {float(account.spent / account.capacity):.4%}",
+        f"left      {float(account.left / account.capacity):.4%}",
+        f"apart     delta {float(report.apart):.4g} for mechanisms without a price at the order, "
+        f"{float(report.apart_spent):.4g} of it spent",
+        f"receipt   {report.receipt}",
+    ]
+    for one in report.drawn:
+        part = one.taken.charge.amount / account.capacity
+        known = f", ledger {one.file[:16]}" if one.file else ""
+        alone = f"epsilon {one.budget.epsilon:.6g}, delta {one.budget.delta:.6g} alone"
+        lines.append(f"drawn     {float(part):.4%} by a {one.what}: {alone}{known}")
+    lines += [f"WRONG     {problem}" for problem in report.problems]
+    return "\n".join([*lines, "holds     chain, capacity and prices"] if report.whole else lines)
+
+
+def _total_object(report: TotalReport, written: Written) -> dict[str, Any]:
+    account = report.account
+    return {
+        "total": True,
+        "table": report.table,
+        "created": report.created,
+        "version": report.version,
+        "epsilon": report.budget.epsilon,
+        "delta": report.budget.delta,
+        "rows_per_person": report.rows_per_person,
+        "order": None if account.order is None else str(account.order),
+        "spent": str(account.spent / account.capacity),
+        "apart": str(report.apart),
+        "apart_spent": str(report.apart_spent),
+        "receipt": str(report.receipt),
+        "drawn": list(written.lines[1:]),
+        "problems": list(report.problems),
+    }
 
 
 def _export(arguments: argparse.Namespace) -> int:
@@ -110,8 +166,8 @@ def _ledger_commands(commands: Any) -> None:
         "ledger",
         allow_abbrev=False,
         help="show, verify or export the ledger file of a session",
-        description="Read the ledger file of a closed session, or an export of one. Exit status 1 if "
-        "something does not hold, or cannot be read.",
+        description="Read the ledger file of a closed session, the total of a table, or an export. Exit "
+        "status 1 if something does not hold, or cannot be read.",
     )
     actions = ledger.add_subparsers(required=True, metavar="{show,verify,export}")
     for name, run, text in (

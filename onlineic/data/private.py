@@ -4,28 +4,34 @@ Only `session`, `offline`, `baselines`, `evaluate`, `audit` and the front ends m
 its read method `exact_counts` has a name that nothing else uses: a test holds both rules.
 """
 
+import math
 import os
 import threading
+import warnings
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NoReturn, final, overload
+from typing import Any, Literal, NoReturn, final, overload
 
 import numpy as np
 
 from onlineic._typing import Ints
-from onlineic.accounting.budget import Budget
+from onlineic.accounting.budget import Budget, Filter
 from onlineic.data.problems import TableReport, checked_table
 from onlineic.data.rows import Column, Rows, narrowest
 from onlineic.data.table_file import CsvFormat, read_csv
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
+    BudgetsAddWarning,
     DomainMismatchError,
     InternalError,
     InvalidDataError,
     InvalidParameterError,
+    LargeDeltaWarning,
     LedgerLockedError,
+    SessionStateError,
     TooLargeError,
 )
+from onlineic.ledger.total import TableBudget
 from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query, totals
@@ -52,9 +58,13 @@ class PrivateData:
         rows, the guarantee is per row.
     reads : int
         How many times `exact_counts` was called: public, since it depends on released facts alone.
+    budgets : tuple of Budget
+        Of all that was released of it in this process; without a total they add.
+    total : TableBudget or None
+        On which all of them draw, see `draw_on`.
     """
 
-    __slots__ = ("_accounts", "_files", "_lock", "_reads", "_tables", "budgets", "domain", "n")
+    __slots__ = ("_accounts", "_budgets", "_files", "_lock", "_reads", "_tables", "_total", "domain", "n")
 
     def __init__(self, counts: Ints, domain: Domain) -> None:
         _check_domain(domain)
@@ -79,7 +89,8 @@ class PrivateData:
             raise InvalidDataError("records must be one or more, got none; load some.")
         self.domain = domain
         self.n = n
-        self.budgets: list[Budget] = []
+        self._budgets: list[Budget] = []
+        self._total: TableBudget | None = None
         self._accounts: list[weakref.ref[Any]] = []
         self._files: set[str] = set()
         self._reads = 0
@@ -255,19 +266,103 @@ class PrivateData:
         if self.n << grid_bits > 2**53:
             raise InternalError("n 2^grid_bits must be at most 2^53.")
 
-    def enter(self, account: Any, budget: Budget | None, file: str = "") -> bool:
-        """Enter a budget that an account is about to spend on this table; whether the account was known.
+    @property
+    def budgets(self) -> tuple[Budget, ...]:
+        return tuple(self._budgets)
 
-        Once an account: a constructor that was interrupted may be called on it again; and once a ledger
+    @property
+    def total(self) -> TableBudget | None:
+        return self._total
+
+    def draw_on(self, total: TableBudget) -> None:
+        """Let all that is released of this table draw on one total, from now on and for good.
+
+        Parameters
+        ----------
+        total : TableBudget
+            It may be that of several loads of one table, over domains of their own.
+
+        Raises
+        ------
+        InvalidParameterError
+            If it is none, or the table has another.
+        SessionStateError
+            If something was released before, which the total would not know.
+
+        Warns
+        -----
+        LargeDeltaWarning
+            If delta exceeds 1/n.
+        """
+        if type(total) is not TableBudget:
+            raise InvalidParameterError(
+                f"total must be a TableBudget, got a {type(total).__name__}; write TableBudget(Budget(..))."
+            )
+        if self._total is not None and self._total is not total:
+            raise InvalidParameterError("total must be the one that the table has, got another.")
+        if self._total is None and (self._budgets or self._files):
+            raise SessionStateError(
+                "total must be given before anything is released, got one after it; load the table anew, "
+                "with what was released before taken off the budget of the total."
+            )
+        self._check_delta(total.budget)
+        self._total = total
+
+    def check_affords(self, budget: Budget, account: Filter | None = None) -> None:
+        """Raise `BudgetExceededError` if the total of the table does not pay this; nothing is spent."""
+        if self._total is not None:
+            self._total.check(budget, account)
+
+    def spend(
+        self,
+        budget: Budget,
+        account: Filter | None = None,
+        what: Literal["session", "release"] = "release",
+        file: str = "",
+    ) -> None:
+        """Spend a budget on this table, before it is read: on the total, or beside the others.
+
+        Raises
+        ------
+        BudgetExceededError, InvalidParameterError, LedgerError
+            If the total does not pay it; nothing was spent.
+
+        Warns
+        -----
+        BudgetsAddWarning, LargeDeltaWarning
+            If the table has no total, and this is not the first; if delta exceeds 1/n.
+        """
+        if self._total is not None:
+            self._total.draw(budget, account, what, file)
+        else:
+            self._check_delta(budget)
+            if self._budgets:
+                warnings.warn(_added(self._budgets, budget), BudgetsAddWarning, stacklevel=3)
+        self._budgets.append(budget)
+
+    def _check_delta(self, budget: Budget) -> None:
+        """Warn where a mechanism that gives away one row in full would keep the promise."""
+        if budget.delta_exact * self.n > 1:
+            warnings.warn(
+                f"delta must be below 1/n to protect a row, got delta={budget.delta:.4g} for n={self.n}: a "
+                "mechanism that shows one row at random, in full, keeps it too; take 1/n^2, or 1e-9.",
+                LargeDeltaWarning,
+                stacklevel=4,
+            )
+
+    def enter(self, owner: Any, budget: Budget | None, file: str = "", account: Filter | None = None) -> bool:
+        """Enter a budget that a ledger is about to spend on this table; whether the ledger was known.
+
+        Once a ledger: a constructor that was interrupted may be called on it again; and once a ledger
         `file`, known by the link of its beginning. None: simulated.
         """
         self._accounts = [known for known in self._accounts if known() is not None]
-        if any(known() is account for known in self._accounts):
+        if any(known() is owner for known in self._accounts):
             return True
         if budget is not None and file not in self._files:
-            self.budgets.append(budget)
+            self.spend(budget, account, "session", file)
         self._files |= {file} - {""}
-        self._accounts.append(weakref.ref(account))
+        self._accounts.append(weakref.ref(owner))
         return False
 
     def check_file(self, account: Any, file: str) -> None:
@@ -292,6 +387,18 @@ class PrivateData:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("PrivateData cannot be copied or pickled: a copy would hold the private counts.")
+
+
+def _added(before: Sequence[Budget], budget: Budget) -> str:
+    """Return what a table costs that gets one more budget."""
+    epsilon = math.fsum(one.epsilon for one in before)
+    delta = math.fsum(one.delta for one in before)
+    return (
+        f"a table must have one total to keep one budget, got another of epsilon={budget.epsilon:.6g}, "
+        f"delta={budget.delta:.6g} after epsilon={epsilon:.6g}, delta={delta:.6g}: both together cost "
+        f"epsilon={epsilon + budget.epsilon:.6g}, delta={delta + budget.delta:.6g}. Keep one session, or let "
+        "the table draw on a total: data.draw_on(TableBudget(budget))."
+    )
 
 
 def _check_domain(domain: Domain) -> None:

@@ -74,10 +74,12 @@ def charged(data: PrivateData, budget: Budget, noise: Noise) -> None:
     ------
     InvalidParameterError
         If data or budget are of another type; nothing was spent.
+    BudgetExceededError, LedgerError
+        If the table has a total that does not pay it; nothing was spent.
     """
     check_types(data, budget)
     if is_private(noise):
-        data.budgets.append(budget)
+        data.spend(budget)
 
 
 def released(data: PrivateData, budget: Budget, noise: Noise, private: Callable[[], T]) -> T:
@@ -85,7 +87,7 @@ def released(data: PrivateData, budget: Budget, noise: Noise, private: Callable[
 
     Raises
     ------
-    InvalidParameterError
+    InvalidParameterError, BudgetExceededError, LedgerError
         As `charged`.
     SessionSealedError
         If `private` failed. Its cause is not chained: a traceback could hold a private number.

@@ -171,11 +171,12 @@ def bars(
         f'<path d="M{edge} {at(value):g}H{width}" stroke="currentColor" stroke-opacity=".2"/>'
         for value in (0.0, most / 2, most)
     )
+    each = f"each bar is {many} neighbouring values, added up" if many > 1 else ""
     said = escaped(f"{title}; {len(names)} bars, largest {_tick(max(values, default=0.0))}")
     return (
         f'<svg role="img" aria-label="{said}" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}" style="max-width:100%;height:auto" font-size="11" fill="currentColor">'
-        f"{scale}{drawn}{ticks}</svg>"
+        f"{scale}{drawn}{ticks}</svg>{note(each) if each else ''}"
     )
 
 

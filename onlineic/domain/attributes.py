@@ -529,7 +529,13 @@ def binned(edges: Iterable[float], *, integer: bool = False, clip: bool = False)
         given = []
     if not given or not all(map(is_number, given)):
         raise InvalidDomainError(f"edges must be a list of numbers, got {shown(edges)}.")
-    return Binned(tuple(float(edge) + 0.0 for edge in given), integer, clip=clip)  # -0.0 becomes 0.0
+    try:
+        numbers = tuple(float(edge) + 0.0 for edge in given)  # -0.0 becomes 0.0
+    except OverflowError:  # an integer beyond the floats
+        raise InvalidDomainError(
+            f"edges must be numbers that floats can hold, got {shown(edges)}; write inf for no end."
+        ) from None
+    return Binned(numbers, integer, clip=clip)
 
 
 def _check_numbers(name: str, low: Any, high: Any) -> None:

@@ -6,6 +6,7 @@ from onlineic.ledger.records import (
     Burned,
     Checkpoint,
     Closed,
+    Drawn,
     Easy,
     EasyBatch,
     Hard,
@@ -17,12 +18,14 @@ from onlineic.ledger.records import (
     UpdateFailed,
 )
 from onlineic.ledger.sqlite import SqliteLedger, read
+from onlineic.ledger.total import TableBudget
 from onlineic.ledger.transcript import Transcript
 
 __all__ = [
     "Burned",
     "Checkpoint",
     "Closed",
+    "Drawn",
     "Easy",
     "EasyBatch",
     "Hard",
@@ -34,6 +37,7 @@ __all__ = [
     "Reserved",
     "Resumed",
     "SqliteLedger",
+    "TableBudget",
     "Transcript",
     "UpdateFailed",
     "Written",

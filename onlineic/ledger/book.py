@@ -11,7 +11,7 @@ import attrs
 
 from onlineic.accounting.budget import Charge, Filter
 from onlineic.errors import InternalError, LedgerMismatchError
-from onlineic.ledger.records import Burned, Closed, Record, Release, Reserved
+from onlineic.ledger.records import Burned, Closed, Drawn, Record, Release, Reserved
 
 
 @final
@@ -52,6 +52,8 @@ class Book:
             if self.reserved is None or record.charge.amount > self.reserved.amount:
                 raise InternalError("what is burned must have been reserved.")
             return Book(self.account.charge(record.charge), None)
+        if isinstance(record, Drawn):
+            return Book(self.account.charge(record.taken.charge), self.reserved)
         return Book(self.account, None) if isinstance(record, Closed) else self
 
     def after_all(self, records: Iterable[Record]) -> "Book":

@@ -14,13 +14,15 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from onlineic.accounting.budget import Charge
+from onlineic.accounting.budget import Budget, Charge, Filter
+from onlineic.accounting.of_table import TableCharge
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, LedgerCorruptError, LedgerRollbackError
 from onlineic.ledger.records import (
     Burned,
     Checkpoint,
     Closed,
+    Drawn,
     Easy,
     EasyBatch,
     Hard,
@@ -72,6 +74,46 @@ def charge_from_json(written: Line) -> Charge:
     return Charge(Fraction(written["amount"]), written["event"], written["unit"], order)
 
 
+def account_to_json(account: Filter) -> Line:
+    """Return a whole budget as JSON."""
+    order = {} if account.order is None else {"order": str(account.order)}
+    return {"capacity": str(account.capacity), "unit": account.unit, **order}
+
+
+def account_from_json(written: Line) -> Filter:
+    """Return the budget, nothing spent."""
+    order = None if "order" not in written else Fraction(written["order"])
+    return Filter(Fraction(written["capacity"]), written["unit"], order)
+
+
+def _drawn_to_json(drawn: Drawn) -> Line:
+    budget = drawn.budget
+    order = {} if budget.order is None else {"order": str(budget.order)}
+    return {
+        "kind": "drawn",
+        "charge": charge_to_json(drawn.taken.charge),
+        "apart": str(drawn.taken.apart),
+        "budget": {"epsilon": budget.epsilon, "delta": budget.delta, **order},
+        "account": None if drawn.account is None else account_to_json(drawn.account),
+        "what": drawn.what,
+        "file": drawn.file,
+    }
+
+
+def _drawn(line: Line, _: Domain) -> Drawn:
+    budget, account = line["budget"], line["account"]
+    order = None if "order" not in budget else Fraction(budget["order"])
+    if line["what"] not in ("session", "release") or not isinstance(line["file"], str):
+        raise ValueError
+    return Drawn(
+        TableCharge(charge_from_json(line["charge"]), Fraction(line["apart"])),
+        Budget(budget["epsilon"], budget["delta"], allow_large_epsilon=True, order=order),
+        None if account is None else account_from_json(account),
+        line["what"],
+        line["file"],
+    )
+
+
 def _measurement_to_json(one: Measurement, question: Any = None) -> Line:
     target = {} if one.target is question else target_to_json(one.target)
     return {**target, "values": floats_to_json(one.values), "scale": one.scale}
@@ -110,6 +152,8 @@ def line_of(record: Record | Checkpoint) -> Line:
         return {"kind": "closed", **attrs.asdict(record)}
     if isinstance(record, Resumed):
         return {"kind": "resumed", **attrs.asdict(record)}
+    if isinstance(record, Drawn):
+        return _drawn_to_json(record)
     parameters = record.parameters
     return {
         "kind": "checkpoint",
@@ -202,6 +246,7 @@ _READ: dict[str, Callable[[Line, Domain], Record | Checkpoint]] = {
     "hard": _hard,
     "opened": _opened,
     "checkpoint": _checkpoint,
+    "drawn": _drawn,
     "reserved": lambda line, _: Reserved(charge_from_json(line["charge"])),
     "burned": lambda line, _: Burned(charge_from_json(line["charge"]), line["reason"]),
     "update_failed": lambda line, _: UpdateFailed(line["error"]),
@@ -297,8 +342,15 @@ class Written:
         """Of all of it."""
         return Receipt(len(self.links), self.links[-1])
 
+    @property
+    def of_table(self) -> bool:
+        """Whether this is the total of a table, and not a session's."""
+        return bool(self.beginning.get("total", False))
+
     def domain(self) -> Domain:
-        """Return the domain of its table."""
+        """Return the domain of its table; a total is about rows, whatever their domain, and has one cell."""
+        if self.of_table:
+            return Domain.of(row=1)
         return Domain.from_json(json.dumps(dict(self.beginning["domain"])))
 
     def records(self, domain: Domain) -> tuple[list[Record], list[Checkpoint]]:

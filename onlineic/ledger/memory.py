@@ -14,6 +14,7 @@ from onlineic.ledger.kept import Kept
 from onlineic.ledger.records import (
     Burned,
     Closed,
+    Drawn,
     Easy,
     EasyBatch,
     Hard,
@@ -81,7 +82,7 @@ class MemoryLedger(Ledger):
     def reserve(self, charge: Charge) -> None:
         self._write([Reserved(charge)])
 
-    def commit(self, records: Sequence[Easy | EasyBatch | Hard | Opened | UpdateFailed]) -> None:
+    def commit(self, records: Sequence[Easy | EasyBatch | Hard | Opened | UpdateFailed | Drawn]) -> None:
         check_commit(records)
         self._write(records)
 

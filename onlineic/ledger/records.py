@@ -14,7 +14,8 @@ from typing import Literal, final
 import attrs
 
 from onlineic._typing import Floats, Ints
-from onlineic.accounting.budget import Charge, Filter
+from onlineic.accounting.budget import Budget, Charge, Filter
+from onlineic.accounting.of_table import TableCharge
 from onlineic.errors import InternalError
 from onlineic.queries.ask import Guess, Question
 from onlineic.queries.batch import Queries
@@ -142,7 +143,31 @@ class Resumed:
     durability: Literal["hits", "all"] = "hits"
 
 
-Record = Reserved | Opened | Easy | EasyBatch | Hard | UpdateFailed | Burned | Closed | Resumed
+@final
+@attrs.frozen
+class Drawn:
+    """What a session or a release takes from the total of its table, before it reads the data.
+
+    Attributes
+    ----------
+    taken : TableCharge
+    budget : Budget
+        What is proven of it alone.
+    account : Filter or None
+        Its own, if it is a session.
+    what : "session" or "release"
+    file : str
+        Of a session with a ledger file: the first link of its chain, by which it is known when it goes on.
+    """
+
+    taken: TableCharge
+    budget: Budget
+    account: Filter | None = None
+    what: Literal["session", "release"] = "release"
+    file: str = ""
+
+
+Record = Reserved | Opened | Easy | EasyBatch | Hard | UpdateFailed | Burned | Closed | Resumed | Drawn
 Release = Hard | Opened
 
 
@@ -222,7 +247,7 @@ class Ledger(abc.ABC):
         """
 
     @abc.abstractmethod
-    def commit(self, records: Sequence[Easy | EasyBatch | Hard | Opened | UpdateFailed]) -> None:
+    def commit(self, records: Sequence[Easy | EasyBatch | Hard | Opened | UpdateFailed | Drawn]) -> None:
         """Append records, durably, in one step; a release, which comes last, uses up the reservation.
 
         Raises

@@ -4,6 +4,7 @@ Frozen classes are written by the name of the class and its fields, and read thr
 class that is not known by name only that name is written: whoever resumes brings the object again.
 """
 
+import contextlib
 import json
 from collections.abc import Mapping
 from fractions import Fraction
@@ -15,7 +16,7 @@ import numpy as np
 from onlineic.accounting.budget import Filter
 from onlineic.domain.domain import Domain
 from onlineic.errors import LedgerCorruptError, LedgerMismatchError
-from onlineic.ledger.lines import FORMAT, Line
+from onlineic.ledger.lines import FORMAT, Line, account_to_json
 from onlineic.queries.exact import partition_from_json, partition_to_json
 from onlineic.queries.partitions import Partition
 
@@ -42,7 +43,8 @@ def settings_to_json(value: Any, known: Known) -> Any:
         fields = {
             field.name: settings_to_json(getattr(value, field.name), known)
             for field in attrs.fields(kind)
-            if field.init
+            # what a later version added is written where it says something: older files stay the same
+            if field.init and not (field.metadata.get("later") and getattr(value, field.name) is None)
         }
         return {"class": kind.__name__, "fields": fields}
     return {"brought": f"{kind.__module__}.{kind.__qualname__}"}
@@ -94,18 +96,6 @@ def settings_from_json(written: Any, known: Known, domain: Domain, brought: Any 
             f"ledger must hold settings that {kind.__name__} takes, got others; use the version of onlineic "
             "that wrote it."
         ) from None
-
-
-def account_to_json(account: Filter) -> Line:
-    """Return a whole budget as JSON."""
-    order = {} if account.order is None else {"order": str(account.order)}
-    return {"capacity": str(account.capacity), "unit": account.unit, **order}
-
-
-def account_from_json(written: Line) -> Filter:
-    """Return the budget, nothing spent."""
-    order = None if "order" not in written else Fraction(written["order"])
-    return Filter(Fraction(written["capacity"]), written["unit"], order)
 
 
 def beginning_of(
@@ -161,6 +151,14 @@ def check_beginning(beginning: Line, *, table: str | None, domain: Domain, n: in
         )
 
 
+def check_kind(beginning: Line, *, total: bool) -> None:
+    """Raise `LedgerMismatchError` unless a ledger is the total of a table, or that of a session."""
+    if bool(beginning.get("total", False)) is not total:
+        wanted, got = ("the total of a table", "that of a session")[:: 1 if total else -1]
+        remedy = "ic.OnlineIC.resume" if total else "ic.TableBudget"
+        raise LedgerMismatchError(f"ledger must be {wanted}, got {got}; open it by {remedy}.")
+
+
 def check_settings(beginning: Line, settings: Line) -> None:
     """Raise `LedgerMismatchError` by the name of the first setting that is another than in the ledger."""
     held = beginning["settings"]
@@ -170,3 +168,12 @@ def check_settings(beginning: Line, settings: Line) -> None:
                 f"{name} must be {held.get(name)!r:.80}, as the ledger was opened, got "
                 f"{settings.get(name)!r:.80}; call OnlineIC.resume, or open a new ledger (budgets add)."
             )
+
+
+def package_version() -> str:
+    """Return the version of the package, as far as it is installed."""
+    from importlib.metadata import version  # few sessions have a file: imported with it
+
+    with contextlib.suppress(ImportError):  # run from its source
+        return version("onlineic")
+    return "unknown"

@@ -35,6 +35,7 @@ from onlineic.ledger.lines import (
     Line,
     Receipt,
     Written,
+    account_from_json,
     canonical_text,
     chained,
     line_of,
@@ -45,6 +46,7 @@ from onlineic.ledger.records import (
     Burned,
     Checkpoint,
     Closed,
+    Drawn,
     Easy,
     EasyBatch,
     Hard,
@@ -55,7 +57,6 @@ from onlineic.ledger.records import (
     Resumed,
     UpdateFailed,
 )
-from onlineic.ledger.settings import account_from_json
 
 MOST_LOST = 256  # easy answers that a crash may cost with durability "hits"
 APPLICATION = 0x6F6E6963  # "onic", in the header of the file
@@ -309,7 +310,7 @@ class SqliteLedger(Ledger):
     def reserve(self, charge: Charge) -> None:
         self._append([Reserved(charge)], durable=True)
 
-    def commit(self, records: Sequence[Easy | EasyBatch | Hard | Opened | UpdateFailed]) -> None:
+    def commit(self, records: Sequence[Easy | EasyBatch | Hard | Opened | UpdateFailed | Drawn]) -> None:
         check_commit(records)
         easy = all(isinstance(record, Easy | EasyBatch) for record in records)
         at = self._state
@@ -377,11 +378,7 @@ class SqliteLedger(Ledger):
     def _store(self, rows: Sequence[tuple[int, str, bytes]], then: _State) -> None:
         """Write lines in one durable transaction."""
         with self._gate:
-            if file_at(self._path) != self._place:  # what is spent in a file without a name is spent again
-                raise LedgerWriteError(
-                    f"ledger must stay where it was opened, got none or another file at {self._path!r}; "
-                    "nothing was released: put the file back, or resume the newest copy by its receipt."
-                )
+            self._check_place()
             self._broken = True  # until it is known what the file holds
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -400,6 +397,19 @@ class SqliteLedger(Ledger):
             except BaseException:
                 self._settle(then)
                 raise
+            try:  # once more: it may have been replaced since, and the commit be in a file without a name
+                self._check_place()
+            except LedgerWriteError:
+                self._broken = True
+                raise
+
+    def _check_place(self) -> None:
+        """Raise unless the open file has its name: what is spent in a file without one is spent again."""
+        if file_at(self._path) != self._place:
+            raise LedgerWriteError(
+                f"ledger must stay where it was opened, got none or another file at {self._path!r}; "
+                "nothing was released: put the file back, or resume the newest copy by its receipt."
+            )
 
     def _settle(self, then: _State) -> None:
         """After an interrupt: what the file holds is what happened."""

@@ -153,6 +153,12 @@ class Derived:
     def __float__(self) -> float:
         return self.value
 
+    def __round__(self, digits: int | None = None) -> float:
+        return round(self.value, digits)
+
+    def __format__(self, form: str) -> str:
+        return format(self.value, form) if form else repr(self)
+
     def __bool__(self) -> NoReturn:
         raise TypeError("a derived answer has no truth value: compare its value instead.")
 
@@ -277,6 +283,11 @@ class Quantile:
         """False: simulated noise was used, the label is NOT PRIVATE."""
         return all(answer.private for answer in self.answers)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return what it says as plain numbers, labels and texts."""
+        fields = attrs.asdict(self, recurse=False, filter=lambda field, _: field.name != "answers")
+        return {**fields, "private": self.private}
+
     def __bool__(self) -> NoReturn:
         raise TypeError("a quantile has no truth value: compare its value instead.")
 
@@ -395,6 +406,15 @@ class Cdf:
     def private(self) -> bool:
         """False: simulated noise was used, the shares are NOT PRIVATE."""
         return all(answer.private for answer in self.answers)
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Return columns: label, value, and the ends of the band."""
+        return {
+            "label": list(self.labels),
+            "value": self.values.tolist(),
+            "low": self.low.tolist(),
+            "high": self.high.tolist(),
+        }
 
     def quantile(self, q: float) -> Quantile:
         """Return the first label at or below which there is a share q, and the labels that it can be.
@@ -775,13 +795,14 @@ class _Numbers:
         if aggregate == "sum":
             (part, share, *_), (error, off, *_) = (*values, 1.0), (*bounds, 0.0)
             value = n * (width * part + self.low * share)
-            bound = n * (width * error + abs(self.low) * off + FLOATS * size)
+            bound = n * sum(factor * by for factor, by in ((width, error), (abs(self.low), off)) if factor)
+            bound += n * FLOATS * size
             return value, bound, self.bias * n * min(1.0, share + off), share, off
         share, off = (1.0, 0.0) if self.everybody else (sum(values), sum(bounds))
-        if not share > 2.0 * max(bounds):
+        if not self.everybody and not share > 2.0 * max(bounds):
             return math.nan, math.inf, 0.0, share, off
         value = min(max(self.low + width * values[0] / share, self.low), self.high)
-        bound = min(width * max(bounds) / share, max(value - self.low, self.high - value))
+        bound = min(width * max(bounds) / share if width else 0.0, max(value - self.low, self.high - value))
         return value, bound + FLOATS * size, self.bias, share, off
 
     def weighted(self, codes: Floats) -> Expression:
@@ -966,10 +987,11 @@ def _found(answers: Sequence[Answer], bounds: Floats, confidence: float) -> _Fou
 def _too_few(
     n: int, name: str, share: float, bound: float, answers: tuple[Answer, ...]
 ) -> TooFewRecordsError:
-    error = TooFewRecordsError(
-        f"{name} must be over more records than twice their error, got {n * share:.1f} ± {n * bound:.3g} of "
-        f"{n}: too few for this accuracy; widen the condition."
-    )
+    if math.isfinite(bound):
+        said = f"{n * share:.1f} ± {n * bound:.3g} of {n}: too few for this accuracy; widen the condition."
+    else:
+        said = "untested answers without a bound: the budget is used up; open a session with a larger one."
+    error = TooFewRecordsError(f"{name} must be over more records than twice their error, got {said}")
     error.answers = answers
     return error
 

@@ -4,7 +4,6 @@ The plan itself is written, so that a session goes on as it was planned under ev
 package; and the settings from which it was made, so that others are refused by name.
 """
 
-import contextlib
 import datetime
 import hashlib
 import os
@@ -15,15 +14,18 @@ from typing import Any, Literal, final
 import attrs
 
 from onlineic.accounting.budget import Budget, Charge
+from onlineic.accounting.of_table import per_row
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidParameterError, LedgerCorruptError, LedgerMismatchError
+from onlineic.errors import InvalidParameterError, LedgerCorruptError, LedgerMismatchError, check_choice
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.lines import Line
 from onlineic.ledger.records import Ledger
 from onlineic.ledger.settings import (
     beginning_of,
     check_beginning,
+    check_kind,
     check_settings,
+    package_version,
     settings_from_json,
     settings_to_json,
 )
@@ -64,6 +66,11 @@ class LedgerFile:
     settings: Line
     update: Any  # as it was given
 
+    @property
+    def new(self) -> bool:
+        """Whether there is no file yet."""
+        return not os.path.exists(self.path)
+
     def opened(self, domain: Domain, n: int, plan: Plan) -> tuple[SqliteLedger, Plan]:
         """Return a new ledger, or that in the file, if it is of this very session; and the plan of it.
 
@@ -72,7 +79,7 @@ class LedgerFile:
         LedgerError, InvalidParameterError
             As `SqliteLedger.create` and `SqliteLedger.open`; of another table, or other settings, by name.
         """
-        if not os.path.exists(self.path):
+        if self.new:
             beginning = beginning_of(
                 created=datetime.datetime.now(datetime.UTC).isoformat(),
                 version=package_version(),
@@ -86,6 +93,7 @@ class LedgerFile:
             return SqliteLedger.create(self.path, beginning, self.durability), plan
         ledger = SqliteLedger.open(self.path, self.durability)
         try:
+            check_kind(ledger.beginning, total=False)
             check_beginning(ledger.beginning, table=self.table, domain=domain, n=n)
             check_settings(ledger.beginning, self.settings)
             same = settings_to_json(plan, KNOWN) == ledger.beginning["plan"]
@@ -108,8 +116,7 @@ def ledger_choice(
     InvalidParameterError
         If a file is given without the label of its table, a label without a file, or a file that is open.
     """
-    if durability not in ("hits", "all"):
-        raise InvalidParameterError(f"durability must be 'hits' or 'all', got durability={durability!r:.60}.")
+    check_choice("durability", durability, "hits", "all")
     if isinstance(ledger, SqliteLedger):  # nobody has compared its table and its settings with these
         raise InvalidParameterError(
             f"ledger must be the path of a ledger file, got the open {ledger!r:.200}; release it, and give "
@@ -177,7 +184,7 @@ def planned(beginning: Line, domain: Domain, update: Any = None) -> Plan:
     plan = settings_from_json(beginning["plan"], KNOWN, domain, update)
     if not isinstance(plan, Plan):
         raise LedgerCorruptError("ledger must hold a plan, got none; restore the file from a backup.")
-    budget, sparse = budget_of(beginning, domain), plan.sparse
+    budget, sparse = row_budget_of(beginning, domain), plan.sparse
     epsilon = Fraction(getattr(sparse, "epsilon", 0))
     delta = Fraction(getattr(sparse, "delta", 0))
     if epsilon > budget.epsilon_exact or delta > budget.delta_exact or sparse.n != beginning["n"]:
@@ -195,10 +202,7 @@ def budget_of(beginning: Line, domain: Domain) -> Budget:
     return budget
 
 
-def package_version() -> str:
-    """Return the version of the package, as far as it is installed."""
-    from importlib.metadata import version  # few sessions have a file: imported with it
-
-    with contextlib.suppress(ImportError):  # run from its source
-        return version("onlineic")
-    return "unknown"
+def row_budget_of(beginning: Line, domain: Domain) -> Budget:
+    """Return what a recorded session may spend on one row: less than its budget, if a person has several."""
+    rows = beginning["settings"].get("rows_per_person")
+    return per_row(budget_of(beginning, domain), 1 if rows is None else rows)

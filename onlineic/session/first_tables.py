@@ -80,13 +80,15 @@ def chosen_first_tables(
     pair_share: Fraction,
     shared: float,
     laplace: bool = False,
+    given_order: bool = False,
 ) -> FirstTables | None:
     """Return the one-way marginals and a cover of all pairs, at their shares of the capacity, or None.
 
     Small attributes stand together in tables, up to `shared` times the noise of tables of two.
 
     With `laplace` (see `laplace_suits`) there is one table of all cells instead, its noise Laplace at both
-    shares of epsilon; or, of one attribute, its levels.
+    shares of epsilon; or, of one attribute, its levels. Where the order of the filter was given, and could
+    not be chosen for the rest of epsilon, both shares are of the capacity.
 
     An attribute's one-way share grows with its size: large ones are harder to learn. A domain of one ordered
     attribute has no pairs: there the marginal is released on several levels of coarseness instead, so that
@@ -94,7 +96,10 @@ def chosen_first_tables(
     """
     axes = [axis for axis, size in enumerate(domain.shape) if size > 1]
     if laplace:
-        return _laplace_tables(mechanism, domain, axes, one_way_share + pair_share)
+        whole = Fraction(mechanism.epsilon)
+        if given_order:
+            whole = min(whole, mechanism.account().capacity * TICK)
+        return _laplace_tables(mechanism, domain, axes, (one_way_share + pair_share) * whole)
     if len(axes) == 1:
         wanted = levels(domain, axes[0])
         shares = [(one_way_share + pair_share) / len(wanted) for _ in wanted]
@@ -140,12 +145,12 @@ def laplace_suits(domain: Domain, n: int, budget: Budget, share: float) -> bool:
 
 
 def _laplace_tables(
-    mechanism: GumbelSparse | ExponentialSparse, domain: Domain, axes: list[int], share: Fraction
+    mechanism: GumbelSparse | ExponentialSparse, domain: Domain, axes: list[int], most: Fraction
 ) -> FirstTables:
     """Return one table of all cells, or the levels of one attribute, with Laplace noise."""
     cells = Partition(domain, tuple(axes), tuple(np.arange(domain.shape[axis]) for axis in axes))
     targets = [cells] if len(axes) > 1 else levels(domain, axes[0])
-    moved, most = 2 * len(targets), share * Fraction(mechanism.epsilon)
+    moved = 2 * len(targets)
     scale = scale_at_least(moved / most)
     amount = moved / scale
     if isinstance(mechanism, GumbelSparse):

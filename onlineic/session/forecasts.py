@@ -13,6 +13,7 @@ import attrs
 
 from onlineic.accounting.budget import Budget
 from onlineic.accounting.composition import gaussian_mu
+from onlineic.accounting.of_table import alike
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, checked_integer
 from onlineic.noise.laws import normal_quantile
@@ -132,9 +133,9 @@ def forecast(
     InvalidParameterError
         If an argument is outside its range.
     """
-    n = checked_integer("n", n, at_least=1)
-    max_queries = checked_integer("max_queries", max_queries, at_least=1)
-    dense = "dense" in checked_kinds(kinds)
+    n = checked_integer("n", n, at_least=1, at_most=2**53)  # a table holds no more
+    max_queries = checked_integer("max_queries", max_queries, at_least=1, at_most=2**63 - 1)
+    dense, budget = "dense" in checked_kinds(kinds), alike(budget)
     ranked = tuple(sorted(_rows(domain, n, budget, max_queries, dense), key=lambda row: row.rms))
     start = next(row.start for row in ranked if row.start is not None)
     return Forecast(ranked, start, SAID[start], n, max_queries)

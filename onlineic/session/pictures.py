@@ -18,6 +18,7 @@ from onlineic.session.derived import Cdf, Derived, Groups, Quantile
 from onlineic.session.explain import Explanation
 from onlineic.session.forecasts import Forecast
 from onlineic.session.plan import Plan
+from onlineic.session.statements import AnswerTable
 
 LONGEST_QUERY = 100
 SHOWN = 10  # answers of a batch that are shown, first and last
@@ -194,6 +195,21 @@ def groups_html(groups: Groups) -> str:
         said.append(("midpoints of bins", f"may be off by {groups.bias:.3g} besides"))
     title = shortened(groups.name, LONGEST_QUERY)
     return card(title, *parts, facts(said), _made_of(groups.answers), private=groups.private)
+
+
+def statement_html(found: AnswerTable) -> str:
+    """Return what a statement was answered as a block of HTML."""
+    left = sum(place < len(found.keys) for _, place in found.columns)
+    names = [name for name, _ in found.columns]
+    parts = [table(names, found.written(MOST_ROWS), left=left, names=left)]
+    if len(found) > MOST_ROWS:
+        parts.append(note(f"{len(found) - MOST_ROWS:,} of {len(found):,} rows are not shown: see to_dict()"))
+    said = [
+        (shortened(name), f"bounds hold for all rows at once, with probability {sure:.4g}")
+        for name, sure in zip(found.names, found.confidences, strict=True)
+    ]
+    title = f"{len(found):,} row{'s' * (len(found) != 1)}"
+    return card(title, *parts, facts(said), _made_of(found.answers), private=found.private)
 
 
 def explanation_html(explanation: Explanation) -> str:

@@ -17,6 +17,7 @@ from typing import Any, Literal, final
 import attrs
 
 from onlineic.accounting.budget import Budget
+from onlineic.accounting.of_table import alike
 from onlineic.bounds.certificates import least_update_alpha
 from onlineic.bounds.online import online_ic_accuracy
 from onlineic.domain.domain import Domain
@@ -80,7 +81,14 @@ def chosen(
     if name is not None:
         if name not in ("gumbel", "exponential", "laplace"):
             raise InvalidParameterError(f"sparse must be 'gumbel', 'exponential' or 'laplace', got {name!r}.")
+        if name != "gumbel" and budget.order is not None:
+            raise InvalidParameterError(
+                f"sparse must be 'gumbel' with a share of a total, whose Renyi filter it spends from, got "
+                f"sparse={name!r}; give a pure session a Budget(epsilon) of its own."
+            )
         return name
+    if budget.order is not None:
+        return "gumbel"
     if budget.delta == 0.0:
         return "exponential"
     if partition:
@@ -123,7 +131,9 @@ def mechanism_for(
     if partition:
         settings |= {"ratio": PARTITION_RATIO, "false_hits": PARTITION_FALSE_HITS, "partition": True}
     made = partial(GumbelSparse.calibrated, budget, reserved=reserved)
-    if pure:  # the order that suits what is left; a hair less, since capacities are rounded down
+    if (
+        pure and budget.order is None
+    ):  # the order that suits what is left; a hair less, since capacities are rounded down
         left = budget.epsilon * float(1 - reserved) * (1.0 - 2.0**-30)
         made = partial(GumbelSparse.calibrated, attrs.evolve(budget, epsilon=left))
     mechanism = made(**settings)
@@ -401,6 +411,8 @@ def session_plan(
     if threshold is not None:
         threshold = checked_real("threshold", threshold, above=0.0, below=1.0)
     kinds = checked_kinds(kinds)
+    if isinstance(sparse, str):
+        chosen(sparse, 1, 1, budget, partition=False)  # refuses what this budget cannot be spent by
     wish = release
     if release is None:
         fits = update is None or isinstance(update, TABLE_RULES)
@@ -430,21 +442,20 @@ def session_plan(
     opens = partition and isinstance(update, TABLE_RULES) and prior is None
     opens = opens and not isinstance(sparse, NumericSparse)
     opens = opens if first_tables is None else first_tables
+    like = alike(budget)
     start = forecast(domain, n, budget, max_queries, kinds).start if opens else None
     if start == "numbers" and (given, sparse, hard_answers, threshold, wish, first_tables) == (None,) * 6:
         return _plan_of_numbers(domain, n, budget, beta, max_queries, RESERVED_OF_NUMBERS)
     # hard answers wished for take their price from the tables, unless these were wished for too
     wished = hard_answers if partition or not first_tables else None
-    shares = default_shares(n, budget, domain, max_queries, wished, start == "cells")
+    shares = default_shares(n, like, domain, max_queries, wished, start == "cells")
     if partition or (opens and hard_answers is None):
         cutoff = shares.hard_answers
     else:
-        cutoff = hard_answers or default_numbers(n, budget, domain, max_queries)
+        cutoff = hard_answers or default_numbers(n, like, domain, max_queries)
     bought = shares.one_way + shares.pairs if opens else Fraction(0)
     one_attribute = sum(size > 1 for size in domain.shape) == 1
-    laplace = opens and (
-        laplace_suits(domain, n, budget, float(bought)) if one_attribute else start == "cells"
-    )
+    laplace = opens and (_laplace_levels(domain, n, budget, bought) if one_attribute else start == "cells")
     if isinstance(sparse, NumericSparse):
         mechanism = brought(sparse, n, budget)
     else:
@@ -473,6 +484,7 @@ def session_plan(
             pair_share=shares.pairs,
             shared=shares.shared,
             laplace=laplace,
+            given_order=budget.order is not None,
         )
     # prices of hits fall where nobody has settled the mechanism or its threshold
     adaptive = threshold is None and sparse != "laplace" and not isinstance(sparse, NumericSparse)
@@ -504,6 +516,11 @@ def session_plan(
         hit_price=hit_price(mechanism, domain, partition),
         next_share=NEXT_SHARE if adaptive else None,
     )
+
+
+def _laplace_levels(domain: Domain, n: int, budget: Budget, bought: Fraction) -> bool:
+    """Whether to open with Laplace noise: not at an order that is given, which suits Gaussian noise."""
+    return budget.order is None and laplace_suits(domain, n, budget, float(bought))
 
 
 def _plan_of_numbers(
@@ -583,7 +600,7 @@ class _Opening:
         """Return the error that is expected of a session from such tables, fraction of records."""
         told = self.usual
         if not self.laplace and not self.levels:
-            told = error_of_pairs(n, attrs.evolve(budget, delta=0.0) if pure else budget)
+            told = error_of_pairs(n, attrs.evolve(budget, delta=0.0) if pure else alike(budget))
         part = float(self.part)
         return told / (part if pure else math.sqrt(part))
 
@@ -592,13 +609,13 @@ def _openings(domain: Domain, n: int, budget: Budget, max_queries: int) -> list[
     """Return the openings that a certified session may choose from, the dearest first."""
     told = forecast(domain, n, budget, max(max_queries, USUAL_QUERIES))
     rms = min(row.rms for row in told.engines if row.start == told.start)
-    shares = default_shares(n, budget, domain, max_queries, None, told.start == "cells")
+    shares = default_shares(n, alike(budget), domain, max_queries, None, told.start == "cells")
     found = []
     for part in PARTS_OF_OPENING:
         # at least |X|^-2: T(alpha) is three times that of the uniform start at most
         uniform = max(min(MOST_UNIFORM, UNIFORM * rms), min(0.5, domain.size**-2.0))
         opening = _Opening(shares, part, False, uniform, rms, told.start == "levels")
-        suits = laplace_suits(domain, n, budget, float(opening.bought))
+        suits = _laplace_levels(domain, n, budget, opening.bought)
         found.append(attrs.evolve(opening, laplace=suits))
     # last, what can be had for fewer hits
     return [*found, attrs.evolve(found[-1], uniform=max(uniform, MOST_UNIFORM))]
@@ -626,7 +643,9 @@ def _certified_plan(
         raise InvalidParameterError("sparse must be a name with certify, which settles its scales.")
     made = partial(_certificate_at, domain, n, budget, update, prior, beta, max_queries)
     names: tuple[SparseName | None, ...] = (sparse,)
-    if sparse is None and budget.delta > 0.0:  # a Gumbel threshold wants so much noise that both are tried
+    if (
+        sparse is None and budget.delta > 0.0 and budget.order is None
+    ):  # a Gumbel threshold wants so much noise that both are tried
         names = ("gumbel", "exponential")
 
     def certificates(wanted: float, opening: _Opening | None = None) -> Iterator[Plan]:

@@ -20,6 +20,7 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget
+from onlineic.accounting.of_table import per_row
 from onlineic.data.private import PrivateData
 from onlineic.data.release import check_types, is_private
 from onlineic.display.html import card
@@ -38,7 +39,7 @@ from onlineic.hypothesis.base import NO_BLOCKS, HasBlocks, Hypothesis, supports_
 from onlineic.ledger.lines import Receipt
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.records import EasyBatch, Hard, Ledger, Opened
-from onlineic.ledger.settings import check_beginning
+from onlineic.ledger.settings import check_beginning, check_kind, package_version
 from onlineic.ledger.sqlite import SqliteLedger
 from onlineic.ledger.transcript import Transcript
 from onlineic.noise.sources import Noise, SystemNoise, checked_source
@@ -62,8 +63,8 @@ from onlineic.session.durable import (
     budget_of,
     check_prior,
     ledger_choice,
-    package_version,
     planned,
+    row_budget_of,
 )
 from onlineic.session.explain import Explanation, Outlook, Prospect, Rehearsal, explanation
 from onlineic.session.first_tables import FirstTables
@@ -106,7 +107,11 @@ class OnlineIC(Answering):
     ----------
     data : PrivateData
     budget : Budget
-        For the whole life of the session, however many queries are asked.
+        For the whole life of the session, however many queries are asked. A share of the total of the table
+        is made by `TableBudget.share`.
+    rows_per_person : int, >= 1
+        The most rows that a person can have: the budget is a person's then, and each row gets a part of it.
+        Nothing checks the table: cap the rows of a person before loading.
     hard_answers : int, optional
         How many hard queries to plan for. Where delta > 0 some more are paid for, since hits can be false:
         see `statistics().hard_left`.
@@ -163,6 +168,7 @@ class OnlineIC(Answering):
         data: PrivateData,
         budget: Budget,
         *,
+        rows_per_person: int = 1,
         hard_answers: int | None = None,
         certify: float | None = None,
         max_queries: int = 10_000,
@@ -183,8 +189,10 @@ class OnlineIC(Answering):
     ) -> None:
         check_types(data, budget)
         check_rule(update)
+        of_row = per_row(budget, rows_per_person)
         settings = {
             "budget": budget,
+            "rows_per_person": int(rows_per_person) if rows_per_person > 1 else None,
             "hard_answers": hard_answers,
             "certify": certify,
             "max_queries": max_queries,
@@ -202,7 +210,7 @@ class OnlineIC(Answering):
         plan = session_plan(
             data.domain,
             data.n,
-            budget,
+            of_row,
             update=update,
             sparse=sparse,
             release=release,
@@ -215,7 +223,7 @@ class OnlineIC(Answering):
             first_tables=first_tables,
             kinds=kinds,
         )
-        self._open(data, budget, plan, prior, exhausted, chosen, noise, progress)
+        self._open(data, budget, plan, prior, exhausted, chosen, noise, progress, of_row)
 
     @classmethod
     def resume(
@@ -259,13 +267,15 @@ class OnlineIC(Answering):
         """
         kept = SqliteLedger.open(ledger, durability, receipt)
         try:
+            check_kind(kept.beginning, total=False)
             beginning, budget = kept.beginning, budget_of(kept.beginning, kept.domain)
             check_types(data, budget)
             check_beginning(beginning, table=table, domain=data.domain, n=data.n)
             check_prior(beginning, prior)
             plan = planned(beginning, data.domain, update)
             exhausted = beginning["settings"]["exhausted"]
-            return cls.__new__(cls)._open(data, budget, plan, prior, exhausted, kept, None, progress)
+            of_row = row_budget_of(beginning, kept.domain)
+            return cls.__new__(cls)._open(data, budget, plan, prior, exhausted, kept, None, progress, of_row)
         except BaseException:
             kept.release()
             raise
@@ -339,7 +349,9 @@ class OnlineIC(Answering):
         ledger: Ledger | LedgerFile | None,
         noise: Noise | None,
         progress: Progress | Literal["bar"] | None = None,
+        of_row: Budget | None = None,
     ) -> "OnlineIC":
+        of_row = budget if of_row is None else of_row
         check_choices(exhausted, ledger, noise)
         if hasattr(self, "_curator"):
             raise SessionStateError("a session must be opened once, got __init__ again; open a new one.")
@@ -353,6 +365,8 @@ class OnlineIC(Answering):
             )
         self._progress = checked_progress(progress)
         if isinstance(ledger, LedgerFile):
+            if ledger.new:  # no file is left of a session that the total of the table does not pay
+                data.check_affords(of_row, plan.sparse.account())
             ledger, plan = ledger.opened(data.domain, data.n, plan)
         self._ledger: Ledger = ledger if ledger is not None else MemoryLedger()
         try:
@@ -376,7 +390,8 @@ class OnlineIC(Answering):
             self._book.restore()
             self._curator = Curator(data, plan.spending, noise, self._ledger, plan.partitions)
             # a session that was interrupted here left its ledger with what it had paid for
-            known = data.enter(self._ledger, budget if self._private else None, self._ledger.file)
+            spent = of_row if self._private else None
+            known = data.enter(self._ledger, spent, self._ledger.file, plan.sparse.account())
             if self._ledger.account.spent and not resumed and (plan.first_tables is None or not known):
                 raise LedgerMismatchError(
                     "ledger must be new, or of a session on this table that was interrupted while it bought "

@@ -9,8 +9,9 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats
+from onlineic.display.frames import pandas_frame, polars_frame
 from onlineic.domain.attributes import Label
-from onlineic.errors import MissingExtraError, TooFewRecordsError
+from onlineic.errors import TooFewRecordsError
 from onlineic.queries.answers import Answer
 from onlineic.queries.expressions import where
 from onlineic.queries.sql import Aggregate, statement
@@ -95,13 +96,17 @@ class AnswerTable:
         MissingExtraError
             If pandas is not installed.
         """
-        try:
-            import pandas
-        except ImportError:
-            raise MissingExtraError(
-                "pandas must be installed for to_pandas; run pip install 'onlineic[pandas]'."
-            ) from None
-        return pandas.DataFrame(self.to_dict())
+        return pandas_frame(self.to_dict())
+
+    def to_polars(self) -> Any:
+        """Return `to_dict` as a polars DataFrame.
+
+        Raises
+        ------
+        MissingExtraError
+            If polars is not installed.
+        """
+        return polars_frame(self.to_dict())
 
     def __repr__(self) -> str:
         shown = min(len(self), SHOWN)
@@ -116,6 +121,16 @@ class AnswerTable:
         stamp = "" if self.private else ", NOT PRIVATE"
         lines.append(f"({len(self.answers)} answer{'s' * (len(self.answers) != 1)}{stamp})")
         return "\n".join(lines)
+
+    def written(self, rows: int) -> list[list[str]]:
+        """Return the first rows as text, in the order of SELECT."""
+        columns = [self._written(place, rows) for _, place in self.columns]
+        return [list(row) for row in zip(*columns, strict=True)]
+
+    def _repr_html_(self) -> str:
+        from onlineic.session.pictures import statement_html  # which stands above
+
+        return statement_html(self)
 
     def _written(self, place: int, rows: int) -> list[str]:
         if place < len(self.keys):

@@ -205,17 +205,24 @@ class GumbelSparse(NumericSparse):
         false_hits = tolerated_false_hits(false_hits, alpha, threshold, usual=FALSE_HITS)
         count = hits_paid(cutoff, false_hits)
         squared = 2.0 if partition else 1.0
-        _, best = gumbel_scale(
-            count,
-            budget.epsilon,
-            budget.delta,
-            ratio=float(ratio),
-            squared_sensitivity=squared,
-            reserved=share,
-        )
-        order = Fraction(max(65, round(64 * best)), 64)
+        if budget.order is not None:  # that of the total which it draws on
+            order = budget.order
+        else:
+            _, best = gumbel_scale(
+                count,
+                budget.epsilon,
+                budget.delta,
+                ratio=float(ratio),
+                squared_sensitivity=squared,
+                reserved=share,
+            )
+            order = Fraction(max(65, round(64 * best)), 64)
         less, fresh = np.array([float(order) - 1.0]), squared / float(ratio) ** 2
         least = float(_least_scales(less, count, budget.epsilon, budget.delta, fresh, share)[0])
+        if not math.isfinite(least):
+            raise InfeasibleAccuracyError(
+                f"order must leave a capacity at {budget}, got order={float(order):g}; take a larger share."
+            )
         if alpha is not None:
             alpha = checked_real("alpha", alpha, above=0.0, below=1.0)
         if threshold is not None:

@@ -11,7 +11,13 @@ import numpy as np
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget, Charge, Filter
 from onlineic.accounting.renyi import TICK, gaussian_charge, renyi_capacity
-from onlineic.errors import InvalidParameterError, InvalidQueryError, checked_integer, checked_ratio
+from onlineic.errors import (
+    InfeasibleAccuracyError,
+    InvalidParameterError,
+    InvalidQueryError,
+    checked_integer,
+    checked_ratio,
+)
 from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace, checked_tail
 from onlineic.noise.sources import SIGMA_LIMIT, Noise, scale_at_least
 from onlineic.queries.partitions import Measurement, Partition
@@ -98,10 +104,17 @@ class UnconditionalNumbers(NumericSparse):
         share = (1 - checked_ratio("reserved", reserved, at_least=0.0, below=1.0)) / answers
         pure = 1 / (share * budget.epsilon_exact)
         if budget.delta > 0.0:
-            order, capacity = _best_order(budget.epsilon, budget.delta)
+            if budget.order is None:
+                order, capacity = _best_order(budget.epsilon, budget.delta)
+            else:  # of the total that it draws on, in which pure noise would cost other than its share
+                order, capacity = budget.order, renyi_capacity(budget.order, budget.epsilon, budget.delta)
             ticks = math.floor(share * capacity)  # charges are whole ones
             wide = math.sqrt(float(order / (2 * ticks * TICK))) if ticks else math.inf
-            if wide < math.sqrt(2.0) * float(pure):
+            if budget.order is not None and wide > SIGMA_LIMIT / 4:
+                raise InfeasibleAccuracyError(
+                    f"the share of the total must pay for {answers} answers, got {budget}; take a larger one."
+                )
+            if budget.order is not None or wide < math.sqrt(2.0) * float(pure):
                 bits = max(0, min(grid_bits, SIGMA_LIMIT.bit_length() - 3 - math.ceil(math.log2(wide))))
                 sigma = max(1, math.floor(wide * 2**bits) - 1)
                 while gaussian_charge(order, Fraction(sigma), 1 << 2 * bits) > ticks:

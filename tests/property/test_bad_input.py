@@ -209,6 +209,8 @@ SETTINGS = {
 
 
 @pytest.mark.filterwarnings("ignore::onlineic.errors.VacuousPromiseWarning")
+@pytest.mark.filterwarnings("ignore::onlineic.errors.BudgetsAddWarning")  # all on one table
+@pytest.mark.filterwarnings("ignore::onlineic.errors.LargeDeltaWarning")
 @settings(max_examples=200)
 @given(name=st.sampled_from(sorted(SETTINGS)), value=anything, textbook=st.booleans())
 def test_a_session_opens_or_refuses_by_name(name, value, textbook):

@@ -79,7 +79,7 @@ def test_a_failed_read_seals_per_query_noise_and_what_was_released_is_still_answ
         check_silent(error, kind, caplog, {"answer", "answer_many", "_measured"})
         assert 1 == len(caplog.records) - caplog_length
         assert (True, 0, occurrence / 4) == (stats.sealed, stats.hard_left, stats.spent)
-        assert [BUDGET] == data.budgets
+        assert [BUDGET] == list(data.budgets)
         assert str(SECRET) not in repr(engine) + repr(stats)
         with pytest.raises(SessionSealedError, match="must not have been interrupted"):
             engine.answer(QUERIES[-1])
@@ -126,7 +126,7 @@ def test_tables_that_fail_on_the_way_are_charged_and_never_there(
             error = reached_by(lambda make, data, made: made.append(make(data)), make, data, made)
 
         check_silent(error, kind, caplog, {"__init__", "released", "noisy_histogram"})
-        assert ([], [BUDGET]) == (made, data.budgets)
+        assert ([], [BUDGET]) == (made, list(data.budgets))
 
 
 @pytest.mark.parametrize("kind", FAILURES)

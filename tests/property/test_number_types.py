@@ -529,6 +529,19 @@ EXAMPLES = {
         lambda epsilon, delta: (lambda b: (b, b.epsilon_exact, b.delta_exact))(ic.Budget(epsilon, delta)),
         {"epsilon": 1.0, "delta": 0.001},
     ),
+    "Budget, order": Example(lambda order: ic.Budget(1.0, 0.001, order=order).order, {"order": F(300, 7)}),
+    "TableCharge": Example(lambda apart: ac.TableCharge(ac.Charge(F(1), "x"), apart), {"apart": F(3, 1000)}),
+    "share_of": Example(ac.share_of, {"ticks": F(2**36), "order": F(30), "delta": 0.001}),
+    "per_row": Example(
+        lambda rows_per_person: ac.per_row(APPROXIMATE, rows_per_person), {"rows_per_person": sizes(3, 100)}
+    ),
+    "TableBudget": Example(
+        lambda order, apart, rows_per_person: (
+            lambda total: (total.order, total.left, total.apart_left, total.share(1))
+        )(ic.TableBudget(ic.Budget(8.0, 0.001), order=order, apart=apart, rows_per_person=rows_per_person)),
+        {"order": F(30), "apart": F(1, 8), "rows_per_person": sizes(2, 3)},
+    ),
+    "TableBudget.share": Example(lambda part: ic.TableBudget(APPROXIMATE).share(part), {"part": 0.5}),
     "Charge": Example(
         lambda amount, order: ac.Charge(amount, "x", "ticks", order), {"amount": F(100, 3), "order": F(7, 2)}
     ),
@@ -567,6 +580,7 @@ EXAMPLES = {
     "renyi_epsilon": Example(ac.renyi_epsilon, {"order": F(100, 33), "spent_ticks": WIDE, "delta": 0.001}),
     "zcdp_delta": Example(ac.zcdp_delta, {"rho": 0.1, "epsilon": 2.0}),
     "zcdp_rho": Example(ac.zcdp_rho, {"epsilon": 2.0, "delta": 0.001}),
+    "zcdp_order": Example(ac.zcdp_order, {"epsilon": 2.0, "delta": 0.001}),
     # bounds
     "certificate": Example(
         lambda cutoff: bounds.certificate(tight, margins_at(10**8), cutoff),
@@ -1365,6 +1379,10 @@ EXAMPLES = {
         )
         for name in ("exponential", "laplace")
     },
+    "OnlineIC, rows of a person": Example(
+        lambda rows_per_person: opened(budget=BUDGET, rows_per_person=rows_per_person),
+        {"rows_per_person": sizes(2, 5)},
+    ),
     "OnlineIC, partitions": Example(
         lambda max_queries: opened(budget=BUDGET, max_queries=max_queries),
         {"max_queries": sizes(100, 20_000)},
@@ -1418,6 +1436,7 @@ MADE = {  # by the package itself, from numbers that it has checked; a caller on
     "Queries.totals",
     "AutoAverage", "BaselineStatistics", "Belief", "BelievedMarginal", "Summary", "Synthetic",
     "Aggregate", "AnswerTable", "Statement",
+    "TotalReport",
     "EngineForecast", "Forecast", "Spending", "Spending.at",
     "Belief.learned", "Cdf", "Derived", "Explanation", "Groups", "Plan", "Quantile", "Row",
     "SessionStatistics", "new_figure", "plot_marginal",

@@ -102,7 +102,7 @@ def test_an_exception_comes_out_as_it_was_raised():
     data = PrivateData(COUNTS, DOMAIN)
     with pytest.raises(StopError), reporting(Told(0, error)):
         ic.OnlineIC(data, ic.Budget(1.0))
-    assert ([], 0) == (data.budgets, data.reads)
+    assert ([], 0) == (list(data.budgets), data.reads)
 
 
 @pytest.mark.parametrize("planted", [False, True])
@@ -170,7 +170,7 @@ def test_what_is_no_callback_is_refused_and_costs_nothing(wrong):
     data = PrivateData(COUNTS, DOMAIN)
     with pytest.raises(InvalidParameterError, match="progress must be a callable"):
         ic.OnlineIC(data, ic.Budget(1.0), progress=wrong)
-    assert ([], 0) == (data.budgets, data.reads)
+    assert ([], 0) == (list(data.budgets), data.reads)
 
 
 # -- bars, with a stand-in for tqdm ------------------------------------------------------------------------
@@ -236,4 +236,4 @@ def test_bars_without_tqdm_name_the_extra_and_cost_nothing(monkeypatch):
     data = PrivateData(COUNTS, DOMAIN)
     with pytest.raises(MissingExtraError, match=r"pip install 'onlineic\[progress\]'"):
         ic.OnlineIC(data, ic.Budget(1.0), progress="bar")
-    assert ([], 0) == (data.budgets, data.reads)
+    assert ([], 0) == (list(data.budgets), data.reads)

@@ -477,6 +477,6 @@ def test_a_ledger_of_an_interrupted_opening_is_taken_over_and_nothing_is_paid_or
 
     assert (reads, spent) == (data.reads, kept.spent)
     assert spent == session.plan.first_tables.charge.amount > 0
-    assert [PURE] == data.budgets
+    assert [PURE] == list(data.budgets)
     assert 1 == sum(isinstance(record, Opened) for record in session.transcript)
     assert session.answer(ic.where(a=0)).status in ("easy", "hard")

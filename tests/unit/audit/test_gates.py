@@ -6,7 +6,14 @@ import attrs
 import numpy as np
 import pytest
 
-from onlineic.audit import SESSION_BREACHES, THRESHOLD_BREACHES, AuditReport, Gate, run_audit
+from onlineic.audit import (
+    RECORD_BREACHES,
+    SESSION_BREACHES,
+    THRESHOLD_BREACHES,
+    AuditReport,
+    Gate,
+    run_audit,
+)
 from onlineic.audit import gates as _gates
 from onlineic.audit.breaches import _Slipped
 from onlineic.cli.main import main
@@ -27,7 +34,7 @@ def test_this_installation_passes_every_gate_and_every_breach_is_found(report):
     assert [gate for gate in report.gates if not gate.passed] == []
     assert {gate.kind for gate in report.gates} == set(_gates.TITLES)
     breaches = [gate for gate in report.gates if gate.kind == "breach"]
-    assert len(breaches) == len(THRESHOLD_BREACHES) + len(SESSION_BREACHES)
+    assert len(breaches) == len(THRESHOLD_BREACHES) + len(SESSION_BREACHES) + len(RECORD_BREACHES)
     assert all(gate.found > gate.claimed for gate in breaches)
 
 
@@ -48,6 +55,16 @@ def test_broken_noise_fails_its_gates(monkeypatch, change, kinds):
 
     assert kinds <= {gate.kind for gate in report.gates if not gate.passed}
     assert not report.passed
+
+
+@pytest.mark.parametrize("breach", RECORD_BREACHES, ids=lambda breach: breach.name)
+def test_what_a_ledger_was_talked_out_of_is_told_by_its_record(breach):
+    cost, problems = breach.found()
+    right, none = attrs.evolve(breach, ledger=None).found()
+
+    assert cost > breach.claimed >= right
+    assert problems
+    assert () == none
 
 
 @pytest.mark.parametrize("variant", THRESHOLD_BREACHES, ids=lambda variant: variant.name)

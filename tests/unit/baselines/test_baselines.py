@@ -220,7 +220,7 @@ def test_a_private_baseline_is_counted_with_the_budgets_of_its_table_and_a_simul
     private = noisy_histogram(data, PURE)
     simulated = PerQueryNoise(data, PURE, answers=1, noise_law="laplace", noise=SimulatedNoise(0))
 
-    assert [PURE] == data.budgets
+    assert [PURE] == list(data.budgets)
     assert (True, True) == (private.statistics().private, private.answer(where(a=0)).private)
     assert (False, False) == (simulated.statistics().private, simulated.answer(where(a=0)).private)
     assert "NOT PRIVATE" in repr(simulated)
@@ -488,4 +488,4 @@ def test_tables_too_large_for_memory_are_refused_before_anything_is_charged():
     ):
         with pytest.raises(TooLargeError, match="name smaller sets"):
             make()
-    assert ([], 0) == (data.budgets, data.reads)
+    assert ([], 0) == (list(data.budgets), data.reads)

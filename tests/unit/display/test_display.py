@@ -89,6 +89,7 @@ def test_at_most_120_bars_are_drawn_and_nothing_is_lost():
 
     assert 112 == drawn.count("<rect")  # of nine values each, the last of one
     assert "largest 9" in drawn
+    assert "each bar is 9 neighbouring values, added up" in drawn
     assert '<path d="M60 ' not in drawn.split("</g>")[1]  # whiskers of sums would be others
     assert 120 == bars(range(120), [1.0] * 120, title="t").count("<rect")
     assert len(drawn) < 20_000

@@ -151,7 +151,7 @@ def test_experiments_open_no_private_budget():
     data = table()
     compare(data, BUDGET, STREAM, {"mw": None}, seeds=[0], hard_answers=2)
 
-    assert [] == data.budgets
+    assert [] == list(data.budgets)
 
 
 def made(size):

@@ -292,7 +292,7 @@ def test_refusals_come_before_the_budget_is_touched(change, message):
     with pytest.raises((InvalidParameterError, ValueError), match=message):
         iterative_construction(data, [ic.where(x=0), ic.where(x=1)], Budget(1.0), **change)
 
-    assert ([], 0) == (data.budgets, data.reads)
+    assert ([], 0) == (list(data.budgets), data.reads)
 
 
 @pytest.mark.parametrize("queries", [[], [ic.where(x=ic.below(8))], ["x < 3"]])
@@ -311,7 +311,7 @@ def test_private_noise_spends_the_budget_once_and_stamps():
     real = iterative_construction(data, BELOW, budget, noise=SystemNoise())
     unreal = iterative_construction(data, BELOW, budget, noise=SimulatedNoise(1))
 
-    assert [budget] == data.budgets
+    assert [budget] == list(data.budgets)
     assert (True, False) == (real.private, unreal.private)
     assert "NOT PRIVATE" not in repr(real)
     assert repr(unreal).endswith("NOT PRIVATE)")
@@ -333,7 +333,7 @@ def test_a_rule_that_fails_leaves_no_trace_of_the_private_frames():
         iterative_construction(data, BELOW, Budget(1.0), update=Broken(), rounds=2)
 
     assert (None, None) == (failed.value.__cause__, failed.value.__context__)
-    assert [Budget(1.0)] == data.budgets
+    assert [Budget(1.0)] == list(data.budgets)
 
 
 class Believer:
@@ -377,7 +377,7 @@ def test_a_hypothesis_without_one_finite_number_a_query_is_refused_before_anythi
     for build in (iterative_construction, mwem):
         with pytest.raises(InvalidParameterError, match="one finite number a query"):
             build(data, BELOW, Budget(1.0), update=Plugin(Believer(value)), rounds=2)
-    assert ([], 0) == (data.budgets, data.reads)
+    assert ([], 0) == (list(data.budgets), data.reads)
 
     later = Plugin(Believer(0.5), lambda hypothesis: Believer(value))
     with pytest.raises(SessionSealedError):  # behind the first round it can only be sealed

@@ -249,7 +249,7 @@ def test_refusals_come_before_the_budget_is_touched(change, message):
     with pytest.raises(ValueError, match=message):
         mwem(data, workload(), APPROXIMATE, **change)
 
-    assert ([], 0) == (data.budgets, data.reads)
+    assert ([], 0) == (list(data.budgets), data.reads)
 
 
 def test_a_failure_after_the_read_spends_the_budget_and_shows_nothing():
@@ -266,7 +266,7 @@ def test_real_noise_spends_the_budget_once():
     built = mwem(data, workload(), APPROXIMATE, rounds=3)
 
     assert built.private
-    assert [APPROXIMATE] == data.budgets
+    assert [APPROXIMATE] == list(data.budgets)
     assert len({query.bind(DOMAIN) for query in workload()}) == data.reads
 
 

@@ -66,7 +66,7 @@ def test_a_beta_too_small_for_its_radius_is_refused_before_the_budget_is_spent(a
     with pytest.raises(InvalidParameterError, match=r"beta must be a number in \[1e-200, 1\)"):
         range_queries(data, ASKED, beta=1e-310, **options)
 
-    assert (0, []) == (data.reads, data.budgets)
+    assert (0, []) == (data.reads, list(data.budgets))
     assert range_queries(data, ASKED, beta=1e-200, **options).margin > 1000
 
 
@@ -139,7 +139,7 @@ def test_charged_stamped_and_silent():
     with pytest.raises(SessionSealedError) as caught:
         range_queries(data, ASKED, 1.0, threshold=3, cutoff=1, noise=ScriptedNoise([]))
 
-    assert [ic.Budget(0.5)] == data.budgets
+    assert [ic.Budget(0.5)] == list(data.budgets)
     assert (True, False) == (real.private, simulated.private)
     assert "NOT PRIVATE" in repr(simulated)
     assert "NOT PRIVATE" not in repr(real)
@@ -172,7 +172,7 @@ def test_bad_parameters_cost_nothing(changes, error):
     with pytest.raises(error):
         range_queries(**given)
 
-    assert ([], 0) == (data.budgets, data.reads)
+    assert ([], 0) == (list(data.budgets), data.reads)
 
 
 # What it costs: law of the hits, times numbers with noise of their own

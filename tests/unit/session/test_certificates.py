@@ -292,10 +292,10 @@ def test_the_certificate_of_a_session_that_opens_with_tables_ends_where_a_cross_
 
 
 def test_a_ledger_is_taken_over_with_the_tables_of_this_plan_and_nothing_else_spent():
-    data, budget = parity(), ic.Budget(2.0, 1e-9)
+    budget = ic.Budget(2.0, 1e-9)
     settings = {"certify": 0.2, "max_queries": 50}
 
-    def interrupted(after):
+    def interrupted(data, after):
         kept, commit = MemoryLedger(), MemoryLedger.commit
 
         def failing(self, records):
@@ -309,10 +309,12 @@ def test_a_ledger_is_taken_over_with_the_tables_of_this_plan_and_nothing_else_sp
                 ic.OnlineIC(data, budget, ledger=kept, **settings)
         return kept
 
-    session = ic.OnlineIC(data, budget, ledger=interrupted(True), **settings)
+    data = parity()
+    session = ic.OnlineIC(data, budget, ledger=interrupted(data, True), **settings)
     assert session.statistics().certified
+    data = parity()
     with pytest.raises(LedgerMismatchError, match="first tables alone"):
-        ic.OnlineIC(data, budget, ledger=interrupted(False), **settings)
+        ic.OnlineIC(data, budget, ledger=interrupted(data, False), **settings)
 
 
 @pytest.mark.filterwarnings("ignore::onlineic.errors.VacuousPromiseWarning")

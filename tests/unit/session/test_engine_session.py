@@ -3,6 +3,7 @@
 import copy
 import logging
 import math
+import pickle
 import traceback
 from fractions import Fraction
 
@@ -672,7 +673,8 @@ def test_all_answers_together_have_one_bound_however_many_cheap_hits_there_are()
     assert stats.hard * 2 * norm.sf(stats.error_bound / scale) <= 0.1 * 0.05
 
 
-def test_the_bound_of_all_answers_covers_how_far_a_query_was_rounded():
+def test_the_bound_of_all_answers_covers_how_far_a_query_was_rounded(monkeypatch):
+    tests_alone(monkeypatch)
     session = opened(epsilon=1e-6, delta=1e-2)
     bits = session.plan.sparse.grid_bits
     query = ic.dense((0.5 + 0.3 * 2.0**-bits) * (np.indices(DOMAIN.shape)[0] > 1))
@@ -814,6 +816,11 @@ def test_nothing_shown_holds_a_private_number(delta, caplog):
     shown = repr(session) + repr(session.statistics()) + repr(session.transcript) + caplog.text
     shown += repr(answers) + repr(session.plan) + repr(session._ledger) + repr(session._curator)
     shown += " ".join(str(answer.count) for answer in answers)
+    summary = session.summary()
+    shown += str(summary) + summary.to_html() + summary.to_markdown() + session._repr_html_()
+    shown += " ".join(f"{answer} {answer.to_dict()} {answer._repr_html_()}" for answer in answers)
+    shown += repr([pickle.dumps(answer) for answer in answers]) + repr(session.synthetic(50).columns)
+    shown = shown.replace(",", "") + shown
 
     assert session.statistics().hard >= 1
     for number in (SECRET, 2 * SECRET):
@@ -822,12 +829,21 @@ def test_nothing_shown_holds_a_private_number(delta, caplog):
         copy.copy(session)
 
 
-def test_a_bound_table_or_a_subclass_is_not_taken_for_a_question():
+def test_a_partition_or_a_subclass_is_not_taken_for_a_question():
     class Sub(ic.queries.marginals.Marginal):
         pass
 
+    class Bound(ic.queries.marginals.BoundMarginal):
+        pass
+
     session = opened()
-    for question in (marginal("a").bind(DOMAIN), Sub(("a",)), Partition(DOMAIN, (0,), (np.arange(4),)), b"a"):
+    held = marginal("a").bind(DOMAIN)
+    for question in (
+        Bound(held.names, held.partition, held.cells),
+        Sub(("a",)),
+        Partition(DOMAIN, (0,), (np.arange(4),)),
+        b"a",
+    ):
         with pytest.raises(InvalidQueryError, match=r"^query must be data"):
             session.answer(question)
     assert 2 == len(session.transcript)

@@ -266,7 +266,7 @@ def test_the_same_cell_run_again_goes_on_with_the_same_budget(path):
     second = opened(path, data=data)
 
     assert spent == second._ledger.account.spent
-    assert 1 == len(data.budgets)
+    assert 1 == len(list(data.budgets))
     assert 1 == len(recorded(second, Opened))
 
 

@@ -427,7 +427,7 @@ def test_the_budget_of_a_private_session_is_noted_on_the_data_and_no_simulated_o
     ic.OnlineIC(data, ic.Budget(1.0), hard_answers=1)
     opened(data)
 
-    assert [ic.Budget(1.0)] == data.budgets
+    assert [ic.Budget(1.0)] == list(data.budgets)
 
 
 def test_one_ledger_serves_one_session():
@@ -867,7 +867,7 @@ def test_a_promise_that_says_nothing_spends_nothing_where_warnings_are_errors():
     with pytest.raises(VacuousPromiseWarning):
         ic.OnlineIC.textbook(data, epsilon=0.3)
 
-    assert ([], 0) == (data.budgets, data.reads)
+    assert ([], 0) == (list(data.budgets), data.reads)
 
 
 def test_a_promise_that_says_something_and_a_session_without_one_do_not_warn():

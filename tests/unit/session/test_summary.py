@@ -295,3 +295,14 @@ def test_columns_of_groups_keep_the_names_of_attributes():
 
     assert {"value": ["a", "b"]}.items() <= session.histogram("value").to_dict().items()
     assert ["value", "value_", "error_bound"] == [*session.histogram("value").to_dict()]
+
+
+def test_statements_show_themselves(session):
+    pytest.importorskip("sqlglot")
+    table = session.sql(f'SELECT "{LABELS}", COUNT(*), AVG(age) FROM t GROUP BY "{LABELS}"')
+    text = table._repr_html_()
+
+    assert len(text) < 20_000
+    assert "<script" not in text
+    assert "NOT PRIVATE" in text
+    assert "&lt;=50K" in text

@@ -10,6 +10,7 @@ import onlineic as ic
 from onlineic.accounting import Filter
 from onlineic.data import PrivateData
 from onlineic.errors import (
+    BudgetsAddWarning,
     InternalError,
     InvalidParameterError,
     LedgerLockedError,
@@ -61,10 +62,11 @@ def test_a_ledger_serves_the_table_that_paid_for_it_and_is_entered_there_once(mo
         ic.OnlineIC(other, budget, ledger=kept)
     session = ic.OnlineIC(data, budget, ledger=kept)
 
-    assert [budget] == data.budgets
+    assert [budget] == list(data.budgets)
     assert 1 == sum(isinstance(record, Opened) for record in session.transcript)
-    ic.OnlineIC(data, budget)
-    assert [budget, budget] == data.budgets
+    with pytest.warns(BudgetsAddWarning, match="both together cost epsilon=2,"):
+        ic.OnlineIC(data, budget)
+    assert [budget, budget] == list(data.budgets)
 
 
 def test_of_two_threads_that_claim_a_ledger_one_is_refused(monkeypatch):

@@ -192,7 +192,7 @@ def test_what_cannot_start_from_tables_is_refused_and_spends_nothing(settings, n
         ic.OnlineIC(
             data, APPROXIMATE, **({"update": ic.MultiplicativeWeights(), "first_tables": True} | settings)
         )
-    assert ([], 0) == (data.budgets, data.reads)
+    assert ([], 0) == (list(data.budgets), data.reads)
 
 
 def test_a_default_session_without_first_tables_reads_nothing_at_its_start():

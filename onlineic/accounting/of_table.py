@@ -1,0 +1,161 @@
+"""What a mechanism takes from the one budget of a table, whatever account of its own it keeps (theory 4.7).
+
+A total with delta > 0 is a Renyi filter of one order, fixed beforehand, and a part of its delta that is set
+apart for mechanisms of which no price at that order is known. A total with delta = 0 adds epsilons.
+"""
+
+import math
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
+from typing import final
+
+import attrs
+
+from onlineic.accounting.budget import Budget, Charge, Filter
+from onlineic.accounting.composition import _best_order
+from onlineic.accounting.renyi import TICK, laplace_charge, renyi_capacity, renyi_epsilon
+from onlineic.accounting.rounding import _exact, _float_conversion, float_down
+from onlineic.errors import InvalidParameterError, checked_integer, set_fields
+
+
+@final
+@attrs.frozen
+class TableCharge:
+    """What a mechanism takes from a total.
+
+    Attributes
+    ----------
+    charge : Charge
+        From its filter.
+    apart : Fraction
+        From the part of delta that is set apart.
+    """
+
+    charge: Charge
+    apart: Fraction = Fraction(0)
+
+    def __attrs_post_init__(self) -> None:
+        set_fields(self, apart=_exact("apart", self.apart))
+
+
+def table_charge(total: Filter, budget: Budget, account: Filter | None, event: str) -> TableCharge:
+    """Return what a mechanism of this budget takes from a total.
+
+    Parameters
+    ----------
+    total : Filter
+        In ticks of one order, or in epsilon.
+    budget : Budget
+        What is proven of the mechanism alone.
+    account : Filter, optional
+        Its own, if it is a session: one in epsilon is pure, one in ticks has a Renyi price.
+    event : str
+        For the record.
+
+    Raises
+    ------
+    InvalidParameterError
+        If delta > 0 meets a total without delta.
+
+    References
+    ----------
+    Theory 4.7: an order above the total's bounds it; a pure mechanism is a randomised response, whose Renyi
+    divergence is that of `laplace_charge` at scale 1/epsilon; any other one is that, but for its delta.
+    """
+    pure = budget.pure or (account is not None and account.unit == "epsilon")
+    known = account is not None and account.unit == "epsilon"
+    epsilon = account.capacity if account is not None and known else budget.epsilon_exact
+    if total.order is None:
+        if not pure:
+            raise InvalidParameterError(
+                f"delta must be 0 under a total of a table with delta=0, got delta={budget.delta}; give the "
+                "total a delta, or write Budget(epsilon)."
+            )
+        return TableCharge(Charge(epsilon, event))
+    if account is not None and account.order is not None and account.order >= total.order:
+        return TableCharge(Charge(account.capacity, event, "ticks", total.order))
+    ticks = laplace_charge(total.order, 1 / epsilon, 1)
+    return TableCharge(
+        Charge(Fraction(ticks), event, "ticks", total.order), Fraction(0) if pure else budget.delta_exact
+    )
+
+
+def share_of(ticks: Fraction, order: Fraction, delta: float) -> Budget:
+    """Return the budget whose filter at this order has at most so many ticks, and hardly fewer.
+
+    Raises
+    ------
+    InvalidParameterError
+        If it pays for nothing, or delta or order is outside its range.
+    """
+    whole = math.floor(_exact("ticks", ticks))
+    epsilon = renyi_epsilon(order, whole, delta)
+    while epsilon > 0.0 and renyi_capacity(order, epsilon, delta) > whole:
+        epsilon = math.nextafter(epsilon, 0.0)
+    if epsilon == 0.0 or renyi_capacity(order, epsilon, delta) == 0:
+        raise InvalidParameterError(
+            f"ticks must pay for something, got {float(whole * TICK):.3g} in Renyi divergence at order "
+            f"{float(order):.6g}; take a larger part."
+        )
+    return Budget(epsilon, delta, allow_large_epsilon=True, order=order)
+
+
+def alike(budget: Budget) -> Budget:
+    """Return the budget without an order that pays for about as little noise: for forecasts, not for charges.
+
+    That of a filter of capacity C at order a is taken as C/a of zero-concentrated divergence.
+    """
+    if budget.order is None:
+        return budget
+    order = budget.order
+    spread = float(renyi_capacity(order, budget.epsilon, budget.delta) * TICK / order)
+
+    def epsilon_at(less: float) -> float:
+        return spread * (1 + less) - _float_conversion(less, budget.delta)
+
+    best = epsilon_at(_best_order(lambda less: -epsilon_at(less)) - 1)
+    return Budget(min(max(best, 1e-100), budget.epsilon), budget.delta, allow_large_epsilon=True)
+
+
+def per_row(budget: Budget, rows_per_person: int) -> Budget:
+    """Return what a mechanism may spend on one row, where a person can have so many of them.
+
+    Parameters
+    ----------
+    budget : Budget
+        For a person.
+    rows_per_person : int, >= 1
+        k, the most that anybody has.
+
+    Returns
+    -------
+    Budget
+        epsilon' = epsilon/k, and delta' with k exp((k-1) epsilon') delta' = delta, both rounded down.
+
+    Raises
+    ------
+    InvalidParameterError
+        If k is outside its range, too little is left, or the budget has an order.
+
+    References
+    ----------
+    Dwork & Roth (2014), Theorem 2.2 and its remark for delta > 0: k rows are replaced one after the other.
+    """
+    rows = checked_integer("rows_per_person", rows_per_person, at_least=1)
+    if rows == 1:
+        return budget
+    if budget.order is not None:
+        raise InvalidParameterError(
+            f"rows_per_person must be 1 with a share of a total, got rows_per_person={rows}; the total's is "
+            "that of all its shares: TableBudget(.., rows_per_person=k)."
+        )
+    epsilon = float_down(budget.epsilon_exact / rows)
+    with localcontext(Context(prec=60)):
+        grown = rows * (Decimal(epsilon) * (rows - 1)).exp()
+        delta = float_down(Decimal(budget.delta) / grown)
+    if epsilon == 0.0 or (delta == 0.0) is not budget.pure:
+        raise InvalidParameterError(
+            f"rows_per_person must leave a budget for one row, got rows_per_person={rows} at {budget}; cap "
+            "the rows of a person before loading."
+        )
+    return attrs.evolve(budget, epsilon=epsilon, delta=delta)

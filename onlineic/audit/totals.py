@@ -1,0 +1,99 @@
+"""What the file of a table's total says, every price in it computed again from its lines."""
+
+from fractions import Fraction
+from typing import final
+
+import attrs
+
+from onlineic.accounting.budget import Budget, Filter
+from onlineic.errors import BudgetError
+from onlineic.ledger.book import Book
+from onlineic.ledger.lines import Receipt, Written
+from onlineic.ledger.records import Drawn
+from onlineic.ledger.settings import check_kind
+from onlineic.ledger.total import drawn_problems, total_of
+
+
+@final
+@attrs.frozen
+class TotalReport:
+    """What the total of a table holds, and what is wrong with it.
+
+    Attributes
+    ----------
+    table, created, version : str
+    budget : Budget
+        Of the table, or of a person with so many rows of it.
+    rows_per_person : int
+    account : Filter
+        Of the total, with what is spent.
+    apart, apart_spent : Fraction
+        The delta that is set apart for mechanisms without a price at the order, and what they took of it.
+    receipt : Receipt
+    drawn : tuple of Drawn
+    problems : tuple of str
+        What does not hold; empty if all does.
+    """
+
+    table: str
+    created: str
+    version: str
+    budget: Budget
+    rows_per_person: int
+    account: Filter
+    apart: Fraction
+    apart_spent: Fraction
+    receipt: Receipt
+    drawn: tuple[Drawn, ...]
+    problems: tuple[str, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything holds that was checked."""
+        return not self.problems
+
+
+def total_report(written: Written, receipt: Receipt | str | None = None) -> TotalReport:
+    """Return what a total says.
+
+    Parameters
+    ----------
+    written : Written
+        As `onlineic.ledger.read` or `onlineic.ledger.imported` returned it: its chain holds.
+    receipt : Receipt or str, optional
+        Of an earlier time.
+
+    Raises
+    ------
+    LedgerRollbackError
+        If the file does not go on from the receipt.
+    LedgerMismatchError, LedgerCorruptError
+        If it is a session's ledger, or its capacity is not that of its budget.
+    """
+    written.check(receipt)
+    check_kind(written.beginning, total=True)
+    budget, account, apart = total_of(written)
+    records, _ = written.records(written.domain())
+    problems = drawn_problems(records, account, apart)
+    drawn = tuple(record for record in records if isinstance(record, Drawn))
+    book = Book(account)
+    for place, record in enumerate(drawn):
+        try:
+            book = book.after(record)
+        except BudgetError:
+            problems.append(f"record {place}: a draw that could not be paid")
+            break
+    beginning = written.beginning
+    return TotalReport(
+        table=beginning["table"],
+        created=beginning["created"],
+        version=beginning["version"],
+        budget=budget,
+        rows_per_person=beginning["settings"]["rows_per_person"],
+        account=book.account,
+        apart=apart,
+        apart_spent=sum((one.taken.apart for one in drawn), Fraction(0)),
+        receipt=written.receipt,
+        drawn=drawn,
+        problems=tuple(problems),
+    )

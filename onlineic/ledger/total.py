@@ -1,0 +1,406 @@
+"""The one budget of a table: whatever is released of it draws on this, before it reads the table.
+
+What each takes is settled by what is proven of it alone (`accounting.table_charge`), and is taken whole when
+it begins. A file makes the total outlive its process; without one every process is a new total.
+"""
+
+import contextlib
+import datetime
+import os
+import threading
+from fractions import Fraction
+from typing import Literal, NoReturn, final
+
+import attrs
+
+from onlineic.accounting.budget import Budget, Filter
+from onlineic.accounting.composition import zcdp_order
+from onlineic.accounting.of_table import TableCharge, per_row, share_of, table_charge
+from onlineic.accounting.renyi import renyi_capacity
+from onlineic.accounting.rounding import float_down
+from onlineic.errors import (
+    BudgetExceededError,
+    ForkedSessionError,
+    InvalidParameterError,
+    LedgerCorruptError,
+    LedgerError,
+    LedgerMismatchError,
+    SessionStateError,
+    checked_integer,
+    checked_ratio,
+)
+from onlineic.ledger.lines import FORMAT, Line, Receipt, Written, account_from_json, account_to_json
+from onlineic.ledger.memory import MemoryLedger
+from onlineic.ledger.records import Drawn, Record
+from onlineic.ledger.settings import (
+    check_kind,
+    check_settings,
+    package_version,
+    settings_from_json,
+    settings_to_json,
+)
+from onlineic.ledger.sqlite import SqliteLedger
+
+APART = Fraction(1, 10)  # of delta: costs less than a hundredth of the capacity
+KNOWN = {"Budget": Budget}
+
+
+@final
+class TableBudget:
+    """One (epsilon, delta) for all that is ever released of a table, by sessions, mechanisms and baselines.
+
+    Handed to `PrivateData.draw_on`; from then on nothing on that table is released without it. With delta > 0
+    it is a Renyi filter of one order, fixed here: sessions that are opened with `share` are planned at that
+    order, and m equal ones have about sqrt(m) times the noise of one, and not m times.
+
+    Parameters
+    ----------
+    budget : Budget
+        Of the table.
+    order : Fraction, > 1, optional
+        Renyi order; None: that which pays for about the most Gaussian noise.
+    apart : Fraction, in [0, 1)
+        Part of delta for mechanisms whose price at that order is not known, each of which takes its own delta
+        from it. Pure ones take none.
+    rows_per_person : int, >= 1
+        The most rows that a person can have: the budget is a person's.
+    ledger : str or path, optional
+        File in which it outlives this process: one that exists goes on. One process at a time has it.
+    table : str, optional
+        With a file: the public name of the table and its release.
+    receipt : Receipt or str, optional
+        As `receipt` returned it at any time: an older copy of the file is refused.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is outside its range.
+    LedgerError
+        If the file is open, not whole, of another table or another budget, or cannot be written.
+
+    References
+    ----------
+    Theory 4.7: filters of one order with pure and other mechanisms between them.
+    """
+
+    def __init__(
+        self,
+        budget: Budget,
+        *,
+        order: Fraction | None = None,
+        apart: Fraction = APART,
+        rows_per_person: int = 1,
+        ledger: str | os.PathLike[str] | None = None,
+        table: str | None = None,
+        receipt: Receipt | str | None = None,
+    ) -> None:
+        if getattr(budget, "order", None) is not None or type(budget) is not Budget:
+            raise InvalidParameterError(
+                f"budget must be a Budget without an order, got a {type(budget).__name__}; write "
+                "Budget(1.0, 1e-9)."
+            )
+        rows = checked_integer("rows_per_person", rows_per_person, at_least=1)
+        part = checked_ratio("apart", apart, at_least=0.0, below=1.0)
+        whole = per_row(budget, rows)
+        account = _account(whole, order, part)
+        wish = account.order if order is not None else None
+        settings = {"budget": budget, "order": wish, "apart": part, "rows_per_person": rows}
+        written = {name: settings_to_json(value, KNOWN) for name, value in settings.items()}
+        self._budget, self._whole, self._apart = budget, whole, part * whole.delta_exact
+        self._lock, self._process, self._closed = threading.RLock(), os.getpid(), False
+        self._ledger: SqliteLedger | MemoryLedger
+        if ledger is None:
+            if table is not None or receipt is not None:
+                raise InvalidParameterError(
+                    "table and receipt must be None without a ledger file, got one; give ledger='FILE.db'."
+                )
+            self._ledger = MemoryLedger()
+            self._ledger.claim(self, account)
+            return
+        if not isinstance(table, str) or not table.strip():
+            raise InvalidParameterError(
+                f"table must name the table and its release, got table={table!r:.60}; write table='census "
+                "2026, release 3'."
+            )
+        self._ledger = _opened(ledger, table, written, account, receipt)
+        try:
+            held = self._ledger.account
+            if attrs.evolve(held, spent=Fraction(0)) != _account(whole, held.order, part):
+                raise LedgerCorruptError(
+                    f"ledger must hold the capacity of {budget}, got another; restore it from a backup."
+                )
+            self._ledger.claim(self, held)
+            _check_drawn(self._ledger.records(), held, self._apart)
+        except BaseException:
+            self._ledger.release()
+            raise
+
+    @property
+    def budget(self) -> Budget:
+        """Of the table, all that is drawn together."""
+        return self._budget
+
+    @property
+    def order(self) -> Fraction | None:
+        """The Renyi order at which it adds; None: epsilons add."""
+        return self._ledger.account.order
+
+    @property
+    def drawn(self) -> tuple[Drawn, ...]:
+        """What has drawn on it, in order."""
+        return tuple(record for record in self._ledger.records() if isinstance(record, Drawn))
+
+    @property
+    def left(self) -> Fraction:
+        """The part of the whole that is left for shares and pure mechanisms, in [0, 1]."""
+        account = self._ledger.account
+        return account.left / account.capacity
+
+    @property
+    def apart_left(self) -> Fraction:
+        """The delta that is left for mechanisms without a price at the order."""
+        return self._apart - sum((one.taken.apart for one in self.drawn), Fraction(0))
+
+    @property
+    def receipt(self) -> Receipt:
+        """Length and head of the file: an older copy is refused by it.
+
+        Raises
+        ------
+        SessionStateError
+            Without a ledger file.
+        """
+        if not isinstance(self._ledger, SqliteLedger):
+            raise SessionStateError("total must have a ledger file for a receipt, got one in memory.")
+        return self._ledger.receipt
+
+    def share(self, part: float | Fraction) -> Budget:
+        """Return the budget of a session that takes a part of the whole.
+
+        Its epsilon and delta are those of that session alone; all shares together keep the budget of the
+        table.
+
+        Parameters
+        ----------
+        part : float or Fraction, in (0, 1]
+            Of the whole, not of what is left.
+
+        Raises
+        ------
+        InvalidParameterError
+            If it is outside its range, or too small to pay for anything.
+        """
+        exact = checked_ratio("part", part, above=0.0, at_most=1.0)
+        near = exact.limit_denominator(10**6)  # ten times 0.1 shall fit
+        exact = near if isinstance(part, float) and abs(near - exact) <= exact * Fraction(1, 2**52) else exact
+        account = self._ledger.account
+        if account.order is None:
+            return Budget(float_down(exact * account.capacity), allow_large_epsilon=True)
+        return share_of(exact * account.capacity, account.order, self._conversion_delta)
+
+    @property
+    def _conversion_delta(self) -> float:
+        return float_down(self._whole.delta_exact - self._apart)
+
+    def check(self, budget: Budget, account: Filter | None = None, file: str = "") -> TableCharge:
+        """Return what a mechanism would take, if that is left.
+
+        Parameters
+        ----------
+        budget, account, file
+            As in `Drawn`.
+
+        Raises
+        ------
+        BudgetExceededError
+            If it is not; nothing was spent, and nothing read.
+        InvalidParameterError
+            If it has a delta, and the total has none.
+        """
+        self._check_open()
+        taken = table_charge(self._ledger.account, budget, account, "drawn on the total of the table")
+        if file and any(one.file == file for one in self.drawn):
+            return taken
+        whole, left = self._ledger.account.capacity, self.left
+        if not self._ledger.account.affords(taken.charge):
+            raise BudgetExceededError(
+                f"the total of the table must have left what is drawn, got {budget}, which takes "
+                f"{float(taken.charge.amount / whole):.4g} of it, with {float(left):.4g} left; nothing was "
+                "spent: take less, such as total.share(total.left)."
+            )
+        if taken.apart > self.apart_left:
+            raise BudgetExceededError(
+                f"the total of the table must have set apart the delta that is drawn, got {budget} with "
+                f"{float(self.apart_left):.4g} left of it; nothing was spent: open a session with "
+                "total.share(part), use a pure mechanism, or lower delta."
+            )
+        return taken
+
+    def draw(
+        self,
+        budget: Budget,
+        account: Filter | None = None,
+        what: Literal["session", "release"] = "release",
+        file: str = "",
+    ) -> None:
+        """Take what a mechanism costs, for good; a session whose file is known has taken it before.
+
+        Raises
+        ------
+        BudgetExceededError, InvalidParameterError
+            As `check`.
+        LedgerError
+            If it cannot be made durable.
+        """
+        with self._lock:
+            taken = self.check(budget, account, file)
+            if not (file and any(one.file == file for one in self.drawn)):
+                self._ledger.commit([Drawn(taken, budget, account, what, file)])
+
+    def close(self) -> None:
+        """Let the file go. Nothing can draw on it any more; sessions that are open go on."""
+        with self._lock:
+            self._closed = True
+            self._ledger.give_back(self)
+
+    def __enter__(self) -> "TableBudget":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _check_open(self) -> None:
+        if os.getpid() != self._process:
+            raise ForkedSessionError(
+                "total must be used in the process that opened it, got a forked one: both would spend it; "
+                "draw on it in one process."
+            )
+        if self._closed:
+            raise LedgerError("total must be open to be drawn on, got a closed one; open its file again.")
+
+    def __repr__(self) -> str:
+        return (
+            f"TableBudget(epsilon={self._budget.epsilon:g}, delta={self._budget.delta:g}, "
+            f"{len(self.drawn)} drawn, {float(self.left):.4g} left)"
+        )
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("TableBudget cannot be copied or pickled: a copy would be spent again.")
+
+
+def _account(whole: Budget, order: Fraction | None, apart: Fraction) -> Filter:
+    """Return the filter of a total, nothing spent."""
+    if whole.pure:
+        if order is not None:
+            raise InvalidParameterError(f"order must be None with delta=0, got order={order!r:.60}.")
+        return Filter(whole.epsilon_exact)
+    delta = float_down((1 - apart) * whole.delta_exact)
+    chosen = zcdp_order(whole.epsilon, delta) if order is None else checked_ratio("order", order, above=1.0)
+    capacity = renyi_capacity(chosen, whole.epsilon, delta)
+    if capacity == 0:
+        raise InvalidParameterError(
+            f"order must leave a capacity at {whole}, got order={float(chosen):g}, which leaves none; leave "
+            "it out, or raise epsilon or delta."
+        )
+    return Filter(Fraction(capacity), "ticks", chosen)
+
+
+def _opened(
+    path: str | os.PathLike[str],
+    table: str,
+    settings: Line,
+    account: Filter,
+    receipt: Receipt | str | None,
+) -> SqliteLedger:
+    """Return the file of a total, made if there is none."""
+    if not os.path.exists(path):
+        if receipt is not None:
+            raise LedgerCorruptError(
+                f"ledger must be there to go on from a receipt, got none at {os.fspath(path)!r}; restore it."
+            )
+        return SqliteLedger.create(
+            path,
+            {
+                "kind": "ledger",
+                "format": FORMAT,
+                "total": True,
+                "created": datetime.datetime.now(datetime.UTC).isoformat(),
+                "version": package_version(),
+                "table": table,
+                "account": account_to_json(account),
+                "settings": settings,
+                "private": True,
+            },
+            "all",
+        )
+    ledger = SqliteLedger.open(path, "all", receipt)
+    try:
+        check_kind(ledger.beginning, total=True)
+        if ledger.beginning["table"] != table:
+            raise LedgerMismatchError(
+                f"table must be {ledger.beginning['table']!r:.200}, as the total was opened, got "
+                f"table={table!r:.200}; open a new total for another table."
+            )
+        check_settings(ledger.beginning, settings)
+        return ledger
+    except BaseException:
+        ledger.release()
+        raise
+
+
+def _check_drawn(records: tuple[Record, ...], account: Filter, apart: Fraction) -> None:
+    """Refuse a file in which something took less than it costs."""
+    problems = drawn_problems(records, account, apart)
+    if problems:
+        raise LedgerCorruptError(
+            f"ledger must hold what each mechanism takes of the total, got another: {problems[0]}; restore "
+            "it from a backup."
+        )
+
+
+def drawn_problems(records: tuple[Record, ...] | list[Record], account: Filter, apart: Fraction) -> list[str]:
+    """Return what does not hold among the draws on a total, whose prices are computed again.
+
+    Parameters
+    ----------
+    records : sequence of Drawn
+    account : Filter
+        Of the total.
+    apart : Fraction
+        The delta that is set apart.
+    """
+    problems, files, delta = [], set(), Fraction(0)
+    for place, record in enumerate(records):
+        if not isinstance(record, Drawn):
+            problems.append(f"record {place}: no draw on the total")
+            continue
+        taken = None
+        with contextlib.suppress(InvalidParameterError):
+            taken = table_charge(account, record.budget, record.account, record.taken.charge.event)
+        if taken != record.taken:
+            problems.append(f"record {place}: a draw that is charged another price than its own")
+        if record.file and record.file in files:
+            problems.append(f"record {place}: a session that was charged twice")
+        files.add(record.file)
+        delta += record.taken.apart
+    if delta > apart:
+        problems.append("more delta than was set apart")
+    return problems
+
+
+def total_of(written: Written) -> tuple[Budget, Filter, Fraction]:
+    """Return budget and filter of a recorded total, and the delta that it sets apart.
+
+    Raises
+    ------
+    LedgerCorruptError
+        If the capacity is not that of the budget.
+    """
+    settings, domain = written.beginning["settings"], written.domain()
+    budget = settings_from_json(settings["budget"], KNOWN, domain)
+    apart = settings_from_json(settings["apart"], KNOWN, domain)
+    account = account_from_json(written.beginning["account"])
+    whole = per_row(budget, settings["rows_per_person"])
+    if account != _account(whole, account.order, apart):
+        raise LedgerCorruptError(f"ledger must hold the capacity of {budget}, got another; restore it.")
+    return budget, account, apart * whole.delta_exact

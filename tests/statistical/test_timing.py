@@ -1,0 +1,102 @@
+"""The time of an answer does not tell how many records match, and a planted leak of that kind is found.
+
+Processor time of this thread, the two tables in turns, medians: on a shared machine a gate of the suite would
+fail without a fault, so it runs with the heavy audits (`make audit`).
+"""
+
+import statistics
+import time
+
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic.data import PrivateData
+from onlineic.noise import SimulatedNoise
+
+pytestmark = pytest.mark.audit
+DOMAIN = ic.Domain.of(a=128, b=128, c=16)
+N = 1_000_000
+NEAR = 1.25  # between medians
+TRIALS = 150
+
+
+def tables():
+    """All records in one cell, and as many spread over all: a query on the first half meets all, or half."""
+    concentrated = np.zeros(DOMAIN.size, np.int64)
+    concentrated[0] = N
+    spread = np.random.default_rng(1).multinomial(N, np.full(DOMAIN.size, 1 / DOMAIN.size))
+    return [PrivateData(counts, DOMAIN) for counts in (concentrated, spread)]
+
+
+def medians(acts):
+    """Median processor time of each act, in turns."""
+    found = [[] for _ in acts]
+    for trial in range(TRIALS + 10):
+        for times, act in zip(found, acts, strict=True):
+            start = time.thread_time_ns()
+            act(trial)
+            times.append(time.thread_time_ns() - start)
+    return [statistics.median(times[10:]) for times in found]
+
+
+def asked(trial):
+    rng = np.random.default_rng(trial)
+    return ic.dense(rng.random(DOMAIN.shape).round(3)), ic.where(
+        a=ic.between(0, 1 + trial % 100), c=trial % 16
+    )
+
+
+@pytest.mark.parametrize("kind", [0, 1], ids=["dense weights", "conjunctions"])
+def test_reading_a_query_takes_as_long_whatever_matches(kind):
+    queries = [asked(trial)[kind].bind(DOMAIN, 20) for trial in range(20)]
+    one, other = medians(
+        [  # another query each, so that neither finds in the cache what the other has read
+            lambda trial, data=data, at=at: data.exact_counts(queries[(trial + at) % 20])
+            for at, data in zip((0, 10), tables(), strict=True)
+        ]
+    )
+    assert 1 / NEAR < one / other < NEAR
+
+
+def test_easy_answers_take_as_long_whatever_matches():
+    sessions = [
+        ic.OnlineIC(
+            data,
+            ic.Budget(1.0, 1e-9),
+            threshold=0.99,
+            first_tables=False,
+            hard_answers=3,
+            noise=SimulatedNoise(1),
+        )
+        for data in tables()
+    ]
+
+    def answered(session):
+        def act(trial):
+            low = 1 + trial % 100  # none of the records in one cell, some of those spread
+            assert session.answer(
+                ic.where(a=ic.between(low, low + 20), b=trial % 128, c=trial % 16)
+            ).status in (
+                "easy",
+                "repeat",
+            )
+
+        return act
+
+    one, other = medians([answered(session) for session in sessions])
+    assert 1 / NEAR < one / other < NEAR
+
+
+def test_a_read_whose_work_follows_the_records_is_found():
+    """The same gate on a read of the occupied cells alone."""
+    arrays = [data._tables.table((0, 1, 2)).ravel() for data in tables()]
+    weights = np.random.default_rng(3).random(DOMAIN.size)
+
+    def occupied(counts):
+        cells = np.flatnonzero(counts)
+        held = counts[cells]
+        return lambda _: float((held * weights[cells]).sum())
+
+    one, other = medians([occupied(counts) for counts in arrays])
+    assert not 1 / NEAR < one / other < NEAR

@@ -1,0 +1,499 @@
+"""One budget a table: sessions, mechanisms and baselines draw on it, in a file or not, and never past it."""
+
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from fractions import Fraction
+
+import attrs
+import pytest
+
+import onlineic as ic
+from onlineic import audit, baselines, offline
+from onlineic.accounting import laplace_charge, renyi_capacity, zcdp_order
+from onlineic.cli import main
+from onlineic.errors import (
+    BudgetExceededError,
+    BudgetsAddWarning,
+    ForkedSessionError,
+    InvalidParameterError,
+    LargeDeltaWarning,
+    LedgerCorruptError,
+    LedgerError,
+    LedgerLockedError,
+    LedgerMismatchError,
+    LedgerRollbackError,
+    LedgerWriteError,
+    SessionStateError,
+)
+from onlineic.ledger import SqliteLedger, TableBudget, read
+from onlineic.ledger.lines import START, canonical_text, linked
+from onlineic.noise import SimulatedNoise
+from support.ledgers import LABEL, in_a_process, queries, quick_folder, table
+
+WHOLE = ic.Budget(1.0, 1e-9)
+
+
+@pytest.fixture
+def path():
+    with quick_folder() as folder:
+        yield folder / "total.db"
+
+
+def attached(total):
+    data = table()
+    data.draw_on(total)
+    return data
+
+
+def of_file(path, **more):
+    return TableBudget(WHOLE, **{"ledger": path, "table": LABEL} | more)
+
+
+def test_shares_are_planned_at_the_order_of_the_total_and_together_keep_its_capacity():
+    total = TableBudget(WHOLE)
+    data = attached(total)
+    sessions = [ic.OnlineIC(data, total.share(1 / 4), hard_answers=4) for _ in range(3)]
+    sessions.append(ic.OnlineIC(data, total.share(1 / 4), max_queries=3))  # measures every question
+    accounts = [session.plan.sparse.account() for session in sessions]
+
+    assert {total.order} == {account.order for account in accounts}
+    assert {"GumbelSparse", "UnconditionalNumbers"} == {type(one.plan.sparse).__name__ for one in sessions}
+    capacity = renyi_capacity(total.order, 1.0, 9e-10)
+    assert capacity - 8 <= sum(account.capacity for account in accounts) <= capacity
+    assert total.left < Fraction(1, 10**9)
+    numbers = {"release": "answer", "sparse": "gumbel", "hard_answers": 4}
+    quarter = ic.OnlineIC(attached(TableBudget(WHOLE)), total.share(1 / 4), **numbers).plan.sparse
+    alone = ic.OnlineIC(table(), WHOLE, **numbers).plan.sparse
+    wide, narrow = (float(one.scale) / 2**one.grid_bits for one in (quarter, alone))
+    assert 1.5 < wide / narrow < 2.5  # twice the noise for a quarter, and not four times
+
+
+@pytest.mark.parametrize("settings", [{"sparse": "exponential"}, {"sparse": "laplace"}])
+def test_a_share_is_spent_in_its_filter_alone(settings):
+    total = TableBudget(WHOLE)
+    data = attached(total)
+    with pytest.raises(InvalidParameterError, match="sparse must be 'gumbel' with a share"):
+        ic.OnlineIC(data, total.share(0.5), **settings)
+    assert (1, 0) == (total.left, data.reads)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"certify": 0.3, "max_queries": 100},
+        {"kinds": ("dense",)},
+        {"release": "answer"},
+        {"hard_answers": 3},
+        {"max_queries": 2},
+        {"first_tables": False},
+        {"update": ic.MultiplicativeWeights(), "hard_answers": 5, "first_tables": True},
+    ],
+)
+@pytest.mark.filterwarnings("ignore::onlineic.errors.VacuousPromiseWarning")
+def test_every_plan_of_a_share_fits_into_it(settings):
+    total = TableBudget(WHOLE)
+    data = attached(total)
+    session = ic.OnlineIC(data, total.share(0.25), **settings)
+    session.answer_many(queries(10))
+
+    assert Fraction(74, 100) < total.left <= Fraction(3, 4) + Fraction(1, 10**9)
+    tables = session.plan.first_tables
+    assert tables is None or tables.charge.amount <= session.plan.sparse.account().capacity
+
+
+def test_pure_sessions_mechanisms_and_baselines_take_their_randomised_response():
+    total = TableBudget(WHOLE)
+    data = attached(total)
+    pure = ic.Budget(0.1)
+    price = Fraction(laplace_charge(total.order, 1 / pure.epsilon_exact, 1))
+    ic.OnlineIC(data, pure)
+    offline.median(data, "a", 0.1)
+    baselines.PerQueryNoise(data, pure, answers=5, noise_law="laplace")
+
+    assert [price] * 3 == [one.taken.charge.amount for one in total.drawn]
+    assert ["session", "release", "release"] == [one.what for one in total.drawn]
+    assert [0] * 3 == [one.taken.apart for one in total.drawn]
+    assert price * Fraction(1, 2**40) < Fraction(1, 10)  # less than epsilon itself
+
+
+def test_a_session_of_a_higher_order_of_its_own_takes_its_capacity():
+    total = TableBudget(WHOLE)
+    session = ic.OnlineIC(attached(total), ic.Budget(0.3, 1e-10), hard_answers=4)
+
+    account = session.plan.sparse.account()
+    assert account.order > total.order
+    assert account.capacity == total.drawn[0].taken.charge.amount
+    assert 0 == total.drawn[0].taken.apart
+
+
+def test_what_has_no_price_at_the_order_takes_its_delta_from_what_is_set_apart():
+    total = TableBudget(WHOLE)
+    data = attached(total)
+    other = ic.Budget(0.1, 6e-11)
+    baselines.PerQueryNoise(data, other, answers=5)
+
+    assert other.delta_exact == total.drawn[0].taken.apart
+    with pytest.raises(BudgetExceededError, match="set apart the delta"):
+        baselines.PerQueryNoise(data, other, answers=5)
+    assert (1, 0) == (len(total.drawn), data.reads)
+
+
+def test_overdrawing_is_refused_before_anything_is_read_or_made(path):
+    total = TableBudget(ic.Budget(0.5, 1e-9))
+    data = attached(total)
+    for draw in (
+        lambda: ic.OnlineIC(data, ic.Budget(1.0), ledger=path, table=LABEL),
+        lambda: ic.OnlineIC(data, WHOLE, hard_answers=3),
+        lambda: ic.OnlineIC.textbook(data, epsilon=10.0, max_queries=10),
+        lambda: offline.median(data, "a", 1.0),
+        lambda: baselines.PerQueryNoise(data, ic.Budget(1.0), answers=5, noise_law="laplace"),
+    ):
+        with pytest.raises(BudgetExceededError, match="nothing was spent"):
+            draw()
+    assert ((), 0, 1, ()) == (data.budgets, data.reads, total.left, total.drawn)
+    assert not path.exists()
+
+
+def test_a_total_without_delta_adds_epsilons_and_refuses_delta():
+    total = TableBudget(ic.Budget(1.0))
+    data = attached(total)
+    for _ in range(10):
+        ic.OnlineIC(data, total.share(0.1))
+    assert total.left < Fraction(1, 10**12)
+    with pytest.raises(BudgetExceededError):
+        offline.median(data, "a", 0.01)
+    with pytest.raises(InvalidParameterError, match="delta must be 0 under a total"):
+        ic.OnlineIC(attached(TableBudget(ic.Budget(1.0))), ic.Budget(0.1, 1e-9))
+
+
+def test_simulated_sessions_draw_nothing():
+    total = TableBudget(WHOLE)
+    ic.OnlineIC(attached(total), ic.Budget(9.0, 1e-9), noise=SimulatedNoise(1))
+    assert ((), 1) == (total.drawn, total.left)
+
+
+def test_nobody_gets_round_a_total_nor_empties_the_record():
+    total, data = TableBudget(WHOLE), table()
+    with pytest.raises(InvalidParameterError, match="must be a TableBudget"):
+        data.draw_on(WHOLE)
+    data.draw_on(total)
+    data.draw_on(total)
+    with pytest.raises(InvalidParameterError, match="got another"):
+        data.draw_on(TableBudget(WHOLE))
+    with pytest.raises(AttributeError):
+        data.total = None
+    with pytest.raises(AttributeError):
+        data.budgets = ()
+    assert isinstance(data.budgets, tuple)
+    used = table()
+    offline.median(used, "a", 0.1)
+    with pytest.raises(SessionStateError, match="before anything is released"):
+        used.draw_on(total)
+    with pytest.raises(TypeError):
+        total.__reduce__()
+
+
+def test_a_second_budget_without_a_total_warns_with_both_costs():
+    data = table()
+    ic.OnlineIC(data, ic.Budget(0.5, 1e-9))
+    with pytest.warns(
+        BudgetsAddWarning, match=r"after epsilon=0\.5, delta=1e-09: both together cost epsilon"
+    ):
+        ic.OnlineIC(data, ic.Budget(0.25, 1e-9))
+    with pytest.warns(BudgetsAddWarning, match=r"cost epsilon=0\.85, delta=2e-09"):
+        offline.median(data, "a", 0.1)
+    assert 3 == len(data.budgets)
+
+
+def test_a_delta_above_one_in_n_warns():
+    data = table()
+    with pytest.warns(LargeDeltaWarning, match="n=60000"):
+        ic.OnlineIC(data, ic.Budget(0.5, 1.7e-5))
+    ic.OnlineIC(table(), ic.Budget(0.5, 1.6e-5))
+    with pytest.warns(LargeDeltaWarning):
+        table().draw_on(TableBudget(ic.Budget(0.5, 1.7e-5)))
+
+
+def test_several_loads_of_one_table_draw_on_one_total():
+    total = TableBudget(WHOLE)
+    one, other = attached(total), attached(total)
+    ic.OnlineIC(one, total.share(0.5))
+    ic.OnlineIC(other, total.share(0.5))
+    with pytest.raises(BudgetExceededError):
+        ic.OnlineIC(one, total.share(0.1))
+
+
+def test_threads_draw_what_is_there_and_no_more():
+    total, start, refused = TableBudget(WHOLE), threading.Barrier(8), []
+    share = total.share(0.2)
+
+    def draw():
+        start.wait()
+        try:
+            offline_data = attached(total)
+            ic.OnlineIC(offline_data, share, max_queries=2)
+        except BudgetExceededError as error:
+            refused.append(error)
+
+    threads = [threading.Thread(target=draw) for _ in range(8)]
+    [one.start() for one in threads]
+    [one.join() for one in threads]
+    assert (5, 3) == (len(total.drawn), len(refused))
+
+
+# --- the file --------------------------------------------------------------------------------------------
+
+
+def test_a_file_goes_on_in_another_process_and_is_one_process_s(path):
+    session_file = path.with_name("session.db")
+    with of_file(path) as total:
+        data = attached(total)
+        session = ic.OnlineIC(data, total.share(0.5), ledger=session_file, table=LABEL)
+        session.answer_many(queries(5))
+        session.close()
+        with pytest.raises(LedgerLockedError):
+            of_file(path)
+        opening = f"ic.TableBudget(ic.Budget(1.0, 1e-9), ledger={str(path)!r}, table={LABEL!r})"
+        code = f"import onlineic as ic; {opening}"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert "LedgerLockedError" in done.stderr
+        receipt = total.receipt
+    with pytest.raises(LedgerError, match="got a closed one"):
+        offline.median(data, "a", 0.01)
+    with of_file(path, receipt=receipt) as total:
+        assert (1, total.order) == (len(total.drawn), zcdp_order(1.0, 9e-10))
+        data = attached(total)
+        again = ic.OnlineIC.resume(session_file, data)  # has drawn before
+        again.answer_many(queries(5))
+        again.close()
+        assert (1, 0.5) == (len(total.drawn), pytest.approx(float(total.left)))
+        with pytest.raises(BudgetExceededError):
+            ic.OnlineIC(data, total.share(0.6))
+
+
+def test_a_killed_process_leaves_what_it_drew(path):
+    def work(_):
+        total = of_file(path)
+        data = attached(total)
+        reading = type(data).exact_counts
+
+        def killed(self, target):
+            os.kill(os.getpid(), signal.SIGKILL)
+            return reading(self, target)
+
+        type(data).exact_counts = killed
+        offline.median(data, "a", 0.2)
+
+    _, ended = in_a_process(work)
+    assert signal.SIGKILL == ended
+    with of_file(path) as total:
+        assert [0.2] == [one.budget.epsilon for one in total.drawn]
+
+
+def test_a_forked_process_cannot_draw():
+    total = TableBudget(WHOLE)
+    data = attached(total)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            offline.median(data, "a", 0.1)
+        except ForkedSessionError:
+            os.write(writing, b"refused")
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writing)
+    assert b"refused" == os.read(reading, 10)
+    os.close(reading)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"table": "another"}, LedgerMismatchError),
+        ({"budget": ic.Budget(2.0, 1e-9)}, LedgerMismatchError),
+        ({"apart": Fraction(1, 2)}, LedgerMismatchError),
+        ({"order": Fraction(30)}, LedgerMismatchError),
+        ({"rows_per_person": 2}, LedgerMismatchError),
+        ({"receipt": "9:" + "0" * 64}, LedgerRollbackError),
+    ],
+)
+def test_a_file_of_other_settings_is_refused_by_name(path, settings, error):
+    of_file(path).close()
+    given = {"budget": WHOLE, "ledger": path, "table": LABEL} | settings
+    with pytest.raises(error):
+        TableBudget(given.pop("budget"), **given)
+    of_file(path).close()  # and stays usable
+
+
+def test_totals_and_sessions_are_told_apart(path):
+    of_file(path).close()
+    with pytest.raises(LedgerMismatchError, match=r"got the total of a table"):
+        ic.OnlineIC.resume(path, table())
+    with pytest.raises(LedgerMismatchError, match=r"got the total of a table"):
+        ic.OnlineIC(table(), WHOLE, ledger=path, table=LABEL)
+    other = path.with_name("session.db")
+    ic.OnlineIC(table(), WHOLE, ledger=other, table=LABEL).close()
+    with pytest.raises(LedgerMismatchError, match="got that of a session"):
+        of_file(other)
+    with pytest.raises(LedgerMismatchError):
+        audit.summarised(read(path))
+
+
+def forged(path, change):
+    """Write the lines of a total anew, with a chain that holds."""
+    connection = sqlite3.connect(path)
+    texts = [text for (text,) in connection.execute("SELECT text FROM line ORDER BY at")]
+    connection.execute("DELETE FROM line")
+    chain = START
+    for place, text in enumerate(change(texts)):
+        chain = linked(chain, text)
+        connection.execute("INSERT INTO line VALUES (?, ?, ?)", (place, text, chain))
+    connection.execute("UPDATE head SET lines = ?, chain = ?", (place + 1, chain))
+    connection.commit()
+    connection.close()
+
+
+def cheaper(texts):
+    return [*texts[:-1], re.sub(r'"amount":"\d+"', '"amount":"1"', texts[-1], count=2)]
+
+
+def larger(texts):
+    return [re.sub(r'"capacity":"(\d+)"', r'"capacity":"9\1"', texts[0]), *texts[1:]]
+
+
+def twice(texts):
+    import json
+
+    line = json.loads(texts[-1])
+    return [*texts, canonical_text(line | {"at": line["at"] + 1})]
+
+
+@pytest.mark.parametrize("change", [cheaper, larger, twice])
+def test_a_forged_price_or_capacity_is_refused(path, change, capsys):
+    session = path.with_name("session.db")
+    with of_file(path) as total:
+        ic.OnlineIC(attached(total), total.share(0.3), ledger=session, table=LABEL).close()
+    forged(path, change)
+    with pytest.raises(LedgerCorruptError):
+        of_file(path)
+    assert 1 == main(["ledger", "show", str(path)])
+
+
+def test_show_and_verify_print_a_total(path, capsys):
+    with of_file(path) as total:
+        data = attached(total)
+        ic.OnlineIC(data, total.share(0.5))
+        offline.median(data, "a", 0.01)
+        receipt = str(total.receipt)
+    for action in ("show", "verify"):
+        assert 0 == main(["ledger", action, str(path)])
+        shown = capsys.readouterr().out
+        assert LABEL in shown
+        assert "drawn     50.0000% by a session" in shown
+        assert "by a release: epsilon 0.01, delta 0 alone" in shown
+        assert "holds     chain, capacity and prices" in shown
+    assert 0 == main(["ledger", "verify", str(path), "--receipt", receipt, "--json"])
+    assert '"total": true' in capsys.readouterr().out
+    copy = path.with_name("total.jsonl")
+    assert 0 == main(["ledger", "export", str(path), "--output", str(copy)])
+    assert 0 == main(["ledger", "verify", str(copy)])
+
+
+def test_charges_are_durable_before_the_table_is_read(path, monkeypatch):
+    with of_file(path) as total:
+        data = attached(total)
+        seen, reading = [], type(data).exact_counts
+        monkeypatch.setattr(
+            type(data),
+            "exact_counts",
+            lambda self, target: seen.append(total.receipt.lines) or reading(self, target),
+        )
+        offline.median(data, "a", 0.1)
+        assert {2} == set(seen)
+
+
+def test_a_file_that_is_replaced_between_the_last_look_and_the_commit_is_refused(path, monkeypatch):
+    """The commit is in a file without a name: nothing is released, and the ledger takes nothing more."""
+    total = of_file(path)
+    data = attached(total)
+    committed = SqliteLedger._check_place
+    looks = []
+
+    def looked(self):
+        if looks:  # behind the commit
+            os.replace(path, path.with_name("moved.db"))
+            path.write_bytes(b"another")
+        looks.append(1)
+        committed(self)
+
+    monkeypatch.setattr(SqliteLedger, "_check_place", looked)
+    with pytest.raises(LedgerWriteError, match="got none or another file"):
+        offline.median(data, "a", 0.1)
+    assert (2, (), 0) == (len(looks), data.budgets, data.reads)
+    monkeypatch.undo()
+    with pytest.raises(LedgerWriteError):
+        offline.median(data, "a", 0.1)
+
+
+def test_a_failed_write_spends_and_reads_nothing(path, monkeypatch):
+    with of_file(path) as total:
+        data = attached(total)
+
+        def full(*_):
+            raise sqlite3.OperationalError("disk full")
+
+        monkeypatch.setattr(SqliteLedger, "_store", full)
+        with pytest.raises(sqlite3.OperationalError):
+            offline.median(data, "a", 0.1)
+        assert ((), 0) == (data.budgets, data.reads)
+
+
+# --- rows of a person ------------------------------------------------------------------------------------
+
+
+def test_rows_per_person_divides_the_budget_and_is_kept_in_the_file(path):
+    session = ic.OnlineIC(table(), WHOLE, rows_per_person=3, hard_answers=3, ledger=path, table=LABEL)
+    sparse = session.plan.sparse
+
+    assert WHOLE == session.statistics().budget
+    assert sparse.epsilon * 3 <= 1.0
+    assert 0.0 < sparse.delta < 1e-9 / 3
+    session.answer_many(queries(5))
+    session.close()
+    with pytest.raises(LedgerMismatchError, match="rows_per_person"):
+        ic.OnlineIC(table(), WHOLE, hard_answers=3, ledger=path, table=LABEL)
+    data = table()
+    again = ic.OnlineIC.resume(path, data)
+    assert sparse == again.plan.sparse
+    assert [sparse.epsilon] == [one.epsilon for one in data.budgets]
+    again.close()
+    total = TableBudget(WHOLE, rows_per_person=3)
+    assert total.left == 1
+    assert attrs.evolve(total.share(1.0), order=None).epsilon <= 1 / 3
+    with pytest.raises(InvalidParameterError, match="rows_per_person must be 1 with a share"):
+        ic.OnlineIC(attached(total), total.share(0.5), rows_per_person=2)
+
+
+def test_a_ledger_of_a_domain_whose_names_are_not_sorted_is_resumed(path):
+    """A canonical text sorts keys, but the order of attributes says which axis of the counts is which."""
+    domain = ic.Domain.of(b=6, a=4, c=["x", "y", "z"])
+    data = table(domain=domain)
+    session = ic.OnlineIC(data, WHOLE, ledger=path, table=LABEL)
+    told = [session.answer(ic.where(b=code)).value for code in range(6)]
+    cells = session.hypothesis.probabilities()
+    session.close()
+    again = ic.OnlineIC.resume(path, table(domain=domain))
+
+    assert told == [again.answer(ic.where(b=code)).value for code in range(6)]
+    assert (cells == again.hypothesis.probabilities()).all()
+    again.close()
+    assert audit.verified(read(path)).whole
+    with pytest.raises(LedgerMismatchError, match="domain"):
+        ic.OnlineIC.resume(path, table(domain=ic.Domain.of(a=4, b=6, c=["x", "y", "z"])))
