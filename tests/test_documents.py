@@ -16,6 +16,7 @@ TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / 
 RUN = [name for name, text in TEXTS.items() if "```python" in text]
 BLOCK = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```\n)?", re.S)
 FILES = {"curators": ugly.write}  # of which a document speaks
+LIBRARIES = {"tables": ("narwhals", "polars", "duckdb", "pyarrow")}  # that a document imports
 NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
 
 
@@ -30,6 +31,8 @@ def test_every_block_prints_what_stands_under_it(name, tmp_path, monkeypatch):
         pytest.importorskip("sqlglot")
     monkeypatch.chdir(tmp_path)
     FILES.get(name, lambda folder: None)(tmp_path)
+    for library in LIBRARIES.get(name, ()):
+        pytest.importorskip(library)
     document = types.ModuleType(f"document_{name}")  # a module: what is defined in it can be pickled
     monkeypatch.setitem(sys.modules, document.__name__, document)
     assert TEXTS[name].count("```python\n") == len(BLOCK.findall(TEXTS[name]))

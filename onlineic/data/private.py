@@ -4,6 +4,7 @@ Only `session`, `offline`, `baselines`, `evaluate`, `audit` and the front ends m
 its read method `exact_counts` has a name that nothing else uses: a test holds both rules.
 """
 
+import logging
 import math
 import os
 import threading
@@ -19,7 +20,7 @@ from onlineic.accounting.budget import Budget, Filter
 from onlineic.data.problems import TableReport, checked_table
 from onlineic.data.rows import Column, Rows, narrowest
 from onlineic.data.table_file import CsvFormat, read_csv
-from onlineic.domain.domain import Domain
+from onlineic.domain.domain import Domain, Records
 from onlineic.errors import (
     BudgetsAddWarning,
     DomainMismatchError,
@@ -39,6 +40,7 @@ from onlineic.queries.tables import Tables
 
 MAX_CELLS = 2**26  # dense counts: 512 MB; of more cells the rows are kept
 MAX_ROWS = 2**27
+_log = logging.getLogger("onlineic")
 
 
 @final
@@ -62,9 +64,13 @@ class PrivateData:
         Of all that was released of it in this process; without a total they add.
     total : TableBudget or None
         On which all of them draw, see `draw_on`.
+    loading : str
+        How the records came in, in words: public, since it depends on domain and kind of source alone.
     """
 
-    __slots__ = ("_accounts", "_budgets", "_files", "_lock", "_reads", "_tables", "_total", "domain", "n")
+    __slots__ = (
+        "_accounts", "_budgets", "_files", "_lock", "_reads", "_tables", "_total", "domain", "loading", "n",
+    )  # fmt: skip
 
     def __init__(self, counts: Ints, domain: Domain) -> None:
         _check_domain(domain)
@@ -89,6 +95,7 @@ class PrivateData:
             raise InvalidDataError("records must be one or more, got none; load some.")
         self.domain = domain
         self.n = n
+        self.loading = "given as columns or counts"
         self._budgets: list[Budget] = []
         self._total: TableBudget | None = None
         self._accounts: list[weakref.ref[Any]] = []
@@ -99,13 +106,14 @@ class PrivateData:
         return self
 
     @classmethod
-    def from_records(cls, columns: Mapping[str, Any] | np.ndarray[Any, Any], domain: Domain) -> "PrivateData":
+    def from_records(cls, columns: Records, domain: Domain) -> "PrivateData":
         """Return the table of one record a row.
 
         Parameters
         ----------
-        columns : mapping of name to array or list, or structured array
-            At least the domain's attributes.
+        columns : mapping of name to array or list, list of mappings, or structured array
+            At least the domain's attributes; in a list of mappings, of every record. Frames of pandas are
+            mappings too; for other tables see `from_frame`.
         domain : Domain
             Written down from public knowledge.
 
@@ -170,7 +178,7 @@ class PrivateData:
 
     @staticmethod
     def check(
-        table: "str | os.PathLike[str] | Mapping[str, Any] | np.ndarray[Any, Any]",
+        table: Any,
         domain: Domain,
         *,
         count: str | None = None,
@@ -180,8 +188,8 @@ class PrivateData:
 
         Parameters
         ----------
-        table : str or path, mapping of name to column, data frame or structured array
-            A text is the path of a CSV file.
+        table : str or path, mapping of name to column, structured array, or table of `from_frame`
+            A text is the path of a CSV or Parquet file.
         domain : Domain
         count : str, optional
             Column that says how many records a row stands for.
@@ -194,8 +202,84 @@ class PrivateData:
             Shown by itself it names columns, rules and remedies; `curator_report` alone shows values and
             lines of the private table.
         """
+        from onlineic.data.frames import frame_columns, is_frame  # few tables are frames: imported with them
+
         _check_domain(domain)
+        if is_frame(table):
+            table = frame_columns(table, (*domain.names, *(() if count is None else (count,))))
         return checked_table(table, domain, count, options)
+
+    @classmethod
+    def from_frame(cls, table: Any, domain: Domain) -> "PrivateData":
+        """Return the table of a data frame, of a table that another engine holds, or of a Parquet file.
+
+        One snapshot is taken, and nothing of `table` is asked later. A table that is held elsewhere is
+        counted there, by one GROUP BY, if the domain has at most 2^20 cells and the engine is one that
+        compares text exactly (DuckDB, lazy polars, Spark); otherwise its rows come by once, and only their
+        codes are kept. Which of the two depends on public facts alone; `loading` and the log say it.
+
+        Parameters
+        ----------
+        table : pandas or polars frame, Arrow table, DuckDB relation, Spark or other frame, or path
+            What narwhals (extra `frames`) reads, of one record a row; a path is that of a Parquet file, which
+            needs duckdb, polars or pyarrow. Columns that are no attributes are ignored.
+        domain : Domain
+
+        Raises
+        ------
+        InvalidParameterError
+            If this is no table.
+        InvalidDataError
+            If a column is absent or there twice, or a value lies outside the domain. Nothing is dropped.
+        MissingExtraError
+            If the extra, or a reader of Parquet files, is not installed.
+        """
+        from onlineic.data.frames import read_frame  # few sessions load a frame: imported with it
+
+        _check_domain(domain)
+        return cls._loaded(*read_frame(table, domain), domain)
+
+    @classmethod
+    def from_dbapi(
+        cls, connection: Any, table: str, domain: Domain, *, quote: Literal['"', "`", "["] = '"'
+    ) -> "PrivateData":
+        """Return the table of a database, by one statement on a DB-API connection (PEP 249).
+
+        SQLite and DuckDB count it by a GROUP BY if the domain has at most 2^20 cells; so do others if no
+        attribute can hold text. Otherwise the rows come by once, since a collation could make 'a' and 'A'
+        one. `loading` and the log say which.
+
+        Parameters
+        ----------
+        connection : DB-API connection
+            Nothing is written, committed or closed.
+        table : str
+            Of a table or view, `name` or `schema.name`; never a condition or a statement.
+        domain : Domain
+            Its attributes name columns, letter by letter. SQLite has no booleans: of boolean labels, 0 and 1
+            are read as False and True there.
+        quote : str
+            How the database quotes names: '"' by the standard, '`' for MySQL, '[' for SQL Server.
+
+        Raises
+        ------
+        InvalidParameterError
+            If an argument cannot be used.
+        InvalidDataError
+            If the database refuses, a column is absent, or a value lies outside the domain.
+        """
+        from onlineic.data.databases import read_table
+
+        _check_domain(domain)
+        return cls._loaded(*read_table(connection, table, domain, quote), domain)
+
+    @classmethod
+    def _loaded(cls, columns: list[Column], records: Ints | None, how: str, domain: Domain) -> "PrivateData":
+        """Return a table that was read as `how` says, and say so."""
+        data = cls._of_rows(iter(columns), records, domain)
+        data.loading = how
+        _log.info("private table %s", how)
+        return data
 
     @classmethod
     def _of_rows(cls, columns: Iterator[Column], weights: Ints | None, domain: Domain) -> "PrivateData":

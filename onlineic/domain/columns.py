@@ -7,6 +7,7 @@ through its distinct values.
 import math
 import reprlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from decimal import Decimal
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -15,6 +16,8 @@ from onlineic._typing import Bools, Ints
 from onlineic.errors import InvalidDataError
 
 Column = np.ndarray[Any, Any]
+
+LARGEST = 2**63  # decimals beyond it are taken for floats
 
 # in the place of a code: what is wrong with a value
 ABSENT = -1  # missing, where no cell was declared for it
@@ -30,7 +33,11 @@ def column_array(name: str, values: Any) -> Column:
         array[np.ma.getmaskarray(values)] = None  # ma.filled(.., None) would write "?"
     elif isinstance(values, np.ndarray):
         array = values
-    elif isinstance(values, (str, bytes, Mapping, Set)) or not isinstance(values, Iterable):
+    elif (
+        isinstance(values, (str, bytes, Mapping, Set))
+        or not isinstance(values, Iterable)
+        or getattr(values, "ndim", 1) != 1  # a frame, where two columns have one name, lists its names
+    ):
         raise InvalidDataError(f"{name} must be a column (array or list), got a {type(values).__name__}.")
     elif isinstance(getattr(values, "dtype", None), np.dtype) and values.dtype.kind in "biufM":  # type: ignore[attr-defined]
         array = np.asarray(values)  # a column of a data frame that is an array inside
@@ -41,7 +48,29 @@ def column_array(name: str, values: Any) -> Column:
         array = np.array(listed, dtype=None if len(kinds) == 1 and kinds <= {int, float, bool} else object)
     if array.ndim != 1:
         raise InvalidDataError(f"{name} must be a column of shape (n,), got shape {array.shape}.")
-    return array
+    return decimals_read(array)
+
+
+def decimals_read(column: Column) -> Column:
+    """Return a column whose decimals are numbers: ints where they are whole, else the nearest floats.
+
+    The text of a CSV file is read the same way.
+    """
+    if column.dtype.kind != "O" or not any(isinstance(value, Decimal) for value in column):
+        return column
+    result = column.copy()
+    for row, value in enumerate(column):
+        if isinstance(value, Decimal):
+            result[row] = _decimal_read(value)
+    return result
+
+
+def _decimal_read(value: Decimal) -> float | None:
+    if value.is_nan():
+        return None
+    if -LARGEST < value < LARGEST and value == value.to_integral_value():
+        return int(value)
+    return float(value)
 
 
 def absent(column: Column, markers: Collection[str] = ()) -> Bools:

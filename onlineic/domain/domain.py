@@ -29,6 +29,7 @@ from onlineic.errors import (
 
 SHOWN, LONGEST_SHOWN, LONGEST_ROW = 4, 24, 120  # labels of an attribute in a notebook, and characters
 Kind = Attribute | range | int | Iterable[Any]
+Records = Mapping[str, Any] | Sequence[Mapping[str, Any]] | np.ndarray[Any, Any]
 KINDS = (Categorical, IntegerRange, Binned, Dates)
 
 LABELS_SHOWN = 60  # characters of an attribute's line
@@ -233,12 +234,12 @@ class Domain:
 
         return hashlib.sha256(self.to_json().encode(errors="surrogatepass")).hexdigest()[:16]
 
-    def encode(self, columns: Mapping[str, Any] | np.ndarray[Any, Any]) -> Ints:
+    def encode(self, columns: Records) -> Ints:
         """Return the codes of records, shape (n, attributes), int64.
 
         Parameters
         ----------
-        columns : mapping of name to array or list, or structured array
+        columns : mapping of name to array or list, list of mappings, or structured array
             At least the domain's attributes; other columns are ignored.
 
         Raises
@@ -248,7 +249,7 @@ class Domain:
         """
         return np.stack([*self.encoded(columns)], axis=1)
 
-    def encoded(self, columns: Mapping[str, Any] | np.ndarray[Any, Any]) -> Iterator[Ints]:
+    def encoded(self, columns: Records) -> Iterator[Ints]:
         """Return the codes of one attribute after the other, each (n,): `encode` without holding all.
 
         Raises
@@ -259,6 +260,23 @@ class Domain:
         arrays = self.columns_of(columns)
         return self._encoded(arrays)
 
+    def _by_column(self, rows: Sequence[Any]) -> dict[str, list[Any]]:
+        """Return the columns of a list of records: a row that lacks a name is refused, not taken as missing."""
+        for row in rows:
+            if not isinstance(row, Mapping):
+                raise InvalidDataError(
+                    "records must be a mapping of columns or a list of mappings, got a list with a "
+                    f"{type(row).__name__}; write {{name: column}}."
+                )
+            lacking = [name for name in self.names if name not in row]
+            if lacking:
+                raise InvalidDataError(
+                    f"every record must have a value for {lacking[0]}, got one without; "
+                    f"{nearest_column(lacking[0], [name for name in row if isinstance(name, str)])}, "
+                    "and write None for a missing value."
+                )
+        return {name: [row[name] for row in rows] for name in self.names}
+
     def _encoded(self, arrays: dict[str, Column]) -> Iterator[Ints]:
         found: list[Misfit] = []
         for name, kind in self:
@@ -268,7 +286,7 @@ class Domain:
                 yield codes
         refuse(found)
 
-    def columns_of(self, columns: Mapping[str, Any] | np.ndarray[Any, Any]) -> dict[str, Column]:
+    def columns_of(self, columns: Records) -> dict[str, Column]:
         """Return the column of every attribute as an array, of equal lengths, values as they come.
 
         Raises
@@ -282,16 +300,20 @@ class Domain:
                     "records must be a mapping of columns or a structured array, got a plain array."
                 )
             columns = {name: columns[name] for name in columns.dtype.names}
-        if not hasattr(columns, "keys"):  # data frames have them too
-            raise InvalidDataError(f"records must be a mapping of columns, got a {type(columns).__name__}.")
-        lacking = [name for name in self.names if name not in columns]
+        named: Any = self._by_column(columns) if isinstance(columns, (list, tuple)) else columns
+        if not hasattr(named, "keys"):  # frames of pandas have them too
+            raise InvalidDataError(
+                "records must be a mapping of columns or a list of mappings, got a "
+                f"{type(columns).__name__}; other tables are loaded by PrivateData.from_frame(table, domain)."
+            )
+        lacking = [name for name in self.names if name not in named]
         if lacking:
-            known: list[Any] = list(columns.keys())
+            known: list[Any] = list(named.keys())
             hints = ", ".join(nearest_column(name, known) for name in lacking)
             raise InvalidDataError(
                 f"records must have a column for every attribute, got none for {', '.join(lacking)}; {hints}."
             )
-        arrays = {name: column_array(name, columns[name]) for name in self.names}
+        arrays = {name: column_array(name, named[name]) for name in self.names}
         lengths = {name: len(array) for name, array in arrays.items()}
         if len(set(lengths.values())) > 1:
             raise InvalidDataError(f"columns must have equal lengths, got {lengths}.")

@@ -403,3 +403,24 @@ def test_a_read_whose_sums_no_float_holds_exactly_is_refused():
         data.exact_counts(too_fine)
     with pytest.raises(InternalError, match="2\\^53"):
         data.exact_counts_many([at_most, too_fine])
+
+
+def test_a_list_of_records_is_a_table():
+    rows = [dict(zip(COLUMNS, row, strict=True)) | {"id": 1} for row in zip(*COLUMNS.values(), strict=True)]
+
+    assert 2 == counts(PrivateData.from_records(rows, DOMAIN), sex="F", age=between(30, 50))
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([{"age": 30, "sex": "F"}, {"age": 31}], "every record must have a value for sex.* write None"),
+        ([{"age": 30, "Sex": "F"}], "every record must have a value for sex.*did you mean 'Sex'"),
+        ([{"age": 30, "sex": "F"}, (31, "M")], "got a list with a tuple; write {name: column}"),
+        ([30, 31], "got a list with a int"),
+        ([], "records must be one or more"),
+    ],
+)
+def test_lists_of_records_are_whole(rows, message):
+    with pytest.raises(InvalidDataError, match=message):
+        PrivateData.from_records(rows, DOMAIN)

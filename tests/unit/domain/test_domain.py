@@ -359,10 +359,10 @@ def test_missing_cell_is_last():
 # ---------------------------------------------------------------- encoding rules and traps
 
 
-@pytest.mark.parametrize("value", [True, "1", decimal.Decimal(1), 1.5, b"1", None, NAN, 1 + 0j, [1]])
+@pytest.mark.parametrize("value", [True, "1", decimal.Decimal("1.5"), 1.5, b"1", None, NAN, 1 + 0j, [1]])
 @pytest.mark.parametrize("kind", [[0, 1], range(2), binned([0, 1, 2])], ids=["labels", "range", "binned"])
 def test_lookup_is_strict_about_types(kind, value):
-    """{1: 0}.get(True) hits, so does Decimal(1), and numpy reads "1" as a number."""
+    """{1: 0}.get(True) hits, and numpy reads "1" as a number."""
     if value == 1.5 and isinstance(kind, Binned):
         assert [1] == codes(kind, [value])
         return
@@ -371,6 +371,21 @@ def test_lookup_is_strict_about_types(kind, value):
     column = np.empty(2, dtype=object)
     column[:] = [0, value]
     refusal(kind, column)
+
+
+@pytest.mark.parametrize("kind", [[0, 1], range(2), binned([0, 1, 2])], ids=["labels", "range", "binned"])
+def test_decimals_are_numbers_whole_ones_exactly(kind):
+    """Databases give whole numbers as decimals; NUMBER of Oracle has no other form."""
+    assert [1, 0, 1] == codes(kind, [decimal.Decimal("1.00"), decimal.Decimal(0), 1])
+    assert [2, 1] == codes(optional(kind), [decimal.Decimal("NaN"), decimal.Decimal(1)])
+    refusal(kind, [decimal.Decimal(2)])
+    refusal(kind, [decimal.Decimal("-Infinity")])
+    refusal(kind, [decimal.Decimal("1e999999999")])
+
+
+def test_decimals_between_edges_are_read_as_the_text_of_a_file_is():
+    assert [0, 1] == codes(binned([0, 0.1, 1]), [decimal.Decimal("0.09"), decimal.Decimal("0.1")])
+    assert [1] == codes([2**53, 2**53 + 1], [decimal.Decimal(2**53 + 1)])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,293 @@
+"""Tables of other libraries: read once, where they lie, into codes.
+
+PRIVATE. What is read, and how, follows from the domain and from the kind of the table, never from its
+records. A table that another engine holds (a file, a database, a cluster) is counted there by one GROUP BY,
+if the domain has few cells. Otherwise its rows come by once, and only their codes are kept.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from onlineic._typing import Ints
+from onlineic.data import relations
+from onlineic.data.coding import Batch, coded
+from onlineic.data.columns import of_any, of_arrow, of_pandas, of_polars
+from onlineic.data.pieces import MISSING, NAN, NEGATIVE, POSITIVE, Pieces, by_days, pieces
+from onlineic.data.rows import Column
+from onlineic.domain.domain import Domain, nearest_column
+from onlineic.errors import InvalidDataError, InvalidParameterError, MissingExtraError
+
+GROUPED = 2**20  # cells up to which the engine that has the rows counts them
+ROWS = 2**20  # that are coded together
+# Their GROUP BY tells all values apart that `encode` does; of the others, collations are not known.
+COUNTING = ("duckdb", "polars", "pyspark")
+
+Loaded = tuple[list[Column], Ints | None, str]  # codes, records of every row, and how they were read
+
+
+def read_frame(table: Any, domain: Domain) -> Loaded:
+    """Return the codes of a table's rows or groups, how many records each is, and how that was done.
+
+    Raises
+    ------
+    InvalidParameterError
+        If this is neither a table nor the path of a Parquet file.
+    InvalidDataError
+        If a column is absent or there twice, or a value lies outside the domain.
+    MissingExtraError
+        If the extra `frames`, or a reader of Parquet files, is not installed.
+    """
+    table, frame, names = _opened(table)
+    check_columns(names, domain)
+    engine = str(frame.implementation)
+    if not hasattr(frame, "collect"):
+        return *coded(_in_memory(frame, domain), domain), f"read from memory, column by column ({engine})"
+    if engine in COUNTING and domain.size <= GROUPED:
+        return *coded(_grouped(table, frame, engine, domain), domain), grouped(engine, domain)
+    return *coded(_streamed(table, frame, engine, domain), domain), streamed(engine, domain)
+
+
+def frame_columns(table: Any, names: Iterable[str]) -> dict[str, list[Any]]:
+    """Return the values of those of the named columns that a table has, for a report on all of them.
+
+    Raises
+    ------
+    InvalidParameterError, InvalidDataError, MissingExtraError
+        As `read_frame`, but for what a report tells.
+    """
+    _, frame, known = _opened(table)
+    columns: dict[str, list[Any]] = {name: [] for name in known}  # the others by name alone, for hints
+    chosen = [name for name in names if name in columns]
+    if chosen:
+        held = frame.select(*chosen)
+        held = held.collect() if hasattr(held, "collect") else held
+        columns |= {name: held[name].to_list() for name in chosen}
+    return columns
+
+
+def _opened(table: Any) -> tuple[Any, Any, list[str]]:
+    """Return the table, narwhals' view of it, and the names of its columns."""
+    try:
+        import narwhals.stable.v2 as nw
+        from narwhals.exceptions import NarwhalsError
+    except ImportError:
+        raise MissingExtraError(
+            "narwhals must be installed for from_frame; run pip install 'onlineic[frames]'."
+        ) from None
+    if isinstance(table, (str, os.PathLike)):
+        table = _parquet(os.fspath(table))
+    try:
+        frame = nw.from_native(table)
+        names = list(frame.collect_schema().names())
+    except TypeError:
+        raise InvalidParameterError(
+            "table must be a data frame, an Arrow table, a DuckDB relation, another table of narwhals, or "
+            f"the path of a Parquet file, got a {type(table).__name__}; columns and lists of records go to "
+            "from_records, a database connection to from_dbapi."
+        ) from None
+    except NarwhalsError:
+        raise InvalidDataError(
+            "table must have columns of distinct names, got some twice; rename them."
+        ) from None
+    return table, frame, names
+
+
+def grouped(engine: str, domain: Domain) -> str:
+    """Return what is said of a table that was counted by the engine that holds it."""
+    return f"counted where it lies, by one GROUP BY ({engine}): {domain.size:,} cells are few"
+
+
+def streamed(engine: str, domain: Domain) -> str:
+    """Return what is said of a table whose rows came by."""
+    many = domain.size > GROUPED
+    why = f"{domain.size:,} cells are many" if many else f"how {engine} compares text is not known"
+    return f"streamed, all rows once, into columns of codes ({engine}): {why}"
+
+
+def check_columns(names: list[str], domain: Domain) -> None:
+    """Raise `InvalidDataError` unless every attribute has one column; the message names the nearest."""
+    for name in domain.names:
+        if names.count(name) != 1:
+            remedy = "rename one" if name in names else nearest_column(name, [*map(str, names)])
+            raise InvalidDataError(
+                f"table must have one column for every attribute, got {names.count(name)} for {name}; "
+                f"{remedy}."
+            )
+
+
+# ---------------------------------------------------------------- files
+
+
+def is_frame(table: Any) -> bool:
+    """Return whether this may be a table of another library, or is the path of a Parquet file."""
+    return is_parquet(table) or (callable(getattr(table, "select", None)) and not hasattr(table, "keys"))
+
+
+def is_parquet(table: Any) -> bool:
+    """Return whether this is the path of a Parquet file.
+
+    Raises
+    ------
+    OSError
+        If it is that of no file.
+    """
+    if not isinstance(table, (str, os.PathLike)):
+        return False
+    with open(table, "rb") as file:
+        return file.read(4) == b"PAR1"
+
+
+def _parquet(path: str) -> Any:
+    """Return the table of a Parquet file, by the first reader that is installed."""
+    if not is_parquet(path):
+        raise InvalidParameterError(
+            f"table must be the path of a Parquet file, got {path!r}, which is none; "
+            "a CSV file goes to from_csv."
+        )
+    try:
+        if not {*"*?["} & {*path}:  # DuckDB would look for all files of that pattern
+            import duckdb
+
+            return duckdb.read_parquet(path)  # a connection of its own would be closed too early
+    except ImportError:
+        pass
+    try:
+        import polars
+
+        return polars.scan_parquet(path, glob=False)
+    except ImportError:
+        pass
+    try:
+        from pyarrow.parquet import read_table
+
+        return read_table(path)
+    except ImportError:
+        raise MissingExtraError(
+            "duckdb, polars or pyarrow must be installed to read a Parquet file; run pip install duckdb."
+        ) from None
+
+
+# ---------------------------------------------------------------- rows
+
+
+def _in_memory(frame: Any, domain: Domain) -> Iterator[Batch]:
+    read = {"pandas": of_pandas, "polars": of_polars, "pyarrow": of_arrow}.get(
+        str(frame.implementation), of_any
+    )
+    for start in range(0, len(frame), ROWS):
+        part = frame[start : start + ROWS]
+        yield Batch([read(part[name].to_native()) for name in domain.names], None, len(frame))
+
+
+def _streamed(table: Any, frame: Any, engine: str, domain: Domain) -> Iterator[Batch]:
+    """Yield the rows of a table that another engine holds, many at a time if it can hand them out so."""
+    names = list(domain.names)
+    if engine == "duckdb":
+        yield from relations.rows(table, domain)
+    elif engine == "polars" and hasattr(table, "collect_batches"):
+        total = 0
+        for part in table.select(names).collect_batches(chunk_size=ROWS):
+            total += len(part)
+            yield Batch([of_polars(part[name]) for name in names], None, total)
+    else:
+        yield from _in_memory(frame.select(*names).collect(), domain)
+
+
+# ---------------------------------------------------------------- groups
+
+
+def _grouped(table: Any, frame: Any, engine: str, domain: Domain) -> Iterator[Batch]:
+    """Yield the groups of equal records that the engine finds, and the number of all rows, in one run."""
+    import narwhals.stable.v2 as nw
+
+    if engine == "duckdb":
+        yield from relations.groups(table, domain)
+        return
+    keys, cuts = _keys(frame, domain, engine)
+    if engine == "polars":
+        import polars
+
+        whole = table.select(polars.len())
+        found, total = polars.collect_all([_counted(frame, keys).to_native(), whole])
+        columns, n = [of_polars(column) for column in found.iter_columns()], total.item()
+    else:
+        from pyspark.sql import Observation
+        from pyspark.sql.functions import count, lit
+
+        passed = Observation()  # counts the rows on their way into the groups
+        watched = nw.from_native(table.observe(passed, count(lit(1)).alias("total")))
+        found = _counted(watched, keys).collect(backend="pyarrow").to_native()
+        columns, n = [_decoded(column) for column in found.columns], passed.get["total"]
+    *groups, records = columns
+    parts = [
+        column if cut is None else cut.places(_integers(column))
+        for column, cut in zip(groups, cuts, strict=True)
+    ]
+    yield Batch(parts, _integers(records), n)
+
+
+def _counted(frame: Any, keys: list[Any]) -> Any:
+    import narwhals.stable.v2 as nw
+
+    names = [f"a{at}" for at in range(len(keys))]
+    groups = frame.select(*(key.alias(name) for key, name in zip(keys, names, strict=True))).group_by(*names)
+    return groups.agg(nw.len().alias("records")).select(*names, "records")
+
+
+def _keys(frame: Any, domain: Domain, engine: str) -> tuple[list[Any], list[Pieces | None]]:
+    """Return what to group by for every attribute, and the pieces of those that are cut by the engine."""
+    import narwhals.stable.v2 as nw
+
+    schema = frame.collect_schema()
+    keys: list[Any] = []
+    cuts: list[Pieces | None] = []
+    for name, kind in domain:
+        column, dtype = nw.col(name), schema[name]
+        whole = dtype in (nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32)
+        cut = pieces(kind, whole=whole) if whole or dtype.is_float() else None
+        if cut is not None:
+            column = _piece(column, cut, dtype.is_float())
+        elif (
+            dtype == nw.String and engine == "pyspark"
+        ):  # a column may have another collation, of which 'a' is 'A'
+            column = column.cast(nw.Binary)
+        elif (
+            dtype == nw.Datetime and dtype.time_zone is None and by_days(kind)
+        ):  # else every row would be a group
+            column = column.dt.date()
+        keys.append(column)
+        cuts.append(cut)
+    return keys, cuts
+
+
+def _piece(column: Any, cut: Pieces, is_float: bool) -> Any:
+    """Return the expression of the piece of a number; missing is asked first, else it would fall through."""
+    import narwhals.stable.v2 as nw
+
+    number = column.cast(nw.Float64)
+    code = cut.tree(
+        lambda edge: number < edge, lambda test, yes, no: nw.when(test).then(yes).otherwise(no), nw.lit
+    )
+    if is_float:
+        for test, piece in (
+            (number == -np.inf, NEGATIVE),
+            (number == np.inf, POSITIVE),
+            (number.is_nan(), NAN),
+        ):
+            code = nw.when(test).then(nw.lit(piece)).otherwise(code)
+    return nw.when(column.is_null()).then(nw.lit(MISSING)).otherwise(code)
+
+
+def _decoded(column: Any) -> Any:
+    """Return a column of Spark's groups, with text that came as bytes."""
+    import pyarrow
+
+    return of_arrow(column.cast(pyarrow.string()) if pyarrow.types.is_binary(column.type) else column)
+
+
+def _integers(column: Any) -> Any:
+    """Return a column of integers that are never missing as an array."""
+    return np.asarray(column).astype(np.int64)

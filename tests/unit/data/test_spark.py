@@ -1,0 +1,105 @@
+"""Tables of Spark, in its local mode: `pip install pyspark`, Java, then `python -m pytest -m spark`."""
+
+import datetime
+import shutil
+
+import numpy as np
+import pytest
+
+from onlineic.data import PrivateData
+from onlineic.domain import Domain, binned, dates, optional
+from onlineic.errors import InvalidDataError
+from onlineic.queries import Partition, where
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore"),  # of Spark's own: sockets, deprecations
+]
+
+
+@pytest.fixture(scope="module")
+def spark():
+    pytest.importorskip("narwhals", reason="needs the extra frames")
+    pytest.importorskip("pyarrow")
+    sql = pytest.importorskip("pyspark.sql")
+    if shutil.which("java") is None:
+        pytest.skip("needs Java")
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.session.timeZone": "Asia/Tokyo",  # no time zone of a test
+    }
+    session = sql.SparkSession.builder.master("local[1]").config(map=settings).getOrCreate()
+    yield session
+    session.stop()
+
+
+RECORDS = {
+    "age": [17, 90, None, 30, 30],
+    "text": ["a", "A", "ä", None, "a"],
+    "x": [-0.0, float("nan"), 99.0, float("-inf"), None],
+    "flag": [True, False, None, True, True],
+    "time": [1711839600, 1711843200, None, 1711846800, 1711846800],  # in Paris 0, 1 and 3 h
+}
+DOMAIN = Domain.of(
+    age=optional(range(17, 91)),
+    text=optional(["a", "A", "ä"]),
+    x=optional(binned([float("-inf"), 0, 20, 100])),
+    flag=optional([False, True]),
+    time=optional(dates("2024-03-31T00", "2024-03-31T05", by="hour", zone="Europe/Paris")),
+)
+
+
+def frame(spark):
+    """Text compares without case, as a column of Spark may."""
+    schema = "age INT, text STRING COLLATE UTF8_LCASE, x DOUBLE, flag BOOLEAN, time BIGINT"
+    rows = list(zip(*RECORDS.values(), strict=True))
+    return spark.createDataFrame(rows, schema).selectExpr(
+        "age", "text", "x", "flag", "timestamp_seconds(time) AS time"
+    )
+
+
+def expected():
+    times = [time and datetime.datetime.fromtimestamp(time, datetime.UTC) for time in RECORDS["time"]]
+    return RECORDS | {"time": times}
+
+
+def cells(data):
+    shape = data.domain.shape
+    return [
+        data.exact_counts(Partition(data.domain, (a, b), (np.arange(shape[a]), np.arange(shape[b])))).tolist()
+        for a in range(len(shape))
+        for b in range(a + 1, len(shape))
+    ]
+
+
+def test_spark_counts_the_records_where_they_are(spark):
+    data = PrivateData.from_frame(frame(spark), DOMAIN)
+
+    assert "counted where it lies, by one GROUP BY (pyspark)" in data.loading
+    assert cells(PrivateData.from_records(expected(), DOMAIN)) == cells(data)
+
+
+def test_text_of_spark_is_told_apart_whatever_its_collation(spark):
+    domain = DOMAIN.project("text")
+    data = PrivateData.from_frame(frame(spark), domain)
+
+    assert 3 == frame(spark).where("text = 'A'").count()  # to Spark
+    assert [2, 1, 1, 1] == [
+        data.exact_counts(where(text=label).bind(domain)) for label in ("a", "A", "ä", None)
+    ]
+
+
+def test_many_cells_are_streamed(spark):
+    domain = Domain.of(dict(DOMAIN) | {"z": range(2**15)})
+    data = PrivateData.from_frame(frame(spark).selectExpr("*", "7 AS z"), domain)
+
+    assert "streamed" in data.loading
+    assert cells(PrivateData.from_records({**expected(), "z": [7] * 5}, domain)) == cells(data)
+
+
+def test_what_does_not_fit_is_refused(spark):
+    with pytest.raises(InvalidDataError, match="age must be a whole number from 18 to 90 in every row"):
+        PrivateData.from_frame(frame(spark), Domain.of(age=optional(range(18, 91))))
