@@ -110,6 +110,7 @@ def blocks(partition):
         yield block
 
 
+@pytest.mark.slow
 def test_400_statements_are_answered_as_by_sqlite():
     equal, wrong, refused, forms = compared(seed=1, count=400)
 

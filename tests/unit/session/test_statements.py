@@ -130,6 +130,7 @@ def test_a_mean_over_too_few_is_refused_alone_and_told_in_a_table():
     assert math.inf == row.error_bounds[0, 1]
 
 
+@pytest.mark.slow
 def test_random_statements_are_answered_as_by_sqlite():
     """A table so large that a record of SQLite's stands for far more than noise can be: counts are exact."""
     generator, times = Statements(seed=7), 10**8
@@ -259,6 +260,21 @@ def test_a_table_is_shown_with_its_bounds_and_becomes_a_frame(simple, monkeypatc
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtraError, match=r"onlineic\[pandas\]"):
         table.to_pandas()
+
+
+def test_a_table_shows_itself_in_notebooks_with_every_text_escaped():
+    domain = ic.Domain.of(income=["<=50K", "<script>"], sex=["F", "M"])
+    asked, _ = session(domain, n=100_000)
+    shown = asked.sql('SELECT income, COUNT(*) AS "<b>" FROM t GROUP BY income')._repr_html_()
+
+    assert "&lt;=50K" in shown
+    assert "&lt;script&gt;" in shown
+    assert "&lt;b&gt;" in shown
+    assert "<script" not in shown
+    assert "<b>" not in shown
+    assert "1 answer; bounds" in shown
+    assert len(shown) < 20_000
+    assert len(asked.sql("SELECT COUNT(*), COUNT_IF(sex = 'F') FROM t")._repr_html_()) < 20_000
 
 
 def test_long_tables_are_cut_and_simulations_are_stamped():
