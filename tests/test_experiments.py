@@ -81,7 +81,7 @@ def settings(module):
 ROWS_OF_DATA = {
     "certificates": (lambda m, c, absent: [*m.streams(c, absent)], 4, 5),
     "clipping_bound": (lambda m, c, absent: m.columns(absent), 1, 2),
-    "gallery": (lambda m, c, absent: [*m.streams(c.sizes, absent)], 13, 20),
+    "gallery": (lambda m, c, absent: [*m.streams(c.sizes, absent)], 14, 21),
     "hard_queries": (lambda m, c, absent: [*m.streams(c, absent)], 2, 4),
     "large_domains": (lambda m, c, absent: [*m.streams(c, absent)], 3, 10),
     "ladder": (lambda m, c, absent: [m.stream_or_stand_in(c, absent)], 1, 1),
@@ -89,7 +89,7 @@ ROWS_OF_DATA = {
     "range_queries": (lambda m, c, absent: [m.ages(c, absent)], 1, 1),
     "small_database": (lambda m, c, absent: m.salaries(c, absent), 0, 2),
     "reproduction": (lambda m, c, absent: [*m.of_adult(c, [1, 2, 3, 4], absent)], 0, 2),
-    "stated_bounds": (lambda m, c, absent: [*m.streams(c.sizes, absent)], 13, 20),
+    "stated_bounds": (lambda m, c, absent: [*m.streams(c.sizes, absent)], 14, 21),
     "sweeps": (lambda m, c, absent: [m.table_or_stand_in(absent)], 1, 1),
 }
 FETCHING = re.compile(

@@ -29,6 +29,7 @@ from study.sources import (
 )
 
 DENSE = ("random subsets", "halfspaces", "parities", "conjunctions")  # over a table without structure
+FEW = "few records"  # random subsets over one of which a mean cell does not stand clear of its noise
 RANGES = {"HEPTH": "hepth", "GROSS": "salaries", "FRANK": "capital-loss", "PATENT": "patent"}
 CHAIN = (12, 8, 6, 5, 4)  # codes of attributes of which each depends on the one before
 DELTA, DELTA_OF_DENSE = 1e-9, 1e-6
@@ -66,6 +67,7 @@ def makers(sizes: Sizes) -> dict[str, Callable[[], Stream]]:
         found[label] = partial(_covid, exponent, label, sizes.covid)
     found["bin17"] = partial(_mixture, sizes.mixture)
     found |= {f"no structure, {kind}": partial(_dense, kind, sizes.dense, seed) for kind in DENSE}
+    found[f"no structure, {FEW}"] = partial(_dense, "random subsets", sizes.dense, seed, 10_000)
     found["no structure, ranges"] = partial(_unstructured, sizes.made, seed)
     for depth in (3, 5):
         found[f"chain of {depth}"] = partial(_chain, depth, sizes.made, seed)
@@ -97,7 +99,7 @@ def kinds_of(stream: Stream) -> tuple[Any, ...]:
 
 
 def _is_loose(label: str) -> bool:
-    return label.partition("no structure, ")[2] in DENSE
+    return label.partition("no structure, ")[2] in (*DENSE, FEW)
 
 
 def _called(label: str, make: Callable[[], Stream]) -> Stream:
@@ -122,11 +124,11 @@ def _mixture(size: int) -> Stream:
     return mixture().asked("bin17", size)
 
 
-def _dense(kind: str, size: int, seed: int) -> Stream:
+def _dense(kind: str, size: int, seed: int, n: int = 100_000) -> Stream:
     """Return queries over ten binary attributes of a random table, of which pairs hold next to nothing."""
     generator = np.random.default_rng([seed, DENSE.index(kind)])
     domain = ic.Domain.of({f"b{place}": 2 for place in range(10)})
-    data = ic.PrivateData(generator.multinomial(100_000, generator.dirichlet(np.full(1024, 0.3))), domain)
+    data = ic.PrivateData(generator.multinomial(n, generator.dirichlet(np.full(1024, 0.3))), domain)
     return stream_of("", data, dense_queries(kind, size, generator))
 
 

@@ -234,9 +234,9 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
         if isinstance(record, Closed) and drawn and standing and sparse.unfinished(standing, due):
             wrong(place, "closed without what tests of a kept threshold have used up")
         if isinstance(record, Opened):
-            bought = plan.first_tables
             targets = tuple(one.target for one in record.measurements)
-            if bought is None or (targets, record.charge) != (bought.targets, bought.charge):
+            bought = next((one for one in plan.openings if one.targets == targets), None)
+            if bought is None or record.charge != bought.charge:
                 wrong(place, "first tables that the plan does not buy")
             elif not all(map(_near, [one.scale for one in record.measurements], bought.deviations(sparse.n))):
                 wrong(place, "first tables whose noise has another scale than the plan's")

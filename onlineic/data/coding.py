@@ -69,15 +69,15 @@ def coded(batches: Iterable[Batch], domain: Domain) -> tuple[list[Column], Ints 
 
 
 def _readable(batches: Iterable[Batch]) -> Iterator[Batch]:
-    """Yield the batches; of an error of their source only its kind is told, for its text may quote a value."""
+    """Yield the batches; of an error of their source only the kind is told: its text may quote a value."""
     try:
         yield from batches
     except OnlineICError:
         raise
     except Exception as error:
         raise InvalidDataError(
-            f"table must be readable to its last row, got {type(error).__name__} from what holds it; read the "
-            "attributes' columns without onlineic to see why."
+            f"table must be readable to its last row, got {type(error).__name__} from what holds it; read "
+            "the attributes' columns without onlineic to see why."
         ) from None
 
 

@@ -318,7 +318,7 @@ class PrivateData:
         target : Query or Partition
             Bound to this domain, with n 2^grid_bits <= 2^53.
         """
-        self._check(target)
+        self._check_domain(target.domain, target.grid_bits)
         with self._lock:
             self._reads += 1
             tables = self._tables
@@ -334,13 +334,10 @@ class PrivateData:
             self._check_domain(queries.domain, int(queries.grid_bits.max(initial=0)))
         else:
             for query in queries:
-                self._check(query)
+                self._check_domain(query.domain, query.grid_bits)
         with self._lock:
             self._reads += len(queries)
             return np.rint(totals(queries, self._tables, self.n)).astype(np.int64)
-
-    def _check(self, target: Query | Partition) -> None:
-        self._check_domain(target.domain, target.grid_bits)
 
     def _check_domain(self, other: Domain, grid_bits: int) -> None:
         if other is not self.domain and (other.shape != self.domain.shape or other != self.domain):

@@ -13,7 +13,7 @@ import numpy as np
 
 from onlineic._typing import Bools, Floats, Ints
 from onlineic.queries.partitions import Partition
-from onlineic.queries.tables import CORNER_AXES, summed_area
+from onlineic.queries.tables import CORNER_AXES, corner_sum, summed_area
 
 BLOCK = 2**18  # rows that are taken together: what is made on the way stays in the processor's cache
 CACHE_BYTES = 2**28  # of all summed-area tables
@@ -59,7 +59,8 @@ class Rows:
 
     def box(self, axes: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...]) -> float:
         """Return the number of records with low <= code < high along `axes`."""
-        return float(self.boxes(axes, np.array([low], np.int64), np.array([high], np.int64))[0])
+        held = self._area(axes, 1)
+        return self._masked(axes, low, high) if held is None else float(corner_sum(*held, low, high))
 
     def boxes(self, axes: tuple[int, ...], low: Ints, high: Ints) -> Floats:
         """Return the numbers of records in many boxes; low, high: (m, axes)."""

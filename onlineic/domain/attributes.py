@@ -260,14 +260,14 @@ class IntegerRange:
         _check_numbers(name, low, high)
         first = self.start if low == -math.inf else math.ceil(low)
         last = self.stop if high == math.inf else (math.floor(high) + 1 if closed else math.ceil(high))
-        outside = [end for end, cut in ((low, first), (high, last)) if cut < self.start or cut > self.stop]
-        if outside:
-            near = inside(low, high, self.start, self.stop - 1, closed)
-            raise InvalidQueryError(
-                f"{name} must be cut inside [{self.start}, {self.stop - 1}], got {outside[0]!r}; write "
-                f"{near}, or at_least or below for one side."
-            )
-        return first - self.start, max(last, first) - self.start
+        if self.start <= first <= self.stop and self.start <= last <= self.stop:
+            return first - self.start, (first if last < first else last) - self.start
+        outside = low if first < self.start or first > self.stop else high
+        near = inside(low, high, self.start, self.stop - 1, closed)
+        raise InvalidQueryError(
+            f"{name} must be cut inside [{self.start}, {self.stop - 1}], got {outside!r}; write "
+            f"{near}, or at_least or below for one side."
+        )
 
     def encode(self, name: str, column: Column) -> Ints:
         """Return the codes of a column of whole numbers."""

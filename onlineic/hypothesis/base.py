@@ -91,16 +91,17 @@ def grid_guesses(hypothesis: Hypothesis, queries: Sequence[Query], n: int) -> li
         If the hypothesis does not give one finite number a query.
     """
     if len(queries) == 1:
-        values = [float(hypothesis.evaluate(queries[0]))]
-    else:
-        values = _finite(hypothesis.evaluate_many(queries), len(queries)).tolist()
-    guesses = []
-    for query, value in zip(queries, values, strict=True):
+        value = float(hypothesis.evaluate(queries[0]))
         if not math.isfinite(value):
             raise InvalidParameterError(NOT_FINITE)
-        most = n << query.grid_bits
-        guesses.append(min(max(round(most * value), 0), most))
-    return guesses
+        return [_on_grid(n << queries[0].grid_bits, value)]
+    values = _finite(hypothesis.evaluate_many(queries), len(queries)).tolist()
+    return [_on_grid(n << query.grid_bits, value) for query, value in zip(queries, values, strict=True)]
+
+
+def _on_grid(most: int, value: float) -> int:
+    guess = round(most * value)
+    return 0 if guess < 0 else min(guess, most)
 
 
 def block_guesses(hypothesis: Hypothesis, partition: Partition, n: int) -> tuple[int, ...]:

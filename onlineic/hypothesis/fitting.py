@@ -352,19 +352,17 @@ class _Leaf:
     def add(self, potentials: Floats) -> Floats:
         """The sum of the potentials of all tables, for every class cell."""
         logs = np.zeros(self.shape)
-        corners = False
         for part, starts, code in self.parts:
-            values = potentials[part][code]
-            if starts is None:
-                logs.reshape(-1)[...] += values
-                continue
-            corners = True
-            values = values.reshape([len(at) for at in starts])
-            _difference(values)
-            logs[np.ix_(*starts)] += values
-        if corners:
+            if starts is not None:
+                values = potentials[part][code].reshape([len(at) for at in starts])
+                _difference(values)
+                logs[np.ix_(*starts)] += values
+        if any(starts is not None for _, starts, _ in self.parts):
             for axis in range(logs.ndim):
                 accumulate(logs, axis)
+        for part, starts, code in self.parts:  # behind the running sums, which are of corners alone
+            if starts is None:
+                logs.reshape(-1)[...] += potentials[part][code]
         return logs
 
     def sum(self, density: Floats, masses: Floats) -> None:

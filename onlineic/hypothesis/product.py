@@ -21,7 +21,7 @@ from onlineic.noise.sources import public_generator
 from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query
-from onlineic.queries.tables import CORNER_AXES, contract, spread, sum_classes, summed_area
+from onlineic.queries.tables import CORNER_AXES, contract, corner_sum, spread, sum_classes, summed_area
 
 CUT_AXES = 4  # a box has up to 4^axes corners where its ends lie within classes
 
@@ -178,12 +178,14 @@ class _Prefix:
     """Prefix sums of a table over a few axes, and where the ends of a box lie in them.
 
     An end at a code lies at `places[code]`, and by the share `parts[code]` further on; None: nowhere further.
+    Of a `whole` table every code is a place.
     """
 
     sums: Floats  # flattened
     steps: tuple[int, ...]
     places: tuple[Ints, ...]
     parts: tuple[Floats | None, ...]
+    whole: bool
 
 
 @final
@@ -234,25 +236,29 @@ class _ClassSums:
         return table.ravel()
 
     def box(self, axes: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...]) -> float:
-        prefix = self._prefix(axes)
+        prefix = self._prefixes.get(axes) or self._prefix(axes)
         if prefix is None:
             ends = zip(axes, low, high, strict=True)
             return self.weighted(axes, [((axis,), (first, last)) for axis, first, last in ends])
-        corners, weights = [0], [1.0]
+        if prefix.whole:
+            return float(corner_sum(prefix.sums, prefix.steps, low, high))
+        pairs = [(0, 1.0)]  # where to look in the sums, and with what weight
+        points: list[tuple[int, float]] = []
         for first, last, step, places, parts in zip(
             low, high, prefix.steps, prefix.places, prefix.parts, strict=True
         ):
+            if points:
+                pairs = [(entry + more, one * factor) for more, factor in points for entry, one in pairs]
             points = []
             for code, sign in ((last, 1.0), (first, -1.0)):
                 entry, part = places.item(code) * step, 0.0 if parts is None else parts.item(code)
                 points.append((entry, sign * (1.0 - part)))
                 if part:
                     points.append((entry + step, sign * part))
-            corners = [entry + more for more, _ in points for entry in corners]
-            weights = [one * factor for _, factor in points for one in weights]
-        result = 0.0
-        for weight, entry in zip(weights, corners, strict=True):
-            result += weight * prefix.sums.item(entry)
+        result, item = 0.0, prefix.sums.item
+        for more, factor in points:
+            for entry, one in pairs:
+                result += one * factor * item(entry + more)
         return result
 
     def boxes(self, axes: tuple[int, ...], low: Ints, high: Ints) -> Floats:
@@ -336,4 +342,4 @@ class _ClassSums:
             check_cells(table.size)
         area = summed_area(table)
         steps = tuple(stride // area.itemsize for stride in area.strides)
-        return _Prefix(area.ravel(), steps, tuple(places), tuple(parts))
+        return _Prefix(area.ravel(), steps, tuple(places), tuple(parts), whole)

@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import chain, groupby, islice
-from typing import Self, final
+from typing import final
 
 import attrs
 import numpy as np
@@ -42,13 +42,18 @@ class Kept:
     def __len__(self) -> int:
         return self.starts[-1] + self.count
 
-    def followed_by(self, records: Sequence[Record]) -> Self:
+    def followed_by(self, records: Sequence[Record]) -> "Kept":
         """Return these records and then those."""
         if self.count >= RECENT:
             return self._sorted_in().followed_by(records)
         del self.recent[self.count :]
         self.recent.extend(records)
-        return type(self)(self.parts, self.starts, self.recent, self.count + len(records))
+        return Kept(self.parts, self.starts, self.recent, self.count + len(records))
+
+    def at(self, place: int) -> Record:
+        """Return the record of one place, 0 <= place < len."""
+        recent = place - self.starts[-1]
+        return self.recent[recent] if recent >= 0 else self.between(place, place + 1)[0]
 
     def between(self, start: int, stop: int) -> tuple[Record, ...]:
         """Return the records of these places, 0 <= start, stop <= len."""
@@ -68,7 +73,7 @@ class Kept:
         first = self.starts[-1]
         yield self.recent[max(0, start - first) : max(0, min(stop - first, self.count))]
 
-    def _sorted_in(self) -> Self:
+    def _sorted_in(self) -> "Kept":
         """Return the same records, none of them recent."""
         parts, starts = list(self.parts), list(self.starts)
         for domain, run in groupby(islice(self.recent, self.count), _domain):
@@ -78,7 +83,7 @@ class Kept:
             else:
                 parts.append(_columns(domain, records))
             starts.append(starts[-1] + len(records))
-        return type(self)(tuple(parts), tuple(starts))
+        return Kept(tuple(parts), tuple(starts))
 
 
 def _domain(record: Record) -> Domain | None:

@@ -107,11 +107,15 @@ class MemoryLedger(Ledger):
             raise InternalError("a ledger must be written by one step at a time, not by a signal's handler.")
 
     def __len__(self) -> int:
-        return len(self._state.kept)
+        kept = self._state.kept
+        return kept.starts[-1] + kept.count
 
     def records(self, start: int = 0, stop: int | None = None) -> tuple[Record, ...]:
         kept = self._state.kept
         return kept.between(*slice(start, stop).indices(len(kept))[:2])
+
+    def record(self, place: int) -> Record:
+        return self._state.kept.at(place)
 
     def merged(self, start: int, stop: int) -> Iterable[Record]:
         for part in self._state.kept.slices(start, stop):

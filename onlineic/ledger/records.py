@@ -76,7 +76,7 @@ class Hard:
 @final
 @attrs.frozen
 class Opened:
-    """Tables that the session bought before its first query, and what they cost together."""
+    """Tables that the session bought before its first test, and what they cost together."""
 
     measurements: tuple[Measurement, ...]
     charge: Charge
@@ -315,6 +315,10 @@ class Ledger(abc.ABC):
     @abc.abstractmethod
     def records(self, start: int = 0, stop: int | None = None) -> tuple[Record, ...]:
         """Return the records of these places, by default all, in order: the public transcript."""
+
+    def record(self, place: int) -> Record:
+        """Return the record of one place below the number of records."""
+        return self.records(place, place + 1)[0]
 
     def merged(self, start: int, stop: int) -> Iterable[Record]:
         """Return the records of these places, easy ones that are held as columns in batches of any length."""

@@ -66,10 +66,11 @@ def fires_one(word: int, numerator: int, denominator: Fraction, more: More, marg
     """Decide one test: the decision of `screen` and `fires_exactly` on the same bits, without arrays."""
     t, s = denominator.numerator, denominator.denominator
     _check_scale(t, s)
-    reach = -(-t // s)
-    x = min(max(numerator, -64 * reach), 8 * reach) * s / t
-    p = exp_ieee_one(-exp_ieee_one(min(max(x, -60.0), 6.0)))
-    u = (word >> 11) * 2.0**-53
+    x = numerator * s / t  # whole numbers of Python do not wrap: clipped behind the product
+    u, hazard = (word >> 11) * 2.0**-53, exp_ieee_one(-60.0 if x < -60.0 else min(x, 6.0))
+    if u + 2.0**-53 <= 1.0 - hazard - margin:  # 1 - e^x <= exp(-e^x): of most tests this decides
+        return False
+    p = exp_ieee_one(-hazard)
     if u >= p + margin:
         return True
     if u + 2.0**-53 <= p - margin:

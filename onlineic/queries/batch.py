@@ -569,15 +569,25 @@ def _codes(name: str, values: Any, most: int) -> Ints:
 
 def _grouped(domain: Domain, columns: Sequence[_Column], turned: Bools, grid_bits: int) -> Queries:
     """Return the rows by the attributes that they condition, in canonical form."""
-    if any(column.weighted for column in columns):
-        return _mixed(domain, columns, turned, grid_bits)
     kind, count = code_type(domain), len(turned)
+    nobody = np.zeros(count, np.bool_)
+    for column in columns:  # met by nobody, whatever the weights of other attributes: ends say it
+        crossed = column.low >= column.high
+        crossed[[*column.weighted]] = False
+        nobody |= crossed
+    weighted = [row for row in sorted(set[int]().union(*(c.weighted for c in columns))) if not nobody[row]]
+    others = [(row, _row(domain, columns, turned, grid_bits, row)) for row in weighted]
+    if any(query.box is not None or query.constant is not None for _, query in others):
+        # weights that the grid rounds to those of a range: few batches have them
+        return Queries.bound(domain, [_row(domain, columns, turned, grid_bits, row) for row in range(count)])
+    rest = np.delete(np.arange(count), weighted)
+    turned = turned[rest]
     axes = np.array([column.axis for column in columns])
     sizes = np.array([domain.shape[axis] for axis in axes])
-    low = np.stack([column.low for column in columns], axis=1).astype(kind)
-    high = np.stack([column.high for column in columns], axis=1).astype(kind)
+    low = np.stack([column.low[rest] for column in columns], axis=1).astype(kind)
+    high = np.stack([column.high[rest] for column in columns], axis=1).astype(kind)
     held = high - low < sizes
-    empty = (low >= high).any(axis=1)
+    empty = nobody[rest]
     turned = turned ^ empty
     held[empty] = False
     groups = []
@@ -591,27 +601,17 @@ def _grouped(domain: Domain, columns: Sequence[_Column], turned: Bools, grid_bit
             sign = sign ^ begins[:, 0]
         for array in (first, last, sign):
             array.flags.writeable = False
-        groups.append(Boxes(tuple(axes[places].tolist()), rows.astype(np.int32), first, last, sign))
-    return _marked(Queries(domain, tuple(groups), (), count))
+        groups.append(Boxes(tuple(axes[places].tolist()), rest[rows].astype(np.int32), first, last, sign))
+    return _marked(Queries(domain, tuple(groups), tuple(others), count))
 
 
-def _mixed(domain: Domain, columns: Sequence[_Column], turned: Bools, grid_bits: int) -> Queries:
-    """Return rows of which some have weights: one by one."""
-    return Queries.bound(
-        domain,
-        [
-            canonical(
-                domain,
-                bool(turned[row]),
-                {
-                    (column.axis,): column.weighted.get(row, (int(column.low[row]), int(column.high[row])))
-                    for column in columns
-                },
-                grid_bits,
-            )
-            for row in range(len(turned))
-        ],
-    )
+def _row(domain: Domain, columns: Sequence[_Column], turned: Bools, grid_bits: int, row: int) -> Query:
+    """Return the query of one row that has weights, or may have."""
+    parts: dict[tuple[int, ...], tuple[int, int] | Floats] = {
+        (column.axis,): column.weighted.get(row, (int(column.low[row]), int(column.high[row])))
+        for column in columns
+    }
+    return canonical(domain, bool(turned[row]), parts, grid_bits)
 
 
 def _patterns(held: Bools) -> Iterator[tuple[Bools, Ints]]:

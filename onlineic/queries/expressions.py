@@ -22,7 +22,7 @@ from onlineic.domain.dates import moment_text, names_time
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidQueryError, TooLargeError, checked_integer
 from onlineic.queries.algebra import JOINT_CELLS, Joint, intersection, peeled, settled
-from onlineic.queries.query import GRID_BITS, Query, canonical
+from onlineic.queries.query import GRID_BITS, Query, canonical, conjunction
 
 
 @final
@@ -192,7 +192,9 @@ class Expression:
             grid_bits = checked_integer("grid_bits", grid_bits, at_least=0, at_most=GRID_BITS)
         try:
             if self.form == "where":  # the common case: no algebra
-                return canonical(domain, False, _where_factors(domain, self.parts), grid_bits)
+                found = intervals(self, domain)
+                query = None if found is None else conjunction(domain, found)
+                return query or canonical(domain, False, _where_factors(domain, self.parts), grid_bits)
             complement, joint = settled(*_form(self, domain))
         except RecursionError:
             raise TooLargeError(
@@ -255,13 +257,13 @@ def intervals(expression: Expression, domain: Domain) -> list[tuple[int, int, in
     InvalidQueryError
         If a condition does not fit the domain.
     """
-    found = []
+    found, attributes = [], domain.attributes
     for name, condition in expression.parts:
         axis = domain.axis(name)
-        part = _checked(condition).codes(name, domain.attributes[axis])
+        part = _checked(condition).codes(name, attributes[axis])
         if type(part) is not tuple or len(part) != 2:
             return None
-        found.append((axis, *part))
+        found.append((axis, part[0], part[1]))
     return found
 
 

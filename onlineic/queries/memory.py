@@ -161,10 +161,11 @@ class AnswerMemory:
         if layout is None:
             layout = self._layouts[question.axes] = list(key_words(question.domain, question.axes))
         words = _packed(layout, low, high)
+        sought = words[0] if len(words) == 1 else tuple(words)
         for run in self._runs[question.axes]:
-            key = words[0] if len(words) == 1 else np.array([tuple(words)], run.keys.dtype)[0]
+            key = sought if len(words) == 1 else np.array([sought], run.keys.dtype)[0]
             at = int(run.keys.searchsorted(key))
-            if at < len(run) and run.keys[at] == key:
+            if at < len(run.values) and run.keys.item(at) == sought:
                 rounding = 0.0 if run.roundings is None else float(run.roundings[at])
                 turned = bool(run.turned[at])
                 first = question
@@ -252,6 +253,11 @@ class AnswerMemory:
 
 def _packed(layout: list[tuple[int, int]], low: Sequence[int], high: Sequence[int]) -> list[int]:
     """Return the words of one key, as `Boxes.keys` packs them."""
+    if not layout[-1][0]:  # one word: the commonest, and both ends of an axis have one radix
+        key = 0
+        for first, last, (_, radix) in zip(low, high, layout[::2], strict=True):
+            key = (key * radix + first) * radix + last
+        return [key]
     words = [0] * (layout[-1][0] + 1)
     for place, (word, radix) in enumerate(layout):
         words[word] = words[word] * radix + (high if place & 1 else low)[place >> 1]

@@ -26,6 +26,10 @@ GRID_BITS = 20  # finest grid of fractional weights
 
 
 SHOWN = 8  # labels of a list that a repr shows
+OUTSIDE = (
+    "query must have intervals of codes inside its attributes, got others; make conditions with between(..), "
+    "span(..) or one_of(..)."
+)
 
 
 def session_grid_bits(n: int) -> int:
@@ -291,10 +295,7 @@ def canonical(
     for axes, part in joint.items():
         if type(part) is tuple:
             if len(axes) != 1 or not _inside(part, domain.shape[axes[0]]):
-                raise InvalidQueryError(
-                    "query must have intervals of codes inside its attributes, got others; make conditions "
-                    "with between(..), span(..) or one_of(..)."
-                )
+                raise InvalidQueryError(OUTSIDE)
             if part[0] >= part[1]:
                 return _constant(domain, complement, 0)
             if part[1] - part[0] < domain.shape[axes[0]]:
@@ -345,12 +346,52 @@ def canonical(
     return _query(domain, tuple(factors), complement, rounding)
 
 
-def _check_axes(domain: Domain, joint: Mapping[tuple[int, ...], Any]) -> None:
-    """Raise unless a plain domain has all these axes, and each is in one factor."""
+def conjunction(domain: Domain, intervals: Sequence[tuple[int, int, int]]) -> Query | None:
+    """Return what `canonical` makes of intervals (axis, low, high) alone; None where two are of one axis.
+
+    Raises
+    ------
+    InvalidQueryError
+        As `canonical`.
+    """
+    _check_domain(domain)
+    shape = domain.shape
+    held: list[tuple[int, int, int]] = []
+    for axis, low, high in intervals:
+        size = shape[axis]
+        if not _inside((low, high), size):
+            raise InvalidQueryError(OUTSIDE)
+        if low >= high:
+            return _constant(domain, False, 0)
+        if high - low < size:
+            if held and axis <= held[-1][0]:
+                held.append((axis, low, high))
+                held.sort()
+                if len({axis for axis, _, _ in held}) < len(held):
+                    return None
+            else:
+                held.append((axis, low, high))
+    if not held:
+        return _constant(domain, False, 1)
+    turned = len(held) == 1 and held[0][1] == 0  # q and 1 - q share a key: the one that begins later
+    if turned:
+        axis, _, high = held[0]
+        held = [(axis, high, shape[axis])]
+    axes, lows, highs = zip(*held, strict=True)
+    factors = tuple([Factor((axis,), low, high) for axis, low, high in held])
+    return _marked(Query(domain, factors, turned, 0, 1, 0.0, axes, (lows, highs), tuple(held), None))
+
+
+def _check_domain(domain: Domain) -> None:
     if type(domain) is not Domain:  # a subclass could be equal to a domain of another shape
         raise InvalidQueryError(
             f"domain must be a Domain itself, got a {type(domain).__name__}; write Domain.of(..)."
         )
+
+
+def _check_axes(domain: Domain, joint: Mapping[tuple[int, ...], Any]) -> None:
+    """Raise unless a plain domain has all these axes, and each is in one factor."""
+    _check_domain(domain)
     held, dimensions = set[int](), len(domain.shape)
     for axis in chain.from_iterable(joint):
         if type(axis) is not int or not 0 <= axis < dimensions or axis in held:

@@ -94,6 +94,43 @@ def summed_area(table: Floats) -> Floats:
     return result
 
 
+def corner_sum(prefix: Any, steps: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...]) -> Any:
+    """Return the sum over low <= code < high from a flattened table of prefix sums: a number of its type.
+
+    Corners are added in the order of `Tables.boxes`. The commonest boxes of a stream are written out.
+    """
+    item = prefix.item
+    if len(steps) == 2:
+        step, last = steps
+        upper, lower, top, bottom = high[0] * step, low[0] * step, high[1] * last, low[1] * last
+        return item(upper + top) - item(lower + top) - item(upper + bottom) + item(lower + bottom)
+    if len(steps) == 1:
+        return item(high[0]) - item(low[0])
+    if len(steps) == 3:
+        far, step, last = steps
+        upper, lower, top, bottom = high[1] * step, low[1] * step, high[2] * last, low[2] * last
+        right, left = high[0] * far, low[0] * far
+        return (
+            item(right + upper + top)
+            - item(left + upper + top)
+            - item(right + lower + top)
+            + item(left + lower + top)
+            - item(right + upper + bottom)
+            + item(left + upper + bottom)
+            + item(right + lower + bottom)
+            - item(left + lower + bottom)
+        )
+    corners, signs = [0], [1]
+    for first, last, step in zip(low, high, steps, strict=True):
+        upper, lower = last * step, first * step
+        corners = [entry + upper for entry in corners] + [entry + lower for entry in corners]
+        signs += [-one for one in signs]
+    result = 0
+    for sign, entry in zip(signs, corners, strict=True):
+        result += sign * item(entry)
+    return result
+
+
 class Sums(Protocol):
     """Sums of cells over boxes and weighted boxes: what a query is evaluated on."""
 
@@ -151,37 +188,7 @@ class Tables:
         table, prefix, steps = self._entry(axes)
         if prefix is None:
             return float(table[tuple(map(slice, low, high))].sum())
-        if len(axes) == 2:  # the sums below, written out: the commonest box of a stream
-            item, (step, last) = prefix.item, steps
-            upper, lower = high[0] * step, low[0] * step
-            top, bottom = high[1] * last, low[1] * last
-            return float(item(upper + top) - item(lower + top) - item(upper + bottom) + item(lower + bottom))
-        if len(axes) == 1:
-            return float(prefix.item(high[0]) - prefix.item(low[0]))
-        if len(axes) == 3:
-            item, (far, step, last) = prefix.item, steps
-            right, left = high[0] * far, low[0] * far
-            upper, lower = high[1] * step, low[1] * step
-            top, bottom = high[2] * last, low[2] * last
-            return float(
-                item(right + upper + top)
-                - item(left + upper + top)
-                - item(right + lower + top)
-                + item(left + lower + top)
-                - item(right + upper + bottom)
-                + item(left + upper + bottom)
-                + item(right + lower + bottom)
-                - item(left + lower + bottom)
-            )
-        corners, sign = [0], [1.0]
-        for first, last, step in zip(low, high, steps, strict=True):
-            upper, lower = last * step, first * step
-            corners = [entry + upper for entry in corners] + [entry + lower for entry in corners]
-            sign += [-one for one in sign]
-        result = 0.0
-        for one, entry in zip(sign, corners, strict=True):
-            result += one * prefix.item(entry)
-        return result
+        return float(corner_sum(prefix, steps, low, high))
 
     def boxes(self, axes: tuple[int, ...], low: Ints, high: Ints) -> Floats:
         """Return the sums over many boxes; low, high: (m, axes)."""

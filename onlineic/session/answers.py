@@ -43,6 +43,7 @@ from onlineic.queries.query import Query
 from onlineic.session.belief import Belief, measured
 from onlineic.session.columns import Answers, Columns, Settled, cut, known_bound, stated, stated_again
 from onlineic.session.defaults import AGREEING, SPACING
+from onlineic.session.first_tables import FirstTables
 from onlineic.session.plan import ALL_EASY, ALL_HARD, EASY_OR_HARD, KNOWN, Plan
 from onlineic.session.spending import hits_left
 from onlineic.sparse.base import NumericSparse
@@ -181,8 +182,7 @@ class AnswerBook:
         self._estimates: Estimates | None = None
         if plan.first_tables is not None:
             self._payable -= plan.first_tables.charge.amount
-            tables = plan.first_tables
-            self._design = TableDesign(tables.targets, [*map(float, tables.scales)], tables.pure)
+            self._design = _design(plan.first_tables)
         # largest so far, of any tested answer; taking a record twice does not change them
         self._weighed = _Weighed()  # of the easy ones: when it is asked for
         self._worst = 0.0  # bound of a hard answer, all at once
@@ -228,8 +228,8 @@ class AnswerBook:
         Of a batch the answers are its columns, with the radius that `easy_radius` gave before.
         """
         at = self._taken
-        record, *later = self._ledger.records(at.records, at.records + 2)
-        if isinstance(record, Easy):
+        record = self._ledger.record(at.records)
+        if type(record) is Easy:
             answer = self._easy(record.query, record.guess)
             self._taken = _Taken(at.belief, at.records + 1, at.easy + 1, at.hard, at.first, at.spent)
             return record.query, answer
@@ -251,13 +251,19 @@ class AnswerBook:
             raise SessionStateError(
                 "session must not be asked by its own update rule, but was; mend the rule."
             )
+        later = self._ledger.records(at.records + 1, at.records + 2)
         belief, failed = self._learned(record, isinstance(later[0] if later else None, UpdateFailed))
         if isinstance(record, Hard | Burned | Resumed):
             self._due = self._begins if isinstance(record, Resumed) else Fraction(0)
             self._burned = isinstance(record, Burned)
         hard = (record.query, self._hard(record, belief)) if isinstance(record, Hard) else None
         # what is bought later is bought because of the noise of the first: it must not enter (theory 6.7)
-        first = record.measurements if isinstance(record, Opened) and not at.first else at.first
+        first = at.first
+        if isinstance(record, Opened) and not first:
+            first = record.measurements
+            bought = self._plan.opening_of(record)
+            if bought is not None and bought is not self._plan.first_tables:
+                self._design = _design(bought)
         self._taken = _Taken(
             belief, at.records + 1, at.easy, at.hard + (hard is not None), first, at.spent + _charged(record)
         )
@@ -453,7 +459,7 @@ class AnswerBook:
         hypothesis, first = self.belief.hypothesis, questions[0]
         if isinstance(first, BoundMarginal):
             return [block_guesses(hypothesis, first.partition, self._n)]
-        return grid_guesses(hypothesis, [query for query in questions if isinstance(query, Query)], self._n)
+        return grid_guesses(hypothesis, [query for query in questions if type(query) is Query], self._n)
 
     def guesses_many(self, queries: Queries) -> Ints:
         """Return the public integers of a batch, (m,)."""
@@ -672,11 +678,12 @@ class AnswerBook:
         self, question: Question, status: Status, value: Any, radius: float, spent: Fraction
     ) -> Answer:
         """Return and remember what a record released, under the belief that was tested."""
-        in_theorem = self.left_in_theorem and isinstance(question, Query)
+        in_theorem = self._plan.textbook and self.left_in_theorem and isinstance(question, Query)
         wide = self._plan.error_bound if in_theorem else radius
         self._memory.remember(question, value, wide, self.belief.version)
         self._rounding = max(self._rounding, question.rounding)
-        self._trivial = max(self._trivial, cut(value, math.inf))
+        if status != "easy" or isinstance(question, BoundMarginal):  # what is easy lies in [0, 1]
+            self._trivial = max(self._trivial, cut(value, math.inf))
         held = self._settled
         settled = held[1] if held[0] is spent else self._settle(spent)
         return Answer.deferred(value, status, settled, wide, question)
@@ -693,6 +700,11 @@ class AnswerBook:
         settled = Settled(self._n, self._private, self._estimates_now(), int if self._burned else left)
         self._settled = (spent, settled)
         return settled
+
+
+def _design(tables: FirstTables) -> TableDesign:
+    """Return what is known of their noise."""
+    return TableDesign(tables.targets, [*map(float, tables.scales)], tables.pure)
 
 
 def _charged(record: Record) -> Fraction | int:

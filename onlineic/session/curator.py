@@ -246,15 +246,15 @@ class Curator:
         # once more, because a hypothesis of its own may have asked since `cover`
         self.check_unsealed()
         sparse = self._settled()  # what is priced here is what is drawn from below
-        if isinstance(questions, Queries):
+        if type(questions) is Queries:
             dearest = max(_different(self._prices(sparse, questions)))
             paid = self._ledger.reserved is not None and dearest <= self._covered()
+        elif len(questions) == 1:
+            paid = self._pays(sparse, questions[0])
         else:
-            paid = all(self._pays(sparse, question) for question in questions)
+            raise InternalError("questions must be a batch, or one alone.")
         if not paid:
             raise InternalError("a test must be reserved before the data are read.")
-        if not isinstance(questions, Queries) and len(questions) != 1:
-            raise InternalError("questions must be a batch, or one alone.")
         self._guarded(lambda: self._tested(sparse, questions, guesses))
 
     def _tested(
@@ -262,14 +262,13 @@ class Curator:
     ) -> None:
         """Read, draw, record: only from here on do frames hold private numbers."""
         records: list[Easy | EasyBatch | Hard]
-        if isinstance(questions, Queries):
+        if type(questions) is Queries:
             state, easy, hit, count = self._stepped_many(sparse, questions, np.asarray(guesses, np.int64))
             counts: int | Ints = count
             records = [EasyBatch(questions[:easy], np.array(guesses[:easy], np.int64))] if easy else []
         else:
             state, hit, counts = self._stepped(sparse, questions[0], guesses[0])
-            easy = int(hit is None)
-            records = [Easy(questions[0], guesses[0])] if easy else []
+            easy, records = (0, []) if hit is not None else (1, [Easy(questions[0], guesses[0])])
         if hit is not None:
             question, guess, charge = questions[easy], guesses[easy], self._ledger.reserved
             if charge is None:
@@ -411,11 +410,18 @@ class Curator:
         sparse = self._settled()
         return sparse.threshold / (self._data.n << sparse.grid_bits)
 
-    def hard_left(self) -> int:
-        """Return how many hits of the largest price can still be paid, at the price of the next one."""
+    def hard_left(self, owed: Fraction = Fraction(0)) -> int:
+        """Return how many hits of the largest price can still be paid, at the price of the next one.
+
+        Parameters
+        ----------
+        owed : Fraction
+            For first tables that are not bought yet.
+        """
         if self._sealed:
             return 0
-        return int((self._ledger.account.left - self._due) // self._dearest(self._settled()))
+        left = self._ledger.account.left - self._due - owed
+        return max(0, int(left // self._dearest(self._settled())))
 
     def _dearest(self, sparse: NumericSparse) -> Fraction:
         held = self._dearest_of

@@ -43,6 +43,9 @@ SHORT = 16  # codes: an ordered attribute of at most half as many has one level,
 LAYER_OF_SHORT, LAYER_OF_LONG = 4, 6  # .. a coarse one of 4 blocks, and beyond it one of 6
 FLAT, BRANCH, LEAST_PARTS = 64, 8, 4  # cells with one level; from one level to the next; in the coarsest
 
+# mean square of weights that no functions of two attributes fit, from which a first question wants all cells
+BEYOND_PAIRS = 0.03
+
 # what is expected (`forecast`): records, of noise of unit sensitivity and deviation 1 but for Laplace pairs
 PAIRS_ERR, PAIRS_ERR_PURE = 8.5, 75.0  # of a session from pairs; at delta = 0 over epsilon
 USUAL_SIZE, GROWTH = 5e4, 0.8  # beyond n epsilon the error of pairs grows: they do not hold everything

@@ -128,6 +128,25 @@ def chosen_first_tables(
     return FirstTables(tuple(targets), tuple(scales), charge, isinstance(mechanism, ExponentialSparse))
 
 
+def cells_instead(
+    mechanism: GumbelSparse | ExponentialSparse, domain: Domain, tables: FirstTables
+) -> FirstTables:
+    """Return one table of all cells that is charged as these tables are, its noise Laplace.
+
+    Whichever of the two is bought, what is left is the same, and so are the prices of hits.
+    """
+    axes = tuple(axis for axis, size in enumerate(domain.shape) if size > 1)
+    cells = Partition(domain, axes, tuple(np.arange(domain.shape[axis]) for axis in axes))
+    charge, moved = tables.charge, 2
+    if isinstance(mechanism, ExponentialSparse):
+        scale = scale_at_least(moved / charge.amount)
+    else:
+        enough = scale_at_least(moved / (charge.amount * TICK))
+        scale = _least_laplace(mechanism.order, moved, charge.amount, enough)
+    charge = attrs.evolve(charge, event="one opening table of all cells, Laplace")
+    return FirstTables((cells,), (scale,), charge, pure=True)
+
+
 def laplace_suits(domain: Domain, n: int, budget: Budget, share: float) -> bool:
     """Return whether to open with Laplace noise, at this share of epsilon: few tables have less of it so.
 

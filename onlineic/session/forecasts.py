@@ -31,6 +31,7 @@ from onlineic.session.defaults import (
 from onlineic.session.first_tables import MOST_CELLS, laplace_suits, levels
 from onlineic.sparse.unconditional import UnconditionalNumbers
 
+UNKNOWN = 0.5  # expected of answers between 0 and 1 of which nothing is known
 Start = Literal["numbers", "cells", "levels", "pairs"]
 Kind = Literal["conjunctions", "dense"]
 
@@ -51,7 +52,8 @@ class EngineForecast:
     ----------
     engine : str
     rms : float
-        Expected root-mean-square error of an answer, fraction of records; inf where nothing is known.
+        Expected root-mean-square error of an answer, fraction of records; of a session from tables, whose
+        answers lie between 0 and 1, at most 1/2.
     bound : float
         That one answer keeps with probability .95: of plain noise the quantile of its law, of sessions from
         tables twice the expected error, which is no promise; the plan states the bounds that are.
@@ -121,8 +123,8 @@ def forecast(
         Different questions that will be asked.
     kinds : iterable of "conjunctions" or "dense"
         Conjunctions of conditions on attributes, or queries whose weights have no such form, of which
-        nothing is known where a session starts from pairs: with those among them it starts from all cells or
-        measures each question.
+        nothing is known where a session starts from pairs (their error is then put at 1/2): with those among
+        them it starts from all cells, or measures each question where that says more.
 
     Returns
     -------
@@ -167,17 +169,18 @@ def _rows(domain: Domain, n: int, budget: Budget, max_queries: int, dense: bool)
         rows.append(EngineForecast("session of numbers", own * 1.03, tested, "numbers"))
     cells = laplace_suits(domain, n, budget, 1.0 - CELLS_TESTS) or (dense and domain.size <= MOST_CELLS)
     if len(axes) > 1 and cells:
-        rms = spread * cell / (1.0 - CELLS_TESTS)
+        rms = min(UNKNOWN, spread * cell / (1.0 - CELLS_TESTS))
         rows.append(EngineForecast("session from all cells", rms, 2.0 * rms, "cells"))
     elif len(axes) > 1:
-        rms = error_of_pairs(n, budget)
-        rows.append(EngineForecast("session from pairs", math.inf if dense else rms, 2.0 * rms, "pairs"))
+        # of dense queries they say nothing: what no answer between 0 and 1 errs by more than, in the mean
+        rms = UNKNOWN if dense else min(UNKNOWN, error_of_pairs(n, budget))
+        rows.append(EngineForecast("session from pairs", rms, 2.0 * rms, "pairs"))
     elif axes:
         tables = len(levels(domain, axes[0]))
         unit = math.sqrt(2.0) * 2.0 * tables / budget.epsilon
         if not budget.pure:
             unit = min(unit, math.sqrt(2.0 * tables) / gaussian_mu(budget.epsilon, budget.delta))
-        rms = LEVELS_ERR * unit / n
+        rms = min(UNKNOWN, LEVELS_ERR * unit / n)
         rows.append(EngineForecast("session from levels", rms, 2.0 * rms, "levels"))
     else:  # one cell: every answer is known
         rows.append(EngineForecast("session from levels", 0.0, 0.0, "levels"))

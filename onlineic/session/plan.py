@@ -30,6 +30,8 @@ from onlineic.errors import (
 )
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
+from onlineic.ledger.records import Opened
+from onlineic.queries.ask import Question
 from onlineic.queries.partitions import PartitionRule
 from onlineic.queries.query import session_grid_bits
 from onlineic.session.defaults import (
@@ -49,9 +51,15 @@ from onlineic.session.defaults import (
     default_numbers,
     default_shares,
 )
-from onlineic.session.first_tables import FirstTables, chosen_first_tables, laplace_suits
+from onlineic.session.first_tables import (
+    FirstTables,
+    cells_instead,
+    chosen_first_tables,
+    laplace_suits,
+)
 from onlineic.session.fitting_rule import TABLE_RULES, check_holds, fitting_rule
 from onlineic.session.forecasts import Kind, checked_kinds, error_of_pairs, forecast
+from onlineic.session.kinds import is_dense
 from onlineic.session.spending import Spending, hit_price
 from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.exponential import ExponentialSparse, exponential_resolution
@@ -232,6 +240,8 @@ class Plan:
         Which partition a hard query releases; None: its number alone.
     first_tables : FirstTables or None
         Tables released at the start; None: none are.
+    dense_tables : FirstTables or None
+        What is released in their place, at the same charge, if the first question is a dense one.
     hit_price : Fraction
         Of a planned hit, in the unit of the account.
     next_share : Fraction or None
@@ -256,6 +266,27 @@ class Plan:
     next_share: Fraction | None = None
     reserve: Fraction | None = None
     least_price: Fraction = Fraction(0)
+    dense_tables: FirstTables | None = None
+
+    @property
+    def openings(self) -> tuple[FirstTables, ...]:
+        """What may be released at the start: one of these."""
+        return tuple(one for one in (self.first_tables, self.dense_tables) if one is not None)
+
+    def opening(self, question: Question | None) -> FirstTables | None:
+        """Return what is released before this question, as the first, or before there is any."""
+        dense = self.dense_tables is not None and question is not None and is_dense(question)
+        return self.dense_tables if dense else self.first_tables
+
+    def opening_of(self, record: Opened) -> FirstTables | None:
+        """Return which of the openings a record holds, if it is one."""
+        targets = tuple(one.target for one in record.measurements)
+        scales = tuple(one.scale for one in record.measurements)
+        for one in self.openings:
+            held = (one.targets, one.charge, one.deviations(self.sparse.n))
+            if held == (targets, record.charge, scales):
+                return one
+        return None
 
     @property
     def spending(self) -> Spending:
@@ -393,7 +424,8 @@ def session_plan(
         with `certify`, for `MultiplicativeWeights`, as many as leave the certificate's bound nearly what it
         is without. True: other rules start from the maximum-entropy fit of the tables.
     kinds : iterable of "conjunctions" or "dense"
-        What will be asked, see `forecast`: with dense queries among it pairs are no start.
+        What will be asked, see `forecast`: with dense queries among it pairs are no start. Without them, and
+        unless `first_tables` says when, a dense first question buys all cells (`Plan.dense_tables`).
 
     Raises
     ------
@@ -486,6 +518,17 @@ def session_plan(
             laplace=laplace,
             given_order=budget.order is not None,
         )
+    instead = None
+    if (
+        tables is not None
+        and isinstance(mechanism, (GumbelSparse, ExponentialSparse))
+        and start == "pairs"
+        and partition
+        and first_tables is None
+        and (given is None or isinstance(given, MaximumEntropy))
+        and _cells_say(domain, n, budget, max_queries)
+    ):
+        instead = cells_instead(mechanism, domain, tables)
     # prices of hits fall where nobody has settled the mechanism or its threshold
     adaptive = threshold is None and sparse != "laplace" and not isinstance(sparse, NumericSparse)
     if given is None and partition:
@@ -515,12 +558,19 @@ def session_plan(
         first_tables=tables,
         hit_price=hit_price(mechanism, domain, partition),
         next_share=NEXT_SHARE if adaptive else None,
+        dense_tables=instead,
     )
 
 
 def _laplace_levels(domain: Domain, n: int, budget: Budget, bought: Fraction) -> bool:
     """Whether to open with Laplace noise: not at an order that is given, which suits Gaussian noise."""
     return budget.order is None and laplace_suits(domain, n, budget, float(bought))
+
+
+def _cells_say(domain: Domain, n: int, budget: Budget, max_queries: int) -> bool:
+    """Whether a table of all cells is the start for dense questions, and says something about them."""
+    told = forecast(domain, n, budget, max_queries, ("dense",))
+    return any(row.start == told.start == "cells" and row.rms <= NOISIEST_NUMBER for row in told.engines)
 
 
 def _plan_of_numbers(

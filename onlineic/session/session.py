@@ -11,8 +11,9 @@ import math
 import os
 import threading
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
+from functools import partial
 from typing import Any, Literal, NoReturn, final, overload
 
 import attrs
@@ -67,8 +68,8 @@ from onlineic.session.durable import (
     row_budget_of,
 )
 from onlineic.session.explain import Explanation, Outlook, Prospect, Rehearsal, explanation
-from onlineic.session.first_tables import FirstTables
 from onlineic.session.forecasts import Kind, checked_kinds
+from onlineic.session.kinds import is_dense
 from onlineic.session.pictures import session_html
 from onlineic.session.plan import TRIVIAL, Plan, SparseName, session_plan, textbook_plan
 from onlineic.session.statements import AnswerTable, answered
@@ -129,10 +130,14 @@ class OnlineIC(Answering):
         Public start, never made from the private rows; without one, first tables are bought. The hypothesis
         of another session is public, and paid for by that one.
     first_tables : bool, optional
-        As in `session.session_plan`: True starts any rule from first tables, out of this session's budget.
+        As in `session.session_plan`: True starts any rule from first tables, out of this session's budget,
+        and buys them when the session opens.
     kinds : iterable of "conjunctions" or "dense", optional
         What will be asked: by default conjunctions of conditions, of which pairs of attributes say much. With
-        "dense" among it, weights without such a form, the session starts from all cells or from numbers.
+        "dense" among it, weights without such a form, the session starts from all cells or from numbers. If
+        it is not told, and pairs are planned, tables are bought behind the first question: if that is a
+        dense one `plan` becomes that of a session which is told; with a ledger file, whose account is
+        settled, all cells are bought at about twice the noise.
     exhausted : "untested" or "raise"
         What to do when the hard answers are used up: answer from the hypothesis, without touching the data
         and with no bound but that of the first tables, or raise `SessionExhaustedError`.
@@ -207,7 +212,8 @@ class OnlineIC(Answering):
             "exhausted": exhausted,
         }
         chosen = ledger_choice(ledger, table, durability, settings)
-        plan = session_plan(
+        planned_for = partial(
+            session_plan,
             data.domain,
             data.n,
             of_row,
@@ -221,9 +227,9 @@ class OnlineIC(Answering):
             hard_answers=hard_answers,
             threshold=threshold,
             first_tables=first_tables,
-            kinds=kinds,
         )
-        self._open(data, budget, plan, prior, exhausted, chosen, noise, progress, of_row)
+        plan, for_dense = planned_for(kinds=kinds), partial(planned_for, kinds=("dense",))
+        self._open(data, budget, plan, prior, exhausted, chosen, noise, progress, of_row, for_dense)
 
     @classmethod
     def resume(
@@ -350,6 +356,7 @@ class OnlineIC(Answering):
         noise: Noise | None,
         progress: Progress | Literal["bar"] | None = None,
         of_row: Budget | None = None,
+        for_dense: Callable[[], Plan] | None = None,
     ) -> "OnlineIC":
         of_row = budget if of_row is None else of_row
         check_choices(exhausted, ledger, noise)
@@ -376,8 +383,11 @@ class OnlineIC(Answering):
             self._sparse: NumericSparse = plan.sparse
             self._exhausted = exhausted
             self._quiet = RUN  # queries that the next run may hold
+            self._begun = self._resumed = False
+            # the account of a file stands in its first line
+            self._for_dense = for_dense if isinstance(self._ledger, MemoryLedger) else None
             self._lock = threading.RLock()
-            noise = noise if noise is not None else SystemNoise()
+            self._noise = noise = noise if noise is not None else SystemNoise()
             self._private = is_private(noise)
             belief = Belief(plan.update.init(data.domain, prior))
             self._tell_opening(0.0)  # nothing is claimed yet
@@ -397,18 +407,17 @@ class OnlineIC(Answering):
                     "ledger must be new, or of a session on this table that was interrupted while it bought "
                     "the first tables of this plan, got another one; leave the ledger out."
                 )
-            bought = plan.first_tables is not None and self._bought(plan.first_tables)
+            bought = self._bought()
             paid = plan.first_tables.charge.amount if plan.first_tables is not None and bought else 0
             if not resumed and plan.certified and self._ledger.account.spent != paid:
                 raise LedgerMismatchError(
                     "ledger must hold the first tables alone to certify what is left for hard answers, got "
                     "one of which more is used up; leave the ledger out."
                 )
-            if plan.first_tables is not None and not bought:
-                # learned with the first question; of a session whose tables were burned tests are left
-                with contextlib.suppress(*([BudgetExceededError] if resumed else [])):
-                    self._curator.measure_tables(plan.first_tables)
-            self._tell_opening(1.0)
+            self._resumed, self._begun = resumed, bought
+            if plan.dense_tables is None:  # else the first question tells what is bought
+                self._begin(None)
+                self._tell_opening(1.0)
             if resumed:
                 self._catch_up()
             return self
@@ -424,22 +433,70 @@ class OnlineIC(Answering):
             if tables:
                 advance("opening", round(part * tables), tables)
 
-    def _bought(self, tables: FirstTables) -> bool:
-        """Whether the ledger holds the first tables of this plan already."""
+    def _begin(self, question: Question | None) -> None:
+        """Buy the first tables, unless they were bought: a function of the plan and the first question.
+
+        They are learned with the next record that is taken in.
+        """
+        tables = self._plan.opening(question)
+        if self._begun or tables is None or self._bought():
+            self._begun = True
+            return
+        # of a session that goes on after its tables were burned tests are left
+        with contextlib.suppress(*([BudgetExceededError] if self._resumed else [])):
+            self._curator.measure_tables(tables)
+        self._begun = True
+
+    def _owed(self) -> Fraction:
+        """Return the charge of first tables that the first question will buy."""
+        tables = None if self._begun else self._plan.first_tables
+        return Fraction(0) if tables is None or self._ledger.spent else tables.charge.amount
+
+    def _begin_with(self, question: Question) -> None:
+        """Open with the first question that is tested, where it was left to tell what is bought."""
+        if not self._begun and question.constant is None:
+            plan = self._plan_for(question)
+            if plan is not self._plan:
+                self._plan_anew(plan)
+            self._tell_opening(0.0)
+            self._begin(question)
+            self._tell_opening(1.0)
+            self._catch_up()
+
+    def _plan_for(self, question: Question) -> Plan:
+        """Return the plan of a session that is asked this first: a dense question tells of its kind."""
+        if self._for_dense is not None and isinstance(question, Query) and is_dense(question):
+            plan = self._for_dense()
+            if not len(self._ledger) and question.grid_bits <= plan.sparse.grid_bits:  # as it was bound
+                return plan
+        return self._plan
+
+    def _plan_anew(self, plan: Plan) -> None:
+        """Take another plan, before anything was reserved or read: its account is of another order."""
+        ledger, known = self._ledger, self._book.closing()
+        belief = Belief(plan.update.init(self._data.domain, None))
+        curator = Curator(self._data, plan.spending, self._noise, ledger, plan.partitions)
+        book = AnswerBook(plan, self._data.domain, self._data.n, ledger, belief, self._private)
+        book.count_untaken({"easy": known.constants}, known.rounding)
+        try:
+            ledger.give_back(self)
+            ledger.claim(self, plan.sparse.account(), self._private)
+            self._plan, self._sparse, self._book, self._curator = plan, plan.sparse, book, curator
+        except BaseException:
+            self.__dict__.pop("_curator", None)  # a session whose ledger may be another's
+            ledger.give_back(self)
+            raise
+
+    def _bought(self) -> bool:
+        """Whether the ledger holds first tables of this plan already."""
         opened = [record for record in self._ledger.records() if isinstance(record, Opened)]
         for record in opened:
-            targets = tuple(bought.target for bought in record.measurements)
-            scales = tuple(bought.scale for bought in record.measurements)
-            if (targets, record.charge, scales) != (
-                tables.targets,
-                tables.charge,
-                tables.deviations(self._data.n),
-            ):
+            if self._plan.openings and self._plan.opening_of(record) is None:
                 raise LedgerMismatchError(
                     "ledger must hold the first tables of this session's plan, got others; open the "
                     "session as it was opened, or leave the ledger out."
                 )
-        return bool(opened)
+        return bool(opened) and bool(self._plan.openings)
 
     def answer(self, query: Expression | Query | Any) -> Answer:
         """Answer one query.
@@ -468,6 +525,7 @@ class OnlineIC(Answering):
             question = bind_question(query, self._data.domain, self._sparse.grid_bits)
             self._catch_up()
             self._check_supported(question)
+            self._begin_with(question)
             self._catch_up()  # no test begins with records pending: a hypothesis may have asked on its own
             return self._answered(question)
 
@@ -493,10 +551,17 @@ class OnlineIC(Answering):
         check_many(queries)
         with self._held():
             self._curator.check_open()
-            parts = bind_batch(queries, self._data.domain, self._sparse.grid_bits)
+            if not self._begun and not isinstance(queries, Queries):
+                queries = list(queries)  # bound again, if the first of them changes the plan
+            grid = self._sparse.grid_bits
+            parts = bind_batch(queries, self._data.domain, grid)
             self._catch_up()  # behind the loop, because a generator may have asked on its own
             for part in parts:
                 self._check_supported(part)
+            for part in parts if not self._begun else ():
+                self._begin_with(_first_tested(part) if isinstance(part, Queries) else part)
+            if grid != self._sparse.grid_bits:
+                parts = bind_batch(queries, self._data.domain, self._sparse.grid_bits)
             self._catch_up()  # no test begins with records pending: a hypothesis may have asked on its own
             answers: list[Answer] = []
             total = sum(len(part) if isinstance(part, Queries) else 1 for part in parts)
@@ -616,8 +681,8 @@ class OnlineIC(Answering):
                 questions,
                 outlook,
                 bound_derived=derived,
-                hits_left=self._curator.hard_left(),
-                left=account.left / account.capacity,
+                hits_left=self._curator.hard_left(self._owed()),
+                left=(account.left - self._owed()) / account.capacity,
             )
 
     @property
@@ -824,8 +889,13 @@ class OnlineIC(Answering):
 
     @property
     def hypothesis(self) -> Hypothesis:
-        """The current hypothesis: public, and without any guarantee for a query that was not tested."""
+        """The current hypothesis: public, and without any guarantee for a query that was not tested.
+
+        First tables that were left to the first question are bought before, if there was none.
+        """
         with self._held():
+            if not self._curator.closed and not self._curator.sealed and not self._begun:
+                self._begin(None)
             self._catch_up()
             return self._book.belief.hypothesis
 
@@ -925,7 +995,7 @@ class OnlineIC(Answering):
             hard=counts["hard"],
             repeat=counts["repeat"],
             untested=counts["untested"],
-            hard_left=self._curator.hard_left(),
+            hard_left=self._curator.hard_left(self._owed()),
             spent=float(self._ledger.spent / self._sparse.account().capacity),
             budget=self._budget,
             threshold=self._curator.threshold(),
@@ -958,6 +1028,11 @@ class OnlineIC(Answering):
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("OnlineIC cannot be copied or pickled: its budget would be copied too.")
+
+
+def _first_tested(queries: Queries) -> Query:
+    """Return the first query of a batch that is no constant, or a constant."""
+    return queries[int(np.argmin(np.isfinite(queries.constants)))]
 
 
 @final

@@ -9,6 +9,7 @@ import pytest
 
 import onlineic as ic
 import onlineic.session.first_tables as first_tables
+import onlineic.session.plan as plans
 from onlineic.accounting import TICK
 from onlineic.data import PrivateData
 from onlineic.ledger import Opened
@@ -37,7 +38,8 @@ class Constant(Wrapped):
 def released(counts, epsilon, value):
     """The blocks of all first tables, with a constant in place of noise; the scales asked for; the charge."""
     noise = Constant(value)
-    session = ic.OnlineIC(PrivateData(counts, DOMAIN), ic.Budget(epsilon, 1e-6), noise=noise)
+    budget = ic.Budget(epsilon, 1e-6)
+    session = ic.OnlineIC(PrivateData(counts, DOMAIN), budget, noise=noise, first_tables=True)
     (record,) = [record for record in session.transcript if isinstance(record, Opened)]
     return np.concatenate([one.values for one in record.measurements]), noise.sigmas, record, session
 
@@ -128,3 +130,70 @@ def test_a_share_that_pays_for_no_drawable_noise_buys_no_table():
 
     assert 0.91 < scales[0] * first_tables.RECORD_PARTS / SIGMA_LIMIT < 0.92
     assert [None, None] == scales[1:]
+
+
+# -- all cells in the place of pairs, where the first question is a dense one ------------------------------
+
+PARITY = ic.dense(np.indices(DOMAIN.shape).sum(axis=0) % 2.0)
+
+
+def cells_and_charge(counts, budget):
+    """(blocks without noise, scale drawn, charge, mechanism) of a session asked a dense query first."""
+    drawn = []
+
+    class Still(Wrapped):
+        def discrete_laplace(self, scale, size):
+            drawn.append((scale, size))
+            return np.zeros(size, np.int64) if size == DOMAIN.size else super().discrete_laplace(scale, size)
+
+    session = ic.OnlineIC(PrivateData(counts, DOMAIN), budget, noise=Still(1), max_queries=1_000)
+    session._for_dense = None  # its account is settled, as with a file
+    session.answer(PARITY)
+    (record,) = [record for record in session.transcript if isinstance(record, Opened)]
+    assert (DOMAIN.size,) == record.measurements[0].values.shape
+    return record.measurements[0].values, drawn[0][0], record.charge.amount, session.plan.sparse
+
+
+def laplace_divergence(scale, order, shift):
+    """Renyi divergence of discrete Laplace noise from itself, moved: the loss itself where no order is."""
+    q = math.exp(-1.0 / scale)
+    if order is None:
+        return abs(shift) / scale
+    z = np.arange(-math.ceil(60 * scale), math.ceil(60 * scale) + 1)
+    law = np.log((1 - q) / (1 + q)) - np.abs(z) / scale
+    moved = np.log((1 - q) / (1 + q)) - np.abs(z - shift) / scale
+    return float(np.logaddexp.reduce(order * law + (1.0 - order) * moved)) / (order - 1.0)
+
+
+def cost_of_cells(budget):
+    counts, moved = 2000 * COUNTS, 2000 * COUNTS
+    moved = moved + (MOVED - COUNTS)
+    here, scale, charge, sparse = cells_and_charge(counts, budget)
+    there = cells_and_charge(moved, budget)[0]
+    shifts = np.rint((there - here) * counts.sum()).astype(int)
+    order = None if budget.pure else float(sparse.order)
+    cost = sum(laplace_divergence(float(scale), order, shift) for shift in shifts[shifts != 0].tolist())
+    return cost, float(charge * (1 if budget.pure else TICK))
+
+
+@pytest.mark.parametrize(
+    "budget", [ic.Budget(0.5, 1e-6), ic.Budget(3.0, 1e-6), ic.Budget(0.5), ic.Budget(3.0)]
+)
+def test_all_cells_that_a_first_question_wants_cost_what_pairs_are_charged(budget):
+    cost, charge = cost_of_cells(budget)
+
+    assert 0.98 * charge < cost <= charge * (1.0 + 1e-9)
+
+
+def test_all_cells_at_half_the_noise_of_their_charge_are_found(monkeypatch):
+    instead = plans.cells_instead
+
+    def halved(*arguments):
+        made = instead(*arguments)
+        return attrs.evolve(made, scales=tuple(scale / 2 for scale in made.scales))
+
+    monkeypatch.setattr(plans, "cells_instead", halved)
+    for budget in (ic.Budget(0.5, 1e-6), ic.Budget(0.5)):
+        cost, charge = cost_of_cells(budget)
+
+        assert cost > 1.5 * charge

@@ -106,6 +106,15 @@ SESSIONS = {
             ic.dense(np.random.default_rng(seed).integers(0, 2, tuple(TWO.values())).astype(float))
             for seed in range(40)
         ],
+        "settings": {"first_tables": True},
+    },
+    "dense_first": {  # tells that all cells are bought
+        **PAIRS,
+        "budget": (1.0, 1e-9),
+        "asked": [
+            ic.dense(np.random.default_rng(7).integers(0, 2, tuple(TWO.values())).astype(float)),
+            *ranges(TWO, 30, 8),
+        ],
     },
     "numbers": {
         **PAIRS, "budget": (1.0, 1e-9), "asked": ranges(TWO, 60, 6), "settings": {"release": "answer"},

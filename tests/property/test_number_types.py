@@ -1435,7 +1435,7 @@ MADE = {  # by the package itself, from numbers that it has checked; a caller on
     "AnswerMemory.remember_many", "Answers", "Answers.of", "Boxes", "Queries", "Queries.recorded",
     "Queries.totals",
     "AutoAverage", "BaselineStatistics", "Belief", "BelievedMarginal", "Summary", "Synthetic",
-    "Aggregate", "AnswerTable", "Statement",
+    "Aggregate", "AnswerTable", "AnswerTable.written", "Statement",
     "TotalReport",
     "EngineForecast", "Forecast", "Spending", "Spending.at",
     "Belief.learned", "Cdf", "Derived", "Explanation", "Groups", "Plan", "Quantile", "Row",

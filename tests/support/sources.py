@@ -9,7 +9,6 @@ import pytest
 
 from onlineic.data import PrivateData
 
-
 HELD = []
 
 

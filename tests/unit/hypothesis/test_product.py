@@ -4,6 +4,7 @@ import itertools
 import math
 import pickle
 
+import attrs
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ import onlineic as ic
 from onlineic.errors import InvalidParameterError, TooLargeError
 from onlineic.hypothesis import Histogram, ProductHistogram
 from onlineic.hypothesis.classes import class_cells
-from onlineic.hypothesis.fitting import fit
+from onlineic.hypothesis.fitting import CoarseDomain, fit
 from onlineic.hypothesis.product import _ClassSums
 from onlineic.noise import public_generator
 from onlineic.queries import Measurement, Partition, where
@@ -154,8 +155,20 @@ def test_samples_follow_the_cells_and_the_seed():
     assert drawn != histogram.sample(20_000, 8)
 
 
+def block_codes_of(target):
+    """The block of every cell, one after the other, of a partition or of a 0/1 query."""
+    if not isinstance(target, Partition):
+        return target.weights().ravel()
+    labels = np.zeros((1,) * len(target.domain.shape), np.int64)
+    for axis, classes in zip(target.axes, target.classes, strict=True):
+        shape = [1] * labels.ndim
+        shape[axis] = -1
+        labels = labels * (classes.max() + 1) + classes.reshape(shape)
+    return np.broadcast_to(labels, target.domain.shape).ravel()
+
+
 def test_many_large_tables_are_fitted_by_running_sums():
-    """The same as block by block: the leaves sum the corners of boxes above a size."""
+    """The same as block by block: the leaves sum the corners of boxes, unless nearly every cell is one."""
     domain = domain_of((30, 24, 20))
     rng = np.random.default_rng(3)
     truth = rng.dirichlet(np.full(domain.size, 0.5)).reshape(domain.shape)
@@ -169,14 +182,32 @@ def test_many_large_tables_are_fitted_by_running_sums():
         values = target.measure(truth.sum(axis=others))
         measured.append(Measurement(target, values + rng.normal(0, 1e-3, len(values)), 1e-3))
     scattered = Partition(domain, (0, 1, 2), (np.arange(30) % 3, np.arange(24) // 9, np.arange(20) % 2))
-    measured += [Measurement(scattered, scattered.measure(truth), 1e-3)]
+    every = Partition(domain, (0, 1, 2), (np.arange(30) % 3, np.arange(24) % 2, np.arange(20) % 2))
+    measured += [Measurement(target, target.measure(truth), 1e-3) for target in (scattered, every)]
     block = measured[4].target.block(5)
     measured += [Measurement(block, np.array([0.5]), 1e-3)]
     uniform = tuple(np.full(size, 1.0 / size) for size in domain.shape)
     start = fit(uniform, measured[:3], evaluations=5)
     product = fit(uniform, measured, start.potentials, evaluations=20)
     dense = fit(np.full(domain.shape, 1.0 / domain.size), measured, start.potentials, evaluations=20)
+    leaf = next(one for one in CoarseDomain.of(uniform, measured).leaves if len(one.shape) == 3)
+    codes = {len(code) for _, starts, code in leaf.parts if starts is not None}
 
+    potentials = [rng.normal(0, 1, np.size(part)) for part in product.potentials]
+    logs = sum(
+        part[block_codes_of(one.target)].reshape(domain.shape)
+        for one, part in zip(measured, potentials, strict=True)
+    )
+    cells = np.exp(logs - logs.max())
+    masses, _ = CoarseDomain.of(uniform, measured).evaluate(np.concatenate(potentials))
+    expected = [
+        np.bincount(block_codes_of(one.target), cells.ravel() / cells.sum(), len(part))
+        for one, part in zip(measured, potentials, strict=True)
+    ]
+
+    assert masses == pytest.approx(np.concatenate(expected), abs=1e-13)
+    assert max(codes) < math.prod(leaf.shape)
+    assert any(starts is None for _, starts, _ in leaf.parts)
     assert product.cells == pytest.approx(dense.cells, abs=1e-12)
     for one, masses in zip(measured, product.masses, strict=True):
         if isinstance(one.target, Partition):
@@ -365,3 +396,75 @@ def test_a_box_inside_of_classes_counts_their_shares():
 def test_malformed_factors_are_refused(factors, message):
     with pytest.raises(InvalidParameterError, match=message):
         ProductHistogram(domain_of((4, 3)), factors)
+
+
+def noisy_pairs(seed, sizes, concentration):
+    """Noisy one-way and two-way tables of records of a random law, of noise ten times apart."""
+    rng, domain = np.random.default_rng(seed), domain_of(sizes)
+    law = rng.dirichlet(np.full(math.prod(sizes), concentration)).reshape(sizes)
+    measured = []
+    for axes in [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2)]:
+        target = Partition(domain, axes, tuple(np.arange(sizes[axis]) for axis in axes))
+        scale = 1e-4 if len(axes) == 2 else 1e-3
+        truth = target.measure(law.sum(axis=tuple({0, 1, 2} - {*axes})))
+        measured.append(Measurement(target, truth + rng.normal(0, scale, truth.shape), scale))
+    return tuple(np.ones(size) for size in sizes), measured
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_long_fits_in_product_form_and_cell_by_cell_do_not_drift_apart(seed):
+    """A step beyond what the curvature allows would multiply rounding until it is as large as the answers."""
+    factors, measured = noisy_pairs(seed, (12, 10, 8), 0.05)
+    product = fit(factors, measured, evaluations=400, tolerance=0.0)
+    dense = fit(dense_of(factors), measured, evaluations=400, tolerance=0.0)
+
+    assert product.evaluations > 200
+    assert np.abs(product.cells - dense.cells).max() < 1e-12
+
+
+def entropy_maximiser(prior, measured, weight):
+    """The distribution of least loss and divergence, by Newton's method on the potentials: plain numpy."""
+    blocks, observed, variances = [], [], []
+    for one in measured:
+        labels = block_codes_of(one.target)
+        blocks.append(labels[None] == np.arange(one.target.blocks)[:, None])
+        observed.append(one.values)
+        variances.append(np.full(one.target.blocks, one.scale**2))
+    held, observed, variances = (
+        np.concatenate(blocks).astype(float),
+        *map(np.concatenate, (observed, variances)),
+    )
+    base, potentials = prior.ravel() / prior.sum(), np.zeros(len(observed))
+
+    def state(at):
+        cells = base * np.exp(at @ held - (at @ held).max())
+        total = cells.sum()
+        value = math.log(total) + (at @ held).max() + weight / 2 * at @ (variances * at) - at @ observed
+        return cells / total, value
+
+    for _ in range(200):
+        cells, value = state(potentials)
+        masses = held @ cells
+        slope = masses + weight * variances * potentials - observed
+        bend = (held * cells) @ held.T - np.outer(masses, masses) + np.diag(weight * variances)
+        change, length = np.linalg.solve(bend, slope), 1.0
+        while (
+            state(potentials - length * change)[1] > value - 1e-4 * length * slope @ change and length > 1e-12
+        ):
+            length /= 2
+        potentials = potentials - length * change
+        if np.abs(change).max() < 1e-13:
+            break
+    return state(potentials)[0].reshape(prior.shape)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_fits_of_both_forms_converge_to_the_one_entropy_maximiser(seed):
+    """To 1e-9 in every answer, from a method that shares no line with either."""
+    factors, measured = noisy_pairs(seed, (5, 4, 3), 100.0)
+    measured = [attrs.evolve(one, scale=50 * one.scale) for one in measured]
+    expected = entropy_maximiser(dense_of(factors), measured, 100.0)
+    for prior in (factors, dense_of(factors)):
+        fitted = fit(prior, measured, evaluations=20_000, tolerance=0.0, kl_weight=100.0)
+
+        assert np.abs(fitted.cells - expected).sum() / 2 < 1e-9  # what any query can differ by

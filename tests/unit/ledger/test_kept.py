@@ -104,3 +104,13 @@ def test_an_interrupted_step_leaves_what_was(monkeypatch, line):
     assert ledger.records() == tuple([*written, easy(20)][:count])
     ledger.commit([easy(21)])
     assert ledger.records() == (*written, *[easy(20)][: count - 20], easy(21))
+
+
+def test_one_record_is_the_one_of_its_place(monkeypatch):
+    monkeypatch.setattr(kept_module, "RECENT", 50)
+    kept = Kept()
+    for record in mixed(180):
+        kept = kept.followed_by([record])
+
+    assert len(kept.parts) > 1
+    assert same([kept.at(place) for place in range(len(kept))], kept.between(0, len(kept)))

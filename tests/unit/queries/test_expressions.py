@@ -11,6 +11,7 @@ from onlineic import queries
 from onlineic.domain import Domain, binned, optional
 from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeError
 from onlineic.queries import at_least, below, between, dense, one_of, span, weights, where
+from onlineic.queries.query import canonical, conjunction
 from support.names import lasting
 
 DOMAIN = Domain.of(
@@ -374,3 +375,45 @@ def test_bound_query_depends_on_meaning_not_on_writing():
     queries = {expression.bind(DOMAIN) for expression in written}
 
     assert 1 == len(queries)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_conjunctions_of_intervals_are_bound_to_what_the_general_path_gives(seed):
+    rng = np.random.default_rng(seed)
+    domain = Domain.of(a=5, b=1, c=optional(4), d=3)
+    for _ in range(100):
+        names = rng.permutation(domain.names)[: rng.integers(0, 5)].tolist()
+        conditions = {}
+        for name in names:
+            kind = domain.attribute(name)
+            ends = sorted(rng.integers(0, kind.size - kind.missing, 2).tolist())
+            conditions[name] = between(*ends[:: rng.choice([-1, 1])])
+        expression = where(conditions)
+        fast = expression.bind(domain)
+        intervals = {
+            (domain.axis(name),): part.codes(name, domain.attribute(name)) for name, part in expression.parts
+        }
+        general = canonical(domain, False, intervals, 20)
+
+        assert (fast, fast.axes, fast.box) == (general, general.axes, general.box)
+        assert (fast.key, fast.constant, fast.sensitivity) == (
+            general.key,
+            general.constant,
+            general.sensitivity,
+        )
+        assert (fast.grid_bits, fast.rounding, fast.complement) == (0, 0.0, general.complement)
+        assert [factor.key for factor in fast.factors] == [factor.key for factor in general.factors]
+        assert np.array_equal(fast.weights(), general.weights())
+        assert fast.bind(domain) is fast
+
+
+@pytest.mark.parametrize("ends", [(0, 6), (-1, 2), (0.0, 2), (True, 2), (np.int64(0), 2)])
+def test_intervals_of_a_conjunction_are_whole_codes_of_their_attribute(ends):
+    with pytest.raises(InvalidQueryError, match="intervals of codes inside"):
+        conjunction(Domain.of(a=5), [(0, *ends)])
+    with pytest.raises(InvalidQueryError, match="Domain itself"):
+        conjunction("domain", [])
+
+
+def test_two_intervals_of_one_axis_are_left_to_the_general_path():
+    assert conjunction(Domain.of(a=5, b=3), [(0, 1, 3), (1, 0, 2), (0, 2, 4)]) is None

@@ -58,7 +58,7 @@ QUERIES = [
 @pytest.mark.parametrize("beta", [0.05, 0.3])
 @pytest.mark.parametrize("data", [DATA, FEW], ids=["cells", "pairs"])
 def test_every_answer_states_the_least_of_its_own_test_and_of_the_noise_of_the_first_tables(beta, data):
-    session = opened(data, beta=beta)
+    session = opened(data, beta=beta, first_tables=True)
     known = estimates(session, KNOWN * beta, data.n)
     easy = session.plan.sparse.easy_radius(EASY_OR_HARD * (1 - KNOWN) * beta)
     narrower = 0
@@ -183,7 +183,7 @@ def test_the_bound_of_all_answers_is_the_largest_that_one_of_them_needs():
 
 
 def test_answers_inside_the_family_carry_an_estimate_with_its_standard_error_and_others_none():
-    session = opened(FEW)
+    session = opened(FEW, first_tables=True)
     query, turned = ic.where(a=1, b=2), ~ic.where(c=ic.between(3, 11))
     known = estimates(session, KNOWN * 0.05, FEW.n)
     for one in (query, turned, query):  # the last is a repeat

@@ -284,11 +284,13 @@ def test_more_questions_than_announced_are_never_answered_by_noise_alone():
 @BOTH
 def test_recorded_first_tables_of_another_noise_are_refused(delta):
     ledger, data = MemoryLedger(), ic.PrivateData(COUNTS, DOMAIN)
-    session = ic.OnlineIC(data, ic.Budget(1.0, delta), ledger=ledger)
+    session = ic.OnlineIC(data, ic.Budget(1.0, delta), ledger=ledger, first_tables=True)
     tables = session.plan.first_tables
     (record,) = [each for each in ledger.records() if isinstance(each, Opened)]
 
-    assert session._bought(tables)
+    assert session._bought()
     assert tuple(bought.scale for bought in record.measurements) == tables.deviations(data.n)
+    others = attrs.evolve(tables, scales=tuple(2 * scale for scale in tables.scales))
+    session._plan = attrs.evolve(session.plan, first_tables=others)
     with pytest.raises(LedgerMismatchError):
-        session._bought(attrs.evolve(tables, scales=tuple(2 * scale for scale in tables.scales)))
+        session._bought()
