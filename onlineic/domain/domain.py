@@ -261,7 +261,7 @@ class Domain:
         return self._encoded(arrays)
 
     def _by_column(self, rows: Sequence[Any]) -> dict[str, list[Any]]:
-        """Return the columns of a list of records: a row without a name is refused, not read as missing."""
+        """Return the columns of a list of records; a row without a name is refused, not read as missing."""
         for row in rows:
             if not isinstance(row, Mapping):
                 raise InvalidDataError(
