@@ -274,6 +274,25 @@ def test_conditions_and_statements_in_sql_are_questions_too(table, queries, caps
     assert "AVG(age)" in told["text"]
 
 
+def test_dates_are_asked_in_sql(tmp_path, queries, capsys):
+    pytest.importorskip("sqlglot")
+    days = [f"2024-01-{1 + i % 31:02}" for i in range(2000)]
+    (tmp_path / "days.csv").write_text("\n".join(["day", *days]), encoding="utf-8")
+    (tmp_path / "days.json").write_text('{"day": {"dates": ["2024-01-01", "2024-01-31"]}}', encoding="utf-8")
+    asked = ["ask", "--csv", str(tmp_path / "days.csv"), "--domain", str(tmp_path / "days.json"), *PAID]
+    file = queries(
+        "day >= DATE '2024-01-05' AND day < TIMESTAMP '2024-01-09 00:00:00'",
+        '{"day": ["2024-01-05", "2024-01-08"]}',
+        "SELECT COUNT(*) FROM t WHERE day BETWEEN '2024-01-05' AND '2024-01-08'",
+    )
+    assert 0 == main([*asked, "--format", "json", file])
+    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    assert ["repeat", "repeat"] == [answer["status"] for answer in answers[1:]]
+    assert 1 == main([*asked, queries("day < DATE '2024-02-30'")])
+    assert "day must be compared with a date such as '2024-01-01'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("line", "remedy"),
     [
