@@ -136,8 +136,9 @@ class OnlineIC(Answering):
         What will be asked: by default conjunctions of conditions, of which pairs of attributes say much. With
         "dense" among it, weights without such a form, the session starts from all cells or from numbers. If
         it is not told, and pairs are planned, tables are bought behind the first question: if that is a
-        dense one `plan` becomes that of a session which is told; with a ledger file, whose account is
-        settled, all cells are bought at about twice the noise.
+        dense one `plan` becomes that of a session which is told; where its account would be
+        another than the one that a ledger file or the total of the table has, all cells are bought in that,
+        at about twice the noise.
     exhausted : "untested" or "raise"
         What to do when the hard answers are used up: answer from the hypothesis, without touching the data
         and with no bound but that of the first tables, or raise `SessionExhaustedError`.
@@ -467,6 +468,9 @@ class OnlineIC(Answering):
         """Return the plan of a session that is asked this first: a dense question tells of its kind."""
         if self._for_dense is not None and isinstance(question, Query) and is_dense(question):
             plan = self._for_dense()
+            # the total of the table has taken what the account costs that was planned
+            if self._data.total is not None and plan.sparse.account() != self._sparse.account():
+                return self._plan
             if not len(self._ledger) and question.grid_bits <= plan.sparse.grid_bits:  # as it was bound
                 return plan
         return self._plan

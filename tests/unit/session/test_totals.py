@@ -10,6 +10,7 @@ import threading
 from fractions import Fraction
 
 import attrs
+import numpy as np
 import pytest
 
 import onlineic as ic
@@ -30,7 +31,7 @@ from onlineic.errors import (
     LedgerWriteError,
     SessionStateError,
 )
-from onlineic.ledger import SqliteLedger, TableBudget, read
+from onlineic.ledger import Opened, SqliteLedger, TableBudget, read
 from onlineic.ledger.lines import START, canonical_text, linked
 from onlineic.noise import SimulatedNoise
 from support.ledgers import LABEL, in_a_process, queries, quick_folder, table
@@ -217,6 +218,28 @@ def test_a_delta_above_one_in_n_warns():
     ic.OnlineIC(table(), ic.Budget(0.5, 1.6e-5))
     with pytest.warns(LargeDeltaWarning):
         table().draw_on(TableBudget(ic.Budget(0.5, 1.7e-5)))
+
+
+@pytest.mark.parametrize(
+    "budget", [ic.Budget(0.5, 1e-7), ic.Budget(0.5), None], ids=["its own order", "pure", "share"]
+)
+def test_a_first_question_never_makes_a_session_larger_than_what_the_total_was_charged(budget):
+    """The plan for dense questions has a higher order, at which the same budget has twice the capacity."""
+    domain, rng = ic.Domain.of(a=6, b=5, c=4, d=3), np.random.default_rng(4)
+    data = table(rng.multinomial(4_000, rng.dirichlet(np.full(360, 0.3))), domain)
+    total = TableBudget(ic.Budget(1.0, 1e-6))
+    data.draw_on(total)
+    session = ic.OnlineIC(data, budget or total.share(0.5))
+    assert session.plan.dense_tables is not None
+    session.answer(ic.dense(rng.integers(0, 2, domain.shape).astype(float)))
+
+    assert session.plan.sparse.account() == total.drawn[0].account
+    assert [360] == [
+        one.target.blocks
+        for record in session.transcript
+        if isinstance(record, Opened)
+        for one in record.measurements
+    ]  # all cells, in either plan
 
 
 def test_several_loads_of_one_table_draw_on_one_total():
