@@ -31,7 +31,7 @@ from onlineic.errors import (
     LedgerWriteError,
     SessionStateError,
 )
-from onlineic.ledger import Opened, SqliteLedger, TableBudget, read
+from onlineic.ledger import MemoryLedger, Opened, SqliteLedger, TableBudget, read
 from onlineic.ledger.lines import START, canonical_text, linked
 from onlineic.noise import SimulatedNoise
 from support.ledgers import LABEL, in_a_process, queries, quick_folder, table
@@ -267,6 +267,50 @@ def test_threads_draw_what_is_there_and_no_more():
     [one.start() for one in threads]
     [one.join() for one in threads]
     assert (5, 3) == (len(total.drawn), len(refused))
+
+
+def test_a_signal_s_handler_cannot_draw_between_the_look_at_what_is_left_and_the_record(monkeypatch):
+    total = TableBudget(WHOLE)
+    data, budget, refused = attached(total), ic.Budget(0.1, 6e-11), []
+    commit = type(total._ledger).commit
+
+    def interrupted(self, records):
+        if not refused:
+            with pytest.raises(SessionStateError, match="nothing was spent") as error:
+                baselines.PerQueryNoise(data, budget, answers=5)
+            refused.append(error)
+        commit(self, records)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(total._ledger), "commit", interrupted)
+        baselines.PerQueryNoise(data, budget, answers=5)
+
+    assert (1, (budget,)) == (len(total.drawn), data.budgets)
+    assert Fraction(1, 10) * WHOLE.delta_exact - budget.delta_exact == total.apart_left
+    offline.median(data, "a", 0.1)
+
+
+@pytest.mark.parametrize(
+    ("first", "noise"), [(ic.Budget(0.01, 1e-11), None), (ic.Budget(0.5, 1e-10), SimulatedNoise(1))]
+)
+def test_a_ledger_of_an_opening_that_was_interrupted_pays_for_no_other_budget(first, noise, monkeypatch):
+    """The table knows that ledger; what it was charged for was another session, or a simulated one."""
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    total, ledger, second = TableBudget(WHOLE), MemoryLedger(), ic.Budget(0.5, 1e-10)
+    data = attached(total)
+    with monkeypatch.context() as patched:
+        patched.setattr(ic.OnlineIC, "_bought", interrupt)  # behind the entry
+        with pytest.raises(KeyboardInterrupt):
+            ic.OnlineIC(data, first, ledger=ledger, noise=noise)
+    drawn = len(total.drawn)
+    session = ic.OnlineIC(data, second, ledger=ledger)
+
+    assert (second, session.plan.sparse.account()) == (total.drawn[-1].budget, total.drawn[-1].account)
+    assert drawn + 1 == len(total.drawn) == len(data.budgets)
+    assert session.statistics().private
 
 
 # --- the file --------------------------------------------------------------------------------------------
