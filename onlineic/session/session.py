@@ -384,7 +384,7 @@ class OnlineIC(Answering):
             self._sparse: NumericSparse = plan.sparse
             self._exhausted = exhausted
             self._quiet = RUN  # queries that the next run may hold
-            self._begun = self._resumed = False
+            self._begun = self._resumed = self._opening = False
             # the account of a file stands in its first line, and a total of the table pays it as it opens
             free = isinstance(self._ledger, MemoryLedger) and data.total is None
             self._for_dense = for_dense if free else None
@@ -440,14 +440,21 @@ class OnlineIC(Answering):
 
         They are learned with the next record that is taken in.
         """
-        tables = self._plan.opening(question)
-        if self._begun or tables is None or self._bought():
+        if self._opening:  # the lock lets a signal's handler of the same thread in
+            raise SessionStateError(
+                "session must buy its first tables before it is asked, got a question of a signal's handler "
+                "while it does; nothing was spent on it: ask when the handler has returned."
+            )
+        try:
+            self._opening = True
+            tables = self._plan.opening(question)
+            if not self._begun and tables is not None and not self._bought():
+                # of a session that goes on after its tables were burned tests are left
+                with contextlib.suppress(*([BudgetExceededError] if self._resumed else [])):
+                    self._curator.measure_tables(tables)
             self._begun = True
-            return
-        # of a session that goes on after its tables were burned tests are left
-        with contextlib.suppress(*([BudgetExceededError] if self._resumed else [])):
-            self._curator.measure_tables(tables)
-        self._begun = True
+        finally:
+            self._opening = False
 
     def _owed(self) -> Fraction:
         """Return the charge of first tables that the first question will buy."""
