@@ -1,5 +1,6 @@
 """One budget a table: sessions, mechanisms and baselines draw on it, in a file or not, and never past it."""
 
+import json
 import os
 import re
 import signal
@@ -436,10 +437,35 @@ def larger(texts):
 
 
 def twice(texts):
-    import json
-
     line = json.loads(texts[-1])
     return [*texts, canonical_text(line | {"at": line["at"] + 1})]
+
+
+@pytest.mark.parametrize("name", ["first_tables", "dense_tables"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda made: made["charge"]["fields"].update(amount={"fraction": "1"}),
+        lambda made: made.update(scales=[{"fraction": "1/16"}] * len(made["scales"])),
+        lambda made: made.update(scales=[{"fraction": "-9"}] * len(made["scales"])),
+        lambda made: made.update(scales=made["scales"][1:]),
+    ],
+    ids=["cheaper", "less noise", "negative noise", "none"],
+)
+def test_a_forged_plan_cannot_buy_first_tables_for_less_than_they_cost(path, name, change):
+    domain = ic.Domain.of(a=6, b=5, c=4, d=3)
+    data = table(np.random.default_rng(4).multinomial(4_000, np.full(360, 1 / 360)), domain)
+    ic.OnlineIC(data, WHOLE, ledger=path, table=LABEL).close()
+
+    def changed(texts):
+        line = json.loads(texts[0])
+        change(line["plan"]["fields"][name]["fields"])
+        return [canonical_text(line), *texts[1:]]
+
+    forged(path, changed)
+    with pytest.raises(LedgerCorruptError, match="FirstTables"):
+        ic.OnlineIC.resume(path, data)
+    assert 0 == data.reads
 
 
 @pytest.mark.parametrize("change", [cheaper, larger, twice])
