@@ -136,8 +136,9 @@ class OnlineIC(Answering):
         What will be asked: by default conjunctions of conditions, of which pairs of attributes say much. With
         "dense" among it, weights without such a form, the session starts from all cells or from numbers. If
         it is not told, and pairs are planned, tables are bought behind the first question: if that is a
-        dense one `plan` becomes that of a session which is told; with a ledger file, whose account is
-        settled, all cells are bought at about twice the noise.
+        dense one `plan` becomes that of a session which is told; where its account would be
+        another than the one that a ledger file or the total of the table has, all cells are bought in that,
+        at about twice the noise.
     exhausted : "untested" or "raise"
         What to do when the hard answers are used up: answer from the hypothesis, without touching the data
         and with no bound but that of the first tables, or raise `SessionExhaustedError`.
@@ -383,7 +384,7 @@ class OnlineIC(Answering):
             self._sparse: NumericSparse = plan.sparse
             self._exhausted = exhausted
             self._quiet = RUN  # queries that the next run may hold
-            self._begun = self._resumed = False
+            self._begun = self._resumed = self._opening = False
             # the account of a file stands in its first line, and a total of the table pays it as it opens
             free = isinstance(self._ledger, MemoryLedger) and data.total is None
             self._for_dense = for_dense if free else None
@@ -439,14 +440,21 @@ class OnlineIC(Answering):
 
         They are learned with the next record that is taken in.
         """
-        tables = self._plan.opening(question)
-        if self._begun or tables is None or self._bought():
+        if self._opening:  # the lock lets a signal's handler of the same thread in
+            raise SessionStateError(
+                "session must buy its first tables before it is asked, got a question of a signal's handler "
+                "while it does; nothing was spent on it: ask when the handler has returned."
+            )
+        try:
+            self._opening = True
+            tables = self._plan.opening(question)
+            if not self._begun and tables is not None and not self._bought():
+                # of a session that goes on after its tables were burned tests are left
+                with contextlib.suppress(*([BudgetExceededError] if self._resumed else [])):
+                    self._curator.measure_tables(tables)
             self._begun = True
-            return
-        # of a session that goes on after its tables were burned tests are left
-        with contextlib.suppress(*([BudgetExceededError] if self._resumed else [])):
-            self._curator.measure_tables(tables)
-        self._begun = True
+        finally:
+            self._opening = False
 
     def _owed(self) -> Fraction:
         """Return the charge of first tables that the first question will buy."""
@@ -468,6 +476,9 @@ class OnlineIC(Answering):
         """Return the plan of a session that is asked this first: a dense question tells of its kind."""
         if self._for_dense is not None and isinstance(question, Query) and is_dense(question):
             plan = self._for_dense()
+            # the total of the table has taken what the account costs that was planned
+            if self._data.total is not None and plan.sparse.account() != self._sparse.account():
+                return self._plan
             if not len(self._ledger) and question.grid_bits <= plan.sparse.grid_bits:  # as it was bound
                 return plan
         return self._plan
