@@ -40,8 +40,10 @@ def plan_facts(plan: Plan) -> Facts:
         said.append(("first tables", f"{many} of counts, released at the start for {part:.0%} of the budget"))
     released = "a whole table of counts" if plan.partitions is not None else "one number"
     said.append(("a measured answer", f"releases {released}; planned for {plan.hard_answers:,}"))
-    promise = "every answer" if plan.certified else "every easy answer"
-    bound = f"{promise} of the first {plan.max_queries:,} at once within ± {plan.error_bound:.3g}"
+    promise = "every answer but cross tables" if plan.certified else "every easy answer"
+    if plan.next_share is not None and plan.reserve is None:  # behind it tests have more noise
+        promise += " before the first measured one"
+    bound = f"{promise}, of the first {plan.max_queries:,}, at once within ± {plan.error_bound:.3g}"
     said.append(("promise", f"{bound}, with probability {1.0 - plan.beta:g}"))
     if plan.textbook:
         said.append(("mode", "textbook: the theorem's own bound, 3 alpha, on every answer"))
