@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats
-from onlineic.display.frames import pandas_frame, polars_frame
+from onlineic.display.frames import free_name, pandas_frame, polars_frame
 from onlineic.domain.attributes import Label
 from onlineic.errors import TooFewRecordsError
 from onlineic.queries.answers import Answer
@@ -74,12 +74,18 @@ class AnswerTable:
             yield {name: self._column(place)[row] for name, place in self.columns}
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Return the columns of SELECT; behind each aggregate stands its "NAME error_bound"."""
+        """Return the columns of SELECT; behind each aggregate stands its "NAME error_bound".
+
+        Where a column of SELECT is called so itself, the bound's name gets underscores behind it.
+        """
+        taken = {name for name, _ in self.columns}
         result: dict[str, list[Any]] = {}
         for name, place in self.columns:
             result[name] = self._column(place)
             if place >= len(self.keys):
-                result[f"{name} error_bound"] = self.error_bounds[:, place - len(self.keys)].tolist()
+                bound = free_name(f"{name} error_bound", taken)
+                taken.add(bound)
+                result[bound] = self.error_bounds[:, place - len(self.keys)].tolist()
         return result
 
     def _column(self, place: int) -> list[Any]:
