@@ -21,6 +21,7 @@ from onlineic.accounting.budget import Budget
 from onlineic.cli.questions import HELP, Asked, read_question
 from onlineic.data.private import PrivateData
 from onlineic.display.frames import free_name
+from onlineic.display.text import decimals
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
     InvalidDataError,
@@ -175,8 +176,9 @@ def _text(answer: Answer | Derived | AnswerTable, asked: str, spent: float, line
     said = asked if len(asked) <= SHOWN else asked[: SHOWN - 3] + "..."
     if isinstance(answer, Answer) and not isinstance(answer.value, np.ndarray):
         bounded = math.isfinite(answer.error_bound)
-        bound = f"± {answer.error_bound:.6f}" if bounded else "no bound  "
-        numbers = f"{answer.value:9.6f} {bound}  {answer.count:14,.1f} records  {answer.status:8}"
+        value, around = decimals(float(answer.value), answer.error_bound)
+        bound = f"± {around}" if bounded else "no bound  "
+        numbers = f"{value} {bound}  {answer.count:14,.1f} records  {answer.status:8}"
         print(f"{numbers}  {spent:4.0%} spent  {said}")
     else:
         print(f"{answer!s}\n  {spent:.0%} spent  {said}")

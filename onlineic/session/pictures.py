@@ -9,7 +9,7 @@ import numpy as np
 
 from onlineic.accounting.budget import Budget
 from onlineic.display.html import MOST_BARS, bars, card, facts, heading, note, share, table
-from onlineic.display.text import MOST_ROWS, cut_rows, records, shortened
+from onlineic.display.text import MOST_ROWS, cut_rows, records, shortened, to_its_bound
 from onlineic.domain.domain import Domain
 from onlineic.queries.answers import Answer
 from onlineic.session.answers import SessionStatistics
@@ -148,7 +148,7 @@ def derived_html(derived: Derived) -> str:
     if derived.bias:
         said.append(("midpoints of bins", f"may be off by {derived.bias:.3g} besides"))
     said.append(("about", f"{records(derived.count)} ± {records(derived.count_bound)} records"))
-    title = f"{shortened(derived.name, LONGEST_QUERY)} = {derived.value:.6g}"
+    title = f"{shortened(derived.name, LONGEST_QUERY)} = {to_its_bound(derived.value, derived.error_bound)}"
     return card(title, facts(said), _made_of(derived.answers), private=derived.private)
 
 
@@ -187,7 +187,11 @@ def groups_html(groups: Groups) -> str:
         if place in wanted:
             known = math.isfinite(value)
             held.append(
-                [*labels, f"{value:,.6g}" if known else "too few records", f"± {bound:.3g}" if known else ""]
+                [
+                    *labels,
+                    to_its_bound(value, bound, separated=True) if known else "too few records",
+                    f"± {bound:.3g}" if known else "",
+                ]
             )
     parts = [table([*groups.keys, "value", "bound"], held, left=len(groups.keys), names=len(groups.keys))]
     if gap is not None:

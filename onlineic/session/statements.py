@@ -10,6 +10,7 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.display.frames import free_name, pandas_frame, polars_frame
+from onlineic.display.text import to_its_bound
 from onlineic.domain.attributes import Label
 from onlineic.errors import TooFewRecordsError
 from onlineic.queries.answers import Answer
@@ -143,7 +144,9 @@ class AnswerTable:
             return ["NULL" if row[place] is None else str(row[place]) for row in self.labels[:rows]]
         found = (part[:rows, place - len(self.keys)].tolist() for part in (self.values, self.error_bounds))
         return [
-            "too few records" if math.isnan(value) else f"{value:,.6g} ± {bound:.3g}"
+            "too few records"
+            if math.isnan(value)
+            else f"{to_its_bound(value, bound, separated=True)} ± {bound:.3g}"
             for value, bound in zip(*found, strict=True)
         ]
 
