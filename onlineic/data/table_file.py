@@ -3,8 +3,10 @@
 import codecs
 import csv
 import itertools
+import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
 from typing import Any, TextIO, cast, final
 
 import attrs
@@ -13,8 +15,8 @@ import numpy as np
 from onlineic._typing import Ints
 from onlineic.data.file_parts import BYTEWISE, LINES, Fields, Rows, Slots, byte_parts
 from onlineic.data.rows import Column, narrowest
-from onlineic.domain.attributes import Attribute, Binned, Categorical
-from onlineic.domain.columns import MARKS, column_array
+from onlineic.domain.attributes import EXACT, Attribute, Binned, Categorical
+from onlineic.domain.columns import MARKS, column_array, decimal_read
 from onlineic.domain.dates import Dates
 from onlineic.domain.domain import Domain, nearest_column
 from onlineic.domain.misfits import Misfit, misfit, refuse
@@ -298,7 +300,10 @@ def parsed(kind: Attribute, text: str, form: CsvFormat) -> Any:
         text = text.replace(form.decimal, ".")
     try:
         if isinstance(kind, Binned) or "." in text:  # 17.0: an integer column with gaps, exported
-            return text if "_" in text else float(text)
+            if "_" in text:
+                return text
+            number = float(text)
+            return decimal_read(Decimal(text)) if EXACT <= abs(number) < math.inf else number
         return _integer(text)
     except ValueError:
         return text

@@ -18,7 +18,7 @@ from onlineic.errors import InvalidDataError
 
 Column = np.ndarray[Any, Any]
 
-LARGEST = 2**63  # decimals beyond it are taken for floats
+LARGEST = 2**128  # decimals beyond it are taken for floats
 
 # in the place of a code: what is wrong with a value
 ABSENT = -1  # missing, where no cell was declared for it
@@ -64,11 +64,12 @@ def decimals_read(column: Column) -> Column:
     result = column.copy()
     for row, value in enumerate(column):
         if isinstance(value, Decimal):
-            result[row] = _decimal_read(value)
+            result[row] = decimal_read(value)
     return result
 
 
-def _decimal_read(value: Decimal) -> float | None:
+def decimal_read(value: Decimal) -> float | None:
+    """Return a decimal as int where it is whole, else as the nearest float; None of NaN."""
     if value.is_nan():
         return None
     if -LARGEST < value < LARGEST and value == value.to_integral_value():

@@ -1,20 +1,24 @@
 """Tables in which a library's own idea of equal, of a name or of a number would give other counts."""
 
 import datetime
+import math
 import zoneinfo
+from decimal import Decimal
 
+import numpy as np
 import pytest
 
 from onlineic.data import PrivateData
 from onlineic.data.coding import Batch, coded, places
-from onlineic.domain import Domain, dates, integers
-from onlineic.queries import where
+from onlineic.domain import Domain, binned, dates, integers, optional
+from onlineic.queries import Partition
+from support.sources import LOADERS
 
 
 def counted(data, name):
     """Return the counts of an attribute that is alone."""
-    labels = [data.domain.attribute(name).label(code) for code in range(data.domain.size)]
-    return [data.exact_counts(where({name: label}).bind(data.domain)) for label in labels]
+    size = data.domain.attribute(name).size
+    return data.exact_counts(Partition(data.domain, (data.domain.axis(name),), (np.arange(size),))).tolist()
 
 
 def csv_table(tmp_path, text, domain, **options):
@@ -61,3 +65,54 @@ def test_whole_numbers_keep_their_value_beside_larger_ones(tmp_path, beside):
     file = csv_table(tmp_path, f"x\n{beside}\n{2**53 + 1}\n1\n", domain)
 
     assert [1 + (beside < 0), 1, 0, beside > 0] == counted(data, "x") == counted(file, "x")
+
+
+LARGE = 2**54 - 1  # as a double it is 2^54
+
+
+@pytest.mark.parametrize("number", [LARGE, -LARGE - 2, 2**63 - 1, -(2**63)])
+def test_whole_numbers_are_cut_exactly_at_large_edges(tmp_path, number):
+    edges = [-(2.0**63), -(2.0**54), 0, 2.0**54, 2.0**63]
+    code = sum(number >= edge for edge in edges) - 1
+    for kind in (binned(edges), binned(edges, integer=True)):
+        domain = Domain.of(x=kind)
+        expected = [at == code for at in range(4)]
+        sources = [
+            [number],
+            [number, None],
+            np.array([number]),
+            [Decimal(number)],
+            [Decimal(f"{number}.0")],
+        ]
+        for column in sources:
+            data = PrivateData.from_records({"x": column}, Domain.of(x=optional(kind)))
+            assert expected == counted(data, "x")[:4]
+        for text in (f"{number}", f"{number}.0"):
+            assert expected == counted(csv_table(tmp_path, f"x\n{text}\n", domain), "x")
+
+
+def test_unsigned_numbers_are_cut_exactly():
+    edges = [-1.0, 0.5, 3.0, 2.0**63, 2.0**64]
+    column = np.array([0, 1, 2, 3, 2**63 - 1, 2**63, 2**64 - 1], np.uint64)
+    for values in (column, column.astype(object)):
+        data = PrivateData.from_records({"x": values}, Domain.of(x=binned(edges)))
+        assert [1, 2, 2, 2] == counted(data, "x")
+    for kind in (np.int8, np.uint8):
+        data = PrivateData.from_records(
+            {"x": np.array([0, 1, 127], kind)}, Domain.of(x=binned([-math.inf, -500, 1, 300, math.inf]))
+        )
+        assert [0, 1, 2, 0] == counted(data, "x")
+
+
+@pytest.mark.parametrize("source", ["polars_frame", "polars_lazy", "arrow_table", "duckdb_table", "sqlite"])
+def test_every_source_cuts_whole_numbers_exactly(source, tmp_path):
+    domain = Domain.of(x=binned([-(2.0**54), 0, 2.0**54, 2.0**55]))
+    data = LOADERS[source]({"x": [LARGE, LARGE + 2, -LARGE]}, domain, tmp_path)
+
+    assert [1, 1, 1] == counted(data, "x")
+
+
+def test_whole_floats_in_text_keep_their_value(tmp_path):
+    domain = Domain.of(x=range(2**53, 2**53 + 4))
+
+    assert [0, 1, 0, 0] == counted(csv_table(tmp_path, f"x\n{2**53 + 1}.0\n", domain), "x")
