@@ -10,7 +10,8 @@ import pytest
 
 from onlineic.data import PrivateData
 from onlineic.data.coding import Batch, coded, places
-from onlineic.domain import Domain, binned, dates, integers, optional
+from onlineic.domain import Domain, binned, categorical, dates, integers, optional
+from onlineic.errors import InvalidDataError
 from onlineic.queries import Partition
 from support.sources import LOADERS
 
@@ -116,3 +117,32 @@ def test_whole_floats_in_text_keep_their_value(tmp_path):
     domain = Domain.of(x=range(2**53, 2**53 + 4))
 
     assert [0, 1, 0, 0] == counted(csv_table(tmp_path, f"x\n{2**53 + 1}.0\n", domain), "x")
+
+
+# ---------------------------------------------------------------- files
+
+
+@pytest.mark.parametrize("attribute", ["age", "Alicia", "3"])
+def test_the_first_record_of_a_file_without_header_is_not_told(tmp_path, attribute):
+    text, domain = "39,Alice,>50K\n20,Bob,<=50K\n", Domain.of({attribute: range(100), "income": [">50K"]})
+    with pytest.raises(InvalidDataError, match="give it a header line") as caught:
+        csv_table(tmp_path, text, domain)
+    report = PrivateData.check(tmp_path / "t.csv", domain)
+
+    for said in (str(caught.value), repr(report)):
+        assert not any(secret in said for secret in ("39", "Alice'", "50K"))
+    assert "Alice" in report.curator_report()
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("text", ['1,"F\n1,F\n1,F\n', '1,"F"x\n1,F\n', '1,"F""\n1,F\n'])
+@pytest.mark.parametrize("before", [0, 100_000])
+def test_a_quote_that_is_not_closed_swallows_no_record(tmp_path, text, before, encoding):
+    domain = Domain.of(a=range(3), b=categorical(["F"], other=True))
+    (tmp_path / "t.csv").write_text("a,b\n" + "2,F\n" * before + text, encoding=encoding)
+    with pytest.raises(InvalidDataError, match="close the quotes"):
+        PrivateData.from_csv(tmp_path / "t.csv", domain, encoding=encoding)
+    report = PrivateData.check(tmp_path / "t.csv", domain, encoding=encoding)
+
+    assert "close the quotes" in repr(report)
+    assert "F" not in repr(report)
