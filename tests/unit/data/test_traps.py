@@ -146,3 +146,68 @@ def test_a_quote_that_is_not_closed_swallows_no_record(tmp_path, text, before, e
 
     assert "close the quotes" in repr(report)
     assert "F" not in repr(report)
+
+# ---------------------------------------------------------------- names of columns
+
+NAMED = [{"b": [0, 0, 0], "^b$": [1, 1, 0]}, {"*": [1, 1, 0], "b": [0, 0, 0]}, {"^.*$": [1, 1, 0], "ab": [0] * 3}]
+
+
+@pytest.mark.parametrize("few", [True, False])
+@pytest.mark.parametrize("columns", NAMED)
+@pytest.mark.parametrize("source", [name for name in LOADERS if "nullable" not in name])
+def test_names_that_look_like_patterns_are_names(source, columns, few, tmp_path, monkeypatch):
+    name = next(name for name in columns if not name.isalpha())
+    monkeypatch.setattr("onlineic.data.frames.GROUPED", 2**20 if few else 0)
+    data = LOADERS[source](columns, Domain.of({name: 2}), tmp_path)
+
+    assert [1, 2] == counted(data, name)
+
+
+def test_a_report_takes_names_as_they_are():
+    polars = pytest.importorskip("polars")
+    frame = polars.LazyFrame(NAMED[0])
+
+    assert PrivateData.check(frame, Domain.of({"^b$": 2, "b": 1})).fits
+    assert not PrivateData.check(frame, Domain.of({"^b$": 1})).fits
+
+
+@pytest.mark.parametrize("few", [True, False])
+def test_names_that_differ_in_case_are_two_columns_of_duckdb(few, monkeypatch):
+    duckdb = pytest.importorskip("duckdb")
+    monkeypatch.setattr("onlineic.data.frames.GROUPED", 2**20 if few else 0)
+    relation = duckdb.sql('SELECT 0 AS a, 1 AS "A", 2 AS total, 0 AS a0, 1.5::DOUBLE AS "x""y"')
+    domain = Domain.of({"A": 3, "total": 3, "a0": 3, 'x"y': binned([0, 1, 2]), "a": 3})
+    for name, code in zip(domain.names, (1, 2, 0, 1, 0), strict=True):
+        for attributes in (domain, domain.project(name)):
+            data = PrivateData.from_frame(relation, attributes)
+            assert 1 == counted(data, name)[code]
+
+
+# ---------------------------------------------------------------- paths of Parquet files
+
+
+@pytest.mark.parametrize(
+    "name", ["~/t.parquet", "file:t", "sex=F/t.parquet", "a'b", "s3:t", "{a,b}.parquet", "back\\slash"]
+)
+def test_a_path_is_that_of_one_file_whatever_it_looks_like(name, tmp_path, monkeypatch):
+    polars = pytest.importorskip("polars")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    polars.DataFrame({"sex": ["M", "M"]}).write_parquet(tmp_path / name)
+
+    assert [0, 2] == counted(PrivateData.from_frame(name, Domain.of(sex=["F", "M"])), "sex")
+    with pytest.raises(InvalidDataError, match="got 0 for folder"):
+        PrivateData.from_frame(name, Domain.of(folder=["F"]))
+
+
+# ---------------------------------------------------------------- times
+
+
+@pytest.mark.parametrize("lazy", [True, False])
+def test_a_time_beyond_all_dates_is_not_missing(lazy):
+    polars = pytest.importorskip("polars")
+    times = polars.Series("x", [2**62, -(2**62), -1, None], dtype=polars.Int64).cast(polars.Datetime("ms"))
+    frame = times.to_frame().lazy() if lazy else times.to_frame()
+    kind = dates("1969-12-30", "1970-01-01", by="day", clip=True)
+
+    assert [1, 1, 1, 1] == counted(PrivateData.from_frame(frame, Domain.of(x=optional(kind))), "x")
