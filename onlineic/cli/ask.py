@@ -71,8 +71,13 @@ def _ask(arguments: argparse.Namespace) -> int:
 
 
 def _domain(path: str) -> Domain:
-    with open(path, encoding="utf-8-sig", errors="replace") as file:
-        text = file.read()
+    try:
+        with open(path, encoding="utf-8-sig") as file:  # a label that was replaced would be another label
+            text = file.read()
+    except UnicodeError:
+        raise InvalidDomainError(
+            f"{Path(path).name}: a domain file must be in UTF-8, got other bytes; convert it."
+        ) from None
     try:
         return Domain.from_json(text)
     except InvalidDomainError as error:

@@ -163,6 +163,11 @@ class Domain:
             written = json.loads(text, object_pairs_hook=_distinct)
         except json.JSONDecodeError as error:
             raise InvalidDomainError(f"a domain file must be valid JSON, got an error: {error}.") from None
+        except (ValueError, RecursionError):  # an integer of thousands of digits, brackets in brackets
+            raise InvalidDomainError(
+                "a domain file must be valid JSON of an object of kinds, got numbers or brackets beyond all "
+                "bounds."
+            ) from None
         if not isinstance(written, dict):
             raise InvalidDomainError(
                 "a domain file must hold an object {attribute: kind}, got another value."
