@@ -38,7 +38,10 @@ def column_array(name: str, values: Any) -> Column:
         or not isinstance(values, Iterable)
         or getattr(values, "ndim", 1) != 1  # a frame, where two columns have one name, lists its names
     ):
-        raise InvalidDataError(f"{name} must be a column (array or list), got a {type(values).__name__}.")
+        raise InvalidDataError(
+            f"{name} must be a column (array or list), got a {type(values).__name__}; give a list with one "
+            "value a record."
+        )
     elif isinstance(getattr(values, "dtype", None), np.dtype) and values.dtype.kind in "biufM":  # type: ignore[attr-defined]
         array = np.asarray(values)  # a column of a data frame that is an array inside
     else:
@@ -47,7 +50,9 @@ def column_array(name: str, values: Any) -> Column:
         # numpy would turn [1, "a"] into strings, and a list of texts into fields as wide as the longest
         array = np.array(listed, dtype=None if len(kinds) == 1 and kinds <= {int, float, bool} else object)
     if array.ndim != 1:
-        raise InvalidDataError(f"{name} must be a column of shape (n,), got shape {array.shape}.")
+        raise InvalidDataError(
+            f"{name} must be a column of shape (n,), got shape {array.shape}; give one value a record."
+        )
     return decimals_read(array)
 
 
