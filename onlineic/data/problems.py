@@ -104,7 +104,9 @@ class TableReport:
         )
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("TableReport cannot be copied or pickled: a copy would hold private values; keep repr(report).")
+        raise TypeError(
+            "TableReport cannot be copied or pickled: a copy would hold private values; keep repr(report)."
+        )
 
 
 def checked_table(table: Any, domain: Domain, count: str | None, options: Mapping[str, Any]) -> TableReport:

@@ -338,7 +338,8 @@ class Binned:
             )
         if self.integer and not all(math.isinf(edge) or float(edge).is_integer() for edge in self.edges):
             raise InvalidDomainError(
-                "edges must be whole numbers where integer=True, got a fraction; round it up, or leave integer out."
+                "edges must be whole numbers where integer=True, got a fraction; round it up, or "
+                "leave integer out."
             )
 
     @property

@@ -403,8 +403,8 @@ def _attribute(name: str, kind: Kind) -> Attribute:
     # a set has no order of its own: codes would change from run to run
     if isinstance(kind, (str, bytes, Mapping, Set)) or not isinstance(kind, Iterable):
         raise InvalidDomainError(
-            f"{name} must be a size, a range, a list of labels, binned(...) or dates(...), got {shown(kind)}; "
-            "write a list such as ['F', 'M'], whose order is that of the cells, or range(17, 91)."
+            f"{name} must be a size, a range, a list of labels, binned(...) or dates(...), got "
+            f"{shown(kind)}; write a list such as ['F', 'M'], in an order of its own, or range(17, 91)."
         )
     return Categorical(tuple(map(plain, kind)))
 
@@ -432,8 +432,8 @@ def _from_json(name: str, kind: Any) -> Attribute:
             strange = sorted(set(kind) - {forms[0], *FORMS[forms[0]], "missing", FROM_ROWS})[0]
             known = (*sorted(FORMS[forms[0]]), "missing")
             raise InvalidDomainError(
-                f"{name} must have beside {forms[0]!r} one of {', '.join(map(repr, known))}, got {strange!r}; "
-                f"{_meant(strange, known)}."
+                f"{name} must have beside {forms[0]!r} one of {', '.join(map(repr, known))}, got "
+                f"{strange!r}; {_meant(strange, known)}."
             )
         beside = "; ".join(f"beside {form!r} {', '.join(map(repr, sorted(FORMS[form])))}" for form in FORMS)
         raise InvalidDomainError(
@@ -491,7 +491,9 @@ def _dates_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attri
 def _labels_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attribute:
     written, other = kind.get("synonyms", {}), kind.get("other", False)
     if not isinstance(other, (bool, str)):
-        raise InvalidDomainError(f"{name} must give true, false or a name for 'other', got {shown(other)}; write true.")
+        raise InvalidDomainError(
+            f"{name} must give true, false or a name for 'other', got {shown(other)}; write true."
+        )
     pairs = list(written.items()) if isinstance(written, dict) else written
     if not isinstance(pairs, list) or not all(
         isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in pairs

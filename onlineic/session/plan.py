@@ -456,6 +456,10 @@ def session_plan(
     if update is None:
         update = fitting_rule(domain, (), prior) if release == "partition" else MultiplicativeWeights()
     update = rule_for_stream(update, max_queries, n)
+    if first_tables is not None and type(first_tables) is not bool:
+        raise InvalidParameterError(
+            f"first_tables must be True, False or None, got first_tables={first_tables!r:.60}; leave it out."
+        )
     if first_tables:
         _check_opens(domain, update, sparse, prior)
     if certify is not None:
