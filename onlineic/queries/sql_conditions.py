@@ -248,7 +248,7 @@ class Conditions:
                 raise InvalidQueryError(
                     f"{one} must be ordered for {operator}, it is categorical; use =, <>, IN or LIKE."
                 )
-        if any(getattr(its, "other", None) is not None or getattr(its, "clip", False) for its in kinds):
+        if any(its.other is not None if isinstance(its, Categorical) else its.clip for its in kinds):
             raise InvalidQueryError(
                 f"{name} and {other} must hold single values to be compared, got one with a cell for others; "
                 "compare each with values."
@@ -333,7 +333,7 @@ class Conditions:
             raise InvalidQueryError(
                 f"{name} LIKE must take a text as pattern, got {written(pattern)}; write LIKE 'a%'."
             )
-        if getattr(kind, "other", None) is not None:  # who knows which of the others match
+        if kind.other is not None:  # who knows which of the others match
             raise InvalidQueryError(
                 f"{name} must hold its labels alone for LIKE, it has a cell for others; list labels by IN."
             )

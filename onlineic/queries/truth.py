@@ -305,9 +305,9 @@ def of_codes(kind: Attribute, runs: Sequence[tuple[int, int]]) -> Condition:
     return reduce(or_, [*parts, one_of(*labels)] if labels else parts)
 
 
-def _check_inside(name: str, kind: Attribute, line: Line, low: float, high: float) -> None:
+def _check_inside(name: str, kind: IntegerRange | Binned, line: Line, low: float, high: float) -> None:
     """Raise if a condition looks into the ends of a kind that clips: they hold all the values beyond."""
-    if not getattr(kind, "clip", False):
+    if not kind.clip:
         return
     last = (high, 0)  # of whole numbers the last one begins there, of bins the last one ends
     for value, above in (cut for piece in line for cut in piece if math.isfinite(cut[0])):

@@ -390,8 +390,9 @@ class OnlineIC(Answering):
             self._exhausted = exhausted
             self._quiet = RUN  # queries that the next run may hold
             self._begun = self._resumed = False
-            # the account of a file stands in its first line
-            self._for_dense = for_dense if isinstance(self._ledger, MemoryLedger) else None
+            # the account of a file stands in its first line, and a total of the table pays it as it opens
+            free = isinstance(self._ledger, MemoryLedger) and data.total is None
+            self._for_dense = for_dense if free else None
             self._lock = threading.RLock()
             self._noise = noise = noise if noise is not None else SystemNoise()
             self._private = is_private(noise)

@@ -1443,7 +1443,7 @@ MADE = {  # by the package itself, from numbers that it has checked; a caller on
     "replay", "BoundMarginal", "Certificate", "Choice", "ClippingBound",
     "Construction", "Estimates", "Expression", "Factor", "Family", "Gate", "LargeCounts", "Mean",
     "Mixture", "Mixture.boxes", "OfflineAccuracy", "SessionBreach", "SessionBreach.run", "ThresholdBreach",
-    "Belief.restored", "ExponentialSparse.unfinished", "FactorisationBound", "LedgerReport",
+    "Belief.restored", "ExponentialSparse.unfinished", "FactorisationBound", "LedgerReport", "RecordBreach",
     "MaximumEntropy.restored",
     "OnlineAccuracy",
     "PrivateCdf", "ProgramsAbove", "Query", "Query.total", "Rescaled", "SparseScales", "Statistic",

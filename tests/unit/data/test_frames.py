@@ -276,7 +276,11 @@ def test_without_narwhals_the_message_names_the_extra(monkeypatch):
         PrivateData.from_frame(object(), DOMAIN)
 
 
-@pytest.mark.parametrize("table", [None, 3, COLUMNS, [COLUMNS], np.zeros(3), b"x", len, object()], ids=repr)
+@pytest.mark.parametrize(
+    "table",
+    [None, 3, COLUMNS, [COLUMNS], np.zeros(3), b"x", len, object()],
+    ids=lambda table: type(table).__name__,
+)
 def test_what_is_no_table_is_refused(table):
     with pytest.raises(InvalidParameterError, match=r"table must be a data frame, .* from_records"):
         PrivateData.from_frame(table, DOMAIN)

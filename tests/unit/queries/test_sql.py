@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 pytest.importorskip("sqlglot")
 
 import onlineic as ic
-from onlineic.domain import Domain, optional
+from onlineic.domain import Domain, binned, categorical, dates, integers, optional
 from onlineic.errors import InvalidInputError, InvalidParameterError, InvalidQueryError, MissingExtraError
 from onlineic.queries import at_least, below, between, condition, marginal, one_of, span, statement, where
 from onlineic.queries.expressions import joint
@@ -307,6 +307,58 @@ def check_named(text):
         except InvalidInputError as error:
             told = str(error)
         assert len(told) < 1500
+
+
+WIDER = Domain.of(
+    age=integers(17, 90, clip=True),
+    bins=binned([0, 10, 20], clip=True),
+    race=optional(categorical(["White", "Black"], other=True)),
+    label=["White", "Black"],
+    day=optional(dates("2023-01", "2024-06", by="month")),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("age >= 90", where(age=90)),
+        ("age <= 17", where(age=17)),
+        ("age = 30", where(age=30)),
+        ("bins < 10", where(bins=below(10))),
+        ("race <> 'White'", where(race=one_of("Black", "other"))),
+        ("race = 'other'", where(race="other")),
+        ("day IS NOT NULL", ~where(day=None)),
+    ],
+)
+def test_cells_that_hold_more_than_their_label_are_counted_whole(text, expected):
+    assert condition(text, WIDER).bind(WIDER) == expected.bind(WIDER)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "age > 95",
+            "age must be cut above 17 and not beyond 90, whose cells hold what lies outside (clip=True)",
+        ),
+        ("age = 90", "age must be cut above 17"),
+        ("age < 17", "age must be cut above 17"),
+        ("bins >= 20", "bins must be cut above 0 and not beyond 20"),
+        ("race LIKE 'W%'", "race must hold its labels alone for LIKE"),
+        ("race = label", "race and label must hold single values to be compared"),
+        ("race = 'Martian'", "race must be one of its 4 values"),
+        ("day >= '2023-02'", "not supported: comparisons of day in SQL; ask it by where(day=...)."),
+    ],
+)
+def test_cells_that_hold_more_than_their_label_are_not_split(text, told):
+    with pytest.raises(InvalidQueryError) as error:
+        condition(text, WIDER)
+
+    assert told in str(error.value)
+
+
+def test_dates_are_grouped_by():
+    assert ("day",) == statement("SELECT day, COUNT(*) FROM t GROUP BY day", WIDER).keys
 
 
 def test_condition_is_at_the_front_door():

@@ -103,12 +103,24 @@ def test_a_first_question_of_dense_weights_makes_the_session_that_was_told_to_th
     assert session.statistics() == told.statistics()
 
 
+def test_a_session_that_a_total_of_its_table_pays_keeps_the_account_that_was_paid():
+    data = PrivateData(COUNTS, DOMAIN)
+    data.draw_on(ic.TableBudget(ic.Budget(2.0, 1e-6)))
+    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-7))
+    plan, account = session.plan, session._ledger.account
+    session.answer(DENSE[0])
+
+    assert plan == session.plan
+    assert account.capacity == session._ledger.account.capacity
+    assert 1 == len(tables(session)[0].measurements)
+
+
 def test_a_session_that_is_planned_anew_counts_once_in_the_budgets_of_its_table():
     data = PrivateData(COUNTS, DOMAIN)
     session = ic.OnlineIC(data, ic.Budget(1.0, 1e-6))
     session.answer(DENSE[0])
 
-    assert [ic.Budget(1.0, 1e-6)] == data.budgets
+    assert (ic.Budget(1.0, 1e-6),) == tuple(data.budgets)
     assert session.plan.dense_tables is None
 
 

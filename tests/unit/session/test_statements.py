@@ -272,7 +272,7 @@ def test_a_table_shows_itself_in_notebooks_with_every_text_escaped():
     assert "&lt;b&gt;" in shown
     assert "<script" not in shown
     assert "<b>" not in shown
-    assert "1 answer; bounds" in shown
+    assert "made of 1 answer: 1 easy" in shown
     assert len(shown) < 20_000
     assert len(asked.sql("SELECT COUNT(*), COUNT_IF(sex = 'F') FROM t")._repr_html_()) < 20_000
 
