@@ -182,7 +182,10 @@ def _plain(value: Any) -> Any:
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(dict(pairs)) < len(pairs):
-        raise InvalidQueryError("an attribute must have one condition, got one twice; join them by 'not'.")
+        raise InvalidQueryError(
+            "an attribute must have one condition, got one twice; write "
+            '{"and": [{..}, {..}]} for both, {"or": [{..}, {..}]} for either.'
+        )
     return dict(pairs)
 
 

@@ -436,7 +436,8 @@ def session_plan(
     n, budget, max_queries, beta = _common(n, budget, max_queries, beta)
     if certify is not None and (hard_answers is not None or threshold is not None):
         raise InvalidParameterError(
-            f"certify must be None with hard_answers or threshold, got certify={certify}; it settles both."
+            f"certify must be None with hard_answers or threshold, got certify={certify}; "
+            "it settles both, so leave out one of them."
         )
     if certify is not None and release == "partition":
         raise InvalidParameterError("release must be 'answer' with certify: T(alpha) counts single queries.")

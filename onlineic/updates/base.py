@@ -92,9 +92,10 @@ def starting_histogram(domain: Domain, prior: Hypothesis | None) -> Histogram:
     if isinstance(histogram, ProductHistogram) and histogram.domain == domain:
         histogram = histogram.dense()
     if not isinstance(histogram, Histogram) or histogram.domain != domain:
+        got = "one over another" if isinstance(histogram, Histogram) else f"a {type(prior).__name__}"
         raise InvalidParameterError(
-            f"prior must be a Histogram over the session's domain, got a {type(prior).__name__} "
-            "of another kind or domain; write Histogram(domain, weights)."
+            f"prior must be a Histogram over the session's domain, got "
+            f"{got}; write Histogram(domain, weights)."
         )
     return histogram
 
