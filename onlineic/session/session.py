@@ -89,10 +89,16 @@ def check_choices(exhausted: object, ledger: object, noise: object) -> None:
             f"exhausted must be 'untested' or 'raise', got exhausted={exhausted!r:.60}."
         )
     if ledger is not None and not isinstance(ledger, Ledger | LedgerFile):
-        raise InvalidParameterError(f"ledger must be a Ledger or None, got a {type(ledger).__name__}.")
+        raise InvalidParameterError(
+            f"ledger must be the path of a file, a Ledger or None, got a {type(ledger).__name__}; write "
+            "ledger='FILE.db', table='LABEL'."
+        )
     simulated = noise is not None and type(checked_source(noise)) is not SystemNoise
     if simulated and ledger is not None and not isinstance(ledger, MemoryLedger):
-        raise InvalidParameterError("ledger must be None with simulated noise: such answers are not private.")
+        raise InvalidParameterError(
+            "ledger must be None with simulated noise, whose answers are not private, got a ledger too; "
+            "leave out one of them."
+        )
 
 
 @final
@@ -654,7 +660,13 @@ class OnlineIC(Answering):
         with self._held():
             self._catch_up()
             asked = [bind_question(query, self._data.domain, self._sparse.grid_bits) for query in queries]
-            return self._book.joint_bounds(asked, list(answers))
+            given = list(answers)
+            if len(given) != len(asked) or not all(isinstance(answer, Answer) for answer in given):
+                raise InvalidParameterError(
+                    f"answers must be the answers to these {len(asked)} queries, got {len(given)} objects; "
+                    "give one Answer a query, in their order."
+                )
+            return self._book.joint_bounds(asked, given)
 
     def explain(self, question: Any) -> Explanation:
         """Return what a question is, what it may cost and what its answer will be worth; asks nothing.
@@ -680,6 +692,11 @@ class OnlineIC(Answering):
         with self._held():
             self._curator.check_open()
             self._catch_up()
+            if isinstance(getattr(question, "__self__", None), OnlineIC):
+                raise InvalidQueryError(
+                    "a derived question must be a function of a session, got a method of one; write "
+                    "explain(lambda session: session.mean('age'))."
+                )
             outlook = _Outlook(self, self._plan, self._book, self._curator, self._ledger.account)
             asked, derived, questions = outlook.rehearsed(question)
             first = next((one for one in questions if one.constant is None), None)
@@ -706,7 +723,10 @@ class OnlineIC(Answering):
             Without a ledger file.
         """
         if not isinstance(self._ledger, SqliteLedger):
-            raise SessionStateError("session must have a ledger file for a receipt, got one in memory.")
+            raise SessionStateError(
+                "session must have a ledger file for a receipt, got one in memory; open it with "
+                "ledger='FILE.db', table='LABEL'."
+            )
         return self._ledger.receipt
 
     def close(self) -> None:
@@ -1028,7 +1048,10 @@ class OnlineIC(Answering):
         return session_html(self._data.domain, self._data.n, self._plan, self._snapshot())
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("OnlineIC cannot be copied or pickled: its budget would be copied too.")
+        raise TypeError(
+            "OnlineIC cannot be copied or pickled: its budget would be copied too; hand on summary(), or "
+            "go on elsewhere from a ledger file by OnlineIC.resume."
+        )
 
 
 def _first_tested(queries: Queries) -> Query:
