@@ -32,6 +32,11 @@ UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")
 YEARS = (1000, 9998)  # four digits, and room for one more instant on either side
 INSTANT = datetime.timedelta(microseconds=1)
 MINUTES = {"hour": 60, "minute": 1}
+DAYS = 146_097  # of 400 years, after which the calendar begins anew, on the same day of the week
+CYCLE = {
+    "year": 400, "quarter": 1600, "month": 4800, "week": DAYS // 7, "day": DAYS, "hour": DAYS * 24,
+    "minute": DAYS * 1440,
+}  # fmt: skip
 EPOCH = datetime.date(1970, 1, 1).toordinal()
 # which periods a column of numpy's dates can tell; its own weeks begin on Thursday
 TOLD = {"Y": UNITS[:1], "M": UNITS[:3], "W": (), "D": UNITS[:5], "h": UNITS[:6], "generic": ()}
@@ -223,12 +228,16 @@ class Dates:
         return _index(_moment(microsecond), self.by) - self._start
 
     def _lookup(self, value: Any) -> int:
-        stretch = self._stretched(moment_text(value) or "")
+        text = moment_text(value) or ""
+        shift = _shift(text)
+        stretch = self._stretched(text if shift is None else shift[0])
         if stretch is None:
             return STRANGE
         index = _index(stretch[0], self.by)
         if _index(stretch[1], self.by) != index:
             return STRANGE
+        if shift is not None:
+            index += shift[1] * CYCLE[self.by]
         if self.clip:
             index = min(max(index, self._start), self._start + self._periods - 1)
         return index - self._start if 0 <= index - self._start < self._periods else OUTSIDE
@@ -341,7 +350,24 @@ def moment_text(value: Any) -> str | None:
         return None if np.datetime_data(value.dtype)[0] in ("W", "generic") else str(value)
     if isinstance(value, datetime.date):
         return value.isoformat()
-    return str(value) if type(value).__name__ == "Period" else None
+    if type(value).__name__ != "Period":
+        return None
+    try:  # its own text does not say how long it is, nor when a fiscal year begins
+        return f"{value.start_time.isoformat()}/{value.end_time.isoformat()}"
+    except (AttributeError, ValueError):  # of another library, or beyond the times of pandas
+        return None
+
+
+def _shift(text: str) -> tuple[str, int] | None:
+    """Return a text of a year beyond `YEARS` some whole calendars nearer, and how many; None of others.
+
+    Years 1 and 9999 stand for "always" and "for ever" in many tables: they are outside every domain.
+    """
+    year = text[:4]
+    if not (year.isascii() and year.isdigit()) or year == "0000" or YEARS[0] <= int(year) <= YEARS[1]:
+        return None
+    calendars = 1 if int(year) > YEARS[1] else -4
+    return f"{int(year) - 400 * calendars:04}{text[4:]}", calendars
 
 
 def names_time(text: str) -> bool:

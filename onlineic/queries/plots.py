@@ -49,7 +49,7 @@ def plot(answer: Answer, ax: "Axes | None" = None, kind: Kind | None = None) -> 
         )
     kinds = [question.partition.domain.attribute(name) for name in question.names]
     kind = suited(kind, [(one.size, one.ordered) for one in kinds])
-    axes = new_figure(7.0, 4.2).add_subplot() if ax is None else ax
+    axes = axes_for(ax)
     if kind == "map":
         draw_map(axes, answer.labels, answer.count)
     else:
@@ -79,9 +79,28 @@ def suited(kind: Kind | None, attributes: Sequence[tuple[int, bool]]) -> Kind:
     if kind not in allowed:
         raise InvalidParameterError(
             f"kind must be {' or '.join(map(repr, allowed))} for {len(attributes)} attributes, got "
-            f"{kind!r:.60}."
+            f"{kind!r:.60}; leave it out."
         )
     return kind
+
+
+def axes_for(ax: "Axes | None") -> "Axes":
+    """Return what to draw on: None is a new figure.
+
+    Raises
+    ------
+    InvalidParameterError
+        If it is something else than axes.
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    if ax is None:
+        return new_figure(7.0, 4.2).add_subplot()
+    if not hasattr(ax, "imshow"):
+        raise InvalidParameterError(
+            f"ax must be axes of matplotlib or None, got a {type(ax).__name__}; write fig.add_subplot()."
+        )
+    return ax
 
 
 def draw_counts(

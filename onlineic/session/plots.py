@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineic.display.figures import COLOURS, bare, new_figure, plain
+from onlineic.display.figures import COLOURS, bare, plain
 from onlineic.errors import InvalidParameterError
-from onlineic.queries.plots import Kind, draw_counts, draw_labels, draw_map, stamped, suited
+from onlineic.queries.plots import Kind, axes_for, draw_counts, draw_labels, draw_map, stamped, suited
 from onlineic.session.derived import Cdf, Groups
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def plot_groups(groups: Groups, ax: "Axes | None" = None, kind: Kind | None = No
         )
     sizes = [len(labels) for labels in groups.labels]
     kind = suited(kind, list(zip(sizes, groups.ordered, strict=True)))
-    axes = new_figure(7.0, 4.2).add_subplot() if ax is None else ax
+    axes = axes_for(ax)
     what = groups.name.partition(" by ")[0]
     unit = "records" if what == "count" else what
     known = np.isfinite(groups.error_bounds) & np.isfinite(groups.values)
@@ -44,7 +44,7 @@ def plot_groups(groups: Groups, ax: "Axes | None" = None, kind: Kind | None = No
 
 def plot_cdf(cdf: Cdf, ax: "Axes | None" = None) -> "Axes":
     """Draw a distribution function: `Cdf.plot`."""
-    axes = new_figure(7.0, 4.2).add_subplot() if ax is None else ax
+    axes = axes_for(ax)
     place = np.arange(len(cdf.labels) + 1)  # a share holds from its label to the next
     low, high, values = (np.append(part, part[-1]) for part in (cdf.low, cdf.high, cdf.values))
     axes.fill_between(place, low, high, step="post", color=COLOURS[5], alpha=0.4, linewidth=0)

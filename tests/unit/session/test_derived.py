@@ -454,3 +454,6 @@ def test_what_cannot_be_drawn_is_refused(session):
         session.group_by(["sex", "pay", "weeks"]).plot()
     with pytest.raises(InvalidParameterError, match="kind must be 'bars' or 'line' for 1 attributes"):
         session.group_by("pay").plot(kind="map")
+    for found in (session.group_by("pay"), session.cdf("age")):
+        with pytest.raises(InvalidParameterError, match="ax must be axes of matplotlib or None, got a str"):
+            found.plot("ax")
