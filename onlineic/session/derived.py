@@ -30,8 +30,6 @@ from onlineic.queries.query import Query
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from onlineic.queries.plots import Kind
-
 Aggregate = Literal["count", "mean", "sum"]
 Where = Expression | str | dict[str, Any] | None  # a text in SQL, a dict as of JSON
 
@@ -185,7 +183,8 @@ class Derived:
         stamp = "" if self.private else ", NOT PRIVATE"
         bias = f" and {self.bias:.3g} for midpoints" if self.bias else ""
         return (
-            f"{self.name} = {to_its_bound(self.value, self.error_bound)} ± {self.error_bound:.3g}{bias} ({self.confidence:.4g} sure), "
+            f"{self.name} = {to_its_bound(self.value, self.error_bound)} ± {self.error_bound:.3g}{bias} "
+            f"({self.confidence:.4g} sure), "
             f"{self.count:.1f} records, {_counted(self.answers)}{stamp}"
         )
 
@@ -635,7 +634,7 @@ class Groups:
             lines.append(f"  ... {len(self) - SHOWN:,} more")
         return "\n".join(lines)
 
-    def plot(self, ax: "Axes | None" = None, kind: "Kind | None" = None) -> "Axes":
+    def plot(self, ax: "Axes | None" = None, kind: Literal["bars", "line", "map"] | None = None) -> "Axes":
         """Draw the numbers by one or two keys with intervals of `error_bounds`, with matplotlib.
 
         A mean over too few records is left out. By dates ``kind="line"`` is a time series with its band.
