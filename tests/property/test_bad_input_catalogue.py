@@ -998,7 +998,7 @@ CATALOGUE = {  # section: (kind, what was written, what refuses it, words of the
          "session.mean('age', where(sex='F'))"),
         ('a mean of dates', "session.mean('seen')",
          'InvalidQueryError',
-         'ask for counts, or build the domain with seen=range(..) or binned(..).',
+         'ask for a median, a quantile or counts, or load a number such as the days since',
          "session.quantile('seen', 0.5)"),
         ('a quantile above 1', "session.quantile('age', 90)",
          'InvalidParameterError', 'write 0.9 for the value that nine in ten do not exceed.',
