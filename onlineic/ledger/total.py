@@ -32,6 +32,7 @@ from onlineic.errors import (
 from onlineic.ledger.lines import FORMAT, Line, Receipt, Written, account_from_json, account_to_json
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.records import Drawn, Record
+from onlineic.ledger.sessions import Sessions
 from onlineic.ledger.settings import (
     check_kind,
     check_settings,
@@ -109,6 +110,7 @@ class TableBudget:
         self._budget, self._whole, self._apart = budget, whole, part * whole.delta_exact
         self._lock, self._process, self._closed = threading.RLock(), os.getpid(), False
         self._drawing = False
+        self._sessions = Sessions()
         self._ledger: SqliteLedger | MemoryLedger
         if ledger is None:
             if table is not None or receipt is not None:
@@ -145,6 +147,11 @@ class TableBudget:
     def order(self) -> Fraction | None:
         """The Renyi order at which it adds; None: epsilons add."""
         return self._ledger.account.order
+
+    @property
+    def sessions(self) -> Sessions:
+        """Of all loads of the table in this process."""
+        return self._sessions
 
     @property
     def drawn(self) -> tuple[Drawn, ...]:

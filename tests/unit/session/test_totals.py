@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -439,6 +440,19 @@ def larger(texts):
 def twice(texts):
     line = json.loads(texts[-1])
     return [*texts, canonical_text(line | {"at": line["at"] + 1})]
+
+
+def test_a_copy_of_an_open_session_s_file_is_no_second_session_on_another_load_of_its_table(path):
+    total, copy = TableBudget(WHOLE), path.with_name("copy.db")
+    one, other = attached(total), attached(total)
+    session = ic.OnlineIC(one, total.share(0.9), ledger=path, table=LABEL)
+    shutil.copy(path, copy)
+    with pytest.raises(LedgerLockedError, match="a copy of one that is open"):
+        ic.OnlineIC.resume(copy, other)
+    assert 0 == other.reads
+    session.close()
+    ic.OnlineIC.resume(path, other).close()
+    assert 1 == len(total.drawn)
 
 
 @pytest.mark.parametrize("name", ["first_tables", "dense_tables"])
