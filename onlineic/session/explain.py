@@ -60,9 +60,9 @@ class Explanation:
     hits_left : int
         Hits of the largest price that can still be paid, at the price of the next.
     at_most : float
-        Most that can be spent on it, share of the budget.
+        Most that can be spent on it, share of the budget, besides first tables that a first question buys.
     left : float
-        Share of the budget that no release has used up.
+        Share of the budget that no release has used up, nor first tables that the question would buy.
     payable : bool
         Whether a hit of each can be paid now; if not, those are answered untested.
     """

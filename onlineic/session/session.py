@@ -483,12 +483,16 @@ class OnlineIC(Answering):
                 return plan
         return self._plan
 
+    def _made_for(self, plan: Plan, ledger: Ledger) -> tuple[AnswerBook, Curator]:
+        """Return what tests and answers by another plan."""
+        belief = Belief(plan.update.init(self._data.domain, None))
+        book = AnswerBook(plan, self._data.domain, self._data.n, ledger, belief, self._private)
+        return book, Curator(self._data, plan.spending, self._noise, ledger, plan.partitions)
+
     def _plan_anew(self, plan: Plan) -> None:
         """Take another plan, before anything was reserved or read: its account is of another order."""
         ledger, known = self._ledger, self._book.closing()
-        belief = Belief(plan.update.init(self._data.domain, None))
-        curator = Curator(self._data, plan.spending, self._noise, ledger, plan.partitions)
-        book = AnswerBook(plan, self._data.domain, self._data.n, ledger, belief, self._private)
+        book, curator = self._made_for(plan, ledger)
         book.count_untaken({"easy": known.constants}, known.rounding)
         try:
             ledger.give_back(self)
@@ -675,7 +679,8 @@ class OnlineIC(Answering):
         with self._held():
             self._curator.check_open()
             self._catch_up()
-            outlook, asked, derived = _Outlook(self), f"{question!r:.80}", None
+            outlook = _Outlook(self, self._plan, self._book, self._curator, self._ledger, self._owed())
+            asked, derived = f"{question!r:.80}", None
             rehearsal = Rehearsal(outlook, self._data.domain, self._data.n, self._plan.beta)
             if callable(question) and not isinstance(question, np.ndarray):
                 asked, derived = rehearsal.of(question)
@@ -687,14 +692,14 @@ class OnlineIC(Answering):
                 questions = [outlook.bound(each) for each in question]
             else:
                 questions = [outlook.bound(question)]
-            account = self._ledger.account
+            account = outlook.ledger.account
             return explanation(
                 asked,
                 questions,
                 outlook,
                 bound_derived=derived,
-                hits_left=self._curator.hard_left(self._owed()),
-                left=(account.left - self._owed()) / account.capacity,
+                hits_left=outlook.curator.hard_left(outlook.owed),
+                left=(account.left - outlook.owed) / account.capacity,
             )
 
     @property
@@ -1048,17 +1053,32 @@ def _first_tested(queries: Queries) -> Query:
 
 
 @final
-@attrs.frozen
+@attrs.define
 class _Outlook(Outlook):
-    """What a session knows of questions that were not asked yet."""
+    """What a session knows of questions that were not asked yet: that which the first of them would make."""
 
     session: OnlineIC
+    plan: Plan
+    book: AnswerBook
+    curator: Curator
+    ledger: Ledger
+    owed: Fraction
+    begun: bool = False
     seen: dict[Any, Prospect] = attrs.field(factory=dict)
 
     def bound(self, question: Any) -> Question:
-        bound = bind_question(question, self.session.domain, self.session._sparse.grid_bits)
+        bound = bind_question(question, self.session.domain, self.plan.sparse.grid_bits)
         self.session._check_supported(bound)
-        return bound
+        if self.begun or self.session._begun or bound.constant is not None:
+            return bound
+        self.begun, plan = True, self.session._plan_for(bound)
+        if plan is self.plan:
+            return bound
+        self.plan, self.ledger = plan, MemoryLedger()  # of a session that nobody opens
+        self.ledger.claim(self, plan.sparse.account())
+        self.book, self.curator = self.session._made_for(plan, self.ledger)
+        self.owed = Fraction(0) if plan.first_tables is None else plan.first_tables.charge.amount
+        return bind_question(question, self.session.domain, plan.sparse.grid_bits)
 
     def prospect(self, question: Question) -> Prospect:
         key = (question.key, question.complement)
@@ -1067,8 +1087,6 @@ class _Outlook(Outlook):
         return self.seen[key]
 
     def _prospect(self, question: Question) -> Prospect:
-        curator, book = self.session._curator, self.session._book
-        answer, hard, joint, known = book.prospect(question, curator.released_by(question))
-        capacity = self.session._ledger.account.capacity
-        price = Fraction(0) if known else curator.cost(question) / capacity
+        answer, hard, joint, known = self.book.prospect(question, self.curator.released_by(question))
+        price = Fraction(0) if known else self.curator.cost(question) / self.ledger.account.capacity
         return Prospect(answer, hard, joint, price, known)
