@@ -416,10 +416,17 @@ def total_of(written: Written) -> tuple[Budget, Filter, Fraction]:
         If the capacity is not that of the budget.
     """
     settings, domain = written.beginning["settings"], written.domain()
-    budget = settings_from_json(settings["budget"], KNOWN, domain)
-    apart = settings_from_json(settings["apart"], KNOWN, domain)
     account = account_from_json(written.beginning["account"])
-    whole = per_row(budget, settings["rows_per_person"])
-    if account != _account(whole, account.order, apart):
+    try:
+        budget = settings_from_json(settings["budget"], KNOWN, domain)
+        apart = settings_from_json(settings["apart"], KNOWN, domain)
+        whole = per_row(budget, settings["rows_per_person"])
+        held = _account(whole, account.order, apart)
+        delta = apart * whole.delta_exact
+    except Exception:  # of a text that was put together by hand: whatever is wrong with it
+        raise LedgerCorruptError(
+            "ledger must hold the settings of a total, got others; restore it from a backup."
+        ) from None
+    if account != held:
         raise LedgerCorruptError(f"ledger must hold the capacity of {budget}, got another; restore it.")
-    return budget, account, apart * whole.delta_exact
+    return budget, account, delta
