@@ -95,6 +95,8 @@ class TableBudget:
         table: str | None = None,
         receipt: Receipt | str | None = None,
     ) -> None:
+        if hasattr(self, "_ledger"):
+            raise SessionStateError("a total must be opened once, got __init__ again; open a new one.")
         if getattr(budget, "order", None) is not None or type(budget) is not Budget:
             raise InvalidParameterError(
                 f"budget must be a Budget without an order, got a {type(budget).__name__}; write "

@@ -991,6 +991,8 @@ class OnlineIC(Answering):
     def synthetic(self, rows: int, seed: int = 0) -> Synthetic:
         """Return synthetic records, drawn from the hypothesis: free, and without any guarantee.
 
+        As with `hypothesis`, first tables are bought before, if nothing was asked yet.
+
         Parameters
         ----------
         rows : int

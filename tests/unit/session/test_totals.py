@@ -201,6 +201,8 @@ def test_nobody_gets_round_a_total_nor_empties_the_record():
         used.draw_on(total)
     with pytest.raises(TypeError):
         total.__reduce__()
+    with pytest.raises(SessionStateError, match="opened once"):
+        total.__init__(ic.Budget(9.0, 1e-9))
 
 
 def test_a_second_budget_without_a_total_warns_with_both_costs():
