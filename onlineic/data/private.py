@@ -380,7 +380,7 @@ class PrivateData:
                 f"total must be a TableBudget, got a {type(total).__name__}; write TableBudget(Budget(..))."
             )
         if self._total is not None and self._total is not total:
-            raise InvalidParameterError("total must be the one that the table has, got another.")
+            raise InvalidParameterError("total must be the one that the table has, got another; leave it.")
         with self._sessions.gate:
             if self._total is None and (self._budgets or self._files):
                 raise SessionStateError(
@@ -469,7 +469,9 @@ class PrivateData:
         return f"PrivateData(n={self.n}, domain={' x '.join(map(str, self.domain.shape))} cells)"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("PrivateData cannot be copied or pickled: a copy would hold the private counts.")
+        raise TypeError(
+            "PrivateData cannot be copied or pickled: a copy would hold the private counts; load it anew."
+        )
 
 
 def _added(before: Sequence[Budget], budget: Budget) -> str:

@@ -181,7 +181,10 @@ class TableBudget:
             Without a ledger file.
         """
         if not isinstance(self._ledger, SqliteLedger):
-            raise SessionStateError("total must have a ledger file for a receipt, got one in memory.")
+            raise SessionStateError(
+                "total must have a ledger file for a receipt, got one in memory; open it with "
+                "ledger='FILE.db', table='LABEL'."
+            )
         return self._ledger.receipt
 
     def share(self, part: float | Fraction) -> Budget:
@@ -306,7 +309,9 @@ class TableBudget:
         )
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("TableBudget cannot be copied or pickled: a copy would be spent again.")
+        raise TypeError(
+            "TableBudget cannot be copied or pickled: a copy would be spent again; open its file anew."
+        )
 
 
 def _account(whole: Budget, order: Fraction | None, apart: Fraction) -> Filter:
