@@ -126,7 +126,8 @@ class Derived:
         session has none for these, 1 - m beta for m answers, each with a bound of its own.
     bias : float
         How far midpoints of bins may be from the values in them, in the units of `value`: beside
-        `error_bound`, and with the same probability. 0 where the attribute's values are exact.
+        `error_bound`, and with the same probability. 0 where the attribute's values are exact. Of a clipped
+        attribute what lies beyond its ends counts as them: how far beyond is in neither bound.
     count, count_bound : float
         Records that it is about, those that meet the condition and have a value, with their own half-width.
     answers : tuple of Answer
@@ -167,7 +168,8 @@ class Derived:
         stamp = "" if self.private else ", NOT PRIVATE"
         bias = f" and {self.bias:.3g} for midpoints" if self.bias else ""
         return (
-            f"{self.name} = {to_its_bound(self.value, self.error_bound)} ± {self.error_bound:.3g}{bias} ({self.confidence:.4g} sure), "
+            f"{self.name} = {to_its_bound(self.value, self.error_bound)} ± {self.error_bound:.3g}{bias} "
+            f"({self.confidence:.4g} sure), "
             f"{self.count:.1f} records, {_counted(self.answers)}{stamp}"
         )
 

@@ -1039,7 +1039,7 @@ def _check_supported(question: Question | Queries, sparse: NumericSparse, hypoth
 @final
 @attrs.frozen
 class _Outlook(Outlook):
-    """What a session, or the one that its first question would make of it, knows of questions not asked yet."""
+    """What a session, or that which its first question makes of it, knows of questions not asked yet."""
 
     session: OnlineIC
     plan: Plan

@@ -24,9 +24,9 @@ from onlineic.display import (
     records,
     share,
     shortened,
-    to_its_bound,
     span_bar,
     table,
+    to_its_bound,
 )
 from onlineic.errors import MissingExtraError
 
