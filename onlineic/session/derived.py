@@ -910,12 +910,12 @@ def _rising(values: Floats) -> Floats:
 
 
 def _narrowing(domain: Domain, condition: object) -> Expression | None:
-    """Return a condition, None where everybody meets it."""
+    """Return a condition, None where everybody meets it: weights that were rounded to 1 may say less."""
     if condition is None:
         return None
     expression = checked_condition(domain, condition)
     query = expression.bind(domain)
-    return None if query.constant == 1 << query.grid_bits else expression
+    return None if query.constant == 1 << query.grid_bits and not query.rounding else expression
 
 
 def _allowed(domain: Domain, axis: int, condition: Expression | None) -> Bools:
@@ -924,6 +924,8 @@ def _allowed(domain: Domain, axis: int, condition: Expression | None) -> Bools:
     if condition is None:
         return allowed
     query = condition.bind(domain)
+    if query.rounding:  # what was rounded to 0 may count
+        return allowed
     if query.constant is not None:
         return allowed & bool(query.constant)
     for factor in query.factors:

@@ -638,7 +638,7 @@ class OnlineIC(Answering):
         Returns
         -------
         (m,) float64
-            Fractions; 0 of a constant, inf where nothing is known.
+            Fractions; of a constant what it was rounded by, inf where nothing is known.
         """
         with self._held():
             self._catch_up()
