@@ -335,3 +335,12 @@ def test_tables_that_were_burned_in_a_file_are_not_bought_again_if_they_cannot_b
 
     assert {one.status for one in answers} <= {"easy", "hard"}
     assert () == report.problems
+
+
+@BUDGETS
+def test_an_answer_before_the_first_tables_does_not_count_what_they_will_cost(budget):
+    session = opened(budget)
+    constant = session.answer(ALL)
+
+    assert 0 == len(session.transcript)
+    assert constant.left == session.statistics().hard_left
