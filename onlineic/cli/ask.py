@@ -47,6 +47,15 @@ def _ask(arguments: argparse.Namespace) -> int:
         arguments.parser.error(
             f"--repl must stand alone, got QUERIES {arguments.queries!r} too; leave one out"
         )
+    if arguments.ledger is not None and not (arguments.table or "").strip():
+        arguments.parser.error(
+            "--ledger must stand with the name of its table and release, got none; write "
+            "--table 'census 2026, release 3'"
+        )
+    if arguments.table is not None and arguments.ledger is None:
+        arguments.parser.error(
+            f"--table must stand with a ledger, got {arguments.table!r:.60} alone; write --ledger FILE.db"
+        )
     budget = Budget(arguments.epsilon, arguments.delta)  # refused before the table is read
     domain = _domain(arguments.domain)
     options = {
@@ -71,8 +80,13 @@ def _ask(arguments: argparse.Namespace) -> int:
 
 
 def _domain(path: str) -> Domain:
-    with open(path, encoding="utf-8-sig", errors="replace") as file:
-        text = file.read()
+    try:
+        with open(path, encoding="utf-8-sig") as file:  # a label that was replaced would be another label
+            text = file.read()
+    except UnicodeError:
+        raise InvalidDomainError(
+            f"{Path(path).name}: a domain file must be in UTF-8, got other bytes; convert it."
+        ) from None
     try:
         return Domain.from_json(text)
     except InvalidDomainError as error:

@@ -89,10 +89,16 @@ def check_choices(exhausted: object, ledger: object, noise: object) -> None:
             f"exhausted must be 'untested' or 'raise', got exhausted={exhausted!r:.60}."
         )
     if ledger is not None and not isinstance(ledger, Ledger | LedgerFile):
-        raise InvalidParameterError(f"ledger must be a Ledger or None, got a {type(ledger).__name__}.")
+        raise InvalidParameterError(
+            f"ledger must be the path of a file, a Ledger or None, got a {type(ledger).__name__}; write "
+            "ledger='FILE.db', table='LABEL'."
+        )
     simulated = noise is not None and type(checked_source(noise)) is not SystemNoise
     if simulated and ledger is not None and not isinstance(ledger, MemoryLedger):
-        raise InvalidParameterError("ledger must be None with simulated noise: such answers are not private.")
+        raise InvalidParameterError(
+            "ledger must be None with simulated noise, whose answers are not private, got a ledger too; "
+            "leave out one of them."
+        )
 
 
 @final
@@ -136,8 +142,9 @@ class OnlineIC(Answering):
         What will be asked: by default conjunctions of conditions, of which pairs of attributes say much. With
         "dense" among it, weights without such a form, the session starts from all cells or from numbers. If
         it is not told, and pairs are planned, tables are bought behind the first question: if that is a
-        dense one `plan` becomes that of a session which is told; with a ledger file, whose account is
-        settled, all cells are bought at about twice the noise.
+        dense one `plan` becomes that of a session which is told; where its account would be
+        another than the one that a ledger file or the total of the table has, all cells are bought in that,
+        at about twice the noise.
     exhausted : "untested" or "raise"
         What to do when the hard answers are used up: answer from the hypothesis, without touching the data
         and with no bound but that of the first tables, or raise `SessionExhaustedError`.
@@ -383,7 +390,7 @@ class OnlineIC(Answering):
             self._sparse: NumericSparse = plan.sparse
             self._exhausted = exhausted
             self._quiet = RUN  # queries that the next run may hold
-            self._begun = self._resumed = False
+            self._begun = self._resumed = self._opening = False
             # the account of a file stands in its first line, and a total of the table pays it as it opens
             free = isinstance(self._ledger, MemoryLedger) and data.total is None
             self._for_dense = for_dense if free else None
@@ -439,14 +446,21 @@ class OnlineIC(Answering):
 
         They are learned with the next record that is taken in.
         """
-        tables = self._plan.opening(question)
-        if self._begun or tables is None or self._bought():
+        if self._opening:  # the lock lets a signal's handler of the same thread in
+            raise SessionStateError(
+                "session must buy its first tables before it is asked, got a question of a signal's handler "
+                "while it does; nothing was spent on it: ask when the handler has returned."
+            )
+        try:
+            self._opening = True
+            tables = self._plan.opening(question)
+            if not self._begun and tables is not None and not self._bought():
+                # of a session that goes on after its tables were burned tests are left
+                with contextlib.suppress(*([BudgetExceededError] if self._resumed else [])):
+                    self._curator.measure_tables(tables)
             self._begun = True
-            return
-        # of a session that goes on after its tables were burned tests are left
-        with contextlib.suppress(*([BudgetExceededError] if self._resumed else [])):
-            self._curator.measure_tables(tables)
-        self._begun = True
+        finally:
+            self._opening = False
 
     def _owed(self, plan: Plan) -> Fraction:
         """Return the charge of first tables that the first question will buy, by this plan."""
@@ -468,6 +482,9 @@ class OnlineIC(Answering):
         """Return the plan of a session that is asked this first: a dense question tells of its kind."""
         if self._for_dense is not None and isinstance(question, Query) and is_dense(question):
             plan = self._for_dense()
+            # the total of the table has taken what the account costs that was planned
+            if self._data.total is not None and plan.sparse.account() != self._sparse.account():
+                return self._plan
             if not len(self._ledger) and question.grid_bits <= plan.sparse.grid_bits:  # as it was bound
                 return plan
         return self._plan
@@ -643,7 +660,13 @@ class OnlineIC(Answering):
         with self._held():
             self._catch_up()
             asked = [bind_question(query, self._data.domain, self._sparse.grid_bits) for query in queries]
-            return self._book.joint_bounds(asked, list(answers))
+            given = list(answers)
+            if len(given) != len(asked) or not all(isinstance(answer, Answer) for answer in given):
+                raise InvalidParameterError(
+                    f"answers must be the answers to these {len(asked)} queries, got {len(given)} objects; "
+                    "give one Answer a query, in their order."
+                )
+            return self._book.joint_bounds(asked, given)
 
     def explain(self, question: Any) -> Explanation:
         """Return what a question is, what it may cost and what its answer will be worth; asks nothing.
@@ -669,6 +692,11 @@ class OnlineIC(Answering):
         with self._held():
             self._curator.check_open()
             self._catch_up()
+            if isinstance(getattr(question, "__self__", None), OnlineIC):
+                raise InvalidQueryError(
+                    "a derived question must be a function of a session, got a method of one; write "
+                    "explain(lambda session: session.mean('age'))."
+                )
             outlook = _Outlook(self, self._plan, self._book, self._curator, self._ledger.account)
             asked, derived, questions = outlook.rehearsed(question)
             first = next((one for one in questions if one.constant is None), None)
@@ -695,7 +723,10 @@ class OnlineIC(Answering):
             Without a ledger file.
         """
         if not isinstance(self._ledger, SqliteLedger):
-            raise SessionStateError("session must have a ledger file for a receipt, got one in memory.")
+            raise SessionStateError(
+                "session must have a ledger file for a receipt, got one in memory; open it with "
+                "ledger='FILE.db', table='LABEL'."
+            )
         return self._ledger.receipt
 
     def close(self) -> None:
@@ -1017,7 +1048,10 @@ class OnlineIC(Answering):
         return session_html(self._data.domain, self._data.n, self._plan, self._snapshot())
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("OnlineIC cannot be copied or pickled: its budget would be copied too.")
+        raise TypeError(
+            "OnlineIC cannot be copied or pickled: its budget would be copied too; hand on summary(), or "
+            "go on elsewhere from a ledger file by OnlineIC.resume."
+        )
 
 
 def _first_tested(queries: Queries) -> Query:
