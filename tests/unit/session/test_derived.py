@@ -360,7 +360,7 @@ def test_conditions_may_be_dicts(session):
 
 
 def test_weights_that_are_rounded_to_a_constant_are_not_exact():
-    """Weights of a billionth, or of one less a billionth, are asked as 0 and 1: off by what they are rounded."""
+    """Weights of a billionth, or of one less that, are asked as 0 and 1: off by what they are rounded by."""
     domain = ic.Domain.of(b=2, age=range(100_001), far=range(100_000, 100_001))
     data = ic.PrivateData.from_records(
         {"b": np.zeros(4_000, int), "age": np.full(4_000, 100_000), "far": np.full(4_000, 100_000)}, domain
