@@ -46,7 +46,7 @@ def plan_facts(plan: Plan) -> Facts:
     said.append(("a measured answer", f"releases {released}; planned for {plan.hard_answers:,}"))
     promise = "every answer but cross tables" if plan.certified else "every easy answer"
     if falls:
-        promise += " before the first measured one"
+        promise += " before the first measured one or restart"
     bound = f"{promise}, of the first {plan.max_queries:,}, at once within ± {plan.error_bound:.3g}"
     said.append(("promise", f"{bound}, with probability {1.0 - plan.beta:g}"))
     if plan.textbook:
