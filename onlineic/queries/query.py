@@ -187,9 +187,12 @@ class Query:
     def possible(self, axis: int) -> Bools:
         """Return which codes of an axis some cell with a weight above 0 has, shape (codes,).
 
-        Of a complement of several factors every code may be one.
+        Of a complement of several factors every code may be one, and of weights that were rounded, perhaps
+        to 0.
         """
         every = np.ones(self.domain.shape[axis], np.bool_)
+        if self.rounding:
+            return every
         if self.constant is not None:
             return every & (self.constant > 0)
         for factor in self.factors:

@@ -131,7 +131,8 @@ class Derived:
         session has none for these, 1 - m beta for m answers, each with a bound of its own.
     bias : float
         How far midpoints of bins may be from the values in them, in the units of `value`: beside
-        `error_bound`, and with the same probability. 0 where the attribute's values are exact.
+        `error_bound`, and with the same probability. 0 where the attribute's values are exact. Of a clipped
+        attribute what lies beyond its ends counts as them: how far beyond is in neither bound.
     count, count_bound : float
         Records that it is about, those that meet the condition and have a value, with their own half-width.
     answers : tuple of Answer
@@ -981,12 +982,12 @@ def _rising(values: Floats) -> Floats:
 
 
 def _narrowing(domain: Domain, condition: object) -> Expression | None:
-    """Return a condition, None where everybody meets it."""
+    """Return a condition, None where everybody meets it: weights that were rounded to 1 may say less."""
     if condition is None:
         return None
     expression = checked_condition(domain, condition)
     query = expression.bind(domain)
-    return None if query.constant == 1 << query.grid_bits else expression
+    return None if query.constant == 1 << query.grid_bits and not query.rounding else expression
 
 
 def _allowed(domain: Domain, axis: int, condition: Expression | None) -> Bools:

@@ -457,3 +457,21 @@ def test_what_cannot_be_drawn_is_refused(session):
     for found in (session.group_by("pay"), session.cdf("age")):
         with pytest.raises(InvalidParameterError, match="ax must be axes of matplotlib or None, got a str"):
             found.plot("ax")
+
+
+def test_weights_that_are_rounded_to_a_constant_are_not_exact():
+    """Weights of a billionth, or of one less that, are asked as 0 and 1: off by what they are rounded by."""
+    domain = ic.Domain.of(b=2, age=range(100_001), far=range(100_000, 100_001))
+    data = ic.PrivateData.from_records(
+        {"b": np.zeros(4_000, int), "age": np.full(4_000, 100_000), "far": np.full(4_000, 100_000)}, domain
+    )
+    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-6), noise=SimulatedNoise(1))
+    few, most = ic.where(b=ic.weights([1e-9, 1e-9])), ic.where(b=ic.weights([1 - 1e-9, 1 - 1e-9]))
+    for query, exact in ((few, 1e-9), (most, 1 - 1e-9)):
+        told, answer = session.explain(query), session.answer(query)
+        for bound in (told.bound_easy, answer.error_bound, *session.joint_bounds([query], [answer])):
+            assert 0.0 < abs(answer.value - exact) <= bound * (1 + 1e-6)
+    for attribute, condition, exact in (("age", few, 0.4), ("far", most, 4e8 - 0.4), ("far", few, 0.4)):
+        found = session.sum(attribute, condition)
+        assert 0.4 == pytest.approx(abs(found.value - exact), rel=1e-3)
+        assert abs(found.value - exact) <= found.error_bound
