@@ -44,7 +44,9 @@ def read_frame(table: Any, domain: Domain) -> Loaded:
     check_columns(names, domain)
     engine = str(frame.implementation)
     if not hasattr(frame, "collect"):
-        return *coded(_in_memory(frame, domain.names), domain), f"read from memory, column by column ({engine})"
+        return *coded(
+            _in_memory(frame, domain.names), domain
+        ), f"read from memory, column by column ({engine})"
     if engine in COUNTING and domain.size <= GROUPED:
         return *coded(_grouped(frame, engine, domain), domain), grouped(engine, domain)
     return *coded(_streamed(frame, engine, domain), domain), streamed(engine, domain)
@@ -152,7 +154,9 @@ def _parquet(path: str) -> Any:
             import duckdb
 
             # a column of the path's folders is none of the file's
-            return duckdb.read_parquet(path, hive_partitioning=False)  # a connection of its own would be closed too early
+            return duckdb.read_parquet(
+                path, hive_partitioning=False
+            )  # a connection of its own would be closed too early
     except ImportError:
         pass
     try:

@@ -147,9 +147,14 @@ def test_a_quote_that_is_not_closed_swallows_no_record(tmp_path, text, before, e
     assert "close the quotes" in repr(report)
     assert "F" not in repr(report)
 
+
 # ---------------------------------------------------------------- names of columns
 
-NAMED = [{"b": [0, 0, 0], "^b$": [1, 1, 0]}, {"*": [1, 1, 0], "b": [0, 0, 0]}, {"^.*$": [1, 1, 0], "ab": [0] * 3}]
+NAMED = [
+    {"b": [0, 0, 0], "^b$": [1, 1, 0]},
+    {"*": [1, 1, 0], "b": [0, 0, 0]},
+    {"^.*$": [1, 1, 0], "ab": [0] * 3},
+]
 
 
 @pytest.mark.parametrize("few", [True, False])
