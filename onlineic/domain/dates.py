@@ -44,7 +44,7 @@ TOLD = {"Y": UNITS[:1], "M": UNITS[:3], "W": (), "D": UNITS[:5], "h": UNITS[:6],
 TEXT = re.compile(
     r"(?P<year>\d{4})(?:-?Q(?P<quarter>[1-4])|-W(?P<week>\d\d)|-(?P<month>\d\d)"
     r"(?:-(?P<day>\d\d)"
-    r"(?:[T ](?P<clock>\d\d(?::\d\d(?::\d\d(?:[.,]\d+)?)?)?)(?:Z|[+-]\d\d:?\d\d)?)?)?)?",
+    r"(?:[T ](?P<clock>\d\d(?::\d\d(?::\d\d(?:[.,]\d+)?)?)?)(?:Z|[+-]\d\d:?\d\d(?::\d\d)?)?)?)?)?",
     re.ASCII,
 )
 
