@@ -277,3 +277,50 @@ def test_long_floats_are_read_as_doubles():
         assert [0, 1, 1, 0] == counted(PrivateData.from_records({"x": column}, Domain.of(x=kind)), "x")
     for column in (np.array([close]), [close, None]):
         assert 1 == counted(PrivateData.from_records({"x": column}, Domain.of(x=optional(range(2)))), "x")[1]
+
+
+# ---------------------------------------------------------------- errors
+
+
+class Talkative:
+    """A value whose own code fails, and tells what it holds."""
+
+    def __eq__(self, other):
+        raise KeyError("Zanzibar")
+
+    def __hash__(self):
+        return 1
+
+
+@pytest.mark.parametrize("kind", [range(3), ["a"], [1], [True], dates("2020", "2021", "year")])
+def test_an_error_of_a_value_is_not_told(kind):
+    pandas = pytest.importorskip("pandas")
+    columns, domain = {"x": [Talkative(), Talkative()]}, Domain.of(x=kind)
+    loads = [PrivateData.from_records, PrivateData.check]
+    for load in loads:
+        with pytest.raises(InvalidDataError, match="got KeyError from one") as caught:
+            load(columns, domain)
+        assert "Zanzibar" not in str(caught.value)
+        assert caught.value.__suppress_context__
+    with pytest.raises(InvalidDataError, match="got KeyError from") as caught:
+        PrivateData.from_frame(pandas.DataFrame(columns), domain)
+    assert "Zanzibar" not in str(caught.value)
+
+
+def test_a_panic_of_polars_is_an_error_of_the_table(capfd):
+    polars = pytest.importorskip("polars")
+    times = polars.Series("x", [2**62], dtype=polars.Int64).cast(polars.Datetime("ms", "UTC"))
+    domain = Domain.of(x=dates("2020", "2021", "year", zone="UTC"))
+    with pytest.raises(InvalidDataError):
+        PrivateData.from_frame(times.to_frame(), domain)
+    capfd.readouterr()
+
+
+def test_an_interrupt_is_one(monkeypatch):
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    pandas = pytest.importorskip("pandas")
+    monkeypatch.setattr("onlineic.data.frames.of_pandas", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        PrivateData.from_frame(pandas.DataFrame({"x": [1]}), Domain.of(x=range(2)))
