@@ -37,6 +37,11 @@ CYCLE = {
     "year": 400, "quarter": 1600, "month": 4800, "week": DAYS // 7, "day": DAYS, "hour": DAYS * 24,
     "minute": DAYS * 1440,
 }  # fmt: skip
+FAR = 2**40  # days, months, minutes: beyond every domain
+PER_DAY = {
+    "D": 1, "h": 24, "m": 1440, "s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9,
+}  # fmt: skip
+FINER = {"ps": 10**3, "fs": 10**6, "as": 10**9}  # of a nanosecond
 EPOCH = datetime.date(1970, 1, 1).toordinal()
 # which periods a column of numpy's dates can tell; its own weeks begin on Thursday
 TOLD = {"Y": UNITS[:1], "M": UNITS[:3], "W": (), "D": UNITS[:5], "h": UNITS[:6], "generic": ()}
@@ -44,7 +49,7 @@ TOLD = {"Y": UNITS[:1], "M": UNITS[:3], "W": (), "D": UNITS[:5], "h": UNITS[:6],
 TEXT = re.compile(
     r"(?P<year>\d{4})(?:-?Q(?P<quarter>[1-4])|-W(?P<week>\d\d)|-(?P<month>\d\d)"
     r"(?:-(?P<day>\d\d)"
-    r"(?:[T ](?P<clock>\d\d(?::\d\d(?::\d\d(?:[.,]\d+)?)?)?)(?:Z|[+-]\d\d:?\d\d)?)?)?)?",
+    r"(?:[T ](?P<clock>\d\d(?::\d\d(?::\d\d(?:[.,]\d+)?)?)?)(?:Z|[+-]\d\d:?\d\d(?::\d\d)?)?)?)?)?",
     re.ASCII,
 )
 
@@ -251,18 +256,7 @@ class Dates:
         unit = np.datetime_data(column.dtype)[0]
         if self.by not in TOLD.get(unit, UNITS):
             return np.full(len(column), STRANGE, np.int64)
-        stamps = np.where(np.isnat(column), np.zeros(1, column.dtype), column)
-        if self.by == "year":
-            index = stamps.astype("M8[Y]").astype(np.int64) + 1970
-        elif self.by in ("quarter", "month"):
-            index = stamps.astype("M8[M]").astype(np.int64) + 1970 * 12
-            index = index // 3 if self.by == "quarter" else index
-        elif self.by in ("week", "day"):
-            index = stamps.astype("M8[D]").astype(np.int64) + EPOCH
-            index = (index - 1) // 7 if self.by == "week" else index
-        else:
-            index = stamps.astype("M8[m]").astype(np.int64) + EPOCH * 1440
-            index = index // MINUTES[self.by]
+        index = _indices(column, self.by)
         codes = index - self._start
         if self.clip:
             return np.clip(codes, 0, self._periods - 1)
@@ -449,6 +443,34 @@ def _index(moment: Moment, by: str) -> int:
     if by in ("week", "day"):
         return (days - 1) // 7 if by == "week" else days
     return (days * 1440 + moment.hour * 60 + moment.minute) // MINUTES[by]
+
+
+def _indices(column: Column, by: str) -> Ints:
+    """Return `_index` of a column of numpy's dates; numpy's own way to a coarser unit wraps around at its ends.
+
+    Stamps far beyond every domain are brought nearer, those that are missing are any number.
+    """
+    unit, count = np.datetime_data(column.dtype)
+    if unit == "generic":  # nothing but missing values
+        return np.zeros(len(column), np.int64)
+    stamps = np.where(np.isnat(column), np.zeros(1, column.dtype), column)
+    most = (2**63 - 1) // count
+    ticks: Ints = np.clip(stamps.astype(np.int64), -most, most) * count
+    if unit in FINER:
+        ticks, unit = ticks // FINER[unit], "ns"
+    if unit in ("Y", "M"):
+        months = np.clip(ticks, -FAR, FAR) * (12 if unit == "Y" else 1) + 1970 * 12
+    elif by in MINUTES:
+        held = 60 if unit == "h" else 1  # minutes in what ticks are cut to
+        minutes = np.clip(ticks // max(PER_DAY[unit] // 1440, 1), -FAR, FAR) * held
+        return (minutes + EPOCH * 1440) // MINUTES[by]
+    else:
+        days = np.clip(ticks // PER_DAY[unit], -FAR, FAR)
+        if by in ("week", "day"):
+            days = days + EPOCH
+            return (days - 1) // 7 if by == "week" else days
+        months = days.astype("M8[D]").astype("M8[M]").astype(np.int64) + 1970 * 12
+    return months // {"year": 12, "quarter": 3}.get(by, 1)
 
 
 def _label(index: int, by: str) -> str:

@@ -19,7 +19,7 @@ from onlineic.domain.attributes import Attribute, Binned, Categorical, IntegerRa
 from onlineic.domain.columns import Column, column_array, plain, short, shown
 from onlineic.domain.dates import Dates, dates
 from onlineic.domain.hints import nearest
-from onlineic.domain.misfits import Misfit, misfits, refuse
+from onlineic.domain.misfits import Misfit, misfits, reading, refuse
 from onlineic.errors import (
     InvalidDataError,
     InvalidDomainError,
@@ -291,7 +291,8 @@ class Domain:
     def _encoded(self, arrays: dict[str, Column]) -> Iterator[Ints]:
         found: list[Misfit] = []
         for name, kind in self:
-            codes = kind.read(arrays.pop(name))
+            with reading(name):
+                codes = kind.read(arrays.pop(name))
             found += misfits(name, kind, codes)
             if not found:
                 yield codes
