@@ -19,7 +19,9 @@ from onlineic.data.table_file import (
     TextCodes,
     TextNumbers,
     header_places,
+    is_header,
     text_columns,
+    unquoted,
     unreadable,
 )
 from onlineic.domain.attributes import Attribute, Binned, Categorical, IntegerRange
@@ -198,14 +200,13 @@ def _checked_file(
     path: str | os.PathLike[str], domain: Domain, count: str | None, form: CsvFormat
 ) -> TableReport:
     columns = text_columns(domain, count, form)
-    broken = _Found(unreadable(form))  # lines
-    ragged = _Found(RAGGED)
+    broken, unclosed, ragged = _Found(unreadable(form)), _Found(unquoted()), _Found(RAGGED)  # lines
     entries: dict[tuple[str, int], _Found] = {}
-    rows, missing = 0, list[Misfit]()
+    rows, missing, header = 0, list[Misfit](), list[str]()
     with form.open(path, errors="surrogateescape") as file:
         reader = form.reader(file)
         try:
-            header: list[str] = next(reader, [])
+            header = next(reader, header)
             places, missing = header_places(header, columns)
             lines = _numbered(reader)
             while chunk := list(itertools.islice(lines, LINES)):
@@ -222,8 +223,12 @@ def _checked_file(
                         entries, column, [row[place] for _, row in whole], [line for line, _ in whole]
                     )
         except (csv.Error, UnicodeError) as error:
-            broken.rows.setdefault(_Shown(f"{error}", None), []).append(reader.line_num)
-    found = [*(entry for entry in (broken, ragged) if entry.rows), *map(_Found, missing)]
+            entry = unclosed if isinstance(error, csv.Error) else broken
+            entry.rows.setdefault(_Shown(f"{error}", None), []).append(reader.line_num)
+    absent = [*map(_Found, missing)]
+    if missing and header and not is_header(header, columns):
+        absent[0].rows[_Shown.of(header)] = [1]
+    found = [*(entry for entry in (broken, unclosed, ragged) if entry.rows), *absent]
     order = {column.name: place for place, column in enumerate(columns)}
     keys = sorted(entries, key=lambda key: (order[key[0]], key[1]))
     return _reported(rows, [*found, *(entries[key] for key in keys)], "line")

@@ -4,6 +4,7 @@ A kind knows its size, the code of each label, and how to encode a column of rec
 missing values, where there is one, is always the last.
 """
 
+import bisect
 import math
 from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
@@ -39,6 +40,7 @@ Word = str | int | bool | float
 SHOWN = 6  # labels quoted in a message
 
 
+EXACT = 2**53  # below, a double holds every whole number
 LARGEST = 2**62  # ends of integer ranges: differences of codes stay inside int64
 
 
@@ -414,7 +416,9 @@ class Binned:
         """Return the bins of a column, marks where a value does not fit."""
         missing, kind = absent(column, self.markers), column.dtype.kind
         bins = len(self.edges) - 1
-        if kind in "iuf":
+        if kind in "iu":
+            return self._inside(self._of_integers(column))
+        if kind == "f":
             strange, values = np.zeros(len(column), bool), column.astype(np.float64)
         elif kind == "O":  # numpy would read the text "1", True and 1 + 0j as numbers
             strange = ~np.fromiter(map(is_number, column), bool, len(column))
@@ -423,13 +427,31 @@ class Binned:
             strange, values = np.ones(len(column), bool), np.full(len(column), math.nan)
         codes: Ints = np.searchsorted(np.asarray(self.edges), values, side="right").astype(np.int64) - 1
         codes[values == math.inf] = bins - 1 if self.edges[-1] == math.inf else bins
-        if self.clip:
-            codes = np.clip(codes, 0, bins - 1)
-        codes[(codes < 0) | (codes >= bins)] = OUTSIDE
+        for row in np.flatnonzero(np.abs(values) >= EXACT) if kind == "O" else ():
+            number = whole(column[row])
+            if number is not None:
+                codes[row] = bisect.bisect_right(self.edges, number) - 1
+        codes = self._inside(codes)
         if self.integer:
             strange |= np.isfinite(values) & (values != np.rint(values))
         codes[strange] = STRANGE
         return settled(codes, missing, bins if self.missing else None)
+
+    def _of_integers(self, column: Column) -> Ints:
+        """Return the bins of whole numbers, each compared exactly: as doubles some would reach an edge."""
+        most = np.iinfo(column.dtype)
+        first = [math.ceil(max(min(edge, 2.0**64), -(2.0**64))) for edge in self.edges]  # of each bin
+        below = sum(number <= most.min for number in first)
+        inner = [number for number in first if most.min < number <= most.max]
+        return below - 1 + np.searchsorted(np.array(inner, column.dtype), column, side="right")
+
+    def _inside(self, codes: Ints) -> Ints:
+        """Return bins, those below and above all edges in the end bins or marked."""
+        bins = len(self.edges) - 1
+        if self.clip:
+            return np.clip(codes, 0, bins - 1)
+        codes[(codes < 0) | (codes >= bins)] = OUTSIDE
+        return codes
 
 
 def _number(value: Any) -> Any:

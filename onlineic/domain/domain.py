@@ -168,6 +168,11 @@ class Domain:
                 f"a domain file must be valid JSON, got an error: {error}; write "
                 '{"age": {"range": [17, 90]}, "sex": ["F", "M"]}.'
             ) from None
+        except (ValueError, RecursionError):  # an integer of thousands of digits, brackets in brackets
+            raise InvalidDomainError(
+                "a domain file must be valid JSON of an object of kinds, got numbers or brackets beyond all "
+                'bounds; write {"age": {"range": [17, 90]}, "sex": ["F", "M"]}.'
+            ) from None
         if not isinstance(written, dict):
             raise InvalidDomainError(
                 "a domain file must hold an object {attribute: kind}, got another value; write "

@@ -8,7 +8,16 @@ import attrs
 import numpy as np
 
 from onlineic.display.frames import free_name, pandas_frame, polars_frame
-from onlineic.display.text import GAP, MOST_COLUMNS, MOST_ROWS, aligned, cut_rows, records, shortened
+from onlineic.display.text import (
+    GAP,
+    MOST_COLUMNS,
+    MOST_ROWS,
+    aligned,
+    cut_rows,
+    records,
+    shortened,
+    to_its_bound,
+)
 from onlineic.domain.hints import nearest
 from onlineic.errors import InvalidParameterError, checked_real
 from onlineic.noise.laws import normal_quantile
@@ -378,7 +387,7 @@ class Answer:
         if isinstance(self.value, np.ndarray):
             shape = " x ".join(map(str, self.value.shape))
             return f"Answer(table of {shape} cells {bound}, {self.status}{stamp})"
-        return f"Answer({self.value:.6g} {bound}, {self.count:.1f} records, {self.status}{stamp})"
+        return f"Answer({to_its_bound(self.value, self.error_bound)} {bound}, {self.count:.1f} records, {self.status}{stamp})"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """Show a table by its numbers where IPython has no HTML."""

@@ -8,7 +8,7 @@ closed set of types. sqlglot moves and adds arguments between releases; what is 
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Any, NoReturn, final
+from typing import Any, Literal, NoReturn, final
 
 import attrs
 
@@ -46,6 +46,16 @@ READ = {
     "Null": set[str](),
     "Boolean": {"this"},
     "Literal": {"this", "is_string"},
+    "Cast": {"this", "to"},  # DATE '2024-03-05' and the like, which are casts of literals
+    "DataType": {"this", "nested"},
+}
+# types of such a literal; dialects have names of their own for a time without a zone
+TIMES: dict[str, Literal["DATE", "TIMESTAMP", "TIMESTAMPTZ"]] = {
+    "DATE": "DATE",
+    "DATETIME": "TIMESTAMP",
+    "TIMESTAMP": "TIMESTAMP",
+    "TIMESTAMPNTZ": "TIMESTAMP",
+    "TIMESTAMPTZ": "TIMESTAMPTZ",
 }
 # clauses and nodes that people write, with what to do instead
 TABLE_REMEDY = "the session holds one table"

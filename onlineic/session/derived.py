@@ -15,6 +15,7 @@ import numpy as np
 
 from onlineic._typing import Bools, Floats
 from onlineic.display.frames import free_name, pandas_frame, polars_frame
+from onlineic.display.text import to_its_bound
 from onlineic.domain.attributes import Attribute, Binned, IntegerRange, Label
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidQueryError, TooFewRecordsError, TooLargeError, check_choice, checked_real
@@ -178,7 +179,7 @@ class Derived:
         stamp = "" if self.private else ", NOT PRIVATE"
         bias = f" and {self.bias:.3g} for midpoints" if self.bias else ""
         return (
-            f"{self.name} = {self.value:.6g} ± {self.error_bound:.3g}{bias} ({self.confidence:.4g} sure), "
+            f"{self.name} = {to_its_bound(self.value, self.error_bound)} ± {self.error_bound:.3g}{bias} ({self.confidence:.4g} sure), "
             f"{self.count:.1f} records, {_counted(self.answers)}{stamp}"
         )
 
@@ -601,7 +602,7 @@ class Groups:
         stamp = "" if self.private else ", NOT PRIVATE"
         lines = [f"{self.name} ({self.confidence:.4g} sure, {_counted(self.answers)}{stamp})"]
         for labels, value, bound in itertools.islice(self, SHOWN):
-            lines.append(f"  {', '.join(map(str, labels))}: {value:.6g} ± {bound:.3g}")
+            lines.append(f"  {', '.join(map(str, labels))}: {to_its_bound(value, bound)} ± {bound:.3g}")
         if len(self) > SHOWN:
             lines.append(f"  ... {len(self) - SHOWN:,} more")
         return "\n".join(lines)
