@@ -163,6 +163,8 @@ class Domain:
 
         try:
             written = json.loads(text, object_pairs_hook=_distinct)
+        except InvalidDomainError:  # a ValueError, as what is caught below
+            raise
         except json.JSONDecodeError as error:
             raise InvalidDomainError(
                 f"a domain file must be valid JSON, got an error: {error}; write "
