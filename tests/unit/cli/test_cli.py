@@ -92,7 +92,7 @@ def test_an_attribute_named_not_hides_the_complement():
         ('{"age": [1, 2], "age": 3}', "got one twice"),
         ('{"age": NaN}', "must be finite"),
         ('{"sex": "X"}', "sex must be"),
-        ('{"sex": null}', "declare it optional"),
+        ('{"sex": null}', 'declare it "missing": true'),
         ('{"score": [0, 1.5]}', '{"from": 0, "below": 1.5}'),
     ],
 )
