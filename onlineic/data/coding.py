@@ -12,7 +12,7 @@ import numpy as np
 from onlineic._typing import Ints
 from onlineic.data.rows import Column, narrowest
 from onlineic.domain.attributes import Attribute
-from onlineic.domain.columns import MARKS, decimals_read
+from onlineic.domain.columns import MARKS, decimals_read, keyed
 from onlineic.domain.domain import Domain
 from onlineic.domain.misfits import Misfit, misfits, refuse
 from onlineic.errors import InvalidDataError, OnlineICError
@@ -84,12 +84,12 @@ def _readable(batches: Iterable[Batch]) -> Iterator[Batch]:
 def places(values: Sequence[Any]) -> Places:
     """Return the distinct values, told apart by type too, and which of them every row has."""
     known: dict[Any, int] = {}
-    try:  # {1: 0}.get(True) is 0: the type is part of the key
-        keys = zip(map(type, values), values, strict=True)
+    try:
+        keys = keyed(values)
         found = np.fromiter((known.setdefault(key, len(known)) for key in keys), np.int64, len(values))
     except TypeError:  # lists and the like, which no attribute takes
         return values, np.arange(len(values))
-    return [value for _, value in known], found
+    return [key[1] for key in known], found
 
 
 @final
@@ -127,10 +127,10 @@ class _Coded:
         if len(self._known) > REMEMBERED:
             self._known.clear()
         try:
-            keys = [*zip(map(type, values), values, strict=True)]
+            keys = keyed(values)
             new = [at for at, key in enumerate(keys) if key not in self._known]
         except TypeError:  # lists and the like, which no attribute takes
-            return self._kind.read(_objects(values))
+            return self._kind.read(decimals_read(_objects(values)))
         fresh = self._kind.read(decimals_read(_objects([values[at] for at in new])))
         codes = np.array([self._known.get(key, 0) for key in keys], np.int64)
         codes[new] = fresh

@@ -155,7 +155,8 @@ def _is_textless(kind: Attribute) -> bool:
 def _table(table: object, quote: str) -> str:
     """Return the quoted name of a table, from `name` or `schema.name`."""
     parts = table.split(".") if isinstance(table, str) else []
-    if not parts or not all(part.strip() and "\0" not in part for part in parts):
+    statement = isinstance(table, str) and table.lstrip()[:7].lower() == "select "
+    if statement or not parts or not all(part.strip() and "\0" not in part for part in parts):
         raise InvalidParameterError(
             f"table must be the name of a table or view, as name or schema.name, got {table!r:.60}; "
             "for a condition or a join make a view."

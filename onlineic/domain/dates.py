@@ -32,6 +32,11 @@ UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")
 YEARS = (1000, 9998)  # four digits, and room for one more instant on either side
 INSTANT = datetime.timedelta(microseconds=1)
 MINUTES = {"hour": 60, "minute": 1}
+DAYS = 146_097  # of 400 years, after which the calendar begins anew, on the same day of the week
+CYCLE = {
+    "year": 400, "quarter": 1600, "month": 4800, "week": DAYS // 7, "day": DAYS, "hour": DAYS * 24,
+    "minute": DAYS * 1440,
+}  # fmt: skip
 EPOCH = datetime.date(1970, 1, 1).toordinal()
 # which periods a column of numpy's dates can tell; its own weeks begin on Thursday
 TOLD = {"Y": UNITS[:1], "M": UNITS[:3], "W": (), "D": UNITS[:5], "h": UNITS[:6], "generic": ()}
@@ -193,13 +198,46 @@ class Dates:
             return settled(np.full(len(column), STRANGE, np.int64), missing, cell)
         return settled(read_distinct(column, self._lookup), missing, cell)
 
+    def compared(self, text: str) -> tuple[int, int] | None:
+        """Return what a comparison with a text is about; None if it names no time.
+
+        It is a half-open stretch of microseconds since the year 1, twice the same for one instant. A time of
+        day is an instant; so is a day where cells are hours or minutes: its midnight, as in a database. Else
+        a text stands for all the time that it names.
+        """
+        found = TEXT.fullmatch(text)
+        stretch = self._stretched(text)
+        if found is None or stretch is None or re.search(r"[.,]\d{6}\d*[1-9]", text):
+            return None  # instants are told to the microsecond
+        start, after = _microseconds(stretch[0]), _microseconds(stretch[1] + INSTANT)
+        clock = found["clock"]
+        if clock and len(clock) == 2:  # an hour
+            return start, start + 3_600_000_000
+        return (start, start) if clock or (found["day"] and self.by in MINUTES) else (start, after)
+
+    def begins(self, code: int) -> int:
+        """Return the microsecond, since the year 1, in which a period begins; behind the last, its end."""
+        if code < self._periods:
+            stretch = _stretch(_label(self._start + code, self.by), self.by)
+            return _microseconds((stretch or (SAMPLE,))[0])
+        stretch = _stretch(self.last, self.by)
+        return _microseconds((stretch or (SAMPLE, SAMPLE))[1] + INSTANT)
+
+    def holding(self, microsecond: int) -> int:
+        """Return the code of the period in which a microsecond lies, if the domain has it."""
+        return _index(_moment(microsecond), self.by) - self._start
+
     def _lookup(self, value: Any) -> int:
-        stretch = self._stretched(moment_text(value) or "")
+        text = moment_text(value) or ""
+        shift = _shift(text)
+        stretch = self._stretched(text if shift is None else shift[0])
         if stretch is None:
             return STRANGE
         index = _index(stretch[0], self.by)
         if _index(stretch[1], self.by) != index:
             return STRANGE
+        if shift is not None:
+            index += shift[1] * CYCLE[self.by]
         if self.clip:
             index = min(max(index, self._start), self._start + self._periods - 1)
         return index - self._start if 0 <= index - self._start < self._periods else OUTSIDE
@@ -312,7 +350,24 @@ def moment_text(value: Any) -> str | None:
         return None if np.datetime_data(value.dtype)[0] in ("W", "generic") else str(value)
     if isinstance(value, datetime.date):
         return value.isoformat()
-    return str(value) if type(value).__name__ == "Period" else None
+    if type(value).__name__ != "Period":
+        return None
+    try:  # its own text does not say how long it is, nor when a fiscal year begins
+        return f"{value.start_time.isoformat()}/{value.end_time.isoformat()}"
+    except (AttributeError, ValueError):  # of another library, or beyond the times of pandas
+        return None
+
+
+def _shift(text: str) -> tuple[str, int] | None:
+    """Return a text of a year beyond `YEARS` some whole calendars nearer, and how many; None of others.
+
+    Years 1 and 9999 stand for "always" and "for ever" in many tables: they are outside every domain.
+    """
+    year = text[:4]
+    if not (year.isascii() and year.isdigit()) or year == "0000" or YEARS[0] <= int(year) <= YEARS[1]:
+        return None
+    calendars = 1 if int(year) > YEARS[1] else -4
+    return f"{int(year) - 400 * calendars:04}{text[4:]}", calendars
 
 
 def names_time(text: str) -> bool:
@@ -407,6 +462,19 @@ def _label(index: int, by: str) -> str:
     days, minutes = divmod(index * MINUTES[by], 1440)
     clock = f"{minutes // 60:02}" if by == "hour" else f"{minutes // 60:02}:{minutes % 60:02}"
     return f"{datetime.date.fromordinal(days).isoformat()}T{clock}"
+
+
+def moment_written(microsecond: int) -> str:
+    """Return a microsecond since the year 1 as a text: midnight as its day."""
+    return _written(_moment(microsecond))
+
+
+def _microseconds(moment: Moment) -> int:
+    return (moment - Moment.min) // INSTANT
+
+
+def _moment(microsecond: int) -> Moment:
+    return Moment.min + microsecond * INSTANT
 
 
 def _written(moment: Moment) -> str:
