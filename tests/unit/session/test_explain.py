@@ -116,6 +116,15 @@ def test_the_price_and_the_hard_bound_are_those_of_a_hit(question, options):
     assert answer.error_bound == pytest.approx(told.bound_hard, rel=0.2)
 
 
+def test_the_first_hit_of_a_run_pays_for_its_threshold_too():
+    session, *_ = opened(update=Still(), sparse="exponential", hard_answers=2, first_tables=False)
+    capacity, told = session._ledger.account.capacity, session.explain(where(a=0, c=3))
+
+    assert "hard" == session.answer(where(a=0, c=3)).status
+    assert told.price == float(session._ledger.account.spent / capacity)
+    assert told.price > session.explain(where(a=1, c=3)).price
+
+
 def test_what_cannot_be_paid_any_more_is_said():
     session, *_ = opened(update=Still(), max_queries=100, hard_answers=1, sparse="laplace")
     while session.statistics().hard_left:

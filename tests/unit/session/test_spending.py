@@ -14,6 +14,7 @@ from onlineic.errors import LedgerMismatchError
 from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Opened
 from onlineic.noise import SimulatedNoise
 from onlineic.session import EASY_OR_HARD, Spending, session_plan
+from onlineic.session.spending import dearest_hit
 from onlineic.sparse import Hit
 
 DOMAIN = ic.Domain.of(a=8, b=6, c=4)
@@ -108,6 +109,22 @@ def test_nothing_is_untested_while_a_share_is_left(delta):
     assert 0 == session.statistics().untested
     assert all(math.isfinite(answer.error_bound) for answer in answers)
     assert session.statistics().spent < 1.0
+
+
+@BOTH
+def test_what_is_left_is_counted_in_hits_at_the_price_of_the_next(delta):
+    session = opened(delta)
+    capacity, prices = session.plan.sparse.account().capacity, set()
+    for query in ASKED:
+        told = session.answer(query).left
+        spent = session._ledger.account.spent
+        if not spent:
+            continue
+        dearest = dearest_hit(session.plan.spending.at(spent), DOMAIN, session.plan.partitions is not None)
+        prices.add(dearest)
+
+        assert (capacity - spent) // dearest == session.statistics().hard_left == told
+    assert len(prices) > 4
 
 
 @BOTH
