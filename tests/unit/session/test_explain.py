@@ -101,8 +101,16 @@ def test_the_easy_bound_is_that_of_the_answer_and_then_it_is_known(question):
     assert (0.0, 0.0, again.bound_easy) == (again.price, again.at_most, answer.error_bound)
 
 
-@pytest.mark.parametrize("question", [where(a=0, c=3), ic.marginal("a", "c")])
-@pytest.mark.parametrize("options", [{}, {"sparse": "laplace", "hard_answers": 2}, {"release": "answer"}])
+@pytest.mark.parametrize("question", [where(a=0, c=3), where(c=between(0, 14)), ic.marginal("a", "c")])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"sparse": "laplace", "hard_answers": 2},
+        {"release": "answer"},
+        {"release": "partition", "hard_answers": 3},
+    ],
+)
 def test_the_price_and_the_hard_bound_are_those_of_a_hit(question, options):
     session, *_ = opened(update=Still(), max_queries=100, **options)
     before = float(session._ledger.account.spent / session._ledger.account.capacity)
