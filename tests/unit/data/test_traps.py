@@ -235,7 +235,7 @@ def test_times_at_the_ends_of_their_type_are_outside(unit, by):
     named = {"Y": ("year",), "M": ("year", "quarter", "month")}.get(
         unit, ("year", "quarter", "month", "week", "day")
     )
-    if unit in ("Y", "M", "D", "2D") and by not in named or (unit, by) == ("h", "minute"):
+    if (unit in ("Y", "M", "D", "2D") and by not in named) or (unit, by) == ("h", "minute"):
         with pytest.raises(InvalidDataError):
             PrivateData.from_records({"x": column[1:2]}, Domain.of(x=kind))
         return
