@@ -116,7 +116,7 @@ def _execute(cursor: Any, statement: str, parameters: Sequence[float] = ()) -> N
 
 
 def _tried(ask: Callable[[], Any]) -> Any:
-    """Return what a database answers of no records, or raise `InvalidDataError` with its error as the cause."""
+    """Return what a database answers of no records, or raise `InvalidDataError` caused by its error."""
     try:
         return ask()
     except Exception as error:  # every driver has its own
@@ -157,7 +157,8 @@ def _is_textless(kind: Attribute) -> bool:
 def _table(table: object, quote: str) -> str:
     """Return the quoted name of a table, from `name` or `schema.name`."""
     parts = table.split(".") if isinstance(table, str) else []
-    if not parts or not all(part.strip() and "\0" not in part for part in parts):
+    statement = isinstance(table, str) and table.lstrip()[:7].lower() == "select "
+    if statement or not parts or not all(part.strip() and "\0" not in part for part in parts):
         raise InvalidParameterError(
             f"table must be the name of a table or view, as name or schema.name, got {table!r:.60}; "
             "for a condition or a join make a view."

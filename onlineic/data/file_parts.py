@@ -154,7 +154,7 @@ def byte_parts(
     """
     lines = _Lines(file, encoding)
     reader = records(lines, delimiter, blanks)
-    header = next(reader, [])
+    header: list[str] = next(reader, [])
     yield header
     while True:
         rows: Rows = []

@@ -41,7 +41,7 @@ def read_frame(table: Any, domain: Domain) -> Loaded:
         If the extra `frames`, or a reader of Parquet files, is not installed.
     """
     frame, names = _opened(table)
-    check_columns(names, domain)
+    check_columns(names, domain, index=getattr(getattr(table, "index", None), "names", ()))
     engine = str(frame.implementation)
     if not hasattr(frame, "collect"):
         return *coded(
@@ -109,11 +109,16 @@ def streamed(engine: str, domain: Domain) -> str:
     return f"streamed, all rows once, into columns of codes ({engine}): {why}"
 
 
-def check_columns(names: list[str], domain: Domain) -> None:
-    """Raise `InvalidDataError` unless every attribute has one column; the message names the nearest."""
+def check_columns(names: list[str], domain: Domain, index: Iterable[Any] = ()) -> None:
+    """Raise `InvalidDataError` unless every attribute has one column; the message names the nearest.
+
+    Names of the `index` of a frame of pandas are none of its columns.
+    """
     for name in domain.names:
         if names.count(name) != 1:
             remedy = "rename one" if name in names else nearest_column(name, [*map(str, names)])
+            if name not in names and name in index:
+                remedy = "it is the index, make it a column by table.reset_index()"
             raise InvalidDataError(
                 f"table must have one column for every attribute, got {names.count(name)} for {name}; "
                 f"{remedy}."

@@ -98,7 +98,7 @@ class PrivateData:
         self.loading = "given as columns or counts"
         self._budgets: list[Budget] = []
         self._total: TableBudget | None = None
-        self._accounts: list[weakref.ref[Any]] = []
+        self._accounts: list[tuple[weakref.ref[Any], Budget | None, Filter | None]] = []
         self._files: set[str] = set()
         self._reads = 0
         self._lock = threading.Lock()
@@ -380,7 +380,7 @@ class PrivateData:
                 f"total must be a TableBudget, got a {type(total).__name__}; write TableBudget(Budget(..))."
             )
         if self._total is not None and self._total is not total:
-            raise InvalidParameterError("total must be the one that the table has, got another.")
+            raise InvalidParameterError("total must be the one that the table has, got another; leave it.")
         if self._total is None and (self._budgets or self._files):
             raise SessionStateError(
                 "total must be given before anything is released, got one after it; load the table anew, "
@@ -434,21 +434,24 @@ class PrivateData:
     def enter(self, owner: Any, budget: Budget | None, file: str = "", account: Filter | None = None) -> bool:
         """Enter a budget that a ledger is about to spend on this table; whether the ledger was known.
 
-        Once a ledger: a constructor that was interrupted may be called on it again; and once a ledger
-        `file`, known by the link of its beginning. None: simulated.
+        Once a ledger with one budget and account: a constructor that was interrupted may be called on it
+        again, but with another budget, or noise that is not simulated any more, it spends another one; and
+        once a ledger `file`, known by the link of its beginning. None: simulated.
         """
-        self._accounts = [known for known in self._accounts if known() is not None]
-        if any(known() is owner for known in self._accounts):
+        self._accounts = [known for known in self._accounts if known[0]() is not None]
+        if any(
+            known() is owner and tuple(entered) == (budget, account) for known, *entered in self._accounts
+        ):
             return True
         if budget is not None and file not in self._files:
             self.spend(budget, account, "session", file)
         self._files |= {file} - {""}
-        self._accounts.append(weakref.ref(owner))
+        self._accounts.append((weakref.ref(owner), budget, account))
         return False
 
     def check_file(self, account: Any, file: str) -> None:
         """Raise `LedgerLockedError` if another account that is held is a copy of this ledger `file`."""
-        others = [known() for known in self._accounts]
+        others = [known() for known, *_ in self._accounts]
         if file and any(
             other is not account and getattr(other, "file", "") == file and other.held
             for other in others
@@ -467,7 +470,9 @@ class PrivateData:
         return f"PrivateData(n={self.n}, domain={' x '.join(map(str, self.domain.shape))} cells)"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("PrivateData cannot be copied or pickled: a copy would hold the private counts.")
+        raise TypeError(
+            "PrivateData cannot be copied or pickled: a copy would hold the private counts; load it anew."
+        )
 
 
 def _added(before: Sequence[Budget], budget: Budget) -> str:

@@ -88,7 +88,7 @@ class TableReport:
             None: all.
         """
         most = [
-            None if given is None else checked_integer(name, given, at_least=1)
+            None if given is None else checked_integer(name, given, at_least=1, remedy="None shows all")
             for name, given in (("values", values), ("lines", lines))
         ]
         text = [f"PRIVATE: this report quotes the table. {self.n:,} rows, {len(self.misfits)} misfits."]
@@ -106,7 +106,9 @@ class TableReport:
         )
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("TableReport cannot be copied or pickled: a copy would hold private values.")
+        raise TypeError(
+            "TableReport cannot be copied or pickled: a copy would hold private values; keep repr(report)."
+        )
 
 
 def checked_table(table: Any, domain: Domain, count: str | None, options: Mapping[str, Any]) -> TableReport:
@@ -132,7 +134,7 @@ def _checked_columns(table: Any, domain: Domain, count: str | None) -> TableRepo
     if not hasattr(table, "keys"):
         raise InvalidParameterError(
             "table must be a mapping of columns, a data frame, a structured array or the path of a CSV file, "
-            f"got a {type(table).__name__}; load it first."
+            f"got a {type(table).__name__}; give it so."
         )
     found: list[_Found] = []
     arrays: dict[str, Column] = {}
@@ -145,7 +147,8 @@ def _checked_columns(table: Any, domain: Domain, count: str | None) -> TableRepo
         try:
             arrays[name] = column_array(name, table[name])
         except InvalidDataError as error:
-            found.append(_Found(Misfit(name, str(error).rstrip("."), "give a column")))
+            rule, _, remedy = str(error).rstrip(".").partition("; ")
+            found.append(_Found(Misfit(name, rule, remedy)))
     if len({*map(len, arrays.values())}) > 1:
         rule = "columns must have equal lengths, got others"
         found.append(_Found(Misfit("", rule, "give every row all of its values")))

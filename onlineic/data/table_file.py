@@ -23,6 +23,7 @@ from onlineic.domain.misfits import Misfit, misfit, refuse
 from onlineic.errors import InvalidParameterError
 
 DISTINCT = 2**18  # texts of one column that are remembered
+DELIMITERS = ",;\t|:"  # that a file may have in place of the one that was named
 TRUTHS = {"true": True, "false": False, "1": True, "0": False}
 
 
@@ -166,14 +167,28 @@ def header_places(
             places.append((column, header.index(column.name)))
         else:
             rule = f"the file must have one column for {column.name}, got {times}"
-            other = "rename one of them" if times else nearest_column(column.name, header)
-            found.append(Misfit(column.name, rule, other if is_named else "give it a header line"))
+            if times:
+                remedy = "rename one of them"
+            elif is_named:
+                remedy = nearest_column(column.name, header)
+            else:
+                remedy = _other_delimiter(header, column.name) or "give it a header line"
+            found.append(Misfit(column.name, rule, remedy))
     return places, found
 
 
 def is_header(line: list[str], columns: "Sequence[TextCodes | TextNumbers]") -> bool:
     """Return whether a line names any of the columns."""
     return any(column.name in line for column in columns)
+
+
+def _other_delimiter(header: list[str], name: str) -> str | None:
+    """Return a hint at the delimiter, where a header of one column holds the name among others."""
+    if len(header) == 1:
+        for mark in DELIMITERS:
+            if name in header[0].split(mark):
+                return f"name its delimiter={mark!r}"
+    return None
 
 
 RAGGED = Misfit(

@@ -6,7 +6,7 @@ missing values, where there is one, is always the last.
 
 import bisect
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from typing import Any, final
 
@@ -73,9 +73,10 @@ class Categorical:
     def __attrs_post_init__(self) -> None:
         kinds = {type(label) for label in self.labels}
         if len(kinds) != 1 or not kinds <= {str, int, bool}:
+            types = f"types {', '.join(sorted(kind.__name__ for kind in kinds))}" if kinds else "none"
             raise InvalidDomainError(
                 "labels must be one or more values of one type among str, int and bool, "
-                f"got types {sorted(kind.__name__ for kind in kinds)}; convert the labels."
+                f"got {types}; {_of_labels(kinds)}."
             )
         if len(set(self.labels)) < len(self.labels):
             twice = next(label for label in self.labels if self.labels.count(label) > 1)
@@ -335,11 +336,12 @@ class Binned:
         if len(self.edges) < 2 or not rising:  # NaN compares false
             raise InvalidDomainError(
                 "edges must be two or more strictly increasing numbers, got "
-                f"{shown(list(self.edges))}; sort them and remove repeats."
+                f"{shown(list(self.edges))}; sort them, remove repeats, and write inf where there is no end."
             )
         if self.integer and not all(math.isinf(edge) or float(edge).is_integer() for edge in self.edges):
             raise InvalidDomainError(
-                "edges must be whole numbers where integer=True, got a fraction; round up."
+                "edges must be whole numbers where integer=True, got a fraction; round it up, or "
+                "leave integer out."
             )
 
     @property
@@ -529,6 +531,10 @@ def integers(first: int, last: int, *, clip: bool = False) -> IntegerRange:
             f"integers must have integers as ends, got {shown(first)} and {shown(last)}; write "
             "integers(17, 90)."
         )
+    if ends[1] < ends[0]:
+        raise InvalidDomainError(
+            f"integers must run upwards, got {ends[0]} to {ends[1]}; write integers({ends[1]}, {ends[0]})."
+        )
     return IntegerRange(ends[0], ends[1] + 1, clip=clip)
 
 
@@ -550,7 +556,9 @@ def binned(edges: Iterable[float], *, integer: bool = False, clip: bool = False)
     except TypeError:
         given = []
     if not given or not all(map(is_number, given)):
-        raise InvalidDomainError(f"edges must be a list of numbers, got {shown(edges)}.")
+        raise InvalidDomainError(
+            f"edges must be a list of numbers, got {shown(edges)}; write e.g. binned([0, 20, 35, 50])."
+        )
     try:
         numbers = tuple(float(edge) + 0.0 for edge in given)  # -0.0 becomes 0.0
     except OverflowError:  # an integer beyond the floats
@@ -558,6 +566,15 @@ def binned(edges: Iterable[float], *, integer: bool = False, clip: bool = False)
             f"edges must be numbers that floats can hold, got {shown(edges)}; write inf for no end."
         ) from None
     return Binned(numbers, integer, clip=clip)
+
+
+def _of_labels(kinds: Collection[type]) -> str:
+    """Return what to do about labels of such types."""
+    if not kinds:
+        return "list what the column may hold"
+    if type(None) in kinds:
+        return "leave None out, and declare optional([..])"
+    return "write binned([..]) for numbers" if kinds == {float} else "convert them to one type"
 
 
 def _check_numbers(name: str, low: Any, high: Any) -> None:

@@ -39,7 +39,10 @@ def column_array(name: str, values: Any) -> Column:
         or not isinstance(values, Iterable)
         or getattr(values, "ndim", 1) != 1  # a frame, where two columns have one name, lists its names
     ):
-        raise InvalidDataError(f"{name} must be a column (array or list), got a {type(values).__name__}.")
+        raise InvalidDataError(
+            f"{name} must be a column (array or list), got a {type(values).__name__}; give a list with one "
+            "value a record."
+        )
     elif isinstance(getattr(values, "dtype", None), np.dtype) and values.dtype.kind in "biufM":  # type: ignore[attr-defined]
         array = np.asarray(values)  # a column of a data frame that is an array inside
     else:
@@ -50,7 +53,9 @@ def column_array(name: str, values: Any) -> Column:
         if kinds == {int} and array.dtype.kind != "i":  # [2**63, 2**53 + 1] became floats, or worse
             array = np.array(listed, dtype=object)
     if array.ndim != 1:
-        raise InvalidDataError(f"{name} must be a column of shape (n,), got shape {array.shape}.")
+        raise InvalidDataError(
+            f"{name} must be a column of shape (n,), got shape {array.shape}; give one value a record."
+        )
     if array.dtype.kind == "T":  # numpy takes its missing texts for others, or cannot compare them
         array = array.astype(object)
     elif array.dtype.kind == "f" and array.dtype.itemsize > 8:

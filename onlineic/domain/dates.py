@@ -203,6 +203,35 @@ class Dates:
             return settled(np.full(len(column), STRANGE, np.int64), missing, cell)
         return settled(read_distinct(column, self._lookup), missing, cell)
 
+    def compared(self, text: str) -> tuple[int, int] | None:
+        """Return what a comparison with a text is about; None if it names no time.
+
+        It is a half-open stretch of microseconds since the year 1, twice the same for one instant. A time of
+        day is an instant; so is a day where cells are hours or minutes: its midnight, as in a database. Else
+        a text stands for all the time that it names.
+        """
+        found = TEXT.fullmatch(text)
+        stretch = self._stretched(text)
+        if found is None or stretch is None or re.search(r"[.,]\d{6}\d*[1-9]", text):
+            return None  # instants are told to the microsecond
+        start, after = _microseconds(stretch[0]), _microseconds(stretch[1] + INSTANT)
+        clock = found["clock"]
+        if clock and len(clock) == 2:  # an hour
+            return start, start + 3_600_000_000
+        return (start, start) if clock or (found["day"] and self.by in MINUTES) else (start, after)
+
+    def begins(self, code: int) -> int:
+        """Return the microsecond, since the year 1, in which a period begins; behind the last, its end."""
+        if code < self._periods:
+            stretch = _stretch(_label(self._start + code, self.by), self.by)
+            return _microseconds((stretch or (SAMPLE,))[0])
+        stretch = _stretch(self.last, self.by)
+        return _microseconds((stretch or (SAMPLE, SAMPLE))[1] + INSTANT)
+
+    def holding(self, microsecond: int) -> int:
+        """Return the code of the period in which a microsecond lies, if the domain has it."""
+        return _index(_moment(microsecond), self.by) - self._start
+
     def _lookup(self, value: Any) -> int:
         text = moment_text(value) or ""
         shift = _shift(text)
@@ -413,9 +442,10 @@ def _index(moment: Moment, by: str) -> int:
 
 
 def _indices(column: Column, by: str) -> Ints:
-    """Return `_index` of a column of numpy's dates; numpy's own way to a coarser unit wraps around at its ends.
+    """Return `_index` of a column of numpy's dates.
 
-    Stamps far beyond every domain are brought nearer, those that are missing are any number.
+    Numpy's own way to a coarser unit wraps around near the least stamp. Stamps far beyond every domain are
+    brought nearer, those that are missing are any number.
     """
     unit, count = np.datetime_data(column.dtype)
     if unit == "generic":  # nothing but missing values
@@ -455,6 +485,19 @@ def _label(index: int, by: str) -> str:
     days, minutes = divmod(index * MINUTES[by], 1440)
     clock = f"{minutes // 60:02}" if by == "hour" else f"{minutes // 60:02}:{minutes % 60:02}"
     return f"{datetime.date.fromordinal(days).isoformat()}T{clock}"
+
+
+def moment_written(microsecond: int) -> str:
+    """Return a microsecond since the year 1 as a text: midnight as its day."""
+    return _written(_moment(microsecond))
+
+
+def _microseconds(moment: Moment) -> int:
+    return (moment - Moment.min) // INSTANT
+
+
+def _moment(microsecond: int) -> Moment:
+    return Moment.min + microsecond * INSTANT
 
 
 def _written(moment: Moment) -> str:

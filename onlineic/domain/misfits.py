@@ -15,6 +15,7 @@ from onlineic._typing import Ints
 from onlineic.domain.columns import ABSENT, MARKS, OUTSIDE
 from onlineic.errors import InvalidDataError, OnlineICError
 
+STRANGE_REMEDY = "convert the column, or name its words for gaps: optional(.., missing=['NA'])"
 REPORT = "PrivateData.check(table, domain).curator_report() shows values and lines"
 
 
@@ -102,7 +103,7 @@ def misfit(name: str, kind: Ruled, mark: int) -> Misfit:
         return Misfit(name, rule, "declare it optional(...)")
     if mark == OUTSIDE:
         return Misfit(name, f"{name} must be {kind.rule} in every row, got other values", kind.wider)
-    return Misfit(name, f"{name} must hold {kind.form}, got other values", "convert the column")
+    return Misfit(name, f"{name} must hold {kind.form}, got other values", STRANGE_REMEDY)
 
 
 def refuse(found: Sequence[Misfit]) -> None:

@@ -165,9 +165,17 @@ def check_settings(beginning: Line, settings: Line) -> None:
     for name in sorted({*held, *settings}):
         if held.get(name) != settings.get(name):
             raise LedgerMismatchError(
-                f"{name} must be {held.get(name)!r:.80}, as the ledger was opened, got "
-                f"{settings.get(name)!r:.80}; call OnlineIC.resume, or open a new ledger (budgets add)."
+                f"{name} must be {_said(held.get(name))}, as the ledger was opened, got "
+                f"{_said(settings.get(name))}; call OnlineIC.resume, or open a new ledger (budgets add)."
             )
+
+
+def _said(written: Any) -> str:
+    """Return a setting of a line as it was given: objects by their class and fields."""
+    if isinstance(written, dict) and {"class", "fields"} <= written.keys():
+        fields = ", ".join(f"{name}={_said(value)}" for name, value in sorted(written["fields"].items()))
+        return f"{written['class']}({fields})"[:120]
+    return f"{written!r:.80}"
 
 
 def package_version() -> str:

@@ -231,7 +231,10 @@ class SqliteLedger(Ledger):
         real = checked_path(path)
         _register()
         if not os.path.exists(real):
-            raise LedgerCorruptError(f"ledger must be a file, got none at {real!r}; see the path.")
+            raise LedgerCorruptError(
+                f"ledger must be a file, got none at {real!r}; correct the path, or open it with "
+                "OnlineIC(data, budget, ledger=.., table=..)."
+            )
         held = lock(real)
         try:
             return cls._opened(real, held, durability, receipt)
@@ -597,7 +600,10 @@ def read(path: str | os.PathLike[str]) -> Written:
     """
     real = checked_path(path)
     if not os.path.exists(real):
-        raise LedgerCorruptError(f"ledger must be a file, got none at {real!r}; see the path.")
+        raise LedgerCorruptError(
+            f"ledger must be a file, got none at {real!r}; correct the path, or open it with "
+            "OnlineIC(data, budget, ledger=.., table=..)."
+        )
     held = lock(real)
     try:
         connection, written = _read(real)

@@ -108,6 +108,7 @@ class TableBudget:
         written = {name: settings_to_json(value, KNOWN) for name, value in settings.items()}
         self._budget, self._whole, self._apart = budget, whole, part * whole.delta_exact
         self._lock, self._process, self._closed = threading.RLock(), os.getpid(), False
+        self._drawing = False
         self._ledger: SqliteLedger | MemoryLedger
         if ledger is None:
             if table is not None or receipt is not None:
@@ -171,7 +172,10 @@ class TableBudget:
             Without a ledger file.
         """
         if not isinstance(self._ledger, SqliteLedger):
-            raise SessionStateError("total must have a ledger file for a receipt, got one in memory.")
+            raise SessionStateError(
+                "total must have a ledger file for a receipt, got one in memory; open it with "
+                "ledger='FILE.db', table='LABEL'."
+            )
         return self._ledger.receipt
 
     def share(self, part: float | Fraction) -> Budget:
@@ -251,11 +255,22 @@ class TableBudget:
             As `check`.
         LedgerError
             If it cannot be made durable.
+        SessionStateError
+            If a signal's handler draws while another draw runs: what is left was looked up before it.
         """
-        with self._lock:
-            taken = self.check(budget, account, file)
-            if not (file and any(one.file == file for one in self.drawn)):
-                self._ledger.commit([Drawn(taken, budget, account, what, file)])
+        with self._lock:  # which lets a signal's handler of the same thread in
+            if self._drawing:
+                raise SessionStateError(
+                    "total must be drawn on by one mechanism at a time, got another of a signal's handler, "
+                    "for which nothing was spent; draw when the handler has returned."
+                )
+            try:
+                self._drawing = True
+                taken = self.check(budget, account, file)
+                if not (file and any(one.file == file for one in self.drawn)):
+                    self._ledger.commit([Drawn(taken, budget, account, what, file)])
+            finally:
+                self._drawing = False
 
     def close(self) -> None:
         """Let the file go. Nothing can draw on it any more; sessions that are open go on."""
@@ -285,7 +300,9 @@ class TableBudget:
         )
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("TableBudget cannot be copied or pickled: a copy would be spent again.")
+        raise TypeError(
+            "TableBudget cannot be copied or pickled: a copy would be spent again; open its file anew."
+        )
 
 
 def _account(whole: Budget, order: Fraction | None, apart: Fraction) -> Filter:

@@ -52,7 +52,12 @@ def plot(answer: Answer, ax: "Axes | None" = None, kind: Kind | None = None) -> 
         kind = allowed[0] if kinds[0].size <= FEW or not kinds[0].ordered else allowed[-1]
     if kind not in allowed:
         raise InvalidParameterError(
-            f"kind must be {' or '.join(map(repr, allowed))} for {len(kinds)} attributes, got {kind!r:.60}."
+            f"kind must be {' or '.join(map(repr, allowed))} for {len(kinds)} attributes, got {kind!r:.60}; "
+            "leave it out."
+        )
+    if ax is not None and not hasattr(ax, "imshow"):
+        raise InvalidParameterError(
+            f"ax must be axes of matplotlib or None, got a {type(ax).__name__}; write fig.add_subplot()."
         )
     axes = new_figure(7.0, 4.2).add_subplot() if ax is None else ax
     if kind == "map":

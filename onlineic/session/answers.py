@@ -420,6 +420,8 @@ class AnswerBook:
         easy, jointly = self._settled_radii()
         wide = self._plan.error_bound if in_theorem else easy
         bound, estimate, error = stated(estimates, question, value, wide)
+        if self._design is not None and estimates is None:  # the tables that come first will move the value
+            bound = min(1.0, wide + question.rounding)
         answer = Answer(value, self._n * value, "easy", bound, self._private, estimate, error)
         beta, sparse = EASY_OR_HARD * self._plan.tested_beta, self._spending.at(self._taken.spent)
         if isinstance(target, Partition) and isinstance(question, Query):

@@ -15,6 +15,7 @@ import numpy as np
 
 from onlineic._typing import Bools, Floats
 from onlineic.display.frames import free_name, pandas_frame, polars_frame
+from onlineic.display.text import to_its_bound
 from onlineic.domain.attributes import Attribute, Binned, IntegerRange, Label
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidQueryError, TooFewRecordsError, TooLargeError, check_choice, checked_real
@@ -30,6 +31,7 @@ Where = Expression | str | dict[str, Any] | None  # a text in SQL, a dict as of 
 
 MOST_GROUPS = 10_000  # answers of one GROUP BY
 MOST_LABELS = 4096  # answers of one distribution function
+SHARE = "write 0.9 for the value that nine in ten do not exceed"
 SHOWN = 12  # groups that a repr shows
 FLOATS = 2.0**-46  # relative error of the few dozen float operations behind a derived number
 
@@ -162,11 +164,22 @@ class Derived:
     def __bool__(self) -> NoReturn:
         raise TypeError("a derived answer has no truth value: compare its value instead.")
 
+    def _refuse(self, *_: object) -> NoReturn:
+        raise TypeError(
+            "a derived answer must be combined as a plain number, got it in arithmetic or a comparison; "
+            "compute with its value, and carry error_bound along."
+        )
+
+    __array_ufunc__ = None  # so that a numpy number leaves arithmetic to what refuses it
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = __abs__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = _refuse
+
     def __repr__(self) -> str:
         stamp = "" if self.private else ", NOT PRIVATE"
         bias = f" and {self.bias:.3g} for midpoints" if self.bias else ""
         return (
-            f"{self.name} = {self.value:.6g} ± {self.error_bound:.3g}{bias} ({self.confidence:.4g} sure), "
+            f"{self.name} = {to_its_bound(self.value, self.error_bound)} ± {self.error_bound:.3g}{bias} ({self.confidence:.4g} sure), "
             f"{self.count:.1f} records, {_counted(self.answers)}{stamp}"
         )
 
@@ -332,7 +345,7 @@ def quantile(session: Answering, attribute: str, q: float, where: Where = None) 
     above it, or is an end: so the exact shares there miss q by no more than the errors of that cut and q
     times that of f_1. A label is excluded only by a cut whose release says so with both errors added.
     """
-    q = checked_real("q", q, above=0.0, below=1.0)
+    q = checked_real("q", q, above=0.0, below=1.0, remedy=SHARE)
     where = as_condition(where, session.domain)
     cuts = _Cuts.of(session.domain, attribute, where)
     first, last = cuts.first, cuts.last  # codes between which the quantile lies, half-open
@@ -423,7 +436,7 @@ class Cdf:
         ----------
         q : float, in (0, 1)
         """
-        q = checked_real("q", q, above=0.0, below=1.0)
+        q = checked_real("q", q, above=0.0, below=1.0, remedy=SHARE)
         first = int((self.values >= q).argmax())
         around = slice(max(0, first - 1), first + 1)
         off = np.maximum(self.values - self.low, self.high - self.values)[around]
@@ -589,7 +602,7 @@ class Groups:
         stamp = "" if self.private else ", NOT PRIVATE"
         lines = [f"{self.name} ({self.confidence:.4g} sure, {_counted(self.answers)}{stamp})"]
         for labels, value, bound in itertools.islice(self, SHOWN):
-            lines.append(f"  {', '.join(map(str, labels))}: {value:.6g} ± {bound:.3g}")
+            lines.append(f"  {', '.join(map(str, labels))}: {to_its_bound(value, bound)} ± {bound:.3g}")
         if len(self) > SHOWN:
             lines.append(f"  ... {len(self) - SHOWN:,} more")
         return "\n".join(lines)
@@ -681,7 +694,9 @@ def _grouped(
     names = (keys,) if isinstance(keys, str) else tuple(keys)
     sizes = [domain.shape[domain.axis(name)] for name in names]
     if not names or len(set(names)) < len(names):
-        raise InvalidQueryError(f"keys must be one or more different attributes, got {list(names)!r:.100}.")
+        raise InvalidQueryError(
+            f"keys must be one or more different attributes, got {list(names)!r:.100}; write ['sex', 'age']."
+        )
     if math.prod(sizes) > MOST_GROUPS:
         raise TooLargeError(
             f"keys must have at most {MOST_GROUPS:,} groups, got {math.prod(sizes):,}; use fewer attributes, "

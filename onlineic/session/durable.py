@@ -123,7 +123,7 @@ def ledger_choice(
             "its path: ledger='FILE.db', table='LABEL', or OnlineIC.resume('FILE.db', data)."
         )
     if not isinstance(ledger, (str, os.PathLike)):
-        if table is not None:
+        if table is not None and (ledger is None or isinstance(ledger, Ledger)):
             raise InvalidParameterError(
                 f"table must be None without a ledger file, got table={table!r:.60}; give ledger='FILE.db'."
             )
@@ -167,7 +167,8 @@ def check_prior(beginning: Line, prior: Hypothesis | None) -> None:
     if prior_digest(prior) != held:
         raise LedgerMismatchError(
             f"prior must be {'None' if held is None else f'the one with digest {held:.16}'}, as the ledger "
-            f"was opened, got {'none' if prior is None else 'another'}; give it to resume."
+            f"was opened, got {'none' if prior is None else 'another'}; "
+            f"{'leave it out' if held is None else 'give that one'}."
         )
 
 

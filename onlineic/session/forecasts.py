@@ -149,7 +149,8 @@ def checked_kinds(kinds: Iterable[Kind]) -> frozenset[Kind]:
     known = frozenset(kinds) if isinstance(listed, Iterable) and not isinstance(listed, str) else frozenset()
     if not known or not known <= {"conjunctions", "dense"}:
         raise InvalidParameterError(
-            f"kinds must be some of 'conjunctions' and 'dense', got kinds={kinds!r:.60}; write ('dense',)."
+            f"kinds must be some of 'conjunctions' and 'dense', got kinds={kinds!r:.60}; write "
+            "['conjunctions'], ['dense'] or both."
         )
     return known
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from onlineic.accounting.budget import Budget
 from onlineic.display.html import MOST_BARS, bars, card, facts, heading, note, share, table
-from onlineic.display.text import MOST_ROWS, cut_rows, records, shortened
+from onlineic.display.text import MOST_ROWS, cut_rows, records, shortened, to_its_bound
 from onlineic.domain.domain import Domain
 from onlineic.queries.answers import Answer
 from onlineic.session.answers import SessionStatistics
@@ -40,8 +40,10 @@ def plan_facts(plan: Plan) -> Facts:
         said.append(("first tables", f"{many} of counts, released at the start for {part:.0%} of the budget"))
     released = "a whole table of counts" if plan.partitions is not None else "one number"
     said.append(("a measured answer", f"releases {released}; planned for {plan.hard_answers:,}"))
-    promise = "every answer" if plan.certified else "every easy answer"
-    bound = f"{promise} of the first {plan.max_queries:,} at once within ± {plan.error_bound:.3g}"
+    promise = "every answer but cross tables" if plan.certified else "every easy answer"
+    if plan.next_share is not None and plan.reserve is None:  # behind it tests have more noise
+        promise += " before the first measured one"
+    bound = f"{promise}, of the first {plan.max_queries:,}, at once within ± {plan.error_bound:.3g}"
     said.append(("promise", f"{bound}, with probability {1.0 - plan.beta:g}"))
     if plan.textbook:
         said.append(("mode", "textbook: the theorem's own bound, 3 alpha, on every answer"))
@@ -146,7 +148,7 @@ def derived_html(derived: Derived) -> str:
     if derived.bias:
         said.append(("midpoints of bins", f"may be off by {derived.bias:.3g} besides"))
     said.append(("about", f"{records(derived.count)} ± {records(derived.count_bound)} records"))
-    title = f"{shortened(derived.name, LONGEST_QUERY)} = {derived.value:.6g}"
+    title = f"{shortened(derived.name, LONGEST_QUERY)} = {to_its_bound(derived.value, derived.error_bound)}"
     return card(title, facts(said), _made_of(derived.answers), private=derived.private)
 
 
@@ -185,7 +187,11 @@ def groups_html(groups: Groups) -> str:
         if place in wanted:
             known = math.isfinite(value)
             held.append(
-                [*labels, f"{value:,.6g}" if known else "too few records", f"± {bound:.3g}" if known else ""]
+                [
+                    *labels,
+                    to_its_bound(value, bound, separated=True) if known else "too few records",
+                    f"± {bound:.3g}" if known else "",
+                ]
             )
     parts = [table([*groups.keys, "value", "bound"], held, left=len(groups.keys), names=len(groups.keys))]
     if gap is not None:

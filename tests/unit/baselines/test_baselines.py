@@ -258,7 +258,7 @@ def test_bad_arguments_are_refused_before_any_read():
     with pytest.raises(InfeasibleAccuracyError, match="epsilon must be larger"):
         PerQueryNoise(data, Budget(1e-12), answers=10**6, noise_law="laplace")
     with pytest.raises(InvalidQueryError, match="query must be data"):
-        PerQueryNoise(data, APPROXIMATE, answers=1).answer("a = 1")
+        PerQueryNoise(data, APPROXIMATE, answers=1).answer(1)
 
     assert 0 == data.reads
 

@@ -269,9 +269,37 @@ def test_conditions_and_statements_in_sql_are_questions_too(table, queries, caps
     rows = list(csv.DictReader(io.StringIO(told["csv"])))
 
     assert "repeat" == answers[1]["status"]
-    assert ["F", "M"] == answers[2]["sex"]
+    assert ["F", "M"] == answers[2]["columns"]["sex"]
     assert ["COUNT(*)", "AVG(age)"] == [json.loads(row["cell"])["of"] for row in rows[2:4]]
     assert "AVG(age)" in told["text"]
+
+
+def test_no_label_is_lost_where_columns_are_called_like_those_of_the_output(tmp_path, queries, capsys):
+    """And an average over too few records is null: JSON has no number for it."""
+    pytest.importorskip("sqlglot")
+    domain, people = tmp_path / "domain.json", tmp_path / "people.csv"
+    domain.write_text('{"line": ["x", "y"], "of": ["p", "q"], "age": {"range": [0, 9]}}')
+    people.write_text("line,of,age\n" + "x,p,1\ny,q,2\ny,q,3\n" * 700)
+    file = queries(
+        "SELECT line, of, COUNT(*) FROM t GROUP BY line, of",
+        'SELECT COUNT(*) AS spent, SUM(age) AS "spent error_bound" FROM t',
+        "SELECT AVG(age), COUNT(*) FROM t WHERE age = 9 AND line = 'x' AND of = 'q'",
+    )
+    asked, told = ["ask", "--csv", str(people), "--domain", str(domain)], {}
+    for form in ("json", "csv"):
+        assert 0 == main([*asked, *PAID, "--format", form, file])
+        told[form] = capsys.readouterr().out
+    groups, numbers, few = (json.loads(line) for line in told["json"].splitlines())
+    cells = [json.loads(row["cell"]) for row in csv.DictReader(io.StringIO(told["csv"]))]
+
+    assert (1, [*"xxyy"], [*"pqpq"]) == (groups["line"], groups["columns"]["line"], groups["columns"]["of"])
+    assert {"line": "x", "of": "q", "of_": "COUNT(*)"} == cells[1]
+    assert ["spent", "spent error_bound_", "spent error_bound", "spent error_bound error_bound"] == [
+        *numbers["columns"]
+    ]
+    assert ([2100.0], [0.0]) == tuple(numbers["columns"][name] for name in ("spent", "spent error_bound_"))
+    assert 4000.0 < numbers["columns"]["spent error_bound"][0] < 4400.0
+    assert [None] == few["columns"]["AVG(age)"] == few["columns"]["AVG(age) error_bound"]
 
 
 @pytest.mark.parametrize(

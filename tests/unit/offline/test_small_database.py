@@ -485,7 +485,7 @@ def test_the_budget_is_charged_and_simulated_noise_is_stamped(release):
 BAD = [
     (lambda data: small_database(data, [], 1.0), InvalidParameterError, "queries"),
     (lambda data: small_database(data, ic.where(a=1), 1.0), InvalidParameterError, "queries"),
-    (lambda data: small_database(data, [ic.where(a=1), "a"], 1.0), InvalidQueryError, "queries"),
+    (lambda data: small_database(data, [ic.where(a=1), 3], 1.0), InvalidQueryError, "queries"),
     (lambda data: small_database(data, [ic.where(c=1)], 1.0), InvalidQueryError, "attribute"),
     (lambda data: small_database(data, CLASS, 0.0), InvalidParameterError, "epsilon"),
     (lambda data: small_database(data, CLASS, 1.0, beta=0.0), InvalidParameterError, "beta"),

@@ -10,7 +10,7 @@ import pytest
 import onlineic as ic
 from onlineic.audit import verified
 from onlineic.data import PrivateData
-from onlineic.errors import SessionSealedError
+from onlineic.errors import SessionSealedError, SessionStateError
 from onlineic.ledger import MemoryLedger, Opened, Reserved, SqliteLedger, read
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Queries, marginal
@@ -267,6 +267,25 @@ def test_an_interrupt_before_anything_is_reserved_leaves_the_choice_open(monkeyp
     session.answer(NARROW[0])
 
     assert len(session.plan.first_tables.targets) == len(tables(session)[0].measurements)
+
+
+def test_a_signal_s_handler_that_asks_while_tables_are_bought_is_refused_and_buys_none(monkeypatch):
+    session, refused = opened(ic.Budget(1.0, 1e-6)), []
+    reserve = MemoryLedger.reserve
+
+    def interrupted(self, charge):
+        if not refused:
+            with pytest.raises(SessionStateError, match="nothing was spent") as error:
+                session.answer(NARROW[1])
+            refused.append(error)
+        reserve(self, charge)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MemoryLedger, "reserve", interrupted)
+        session.answer(NARROW[0])
+    session.answer(NARROW[1])
+
+    assert 1 == len(refused) == len(tables(session))
 
 
 def test_progress_tells_of_the_opening_when_it_happens():

@@ -1,5 +1,6 @@
 """One budget a table: sessions, mechanisms and baselines draw on it, in a file or not, and never past it."""
 
+import json
 import os
 import re
 import signal
@@ -10,6 +11,7 @@ import threading
 from fractions import Fraction
 
 import attrs
+import numpy as np
 import pytest
 
 import onlineic as ic
@@ -30,7 +32,7 @@ from onlineic.errors import (
     LedgerWriteError,
     SessionStateError,
 )
-from onlineic.ledger import SqliteLedger, TableBudget, read
+from onlineic.ledger import MemoryLedger, Opened, SqliteLedger, TableBudget, read
 from onlineic.ledger.lines import START, canonical_text, linked
 from onlineic.noise import SimulatedNoise
 from support.ledgers import LABEL, in_a_process, queries, quick_folder, table
@@ -219,6 +221,28 @@ def test_a_delta_above_one_in_n_warns():
         table().draw_on(TableBudget(ic.Budget(0.5, 1.7e-5)))
 
 
+@pytest.mark.parametrize(
+    "budget", [ic.Budget(0.5, 1e-7), ic.Budget(0.5), None], ids=["its own order", "pure", "share"]
+)
+def test_a_first_question_never_makes_a_session_larger_than_what_the_total_was_charged(budget):
+    """The plan for dense questions has a higher order, at which the same budget has twice the capacity."""
+    domain, rng = ic.Domain.of(a=6, b=5, c=4, d=3), np.random.default_rng(4)
+    data = table(rng.multinomial(4_000, rng.dirichlet(np.full(360, 0.3))), domain)
+    total = TableBudget(ic.Budget(1.0, 1e-6))
+    data.draw_on(total)
+    session = ic.OnlineIC(data, budget or total.share(0.5))
+    assert session.plan.dense_tables is not None
+    session.answer(ic.dense(rng.integers(0, 2, domain.shape).astype(float)))
+
+    assert session.plan.sparse.account() == total.drawn[0].account
+    assert [360] == [
+        one.target.blocks
+        for record in session.transcript
+        if isinstance(record, Opened)
+        for one in record.measurements
+    ]  # all cells, in either plan
+
+
 def test_several_loads_of_one_table_draw_on_one_total():
     total = TableBudget(WHOLE)
     one, other = attached(total), attached(total)
@@ -244,6 +268,50 @@ def test_threads_draw_what_is_there_and_no_more():
     [one.start() for one in threads]
     [one.join() for one in threads]
     assert (5, 3) == (len(total.drawn), len(refused))
+
+
+def test_a_signal_s_handler_cannot_draw_between_the_look_at_what_is_left_and_the_record(monkeypatch):
+    total = TableBudget(WHOLE)
+    data, budget, refused = attached(total), ic.Budget(0.1, 6e-11), []
+    commit = type(total._ledger).commit
+
+    def interrupted(self, records):
+        if not refused:
+            with pytest.raises(SessionStateError, match="nothing was spent") as error:
+                baselines.PerQueryNoise(data, budget, answers=5)
+            refused.append(error)
+        commit(self, records)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(total._ledger), "commit", interrupted)
+        baselines.PerQueryNoise(data, budget, answers=5)
+
+    assert (1, (budget,)) == (len(total.drawn), data.budgets)
+    assert Fraction(1, 10) * WHOLE.delta_exact - budget.delta_exact == total.apart_left
+    offline.median(data, "a", 0.1)
+
+
+@pytest.mark.parametrize(
+    ("first", "noise"), [(ic.Budget(0.01, 1e-11), None), (ic.Budget(0.5, 1e-10), SimulatedNoise(1))]
+)
+def test_a_ledger_of_an_opening_that_was_interrupted_pays_for_no_other_budget(first, noise, monkeypatch):
+    """The table knows that ledger; what it was charged for was another session, or a simulated one."""
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    total, ledger, second = TableBudget(WHOLE), MemoryLedger(), ic.Budget(0.5, 1e-10)
+    data = attached(total)
+    with monkeypatch.context() as patched:
+        patched.setattr(ic.OnlineIC, "_bought", interrupt)  # behind the entry
+        with pytest.raises(KeyboardInterrupt):
+            ic.OnlineIC(data, first, ledger=ledger, noise=noise)
+    drawn = len(total.drawn)
+    session = ic.OnlineIC(data, second, ledger=ledger)
+
+    assert (second, session.plan.sparse.account()) == (total.drawn[-1].budget, total.drawn[-1].account)
+    assert drawn + 1 == len(total.drawn) == len(data.budgets)
+    assert session.statistics().private
 
 
 # --- the file --------------------------------------------------------------------------------------------
@@ -369,10 +437,35 @@ def larger(texts):
 
 
 def twice(texts):
-    import json
-
     line = json.loads(texts[-1])
     return [*texts, canonical_text(line | {"at": line["at"] + 1})]
+
+
+@pytest.mark.parametrize("name", ["first_tables", "dense_tables"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda made: made["charge"]["fields"].update(amount={"fraction": "1"}),
+        lambda made: made.update(scales=[{"fraction": "1/16"}] * len(made["scales"])),
+        lambda made: made.update(scales=[{"fraction": "-9"}] * len(made["scales"])),
+        lambda made: made.update(scales=made["scales"][1:]),
+    ],
+    ids=["cheaper", "less noise", "negative noise", "none"],
+)
+def test_a_forged_plan_cannot_buy_first_tables_for_less_than_they_cost(path, name, change):
+    domain = ic.Domain.of(a=6, b=5, c=4, d=3)
+    data = table(np.random.default_rng(4).multinomial(4_000, np.full(360, 1 / 360)), domain)
+    ic.OnlineIC(data, WHOLE, ledger=path, table=LABEL).close()
+
+    def changed(texts):
+        line = json.loads(texts[0])
+        change(line["plan"]["fields"][name]["fields"])
+        return [canonical_text(line), *texts[1:]]
+
+    forged(path, changed)
+    with pytest.raises(LedgerCorruptError, match="FirstTables"):
+        ic.OnlineIC.resume(path, data)
+    assert 0 == data.reads
 
 
 @pytest.mark.parametrize("change", [cheaper, larger, twice])
