@@ -286,7 +286,7 @@ class OnlineIC(Answering):
             check_beginning(beginning, table=table, domain=data.domain, n=data.n)
             check_prior(beginning, prior)
             plan = planned(beginning, data.domain, update)
-            exhausted = beginning["settings"]["exhausted"]
+            exhausted = beginning["settings"].get("exhausted")
             of_row = row_budget_of(beginning, kept.domain)
             return cls.__new__(cls)._open(data, budget, plan, prior, exhausted, kept, None, progress, of_row)
         except BaseException:
@@ -994,6 +994,8 @@ class OnlineIC(Answering):
 
     def synthetic(self, rows: int, seed: int = 0) -> Synthetic:
         """Return synthetic records, drawn from the hypothesis: free, and without any guarantee.
+
+        As with `hypothesis`, first tables are bought before, if nothing was asked yet.
 
         Parameters
         ----------
