@@ -3,7 +3,7 @@
 from onlineic.display.figures import COLOURS, DASHES, bare, new_figure, plain
 from onlineic.display.frames import Framed, free_name, pandas_frame, polars_frame
 from onlineic.display.html import bars, card, escaped, facts, heading, note, page, share, span_bar, table
-from onlineic.display.text import aligned, cut_rows, decimals, records, shortened, to_its_bound
+from onlineic.display.text import aligned, cut_rows, decimals, probability, records, shortened, to_its_bound
 
 __all__ = [
     "COLOURS",
@@ -25,6 +25,7 @@ __all__ = [
     "pandas_frame",
     "plain",
     "polars_frame",
+    "probability",
     "records",
     "share",
     "shortened",

@@ -34,6 +34,15 @@ def to_its_bound(value: float, bound: float, separated: bool = False) -> str:
     return f"{value:{',' if separated else ''}.{digits}g}"
 
 
+def probability(sure: float) -> str:
+    """Return a probability in four digits, or as many more as tell it from 1."""
+    for digits in range(4, 16):
+        text = f"{sure:.{digits}g}"
+        if abs(float(text) - sure) <= 0.01 * (1.0 - sure):
+            break
+    return text
+
+
 def decimals(value: float, bound: float) -> tuple[str, str]:
     """Return a fraction and its bound with six decimals, or as many more as the bound needs."""
     places = 6

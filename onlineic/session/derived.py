@@ -15,7 +15,7 @@ import numpy as np
 
 from onlineic._typing import Bools, Floats
 from onlineic.display.frames import Framed, free_name
-from onlineic.display.text import to_its_bound
+from onlineic.display.text import probability, to_its_bound
 from onlineic.domain.attributes import Attribute, Binned, IntegerRange, Label
 from onlineic.domain.dates import Dates
 from onlineic.domain.domain import Domain
@@ -185,7 +185,7 @@ class Derived:
         bias = f" and {self.bias:.3g} for midpoints" if self.bias else ""
         return (
             f"{self.name} = {to_its_bound(self.value, self.error_bound)} ± {self.error_bound:.3g}{bias} "
-            f"({self.confidence:.4g} sure), "
+            f"({probability(self.confidence)} sure), "
             f"{self.count:.1f} records, {_counted(self.answers)}{stamp}"
         )
 
@@ -313,7 +313,8 @@ class Quantile:
     def __repr__(self) -> str:
         stamp = "" if self.private else ", NOT PRIVATE"
         return (
-            f"{self.name} = {self.value!r}, in {self.low!r} .. {self.high!r} ({self.confidence:.4g} sure), "
+            f"{self.name} = {self.value!r}, in {self.low!r} .. {self.high!r} "
+            f"({probability(self.confidence)} sure), "
             f"rank ± {self.rank_error:.3g}, {_counted(self.answers)}{stamp}"
         )
 
@@ -462,8 +463,8 @@ class Cdf:
         stamp = "" if self.private else ", NOT PRIVATE"
         widest = float((self.high - self.low).max())
         return (
-            f"{self.name}: {len(self.labels)} labels, band of at most {widest:.3g} ({self.confidence:.4g} "
-            f"sure), {_counted(self.answers)}{stamp}"
+            f"{self.name}: {len(self.labels)} labels, band of at most {widest:.3g} "
+            f"({probability(self.confidence)} sure), {_counted(self.answers)}{stamp}"
         )
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
@@ -608,7 +609,7 @@ class Groups(Framed):
 
     def __repr__(self) -> str:
         stamp = "" if self.private else ", NOT PRIVATE"
-        lines = [f"{self.name} ({self.confidence:.4g} sure, {_counted(self.answers)}{stamp})"]
+        lines = [f"{self.name} ({probability(self.confidence)} sure, {_counted(self.answers)}{stamp})"]
         for labels, value, bound in itertools.islice(self, SHOWN):
             lines.append(f"  {', '.join(map(str, labels))}: {to_its_bound(value, bound)} ± {bound:.3g}")
         if len(self) > SHOWN:

@@ -9,7 +9,7 @@ import numpy as np
 
 from onlineic.accounting.budget import Budget
 from onlineic.display.html import MOST_BARS, bars, card, facts, heading, note, share, table
-from onlineic.display.text import MOST_ROWS, cut_rows, records, shortened, to_its_bound
+from onlineic.display.text import MOST_ROWS, cut_rows, probability, records, shortened, to_its_bound
 from onlineic.domain.domain import Domain
 from onlineic.queries.answers import Answer
 from onlineic.session.answers import SessionStatistics
@@ -48,7 +48,7 @@ def plan_facts(plan: Plan) -> Facts:
     if falls:
         promise += " before the first measured one or restart"
     bound = f"{promise}, of the first {plan.max_queries:,}, at once within ± {plan.error_bound:.3g}"
-    said.append(("promise", f"{bound}, with probability {1.0 - plan.beta:g}"))
+    said.append(("promise", f"{bound}, with probability {probability(1.0 - plan.beta)}"))
     if plan.textbook:
         said.append(("mode", "textbook: the theorem's own bound, 3 alpha, on every answer"))
     return said
@@ -68,9 +68,8 @@ def budget_facts(budget: Budget, stats: SessionStatistics) -> Facts:
         ("answers", given + f", {stats.untested:,} untested" * bool(stats.untested)),
     ]
     if math.isfinite(stats.error_bound):
-        holds = (
-            f"± {stats.error_bound:.3g} for all tested answers at once, with probability {1 - stats.beta:g}"
-        )
+        sure = probability(1.0 - stats.beta)
+        holds = f"± {stats.error_bound:.3g} for all tested answers at once, with probability {sure}"
         said.append(("bound", holds))
     if stats.sealed:
         said.append(("sealed", "a test was interrupted: nothing more is tested"))
@@ -147,7 +146,7 @@ def forecast_html(forecast: Forecast) -> str:
 
 def derived_html(derived: Derived) -> str:
     """Return a mean or a sum as a block of HTML."""
-    bound = f"± {derived.error_bound:.3g}, with probability {derived.confidence:.4g}"
+    bound = f"± {derived.error_bound:.3g}, with probability {probability(derived.confidence)}"
     said = [("bound", bound)]
     if derived.bias:
         said.append(("midpoints of bins", f"may be off by {derived.bias:.3g} besides"))
@@ -160,7 +159,7 @@ def quantile_html(quantile: Quantile) -> str:
     """Return a quantile as a block of HTML."""
     between = f"{shortened(quantile.low)} to {shortened(quantile.high)}"
     said = [
-        ("between", f"{between}, with probability {quantile.confidence:.4g}"),
+        ("between", f"{between}, with probability {probability(quantile.confidence)}"),
         ("rank", f"± {quantile.rank_error:.3g} of the records that count"),
     ]
     title = f"{shortened(quantile.name, LONGEST_QUERY)} = {shortened(quantile.value)}"
@@ -176,7 +175,7 @@ def cdf_html(cdf: Cdf) -> str:
         some = [np.asarray(ends)[kept] for ends in (cdf.values, cdf.low, cdf.high)]
         drawing = bars([cdf.labels[at] for at in kept], *some, title=f"{cdf.name}, share at or below")
     said = [
-        ("band", f"holds all shares at once, with probability {cdf.confidence:.4g}"),
+        ("band", f"holds all shares at once, with probability {probability(cdf.confidence)}"),
         ("about", f"{records(cdf.count)} ± {records(cdf.count_bound)} records"),
     ]
     title = shortened(cdf.name, LONGEST_QUERY)
@@ -200,7 +199,7 @@ def groups_html(groups: Groups) -> str:
     parts = [table([*groups.keys, "value", "bound"], held, left=len(groups.keys), names=len(groups.keys))]
     if gap is not None:
         parts.append(note(f"{len(groups) - len(kept):,} of {len(groups):,} are not shown: see to_dict()"))
-    said = [("bounds", f"hold all at once, with probability {groups.confidence:.4g}")]
+    said = [("bounds", f"hold all at once, with probability {probability(groups.confidence)}")]
     if groups.bias:
         said.append(("midpoints of bins", f"may be off by {groups.bias:.3g} besides"))
     title = shortened(groups.name, LONGEST_QUERY)
@@ -215,7 +214,7 @@ def statement_html(found: AnswerTable) -> str:
     if len(found) > MOST_ROWS:
         parts.append(note(f"{len(found) - MOST_ROWS:,} of {len(found):,} rows are not shown: see to_dict()"))
     said = [
-        (shortened(name), f"bounds hold for all rows at once, with probability {sure:.4g}")
+        (shortened(name), f"bounds hold for all rows at once, with probability {probability(sure)}")
         for name, sure in zip(found.names, found.confidences, strict=True)
     ]
     title = f"{len(found):,} row{'s' * (len(found) != 1)}"

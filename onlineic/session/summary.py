@@ -15,7 +15,7 @@ from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget
 from onlineic.display.figures import new_figure, plain
 from onlineic.display.html import bars, card, facts, heading, note, page, share, table
-from onlineic.display.text import GAP, aligned, cut_rows, records, shortened
+from onlineic.display.text import GAP, aligned, cut_rows, probability, records, shortened
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError
 from onlineic.hypothesis.base import HasBlocks, Hypothesis
@@ -129,14 +129,14 @@ class Summary:
         sure = 1.0 - KNOWN * self.plan.beta
         return (
             "Intervals, where there are any, hold the exact numbers, all at once, "
-            f"with probability {sure:g}; the numbers beside them have no guarantee."
+            f"with probability {probability(sure)}; the numbers beside them have no guarantee."
         )
 
     def _answers_note(self, shown: int) -> str:
         given = self.statistics.easy + self.statistics.hard
         return (
             f"The latest {shown:,} of {given:,} tested answers. Each keeps its bound with "
-            f"probability {1.0 - self.plan.beta:g}."
+            f"probability {probability(1.0 - self.plan.beta)}."
         )
 
     def __str__(self) -> str:

@@ -21,6 +21,7 @@ from onlineic.display import (
     page,
     pandas_frame,
     polars_frame,
+    probability,
     records,
     share,
     shortened,
@@ -181,3 +182,18 @@ def test_a_fraction_has_the_decimals_of_its_bound():
     assert ("0.1234567890", "0.0000000304") == decimals(0.123456789, 3.04e-8)
     assert (" 0.500000", "0.000000") == decimals(0.5, 0.0)
     assert " 0.500000" == decimals(0.5, math.inf)[0]
+
+
+@pytest.mark.parametrize(
+    ("sure", "text"),
+    [
+        (0.95, "0.95"),
+        (0.985, "0.985"),
+        (1.0 - 3 * 0.05, "0.85"),
+        (1.0, "1"),
+        (0.0, "0"),
+        (1 - 1e-6, "0.999999"),
+    ],
+)
+def test_a_probability_below_1_is_not_written_as_1(sure, text):
+    assert text == probability(sure)
