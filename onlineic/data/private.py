@@ -19,7 +19,7 @@ from onlineic.accounting.budget import Budget, Filter
 from onlineic.data.problems import TableReport, checked_table
 from onlineic.data.rows import Column, Rows, narrowest
 from onlineic.data.table_file import CsvFormat, read_csv
-from onlineic.domain.domain import Domain, Records
+from onlineic.domain.domain import Domain, Records, check_domain
 from onlineic.errors import (
     BudgetsAddWarning,
     DomainMismatchError,
@@ -488,10 +488,7 @@ def _added(before: Sequence[Budget], budget: Budget) -> str:
 
 def _check_domain(domain: Domain) -> None:
     """Refuse what is no domain, or has a column that nothing can count, before anything is read."""
-    if type(domain) is not Domain:  # a subclass could have another shape tomorrow
-        raise InvalidParameterError(
-            f"domain must be a Domain, got a {type(domain).__name__}; write Domain.of(...)."
-        )
+    check_domain(domain)
     for name, size in zip(domain.names, domain.shape, strict=True):
         if size > MAX_CELLS:
             raise TooLargeError(f"{name} must have at most {MAX_CELLS:,} cells, got {size:,}; bin it.")

@@ -655,7 +655,7 @@ class OnlineIC(Answering):
         Returns
         -------
         (m,) float64
-            Fractions; 0 of a constant, inf where nothing is known.
+            Fractions; of a constant what it was rounded by, inf where nothing is known.
         """
         with self._held():
             self._catch_up()
@@ -1075,7 +1075,7 @@ def _check_supported(question: Question | Queries, sparse: NumericSparse, hypoth
 @final
 @attrs.frozen
 class _Outlook(Outlook):
-    """What a session, or the one that its first question would make of it, knows of questions not asked yet."""
+    """What a session, or that which its first question makes of it, knows of questions not asked yet."""
 
     session: OnlineIC
     plan: Plan

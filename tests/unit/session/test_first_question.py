@@ -371,3 +371,24 @@ def test_tables_that_were_burned_in_a_file_are_not_bought_again_if_they_cannot_b
 
     assert {one.status for one in answers} <= {"easy", "hard"}
     assert () == report.problems
+
+
+@BUDGETS
+def test_an_answer_before_the_first_tables_does_not_count_what_they_will_cost(budget):
+    session = opened(budget)
+    constant = session.answer(ALL)
+
+    assert 0 == len(session.transcript)
+    assert constant.left == session.statistics().hard_left
+
+
+@BUDGETS
+def test_the_page_of_a_plan_says_what_may_be_bought_in_the_place_of_the_first_tables(budget):
+    session = settled(budget)
+    session.answer(DENSE[0])
+    (bought,) = tables(session)
+    (told,) = (line for line in str(session.summary()).splitlines() if line.startswith("first tables"))
+
+    assert 1 == len(bought.measurements) < len(session.plan.first_tables.targets)
+    assert "behind the first question" in told
+    assert "or 1 of all cells where that is a dense question" in told
