@@ -210,11 +210,15 @@ class Dates:
         day is an instant; so is a day where cells are hours or minutes: its midnight, as in a database. Else
         a text stands for all the time that it names.
         """
-        found = TEXT.fullmatch(text)
-        stretch = self._stretched(text)
+        nearer, calendars = _shift(text) or (text, 0)
+        found = TEXT.fullmatch(nearer)
+        stretch = self._stretched(nearer)
         if found is None or stretch is None or re.search(r"[.,]\d{6}\d*[1-9]", text):
             return None  # instants are told to the microsecond
-        start, after = _microseconds(stretch[0]), _microseconds(stretch[1] + INSTANT)
+        start, after = (
+            _microseconds(moment) + calendars * DAYS * 86_400_000_000
+            for moment in (stretch[0], stretch[1] + INSTANT)
+        )
         clock = found["clock"]
         if clock and len(clock) == 2:  # an hour
             return start, start + 3_600_000_000
@@ -489,7 +493,10 @@ def _label(index: int, by: str) -> str:
 
 def moment_written(microsecond: int) -> str:
     """Return a microsecond since the year 1 as a text: midnight as its day."""
-    return _written(_moment(microsecond))
+    try:
+        return _written(_moment(microsecond))
+    except OverflowError:
+        return "a time after 9999"
 
 
 def _microseconds(moment: Moment) -> int:

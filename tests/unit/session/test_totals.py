@@ -1,8 +1,10 @@
 """One budget a table: sessions, mechanisms and baselines draw on it, in a file or not, and never past it."""
 
+import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -16,7 +18,7 @@ import pytest
 
 import onlineic as ic
 from onlineic import audit, baselines, offline
-from onlineic.accounting import laplace_charge, renyi_capacity, zcdp_order
+from onlineic.accounting import Filter, laplace_charge, renyi_capacity, zcdp_order
 from onlineic.cli import main
 from onlineic.errors import (
     BudgetExceededError,
@@ -30,10 +32,12 @@ from onlineic.errors import (
     LedgerMismatchError,
     LedgerRollbackError,
     LedgerWriteError,
+    OnlineICError,
     SessionStateError,
 )
 from onlineic.ledger import MemoryLedger, Opened, SqliteLedger, TableBudget, read
 from onlineic.ledger.lines import START, canonical_text, linked
+from onlineic.ledger.total import drawn_problems
 from onlineic.noise import SimulatedNoise
 from support.ledgers import LABEL, in_a_process, queries, quick_folder, table
 
@@ -198,6 +202,18 @@ def test_nobody_gets_round_a_total_nor_empties_the_record():
         used.draw_on(total)
     with pytest.raises(TypeError):
         total.__reduce__()
+    with pytest.raises(SessionStateError, match="opened once"):
+        total.__init__(ic.Budget(9.0, 1e-9))
+
+
+def test_a_closed_total_pays_for_nothing_without_a_file_too():
+    total = TableBudget(WHOLE)
+    data = attached(total)
+    total.close()
+
+    with pytest.raises(LedgerError, match="total must be open to be drawn on"):
+        offline.median(data, "a", 0.1)
+    assert ((), 0) == (total.drawn, data.reads)
 
 
 def test_a_second_budget_without_a_total_warns_with_both_costs():
@@ -441,6 +457,44 @@ def twice(texts):
     return [*texts, canonical_text(line | {"at": line["at"] + 1})]
 
 
+def test_a_copy_of_an_open_session_s_file_is_no_second_session_on_another_load_of_its_table(path):
+    total, copy = TableBudget(WHOLE), path.with_name("copy.db")
+    one, other = attached(total), attached(total)
+    session = ic.OnlineIC(one, total.share(0.9), ledger=path, table=LABEL)
+    shutil.copy(path, copy)
+    with pytest.raises(LedgerLockedError, match="a copy of one that is open"):
+        ic.OnlineIC.resume(copy, other)
+    assert 0 == other.reads
+    session.close()
+    ic.OnlineIC.resume(path, other).close()
+    assert 1 == len(total.drawn)
+
+
+@pytest.mark.parametrize("written", [[], {}, "1/0", "gone"])
+@pytest.mark.parametrize("total", [True, False])
+def test_a_beginning_that_was_put_together_by_hand_is_refused_by_name(path, total, written):
+    def places(line, before=()):
+        for name, inner in line.items():
+            yield (*before, name)
+            yield from places(inner, (*before, name)) if isinstance(inner, dict) else ()
+
+    (of_file(path) if total else ic.OnlineIC(table(), WHOLE, ledger=path, table=LABEL)).close()
+    first = read(path).beginning
+    parts = ("account", "settings", "total", "domain", "created", "table")
+    for place in [one for one in places(first) if one[0] in parts or one[2:3] == ("sparse",)]:
+        line = json.loads(canonical_text(first))
+        holder = line
+        for name in place[:-1]:
+            holder = holder[name]
+        holder[place[-1]] = written
+        if written == "gone":
+            del holder[place[-1]]
+        forged(path, lambda _, line=line: [canonical_text(line)])
+        with contextlib.suppress(OnlineICError):
+            of_file(path).close() if total else ic.OnlineIC.resume(path, table())._ledger.release()
+        assert main(["ledger", "verify", str(path)]) in (0, 1, 2)
+
+
 @pytest.mark.parametrize("name", ["first_tables", "dense_tables"])
 @pytest.mark.parametrize(
     "change",
@@ -497,6 +551,25 @@ def test_show_and_verify_print_a_total(path, capsys):
     copy = path.with_name("total.jsonl")
     assert 0 == main(["ledger", "export", str(path), "--output", str(copy)])
     assert 0 == main(["ledger", "verify", str(copy)])
+
+
+def test_a_total_for_several_rows_a_person_is_verified_too(path, capsys):
+    with of_file(path, rows_per_person=3) as total:
+        offline.median(attached(total), "a", 0.01)
+
+    assert 0 == main(["ledger", "verify", str(path)])
+    assert "holds     chain, capacity and prices" in capsys.readouterr().out
+
+
+def test_more_delta_than_was_set_apart_is_no_record_of_a_total():
+    total = TableBudget(WHOLE)
+    rule = ic.Budget(1e-3, 6e-11)  # of 1e-10 that are set apart
+    total.draw(rule)
+    account, apart = Filter(total._ledger.account.capacity, "ticks", total.order), total.apart_left
+    apart += rule.delta_exact
+
+    assert [] == drawn_problems(total.drawn, account, apart)
+    assert ["more delta than was set apart"] == drawn_problems(2 * total.drawn, account, apart)
 
 
 def test_charges_are_durable_before_the_table_is_read(path, monkeypatch):
