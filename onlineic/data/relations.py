@@ -37,7 +37,7 @@ def groups(relation: Any, domain: Domain) -> Iterator[Batch]:
         cut = pieces(kind, whole=held in WHOLE) if held in WHOLE + FLOATS else None
         if cut is not None:
             number = f"CAST({column} AS DOUBLE)"
-            # isnan() of a file's column is never true where its statistics, without NaN, hold one number alone
+            # isnan() is never true in a file whose statistics, without NaN, hold one number alone
             is_nan = f"contains(CAST({number} AS VARCHAR), 'nan')" if held in FLOATS else "FALSE"
             column = cut.sql(number, is_nan, "CAST('inf' AS DOUBLE)", _double)
         elif held.startswith("VARCHAR"):  # a column may have another collation, of which 'a' is 'A'
