@@ -37,7 +37,9 @@ def groups(relation: Any, domain: Domain) -> Iterator[Batch]:
         cut = pieces(kind, whole=held in WHOLE) if held in WHOLE + FLOATS else None
         if cut is not None:
             number = f"CAST({column} AS DOUBLE)"
-            column = cut.sql(number, f"isnan({number})", "CAST('inf' AS DOUBLE)", _double)
+            # isnan() is never true in a file whose statistics, without NaN, hold one number alone
+            is_nan = f"contains(CAST({number} AS VARCHAR), 'nan')" if held in FLOATS else "FALSE"
+            column = cut.sql(number, is_nan, "CAST('inf' AS DOUBLE)", _double)
         elif held.startswith("VARCHAR"):  # a column may have another collation, of which 'a' is 'A'
             column += ' COLLATE "C"'
         elif held in TIMES and by_days(kind):  # else nearly every row would be a group

@@ -322,3 +322,15 @@ def test_an_interrupt_is_one(monkeypatch):
     monkeypatch.setattr("onlineic.data.frames.of_pandas", stopped)
     with pytest.raises(KeyboardInterrupt):
         PrivateData.from_frame(pandas.DataFrame({"x": [1]}), Domain.of(x=range(2)))
+
+
+@pytest.mark.parametrize("type_", ["float32", "float64"])
+def test_nan_beside_one_number_alone_is_missing_in_a_parquet_file(type_, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    column = pyarrow.array(np.array([math.nan, 0.0, -math.nan, 0.0, 0.0], type_))
+    parquet.write_table(pyarrow.table({"x": column}), tmp_path / "t.parquet")
+    data = PrivateData.from_frame(tmp_path / "t.parquet", Domain.of(x=optional(binned([0, 1, 2]))))
+
+    assert [3, 0, 2] == counted(data, "x")
