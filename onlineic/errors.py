@@ -309,6 +309,8 @@ def checked_integer(
         number = int(value)
         if (at_least is None or number >= at_least) and (at_most is None or number <= at_most):
             return number
+    if not remedy and isinstance(value, Real) and not isinstance(value, Integral):
+        remedy = _as_integer(value)
     bounds = [f">= {at_least}"] * (at_least is not None) + [f"<= {at_most}"] * (at_most is not None)
     raise InvalidParameterError(
         f"{name} must be an integer {' and '.join(bounds)}".rstrip()
@@ -351,6 +353,15 @@ def set_fields(instance: object, **values: object) -> None:
     """Replace fields of a frozen instance by their checked values: for `__attrs_post_init__` alone."""
     for name, value in values.items():
         object.__setattr__(instance, name, value)
+
+
+def _as_integer(value: Real) -> str:
+    """Return a remedy for a whole number that is written as another kind of number, such as 1e4."""
+    try:
+        number = float(value)
+    except OverflowError:
+        return ""
+    return f"write {int(number)}" if number.is_integer() and abs(number) <= 2**53 else ""
 
 
 def _shown(value: object) -> str:

@@ -22,6 +22,7 @@ READMES = (
     ROOT / "experiments" / "README.md",
     ROOT / "benchmarks" / "README.md",
     ROOT / "docs" / "reproduction.md",
+    ROOT / "docs" / "analysts.md",
 )
 MARKED = re.compile(r"(<!-- table: ([^\n]+?) -->\n).*?(<!-- end -->)", re.S)
 WISH = re.compile(r"(\w+)(?: (\d+))?(?:, columns ([\d -]+))?(?:, rows ([\d -]+))?")

@@ -33,6 +33,7 @@ from onlineic.errors import (
     ForkedSessionError,
     InvalidParameterError,
     SessionSealedError,
+    SessionStateError,
     TooLargeError,
     checked_integer,
     checked_real,
@@ -207,8 +208,14 @@ class PerQueryNoise:
             numbers = exact + shell.law.draw(shell.noise, len(queries))
             return [math.ldexp(number, -bits) for number in numbers.tolist()]
 
-        self._left -= len(queries)
         self._sealed = True  # a nested call, or a second Ctrl-C, finds it closed
+        if len(queries) > self._left:  # only a signal's handler can have asked since that was looked up
+            self._sealed = False
+            raise SessionStateError(
+                "a baseline must be asked by one call at a time, got one of a signal's handler, which has "
+                "used up what was left; nothing was spent: ask again."
+            )
+        self._left -= len(queries)
         numbers = guarded(private, log_failure, SEALED)
         self._sealed = False
         return numbers

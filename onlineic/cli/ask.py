@@ -20,6 +20,8 @@ import numpy as np
 from onlineic.accounting.budget import Budget
 from onlineic.cli.questions import HELP, Asked, read_question
 from onlineic.data.private import PrivateData
+from onlineic.display.frames import free_name
+from onlineic.display.text import decimals
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
     InvalidDataError,
@@ -45,6 +47,15 @@ def _ask(arguments: argparse.Namespace) -> int:
         arguments.parser.error(
             f"--repl must stand alone, got QUERIES {arguments.queries!r} too; leave one out"
         )
+    if arguments.ledger is not None and not (arguments.table or "").strip():
+        arguments.parser.error(
+            "--ledger must stand with the name of its table and release, got none; write "
+            "--table 'census 2026, release 3'"
+        )
+    if arguments.table is not None and arguments.ledger is None:
+        arguments.parser.error(
+            f"--table must stand with a ledger, got {arguments.table!r:.60} alone; write --ledger FILE.db"
+        )
     budget = Budget(arguments.epsilon, arguments.delta)  # refused before the table is read
     domain = _domain(arguments.domain)
     options = {
@@ -69,8 +80,13 @@ def _ask(arguments: argparse.Namespace) -> int:
 
 
 def _domain(path: str) -> Domain:
-    with open(path, encoding="utf-8-sig", errors="replace") as file:
-        text = file.read()
+    try:
+        with open(path, encoding="utf-8-sig") as file:  # a label that was replaced would be another label
+            text = file.read()
+    except UnicodeError:
+        raise InvalidDomainError(
+            f"{Path(path).name}: a domain file must be in UTF-8, got other bytes; convert it."
+        ) from None
     try:
         return Domain.from_json(text)
     except InvalidDomainError as error:
@@ -174,16 +190,31 @@ def _text(answer: Answer | Derived | AnswerTable, asked: str, spent: float, line
     said = asked if len(asked) <= SHOWN else asked[: SHOWN - 3] + "..."
     if isinstance(answer, Answer) and not isinstance(answer.value, np.ndarray):
         bounded = math.isfinite(answer.error_bound)
-        bound = f"± {answer.error_bound:.6f}" if bounded else "no bound  "
-        numbers = f"{answer.value:9.6f} {bound}  {answer.count:14,.1f} records  {answer.status:8}"
+        value, around = decimals(float(answer.value), answer.error_bound)
+        bound = f"± {around}" if bounded else "no bound  "
+        numbers = f"{value} {bound}  {answer.count:14,.1f} records  {answer.status:8}"
         print(f"{numbers}  {spent:4.0%} spent  {said}")
     else:
         print(f"{answer!s}\n  {spent:.0%} spent  {said}")
 
 
 def _object(answer: Answer | Derived | AnswerTable, asked: str, spent: float, line: int) -> None:
-    told = {**answer.to_dict(), "query": asked, "spent": spent, "line": line}
-    print(json.dumps(told, allow_nan=False))
+    said = answer.to_dict()
+    if isinstance(answer, AnswerTable):  # whose columns are called as the domain and the statement please
+        sure, off = (
+            dict(zip(answer.names, each, strict=True)) for each in (answer.confidences, answer.biases)
+        )
+        said = {"columns": said, "confidences": sure, "biases": off, "private": answer.private}
+    print(json.dumps(_finite({**said, "query": asked, "spent": spent, "line": line}), allow_nan=False))
+
+
+def _finite(said: Any) -> Any:
+    """Return what JSON has a number for: null for a mean over too few, and for a bound that is infinite."""
+    if isinstance(said, dict):
+        return {name: _finite(one) for name, one in said.items()}
+    if isinstance(said, list):
+        return [_finite(one) for one in said]
+    return None if isinstance(said, float) and not math.isfinite(said) else said
 
 
 def _rows(answer: Answer | Derived | AnswerTable, asked: str, spent: float, line: int) -> None:
@@ -196,7 +227,8 @@ def _numbers(answer: Answer | Derived | AnswerTable) -> Iterator[tuple[Any, ...]
     if isinstance(answer, AnswerTable):
         for place, labels in enumerate(answer.labels):
             for column, name in enumerate(answer.names):
-                cell = json.dumps({**dict(zip(answer.keys, labels, strict=True)), "of": name})
+                which = dict(zip(answer.keys, labels, strict=True))
+                cell = json.dumps({**which, free_name("of", which): name})
                 value, bound = answer.values[place, column], answer.error_bounds[place, column]
                 yield cell, float(value), "", "", float(bound)
     elif isinstance(answer, Derived):

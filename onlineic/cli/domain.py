@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from onlineic.data.table_file import CsvFormat
+from onlineic.data.table_file import CsvFormat, unquoted, unreadable
 from onlineic.domain.columns import whole
 from onlineic.domain.domain import FROM_ROWS, Domain, nearest_column
 from onlineic.errors import InvalidDataError, InvalidDomainError, InvalidParameterError
@@ -126,8 +126,10 @@ def _kind(name: str, answer: str) -> Any:
     if answer[:1] in ("{", "["):
         try:
             kind = json.loads(answer)
-        except json.JSONDecodeError:
-            raise InvalidDomainError(f"{name} must be valid JSON, got {answer!r}; write {HELP}.") from None
+        except (ValueError, RecursionError):  # an integer of thousands of digits is another ValueError
+            raise InvalidDomainError(
+                f"{name} must be valid JSON, got {answer!r:.60}; write {HELP}."
+            ) from None
     else:
         kind = _written(name, answer)
     Domain.from_json(json.dumps({name: kind}))  # refused here, by name
@@ -169,10 +171,9 @@ def _written(name: str, answer: str) -> dict[str, Any]:
 
 def _number(text: str) -> Any:
     try:
-        number = float(text)
+        return int(text) if text.lstrip("+-").isdigit() else float(text)
     except ValueError:
         return text  # refused by the domain
-    return int(text) if text.lstrip("+-").isdigit() else number
 
 
 def _from_rows(path: str, form: CsvFormat, names: list[str]) -> Mapping[str, Any]:
@@ -180,17 +181,23 @@ def _from_rows(path: str, form: CsvFormat, names: list[str]) -> Mapping[str, Any
     found: dict[str, set[str]] = {name: set() for name in names}
     if not names:
         return {}
-    with form.open(path) as file:
-        reader = form.reader(file)
-        header = next(reader)
-        places = {name: header.index(name) for name in names}
-        for row in reader:
-            if row and len(row) != len(header):
-                raise InvalidDataError(
-                    "every line must have as many fields as the header, got another number; correct the file."
-                )
-            for name in names if row else ():
-                found[name].add(row[places[name]])
+    try:
+        with form.open(path) as file:
+            reader = form.reader(file)
+            header = next(reader)
+            places = {name: header.index(name) for name in names}
+            for row in reader:
+                if row and len(row) != len(header):
+                    raise InvalidDataError(
+                        "every line must have as many fields as the header, got another number; correct the "
+                        "file."
+                    )
+                for name in names if row else ():
+                    found[name].add(row[places[name]])
+    except UnicodeError:
+        raise InvalidDataError(f"{unreadable(form)}.") from None
+    except csv.Error:
+        raise InvalidDataError(f"{unquoted()}.") from None
     return {name: _seen(name, texts) for name, texts in found.items()}
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from onlineic._typing import Ints
 from onlineic.data.rows import Column, narrowest
 from onlineic.domain.attributes import Attribute
-from onlineic.domain.columns import MARKS, decimals_read
+from onlineic.domain.columns import MARKS, decimals_read, keyed
 from onlineic.domain.domain import Domain
-from onlineic.domain.misfits import Misfit, misfits, refuse
+from onlineic.domain.misfits import Misfit, misfits, reading, refuse
 from onlineic.errors import InvalidDataError, OnlineICError
 
 REMEMBERED = 2**18  # distinct values of one column
@@ -74,7 +74,9 @@ def _readable(batches: Iterable[Batch]) -> Iterator[Batch]:
         yield from batches
     except OnlineICError:
         raise
-    except Exception as error:
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # of polars
+            raise
         raise InvalidDataError(
             f"table must be readable to its last row, got {type(error).__name__} from what holds it; read "
             "the attributes' columns without onlineic to see why."
@@ -84,12 +86,12 @@ def _readable(batches: Iterable[Batch]) -> Iterator[Batch]:
 def places(values: Sequence[Any]) -> Places:
     """Return the distinct values, told apart by type too, and which of them every row has."""
     known: dict[Any, int] = {}
-    try:  # {1: 0}.get(True) is 0: the type is part of the key
-        keys = zip(map(type, values), values, strict=True)
+    try:
+        keys = keyed(values)
         found = np.fromiter((known.setdefault(key, len(known)) for key in keys), np.int64, len(values))
     except TypeError:  # lists and the like, which no attribute takes
         return values, np.arange(len(values))
-    return [value for _, value in known], found
+    return [key[1] for key in known], found
 
 
 @final
@@ -104,11 +106,12 @@ class _Coded:
 
     def take(self, values: Column | Places) -> int:
         """Take the next rows, as an array of numbers or as distinct values; return how many."""
-        if isinstance(values, np.ndarray):
-            codes = self._kind.read(values)
-        else:
-            distinct, found = values
-            codes = self._codes(distinct)[found]  # of those that no row has, nothing is asked further
+        with reading(self._name):
+            if isinstance(values, np.ndarray):
+                codes = self._kind.read(values)
+            else:
+                distinct, found = values
+                codes = self._codes(distinct)[found]  # of those that no row has, nothing is asked further
         if codes.size and codes.min() < 0:
             self._marks |= {mark for mark in MARKS if np.any(codes == mark)}
         self._parts.append(codes.astype(self._type))  # marks wrap around, and are raised before anybody looks
@@ -127,10 +130,10 @@ class _Coded:
         if len(self._known) > REMEMBERED:
             self._known.clear()
         try:
-            keys = [*zip(map(type, values), values, strict=True)]
+            keys = keyed(values)
             new = [at for at, key in enumerate(keys) if key not in self._known]
         except TypeError:  # lists and the like, which no attribute takes
-            return self._kind.read(_objects(values))
+            return self._kind.read(decimals_read(_objects(values)))
         fresh = self._kind.read(decimals_read(_objects([values[at] for at in new])))
         codes = np.array([self._known.get(key, 0) for key in keys], np.int64)
         codes[new] = fresh

@@ -6,8 +6,8 @@ come from the `csv` module, which knows every oddity.
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Sequence
-from typing import BinaryIO, final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, BinaryIO, final
 
 import numpy as np
 
@@ -137,6 +137,11 @@ class Slots:
             known[slots] = words[place][rows] if place < len(words) else 0
 
 
+def records(lines: Iterable[str], delimiter: str, blanks: bool) -> Any:
+    """Return a reader of records: one quote that is not closed would make all that follows one field."""
+    return csv.reader(lines, delimiter=delimiter, skipinitialspace=blanks, strict=True)
+
+
 def byte_parts(
     file: BinaryIO, delimiter: str, encoding: str, blanks: bool
 ) -> Iterator[list[str] | Rows | Fields]:
@@ -148,8 +153,8 @@ def byte_parts(
         As reading it as text does.
     """
     lines = _Lines(file, encoding)
-    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=blanks)
-    header = next(reader, [])
+    reader = records(lines, delimiter, blanks)
+    header: list[str] = next(reader, [])
     yield header
     while True:
         rows: Rows = []
@@ -170,7 +175,7 @@ def byte_parts(
         ends = _ends(block, delimiter.encode("ascii"), len(header))
         if ends is None:
             lines.enter(block)
-            reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=blanks)
+            reader = records(lines, delimiter, blanks)
         else:
             yield Fields(block, ends, encoding, blanks and b" " in block)
 

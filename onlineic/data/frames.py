@@ -6,7 +6,7 @@ if the domain has few cells. Otherwise its rows come by once, and only their cod
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,14 +40,16 @@ def read_frame(table: Any, domain: Domain) -> Loaded:
     MissingExtraError
         If the extra `frames`, or a reader of Parquet files, is not installed.
     """
-    table, frame, names = _opened(table)
-    check_columns(names, domain)
+    frame, names = _opened(table)
+    check_columns(names, domain, index=getattr(getattr(table, "index", None), "names", ()))
     engine = str(frame.implementation)
     if not hasattr(frame, "collect"):
-        return *coded(_in_memory(frame, domain), domain), f"read from memory, column by column ({engine})"
+        return *coded(
+            _in_memory(frame, domain.names), domain
+        ), f"read from memory, column by column ({engine})"
     if engine in COUNTING and domain.size <= GROUPED:
-        return *coded(_grouped(table, frame, engine, domain), domain), grouped(engine, domain)
-    return *coded(_streamed(table, frame, engine, domain), domain), streamed(engine, domain)
+        return *coded(_grouped(frame, engine, domain), domain), grouped(engine, domain)
+    return *coded(_streamed(frame, engine, domain), domain), streamed(engine, domain)
 
 
 def frame_columns(table: Any, names: Iterable[str]) -> dict[str, list[Any]]:
@@ -58,18 +60,18 @@ def frame_columns(table: Any, names: Iterable[str]) -> dict[str, list[Any]]:
     InvalidParameterError, InvalidDataError, MissingExtraError
         As `read_frame`, but for what a report tells.
     """
-    _, frame, known = _opened(table)
+    frame, known = _opened(table)
     columns: dict[str, list[Any]] = {name: [] for name in known}  # the others by name alone, for hints
     chosen = [name for name in names if name in columns]
     if chosen:
-        held = frame.select(*chosen)
+        held = _chosen(frame, chosen)
         held = held.collect() if hasattr(held, "collect") else held
-        columns |= {name: held[name].to_list() for name in chosen}
+        columns |= {name: held[place].to_list() for name, place in zip(chosen, _places(chosen), strict=True)}
     return columns
 
 
-def _opened(table: Any) -> tuple[Any, Any, list[str]]:
-    """Return the table, narwhals' view of it, and the names of its columns."""
+def _opened(table: Any) -> tuple[Any, list[str]]:
+    """Return narwhals' view of a table, and the names of its columns."""
     try:
         import narwhals.stable.v2 as nw
         from narwhals.exceptions import NarwhalsError
@@ -78,7 +80,7 @@ def _opened(table: Any) -> tuple[Any, Any, list[str]]:
             "narwhals must be installed for from_frame; run pip install 'onlineic[frames]'."
         ) from None
     if isinstance(table, (str, os.PathLike)):
-        table = _parquet(os.fspath(table))
+        table = _parquet(os.path.abspath(table))  # DuckDB reads "~" and "file:" in its own way
     try:
         frame = nw.from_native(table)
         names = list(frame.collect_schema().names())
@@ -92,7 +94,7 @@ def _opened(table: Any) -> tuple[Any, Any, list[str]]:
         raise InvalidDataError(
             "table must have columns of distinct names, got some twice; rename them."
         ) from None
-    return table, frame, names
+    return frame, names
 
 
 def grouped(engine: str, domain: Domain) -> str:
@@ -107,11 +109,16 @@ def streamed(engine: str, domain: Domain) -> str:
     return f"streamed, all rows once, into columns of codes ({engine}): {why}"
 
 
-def check_columns(names: list[str], domain: Domain) -> None:
-    """Raise `InvalidDataError` unless every attribute has one column; the message names the nearest."""
+def check_columns(names: list[str], domain: Domain, index: Iterable[Any] = ()) -> None:
+    """Raise `InvalidDataError` unless every attribute has one column; the message names the nearest.
+
+    Names of the `index` of a frame of pandas are none of its columns.
+    """
     for name in domain.names:
         if names.count(name) != 1:
             remedy = "rename one" if name in names else nearest_column(name, [*map(str, names)])
+            if name not in names and name in index:
+                remedy = "it is the index, make it a column by table.reset_index()"
             raise InvalidDataError(
                 f"table must have one column for every attribute, got {names.count(name)} for {name}; "
                 f"{remedy}."
@@ -151,7 +158,10 @@ def _parquet(path: str) -> Any:
         if not {*"*?["} & {*path}:  # DuckDB would look for all files of that pattern
             import duckdb
 
-            return duckdb.read_parquet(path)  # a connection of its own would be closed too early
+            # a column of the path's folders is none of the file's
+            return duckdb.read_parquet(
+                path, hive_partitioning=False
+            )  # a connection of its own would be closed too early
     except ImportError:
         pass
     try:
@@ -173,52 +183,73 @@ def _parquet(path: str) -> Any:
 # ---------------------------------------------------------------- rows
 
 
-def _in_memory(frame: Any, domain: Domain) -> Iterator[Batch]:
+def _places(names: Sequence[Any]) -> list[str]:
+    return [f"a{at}" for at in range(len(names))]
+
+
+def _chosen(frame: Any, names: Sequence[str]) -> Any:
+    """Return some columns of a frame, named a0, a1, ..; polars reads "*" and "^b$" as patterns of names."""
+    import narwhals.stable.v2 as nw
+
+    places = _places(names)
+    if str(frame.implementation) == "polars":
+        from polars import selectors
+
+        columns = [selectors.by_name(name).alias(place) for name, place in zip(names, places, strict=True)]
+        return nw.from_native(frame.to_native().select(columns))
+    return frame.select(*(nw.col(name).alias(place) for name, place in zip(names, places, strict=True)))
+
+
+def _in_memory(frame: Any, names: Sequence[str]) -> Iterator[Batch]:
     read = {"pandas": of_pandas, "polars": of_polars, "pyarrow": of_arrow}.get(
         str(frame.implementation), of_any
     )
     for start in range(0, len(frame), ROWS):
         part = frame[start : start + ROWS]
-        yield Batch([read(part[name].to_native()) for name in domain.names], None, len(frame))
+        yield Batch([read(part[name].to_native()) for name in names], None, len(frame))
 
 
-def _streamed(table: Any, frame: Any, engine: str, domain: Domain) -> Iterator[Batch]:
+def _streamed(frame: Any, engine: str, domain: Domain) -> Iterator[Batch]:
     """Yield the rows of a table that another engine holds, many at a time if it can hand them out so."""
-    names = list(domain.names)
     if engine == "duckdb":
-        yield from relations.rows(table, domain)
-    elif engine == "polars" and hasattr(table, "collect_batches"):
+        yield from relations.rows(frame.to_native(), domain)
+        return
+    chosen = _chosen(frame, domain.names)
+    table = chosen.to_native()
+    if engine == "polars" and hasattr(table, "collect_batches"):
         total = 0
-        for part in table.select(names).collect_batches(chunk_size=ROWS):
+        for part in table.collect_batches(chunk_size=ROWS):
             total += len(part)
-            yield Batch([of_polars(part[name]) for name in names], None, total)
+            yield Batch([of_polars(column) for column in part.iter_columns()], None, total)
     else:
-        yield from _in_memory(frame.select(*names).collect(), domain)
+        yield from _in_memory(chosen.collect(), _places(domain.names))
 
 
 # ---------------------------------------------------------------- groups
 
 
-def _grouped(table: Any, frame: Any, engine: str, domain: Domain) -> Iterator[Batch]:
+def _grouped(frame: Any, engine: str, domain: Domain) -> Iterator[Batch]:
     """Yield the groups of equal records that the engine finds, and the number of all rows, in one run."""
     import narwhals.stable.v2 as nw
 
     if engine == "duckdb":
-        yield from relations.groups(table, domain)
+        yield from relations.groups(frame.to_native(), domain)
         return
-    keys, cuts = _keys(frame, domain, engine)
     if engine == "polars":
         import polars
 
-        whole = table.select(polars.len())
-        found, total = polars.collect_all([_counted(frame, keys).to_native(), whole])
+        chosen = _chosen(frame, domain.names)
+        keys, cuts = _keys(chosen, _places(domain.names), domain, engine)
+        whole = frame.to_native().select(polars.len())
+        found, total = polars.collect_all([_counted(chosen, keys).to_native(), whole])
         columns, n = [of_polars(column) for column in found.iter_columns()], total.item()
     else:
         from pyspark.sql import Observation
         from pyspark.sql.functions import count, lit
 
+        keys, cuts = _keys(frame, domain.names, domain, engine)
         passed = Observation()  # counts the rows on their way into the groups
-        watched = nw.from_native(table.observe(passed, count(lit(1)).alias("total")))
+        watched = nw.from_native(frame.to_native().observe(passed, count(lit(1)).alias("total")))
         found = _counted(watched, keys).collect(backend="pyarrow").to_native()
         columns, n = [_decoded(column) for column in found.columns], passed.get["total"]
     *groups, records = columns
@@ -232,19 +263,21 @@ def _grouped(table: Any, frame: Any, engine: str, domain: Domain) -> Iterator[Ba
 def _counted(frame: Any, keys: list[Any]) -> Any:
     import narwhals.stable.v2 as nw
 
-    names = [f"a{at}" for at in range(len(keys))]
+    names = _places(keys)
     groups = frame.select(*(key.alias(name) for key, name in zip(keys, names, strict=True))).group_by(*names)
     return groups.agg(nw.len().alias("records")).select(*names, "records")
 
 
-def _keys(frame: Any, domain: Domain, engine: str) -> tuple[list[Any], list[Pieces | None]]:
+def _keys(
+    frame: Any, names: Sequence[str], domain: Domain, engine: str
+) -> tuple[list[Any], list[Pieces | None]]:
     """Return what to group by for every attribute, and the pieces of those that are cut by the engine."""
     import narwhals.stable.v2 as nw
 
     schema = frame.collect_schema()
     keys: list[Any] = []
     cuts: list[Pieces | None] = []
-    for name, kind in domain:
+    for name, kind in zip(names, domain.attributes, strict=True):
         column, dtype = nw.col(name), schema[name]
         whole = dtype in (nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32)
         cut = pieces(kind, whole=whole) if whole or dtype.is_float() else None
@@ -254,10 +287,8 @@ def _keys(frame: Any, domain: Domain, engine: str) -> tuple[list[Any], list[Piec
             dtype == nw.String and engine == "pyspark"
         ):  # a column may have another collation, of which 'a' is 'A'
             column = column.cast(nw.Binary)
-        elif (
-            dtype == nw.Datetime and dtype.time_zone is None and by_days(kind)
-        ):  # else every row would be a group
-            column = column.dt.date()
+        elif dtype == nw.Datetime and dtype.time_zone is None and dtype.time_unit != "ms" and by_days(kind):
+            column = column.dt.date()  # else every row would be a group; no day of some ms is a date
         keys.append(column)
         cuts.append(cut)
     return keys, cuts

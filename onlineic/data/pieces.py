@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, final
 
 from onlineic._typing import Ints
-from onlineic.domain.attributes import Attribute, Binned
+from onlineic.domain.attributes import EXACT, Attribute, Binned
 from onlineic.domain.dates import MINUTES, Dates
 
 MISSING, NAN, POSITIVE, NEGATIVE = -4, -3, -2, -1  # in the place of a piece of finite numbers
@@ -92,9 +92,11 @@ def pieces(kind: Attribute, *, whole: bool) -> Pieces | None:
     kind : Attribute
     whole : bool
         Whether the column can hold whole numbers only. If not, an attribute that asks for whole numbers has
-        to see every value.
+        to see every value. If so, no edge may be so large that a number beside it is no double.
     """
     if not isinstance(kind, Binned) or len(kind.edges) > EDGES or (kind.integer and not whole):
+        return None
+    if whole and any(EXACT <= abs(edge) < math.inf for edge in kind.edges):
         return None
     return Pieces(kind)
 

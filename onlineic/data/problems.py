@@ -19,7 +19,9 @@ from onlineic.data.table_file import (
     TextCodes,
     TextNumbers,
     header_places,
+    is_header,
     text_columns,
+    unquoted,
     unreadable,
 )
 from onlineic.domain.attributes import Attribute, Binned, Categorical, IntegerRange
@@ -27,7 +29,7 @@ from onlineic.domain.columns import ABSENT, MARKS, OUTSIDE, Column, column_array
 from onlineic.domain.dates import Dates
 from onlineic.domain.domain import Domain, nearest_column
 from onlineic.domain.hints import nearest
-from onlineic.domain.misfits import Misfit, misfit
+from onlineic.domain.misfits import Misfit, misfit, reading
 from onlineic.errors import InvalidDataError, InvalidParameterError, checked_integer
 
 LINES = 2**9  # of a file that are taken together
@@ -86,7 +88,7 @@ class TableReport:
             None: all.
         """
         most = [
-            None if given is None else checked_integer(name, given, at_least=1)
+            None if given is None else checked_integer(name, given, at_least=1, remedy="None shows all")
             for name, given in (("values", values), ("lines", lines))
         ]
         text = [f"PRIVATE: this report quotes the table. {self.n:,} rows, {len(self.misfits)} misfits."]
@@ -104,7 +106,9 @@ class TableReport:
         )
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("TableReport cannot be copied or pickled: a copy would hold private values.")
+        raise TypeError(
+            "TableReport cannot be copied or pickled: a copy would hold private values; keep repr(report)."
+        )
 
 
 def checked_table(table: Any, domain: Domain, count: str | None, options: Mapping[str, Any]) -> TableReport:
@@ -130,7 +134,7 @@ def _checked_columns(table: Any, domain: Domain, count: str | None) -> TableRepo
     if not hasattr(table, "keys"):
         raise InvalidParameterError(
             "table must be a mapping of columns, a data frame, a structured array or the path of a CSV file, "
-            f"got a {type(table).__name__}; load it first."
+            f"got a {type(table).__name__}; give it so."
         )
     found: list[_Found] = []
     arrays: dict[str, Column] = {}
@@ -143,13 +147,15 @@ def _checked_columns(table: Any, domain: Domain, count: str | None) -> TableRepo
         try:
             arrays[name] = column_array(name, table[name])
         except InvalidDataError as error:
-            found.append(_Found(Misfit(name, str(error).rstrip("."), "give a column")))
+            rule, _, remedy = str(error).rstrip(".").partition("; ")
+            found.append(_Found(Misfit(name, rule, remedy)))
     if len({*map(len, arrays.values())}) > 1:
         rule = "columns must have equal lengths, got others"
         found.append(_Found(Misfit("", rule, "give every row all of its values")))
     for name, kind in domain:
         if name in arrays:
-            codes = kind.read(arrays[name])
+            with reading(name):
+                codes = kind.read(arrays[name])
             for mark in MARKS:
                 _enter(found, misfit(name, kind, mark), kind, mark, arrays[name], codes == mark)
     if count in arrays:
@@ -195,14 +201,13 @@ def _checked_file(
     path: str | os.PathLike[str], domain: Domain, count: str | None, form: CsvFormat
 ) -> TableReport:
     columns = text_columns(domain, count, form)
-    broken = _Found(unreadable(form))  # lines
-    ragged = _Found(RAGGED)
+    broken, unclosed, ragged = _Found(unreadable(form)), _Found(unquoted()), _Found(RAGGED)  # lines
     entries: dict[tuple[str, int], _Found] = {}
-    rows, missing = 0, list[Misfit]()
+    rows, missing, header = 0, list[Misfit](), list[str]()
     with form.open(path, errors="surrogateescape") as file:
         reader = form.reader(file)
         try:
-            header: list[str] = next(reader, [])
+            header = next(reader, header)
             places, missing = header_places(header, columns)
             lines = _numbered(reader)
             while chunk := list(itertools.islice(lines, LINES)):
@@ -219,8 +224,12 @@ def _checked_file(
                         entries, column, [row[place] for _, row in whole], [line for line, _ in whole]
                     )
         except (csv.Error, UnicodeError) as error:
-            broken.rows.setdefault(_Shown(f"{error}", None), []).append(reader.line_num)
-    found = [*(entry for entry in (broken, ragged) if entry.rows), *map(_Found, missing)]
+            entry = unclosed if isinstance(error, csv.Error) else broken
+            entry.rows.setdefault(_Shown(f"{error}", None), []).append(reader.line_num)
+    absent = [*map(_Found, missing)]
+    if missing and header and not is_header(header, columns):
+        absent[0].rows[_Shown.of(header)] = [1]
+    found = [*(entry for entry in (broken, unclosed, ragged) if entry.rows), *absent]
     order = {column.name: place for place, column in enumerate(columns)}
     keys = sorted(entries, key=lambda key: (order[key[0]], key[1]))
     return _reported(rows, [*found, *(entries[key] for key in keys)], "line")

@@ -29,28 +29,28 @@ def groups(relation: Any, domain: Domain) -> Iterator[Batch]:
     domain : Domain
         Every attribute has a column of its name.
     """
-    types = _types(relation)
+    types = [str(relation.types[relation.columns.index(name)]) for name in domain.names]
     cuts: list[Pieces | None] = []
     keys = []
-    for at, (name, kind) in enumerate(domain):
-        column = _quoted(name)
-        cut = pieces(kind, whole=types[name] in WHOLE) if types[name] in WHOLE + FLOATS else None
+    columns = zip(_columns(relation, domain), types, domain.attributes, strict=True)
+    for at, (column, held, kind) in enumerate(columns):
+        cut = pieces(kind, whole=held in WHOLE) if held in WHOLE + FLOATS else None
         if cut is not None:
             number = f"CAST({column} AS DOUBLE)"
             column = cut.sql(number, f"isnan({number})", "CAST('inf' AS DOUBLE)", _double)
-        elif types[name].startswith("VARCHAR"):  # a column may have another collation, of which 'a' is 'A'
+        elif held.startswith("VARCHAR"):  # a column may have another collation, of which 'a' is 'A'
             column += ' COLLATE "C"'
-        elif types[name] in TIMES and by_days(kind):  # else nearly every row would be a group
+        elif held in TIMES and by_days(kind):  # else nearly every row would be a group
             column = f"CAST({column} AS DATE)"
         keys.append(f"{column} AS a{at}")
         cuts.append(cut)
     names = ", ".join(f"a{at}" for at in range(len(keys)))
     counted = relation.project(", ".join(keys)).aggregate(f"{names}, COUNT(*) AS records", names)
-    for *columns, records, total in _batches(counted.cross(_count(relation))):
+    for *found, records, total in _batches(counted.cross(_count(relation))):
         yield Batch(
             [
                 column if cut is None else cut.places(_integers(column))
-                for column, cut in zip(columns, cuts, strict=True)
+                for column, cut in zip(found, cuts, strict=True)
             ],
             _integers(records),
             int(_integers(total)[0]),
@@ -59,7 +59,8 @@ def groups(relation: Any, domain: Domain) -> Iterator[Batch]:
 
 def rows(relation: Any, domain: Domain) -> Iterator[Batch]:
     """Yield the rows, many at a time: one statement, one snapshot."""
-    chosen = relation.project(", ".join(map(_quoted, domain.names)))
+    named = (f"{column} AS a{at}" for at, column in enumerate(_columns(relation, domain)))
+    chosen = relation.project(", ".join(named))
     for *columns, total in _batches(chosen.cross(_count(relation))):
         yield Batch(columns, None, int(_integers(total)[0]))
 
@@ -68,8 +69,9 @@ def _count(relation: Any) -> Any:
     return relation.aggregate("COUNT(*) AS total")
 
 
-def _types(relation: Any) -> dict[str, str]:
-    return dict(zip(relation.columns, map(str, relation.types), strict=True))
+def _columns(relation: Any, domain: Domain) -> list[str]:
+    """Return the attributes' columns in SQL, by their places: to DuckDB the names "a" and "A" are one."""
+    return [f"#{relation.columns.index(name) + 1}" for name in domain.names]
 
 
 def _batches(relation: Any) -> Iterator[list[Column | Places]]:
@@ -95,10 +97,6 @@ def _integers(column: Column | Places) -> Any:
         return column.astype(np.int64)
     values, found = column
     return np.array(values, np.int64)[found]
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _double(edge: float) -> str:

@@ -1,8 +1,8 @@
 """Records as columns of small integers: exact counts where the domain has too many cells to hold.
 
 PRIVATE. Every count is a sum over all rows: no row is skipped, none is looked for, and no step is left out
-for what was found. Which summed-area tables are kept depends on the queries asked, the domain and the number
-of rows. (What the processor's own caches tell about the values of records, this cannot hide.)
+for what was found. Which bitmaps and summed-area tables are kept depends on the queries asked, the domain and the
+number of rows. (What the processor's own caches tell about the values of records, this cannot hide.)
 """
 
 import math
@@ -19,8 +19,12 @@ BLOCK = 2**18  # rows that are taken together: what is made on the way stays in 
 CACHE_BYTES = 2**28  # of all summed-area tables
 LARGEST_TABLE = 2**24  # cells of one
 MASKS, SHARE = 40, 16  # a table costs so many masks of its rows, and one more for so many cells a row
+BITMAP_BYTES = 2**27  # of all bitmaps
+QUERIES_A_CUT = 0.125  # on an attribute, from which on its bitmaps are made: a sixteenth of what they cost
+FASTER = 1
 
 Column = np.ndarray[Any, Any]
+Bits = np.ndarray[Any, np.dtype[np.uint64]]
 Interval = tuple[int, int]
 
 
@@ -33,8 +37,9 @@ def narrowest(size: int) -> np.dtype[Any]:
 class Rows:
     """One column of codes for each attribute, and how many records each row stands for.
 
-    What `Query.total` asks of a table, it answers from the rows: boxes by comparing whole columns, or, for
-    attributes that are asked often, by the corners of a summed-area table. Both give the same integers.
+    What `Query.total` asks of a table, it answers from the rows: boxes by comparing whole columns; for
+    attributes that are asked often, from bitmaps of the rows below each code; and for sets of attributes that
+    are, by the corners of a summed-area table. All give the same integers.
 
     Parameters
     ----------
@@ -46,7 +51,10 @@ class Rows:
         Of the domain.
     """
 
-    __slots__ = ("_areas", "_asked", "_bytes", "_columns", "_rows", "_shape", "_type", "_weights")
+    __slots__ = (
+        "_areas", "_asked", "_below", "_bitmap_bytes", "_bytes", "_columns", "_cut", "_rows", "_shape", "_type",
+        "_weights",
+    )  # fmt: skip
 
     def __init__(self, columns: Sequence[Column], weights: Floats | None, shape: tuple[int, ...]) -> None:
         self._columns, self._weights, self._shape = tuple(columns), weights, shape
@@ -56,18 +64,21 @@ class Rows:
         self._areas: dict[tuple[int, ...], tuple[Ints, tuple[int, ...]]] = {}
         self._asked: dict[tuple[int, ...], int] = {}  # queries by attributes, where there is no table yet
         self._bytes = 0
+        self._below: dict[int, Bits] = {}  # by axis: which rows are below code 0, 1, .. size
+        self._cut = [0] * len(shape)  # queries by attribute, where there are no bitmaps yet
+        self._bitmap_bytes = 0
 
     def box(self, axes: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...]) -> float:
         """Return the number of records with low <= code < high along `axes`."""
         held = self._area(axes, 1)
-        return self._masked(axes, low, high) if held is None else float(corner_sum(*held, low, high))
+        return self._scanned(axes, low, high) if held is None else float(corner_sum(*held, low, high))
 
     def boxes(self, axes: tuple[int, ...], low: Ints, high: Ints) -> Floats:
         """Return the numbers of records in many boxes; low, high: (m, axes)."""
         held = self._area(axes, len(low))
         if held is None:
             ends = zip(low.tolist(), high.tolist(), strict=True)
-            return np.array([self._masked(axes, *end) for end in ends], np.float64)
+            return np.array([self._scanned(axes, *end) for end in ends], np.float64)
         area, steps = held
         upper, lower = high * np.array(steps, np.int64), low * np.array(steps, np.int64)
         result = np.zeros(len(low), np.int64)
@@ -115,6 +126,44 @@ class Rows:
             return np.ones(len(column), bool)
         return np.asarray((column - column.dtype.type(low)) < column.dtype.type(high - low))
 
+    def _scanned(self, axes: tuple[int, ...], low: Sequence[int], high: Sequence[int]) -> float:
+        """Return the number of records in a box, from all rows."""
+        if not self._has_bitmaps(axes):
+            return self._masked(axes, low, high)
+        below = self._below[axes[0]]
+        inside = below[high[0]] ^ below[low[0]]
+        for axis, first, last in zip(axes[1:], low[1:], high[1:], strict=True):
+            below = self._below[axis]
+            inside &= below[last] ^ below[first]
+        return float(np.bitwise_count(inside).sum(dtype=np.int64))
+
+    def _has_bitmaps(self, axes: tuple[int, ...]) -> bool:
+        return all(axis in self._below for axis in axes)
+
+    def _ask(self, axes: tuple[int, ...], asked: int) -> None:
+        """Count the queries of each attribute, and make the bitmaps of those that are asked often."""
+        if self._weights is not None:
+            return
+        words = -(-self._rows // 64)
+        for axis in axes:
+            size = self._shape[axis]
+            self._cut[axis] += asked
+            if axis in self._below or self._cut[axis] < QUERIES_A_CUT * size:
+                continue
+            if self._bitmap_bytes + 8 * words * (size + 1) <= BITMAP_BYTES:
+                self._below[axis] = self._bitmaps(axis, words)
+                self._bitmap_bytes += self._below[axis].nbytes
+
+    def _bitmaps(self, axis: int, words: int) -> Bits:
+        """Return which rows are below each code, 0 .. size of them: (size + 1, words)."""
+        column, size = self._columns[axis], self._shape[axis]
+        bits = np.zeros((size + 1, 8 * words), np.uint8)
+        used = -(-self._rows // 8)
+        for code in range(1, size):
+            bits[code, :used] = np.packbits(column < column.dtype.type(code))
+        bits[size, :used] = np.packbits(np.ones(self._rows, bool))
+        return bits.view(np.uint64)
+
     def _masked(self, axes: tuple[int, ...], low: Sequence[int], high: Sequence[int]) -> float:
         """Return the number of records in a box, from the columns."""
         result = 0.0
@@ -153,6 +202,7 @@ class Rows:
         if held is not None:
             self._areas[axes] = held  # used last, dropped last
             return held
+        self._ask(axes, asked)
         shape = tuple(self._shape[axis] for axis in axes)
         cells = math.prod(shape)
         if len(axes) > CORNER_AXES or cells > LARGEST_TABLE:

@@ -3,24 +3,27 @@
 import codecs
 import csv
 import itertools
+import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
 from typing import Any, TextIO, cast, final
 
 import attrs
 import numpy as np
 
 from onlineic._typing import Ints
-from onlineic.data.file_parts import BYTEWISE, LINES, Fields, Rows, Slots, byte_parts
+from onlineic.data.file_parts import BYTEWISE, LINES, Fields, Rows, Slots, byte_parts, records
 from onlineic.data.rows import Column, narrowest
-from onlineic.domain.attributes import Attribute, Binned, Categorical
-from onlineic.domain.columns import MARKS, column_array
+from onlineic.domain.attributes import EXACT, Attribute, Binned, Categorical
+from onlineic.domain.columns import MARKS, column_array, decimal_read
 from onlineic.domain.dates import Dates
 from onlineic.domain.domain import Domain, nearest_column
 from onlineic.domain.misfits import Misfit, misfit, refuse
 from onlineic.errors import InvalidParameterError
 
 DISTINCT = 2**18  # texts of one column that are remembered
+DELIMITERS = ",;\t|:"  # that a file may have in place of the one that was named
 TRUTHS = {"true": True, "false": False, "1": True, "0": False}
 
 
@@ -99,7 +102,7 @@ class CsvFormat:
 
     def reader(self, file: TextIO) -> Any:
         """Return a reader of a file's records, which knows its line number."""
-        return csv.reader(file, delimiter=self.delimiter, skipinitialspace=self.skipinitialspace)
+        return records(file, self.delimiter, self.skipinitialspace)
 
 
 def read_csv(
@@ -132,8 +135,10 @@ def read_csv(
                 for column, place in places:
                     column.take(fields[place])
         found += [RAGGED] * ragged
-    except (UnicodeError, csv.Error):
+    except UnicodeError:
         refuse([unreadable(form)])
+    except csv.Error:
+        refuse([unquoted()])
     for column in columns:
         found += column.misfits()
     refuse(found)
@@ -150,17 +155,40 @@ def text_columns(domain: Domain, count: str | None, form: CsvFormat) -> "list[Te
 def header_places(
     header: list[str], columns: "Sequence[TextCodes | TextNumbers]"
 ) -> "tuple[list[tuple[TextCodes | TextNumbers, int]], list[Misfit]]":
-    """Return the place of each column in the header, and what is wrong with those that have none."""
+    """Return the place of each column in the header, and what is wrong with those that have none.
+
+    A first line without any of the names may be a record: nothing of it is told.
+    """
     places, found = [], []
+    is_named = is_header(header, columns)
     for column in columns:
         times = header.count(column.name)
         if times == 1:
             places.append((column, header.index(column.name)))
         else:
             rule = f"the file must have one column for {column.name}, got {times}"
-            other = "rename one of them" if times else nearest_column(column.name, header)
-            found.append(Misfit(column.name, rule, other if header else "give it a header line"))
+            if times:
+                remedy = "rename one of them"
+            elif is_named:
+                remedy = nearest_column(column.name, header)
+            else:
+                remedy = _other_delimiter(header, column.name) or "give it a header line"
+            found.append(Misfit(column.name, rule, remedy))
     return places, found
+
+
+def is_header(line: list[str], columns: "Sequence[TextCodes | TextNumbers]") -> bool:
+    """Return whether a line names any of the columns."""
+    return any(column.name in line for column in columns)
+
+
+def _other_delimiter(header: list[str], name: str) -> str | None:
+    """Return a hint at the delimiter, where a header of one column holds the name among others."""
+    if len(header) == 1:
+        for mark in DELIMITERS:
+            if name in header[0].split(mark):
+                return f"name its delimiter={mark!r}"
+    return None
 
 
 RAGGED = Misfit(
@@ -172,6 +200,15 @@ def unreadable(form: CsvFormat) -> Misfit:
     """Return what to say of a file that is none."""
     rule = f"the file must be a CSV table in {form.encoding.upper()}, got other bytes"
     return Misfit("", rule, "name its encoding=, or convert it")
+
+
+def unquoted() -> Misfit:
+    """Return what to say of a file whose fields do not end."""
+    rule = (
+        f"the file must be a CSV table of fields of at most {csv.field_size_limit():,} characters, in quotes "
+        "that end before a delimiter or a line does, got others"
+    )
+    return Misfit("", rule, "close the quotes, and double those inside a field")
 
 
 @final
@@ -298,7 +335,10 @@ def parsed(kind: Attribute, text: str, form: CsvFormat) -> Any:
         text = text.replace(form.decimal, ".")
     try:
         if isinstance(kind, Binned) or "." in text:  # 17.0: an integer column with gaps, exported
-            return text if "_" in text else float(text)
+            if "_" in text:
+                return text
+            number = float(text)
+            return decimal_read(Decimal(text)) if EXACT <= abs(number) < math.inf else number
         return _integer(text)
     except ValueError:
         return text

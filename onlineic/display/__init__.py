@@ -3,7 +3,7 @@
 from onlineic.display.figures import COLOURS, DASHES, bare, new_figure, plain
 from onlineic.display.frames import free_name, pandas_frame, polars_frame
 from onlineic.display.html import bars, card, escaped, facts, heading, note, page, share, span_bar, table
-from onlineic.display.text import aligned, cut_rows, records, shortened
+from onlineic.display.text import aligned, cut_rows, decimals, records, shortened, to_its_bound
 
 __all__ = [
     "COLOURS",
@@ -13,6 +13,7 @@ __all__ = [
     "bars",
     "card",
     "cut_rows",
+    "decimals",
     "escaped",
     "facts",
     "free_name",
@@ -28,4 +29,5 @@ __all__ = [
     "shortened",
     "span_bar",
     "table",
+    "to_its_bound",
 ]

@@ -1,5 +1,6 @@
 """Tables of text, cut to a size that a screen holds."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +20,26 @@ def records(count: float) -> str:
     few = abs(count) < 10.0 and round(count, 1) != round(count)
     text = f"{count:,.1f}" if few else f"{count:,.0f}"
     return "0" if text == "-0" else text
+
+
+def to_its_bound(value: float, bound: float, separated: bool = False) -> str:
+    """Return a number as text: in six digits, or as many more as its bound makes sense of.
+
+    What is cut off is less than a hundredth of the bound; of a number that is exact, nothing is.
+    """
+    exact = bound == 0.0 or not math.isfinite(value)
+    digits = 15 if exact else 6
+    if not exact and math.isfinite(bound) and value:
+        digits = min(15, max(6, math.ceil(math.log10(abs(value) / bound)) + 3))
+    return f"{value:{',' if separated else ''}.{digits}g}"
+
+
+def decimals(value: float, bound: float) -> tuple[str, str]:
+    """Return a fraction and its bound with six decimals, or as many more as the bound needs."""
+    places = 6
+    if math.isfinite(bound) and bound > 0.0:
+        places = min(15, max(6, 2 - math.floor(math.log10(bound))))
+    return f"{value:9.{places}f}", f"{bound:.{places}f}"
 
 
 def cut_rows(count: int, most: int) -> tuple[list[int], int | None]:

@@ -4,8 +4,9 @@ A kind knows its size, the code of each label, and how to encode a column of rec
 missing values, where there is one, is always the last.
 """
 
+import bisect
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from typing import Any, final
 
@@ -39,6 +40,7 @@ Word = str | int | bool | float
 SHOWN = 6  # labels quoted in a message
 
 
+EXACT = 2**53  # below, a double holds every whole number
 LARGEST = 2**62  # ends of integer ranges: differences of codes stay inside int64
 
 
@@ -71,9 +73,10 @@ class Categorical:
     def __attrs_post_init__(self) -> None:
         kinds = {type(label) for label in self.labels}
         if len(kinds) != 1 or not kinds <= {str, int, bool}:
+            types = f"types {', '.join(sorted(kind.__name__ for kind in kinds))}" if kinds else "none"
             raise InvalidDomainError(
                 "labels must be one or more values of one type among str, int and bool, "
-                f"got types {sorted(kind.__name__ for kind in kinds)}; convert the labels."
+                f"got {types}; {_of_labels(kinds)}."
             )
         if len(set(self.labels)) < len(self.labels):
             twice = next(label for label in self.labels if self.labels.count(label) > 1)
@@ -333,11 +336,12 @@ class Binned:
         if len(self.edges) < 2 or not rising:  # NaN compares false
             raise InvalidDomainError(
                 "edges must be two or more strictly increasing numbers, got "
-                f"{shown(list(self.edges))}; sort them and remove repeats."
+                f"{shown(list(self.edges))}; sort them, remove repeats, and write inf where there is no end."
             )
         if self.integer and not all(math.isinf(edge) or float(edge).is_integer() for edge in self.edges):
             raise InvalidDomainError(
-                "edges must be whole numbers where integer=True, got a fraction; round up."
+                "edges must be whole numbers where integer=True, got a fraction; round it up, or "
+                "leave integer out."
             )
 
     @property
@@ -412,7 +416,9 @@ class Binned:
         """Return the bins of a column, marks where a value does not fit."""
         missing, kind = absent(column, self.markers), column.dtype.kind
         bins = len(self.edges) - 1
-        if kind in "iuf":
+        if kind in "iu":
+            return self._inside(self._of_integers(column))
+        if kind == "f":
             strange, values = np.zeros(len(column), bool), column.astype(np.float64)
         elif kind == "O":  # numpy would read the text "1", True and 1 + 0j as numbers
             strange = ~np.fromiter(map(is_number, column), bool, len(column))
@@ -421,13 +427,31 @@ class Binned:
             strange, values = np.ones(len(column), bool), np.full(len(column), math.nan)
         codes: Ints = np.searchsorted(np.asarray(self.edges), values, side="right").astype(np.int64) - 1
         codes[values == math.inf] = bins - 1 if self.edges[-1] == math.inf else bins
-        if self.clip:
-            codes = np.clip(codes, 0, bins - 1)
-        codes[(codes < 0) | (codes >= bins)] = OUTSIDE
+        for row in np.flatnonzero(np.abs(values) >= EXACT) if kind == "O" else ():
+            number = whole(column[row])
+            if number is not None:
+                codes[row] = bisect.bisect_right(self.edges, number) - 1
+        codes = self._inside(codes)
         if self.integer:
             strange |= np.isfinite(values) & (values != np.rint(values))
         codes[strange] = STRANGE
         return settled(codes, missing, bins if self.missing else None)
+
+    def _of_integers(self, column: Column) -> Ints:
+        """Return the bins of whole numbers, each compared exactly: as doubles some would reach an edge."""
+        most = np.iinfo(column.dtype)
+        first = [math.ceil(max(min(edge, 2.0**64), -(2.0**64))) for edge in self.edges]  # of each bin
+        below = sum(number <= most.min for number in first)
+        inner = [number for number in first if most.min < number <= most.max]
+        return below - 1 + np.searchsorted(np.array(inner, column.dtype), column, side="right")
+
+    def _inside(self, codes: Ints) -> Ints:
+        """Return bins, those below and above all edges in the end bins or marked."""
+        bins = len(self.edges) - 1
+        if self.clip:
+            return np.clip(codes, 0, bins - 1)
+        codes[(codes < 0) | (codes >= bins)] = OUTSIDE
+        return codes
 
 
 def _number(value: Any) -> Any:
@@ -507,6 +531,10 @@ def integers(first: int, last: int, *, clip: bool = False) -> IntegerRange:
             f"integers must have integers as ends, got {shown(first)} and {shown(last)}; write "
             "integers(17, 90)."
         )
+    if ends[1] < ends[0]:
+        raise InvalidDomainError(
+            f"integers must run upwards, got {ends[0]} to {ends[1]}; write integers({ends[1]}, {ends[0]})."
+        )
     return IntegerRange(ends[0], ends[1] + 1, clip=clip)
 
 
@@ -528,7 +556,9 @@ def binned(edges: Iterable[float], *, integer: bool = False, clip: bool = False)
     except TypeError:
         given = []
     if not given or not all(map(is_number, given)):
-        raise InvalidDomainError(f"edges must be a list of numbers, got {shown(edges)}.")
+        raise InvalidDomainError(
+            f"edges must be a list of numbers, got {shown(edges)}; write e.g. binned([0, 20, 35, 50])."
+        )
     try:
         numbers = tuple(float(edge) + 0.0 for edge in given)  # -0.0 becomes 0.0
     except OverflowError:  # an integer beyond the floats
@@ -536,6 +566,15 @@ def binned(edges: Iterable[float], *, integer: bool = False, clip: bool = False)
             f"edges must be numbers that floats can hold, got {shown(edges)}; write inf for no end."
         ) from None
     return Binned(numbers, integer, clip=clip)
+
+
+def _of_labels(kinds: Collection[type]) -> str:
+    """Return what to do about labels of such types."""
+    if not kinds:
+        return "list what the column may hold"
+    if type(None) in kinds:
+        return "leave None out, and declare optional([..])"
+    return "write binned([..]) for numbers" if kinds == {float} else "convert them to one type"
 
 
 def _check_numbers(name: str, low: Any, high: Any) -> None:

@@ -4,6 +4,7 @@ What the kinds of attributes share: which values are numbers, which are missing,
 through its distinct values.
 """
 
+import datetime
 import math
 import reprlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Set
@@ -17,7 +18,7 @@ from onlineic.errors import InvalidDataError
 
 Column = np.ndarray[Any, Any]
 
-LARGEST = 2**63  # decimals beyond it are taken for floats
+LARGEST = 2**128  # decimals beyond it are taken for floats
 
 # in the place of a code: what is wrong with a value
 ABSENT = -1  # missing, where no cell was declared for it
@@ -38,7 +39,10 @@ def column_array(name: str, values: Any) -> Column:
         or not isinstance(values, Iterable)
         or getattr(values, "ndim", 1) != 1  # a frame, where two columns have one name, lists its names
     ):
-        raise InvalidDataError(f"{name} must be a column (array or list), got a {type(values).__name__}.")
+        raise InvalidDataError(
+            f"{name} must be a column (array or list), got a {type(values).__name__}; give a list with one "
+            "value a record."
+        )
     elif isinstance(getattr(values, "dtype", None), np.dtype) and values.dtype.kind in "biufM":  # type: ignore[attr-defined]
         array = np.asarray(values)  # a column of a data frame that is an array inside
     else:
@@ -46,8 +50,17 @@ def column_array(name: str, values: Any) -> Column:
         kinds = set(map(type, listed))
         # numpy would turn [1, "a"] into strings, and a list of texts into fields as wide as the longest
         array = np.array(listed, dtype=None if len(kinds) == 1 and kinds <= {int, float, bool} else object)
+        if kinds == {int} and array.dtype.kind != "i":  # [2**63, 2**53 + 1] became floats, or worse
+            array = np.array(listed, dtype=object)
     if array.ndim != 1:
-        raise InvalidDataError(f"{name} must be a column of shape (n,), got shape {array.shape}.")
+        raise InvalidDataError(
+            f"{name} must be a column of shape (n,), got shape {array.shape}; give one value a record."
+        )
+    if array.dtype.kind == "T":  # numpy takes its missing texts for others, or cannot compare them
+        array = array.astype(object)
+    elif array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        with np.errstate(over="ignore"):
+            array = array.astype(np.float64)
     return decimals_read(array)
 
 
@@ -61,11 +74,12 @@ def decimals_read(column: Column) -> Column:
     result = column.copy()
     for row, value in enumerate(column):
         if isinstance(value, Decimal):
-            result[row] = _decimal_read(value)
+            result[row] = decimal_read(value)
     return result
 
 
-def _decimal_read(value: Decimal) -> float | None:
+def decimal_read(value: Decimal) -> float | None:
+    """Return a decimal as int where it is whole, else as the nearest float; None of NaN."""
     if value.is_nan():
         return None
     if -LARGEST < value < LARGEST and value == value.to_integral_value():
@@ -102,9 +116,12 @@ def is_number(value: object) -> TypeGuard[float | np.integer[Any] | np.floating[
 
 def whole(value: object) -> int | None:
     """Return a whole number as int; None for anything else."""
-    if is_number(value) and (isinstance(value, (int, np.integer)) or float(value).is_integer()):
+    if not is_number(value):
+        return None
+    if isinstance(value, (int, np.integer)):
         return int(value)
-    return None
+    number = float(value)  # long floats are read as the nearest of these
+    return int(number) if number.is_integer() else None
 
 
 def plain(value: Any) -> Any:
@@ -128,17 +145,29 @@ def short(value: float) -> str:
     return text if float(text) == value else repr(value)
 
 
+def keyed(values: Collection[Any]) -> list[tuple[Any, ...]]:
+    """Return keys that tell values apart by type too: {1: 0}.get(True) is 0.
+
+    Both passes through the hour that clocks repeat in autumn are equal to Python, where their zone is one
+    object.
+    """
+    kinds = [*map(type, values)]
+    if any(issubclass(kind, datetime.datetime) for kind in set(kinds)):
+        return [(kind, value, getattr(value, "fold", 0)) for kind, value in zip(kinds, values, strict=True)]
+    return [*zip(kinds, values, strict=True)]
+
+
 def read_distinct(column: Column, lookup: Callable[[Any], int]) -> Ints:
     """Return what `lookup` says of every value, so that Python code runs once a value, not once a record."""
     if column.dtype.kind != "O":
         distinct, inverse = np.unique(column, return_inverse=True)
         return np.array([lookup(value) for value in distinct], dtype=np.int64)[inverse]
-    try:  # {1: 0}.get(True) is 0: the type is part of the key
-        distinct_keys = set(zip(map(type, column), column, strict=True))
+    keys = keyed(column)
+    try:
+        distinct_keys = set(keys)
     except (TypeError, ValueError):  # lists and others
         return np.fromiter(map(lookup, column), np.int64, len(column))
     table = {key: lookup(key[1]) for key in distinct_keys}
-    keys = zip(map(type, column), column, strict=True)
     return np.fromiter(map(table.__getitem__, keys), np.int64, len(column))
 
 

@@ -5,6 +5,7 @@ the list of labels that happen to occur is itself a release.
 """
 
 import math
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, final
 
@@ -18,10 +19,11 @@ from onlineic.domain.attributes import Attribute, Binned, Categorical, IntegerRa
 from onlineic.domain.columns import Column, column_array, plain, short, shown
 from onlineic.domain.dates import Dates, dates
 from onlineic.domain.hints import nearest
-from onlineic.domain.misfits import Misfit, misfits, refuse
+from onlineic.domain.misfits import Misfit, misfits, reading, refuse
 from onlineic.errors import (
     InvalidDataError,
     InvalidDomainError,
+    InvalidParameterError,
     InvalidQueryError,
     PrivateLabelsWarning,
     set_fields,
@@ -90,13 +92,13 @@ class Domain:
         if not self.names or len(self.names) != len(self.attributes):
             raise InvalidDomainError(
                 f"a domain must have one or more attributes, each with a name, got {len(self.names)} names "
-                f"for {len(self.attributes)} attributes."
+                f"for {len(self.attributes)} attributes; write Domain.of(age=range(17, 91))."
             )
         if not all(type(name) is str and name for name in self.names) or len(set(self.names)) < len(
             self.names
         ):
             raise InvalidDomainError(
-                f"attribute names must be distinct non-empty strings, got {list(self.names)}."
+                f"attribute names must be distinct non-empty strings, got {list(self.names)}; rename them."
             )
         set_fields(self, names=tuple(self.names), attributes=tuple(self.attributes))
         # a subclass could have a size of its own, and another the next time
@@ -130,7 +132,8 @@ class Domain:
         """
         if kinds is not None and not isinstance(kinds, Mapping):
             raise InvalidDomainError(
-                f"kinds must be a mapping of name to kind, got a {type(kinds).__name__}; use keywords."
+                f"kinds must be a mapping of name to kind, got a {type(kinds).__name__}; write "
+                "{'age': range(17, 91)}, or keywords."
             )
         given = {**(kinds or {}), **more}
         if len(given) < len(kinds or {}) + len(more):
@@ -161,11 +164,22 @@ class Domain:
 
         try:
             written = json.loads(text, object_pairs_hook=_distinct)
+        except InvalidDomainError:  # a ValueError, as what is caught below
+            raise
         except json.JSONDecodeError as error:
-            raise InvalidDomainError(f"a domain file must be valid JSON, got an error: {error}.") from None
+            raise InvalidDomainError(
+                f"a domain file must be valid JSON, got an error: {error}; write "
+                '{"age": {"range": [17, 90]}, "sex": ["F", "M"]}.'
+            ) from None
+        except (ValueError, RecursionError):  # an integer of thousands of digits, brackets in brackets
+            raise InvalidDomainError(
+                "a domain file must be valid JSON of an object of kinds, got numbers or brackets beyond all "
+                'bounds; write {"age": {"range": [17, 90]}, "sex": ["F", "M"]}.'
+            ) from None
         if not isinstance(written, dict):
             raise InvalidDomainError(
-                "a domain file must hold an object {attribute: kind}, got another value."
+                "a domain file must hold an object {attribute: kind}, got another value; write "
+                '{"age": {"range": [17, 90]}, "sex": ["F", "M"]}.'
             )
         domain = cls.of({name: _from_json(name, kind) for name, kind in written.items()})
         seen = [name for name, kind in written.items() if isinstance(kind, dict) and FROM_ROWS in kind]
@@ -272,15 +286,16 @@ class Domain:
             if lacking:
                 raise InvalidDataError(
                     f"every record must have a value for {lacking[0]}, got one without; "
-                    f"{nearest_column(lacking[0], [name for name in row if isinstance(name, str)])}, "
-                    "and write None for a missing value."
+                    f"{nearest_column(lacking[0], [name for name in row if isinstance(name, str)])}; write "
+                    "None where it is missing."
                 )
         return {name: [row[name] for row in rows] for name in self.names}
 
     def _encoded(self, arrays: dict[str, Column]) -> Iterator[Ints]:
         found: list[Misfit] = []
         for name, kind in self:
-            codes = kind.read(arrays.pop(name))
+            with reading(name):
+                codes = kind.read(arrays.pop(name))
             found += misfits(name, kind, codes)
             if not found:
                 yield codes
@@ -297,14 +312,15 @@ class Domain:
         if isinstance(columns, np.ndarray):
             if columns.dtype.names is None:
                 raise InvalidDataError(
-                    "records must be a mapping of columns or a structured array, got a plain array."
+                    "records must be a mapping of columns or a structured array, got a plain array; write "
+                    "{name: column}."
                 )
             columns = {name: columns[name] for name in columns.dtype.names}
         named: Any = self._by_column(columns) if isinstance(columns, (list, tuple)) else columns
         if not hasattr(named, "keys"):  # frames of pandas have them too
             raise InvalidDataError(
                 "records must be a mapping of columns or a list of mappings, got a "
-                f"{type(columns).__name__}; other tables are loaded by PrivateData.from_frame(table, domain)."
+                f"{type(columns).__name__}; {_loader(columns)}."
             )
         lacking = [name for name in self.names if name not in named]
         if lacking:
@@ -316,8 +332,25 @@ class Domain:
         arrays = {name: column_array(name, named[name]) for name in self.names}
         lengths = {name: len(array) for name, array in arrays.items()}
         if len(set(lengths.values())) > 1:
-            raise InvalidDataError(f"columns must have equal lengths, got {lengths}.")
+            raise InvalidDataError(
+                f"columns must have equal lengths, got {lengths}; give every column one value a record."
+            )
         return arrays
+
+
+def check_domain(domain: object) -> None:
+    """Raise `InvalidParameterError` unless this is a domain."""
+    if type(domain) is not Domain:  # a subclass could have another shape tomorrow
+        raise InvalidParameterError(
+            f"domain must be a Domain, got a {type(domain).__name__}; write Domain.of(...)."
+        )
+
+
+def _loader(table: Any) -> str:
+    """Return a hint at what loads a table that is no mapping of columns."""
+    if isinstance(table, str | os.PathLike):
+        return "a CSV file is loaded by PrivateData.from_csv(path, domain), a Parquet file by from_frame"
+    return "other tables are loaded by PrivateData.from_frame(table, domain)"
 
 
 def nearest_column(name: str, known: Sequence[Any]) -> str:
@@ -387,7 +420,8 @@ def _attribute(name: str, kind: Kind) -> Attribute:
     # a set has no order of its own: codes would change from run to run
     if isinstance(kind, (str, bytes, Mapping, Set)) or not isinstance(kind, Iterable):
         raise InvalidDomainError(
-            f"{name} must be a size, a range, a list of labels, binned(...) or dates(...), got {shown(kind)}."
+            f"{name} must be a size, a range, a list of labels, binned(...) or dates(...), got "
+            f"{shown(kind)}; write a list such as ['F', 'M'], in an order of its own, or range(17, 91)."
         )
     return Categorical(tuple(map(plain, kind)))
 
@@ -400,10 +434,24 @@ def _from_json(name: str, kind: Any) -> Attribute:
                 f"{name} must be a range or labels, got {kind}, which may mean either; write "
                 f'{{"range": {kind}}} or {{"labels": {kind}}}.'
             )
+    if not isinstance(kind, (dict, list)) and type(kind) is not int:
+        import json  # of a message alone
+
+        raise InvalidDomainError(
+            f"{name} must be a number of values, a list of labels or an object, got {json.dumps(kind):.60}; "
+            'write ["F", "M"], {"range": [17, 90]}, {"edges": [0, 20, 35]} or {"dates": [first, last]}.'
+        )
     if not isinstance(kind, dict):
         return _attribute(name, kind)
     forms = [form for form in FORMS if form in kind]
     if len(forms) != 1 or not set(kind) <= {forms[0], *FORMS[forms[0]], "missing", FROM_ROWS}:
+        if len(forms) == 1:
+            strange = sorted(set(kind) - {forms[0], *FORMS[forms[0]], "missing", FROM_ROWS})[0]
+            known = (*sorted(FORMS[forms[0]]), "missing")
+            raise InvalidDomainError(
+                f"{name} must have beside {forms[0]!r} one of {', '.join(map(repr, known))}, got "
+                f"{strange!r}; {_meant(strange, known)}."
+            )
         beside = "; ".join(f"beside {form!r} {', '.join(map(repr, sorted(FORMS[form])))}" for form in FORMS)
         raise InvalidDomainError(
             f"{name} must have exactly one of 'range', 'labels', 'edges' and 'dates', got {sorted(kind)}; "
@@ -411,21 +459,33 @@ def _from_json(name: str, kind: Any) -> Attribute:
         )
     for flag in {"integer", "clip"} & set(kind):
         if not isinstance(kind[flag], bool):
-            raise InvalidDomainError(f"{name} must give true or false for {flag!r}, got {shown(kind[flag])}.")
+            raise InvalidDomainError(
+                f"{name} must give true or false for {flag!r}, got {shown(kind[flag])}; write true."
+            )
     value, missing = kind[forms[0]], kind.get("missing", False)
     if not isinstance(missing, bool) and not _is_list(missing, str):
         raise InvalidDomainError(
-            f"{name} must give true, false or a list of texts for 'missing', got {shown(missing)}."
+            f"{name} must give true, false or a list of texts for 'missing', got {shown(missing)}; write "
+            '["?", "NA"].'
         )
     if not isinstance(value, list):
-        raise InvalidDomainError(f"{name} must give a list for {forms[0]!r}, got {value!r}.")
+        raise InvalidDomainError(
+            f"{name} must give a list for {forms[0]!r}, got {shown(value)}; write it in brackets."
+        )
     attribute = _READERS[forms[0]](name, value, kind)
     return attribute if missing is False else optional(attribute, () if missing is True else missing)
 
 
+def _meant(word: str, known: Sequence[str]) -> str:
+    near = nearest(word, known)
+    return "remove it" if near is None else f"did you mean {near!r}"
+
+
 def _range_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attribute:
     if not _is_list(value, int) or len(value) != 2:
-        raise InvalidDomainError(f"{name} must give 'range' as [first, last], got {value!r}.")
+        raise InvalidDomainError(
+            f"{name} must give 'range' as [first, last], got {shown(value)}; write [17, 90], both included."
+        )
     return IntegerRange(value[0], value[1] + 1, clip=kind.get("clip", False))
 
 
@@ -436,7 +496,10 @@ def _edges_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attri
 
 def _dates_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attribute:
     if not _is_list(value, str) or len(value) != 2:
-        raise InvalidDomainError(f"{name} must give 'dates' as [first, last] in ISO form, got {value!r}.")
+        raise InvalidDomainError(
+            f"{name} must give 'dates' as [first, last] in ISO form, got {shown(value)}; write "
+            '["2024-01", "2024-12"].'
+        )
     return dates(
         value[0], value[1], by=kind.get("by", "day"), clip=kind.get("clip", False), zone=kind.get("zone")
     )
@@ -445,13 +508,16 @@ def _dates_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attri
 def _labels_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attribute:
     written, other = kind.get("synonyms", {}), kind.get("other", False)
     if not isinstance(other, (bool, str)):
-        raise InvalidDomainError(f"{name} must give true, false or a name for 'other', got {shown(other)}.")
+        raise InvalidDomainError(
+            f"{name} must give true, false or a name for 'other', got {shown(other)}; write true."
+        )
     pairs = list(written.items()) if isinstance(written, dict) else written
     if not isinstance(pairs, list) or not all(
         isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in pairs
     ):
         raise InvalidDomainError(
-            f"{name} must give 'synonyms' as {{value: label}} or a list of pairs, got {shown(written)}."
+            f"{name} must give 'synonyms' as {{value: label}} or a list of pairs, got {shown(written)}; "
+            'write {"male": "M"}.'
         )
     found = categorical(value, other=other)
     return attrs.evolve(found, synonyms=tuple((word, label) for word, label in pairs))

@@ -15,7 +15,7 @@ import numpy as np
 
 from onlineic.accounting.budget import Filter
 from onlineic.domain.domain import Domain
-from onlineic.errors import LedgerCorruptError, LedgerMismatchError
+from onlineic.errors import LedgerCorruptError, LedgerError, LedgerMismatchError
 from onlineic.ledger.lines import FORMAT, Line, account_to_json
 from onlineic.queries.exact import partition_from_json, partition_to_json
 from onlineic.queries.partitions import Partition
@@ -60,8 +60,20 @@ def settings_from_json(written: Any, known: Known, domain: Domain, brought: Any 
     LedgerCorruptError
         If a class or a field is unknown.
     """
+    try:
+        return _setting(written, known, domain, brought)
+    except LedgerError:
+        raise
+    except Exception:  # of a text that was put together by hand: whatever is wrong with it
+        raise LedgerCorruptError(
+            "ledger must hold settings as they are written, got others; restore the file from a backup."
+        ) from None
+
+
+def _setting(written: Any, known: Known, domain: Domain, brought: Any) -> Any:
+    """Return the setting, or raise anything."""
     if isinstance(written, list):
-        return tuple(settings_from_json(one, known, domain, brought) for one in written)
+        return tuple(_setting(one, known, domain, brought) for one in written)
     if not isinstance(written, dict):
         return written
     if "float" in written:
@@ -86,7 +98,7 @@ def settings_from_json(written: Any, known: Known, domain: Domain, brought: Any 
         )
     aliases = {field.name: field.alias for field in attrs.fields(kind) if field.init}
     fields = {
-        aliases.get(name, name): settings_from_json(one, known, domain, brought)
+        aliases.get(name, name): _setting(one, known, domain, brought)
         for name, one in written["fields"].items()
     }
     try:
@@ -165,9 +177,17 @@ def check_settings(beginning: Line, settings: Line) -> None:
     for name in sorted({*held, *settings}):
         if held.get(name) != settings.get(name):
             raise LedgerMismatchError(
-                f"{name} must be {held.get(name)!r:.80}, as the ledger was opened, got "
-                f"{settings.get(name)!r:.80}; call OnlineIC.resume, or open a new ledger (budgets add)."
+                f"{name} must be {_said(held.get(name))}, as the ledger was opened, got "
+                f"{_said(settings.get(name))}; call OnlineIC.resume, or open a new ledger (budgets add)."
             )
+
+
+def _said(written: Any) -> str:
+    """Return a setting of a line as it was given: objects by their class and fields."""
+    if isinstance(written, dict) and {"class", "fields"} <= written.keys():
+        fields = ", ".join(f"{name}={_said(value)}" for name, value in sorted(written["fields"].items()))
+        return f"{written['class']}({fields})"[:120]
+    return f"{written!r:.80}"
 
 
 def package_version() -> str:

@@ -231,7 +231,10 @@ class SqliteLedger(Ledger):
         real = checked_path(path)
         _register()
         if not os.path.exists(real):
-            raise LedgerCorruptError(f"ledger must be a file, got none at {real!r}; see the path.")
+            raise LedgerCorruptError(
+                f"ledger must be a file, got none at {real!r}; correct the path, or open it with "
+                "OnlineIC(data, budget, ledger=.., table=..)."
+            )
         held = lock(real)
         try:
             return cls._opened(real, held, durability, receipt)
@@ -549,6 +552,7 @@ def _read(path: str) -> tuple[sqlite3.Connection, Written]:
                 f"ledger must end with the line of its head, got another end at place {len(rows) - 1}; "
                 "restore it from a backup."
             )
+        written.check_beginning()
         return connection, written
     except (sqlite3.Error, ValueError) as error:
         connection.close()
@@ -597,7 +601,10 @@ def read(path: str | os.PathLike[str]) -> Written:
     """
     real = checked_path(path)
     if not os.path.exists(real):
-        raise LedgerCorruptError(f"ledger must be a file, got none at {real!r}; see the path.")
+        raise LedgerCorruptError(
+            f"ledger must be a file, got none at {real!r}; correct the path, or open it with "
+            "OnlineIC(data, budget, ledger=.., table=..)."
+        )
     held = lock(real)
     try:
         connection, written = _read(real)

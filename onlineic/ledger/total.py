@@ -32,6 +32,7 @@ from onlineic.errors import (
 from onlineic.ledger.lines import FORMAT, Line, Receipt, Written, account_from_json, account_to_json
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.records import Drawn, Record
+from onlineic.ledger.sessions import Sessions
 from onlineic.ledger.settings import (
     check_kind,
     check_settings,
@@ -94,6 +95,8 @@ class TableBudget:
         table: str | None = None,
         receipt: Receipt | str | None = None,
     ) -> None:
+        if hasattr(self, "_ledger"):
+            raise SessionStateError("a total must be opened once, got __init__ again; open a new one.")
         if getattr(budget, "order", None) is not None or type(budget) is not Budget:
             raise InvalidParameterError(
                 f"budget must be a Budget without an order, got a {type(budget).__name__}; write "
@@ -108,6 +111,8 @@ class TableBudget:
         written = {name: settings_to_json(value, KNOWN) for name, value in settings.items()}
         self._budget, self._whole, self._apart = budget, whole, part * whole.delta_exact
         self._lock, self._process, self._closed = threading.RLock(), os.getpid(), False
+        self._drawing = False
+        self._sessions = Sessions()
         self._ledger: SqliteLedger | MemoryLedger
         if ledger is None:
             if table is not None or receipt is not None:
@@ -146,6 +151,11 @@ class TableBudget:
         return self._ledger.account.order
 
     @property
+    def sessions(self) -> Sessions:
+        """Of all loads of the table in this process."""
+        return self._sessions
+
+    @property
     def drawn(self) -> tuple[Drawn, ...]:
         """What has drawn on it, in order."""
         return tuple(record for record in self._ledger.records() if isinstance(record, Drawn))
@@ -171,7 +181,10 @@ class TableBudget:
             Without a ledger file.
         """
         if not isinstance(self._ledger, SqliteLedger):
-            raise SessionStateError("total must have a ledger file for a receipt, got one in memory.")
+            raise SessionStateError(
+                "total must have a ledger file for a receipt, got one in memory; open it with "
+                "ledger='FILE.db', table='LABEL'."
+            )
         return self._ledger.receipt
 
     def share(self, part: float | Fraction) -> Budget:
@@ -251,11 +264,22 @@ class TableBudget:
             As `check`.
         LedgerError
             If it cannot be made durable.
+        SessionStateError
+            If a signal's handler draws while another draw runs: what is left was looked up before it.
         """
-        with self._lock:
-            taken = self.check(budget, account, file)
-            if not (file and any(one.file == file for one in self.drawn)):
-                self._ledger.commit([Drawn(taken, budget, account, what, file)])
+        with self._lock:  # which lets a signal's handler of the same thread in
+            if self._drawing:
+                raise SessionStateError(
+                    "total must be drawn on by one mechanism at a time, got another of a signal's handler, "
+                    "for which nothing was spent; draw when the handler has returned."
+                )
+            try:
+                self._drawing = True
+                taken = self.check(budget, account, file)
+                if not (file and any(one.file == file for one in self.drawn)):
+                    self._ledger.commit([Drawn(taken, budget, account, what, file)])
+            finally:
+                self._drawing = False
 
     def close(self) -> None:
         """Let the file go. Nothing can draw on it any more; sessions that are open go on."""
@@ -285,7 +309,9 @@ class TableBudget:
         )
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("TableBudget cannot be copied or pickled: a copy would be spent again.")
+        raise TypeError(
+            "TableBudget cannot be copied or pickled: a copy would be spent again; open its file anew."
+        )
 
 
 def _account(whole: Budget, order: Fraction | None, apart: Fraction) -> Filter:
@@ -397,10 +423,17 @@ def total_of(written: Written) -> tuple[Budget, Filter, Fraction]:
         If the capacity is not that of the budget.
     """
     settings, domain = written.beginning["settings"], written.domain()
-    budget = settings_from_json(settings["budget"], KNOWN, domain)
-    apart = settings_from_json(settings["apart"], KNOWN, domain)
     account = account_from_json(written.beginning["account"])
-    whole = per_row(budget, settings["rows_per_person"])
-    if account != _account(whole, account.order, apart):
+    try:
+        budget = settings_from_json(settings["budget"], KNOWN, domain)
+        apart = settings_from_json(settings["apart"], KNOWN, domain)
+        whole = per_row(budget, settings["rows_per_person"])
+        held = _account(whole, account.order, apart)
+        delta = apart * whole.delta_exact
+    except Exception:  # of a text that was put together by hand: whatever is wrong with it
+        raise LedgerCorruptError(
+            "ledger must hold the settings of a total, got others; restore it from a backup."
+        ) from None
+    if account != held:
         raise LedgerCorruptError(f"ledger must hold the capacity of {budget}, got another; restore it.")
-    return budget, account, apart * whole.delta_exact
+    return budget, account, delta

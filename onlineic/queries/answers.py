@@ -8,7 +8,17 @@ import attrs
 import numpy as np
 
 from onlineic.display.frames import free_name, pandas_frame, polars_frame
-from onlineic.display.text import GAP, MOST_COLUMNS, MOST_ROWS, aligned, cut_rows, records, shortened
+from onlineic.display.text import (
+    GAP,
+    MOST_COLUMNS,
+    MOST_ROWS,
+    aligned,
+    cut_rows,
+    records,
+    shortened,
+    to_its_bound,
+)
+from onlineic.domain.hints import nearest
 from onlineic.errors import InvalidParameterError, checked_real
 from onlineic.noise.laws import normal_quantile
 from onlineic.queries.marginals import BoundMarginal
@@ -159,7 +169,9 @@ class Answer:
             elif name in ("n", "left", "private"):
                 found = getattr(self._ground, name)
             else:
-                raise AttributeError(f"an Answer has no attribute {name!r}.")
+                meant = nearest(name, (field for field in dir(type(self)) if field[0] != "_"))
+                hint = "see dir(answer)." if meant is None else f"did you mean {meant!r}?"
+                raise AttributeError(f"an Answer has no attribute {name!r}; {hint}")
             object.__setattr__(self, name, found)
             return found
 
@@ -199,7 +211,7 @@ class Answer:
         InvalidParameterError
             If the answer has no estimate, or the confidence is not in (0, 1).
         """
-        confidence = checked_real("confidence", confidence, above=0.0, below=1.0)
+        confidence = checked_real("confidence", confidence, above=0.0, below=1.0, remedy="write 0.95")
         if self.estimate is None or self.standard_error is None:
             raise InvalidParameterError(
                 "an interval must be asked of an answer with an estimate, got one without: its query is not "
@@ -322,9 +334,15 @@ class Answer:
     def __format__(self, form: str) -> str:
         if not form:
             return str(self)
-        if isinstance(self.value, np.ndarray):
-            return self._table(lambda at: format(float(self.value[at]), form))
-        return format(float(self), form)
+        try:
+            if isinstance(self.value, np.ndarray):
+                return self._table(lambda at: format(float(self.value[at]), form))
+            return format(float(self), form)
+        except ValueError:
+            raise InvalidParameterError(
+                f"format must be one of a float, got {form!r:.20}; write f'{{answer:.3f}}' for the fraction, "
+                "or f'{answer.count:.0f}' for records."
+            ) from None
 
     def __str__(self) -> str:
         if not isinstance(self.value, np.ndarray):
@@ -369,7 +387,8 @@ class Answer:
         if isinstance(self.value, np.ndarray):
             shape = " x ".join(map(str, self.value.shape))
             return f"Answer(table of {shape} cells {bound}, {self.status}{stamp})"
-        return f"Answer({self.value:.6g} {bound}, {self.count:.1f} records, {self.status}{stamp})"
+        value = to_its_bound(self.value, self.error_bound)
+        return f"Answer({value} {bound}, {self.count:.1f} records, {self.status}{stamp})"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """Show a table by its numbers where IPython has no HTML."""

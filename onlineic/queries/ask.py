@@ -38,7 +38,11 @@ def bind_query(query: Any, domain: Domain, grid_bits: int = GRID_BITS, *, name: 
         return bound
     if isinstance(query, np.ndarray):
         return dense(query).bind(domain, grid_bits)
-    remedy = "ask its expression" if isinstance(query, Rescaled) else "write where(attribute=condition)"
+    remedy = "write where(attribute=condition)"
+    if isinstance(query, Rescaled):
+        remedy = "ask its expression"
+    elif isinstance(query, list | tuple):
+        remedy += ", or answer_many([query, ...]) for several"
     raise InvalidQueryError(
         f"{name} must be data (where(...), a text condition, a Query or an array of weights), "
         f"got a {type(query).__name__}; {remedy}."

@@ -19,7 +19,7 @@ from onlineic._typing import Floats
 from onlineic.domain.attributes import LARGEST, Attribute, Categorical, Label
 from onlineic.domain.columns import plain, shown
 from onlineic.domain.dates import moment_text, names_time
-from onlineic.domain.domain import Domain
+from onlineic.domain.domain import Domain, check_domain
 from onlineic.errors import InvalidQueryError, TooLargeError, checked_integer
 from onlineic.queries.algebra import JOINT_CELLS, Joint, intersection, peeled, settled
 from onlineic.queries.query import GRID_BITS, Query, canonical, conjunction
@@ -81,7 +81,8 @@ class Condition:
         if self.form == "weights":
             if len(self.parts) != attribute.size:
                 raise InvalidQueryError(
-                    f"weights of {name} must have shape ({attribute.size},), got ({len(self.parts)},)."
+                    f"weights of {name} must have shape ({attribute.size},), got ({len(self.parts)},); "
+                    "give one for each of its values."
                 )
             return np.array(self.parts)
         arrays = [_as_array(_checked(part).codes(name, attribute), attribute.size) for part in self.parts]
@@ -122,7 +123,7 @@ def below(high: Any) -> Condition:
 def one_of(*labels: Label) -> Condition:
     """Return the condition that the value is one of the labels (None: the missing cell)."""
     if not labels:
-        raise InvalidQueryError("one_of must list one or more labels, got none.")
+        raise InvalidQueryError("one_of must list one or more labels, got none; write one_of('a', 'b').")
     return Condition("one_of", tuple(map(_label, labels)))
 
 
@@ -130,7 +131,10 @@ def weights(values: Iterable[float]) -> Condition:
     """Return a weight in [0, 1] for every code of the attribute, in code order."""
     array = _checked_weights(values)
     if array.ndim != 1:
-        raise InvalidQueryError(f"weights must have shape (size of the attribute,), got {array.shape}.")
+        raise InvalidQueryError(
+            f"weights must have shape (size of the attribute,), got {array.shape}; write dense(..) for "
+            "weights of all cells."
+        )
     return Condition("weights", tuple(array.tolist()))
 
 
@@ -190,6 +194,7 @@ class Expression:
         """
         if type(grid_bits) is not int or not 0 <= grid_bits <= GRID_BITS:
             grid_bits = checked_integer("grid_bits", grid_bits, at_least=0, at_most=GRID_BITS)
+        check_domain(domain)
         try:
             if self.form == "where":  # the common case: no algebra
                 found = intervals(self, domain)
@@ -353,8 +358,21 @@ def _label(value: Any) -> Label:
     raise InvalidQueryError(
         "a condition must be a label, None, between(..) or one_of(..), got "
         f"{shown(value) if kind in (int, float) else f'a {kind.__name__}'}; "
-        "for several labels write one_of(...), for missing values None."
+        f"{_for_labels(value)}, for missing values None."
     )
+
+
+def _for_labels(value: Any) -> str:
+    """Return what to write in place of what is often taken for a condition."""
+    if isinstance(value, range) and value.step == 1:
+        return f"for a range write span({value.start}, {value.stop})"
+    if isinstance(value, tuple) and len(value) == 2:
+        return "for a range write between(..), for several labels one_of(...)"
+    if isinstance(value, slice):
+        return "for a range write span(..) or between(..)"
+    if isinstance(value, list | tuple) and value:
+        return "for several labels write one_of(*labels), for a range between(..)"
+    return "for several labels write one_of(...)"
 
 
 def _chain(form: str, left: Any, right: Any) -> tuple[Any, ...]:
@@ -376,7 +394,7 @@ def _interval(name: str, low: Any, high: Any, *, closed: bool) -> Condition:
         if not (type(end) is float and end == end) and not (type(end) is int and abs(end) <= 2 * LARGEST):
             if type(end) is not str or not names_time(end):
                 raise InvalidQueryError(
-                    f"{name} must have numbers or dates as ends, got {shown(end)}; write them so."
+                    f"{name} must have numbers or dates as ends, got {shown(end)}; {_for_end(end)}."
                 )
             other = low if end is high else high
             if type(other) is not str and not _infinite(other):
@@ -387,6 +405,12 @@ def _interval(name: str, low: Any, high: Any, *, closed: bool) -> Condition:
     if (_infinite(low) and low > 0) or (_infinite(high) and high < 0):
         raise InvalidQueryError(f"{name} must have a finite end, got {low!r} and {high!r}; write a number.")
     return Condition("interval", (low, high, closed))
+
+
+def _for_end(end: Any) -> str:
+    if end is None:
+        return "write at_least(..) or below(..) for one end alone"
+    return "write one_of(...) for labels" if type(end) is str else "write a number, or a date as '2024-03'"
 
 
 def _infinite(end: Any) -> bool:
@@ -411,23 +435,26 @@ def _checked_weights(values: Any) -> Floats:
     """Return a private copy of weights in [0, 1]; nothing else passes."""
     if isinstance(values, np.ma.MaskedArray) or callable(values):
         raise InvalidQueryError(
-            f"query must be data (a plain array of weights), got a {type(values).__name__}."
+            f"query must be data (a plain array of weights), got a {type(values).__name__}; write "
+            "where(attribute=condition), or an array of numpy."
         )
     try:
         array = np.array(values)  # a copy first, then the checks: the caller may change his array later
     except Exception:  # whatever the object raises: it is no data
         raise InvalidQueryError(
-            "weights must be an array of numbers, got a ragged or other sequence."
+            "weights must be an array of numbers, got a ragged or other sequence; give one number a value."
         ) from None
     if array.dtype.kind not in "fiub" or array.size == 0 or array.ndim == 0:
         raise InvalidQueryError(
-            f"weights must be a non-empty array of numbers, got dtype {array.dtype} and shape {array.shape}."
+            f"weights must be a non-empty array of numbers, got dtype {array.dtype} and shape {array.shape}; "
+            "give one number in [0, 1] a value."
         )
     array = np.ascontiguousarray(array, dtype=np.float64)
     bad = ~((array >= 0.0) & (array <= 1.0))  # NaN is bad
     if bad.any():
         index = int(np.argmax(bad))
         raise InvalidQueryError(
-            f"weights must lie in [0, 1], got weights[{index}]={array.item(index)!r}; write rescaled(...)."
+            f"weights must lie in [0, 1], got weights[{index}]={array.item(index)!r}; "
+            f"{'write rescaled(...)' if np.isfinite(array).all() else 'give every value a finite one'}."
         )
     return array

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from functools import reduce
+from functools import partial, reduce
 from operator import and_, or_
 from typing import Any
 
@@ -22,6 +22,10 @@ IN_JSON = (  # remedies of the queries' own messages, as JSON has them
     (re.compile(r"\bbetween\(\.\.\)"), "[low, high]"),
     (re.compile(r"\bone_of\([^()]*\)"), '{"one_of": [..]}'),
     (re.compile(r"\bat_least or below\b"), '{"from": ..} or {"below": ..}'),
+    (re.compile(r"\bat_least\(\.\.\) or below\(\.\.\)"), '{"from": ..} or {"below": ..}'),
+    (re.compile(r"\bbetween or span\b"), '[..] or {"from": .., "below": ..}'),
+    (re.compile(r"\basked for None\b"), "asked for null"),
+    (re.compile(r"\boptional\(\.\.\) when the domain is built"), '"missing": true in the domain file'),
 )
 
 
@@ -99,7 +103,7 @@ def _query(written: Any, domain: Domain) -> Expression:
             return ~_query(inner, domain)
         if not isinstance(inner, list) or not inner:
             raise InvalidQueryError(
-                f"{form} must hold a list of queries, got {_kind(inner)}; "
+                f"{form} must hold a list of queries, got {'an empty one' if inner == [] else _kind(inner)}; "
                 f'write {{"{form}": [{{..}}, {{..}}]}}.'
             )
         return reduce(or_ if form == "or" else and_, (_query(part, domain) for part in inner))
@@ -114,9 +118,14 @@ def _checked(name: str, value: Any, domain: Domain) -> Any:
     except InvalidQueryError as error:
         message = str(error)
         for python, written in IN_JSON:
-            message = python.sub(written, message)
+            message = python.sub(partial(_in_json, written), message)
         raise InvalidQueryError(message) from None
     return condition
+
+
+def _in_json(written: str, found: re.Match[str]) -> str:
+    """Return a remedy as JSON has it, texts in double quotes."""
+    return found.expand(written).replace("'", '"')
 
 
 def _condition(name: str, value: Any, domain: Domain) -> Any:
@@ -140,9 +149,11 @@ def _condition(name: str, value: Any, domain: Domain) -> Any:
             return one_of(*inner)
         if form == "not":
             return ~_as_condition(_condition(name, inner, domain))
+    forms = "'from', 'to' or 'below', with " if ordered else ""
+    example = '{"from": 20, "below": 65}' if ordered else '{"one_of": [..]}'
     raise InvalidQueryError(
-        f"{name} must have a condition with 'from', 'to' or 'below', with 'one_of' (a list) or 'not', got an "
-        'object with other content; write for example {"from": 20, "below": 65}.'
+        f"{name} must have a condition with {forms}'one_of' (a list) or 'not', got an object with other "
+        f"content; write for example {example}."
     )
 
 
@@ -171,7 +182,10 @@ def _plain(value: Any) -> Any:
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(dict(pairs)) < len(pairs):
-        raise InvalidQueryError("an attribute must have one condition, got one twice; join them by 'not'.")
+        raise InvalidQueryError(
+            "an attribute must have one condition, got one twice; write "
+            '{"and": [{..}, {..}]} for both, {"or": [{..}, {..}]} for either.'
+        )
     return dict(pairs)
 
 

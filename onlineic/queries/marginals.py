@@ -107,7 +107,8 @@ def marginal(*names: str, where: Expression | None = None) -> Marginal:
         )
     if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise InvalidQueryError(
-            f"marginal must name one or more different attributes, got {list(names)!r:.60}."
+            f"marginal must name one or more different attributes, got {list(names)!r:.60}; write "
+            "marginal('age', 'sex')."
         )
     return Marginal(names, None if where is None else _checked(where))
 
@@ -116,7 +117,8 @@ def _checked(condition: object) -> Expression:
     """Return an expression if it is one: a subclass could bring its own way to bind."""
     if type(condition) is not Expression:
         raise InvalidQueryError(
-            f"where must be a query made by where(...), got a {type(condition).__name__}."
+            f"where must be a query made by where(...), got a {type(condition).__name__}; write "
+            "where=where(attribute=condition)."
         )
     return condition
 

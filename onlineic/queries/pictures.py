@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from onlineic.display.html import bars, card, facts, note, span_bar, table
-from onlineic.display.text import records, shortened
+from onlineic.display.text import records, shortened, to_its_bound
 from onlineic.queries.answers import Answer
 
 MOST_CELLS = 2**12  # of a table that is drawn or written cell by cell
@@ -26,7 +26,7 @@ def answer_html(answer: Answer) -> str:
     bound = "none" if math.isinf(answer.error_bound) else f"± {answer.error_bound:.3g}"
     if answer.n is not None and math.isfinite(answer.error_bound):
         bound += f" (± {records(answer.n * answer.error_bound)} records)"
-    pairs = [("fraction", f"{answer.value:.6g}"), ("bound", bound), *_common(answer)]
+    pairs = [("fraction", to_its_bound(answer.value, answer.error_bound)), ("bound", bound), *_common(answer)]
     if answer.n is not None:
         between = f"{records(answer.n * low)} to {records(answer.n * high)} of {answer.n:,} records"
         pairs.insert(2, ("interval", between))

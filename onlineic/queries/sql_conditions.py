@@ -1,25 +1,29 @@
 """Conditions in SQL, as queries over a domain."""
 
+import datetime
 import math
 import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import Any, final
+from typing import Any, Literal, final
 
 import attrs
 import numpy as np
 
-from onlineic.domain import Attribute, Binned, Categorical, Domain, IntegerRange, shown
+from onlineic.domain import Attribute, Categorical, Dates, Domain, IntegerRange, shown
+from onlineic.domain.dates import moment_text
 from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeError
 from onlineic.queries.algebra import JOINT_CELLS
 from onlineic.queries.expressions import Expression
-from onlineic.queries.sql_trees import DERIVE, NESTED, Trees, nearest
+from onlineic.queries.sql_trees import DERIVE, NESTED, TIMES, Trees, nearest
 from onlineic.queries.truth import (
     Fixed,
+    Line,
     Pairs,
     Truth,
     both,
     compared,
+    compared_stretch,
     either,
     expressed,
     joined,
@@ -35,6 +39,18 @@ DENIED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
 Value = int | float | str | bool | None
+DATE = r"\d{4}-\d\d-\d\d"
+OFFSET = r"(?:Z|[+-]\d\d:?\d\d)$"
+TIMESTAMP = rf"{DATE}(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"
+
+
+@final
+@attrs.frozen
+class Timed:
+    """A literal such as DATE '2024-03-05'."""
+
+    form: Literal["DATE", "TIMESTAMP", "TIMESTAMPTZ"]
+    text: str
 
 
 def condition(
@@ -49,7 +65,7 @@ def condition(
         IS NULL, a boolean column, TRUE, FALSE, combined by AND, OR, NOT. See `docs/sql.md`.
     domain : Domain
     params : mapping, optional
-        Values of the parameters `:name`: int, float, str, bool or None.
+        Values of the parameters `:name`: int, float, str, bool, date, datetime or None.
     dialect : str, optional
         As sqlglot names it, for quotes and spellings; what a comparison means does not depend on it.
 
@@ -182,24 +198,52 @@ class Conditions:
             )
         if operator in ("=", "<>"):
             return true_of(name, kind, self.equal(name, kind, [value]), negated != (operator == "<>"))
-        return true_of(name, kind, compared(operator, self.number(name, kind, operator, value)), negated)
+        return true_of(name, kind, self.line(name, kind, operator, value), negated)
 
-    def equal(self, name: str, kind: Attribute, values: Iterable[Value]) -> Any:
+    def line(self, name: str, kind: Attribute, operator: str, value: Value | Timed, form: str = "") -> Line:
+        """Return where an ordered attribute compares so with a value."""
+        if not isinstance(kind, Dates):
+            return compared(operator, self.number(name, kind, form or operator, value))
+        if type(value) not in (str, Timed):
+            raise InvalidQueryError(
+                f"{name} must be compared with a date, got {written(value)}; write e.g. {name} >= "
+                f"{written(kind.first)}."
+            )
+        text = value.text if isinstance(value, Timed) else str(value)
+        stretch = kind.compared(text)
+        if stretch is None:
+            offset = ", without offset" if kind.zone is None else ""
+            raise InvalidQueryError(
+                f"{name} must be compared with a date such as {written(kind.first)}{offset}, got "
+                f"{written(value)}; write it so."
+            )
+        start, end = stretch
+        if isinstance(value, Timed) and value.form != "DATE":
+            end = start  # an instant, midnight too
+            if value.form == "TIMESTAMPTZ" and kind.zone and not re.search(OFFSET, text):
+                raise InvalidQueryError(
+                    f"{name} must be compared with a time of a known zone, got {written(value)}; write its "
+                    "offset, or a plain text for local time."
+                )
+        return compared_stretch(operator, start, end)
+
+    def equal(self, name: str, kind: Attribute, values: Iterable[Value | Timed]) -> Any:
         """Return the codes, or the numbers, that are equal to one of the values."""
         if isinstance(kind, Categorical):
             return frozenset(kind.code(name, self.label(name, kind, value)) for value in values)
+        if isinstance(kind, Dates):
+            return joined(self.line(name, kind, "=", value) for value in values)
         lines = []
         for value in values:
             number = self.number(name, kind, "=", value)
-            integer = isinstance(kind, IntegerRange) or (isinstance(kind, Binned) and kind.integer)
-            if integer and number != math.floor(number):
+            if (isinstance(kind, IntegerRange) or kind.integer) and number != math.floor(number):
                 raise InvalidQueryError(
                     f"{name} must equal an integer, got {number!r}; write a whole number."
                 )
             lines.append(compared("=", number))
         return joined(lines)
 
-    def label(self, name: str, kind: Categorical, value: Value) -> Value:
+    def label(self, name: str, kind: Categorical, value: Value | Timed) -> Any:
         """Return a value as a label of the attribute's own type."""
         own = type(kind.labels[0])
         if own is int and type(value) is float and value.is_integer():
@@ -212,15 +256,11 @@ class Conditions:
             f"write e.g. {name} = {written(kind.labels[0])}."
         )
 
-    def number(self, name: str, kind: Attribute, operator: str, value: Value) -> float:
+    def number(self, name: str, kind: Attribute, operator: str, value: Value | Timed) -> float:
         """Return a value as what an ordered attribute is compared with."""
         if isinstance(kind, Categorical):
             raise InvalidQueryError(
                 f"{name} must be ordered for {operator}, it is categorical; use =, <>, IN or LIKE."
-            )
-        if not isinstance(kind, IntegerRange | Binned):
-            raise InvalidQueryError(
-                f"not supported: comparisons of {name} in SQL; ask it by where({name}=...)."
             )
         if type(value) not in (int, float):
             raise InvalidQueryError(
@@ -239,6 +279,11 @@ class Conditions:
         written = f"{name} {operator} {other}"
         kinds = (kind, other_kind)
         for one, its in ((name, kind), (other, other_kind)):
+            if isinstance(its, Dates):
+                raise InvalidQueryError(
+                    f"{one} must be compared with dates, got {written}; derive how two dates compare before "
+                    "the domain is built."
+                )
             if not isinstance(its, IntegerRange | Categorical):
                 raise InvalidQueryError(
                     f"{one} must be compared with a number on its bin edges, got {written}; bins do not say "
@@ -307,8 +352,11 @@ class Conditions:
                 f"{name} must have values as ends of BETWEEN, got NULL, which never holds; write "
                 f"{name} >= ..."
             )
-        low, high = (self.number(name, kind, "BETWEEN", end) for end in ends)
-        return true_of(name, kind, shared([compared(">=", low), compared("<=", high)]), negated)
+        lines = [
+            self.line(name, kind, operator, end, form="BETWEEN")
+            for operator, end in zip((">=", "<="), ends, strict=True)
+        ]
+        return true_of(name, kind, shared(lines), negated)
 
     def in_list(self, node: Any, negated: bool) -> Truth:
         name, kind = self.asked_of(node, "IN")
@@ -350,7 +398,7 @@ class Conditions:
         """Return the column that a condition is about."""
         left = self.trees.bare(node.this)
         if type(left) is not self.trees.exp.Column:
-            if type(left).__name__ not in ("Literal", "Null", "Boolean", "Placeholder", "Neg"):
+            if type(left).__name__ not in ("Literal", "Null", "Boolean", "Placeholder", "Neg", "Cast"):
                 self.trees.kind(left)
             raise InvalidQueryError(
                 f"{form} must be asked of a column, got {self.trees.text(left)}; {DERIVE}."
@@ -384,10 +432,12 @@ class Conditions:
         some = ", ".join(names[:MOST_NAMED]) + ", ..." * (len(names) > MOST_NAMED)
         raise InvalidQueryError(f"column must be one of {some}, got {shown(name)}; {nearest(name, names)}")
 
-    def value(self, node: Any) -> Value:
-        """Return a literal or a parameter."""
+    def value(self, node: Any) -> Any:
+        """Return a literal or a parameter: a `Value`, or `Timed`."""
         node = self.trees.bare(node)
         exp = self.trees.exp
+        if type(node) is exp.Cast:
+            return self.timed(node)
         if type(node) not in (exp.Literal, exp.Neg, exp.Boolean, exp.Null, exp.Placeholder):
             if type(node) is exp.Column:
                 raise InvalidQueryError(
@@ -409,9 +459,25 @@ class Conditions:
                     f"a minus must stand before a number, got {self.trees.text(node)}; write the value "
                     "itself."
                 )
-            return -value  # type: ignore[operator]
+            return -value
         text = str(node.this)
         return text if node.args.get("is_string") else _number(text)
+
+    def timed(self, node: Any) -> Timed:
+        """Return a literal of a date or a time, which the parser makes a cast."""
+        to = node.args.get("to")
+        form = TIMES.get(getattr(getattr(to, "this", None), "name", ""))
+        if type(node.this) is not self.trees.exp.Literal or not node.this.args.get("is_string") or not form:
+            self.trees.refuse_node(node)
+        for part in (node, node.this, to):
+            self.trees.kind(part)
+        text = str(node.this.this)
+        if not re.fullmatch(DATE if form == "DATE" else TIMESTAMP, text, re.ASCII):
+            example = "2024-03-05" if form == "DATE" else "2024-03-05 14:30:00"
+            raise InvalidQueryError(
+                f"{form} must stand before a text such as '{example}', got {written(text)}; write it so."
+            )
+        return Timed(form, text)
 
     def parameter(self, name: Any) -> Value:
         if type(name) is not str or not name or name == "?":
@@ -438,10 +504,13 @@ def _checked_params(params: Any) -> dict[str, Value]:
     for name, value in params.items():
         if type(name) is not str:
             raise InvalidParameterError(f"params must have texts as names, got {shown(name)}; write 'name'.")
+        if isinstance(value, datetime.date | np.datetime64):
+            value = moment_text(value)
         plain = value.item() if isinstance(value, np.generic) else value
         if type(plain) not in (int, float, str, bool, type(None)):
             raise InvalidQueryError(
-                f"parameter :{name} must be an int, float, str, bool or None, got a {type(value).__name__}; "
+                f"parameter :{name} must be an int, float, str, bool, date or None, got a "
+                f"{type(value).__name__}; "
                 "for several values write one parameter each."
             )
         result[name] = _finite(plain) if type(plain) in (int, float) else plain
@@ -468,8 +537,10 @@ def _finite(number: float) -> float:
     return number
 
 
-def written(value: Value) -> str:
+def written(value: Value | Timed) -> str:
     """Return a value as SQL writes it, cut to a few words."""
+    if isinstance(value, Timed):
+        return f"{value.form} {written(value.text)}"
     if value is None or type(value) is bool:
         return {None: "NULL", True: "TRUE", False: "FALSE"}[value]
     if type(value) is str:

@@ -8,7 +8,7 @@ closed set of types. sqlglot moves and adds arguments between releases; what is 
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Any, NoReturn, final
+from typing import Any, Literal, NoReturn, final
 
 import attrs
 
@@ -46,6 +46,16 @@ READ = {
     "Null": set[str](),
     "Boolean": {"this"},
     "Literal": {"this", "is_string"},
+    "Cast": {"this", "to"},  # DATE '2024-03-05' and the like, which are casts of literals
+    "DataType": {"this", "nested"},
+}
+# types of such a literal; dialects have names of their own for a time without a zone
+TIMES: dict[str, Literal["DATE", "TIMESTAMP", "TIMESTAMPTZ"]] = {
+    "DATE": "DATE",
+    "DATETIME": "TIMESTAMP",
+    "TIMESTAMP": "TIMESTAMP",
+    "TIMESTAMPNTZ": "TIMESTAMP",
+    "TIMESTAMPTZ": "TIMESTAMPTZ",
 }
 # clauses and nodes that people write, with what to do instead
 TABLE_REMEDY = "the session holds one table"
@@ -114,6 +124,11 @@ NODES_INSTEAD = {
     "GroupingSets": "GROUPING SETS; ask each grouping in a statement of its own",
 }
 DERIVE = "derive or bin the column before the domain is built"
+WORDS = {"AMP": "AND", "PIPE": "OR"}  # Python's and pandas' signs
+EXAMPLES = {
+    "condition": "age >= 30 AND sex = 'F'",
+    "statement": "SELECT COUNT(*) FROM t WHERE age >= 30",
+}
 NESTED = (
     "condition must be nested less deeply, got too many levels; for many values of one column use IN (...)."
 )
@@ -171,7 +186,10 @@ class Trees:
         tokens = self.tokens(text, "statement")
         first = tokens[0].text.upper()
         if first != "SELECT":  # others are never parsed: sqlglot would log what it makes of them
-            raise InvalidQueryError(ONE_SELECT.format(f"one that begins with {first[:20]!r}"))
+            raise InvalidQueryError(
+                f"statement must be one SELECT, got one that begins with {first[:20]!r}; write SELECT "
+                "COUNT(*) FROM t WHERE condition, or ask a condition alone by session.answer(text)."
+            )
         if any(token.token_type.name == "SEMICOLON" for token in tokens):
             raise InvalidQueryError(ONE_SELECT.format("two of them"))
         tree = self.tree(tokens, text, "statement", None)
@@ -182,6 +200,11 @@ class Trees:
     def condition(self, text: Any) -> Any:
         """Return the tree of a text that is one condition."""
         tokens = self.tokens(text, "condition")
+        if tokens[0].text.upper() == "SELECT":
+            raise InvalidQueryError(
+                "condition must be what stands behind WHERE, got a SELECT statement; ask it by "
+                "session.sql(text)."
+            )
         if any(token.token_type.name == "SEMICOLON" for token in tokens):
             raise InvalidQueryError("condition must be one condition, got two; join them by AND or OR.")
         return self.tree(tokens, text, "condition", self.exp.Condition)
@@ -204,6 +227,11 @@ class Trees:
             tokens.pop()
         if not tokens:
             raise InvalidQueryError(f"{what} must be valid SQL, got an empty text; write e.g. age >= 30.")
+        for token in tokens:
+            if token.token_type.name in WORDS:
+                raise InvalidQueryError(
+                    f"not supported: {token.text}; join conditions by {WORDS[token.token_type.name]}."
+                )
         self.check_depth(tokens)
         return tokens
 
@@ -217,9 +245,13 @@ class Trees:
         except RecursionError:
             raise
         except glot.errors.ParseError as error:
-            raise InvalidQueryError(f"{what} must be valid SQL, got {_told(error)}.") from None
+            raise InvalidQueryError(
+                f"{what} must be valid SQL, got {_told(error)}; write e.g. {EXAMPLES[what]}."
+            ) from None
         except Exception:  # the parser has its own mistakes: whatever it raises, the text cannot be read
-            raise InvalidQueryError(f"{what} must be valid SQL, got a text that cannot be read.") from None
+            raise InvalidQueryError(
+                f"{what} must be valid SQL, got a text that cannot be read; write e.g. {EXAMPLES[what]}."
+            ) from None
         return tree
 
     def check_depth(self, tokens: list[Any]) -> None:
@@ -306,5 +338,9 @@ def _told(error: Any) -> str:
         described = re.sub(r"<class '[\w.]*?(\w+)'>", r"\1", str(one.get("description") or "an error"))
         missing = re.match(r"Required \w+: '?\w+'? missing for (\w+)", described)
         described = f"something is missing after {missing[1]}" if missing else described.rstrip(". ")
+        described = described.replace(
+            "Invalid expression / Unexpected token", "a word that does not fit here"
+        )
+        described = re.sub(r"^Expecting (\S+)$", r"a \1 is missing", described)
         return f"an error at line {one.get('line')}, column {one.get('col')}: {described[:120]}"
     return "a text that cannot be read"

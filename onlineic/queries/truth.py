@@ -5,8 +5,8 @@ true. NOT is pushed down to the comparisons by De Morgan, which holds in this lo
 here stands for the records for which it is certainly true: AND is their intersection, OR their union, and the
 missing cell is in none but that of IS NULL.
 
-What is asked of one ordered attribute is a set of half-open pieces of the real line until it meets the
-attribute: a bin that it covers in part is refused, never rounded.
+What is asked of one ordered attribute is a set of half-open pieces of the real line (of dates: microseconds)
+until it meets the attribute: a bin or a period that it covers in part is refused, never rounded.
 """
 
 import math
@@ -19,7 +19,8 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from onlineic.domain import Attribute, Binned, Categorical, Domain, IntegerRange
+from onlineic.domain import Attribute, Binned, Categorical, Dates, Domain, IntegerRange
+from onlineic.domain.dates import moment_written
 from onlineic.errors import InvalidQueryError
 from onlineic.queries.expressions import (
     Condition,
@@ -108,6 +109,25 @@ def compared(operator: str, number: float) -> Line:
         "<=": ((LOWEST, over),),
         ">": ((over, HIGHEST),),
         ">=": ((under, HIGHEST),),
+    }
+    return pieces[operator]
+
+
+def compared_stretch(operator: str, start: int, end: int) -> Line:
+    """Return the instants that compare so with [start, end), or, if the two are one, with this instant.
+
+    Those before a stretch are less, those inside are equal.
+    """
+    if start == end:
+        return compared(operator, start)
+    before, behind = (start, 0), (end, 0)
+    pieces: dict[str, Line] = {
+        "=": ((before, behind),),
+        "<>": ((LOWEST, before), (behind, HIGHEST)),
+        "<": ((LOWEST, before),),
+        "<=": ((LOWEST, behind),),
+        ">": ((behind, HIGHEST),),
+        ">=": ((before, HIGHEST),),
     }
     return pieces[operator]
 
@@ -220,7 +240,7 @@ def expressed(truth: Truth) -> Expression:
     Raises
     ------
     InvalidQueryError
-        If it covers a bin in part.
+        If it covers a bin or a period in part.
     """
     found = _expressed(truth)
     if isinstance(found, bool):
@@ -274,7 +294,7 @@ def _condition(held: Held) -> Condition | bool:
         _check_inside(held.name, kind, held.values, kind.edges[0], kind.edges[-1])
         runs = _bins(held.name, kind, held.values)
     else:
-        raise InvalidQueryError(f"not supported: comparisons of {held.name} in SQL; ask where(..) of it.")
+        runs = _periods(held.name, kind, held.values)
     if held.missing:
         runs.append((kind.size - 1, kind.size))
     count = sum(stop - first for first, stop in runs)
@@ -390,6 +410,39 @@ def _edge(name: str, kind: Binned, cut: Cut, other: Cut) -> int:
         )
     raise InvalidQueryError(
         f"{name} must be cut at a bin edge, got {_number(value)}; the nearest edges are {low} and {high}."
+    )
+
+
+def _periods(name: str, kind: Dates, line: Line) -> list[tuple[int, int]]:
+    """Return the periods of a line, which must cut where one begins."""
+    runs = [(_begun(name, kind, low), _begun(name, kind, high)) for low, high in line]
+    return [run for run in runs if run[0] < run[1]]
+
+
+def _begun(name: str, kind: Dates, cut: Cut) -> int:
+    """Return how many periods lie before a cut where one begins, or outside of all of them."""
+    value, above = cut
+    count = kind.size - kind.missing
+    first, end = kind.begins(0), kind.begins(count)
+    if kind.clip and math.isfinite(value) and not (first, 0) < cut < (end, 0):
+        raise InvalidQueryError(
+            f"{name} must be cut after {moment_written(first)} and before {moment_written(end)}, whose cells "
+            f"hold what lies outside (clip=True), got {moment_written(int(value))}; cut inside."
+        )
+    if cut <= (first, 0):
+        return 0
+    if value >= end:
+        return count
+    instant = int(value)
+    code = kind.holding(instant)
+    begins = kind.begins(code)
+    if begins == instant and not above:
+        return code
+    low, high = moment_written(begins), moment_written(kind.begins(code + 1))
+    raise InvalidQueryError(
+        f"{name} must be cut where one {kind.by} begins, got "
+        f"{'<=, >, =, <> or BETWEEN at the instant ' * above}{moment_written(instant)}; the nearest edges "
+        f"are {low} and {high}, to be asked as {name} >= '{low}' AND {name} < '{high}'."
     )
 
 

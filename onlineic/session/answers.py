@@ -405,7 +405,8 @@ class AnswerBook:
         """
         if question.constant is not None:
             value = question.constant / (1 << question.grid_bits)
-            return Answer(value, self._n * value, "easy", 0.0, self._private), 0.0, 0.0, True
+            bound = cut(value, question.rounding)
+            return Answer(value, self._n * value, "easy", bound, self._private), bound, bound, True
         estimates, together = self._estimates_now(), self.error_bound()
         known = self._memory.recall(question, self.belief.version)
         if known is not None:
@@ -420,6 +421,8 @@ class AnswerBook:
         easy, jointly = self._settled_radii()
         wide = self._plan.error_bound if in_theorem else easy
         bound, estimate, error = stated(estimates, question, value, wide)
+        if self._design is not None and estimates is None:  # the tables that come first will move the value
+            bound = min(1.0, wide + question.rounding)
         answer = Answer(value, self._n * value, "easy", bound, self._private, estimate, error)
         beta, sparse = EASY_OR_HARD * self._plan.tested_beta, self._spending.at(self._taken.spent)
         if isinstance(target, Partition) and isinstance(question, Query):
@@ -591,7 +594,9 @@ class AnswerBook:
         together = self.error_bound()
         bounds = np.zeros(len(questions))
         for place, (question, answer) in enumerate(zip(questions, answers, strict=True)):
-            if question.constant is None:
+            if question.constant is not None:  # the same whatever the data, but for what it was rounded by
+                bounds[place] = cut(answer.value, question.rounding)
+            else:
                 tested = math.inf if answer.status == "untested" else together
                 known = self._known(question, answer.value) + question.rounding
                 bound = min(tested, known)

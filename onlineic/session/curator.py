@@ -17,7 +17,7 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Ints
-from onlineic.accounting.budget import Charge
+from onlineic.accounting.budget import Charge, Filter
 from onlineic.data.private import PrivateData
 from onlineic.data.release import guarded
 from onlineic.errors import (
@@ -402,25 +402,34 @@ class Curator:
         self._ledger.close(kept if kept is not None and kept.amount else None, record)
 
     def cost(self, question: Question) -> Fraction:
-        """Return what a hit would cost now with all that it is owed, in the unit of the account."""
-        return self._price(self._settled(), question) + self._due
+        """Return what a hit would cost now with all that it is owed, in the unit of the account.
+
+        A hit uses up all that stands reserved, also what a dearer question before it has left standing.
+        """
+        sparse, standing = self._settled(), self._ledger.reserved
+        price = self._price(sparse, question)
+        if standing is not None and price <= self._serving(sparse, question):
+            return standing.amount
+        return price + self._due
 
     def threshold(self) -> float:
         """Return the threshold of the next test, fraction of records."""
         sparse = self._settled()
         return sparse.threshold / (self._data.n << sparse.grid_bits)
 
-    def hard_left(self, owed: Fraction = Fraction(0)) -> int:
+    def hard_left(self, owed: Fraction = Fraction(0), account: Filter | None = None) -> int:
         """Return how many hits of the largest price can still be paid, at the price of the next one.
 
         Parameters
         ----------
         owed : Fraction
             For first tables that are not bought yet.
+        account : Filter, optional
+            That of the ledger, unless it is not claimed for this mechanism yet.
         """
         if self._sealed:
             return 0
-        left = self._ledger.account.left - self._due - owed
+        left = (self._ledger.account if account is None else account).left - self._due - owed
         return max(0, int(left // self._dearest(self._settled())))
 
     def _dearest(self, sparse: NumericSparse) -> Fraction:

@@ -54,15 +54,18 @@ class Explanation:
         measured table may be bounded a little wider); fractions. inf where they cannot be paid.
     bound_derived : float or None
         Of a derived question its own bound if all tests turn out easy, in its own unit (largest of all
-        groups; half a band; of a rank); inf if it would be over too few records. None of plain questions.
+        groups; half a band; of a rank), as far as the hypothesis knows their values now; inf if it would be
+        over too few records. None of plain questions.
     price : float
-        Most that one hit costs with its test, share of the budget; 0 if all is free.
+        Most that one hit costs with its test, share of the budget; 0 if all is free. A hit uses up what
+        stands set aside, also by a dearer question that was easy.
     hits_left : int
         Hits of the largest price that can still be paid, at the price of the next.
     at_most : float
-        Most that can be spent on it, share of the budget.
+        Most that can be spent on it, share of the budget, besides first tables.
     left : float
-        Share of the budget that no release has used up.
+        Share of the budget that neither a release has used up nor first tables will, which the first question
+        buys.
     payable : bool
         Whether a hit of each can be paid now; if not, those are answered untested.
     """

@@ -8,6 +8,7 @@ better, and a single long attribute has levels in the place of pairs.
 
 import itertools
 import math
+from collections import Counter
 from fractions import Fraction
 from typing import final
 
@@ -18,6 +19,7 @@ from onlineic.accounting.budget import Budget, Charge
 from onlineic.accounting.composition import zcdp_rho
 from onlineic.accounting.renyi import TICK, gaussian_charge, laplace_charge
 from onlineic.domain.domain import Domain
+from onlineic.errors import InvalidParameterError
 from onlineic.noise.sources import SIGMA_LIMIT, scale_at_least
 from onlineic.queries.partitions import Partition, PartitionRule, one_way
 from onlineic.session.defaults import (
@@ -58,12 +60,38 @@ class FirstTables:
         order * 2 / (2 sigma^2) in Renyi divergence, 2 / scale in epsilon, or the Renyi divergence of that.
     pure : bool
         Whether the noise is Laplace.
+
+    Raises
+    ------
+    InvalidParameterError
+        If they cost more than their charge: no plan that is read from a file may buy them for less.
     """
 
     targets: tuple[Partition, ...]
     scales: tuple[Fraction, ...]
     charge: Charge
     pure: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        drawable = len(self.targets) == len(self.scales) and all(scale > 0 for scale in self.scales)
+        if not drawable or self._cost > self.charge.amount:
+            raise InvalidParameterError(
+                f"charge must pay for {len(self.targets)} tables at {len(self.scales)} scales, got "
+                f"{self.charge.amount} {self.charge.unit}; take what the plan made."
+            )
+
+    @property
+    def _cost(self) -> Fraction:
+        """What they cost by their scales, in the unit of the charge."""
+        order = self.charge.order
+        if order is None:
+            if not self.pure:
+                raise InvalidParameterError("charge must be in ticks for Gaussian tables, got epsilon.")
+            return sum((2 / scale for scale in self.scales), Fraction(0))
+        if self.pure:  # alike ones are rounded up once
+            count = Counter(self.scales)
+            return Fraction(sum(laplace_charge(order, scale, 2 * times) for scale, times in count.items()))
+        return sum((_gaussian_price(order, scale) for scale in self.scales), Fraction(0))
 
     def deviations(self, n: int) -> tuple[float, ...]:
         """Return the standard deviation of the noise in each one's blocks, fraction of n records."""
@@ -283,5 +311,9 @@ def _price(mechanism: GumbelSparse | ExponentialSparse, scale: Fraction) -> Frac
     """
     if isinstance(mechanism, ExponentialSparse):
         return 2 / scale
+    return _gaussian_price(mechanism.order, scale)
+
+
+def _gaussian_price(order: Fraction, scale: Fraction) -> Fraction:
     sigma, unit = scale.as_integer_ratio()
-    return Fraction(gaussian_charge(mechanism.order, Fraction(sigma), 2 * unit**2))
+    return Fraction(gaussian_charge(order, Fraction(sigma), 2 * unit**2))

@@ -9,7 +9,7 @@ import numpy as np
 
 from onlineic.accounting.budget import Budget
 from onlineic.display.html import MOST_BARS, bars, card, facts, heading, note, share, table
-from onlineic.display.text import MOST_ROWS, cut_rows, records, shortened
+from onlineic.display.text import MOST_ROWS, cut_rows, records, shortened, to_its_bound
 from onlineic.domain.domain import Domain
 from onlineic.queries.answers import Answer
 from onlineic.session.answers import SessionStatistics
@@ -29,19 +29,25 @@ def plan_facts(plan: Plan) -> Facts:
     """Return what a plan settles, in words."""
     n = plan.sparse.n
     threshold = plan.sparse.threshold / (n << plan.sparse.grid_bits)
+    falls = plan.next_share is not None and plan.reserve is None  # behind a hit tests have more noise
     said: Facts = [
         ("tests", f"{type(plan.sparse).__name__}: an answer that misses by more than about "
-         f"{records(n * threshold)} records is measured"),
+         f"{records(n * threshold)} records is measured{', at first' * falls}"),
         ("learns by", shortened(repr(plan.update), 120)),
     ]  # fmt: skip
     if plan.first_tables is not None:
         part = float(plan.first_tables.charge.amount / plan.sparse.account().capacity)
-        many = len(plan.first_tables.targets)
-        said.append(("first tables", f"{many} of counts, released at the start for {part:.0%} of the budget"))
+        many, when = f"{len(plan.first_tables.targets)} of counts", "at the start"
+        if plan.dense_tables is not None:
+            many = f"{many}, or {len(plan.dense_tables.targets)} of all cells where that is a dense question"
+            when = "behind the first question"
+        said.append(("first tables", f"released {when} for {part:.0%} of the budget: {many}"))
     released = "a whole table of counts" if plan.partitions is not None else "one number"
     said.append(("a measured answer", f"releases {released}; planned for {plan.hard_answers:,}"))
-    promise = "every answer" if plan.certified else "every easy answer"
-    bound = f"{promise} of the first {plan.max_queries:,} at once within ± {plan.error_bound:.3g}"
+    promise = "every answer but cross tables" if plan.certified else "every easy answer"
+    if falls:
+        promise += " before the first measured one or restart"
+    bound = f"{promise}, of the first {plan.max_queries:,}, at once within ± {plan.error_bound:.3g}"
     said.append(("promise", f"{bound}, with probability {1.0 - plan.beta:g}"))
     if plan.textbook:
         said.append(("mode", "textbook: the theorem's own bound, 3 alpha, on every answer"))
@@ -146,7 +152,7 @@ def derived_html(derived: Derived) -> str:
     if derived.bias:
         said.append(("midpoints of bins", f"may be off by {derived.bias:.3g} besides"))
     said.append(("about", f"{records(derived.count)} ± {records(derived.count_bound)} records"))
-    title = f"{shortened(derived.name, LONGEST_QUERY)} = {derived.value:.6g}"
+    title = f"{shortened(derived.name, LONGEST_QUERY)} = {to_its_bound(derived.value, derived.error_bound)}"
     return card(title, facts(said), _made_of(derived.answers), private=derived.private)
 
 
@@ -185,7 +191,11 @@ def groups_html(groups: Groups) -> str:
         if place in wanted:
             known = math.isfinite(value)
             held.append(
-                [*labels, f"{value:,.6g}" if known else "too few records", f"± {bound:.3g}" if known else ""]
+                [
+                    *labels,
+                    to_its_bound(value, bound, separated=True) if known else "too few records",
+                    f"± {bound:.3g}" if known else "",
+                ]
             )
     parts = [table([*groups.keys, "value", "bound"], held, left=len(groups.keys), names=len(groups.keys))]
     if gap is not None:

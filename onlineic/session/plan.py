@@ -229,8 +229,8 @@ class Plan:
         c, hard answers planned for; false hits may use up more than that, and are paid for too.
     error_bound : float
         Bound on every easy answer of the first Q queries at once, and with a certificate on every answer,
-        with probability 1 - beta. Where prices fall (`next_share`), on those before the first hit: of all
-        that was answered speaks `SessionStatistics.error_bound`.
+        with probability 1 - beta. Where prices fall (`next_share`), on those before the first hit or
+        restart: of all that was answered speaks `SessionStatistics.error_bound`.
     certified : bool
         Whether it is proven that the hard answers cannot run out in that event: T(alpha) counts them, or each
         of the first Q questions is paid.
@@ -436,7 +436,8 @@ def session_plan(
     n, budget, max_queries, beta = _common(n, budget, max_queries, beta)
     if certify is not None and (hard_answers is not None or threshold is not None):
         raise InvalidParameterError(
-            f"certify must be None with hard_answers or threshold, got certify={certify}; it settles both."
+            f"certify must be None with hard_answers or threshold, got certify={certify}; "
+            "it settles both, so leave out one of them."
         )
     if certify is not None and release == "partition":
         raise InvalidParameterError("release must be 'answer' with certify: T(alpha) counts single queries.")
@@ -456,6 +457,10 @@ def session_plan(
     if update is None:
         update = fitting_rule(domain, (), prior) if release == "partition" else MultiplicativeWeights()
     update = rule_for_stream(update, max_queries, n)
+    if first_tables is not None and type(first_tables) is not bool:
+        raise InvalidParameterError(
+            f"first_tables must be True, False or None, got first_tables={first_tables!r:.60}; leave it out."
+        )
     if first_tables:
         _check_opens(domain, update, sparse, prior)
     if certify is not None:

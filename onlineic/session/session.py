@@ -20,7 +20,7 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats, Ints
-from onlineic.accounting.budget import Budget
+from onlineic.accounting.budget import Budget, Filter
 from onlineic.accounting.of_table import per_row
 from onlineic.data.private import PrivateData
 from onlineic.data.release import check_types, is_private
@@ -89,10 +89,16 @@ def check_choices(exhausted: object, ledger: object, noise: object) -> None:
             f"exhausted must be 'untested' or 'raise', got exhausted={exhausted!r:.60}."
         )
     if ledger is not None and not isinstance(ledger, Ledger | LedgerFile):
-        raise InvalidParameterError(f"ledger must be a Ledger or None, got a {type(ledger).__name__}.")
+        raise InvalidParameterError(
+            f"ledger must be the path of a file, a Ledger or None, got a {type(ledger).__name__}; write "
+            "ledger='FILE.db', table='LABEL'."
+        )
     simulated = noise is not None and type(checked_source(noise)) is not SystemNoise
     if simulated and ledger is not None and not isinstance(ledger, MemoryLedger):
-        raise InvalidParameterError("ledger must be None with simulated noise: such answers are not private.")
+        raise InvalidParameterError(
+            "ledger must be None with simulated noise, whose answers are not private, got a ledger too; "
+            "leave out one of them."
+        )
 
 
 @final
@@ -136,8 +142,9 @@ class OnlineIC(Answering):
         What will be asked: by default conjunctions of conditions, of which pairs of attributes say much. With
         "dense" among it, weights without such a form, the session starts from all cells or from numbers. If
         it is not told, and pairs are planned, tables are bought behind the first question: if that is a
-        dense one `plan` becomes that of a session which is told; with a ledger file, whose account is
-        settled, all cells are bought at about twice the noise.
+        dense one `plan` becomes that of a session which is told; where its account would be
+        another than the one that a ledger file or the total of the table has, all cells are bought in that,
+        at about twice the noise.
     exhausted : "untested" or "raise"
         What to do when the hard answers are used up: answer from the hypothesis, without touching the data
         and with no bound but that of the first tables, or raise `SessionExhaustedError`.
@@ -279,7 +286,7 @@ class OnlineIC(Answering):
             check_beginning(beginning, table=table, domain=data.domain, n=data.n)
             check_prior(beginning, prior)
             plan = planned(beginning, data.domain, update)
-            exhausted = beginning["settings"]["exhausted"]
+            exhausted = beginning["settings"].get("exhausted")
             of_row = row_budget_of(beginning, kept.domain)
             return cls.__new__(cls)._open(data, budget, plan, prior, exhausted, kept, None, progress, of_row)
         except BaseException:
@@ -383,7 +390,7 @@ class OnlineIC(Answering):
             self._sparse: NumericSparse = plan.sparse
             self._exhausted = exhausted
             self._quiet = RUN  # queries that the next run may hold
-            self._begun = self._resumed = False
+            self._begun = self._resumed = self._opening = False
             # the account of a file stands in its first line, and a total of the table pays it as it opens
             free = isinstance(self._ledger, MemoryLedger) and data.total is None
             self._for_dense = for_dense if free else None
@@ -439,18 +446,25 @@ class OnlineIC(Answering):
 
         They are learned with the next record that is taken in.
         """
-        tables = self._plan.opening(question)
-        if self._begun or tables is None or self._bought():
+        if self._opening:  # the lock lets a signal's handler of the same thread in
+            raise SessionStateError(
+                "session must buy its first tables before it is asked, got a question of a signal's handler "
+                "while it does; nothing was spent on it: ask when the handler has returned."
+            )
+        try:
+            self._opening = True
+            tables = self._plan.opening(question)
+            if not self._begun and tables is not None and not self._bought():
+                # of a session that goes on after its tables were burned tests are left
+                with contextlib.suppress(*([BudgetExceededError] if self._resumed else [])):
+                    self._curator.measure_tables(tables)
             self._begun = True
-            return
-        # of a session that goes on after its tables were burned tests are left
-        with contextlib.suppress(*([BudgetExceededError] if self._resumed else [])):
-            self._curator.measure_tables(tables)
-        self._begun = True
+        finally:
+            self._opening = False
 
-    def _owed(self) -> Fraction:
-        """Return the charge of first tables that the first question will buy."""
-        tables = None if self._begun else self._plan.first_tables
+    def _owed(self, plan: Plan) -> Fraction:
+        """Return the charge of first tables that the first question will buy, by this plan."""
+        tables = None if self._begun else plan.first_tables
         return Fraction(0) if tables is None or self._ledger.spent else tables.charge.amount
 
     def _begin_with(self, question: Question) -> None:
@@ -468,6 +482,9 @@ class OnlineIC(Answering):
         """Return the plan of a session that is asked this first: a dense question tells of its kind."""
         if self._for_dense is not None and isinstance(question, Query) and is_dense(question):
             plan = self._for_dense()
+            # the total of the table has taken what the account costs that was planned
+            if self._data.total is not None and plan.sparse.account() != self._sparse.account():
+                return self._plan
             if not len(self._ledger) and question.grid_bits <= plan.sparse.grid_bits:  # as it was bound
                 return plan
         return self._plan
@@ -475,9 +492,7 @@ class OnlineIC(Answering):
     def _plan_anew(self, plan: Plan) -> None:
         """Take another plan, before anything was reserved or read: its account is of another order."""
         ledger, known = self._ledger, self._book.closing()
-        belief = Belief(plan.update.init(self._data.domain, None))
-        curator = Curator(self._data, plan.spending, self._noise, ledger, plan.partitions)
-        book = AnswerBook(plan, self._data.domain, self._data.n, ledger, belief, self._private)
+        book, curator = self._made_anew(plan)
         book.count_untaken({"easy": known.constants}, known.rounding)
         try:
             ledger.give_back(self)
@@ -487,6 +502,13 @@ class OnlineIC(Answering):
             self.__dict__.pop("_curator", None)  # a session whose ledger may be another's
             ledger.give_back(self)
             raise
+
+    def _made_anew(self, plan: Plan) -> tuple[AnswerBook, Curator]:
+        """Return the two halves of a session with another plan, before the first record."""
+        data, ledger = self._data, self._ledger
+        belief = Belief(plan.update.init(data.domain, None))
+        book = AnswerBook(plan, data.domain, data.n, ledger, belief, self._private)
+        return book, Curator(data, plan.spending, self._noise, ledger, plan.partitions)
 
     def _bought(self) -> bool:
         """Whether the ledger holds first tables of this plan already."""
@@ -633,12 +655,18 @@ class OnlineIC(Answering):
         Returns
         -------
         (m,) float64
-            Fractions; 0 of a constant, inf where nothing is known.
+            Fractions; of a constant what it was rounded by, inf where nothing is known.
         """
         with self._held():
             self._catch_up()
             asked = [bind_question(query, self._data.domain, self._sparse.grid_bits) for query in queries]
-            return self._book.joint_bounds(asked, list(answers))
+            given = list(answers)
+            if len(given) != len(asked) or not all(isinstance(answer, Answer) for answer in given):
+                raise InvalidParameterError(
+                    f"answers must be the answers to these {len(asked)} queries, got {len(given)} objects; "
+                    "give one Answer a query, in their order."
+                )
+            return self._book.joint_bounds(asked, given)
 
     def explain(self, question: Any) -> Explanation:
         """Return what a question is, what it may cost and what its answer will be worth; asks nothing.
@@ -664,26 +692,25 @@ class OnlineIC(Answering):
         with self._held():
             self._curator.check_open()
             self._catch_up()
-            outlook, asked, derived = _Outlook(self), f"{question!r:.80}", None
-            rehearsal = Rehearsal(outlook, self._data.domain, self._data.n, self._plan.beta)
-            if callable(question) and not isinstance(question, np.ndarray):
-                asked, derived = rehearsal.of(question)
-                questions = rehearsal.questions
-            elif isinstance(question, str) and question.lstrip()[:6].upper() == "SELECT":
-                _, derived = rehearsal.of(lambda session: session.sql(question))
-                questions = rehearsal.questions
-            elif isinstance(question, Queries | list | tuple):
-                questions = [outlook.bound(each) for each in question]
-            else:
-                questions = [outlook.bound(question)]
-            account = self._ledger.account
+            if isinstance(getattr(question, "__self__", None), OnlineIC):
+                raise InvalidQueryError(
+                    "a derived question must be a function of a session, got a method of one; write "
+                    "explain(lambda session: session.mean('age'))."
+                )
+            outlook = _Outlook(self, self._plan, self._book, self._curator, self._ledger.account)
+            asked, derived, questions = outlook.rehearsed(question)
+            first = next((one for one in questions if one.constant is None), None)
+            plan = self._plan if self._begun or first is None else self._plan_for(first)
+            if plan is not self._plan:  # the session that it would make of this one answers
+                outlook = _Outlook(self, plan, *self._made_anew(plan), plan.sparse.account())
+                asked, derived, questions = outlook.rehearsed(question)
             return explanation(
                 asked,
                 questions,
                 outlook,
                 bound_derived=derived,
-                hits_left=self._curator.hard_left(self._owed()),
-                left=(account.left - self._owed()) / account.capacity,
+                hits_left=outlook.hits_left,
+                left=outlook.left / outlook.account.capacity,
             )
 
     @property
@@ -696,7 +723,10 @@ class OnlineIC(Answering):
             Without a ledger file.
         """
         if not isinstance(self._ledger, SqliteLedger):
-            raise SessionStateError("session must have a ledger file for a receipt, got one in memory.")
+            raise SessionStateError(
+                "session must have a ledger file for a receipt, got one in memory; open it with "
+                "ledger='FILE.db', table='LABEL'."
+            )
         return self._ledger.receipt
 
     def close(self) -> None:
@@ -735,17 +765,7 @@ class OnlineIC(Answering):
 
     def _check_supported(self, question: Question | Queries) -> None:
         """Raise `InvalidQueryError` if the mechanism or the hypothesis does not know such questions."""
-        hypothesis = self._book.belief.hypothesis
-        if isinstance(question, BoundMarginal):
-            self._sparse.price(question.partition)
-            if not isinstance(hypothesis, HasBlocks):
-                raise InvalidQueryError(NO_BLOCKS)
-        elif not (
-            supports_all(hypothesis, question)
-            if isinstance(question, Queries)
-            else hypothesis.supports(question)
-        ):
-            raise InvalidQueryError("query must be supported by the hypothesis, got one that is not.")
+        _check_supported(question, self._sparse, self._book.belief.hypothesis)
 
     def _answered(self, question: Question) -> Answer:
         """Answer one question."""
@@ -975,6 +995,8 @@ class OnlineIC(Answering):
     def synthetic(self, rows: int, seed: int = 0) -> Synthetic:
         """Return synthetic records, drawn from the hypothesis: free, and without any guarantee.
 
+        As with `hypothesis`, first tables are bought before, if nothing was asked yet.
+
         Parameters
         ----------
         rows : int
@@ -996,7 +1018,7 @@ class OnlineIC(Answering):
             hard=counts["hard"],
             repeat=counts["repeat"],
             untested=counts["untested"],
-            hard_left=self._curator.hard_left(self._owed()),
+            hard_left=self._curator.hard_left(self._owed(self._plan)),
             spent=float(self._ledger.spent / self._sparse.account().capacity),
             budget=self._budget,
             threshold=self._curator.threshold(),
@@ -1028,7 +1050,10 @@ class OnlineIC(Answering):
         return session_html(self._data.domain, self._data.n, self._plan, self._snapshot())
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("OnlineIC cannot be copied or pickled: its budget would be copied too.")
+        raise TypeError(
+            "OnlineIC cannot be copied or pickled: its budget would be copied too; hand on summary(), or "
+            "go on elsewhere from a ledger file by OnlineIC.resume."
+        )
 
 
 def _first_tested(queries: Queries) -> Query:
@@ -1036,17 +1061,55 @@ def _first_tested(queries: Queries) -> Query:
     return queries[int(np.argmin(np.isfinite(queries.constants)))]
 
 
+def _check_supported(question: Question | Queries, sparse: NumericSparse, hypothesis: Hypothesis) -> None:
+    if isinstance(question, BoundMarginal):
+        sparse.price(question.partition)
+        if not isinstance(hypothesis, HasBlocks):
+            raise InvalidQueryError(NO_BLOCKS)
+    elif not (
+        supports_all(hypothesis, question) if isinstance(question, Queries) else hypothesis.supports(question)
+    ):
+        raise InvalidQueryError("query must be supported by the hypothesis, got one that is not.")
+
+
 @final
 @attrs.frozen
 class _Outlook(Outlook):
-    """What a session knows of questions that were not asked yet."""
+    """What a session, or that which its first question makes of it, knows of questions not asked yet."""
 
     session: OnlineIC
+    plan: Plan
+    book: AnswerBook
+    curator: Curator
+    account: Filter
     seen: dict[Any, Prospect] = attrs.field(factory=dict)
 
+    @property
+    def left(self) -> Fraction:
+        """What no release has used up, or will with the first question, in the unit of the account."""
+        return self.account.left - self.session._owed(self.plan)
+
+    @property
+    def hits_left(self) -> int:
+        """Hits of the largest price that can still be paid."""
+        return self.curator.hard_left(self.session._owed(self.plan), self.account)
+
+    def rehearsed(self, question: Any) -> tuple[str, float | None, list[Question]]:
+        """Return how a question is called, its bound if it is a derived one, and what it asks."""
+        session = self.session
+        rehearsal = Rehearsal(self, session.domain, session.n, session.beta)
+        if callable(question) and not isinstance(question, np.ndarray):
+            return *rehearsal.of(question), rehearsal.questions
+        asked, derived = f"{question!r:.80}", None
+        if isinstance(question, str) and question.lstrip()[:6].upper() == "SELECT":
+            _, derived = rehearsal.of(lambda session: session.sql(question))
+            return asked, derived, rehearsal.questions
+        several = isinstance(question, Queries | list | tuple)
+        return asked, derived, [self.bound(each) for each in (question if several else [question])]
+
     def bound(self, question: Any) -> Question:
-        bound = bind_question(question, self.session.domain, self.session._sparse.grid_bits)
-        self.session._check_supported(bound)
+        bound = bind_question(question, self.session.domain, self.plan.sparse.grid_bits)
+        _check_supported(bound, self.plan.sparse, self.book.belief.hypothesis)
         return bound
 
     def prospect(self, question: Question) -> Prospect:
@@ -1056,8 +1119,6 @@ class _Outlook(Outlook):
         return self.seen[key]
 
     def _prospect(self, question: Question) -> Prospect:
-        curator, book = self.session._curator, self.session._book
-        answer, hard, joint, known = book.prospect(question, curator.released_by(question))
-        capacity = self.session._ledger.account.capacity
-        price = Fraction(0) if known else curator.cost(question) / capacity
+        answer, hard, joint, known = self.book.prospect(question, self.curator.released_by(question))
+        price = Fraction(0) if known else self.curator.cost(question) / self.account.capacity
         return Prospect(answer, hard, joint, price, known)

@@ -9,7 +9,8 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats
-from onlineic.display.frames import pandas_frame, polars_frame
+from onlineic.display.frames import free_name, pandas_frame, polars_frame
+from onlineic.display.text import to_its_bound
 from onlineic.domain.attributes import Label
 from onlineic.errors import TooFewRecordsError
 from onlineic.queries.answers import Answer
@@ -74,12 +75,18 @@ class AnswerTable:
             yield {name: self._column(place)[row] for name, place in self.columns}
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Return the columns of SELECT; behind each aggregate stands its "NAME error_bound"."""
+        """Return the columns of SELECT; behind each aggregate stands its "NAME error_bound".
+
+        Where a column of SELECT is called so itself, the bound's name gets underscores behind it.
+        """
+        taken = {name for name, _ in self.columns}
         result: dict[str, list[Any]] = {}
         for name, place in self.columns:
             result[name] = self._column(place)
             if place >= len(self.keys):
-                result[f"{name} error_bound"] = self.error_bounds[:, place - len(self.keys)].tolist()
+                bound = free_name(f"{name} error_bound", taken)
+                taken.add(bound)
+                result[bound] = self.error_bounds[:, place - len(self.keys)].tolist()
         return result
 
     def _column(self, place: int) -> list[Any]:
@@ -137,7 +144,9 @@ class AnswerTable:
             return ["NULL" if row[place] is None else str(row[place]) for row in self.labels[:rows]]
         found = (part[:rows, place - len(self.keys)].tolist() for part in (self.values, self.error_bounds))
         return [
-            "too few records" if math.isnan(value) else f"{value:,.6g} ± {bound:.3g}"
+            "too few records"
+            if math.isnan(value)
+            else f"{to_its_bound(value, bound, separated=True)} ± {bound:.3g}"
             for value, bound in zip(*found, strict=True)
         ]
 

@@ -92,8 +92,10 @@ def starting_histogram(domain: Domain, prior: Hypothesis | None) -> Histogram:
     if isinstance(histogram, ProductHistogram) and histogram.domain == domain:
         histogram = histogram.dense()
     if not isinstance(histogram, Histogram) or histogram.domain != domain:
+        got = "one over another" if isinstance(histogram, Histogram) else f"a {type(prior).__name__}"
         raise InvalidParameterError(
-            f"prior must be a Histogram over the session's domain, got a {type(prior).__name__}."
+            f"prior must be a Histogram over the session's domain, got "
+            f"{got}; write Histogram(domain, weights)."
         )
     return histogram
 
@@ -125,6 +127,7 @@ def rule_at(rule: UpdateRule[Any], domain: Domain, alpha: float) -> UpdateRule[A
 def check_rule(update: object) -> None:
     """Raise `InvalidParameterError` unless this is an update rule or None."""
     if update is not None and not isinstance(update, UpdateRule):
-        raise InvalidParameterError(
-            f"update must be an UpdateRule, got a {type(update).__name__}; write MultiplicativeWeights()."
-        )
+        got, remedy = f"a {type(update).__name__}", "MultiplicativeWeights()"
+        if isinstance(update, type):
+            got, remedy = f"the class {update.__name__}", f"{update.__name__}()"
+        raise InvalidParameterError(f"update must be an UpdateRule, got {got}; write {remedy}.")

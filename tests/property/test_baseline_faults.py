@@ -9,7 +9,7 @@ import onlineic as ic
 from onlineic.baselines import NoisyTables, PerQueryNoise, noisy_histogram
 from onlineic.baselines.noise import GridNoise
 from onlineic.data import PrivateData
-from onlineic.errors import ForkedSessionError, SessionSealedError
+from onlineic.errors import ForkedSessionError, SessionSealedError, SessionStateError
 from onlineic.noise import SimulatedNoise, SystemNoise
 from onlineic.queries import Expression
 from support import failures
@@ -173,3 +173,24 @@ def test_a_second_process_is_refused_by_name_and_neither_reads_nor_seals(monkeyp
 
     assert (False, 0) == (engine.statistics().sealed, data.reads)
     assert "hard" == engine.answer(QUERIES[0]).status
+
+
+def test_a_signal_s_handler_cannot_use_up_what_an_answer_under_way_was_promised(monkeypatch):
+    data = PrivateData(np.full(4, 25), ic.Domain.of(a=4))
+    engine, refused = PerQueryNoise(data, ic.Budget(1.0, 1e-6), answers=3), []
+    measured = type(engine)._measured
+
+    def interrupted(self, queries):  # between the look at what is left and the charge
+        if not refused:
+            refused.append(self)
+            self.answer(ic.where(a=3))
+        return measured(self, queries)
+
+    monkeypatch.setattr(type(engine), "_measured", interrupted)
+    with pytest.raises(SessionStateError, match="nothing was spent"):
+        engine.answer_many([ic.where(a=code) for code in range(3)])
+
+    assert (1, 2) == (data.reads, engine.statistics().hard_left)
+    assert ["hard", "hard", "untested"] == [
+        one.status for one in engine.answer_many([ic.where(a=code) for code in range(3)])
+    ]

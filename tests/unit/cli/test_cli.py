@@ -92,7 +92,7 @@ def test_an_attribute_named_not_hides_the_complement():
         ('{"age": [1, 2], "age": 3}', "got one twice"),
         ('{"age": NaN}', "must be finite"),
         ('{"sex": "X"}', "sex must be"),
-        ('{"sex": null}', "declare it optional"),
+        ('{"sex": null}', 'declare it "missing": true'),
         ('{"score": [0, 1.5]}', '{"from": 0, "below": 1.5}'),
     ],
 )
@@ -269,9 +269,56 @@ def test_conditions_and_statements_in_sql_are_questions_too(table, queries, caps
     rows = list(csv.DictReader(io.StringIO(told["csv"])))
 
     assert "repeat" == answers[1]["status"]
-    assert ["F", "M"] == answers[2]["sex"]
+    assert ["F", "M"] == answers[2]["columns"]["sex"]
     assert ["COUNT(*)", "AVG(age)"] == [json.loads(row["cell"])["of"] for row in rows[2:4]]
     assert "AVG(age)" in told["text"]
+
+
+def test_dates_are_asked_in_sql(tmp_path, queries, capsys):
+    pytest.importorskip("sqlglot")
+    days = [f"2024-01-{1 + i % 31:02}" for i in range(2000)]
+    (tmp_path / "days.csv").write_text("\n".join(["day", *days]), encoding="utf-8")
+    (tmp_path / "days.json").write_text('{"day": {"dates": ["2024-01-01", "2024-01-31"]}}', encoding="utf-8")
+    asked = ["ask", "--csv", str(tmp_path / "days.csv"), "--domain", str(tmp_path / "days.json"), *PAID]
+    file = queries(
+        "day >= DATE '2024-01-05' AND day < TIMESTAMP '2024-01-09 00:00:00'",
+        '{"day": ["2024-01-05", "2024-01-08"]}',
+        "SELECT COUNT(*) FROM t WHERE day BETWEEN '2024-01-05' AND '2024-01-08'",
+    )
+    assert 0 == main([*asked, "--format", "json", file])
+    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    assert ["repeat", "repeat"] == [answer["status"] for answer in answers[1:]]
+    assert 1 == main([*asked, queries("day < DATE '2024-02-30'")])
+    assert "day must be compared with a date such as '2024-01-01'" in capsys.readouterr().err
+
+
+def test_no_label_is_lost_where_columns_are_called_like_those_of_the_output(tmp_path, queries, capsys):
+    """And an average over too few records is null: JSON has no number for it."""
+    pytest.importorskip("sqlglot")
+    domain, people = tmp_path / "domain.json", tmp_path / "people.csv"
+    domain.write_text('{"line": ["x", "y"], "of": ["p", "q"], "age": {"range": [0, 9]}}')
+    people.write_text("line,of,age\n" + "x,p,1\ny,q,2\ny,q,3\n" * 700)
+    file = queries(
+        "SELECT line, of, COUNT(*) FROM t GROUP BY line, of",
+        'SELECT COUNT(*) AS spent, SUM(age) AS "spent error_bound" FROM t',
+        "SELECT AVG(age), COUNT(*) FROM t WHERE age = 9 AND line = 'x' AND of = 'q'",
+    )
+    asked, told = ["ask", "--csv", str(people), "--domain", str(domain)], {}
+    for form in ("json", "csv"):
+        assert 0 == main([*asked, *PAID, "--format", form, file])
+        told[form] = capsys.readouterr().out
+    groups, numbers, few = (json.loads(line) for line in told["json"].splitlines())
+    cells = [json.loads(row["cell"]) for row in csv.DictReader(io.StringIO(told["csv"]))]
+
+    assert (1, [*"xxyy"], [*"pqpq"]) == (groups["line"], groups["columns"]["line"], groups["columns"]["of"])
+    assert {"line": "x", "of": "q", "of_": "COUNT(*)"} == cells[1]
+    assert ["spent", "spent error_bound_", "spent error_bound", "spent error_bound error_bound"] == [
+        *numbers["columns"]
+    ]
+    assert ([2100.0], [0.0]) == tuple(numbers["columns"][name] for name in ("spent", "spent error_bound_"))
+    assert 4000.0 < numbers["columns"]["spent error_bound"][0] < 4400.0
+    assert [None] == few["columns"]["AVG(age)"] == few["columns"]["AVG(age) error_bound"]
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,8 @@ def test_every_kind_can_be_written(tmp_path, capsys):
         (["--attribute", "age=range 1 x"], "age must give 'range' as"),
         (["--attribute", "age=range 1 5; closed"], "got 'closed'"),
         (["--attribute", "age={x"], "age must be valid JSON"),
+        (["--attribute", 'age={"range": [0, ' + "9" * 5000 + "]}"], "age must be valid JSON"),
+        (["--attribute", "age=range 0 " + "9" * 5000], "age must give 'range' as"),
         (["--attribute", "age=dates 2020 x"], "must be a date"),
         (["--attribute", "age=labels a, a"], "labels must be distinct"),
         (["--delimiter", "::"], "delimiter must be one character"),
@@ -154,3 +156,25 @@ def test_columns_of_too_many_labels_are_not_taken_from_rows(tmp_path, capsys):
 
     assert 2 == draft(str(path), "--from-rows")
     assert "a must have 1 to 1,000 labels" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text", [b"a,b\n" + b"1,2\n" * 9999 + b"1,\xff\n", b'a,b\n1,"x\n', b"a,b\n1," + b"x" * 200_000 + b"\n"]
+)
+def test_rows_that_cannot_be_read_are_refused(tmp_path, text, capsys):
+    path = tmp_path / "t.csv"
+    path.write_bytes(text)
+
+    assert 1 == draft(str(path), "--from-rows")
+    assert "the file must be a CSV table" in capsys.readouterr().err
+
+
+def test_a_domain_file_of_another_encoding_is_refused(tmp_path, capsys):
+    """A label read with other letters is no label of the table: its records would be in the cell of others."""
+    (tmp_path / "t.csv").write_text("a\ncafé\n", encoding="utf-8")
+    (tmp_path / "d.json").write_text('{"a": {"labels": ["café"], "other": true}}', encoding="latin-1")
+    (tmp_path / "q.txt").write_text("", encoding="utf-8")
+    files = ["--csv", str(tmp_path / "t.csv"), "--domain", str(tmp_path / "d.json")]
+
+    assert 2 == main(["ask", *files, "--epsilon", "1", str(tmp_path / "q.txt")])
+    assert "d.json: a domain file must be in UTF-8" in capsys.readouterr().err

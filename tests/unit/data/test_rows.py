@@ -45,17 +45,18 @@ def tables(draw):
     return domain, codes, number, queries
 
 
-@given(tables(), st.sampled_from([0, 10**9]))
-@settings(max_examples=60, deadline=None)
-def test_rows_give_the_integers_of_dense_counts(table, masks):
+@given(tables(), st.sampled_from([(0, 0.0), (10**9, 0.0), (10**9, 3.0), (10**9, 10.0**9)]))
+@settings(max_examples=100, deadline=None)
+def test_rows_give_the_integers_of_dense_counts(table, prices):
     domain, codes, number, queries = table
     cells = np.zeros(domain.shape)
     np.add.at(cells, tuple(codes), 1 if number is None else number)
     columns = [column.astype(narrowest(size)) for column, size in zip(codes, domain.shape, strict=True)]
     kept = None if number is None else number.astype(np.float64)
     dense, n = Tables(cells, MAX_CELLS), float(cells.sum())
-    with pytest.MonkeyPatch.context() as patch:  # either nothing or everything by summed-area tables
-        patch.setattr(rows_module, "MASKS", masks)
+    with pytest.MonkeyPatch.context() as patch:  # all by summed-area tables, bitmaps, some of them, or masks
+        patch.setattr(rows_module, "MASKS", prices[0])
+        patch.setattr(rows_module, "QUERIES_A_CUT", prices[1])
         patch.setattr(rows_module, "SHARE", 0)
         patch.setattr(rows_module, "BLOCK", 16)
         rows = Rows(columns, kept, domain.shape)
@@ -68,7 +69,10 @@ def test_rows_give_the_integers_of_dense_counts(table, masks):
         assert halves.measure(dense.table(axes[:1])).tolist() == rows.measure(halves).tolist()
 
 
-def test_columns_of_every_width_compare_without_wrapping():
+@pytest.mark.parametrize("price", [0.0, 10.0**9])
+def test_columns_of_every_width_compare_without_wrapping(price, monkeypatch):
+    monkeypatch.setattr(rows_module, "QUERIES_A_CUT", price)
+    monkeypatch.setattr(rows_module, "BITMAP_BYTES", 2**20)  # a million bitmaps take their time
     rng = np.random.default_rng(0)
     for size in (2, 255, 256, 257, 2**16, 2**16 + 1, 2**20):
         domain = Domain.of(a=size, b=2)
@@ -132,6 +136,29 @@ def test_which_tables_are_kept_depends_on_queries_and_sizes_alone(monkeypatch):
     assert kept[0] == kept[1]
     assert 0 < len(kept[0][0]) < 6
     assert kept[0][1] <= 2**17
+
+
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_which_bitmaps_are_kept_depends_on_queries_and_sizes_alone(one_by_one, monkeypatch):
+    monkeypatch.setattr(rows_module, "BITMAP_BYTES", 2**17)  # of one attribute: 101 x 632 bytes
+    kept = []
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        columns = {name: np.sort(rng.integers(0, 100, 5000) // (1 + 99 * seed)) for name in LARGE.names}
+        data = PrivateData.from_records(columns, LARGE)
+        few = where(a8=between(3, 20), a9=between(0, 4)).bind(LARGE)
+        often = [where({f"a{axis}": between(3, 20)}).bind(LARGE) for axis in (4, 2, 6)]
+        found = []
+        for query, count in ((few, 12), *((one, 13) for one in often)):
+            if one_by_one:
+                found += [data.exact_counts(query) for _ in range(count)]
+            else:
+                found += data.exact_counts_many([query] * count).tolist()
+        truth = [int(((columns[f"a{axis}"] >= 3) & (columns[f"a{axis}"] <= 20)).sum()) for axis in (4, 2, 6)]
+        assert found[12::13] == truth
+        kept.append((list(data._tables._below), data._tables._bitmap_bytes))
+
+    assert kept[0] == kept[1] == ([4, 2], 2 * 101 * 632)  # 13 queries of 100 codes, and no room for a third
 
 
 def test_what_no_column_can_hold_is_refused(monkeypatch):

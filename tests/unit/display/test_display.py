@@ -1,5 +1,6 @@
 """Blocks of text and HTML: cut to size, and no label is ever markup."""
 
+import math
 import re
 import sys
 from html.parser import HTMLParser
@@ -11,6 +12,7 @@ from onlineic.display import (
     bars,
     card,
     cut_rows,
+    decimals,
     facts,
     free_name,
     heading,
@@ -24,6 +26,7 @@ from onlineic.display import (
     shortened,
     span_bar,
     table,
+    to_its_bound,
 )
 from onlineic.errors import MissingExtraError
 
@@ -152,3 +155,29 @@ def test_without_matplotlib_the_remedy_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'onlineic\[plot\]'"):
         new_figure(7.0, 4.2)
+
+
+@pytest.mark.parametrize(
+    ("value", "bound", "text"),
+    [
+        (27_948_226.0, 33.4, "27,948,226"),
+        (27_948_226.0, 0.0, "27,948,226"),
+        (27_948_226.4, 3e5, "2.79482e+07"),
+        (1043.25, 86.6, "1,043.25"),
+        (0.123456789, 3e-8, "0.123456789"),
+        (-5_123_456_789.0, 1.0, "-5,123,456,789"),
+        (0.0, 1e-9, "0"),
+        (0.25, math.inf, "0.25"),
+    ],
+)
+def test_a_number_is_not_cut_by_more_than_a_hundredth_of_its_bound(value, bound, text):
+    """A count of a large table with six digits is off by more than the bound beside it."""
+    assert text == to_its_bound(value, bound, separated=True)
+    assert math.isinf(bound) or abs(float(text.replace(",", "")) - value) <= bound / 100
+
+
+def test_a_fraction_has_the_decimals_of_its_bound():
+    assert (" 0.250000", "0.010000") == decimals(0.25, 0.01)
+    assert ("0.1234567890", "0.0000000304") == decimals(0.123456789, 3.04e-8)
+    assert (" 0.500000", "0.000000") == decimals(0.5, 0.0)
+    assert " 0.500000" == decimals(0.5, math.inf)[0]

@@ -1,10 +1,11 @@
 """Dates and times: cells, what lies in them, how they are asked, and what is refused."""
 
 import datetime
+import zoneinfo
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from onlineic.domain import Dates, Domain, dates, optional
@@ -27,13 +28,11 @@ ENDS = {
 
 
 class Period:
-    """Stands for pandas.Period, which is written as its text."""
+    """Stands for pandas.Period, by its first and its last moment."""
 
-    def __init__(self, text):
-        self.text = text
-
-    def __str__(self):
-        return self.text
+    def __init__(self, first, last):
+        self.start_time = datetime.datetime.fromisoformat(first)
+        self.end_time = datetime.datetime.fromisoformat(f"{last}T23:59:59.999999")
 
 
 def codes(kind, values):
@@ -78,7 +77,7 @@ def test_every_unit_has_its_cells_and_labels(by, size, second):
     [
         "2024-03-05", "2024-03-05T10:30", "2024-03-05 10:30:59.123456789", DAY,
         datetime.datetime(2024, 3, 5, 23, 59, 59, 999_999), np.datetime64("2024-03-05"),
-        np.datetime64("2024-03-05T12:00:00.000000000"), Period("2024-03-05"),
+        np.datetime64("2024-03-05T12:00:00.000000000"), Period("2024-03-05", "2024-03-05"),
     ],
     ids=lasting,
 )  # fmt: skip
@@ -95,6 +94,53 @@ def test_a_day_lies_in_its_cell_in_every_type(value):
         assert label == kind.label(codes(kind, [value])[0])
         if isinstance(value, np.datetime64):
             assert label == kind.label(codes(kind, np.array([value]))[0])
+
+
+@pytest.mark.parametrize(
+    ("value", "frequency", "by", "label"),
+    [
+        ("2024-01-01 10:00", "h", "hour", "2024-01-01T10"),
+        ("2024-01-01 10:00", "h", "minute", None),
+        ("2024-01-01 10:00", "h", "day", "2024-01-01"),
+        ("2024-01-01", "2D", "day", None),
+        ("2024-01-01", "2D", "month", "2024-01"),
+        ("2024", "Y-JUN", "year", None),
+        ("2024", "Y-DEC", "year", "2024"),
+        ("2024Q1", "Q-JAN", "quarter", None),
+        ("2024Q1", "Q-JAN", "year", "2023"),
+        ("2024Q1", "Q-MAR", "quarter", "2023-Q2"),
+        ("2024-W05", "W", "week", "2024-W05"),
+        ("2024-03-05 10:00:07", "s", "minute", "2024-03-05T10:00"),
+    ],
+)
+def test_a_period_of_pandas_is_all_of_its_time(value, frequency, by, label):
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    if frequency == "W":
+        value = "2024-01-30"
+    period, kind = pd.Period(value, frequency), dates("2023-01", "2024-12", by)
+
+    if label is None:
+        assert "each inside one" in refused(kind, [period])
+    else:
+        assert label == kind.label(codes(kind, [period])[0])
+
+
+@given(
+    st.datetimes(datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31, 23, 59, 59)),
+    st.sampled_from(sorted(ENDS)),
+)
+@example(datetime.datetime(9999, 12, 31), "day")
+@example(datetime.datetime(9999, 12, 31, 23, 59, 59, 999999), "minute")
+@example(datetime.datetime(1, 1, 1), "week")
+def test_years_that_no_domain_has_are_outside_in_every_type(moment, by):
+    kind = dates("1999-12", "2024-02", by, clip=True)
+    code = codes(kind, [moment])
+
+    assert code == codes(kind, np.array([moment], "M8[us]")) == codes(kind, [moment.isoformat()])
+    if moment.year > 2024:
+        assert [kind.size - 1] == code
+    if moment.year < 1999:
+        assert [0] == code
 
 
 @given(
@@ -128,7 +174,7 @@ def test_iso_weeks_begin_on_monday_and_belong_to_one_year():
 
     assert ["2020-W53", "2021-W01"] == [kind.label(code) for code in range(kind.size)]
     assert [0, 0, 1] == codes(kind, ["2021-01-01", "2021-01-03", "2021-01-04"])
-    assert [0] == codes(kind, [Period("2020-12-28/2021-01-03")])
+    assert [0] == codes(kind, [Period("2020-12-28", "2021-01-03")])
 
 
 def test_missing_dates_go_to_the_last_cell():
@@ -152,9 +198,9 @@ def test_dates_outside_are_refused_or_clipped():
     [
         [20240305], [2024], [2024.0], [True], ["05.03.2024"], ["3/5/2024"], ["2024-3-5"],
         ["2024-02-30"], ["2024-13"],
-        ["2024-W54"], ["x"], [" 2024-03-05"], ["2024-03-05T25"], ["0999-01-01"],
-        ["9999-12-31"], [b"2024-03-05"],
-        ["2024-03"], ["2024"], ["2024-W10"], [Period("2024Q1")], [datetime.timedelta(1)],
+        ["2024-W54"], ["x"], [" 2024-03-05"], ["2024-03-05T25"], ["0000-01-01"],
+        ["10000-12-31"], [b"2024-03-05"],
+        ["2024-03"], ["2024"], ["2024-W10"], [Period("2024-01-01", "2024-03-31")], [datetime.timedelta(1)],
         [datetime.time(12)], np.array([19787]), np.array(["2024-03"], "M8[M]"), np.array(["2024"], "M8[Y]"),
         np.array(["2024-03-07"], "M8[W]"), np.array([5], "m8[D]"), ["٢٠٢٤-٠٣-٠٥"],
     ],
@@ -190,6 +236,14 @@ def test_offsets_are_refused_unless_a_zone_is_declared():
         assert [64, 64] == codes(paris, ["2024-03-05", "2024-03-05T12:00"])  # without offset: local time
 
 
+def test_offsets_of_old_clocks_have_seconds():
+    """Paris was 9 minutes and 21 seconds ahead of Greenwich until 1911."""
+    kind = dates("1900-01-01T11", "1900-01-01T13", by="hour", zone="UTC")
+    noon = datetime.datetime(1900, 1, 1, 12, 0, 0, tzinfo=zoneinfo.ZoneInfo("Europe/Paris"))
+
+    assert [0, 1] == codes(kind, [noon, "1900-01-01T12:10+00:09:21"])
+
+
 def test_conditions_hold_all_the_time_that_they_name():
     months, days = dates("2023-11", "2024-06", by="month"), dates("2024-01-01", "2024-12-31")
 
@@ -201,7 +255,7 @@ def test_conditions_hold_all_the_time_that_they_name():
     assert ["2024-05", "2024-06"] == cells(months, at_least("2024-05"))
     assert ["2023-11", "2023-12"] == cells(months, below("2024"))
     assert ["2024-04", "2024-05", "2024-06"] == cells(months, between("2024-Q2", "2024-Q2"))
-    assert ["2024-02", "2024-04"] == cells(months, one_of("2024-02", Period("2024-04")))
+    assert ["2024-02", "2024-04"] == cells(months, one_of("2024-02", Period("2024-04-01", "2024-04-30")))
     assert ["2024-03-05"] == cells(days, DAY) == cells(days, datetime.datetime(2024, 3, 5))
     assert 31 + 29 == len(cells(days, between("2024-01", "2024-02")))
     assert [] == cells(months, between("2024-03", "2024-01"))

@@ -300,6 +300,8 @@ def test_json_short_forms():
         '{"a": {"edges": [NaN, 1]}}',
         '{"a": {"labels": ["x"], "closed": "left"}}',
         '{"a": 2, "a": 3}',
+        '{"a": {"range": [0, ' + "9" * 5000 + "]}}",
+        '{"a": ' + "[" * 100_000,
     ],
 )
 def test_bad_json_is_refused(text):

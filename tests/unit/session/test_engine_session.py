@@ -225,7 +225,7 @@ def test_first_tables_that_a_used_ledger_cannot_pay_are_not_drawn():
     ledger.burn()
     ledger.give_back("another")
     data = table()
-    data.enter(ledger, None)
+    data.enter(ledger, None, account=account)
     with pytest.raises(ic.errors.BudgetExceededError):
         opened(data, ledger=ledger)
 

@@ -8,6 +8,7 @@ import pytest
 import onlineic as ic
 from onlineic import between, where
 from onlineic.errors import InvalidQueryError, SessionStateError
+from onlineic.noise import SimulatedNoise
 from support.noise import Wrapped
 from support.sessions import WIDE, WIDE_COUNTS, Still
 
@@ -131,6 +132,64 @@ def test_the_first_hit_of_a_run_pays_for_its_threshold_too():
     assert "hard" == session.answer(where(a=0, c=3)).status
     assert told.price == float(session._ledger.account.spent / capacity)
     assert told.price > session.explain(where(a=1, c=3)).price
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_a_hit_uses_up_what_a_dearer_easy_question_has_left_standing(delta):
+    """A cheap question behind a dear one that was easy is paid by what was set aside for the dear one."""
+    data = ic.PrivateData(np.array([50_000, 0, 0, 0, 50_000, 0, 0, 0]), ic.Domain.of(a=8))
+    session = ic.OnlineIC(
+        data,
+        ic.Budget(1.0, delta),
+        update=Still(),
+        release="answer",
+        threshold=0.005,
+        max_queries=20,
+        noise=SimulatedNoise(5),
+    )
+    cheap = where(a=ic.weights([0.05] + 7 * [0.0]))
+    alone = session.explain(cheap).price
+    assert "easy" == session.answer(where(a=between(0, 3))).status
+    before, told = session._ledger.account.spent, session.explain([cheap, where(a=between(0, 3))])
+    assert "hard" == session.answer(cheap).status
+    spent = float((session._ledger.account.spent - before) / session._ledger.account.capacity)
+
+    assert spent > alone
+    assert (spent, spent) == (told.price, told.at_most)
+
+
+def test_before_the_first_tables_are_bought_the_easy_bound_does_not_rest_on_the_values_of_the_start():
+    """A bound is cut at the far end of [0, 1]: nobody knows yet how far from the value that will be."""
+    data = ic.PrivateData(np.array([30, 0, 0, 0] * 4 + [5] * 16).reshape(8, 4), ic.Domain.of(a=8, b=4))
+    half = np.zeros((8, 4))
+    half[:, :2] = half[0, 2] = 1.0
+    for seed in range(8):
+        session = ic.OnlineIC(data, ic.Budget(1.0, 1e-6), max_queries=1000, noise=SimulatedNoise(seed))
+        told = session.explain(half)
+        if not len(session.transcript):
+            answer = session.answer(half)
+            assert answer.error_bound <= (told.bound_easy if answer.status == "easy" else told.bound_hard)
+
+
+def test_a_dense_first_question_is_told_what_it_will_be_of_the_session_that_it_makes():
+    """What is bought, the order of the account and the noise follow from the first question."""
+    generator, domain = np.random.default_rng(0), ic.Domain.of(a=8, b=8, c=16)
+    data = ic.PrivateData(generator.multinomial(10_000, np.full(1024, 1 / 1024)).reshape(8, 8, 16), domain)
+    dense = generator.integers(0, 2, (8, 8, 16)).astype(float)
+    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-9), noise=SimulatedNoise(3))
+    plan, told = session.plan, session.explain([where(a=between(0, 7)), dense, where(a=1)])
+    alone, plain = session.explain(dense), session.explain(where(a=1))
+    assert (plan, 0) == (session.plan, len(session.transcript))
+    answer = session.answer(dense)
+    account = session._ledger.account
+
+    assert session.plan is not plan
+    assert "easy" == answer.status
+    assert answer.error_bound == pytest.approx(alone.bound_easy, rel=1e-12)
+    assert told.bound_easy == alone.bound_easy > plain.bound_easy
+    assert told.hits_left == alone.hits_left == session.statistics().hard_left != plain.hits_left
+    assert told.left == alone.left == float(account.left / account.capacity)
+    assert alone.price == float(session._ledger.reserved.amount / account.capacity)
 
 
 def test_what_cannot_be_paid_any_more_is_said():

@@ -55,6 +55,24 @@ def test_a_summary_tells_what_was_released(session):
     assert 5 == len(summary.answers)
 
 
+def test_the_promise_of_a_plan_whose_prices_fall_ends_with_the_first_measured_answer():
+    """Behind a hit tests have more noise, and easy answers a wider bound than the plan's."""
+    counts = np.zeros((8, 8, 8), int)
+    for at in range(8):
+        counts[at, (at * 3) % 8, (at + at * at) % 8] = 2_500
+    data = ic.PrivateData(counts, ic.Domain.of(a=8, b=8, c=8))
+    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-6), max_queries=3000, noise=SimulatedNoise(1))
+    session.answer_many([ic.where(a=at // 64, b=at // 8 % 8, c=at % 8) for at in range(512)])
+    dense = session.answer(np.random.default_rng(1).integers(0, 2, 512).astype(float))
+    promise = next(line for line in str(session.summary()).splitlines() if line.startswith("promise"))
+
+    assert (0, "easy") < (session.statistics().hard, dense.status)
+    assert dense.error_bound > session.plan.error_bound
+    assert "before the first measured one" in promise
+    certified = ic.OnlineIC(data, ic.Budget(1.0, 1e-6), certify=0.2, noise=SimulatedNoise(1))
+    assert "every answer but cross tables, of the first" in str(certified.summary())
+
+
 def test_the_latest_answers_are_those_that_were_given(session):
     given = [
         session.answer(ic.where({"age": ic.between(17 + low, 16 + high), LABELS: label}))

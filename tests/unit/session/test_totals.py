@@ -1,7 +1,10 @@
 """One budget a table: sessions, mechanisms and baselines draw on it, in a file or not, and never past it."""
 
+import contextlib
+import json
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -10,6 +13,7 @@ import threading
 from fractions import Fraction
 
 import attrs
+import numpy as np
 import pytest
 
 import onlineic as ic
@@ -28,9 +32,10 @@ from onlineic.errors import (
     LedgerMismatchError,
     LedgerRollbackError,
     LedgerWriteError,
+    OnlineICError,
     SessionStateError,
 )
-from onlineic.ledger import SqliteLedger, TableBudget, read
+from onlineic.ledger import MemoryLedger, Opened, SqliteLedger, TableBudget, read
 from onlineic.ledger.lines import START, canonical_text, linked
 from onlineic.ledger.total import drawn_problems
 from onlineic.noise import SimulatedNoise
@@ -197,6 +202,8 @@ def test_nobody_gets_round_a_total_nor_empties_the_record():
         used.draw_on(total)
     with pytest.raises(TypeError):
         total.__reduce__()
+    with pytest.raises(SessionStateError, match="opened once"):
+        total.__init__(ic.Budget(9.0, 1e-9))
 
 
 def test_a_closed_total_pays_for_nothing_without_a_file_too():
@@ -230,6 +237,28 @@ def test_a_delta_above_one_in_n_warns():
         table().draw_on(TableBudget(ic.Budget(0.5, 1.7e-5)))
 
 
+@pytest.mark.parametrize(
+    "budget", [ic.Budget(0.5, 1e-7), ic.Budget(0.5), None], ids=["its own order", "pure", "share"]
+)
+def test_a_first_question_never_makes_a_session_larger_than_what_the_total_was_charged(budget):
+    """The plan for dense questions has a higher order, at which the same budget has twice the capacity."""
+    domain, rng = ic.Domain.of(a=6, b=5, c=4, d=3), np.random.default_rng(4)
+    data = table(rng.multinomial(4_000, rng.dirichlet(np.full(360, 0.3))), domain)
+    total = TableBudget(ic.Budget(1.0, 1e-6))
+    data.draw_on(total)
+    session = ic.OnlineIC(data, budget or total.share(0.5))
+    assert session.plan.dense_tables is not None
+    session.answer(ic.dense(rng.integers(0, 2, domain.shape).astype(float)))
+
+    assert session.plan.sparse.account() == total.drawn[0].account
+    assert [360] == [
+        one.target.blocks
+        for record in session.transcript
+        if isinstance(record, Opened)
+        for one in record.measurements
+    ]  # all cells, in either plan
+
+
 def test_several_loads_of_one_table_draw_on_one_total():
     total = TableBudget(WHOLE)
     one, other = attached(total), attached(total)
@@ -255,6 +284,50 @@ def test_threads_draw_what_is_there_and_no_more():
     [one.start() for one in threads]
     [one.join() for one in threads]
     assert (5, 3) == (len(total.drawn), len(refused))
+
+
+def test_a_signal_s_handler_cannot_draw_between_the_look_at_what_is_left_and_the_record(monkeypatch):
+    total = TableBudget(WHOLE)
+    data, budget, refused = attached(total), ic.Budget(0.1, 6e-11), []
+    commit = type(total._ledger).commit
+
+    def interrupted(self, records):
+        if not refused:
+            with pytest.raises(SessionStateError, match="nothing was spent") as error:
+                baselines.PerQueryNoise(data, budget, answers=5)
+            refused.append(error)
+        commit(self, records)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(total._ledger), "commit", interrupted)
+        baselines.PerQueryNoise(data, budget, answers=5)
+
+    assert (1, (budget,)) == (len(total.drawn), data.budgets)
+    assert Fraction(1, 10) * WHOLE.delta_exact - budget.delta_exact == total.apart_left
+    offline.median(data, "a", 0.1)
+
+
+@pytest.mark.parametrize(
+    ("first", "noise"), [(ic.Budget(0.01, 1e-11), None), (ic.Budget(0.5, 1e-10), SimulatedNoise(1))]
+)
+def test_a_ledger_of_an_opening_that_was_interrupted_pays_for_no_other_budget(first, noise, monkeypatch):
+    """The table knows that ledger; what it was charged for was another session, or a simulated one."""
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    total, ledger, second = TableBudget(WHOLE), MemoryLedger(), ic.Budget(0.5, 1e-10)
+    data = attached(total)
+    with monkeypatch.context() as patched:
+        patched.setattr(ic.OnlineIC, "_bought", interrupt)  # behind the entry
+        with pytest.raises(KeyboardInterrupt):
+            ic.OnlineIC(data, first, ledger=ledger, noise=noise)
+    drawn = len(total.drawn)
+    session = ic.OnlineIC(data, second, ledger=ledger)
+
+    assert (second, session.plan.sparse.account()) == (total.drawn[-1].budget, total.drawn[-1].account)
+    assert drawn + 1 == len(total.drawn) == len(data.budgets)
+    assert session.statistics().private
 
 
 # --- the file --------------------------------------------------------------------------------------------
@@ -380,10 +453,73 @@ def larger(texts):
 
 
 def twice(texts):
-    import json
-
     line = json.loads(texts[-1])
     return [*texts, canonical_text(line | {"at": line["at"] + 1})]
+
+
+def test_a_copy_of_an_open_session_s_file_is_no_second_session_on_another_load_of_its_table(path):
+    total, copy = TableBudget(WHOLE), path.with_name("copy.db")
+    one, other = attached(total), attached(total)
+    session = ic.OnlineIC(one, total.share(0.9), ledger=path, table=LABEL)
+    shutil.copy(path, copy)
+    with pytest.raises(LedgerLockedError, match="a copy of one that is open"):
+        ic.OnlineIC.resume(copy, other)
+    assert 0 == other.reads
+    session.close()
+    ic.OnlineIC.resume(path, other).close()
+    assert 1 == len(total.drawn)
+
+
+@pytest.mark.parametrize("written", [[], {}, "1/0", "gone"])
+@pytest.mark.parametrize("total", [True, False])
+def test_a_beginning_that_was_put_together_by_hand_is_refused_by_name(path, total, written):
+    def places(line, before=()):
+        for name, inner in line.items():
+            yield (*before, name)
+            yield from places(inner, (*before, name)) if isinstance(inner, dict) else ()
+
+    (of_file(path) if total else ic.OnlineIC(table(), WHOLE, ledger=path, table=LABEL)).close()
+    first = read(path).beginning
+    parts = ("account", "settings", "total", "domain", "created", "table")
+    for place in [one for one in places(first) if one[0] in parts or one[2:3] == ("sparse",)]:
+        line = json.loads(canonical_text(first))
+        holder = line
+        for name in place[:-1]:
+            holder = holder[name]
+        holder[place[-1]] = written
+        if written == "gone":
+            del holder[place[-1]]
+        forged(path, lambda _, line=line: [canonical_text(line)])
+        with contextlib.suppress(OnlineICError):
+            of_file(path).close() if total else ic.OnlineIC.resume(path, table())._ledger.release()
+        assert main(["ledger", "verify", str(path)]) in (0, 1, 2)
+
+
+@pytest.mark.parametrize("name", ["first_tables", "dense_tables"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda made: made["charge"]["fields"].update(amount={"fraction": "1"}),
+        lambda made: made.update(scales=[{"fraction": "1/16"}] * len(made["scales"])),
+        lambda made: made.update(scales=[{"fraction": "-9"}] * len(made["scales"])),
+        lambda made: made.update(scales=made["scales"][1:]),
+    ],
+    ids=["cheaper", "less noise", "negative noise", "none"],
+)
+def test_a_forged_plan_cannot_buy_first_tables_for_less_than_they_cost(path, name, change):
+    domain = ic.Domain.of(a=6, b=5, c=4, d=3)
+    data = table(np.random.default_rng(4).multinomial(4_000, np.full(360, 1 / 360)), domain)
+    ic.OnlineIC(data, WHOLE, ledger=path, table=LABEL).close()
+
+    def changed(texts):
+        line = json.loads(texts[0])
+        change(line["plan"]["fields"][name]["fields"])
+        return [canonical_text(line), *texts[1:]]
+
+    forged(path, changed)
+    with pytest.raises(LedgerCorruptError, match="FirstTables"):
+        ic.OnlineIC.resume(path, data)
+    assert 0 == data.reads
 
 
 @pytest.mark.parametrize("change", [cheaper, larger, twice])
