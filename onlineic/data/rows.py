@@ -1,8 +1,8 @@
 """Records as columns of small integers: exact counts where the domain has too many cells to hold.
 
 PRIVATE. Every count is a sum over all rows: no row is skipped, none is looked for, and no step is left out
-for what was found. Which bitmaps and summed-area tables are kept depends on the queries asked, the domain and the
-number of rows. (What the processor's own caches tell about the values of records, this cannot hide.)
+for what was found. Which bitmaps and summed-area tables are kept depends on the queries asked, the domain and
+the number of rows. (What the processor's own caches tell about the values of records, this cannot hide.)
 """
 
 import math
@@ -52,8 +52,8 @@ class Rows:
     """
 
     __slots__ = (
-        "_areas", "_asked", "_below", "_bitmap_bytes", "_bytes", "_columns", "_cut", "_rows", "_shape", "_type",
-        "_weights",
+        "_areas", "_asked", "_below", "_bitmap_bytes", "_bytes", "_columns", "_cut", "_rows", "_shape",
+        "_type", "_weights",
     )  # fmt: skip
 
     def __init__(self, columns: Sequence[Column], weights: Floats | None, shape: tuple[int, ...]) -> None:

@@ -3,6 +3,7 @@
 from onlineic.hypothesis.base import MAX_CELLS, NO_BLOCKS, HasBlocks, Hypothesis, block_guesses, grid_guesses
 from onlineic.hypothesis.estimates import Estimates, Family, TableDesign
 from onlineic.hypothesis.histogram import Histogram
+from onlineic.hypothesis.local_fits import LocalFits
 from onlineic.hypothesis.mixture import Mixture
 from onlineic.hypothesis.product import ProductHistogram
 from onlineic.hypothesis.signed import SignedHistogram
@@ -16,6 +17,7 @@ __all__ = [
     "HasBlocks",
     "Histogram",
     "Hypothesis",
+    "LocalFits",
     "Mixture",
     "ProductHistogram",
     "SignedHistogram",

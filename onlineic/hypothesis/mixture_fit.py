@@ -84,6 +84,13 @@ def fit_mixture(
     return Mixture(start.domain, logits, weights, len(measurements))
 
 
+def misfit_of(mixture: Mixture, measurements: Sequence[Measurement]) -> float:
+    """Return 2 F / values measured of `usable` measurements: 1 is what the truth expects."""
+    loss = _Loss(mixture, [one for one in measurements if usable(one)])
+    twice, *_ = loss.gradient(mixture.logits, mixture.log_weights)
+    return twice / loss.values
+
+
 def _informed(start: Mixture, tables: Sequence[Measurement]) -> Floats:
     """Return the logits of a start, moved to the finest measured distribution of every attribute."""
     logits = start.logits.copy()

@@ -7,6 +7,7 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import TooLargeError
 from onlineic.hypothesis.base import MAX_CELLS, Hypothesis
 from onlineic.hypothesis.classes import class_cells
+from onlineic.hypothesis.local_fits import LocalFits
 from onlineic.hypothesis.mixture import Mixture
 from onlineic.queries.partitions import Partition
 from onlineic.updates.base import UpdateRule
@@ -37,7 +38,7 @@ def fitting_rule(
     fit : MaximumEntropy
         With what settings, where it is chosen.
     """
-    if isinstance(prior, Mixture) or (prior is None and not _holds(domain, tables)):
+    if isinstance(prior, Mixture | LocalFits) or (prior is None and not _holds(domain, tables)):
         return MixtureOfProducts()
     return fit
 

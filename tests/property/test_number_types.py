@@ -1096,6 +1096,10 @@ EXAMPLES = {
     "Mixture.sample": Example(
         ic.MixtureOfProducts(components=20).init(DOMAIN).sample, {"size": sizes(100), "seed": WIDE}
     ),
+    "LocalFits.sample": Example(
+        hypothesis.LocalFits(ic.MixtureOfProducts(components=20).init(DOMAIN), ()).sample,
+        {"size": sizes(100), "seed": WIDE},
+    ),
     "Histogram.sample": Example(FLAT.sample, {"size": sizes(100), "seed": WIDE}),
     "SignedHistogram": Example(
         lambda cells: hypothesis.SignedHistogram(Domain.of(a=4), np.asarray(cells)),

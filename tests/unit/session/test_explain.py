@@ -125,15 +125,6 @@ def test_the_price_and_the_hard_bound_are_those_of_a_hit(question, options):
     assert answer.error_bound == pytest.approx(told.bound_hard, rel=0.2)
 
 
-def test_the_first_hit_of_a_run_pays_for_its_threshold_too():
-    session, *_ = opened(update=Still(), sparse="exponential", hard_answers=2, first_tables=False)
-    capacity, told = session._ledger.account.capacity, session.explain(where(a=0, c=3))
-
-    assert "hard" == session.answer(where(a=0, c=3)).status
-    assert told.price == float(session._ledger.account.spent / capacity)
-    assert told.price > session.explain(where(a=1, c=3)).price
-
-
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_a_hit_uses_up_what_a_dearer_easy_question_has_left_standing(delta):
     """A cheap question behind a dear one that was easy is paid by what was set aside for the dear one."""
@@ -190,6 +181,15 @@ def test_a_dense_first_question_is_told_what_it_will_be_of_the_session_that_it_m
     assert told.hits_left == alone.hits_left == session.statistics().hard_left != plain.hits_left
     assert told.left == alone.left == float(account.left / account.capacity)
     assert alone.price == float(session._ledger.reserved.amount / account.capacity)
+
+
+def test_the_first_hit_of_a_run_pays_for_its_threshold_too():
+    session, *_ = opened(update=Still(), sparse="exponential", hard_answers=2, first_tables=False)
+    capacity, told = session._ledger.account.capacity, session.explain(where(a=0, c=3))
+
+    assert "hard" == session.answer(where(a=0, c=3)).status
+    assert told.price == float(session._ledger.account.spent / capacity)
+    assert told.price > session.explain(where(a=1, c=3)).price
 
 
 def test_what_cannot_be_paid_any_more_is_said():

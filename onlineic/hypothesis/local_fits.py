@@ -1,0 +1,188 @@
+"""Every few attributes by themselves: maximum entropy of what was released of them, without a joint table.
+
+For tables with so many strong links that no mixture of a size to be fitted holds them at so little noise.
+The distribution of a set of attributes is the one with most entropy that has the released tables of its
+pairs, and of more of them, as its margins: exact of a Markov chain, where pairs alone tie any three.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Floats, Ints
+from onlineic.domain.domain import Domain
+from onlineic.hypothesis.mixture import Mixture
+from onlineic.queries.partitions import Measurement, Partition
+from onlineic.queries.query import Query, totals
+from onlineic.queries.tables import Tables, spread
+
+LOCAL_CELLS = 2**14  # of a set of attributes that is fitted by itself: a millisecond or less
+ALL_CELLS = 2**24  # of all sets that are kept; then they are made again
+ROUNDS = 30  # over all tables of a set; they agree with each other but for their noise
+LEAST = 1e-12  # of a margin that is divided by, so that what was emptied can be filled
+
+Goal = tuple[tuple[int, ...], tuple[Ints, ...], Floats]  # places in the set, classes of each, the margin
+
+
+@final
+@attrs.frozen(eq=False, repr=False)
+class LocalFits:
+    """A distribution for each set of few attributes, from the tables released of them; others by a mixture.
+
+    A set is fitted by itself when it is first asked for, if a table was released of each of its pairs (of the
+    attribute, if it is one), and it has at most 2^14 cells. Two sets agree on the attributes that they share
+    but for the noise of the tables: this is no joint distribution, and records are drawn from the mixture.
+
+    Parameters
+    ----------
+    mixture : Mixture
+        Fitted to the same measurements.
+    measurements : tuple of Measurement
+        All so far; those of single queries are left to the mixture.
+    """
+
+    mixture: Mixture
+    measurements: tuple[Measurement, ...]
+    _held: dict[tuple[int, ...], Tables | None] = attrs.field(init=False, factory=dict)
+    _cells: list[int] = attrs.field(init=False, factory=lambda: [0])
+
+    @property
+    def domain(self) -> Domain:
+        """The domain of the queries."""
+        return self.mixture.domain
+
+    @property
+    def fitted(self) -> int:
+        """Measurements that it was fitted to."""
+        return self.mixture.fitted
+
+    def supports(self, query: Query) -> bool:
+        return query.domain == self.domain
+
+    def evaluate(self, query: Query) -> float:
+        held = self._table(query.axes)
+        if held is None:
+            return self.mixture.evaluate(query)
+        return min(1.0, max(0.0, query.total(held, 1.0) / (1 << query.grid_bits)))
+
+    def evaluate_many(self, queries: Sequence[Query]) -> Floats:
+        values, groups = np.empty(len(queries)), dict[tuple[int, ...], list[int]]()
+        for index, query in enumerate(queries):
+            groups.setdefault(query.axes, []).append(index)
+        for axes, members in groups.items():
+            held, asked = self._table(axes), [queries[index] for index in members]
+            if held is None:
+                values[members] = self.mixture.evaluate_many(asked)
+            else:
+                scales = np.array([1 << query.grid_bits for query in asked], np.float64)
+                values[members] = np.clip(totals(asked, held, 1.0) / scales, 0.0, 1.0)
+        return values
+
+    def blocks(self, partition: Partition) -> Floats:
+        """Return the fraction of records in every block, shape (blocks,)."""
+        held = self._table(partition.axes)
+        if held is None:
+            return self.mixture.blocks(partition)
+        return partition.measure(held.table(partition.axes))
+
+    def marginal(self, *names: str) -> Floats:
+        """Return the marginal table over these attributes, in domain order. Public, no guarantee.
+
+        Raises
+        ------
+        TooLargeError
+            If it has more than 2^22 cells.
+        """
+        axes = self.domain.project_axes(*names)
+        held = self._table(axes)
+        return self.mixture.marginal(*names) if held is None else held.table(axes).copy()
+
+    def probabilities(self) -> Floats:
+        """Return the cell probabilities of the mixture, shape of the domain: of small domains only."""
+        return self.mixture.probabilities()
+
+    def sample(self, size: int, seed: int) -> dict[str, list[Any]]:
+        """Return synthetic records of the mixture, as columns of labels; the seed is public."""
+        return self.mixture.sample(size, seed)
+
+    def _table(self, axes: tuple[int, ...]) -> Tables | None:
+        """Return the sums over a set of attributes, or None if it is left to the mixture."""
+        if axes not in self._held:
+            fitted = self._fitted(axes)
+            size = 0 if fitted is None else fitted.size
+            if self._cells[0] + size > ALL_CELLS:
+                self._held.clear()
+                self._cells[0] = 0
+            self._cells[0] += size
+            dimensions = len(self.domain.shape)
+            self._held[axes] = (
+                None if fitted is None else Tables(spread(fitted, axes, dimensions), LOCAL_CELLS)
+            )
+        return self._held[axes]
+
+    def _fitted(self, axes: tuple[int, ...]) -> Floats | None:
+        """Return the distribution over a set of attributes, if enough was released of it."""
+        shape = tuple(self.domain.shape[axis] for axis in axes)
+        if not axes or math.prod(shape) > LOCAL_CELLS:
+            return None
+        goals = [
+            goal
+            for one in sorted(self.measurements, key=lambda one: -one.scale)  # the least noisy is met last
+            for goal in _goals(one, axes)
+        ]
+        met = {(i, j) for places, _, _ in goals for i in places for j in places if i <= j}
+        if any((i, j) not in met for i in range(len(axes)) for j in range(i, len(axes))):
+            return None
+        return _raked(shape, goals)
+
+    def __repr__(self) -> str:
+        shape = " x ".join(map(str, self.domain.shape))
+        return f"LocalFits({shape} cells, fitted to {self.fitted} measurements)"
+
+
+def _goals(one: Measurement, axes: tuple[int, ...]) -> Iterator[Goal]:
+    """Yield what a table says of its attributes in a set: of one alone only what was released of it alone."""
+    target = one.target
+    if not isinstance(target, Partition):
+        return
+    held = [place for place, axis in enumerate(target.axes) if axis in axes]
+    if len(held) >= 2 or len(held) == len(target.axes):
+        others = tuple(place for place in range(len(target.axes)) if place not in held)
+        values = one.values.reshape(target.shape).sum(axis=others)
+        places = tuple(axes.index(target.axes[place]) for place in held)
+        yield places, tuple(target.classes[place] for place in held), _nearest(values)
+
+
+def _nearest(values: Floats) -> Floats:
+    """Return the distribution nearest to noisy fractions, in squares: all move by one number, down to 0.
+
+    Held et al. (1974); no cell gains what another's noise has lost.
+    """
+    falling = np.sort(values, axis=None)[::-1]
+    over = (falling.cumsum() - 1.0) / np.arange(1, falling.size + 1)
+    nearest: Floats = np.maximum(values - over[np.flatnonzero(falling > over)[-1]], 0.0)
+    return nearest
+
+
+def _raked(shape: tuple[int, ...], goals: Sequence[Goal]) -> Floats:
+    """Return the table of most entropy with these margins, by proportional fitting from equal cells."""
+    table = np.full(shape, 1.0 / math.prod(shape))
+    for _ in range(ROUNDS):
+        for places, classes, margin in goals:
+            others = tuple(place for place in range(len(shape)) if place not in places)
+            found = table.sum(axis=others)
+            whole = tuple(found.shape) == margin.shape
+            if not whole:
+                for place, labels in enumerate(classes):
+                    sums = np.zeros((margin.shape[place], *np.delete(found.shape, place)))
+                    np.add.at(sums, labels, np.moveaxis(found, place, 0))
+                    found = np.moveaxis(sums, 0, place)
+            ratio = margin / np.maximum(found, LEAST)
+            if not whole:
+                ratio = ratio[np.ix_(*classes)]
+            table *= spread(ratio, places, len(shape))
+    total = table.sum()
+    return np.asarray(table / total) if total > 0.0 else np.full(shape, 1.0 / table.size)
