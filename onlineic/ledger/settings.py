@@ -184,7 +184,7 @@ def check_settings(beginning: Line, settings: Line) -> None:
 
 def _said(written: Any) -> str:
     """Return a setting of a line as it was given: objects by their class and fields."""
-    if isinstance(written, dict) and {"class", "fields"} <= written.keys():
+    if isinstance(written, dict) and "class" in written and isinstance(written.get("fields"), dict):
         fields = ", ".join(f"{name}={_said(value)}" for name, value in sorted(written["fields"].items()))
         return f"{written['class']}({fields})"[:120]
     return f"{written!r:.80}"
