@@ -51,7 +51,11 @@ _WINGS = {
 def __getattr__(name: str) -> ModuleType:
     """Import a wing when it is first named: `ic.offline` works, and costs nothing where it is not used."""
     if name not in _WINGS:
-        raise AttributeError(f"onlineic has no attribute {name!r}; see dir(onlineic).")
+        from onlineic.domain.hints import nearest  # of a message alone: imported with it
+
+        meant = nearest(name, (known for known in __dir__() if known[0] != "_"))
+        hint = "see dir(onlineic)." if meant is None else f"did you mean {meant!r}?"
+        raise AttributeError(f"onlineic has no attribute {name!r}; {hint}")
     return importlib.import_module(f"onlineic.{name}")
 
 

@@ -14,7 +14,7 @@ from onlineic.data.rows import Column, narrowest
 from onlineic.domain.attributes import Attribute
 from onlineic.domain.columns import MARKS, decimals_read, keyed
 from onlineic.domain.domain import Domain
-from onlineic.domain.misfits import Misfit, misfits, refuse
+from onlineic.domain.misfits import Misfit, misfits, reading, refuse
 from onlineic.errors import InvalidDataError, OnlineICError
 
 REMEMBERED = 2**18  # distinct values of one column
@@ -74,7 +74,9 @@ def _readable(batches: Iterable[Batch]) -> Iterator[Batch]:
         yield from batches
     except OnlineICError:
         raise
-    except Exception as error:
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # of polars
+            raise
         raise InvalidDataError(
             f"table must be readable to its last row, got {type(error).__name__} from what holds it; read "
             "the attributes' columns without onlineic to see why."
@@ -104,11 +106,12 @@ class _Coded:
 
     def take(self, values: Column | Places) -> int:
         """Take the next rows, as an array of numbers or as distinct values; return how many."""
-        if isinstance(values, np.ndarray):
-            codes = self._kind.read(values)
-        else:
-            distinct, found = values
-            codes = self._codes(distinct)[found]  # of those that no row has, nothing is asked further
+        with reading(self._name):
+            if isinstance(values, np.ndarray):
+                codes = self._kind.read(values)
+            else:
+                distinct, found = values
+                codes = self._codes(distinct)[found]  # of those that no row has, nothing is asked further
         if codes.size and codes.min() < 0:
             self._marks |= {mark for mark in MARKS if np.any(codes == mark)}
         self._parts.append(codes.astype(self._type))  # marks wrap around, and are raised before anybody looks

@@ -55,7 +55,7 @@ def read_table(
         return *coded(batches, domain), (grouped if few else streamed)(driver, domain)
     cursor = connection.cursor()
     try:
-        _execute(cursor, f"SELECT * FROM {source} WHERE 1 = 0")
+        _tried(lambda: cursor.execute(f"SELECT * FROM {source} WHERE 1 = 0"))
         # asked of the names that there are: SQLite reads a name that it does not know as a text
         check_columns([str(column[0]) for column in cursor.description], domain)
         few = few and (driver == "sqlite3" or all(map(_is_textless, domain.attributes)))
@@ -111,11 +111,12 @@ def _rows(cursor: Any, source: str, domain: Domain, quote: str, driver: str) -> 
 
 
 def _execute(cursor: Any, statement: str, parameters: Sequence[float] = ()) -> None:
-    _tried(lambda: cursor.execute(statement, parameters) if parameters else cursor.execute(statement))
+    """Ask for records; an error may quote one, and is not told by whoever reads them."""
+    cursor.execute(statement, parameters) if parameters else cursor.execute(statement)
 
 
 def _tried(ask: Callable[[], Any]) -> Any:
-    """Return what a database answers, or raise `InvalidDataError` with its own error as the cause."""
+    """Return what a database answers of no records, or raise `InvalidDataError` with its error as the cause."""
     try:
         return ask()
     except Exception as error:  # every driver has its own
@@ -147,9 +148,10 @@ def _read(kind: Attribute, column: Sequence[Any], driver: str) -> Sequence[Any]:
 
 def _is_textless(kind: Attribute) -> bool:
     """Return whether no text is a value of the attribute, so that no collation can make two values one."""
-    return isinstance(kind, (IntegerRange, Binned)) or (
-        isinstance(kind, Categorical) and not isinstance(kind.labels[0], str)
-    )
+    if isinstance(kind, Categorical):
+        words = [kind.labels[0], kind.other, *(word for word, _ in kind.synonyms)]
+        return not kind.markers and not any(isinstance(word, str) for word in words)
+    return isinstance(kind, (IntegerRange, Binned)) and not kind.markers
 
 
 def _table(table: object, quote: str) -> str:

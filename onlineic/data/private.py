@@ -9,7 +9,6 @@ import math
 import os
 import threading
 import warnings
-import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NoReturn, final, overload
 
@@ -20,7 +19,7 @@ from onlineic.accounting.budget import Budget, Filter
 from onlineic.data.problems import TableReport, checked_table
 from onlineic.data.rows import Column, Rows, narrowest
 from onlineic.data.table_file import CsvFormat, read_csv
-from onlineic.domain.domain import Domain, Records
+from onlineic.domain.domain import Domain, Records, check_domain
 from onlineic.errors import (
     BudgetsAddWarning,
     DomainMismatchError,
@@ -32,6 +31,7 @@ from onlineic.errors import (
     SessionStateError,
     TooLargeError,
 )
+from onlineic.ledger.sessions import Sessions
 from onlineic.ledger.total import TableBudget
 from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Partition
@@ -69,7 +69,7 @@ class PrivateData:
     """
 
     __slots__ = (
-        "_accounts", "_budgets", "_files", "_lock", "_reads", "_tables", "_total", "domain", "loading", "n",
+        "_budgets", "_files", "_lock", "_reads", "_sessions", "_tables", "_total", "domain", "loading", "n",
     )  # fmt: skip
 
     def __init__(self, counts: Ints, domain: Domain) -> None:
@@ -98,7 +98,7 @@ class PrivateData:
         self.loading = "given as columns or counts"
         self._budgets: list[Budget] = []
         self._total: TableBudget | None = None
-        self._accounts: list[tuple[weakref.ref[Any], Budget | None, Filter | None]] = []
+        self._sessions = Sessions()
         self._files: set[str] = set()
         self._reads = 0
         self._lock = threading.Lock()
@@ -381,13 +381,14 @@ class PrivateData:
             )
         if self._total is not None and self._total is not total:
             raise InvalidParameterError("total must be the one that the table has, got another; leave it.")
-        if self._total is None and (self._budgets or self._files):
-            raise SessionStateError(
-                "total must be given before anything is released, got one after it; load the table anew, "
-                "with what was released before taken off the budget of the total."
-            )
-        self._check_delta(total.budget)
-        self._total = total
+        with self._sessions.gate:
+            if self._total is None and (self._budgets or self._files):
+                raise SessionStateError(
+                    "total must be given before anything is released, got one after it; load the table anew, "
+                    "with what was released before taken off the budget of the total."
+                )
+            self._check_delta(total.budget)
+            self._total, self._sessions = total, total.sessions  # those of all loads of the table
 
     def check_affords(self, budget: Budget, account: Filter | None = None) -> None:
         """Raise `BudgetExceededError` if the total of the table does not pay this; nothing is spent."""
@@ -413,13 +414,14 @@ class PrivateData:
         BudgetsAddWarning, LargeDeltaWarning
             If the table has no total, and this is not the first; if delta exceeds 1/n.
         """
-        if self._total is not None:
-            self._total.draw(budget, account, what, file)
-        else:
-            self._check_delta(budget)
-            if self._budgets:
-                warnings.warn(_added(self._budgets, budget), BudgetsAddWarning, stacklevel=3)
-        self._budgets.append(budget)
+        with self._sessions.gate:  # no total comes in between
+            if self._total is not None:
+                self._total.draw(budget, account, what, file)
+            else:
+                self._check_delta(budget)
+                if self._budgets:
+                    warnings.warn(_added(self._budgets, budget), BudgetsAddWarning, stacklevel=3)
+            self._budgets.append(budget)
 
     def _check_delta(self, budget: Budget) -> None:
         """Warn where a mechanism that gives away one row in full would keep the promise."""
@@ -438,24 +440,21 @@ class PrivateData:
         again, but with another budget, or noise that is not simulated any more, it spends another one; and
         once a ledger `file`, known by the link of its beginning. None: simulated.
         """
-        self._accounts = [known for known in self._accounts if known[0]() is not None]
-        if any(
-            known() is owner and tuple(entered) == (budget, account) for known, *entered in self._accounts
-        ):
-            return True
-        if budget is not None and file not in self._files:
-            self.spend(budget, account, "session", file)
-        self._files |= {file} - {""}
-        self._accounts.append((weakref.ref(owner), budget, account))
-        return False
+        with self._sessions.gate:
+            self.check_file(owner, file)
+            if self._sessions.known(owner, budget, account):
+                return True
+            if budget is not None and file not in self._files:
+                self.spend(budget, account, "session", file)
+            self._files |= {file} - {""}
+            self._sessions.add(owner, budget, account)
+            return False
 
     def check_file(self, account: Any, file: str) -> None:
         """Raise `LedgerLockedError` if another account that is held is a copy of this ledger `file`."""
-        others = [known() for known, *_ in self._accounts]
         if file and any(
             other is not account and getattr(other, "file", "") == file and other.held
-            for other in others
-            if other is not None
+            for other in self._sessions.ledgers()
         ):
             raise LedgerLockedError(
                 "ledger must be used by one session at a time, got a copy of one that is open on this table: "
@@ -489,10 +488,7 @@ def _added(before: Sequence[Budget], budget: Budget) -> str:
 
 def _check_domain(domain: Domain) -> None:
     """Refuse what is no domain, or has a column that nothing can count, before anything is read."""
-    if type(domain) is not Domain:  # a subclass could have another shape tomorrow
-        raise InvalidParameterError(
-            f"domain must be a Domain, got a {type(domain).__name__}; write Domain.of(...)."
-        )
+    check_domain(domain)
     for name, size in zip(domain.names, domain.shape, strict=True):
         if size > MAX_CELLS:
             raise TooLargeError(f"{name} must have at most {MAX_CELLS:,} cells, got {size:,}; bin it.")

@@ -29,7 +29,7 @@ from onlineic.domain.columns import ABSENT, MARKS, OUTSIDE, Column, column_array
 from onlineic.domain.dates import Dates
 from onlineic.domain.domain import Domain, nearest_column
 from onlineic.domain.hints import nearest
-from onlineic.domain.misfits import Misfit, misfit
+from onlineic.domain.misfits import Misfit, misfit, reading
 from onlineic.errors import InvalidDataError, InvalidParameterError, checked_integer
 
 LINES = 2**9  # of a file that are taken together
@@ -154,7 +154,8 @@ def _checked_columns(table: Any, domain: Domain, count: str | None) -> TableRepo
         found.append(_Found(Misfit("", rule, "give every row all of its values")))
     for name, kind in domain:
         if name in arrays:
-            codes = kind.read(arrays[name])
+            with reading(name):
+                codes = kind.read(arrays[name])
             for mark in MARKS:
                 _enter(found, misfit(name, kind, mark), kind, mark, arrays[name], codes == mark)
     if count in arrays:

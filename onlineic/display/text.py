@@ -35,7 +35,7 @@ def to_its_bound(value: float, bound: float, separated: bool = False) -> str:
 
 
 def decimals(value: float, bound: float) -> tuple[str, str]:
-    """Return a fraction and its bound with six decimals, or as many more as the bound needs for two digits."""
+    """Return a fraction and its bound with six decimals, or as many more as the bound needs."""
     places = 6
     if math.isfinite(bound) and bound > 0.0:
         places = min(15, max(6, 2 - math.floor(math.log10(bound))))

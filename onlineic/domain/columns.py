@@ -56,6 +56,11 @@ def column_array(name: str, values: Any) -> Column:
         raise InvalidDataError(
             f"{name} must be a column of shape (n,), got shape {array.shape}; give one value a record."
         )
+    if array.dtype.kind == "T":  # numpy takes its missing texts for others, or cannot compare them
+        array = array.astype(object)
+    elif array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        with np.errstate(over="ignore"):
+            array = array.astype(np.float64)
     return decimals_read(array)
 
 
@@ -111,9 +116,12 @@ def is_number(value: object) -> TypeGuard[float | np.integer[Any] | np.floating[
 
 def whole(value: object) -> int | None:
     """Return a whole number as int; None for anything else."""
-    if is_number(value) and (isinstance(value, (int, np.integer)) or float(value).is_integer()):
+    if not is_number(value):
+        return None
+    if isinstance(value, (int, np.integer)):
         return int(value)
-    return None
+    number = float(value)  # long floats are read as the nearest of these
+    return int(number) if number.is_integer() else None
 
 
 def plain(value: Any) -> Any:

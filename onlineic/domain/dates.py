@@ -37,6 +37,11 @@ CYCLE = {
     "year": 400, "quarter": 1600, "month": 4800, "week": DAYS // 7, "day": DAYS, "hour": DAYS * 24,
     "minute": DAYS * 1440,
 }  # fmt: skip
+FAR = 2**40  # days, months, minutes: beyond every domain
+PER_DAY = {
+    "D": 1, "h": 24, "m": 1440, "s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9,
+}  # fmt: skip
+FINER = {"ps": 10**3, "fs": 10**6, "as": 10**9}  # of a nanosecond
 EPOCH = datetime.date(1970, 1, 1).toordinal()
 # which periods a column of numpy's dates can tell; its own weeks begin on Thursday
 TOLD = {"Y": UNITS[:1], "M": UNITS[:3], "W": (), "D": UNITS[:5], "h": UNITS[:6], "generic": ()}
@@ -44,7 +49,7 @@ TOLD = {"Y": UNITS[:1], "M": UNITS[:3], "W": (), "D": UNITS[:5], "h": UNITS[:6],
 TEXT = re.compile(
     r"(?P<year>\d{4})(?:-?Q(?P<quarter>[1-4])|-W(?P<week>\d\d)|-(?P<month>\d\d)"
     r"(?:-(?P<day>\d\d)"
-    r"(?:[T ](?P<clock>\d\d(?::\d\d(?::\d\d(?:[.,]\d+)?)?)?)(?:Z|[+-]\d\d:?\d\d)?)?)?)?",
+    r"(?:[T ](?P<clock>\d\d(?::\d\d(?::\d\d(?:[.,]\d+)?)?)?)(?:Z|[+-]\d\d:?\d\d(?::\d\d)?)?)?)?)?",
     re.ASCII,
 )
 
@@ -205,11 +210,15 @@ class Dates:
         day is an instant; so is a day where cells are hours or minutes: its midnight, as in a database. Else
         a text stands for all the time that it names.
         """
-        found = TEXT.fullmatch(text)
-        stretch = self._stretched(text)
+        nearer, calendars = _shift(text) or (text, 0)
+        found = TEXT.fullmatch(nearer)
+        stretch = self._stretched(nearer)
         if found is None or stretch is None or re.search(r"[.,]\d{6}\d*[1-9]", text):
             return None  # instants are told to the microsecond
-        start, after = _microseconds(stretch[0]), _microseconds(stretch[1] + INSTANT)
+        start, after = (
+            _microseconds(moment) + calendars * DAYS * 86_400_000_000
+            for moment in (stretch[0], stretch[1] + INSTANT)
+        )
         clock = found["clock"]
         if clock and len(clock) == 2:  # an hour
             return start, start + 3_600_000_000
@@ -247,18 +256,7 @@ class Dates:
         unit = np.datetime_data(column.dtype)[0]
         if self.by not in TOLD.get(unit, UNITS):
             return np.full(len(column), STRANGE, np.int64)
-        stamps = np.where(np.isnat(column), np.zeros(1, column.dtype), column)
-        if self.by == "year":
-            index = stamps.astype("M8[Y]").astype(np.int64) + 1970
-        elif self.by in ("quarter", "month"):
-            index = stamps.astype("M8[M]").astype(np.int64) + 1970 * 12
-            index = index // 3 if self.by == "quarter" else index
-        elif self.by in ("week", "day"):
-            index = stamps.astype("M8[D]").astype(np.int64) + EPOCH
-            index = (index - 1) // 7 if self.by == "week" else index
-        else:
-            index = stamps.astype("M8[m]").astype(np.int64) + EPOCH * 1440
-            index = index // MINUTES[self.by]
+        index = _indices(column, self.by)
         codes = index - self._start
         if self.clip:
             return np.clip(codes, 0, self._periods - 1)
@@ -447,6 +445,34 @@ def _index(moment: Moment, by: str) -> int:
     return (days * 1440 + moment.hour * 60 + moment.minute) // MINUTES[by]
 
 
+def _indices(column: Column, by: str) -> Ints:
+    """Return `_index` of a column of numpy's dates; numpy's own way to a coarser unit wraps around at its ends.
+
+    Stamps far beyond every domain are brought nearer, those that are missing are any number.
+    """
+    unit, count = np.datetime_data(column.dtype)
+    if unit == "generic":  # nothing but missing values
+        return np.zeros(len(column), np.int64)
+    stamps = np.where(np.isnat(column), np.zeros(1, column.dtype), column)
+    most = (2**63 - 1) // count
+    ticks: Ints = np.clip(stamps.astype(np.int64), -most, most) * count
+    if unit in FINER:
+        ticks, unit = ticks // FINER[unit], "ns"
+    if unit in ("Y", "M"):
+        months = np.clip(ticks, -FAR, FAR) * (12 if unit == "Y" else 1) + 1970 * 12
+    elif by in MINUTES:
+        held = 60 if unit == "h" else 1  # minutes in what ticks are cut to
+        minutes = np.clip(ticks // max(PER_DAY[unit] // 1440, 1), -FAR, FAR) * held
+        return (minutes + EPOCH * 1440) // MINUTES[by]
+    else:
+        days = np.clip(ticks // PER_DAY[unit], -FAR, FAR)
+        if by in ("week", "day"):
+            days = days + EPOCH
+            return (days - 1) // 7 if by == "week" else days
+        months = days.astype("M8[D]").astype("M8[M]").astype(np.int64) + 1970 * 12
+    return months // {"year": 12, "quarter": 3}.get(by, 1)
+
+
 def _label(index: int, by: str) -> str:
     if by == "year":
         return f"{index:04}"
@@ -466,7 +492,10 @@ def _label(index: int, by: str) -> str:
 
 def moment_written(microsecond: int) -> str:
     """Return a microsecond since the year 1 as a text: midnight as its day."""
-    return _written(_moment(microsecond))
+    try:
+        return _written(_moment(microsecond))
+    except OverflowError:
+        return "a time after 9999"
 
 
 def _microseconds(moment: Moment) -> int:

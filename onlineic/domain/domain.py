@@ -19,10 +19,11 @@ from onlineic.domain.attributes import Attribute, Binned, Categorical, IntegerRa
 from onlineic.domain.columns import Column, column_array, plain, short, shown
 from onlineic.domain.dates import Dates, dates
 from onlineic.domain.hints import nearest
-from onlineic.domain.misfits import Misfit, misfits, refuse
+from onlineic.domain.misfits import Misfit, misfits, reading, refuse
 from onlineic.errors import (
     InvalidDataError,
     InvalidDomainError,
+    InvalidParameterError,
     InvalidQueryError,
     PrivateLabelsWarning,
     set_fields,
@@ -163,6 +164,8 @@ class Domain:
 
         try:
             written = json.loads(text, object_pairs_hook=_distinct)
+        except InvalidDomainError:  # a ValueError, as what is caught below
+            raise
         except json.JSONDecodeError as error:
             raise InvalidDomainError(
                 f"a domain file must be valid JSON, got an error: {error}; write "
@@ -291,7 +294,8 @@ class Domain:
     def _encoded(self, arrays: dict[str, Column]) -> Iterator[Ints]:
         found: list[Misfit] = []
         for name, kind in self:
-            codes = kind.read(arrays.pop(name))
+            with reading(name):
+                codes = kind.read(arrays.pop(name))
             found += misfits(name, kind, codes)
             if not found:
                 yield codes
@@ -332,6 +336,14 @@ class Domain:
                 f"columns must have equal lengths, got {lengths}; give every column one value a record."
             )
         return arrays
+
+
+def check_domain(domain: object) -> None:
+    """Raise `InvalidParameterError` unless this is a domain."""
+    if type(domain) is not Domain:  # a subclass could have another shape tomorrow
+        raise InvalidParameterError(
+            f"domain must be a Domain, got a {type(domain).__name__}; write Domain.of(...)."
+        )
 
 
 def _loader(table: Any) -> str:

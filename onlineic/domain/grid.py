@@ -1,5 +1,6 @@
 """Real numbers on a public grid: codes in, numbers with their error out."""
 
+import sys
 from fractions import Fraction
 from functools import cached_property
 from numbers import Rational
@@ -10,7 +11,7 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.domain.attributes import LARGEST
-from onlineic.domain.columns import column_array, is_number
+from onlineic.domain.columns import as_float, column_array, is_number
 from onlineic.errors import InvalidDataError, InvalidDomainError, checked_integer, checked_ratio, checked_real
 
 FLOATS = 2.0**-49  # relative error of the few float operations between a number and its code
@@ -55,7 +56,7 @@ class Grid:
     Raises
     ------
     InvalidDomainError
-        If low >= high.
+        If low >= high, or floats hold neither the ends nor the step.
     InvalidParameterError
         If another parameter is outside its range.
 
@@ -77,6 +78,11 @@ class Grid:
     points: int
 
     def __attrs_post_init__(self) -> None:
+        if max(abs(self.low), abs(self.high), self.high - self.low) > 2**1023:
+            raise InvalidDomainError(
+                "low and high must be floats with a difference that is one, got numbers beyond them; write the "
+                "column in a larger unit."
+            )
         if not self.low < self.high:
             raise InvalidDomainError(
                 f"low must be below high, got low={float(self.low):g}, high={float(self.high):g}; swap them."
@@ -84,6 +90,11 @@ class Grid:
         remedy = "take a coarser grid"
         points = checked_integer("points", self.points, at_least=2, at_most=LARGEST, remedy=remedy)
         object.__setattr__(self, "points", points)
+        if self.step < Fraction(sys.float_info.min):
+            raise InvalidDomainError(
+                "low and high must be further apart, got a step below all floats; write the column in a "
+                "smaller unit."
+            )
 
     def __repr__(self) -> str:
         return f"Grid({float(self.low):g} .. {float(self.high):g}, {self.points} points)"
@@ -118,7 +129,11 @@ class Grid:
         array = column_array("column", column)
         if array.dtype.kind not in "iuf" and not (array.dtype.kind == "O" and all(map(is_number, array))):
             raise InvalidDataError("column must hold numbers, got other values; convert it.")
-        numbers, low, high = array.astype(np.float64), float(self.low), float(self.high)
+        if array.dtype.kind == "O":  # integers beyond the floats are beyond the grid
+            numbers = np.fromiter(map(as_float, array), float, len(array))
+        else:
+            numbers = array.astype(np.float64)
+        low, high = float(self.low), float(self.high)
         if clip:
             numbers = np.clip(numbers, low, high)
         outside = ~((numbers >= low) & (numbers <= high))  # NaN is outside

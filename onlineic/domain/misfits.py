@@ -4,7 +4,8 @@ An error at loading may be seen by others than the curator. It says which column
 how often, where, or with what; that is in the curator's report alone.
 """
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Protocol, final
 
 import attrs
@@ -12,7 +13,7 @@ import numpy as np
 
 from onlineic._typing import Ints
 from onlineic.domain.columns import ABSENT, MARKS, OUTSIDE
-from onlineic.errors import InvalidDataError
+from onlineic.errors import InvalidDataError, OnlineICError
 
 STRANGE_REMEDY = "convert the column, or name its words for gaps: optional(.., missing=['NA'])"
 REPORT = "PrivateData.check(table, domain).curator_report() shows values and lines"
@@ -66,6 +67,26 @@ def encoded(name: str, kind: Ruled, codes: Ints) -> Ints:
     """
     refuse(misfits(name, kind, codes))
     return codes
+
+
+@contextlib.contextmanager
+def reading(name: str) -> Iterator[None]:
+    """Let no error of a value's own code out of a column: its text may quote a record.
+
+    Raises
+    ------
+    InvalidDataError
+        In its place.
+    """
+    try:
+        yield
+    except (OnlineICError, MemoryError):
+        raise
+    except Exception as error:
+        raise InvalidDataError(
+            f"{name} must hold values that can be compared, got {type(error).__name__} from one; convert the "
+            "column."
+        ) from None
 
 
 def misfits(name: str, kind: Ruled, codes: Ints) -> list[Misfit]:

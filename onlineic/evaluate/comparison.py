@@ -85,6 +85,12 @@ def compare(
     tables = data if isinstance(data, Mapping) else {"": data}
     streams = stream if isinstance(stream, Mapping) else {"": stream}
     fixed = {label: one if callable(one) else list(one) for label, one in streams.items()}
+    if not isinstance(rules, Mapping):
+        raise InvalidParameterError(
+            f"rules must be a mapping of label to rule, got a {type(rules).__name__}; write {{'mw': rule}}."
+        )
+    if not isinstance(seeds, Iterable):
+        raise InvalidParameterError(f"seeds must be a list of integers, got {seeds!r:.40}; write range(3).")
     drawn = list(seeds)
     result: list[Trace] = []
 

@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from onlineic._typing import Floats, Ints
-from onlineic.domain.domain import Domain
+from onlineic.domain.domain import Domain, check_domain
 from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeError
 from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Partition
@@ -132,6 +132,7 @@ def _finite(values: object, count: int) -> Floats:
 
 def check_size(domain: Domain) -> None:
     """Raise `TooLargeError` where a dense hypothesis would not fit into memory."""
+    check_domain(domain)
     if domain.size > MAX_CELLS:
         raise TooLargeError(
             f"domain must have at most {MAX_CELLS:,} cells for a histogram, got {domain.size:,}; "

@@ -209,9 +209,13 @@ def checked_prior(domain: Domain, prior: Any) -> Floats:
     try:
         array = np.array(prior, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidParameterError("prior must be an array of numbers, one a cell.") from None
+        raise InvalidParameterError(
+            "prior must be an array of numbers, got another object; give one weight a cell."
+        ) from None
     if array.size != domain.size:
-        raise InvalidParameterError(f"prior must have {domain.size} entries, got shape {array.shape}.")
+        raise InvalidParameterError(
+            f"prior must have {domain.size} entries, got shape {array.shape}; give one weight a cell."
+        )
     total = array.sum()
     with np.errstate(invalid="ignore"):
         bad = ~(array >= MIN_PRIOR * total) | ~np.isfinite(array) | (array <= 0.0)

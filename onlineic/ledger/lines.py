@@ -347,6 +347,22 @@ class Written:
         """Whether this is the total of a table, and not a session's."""
         return bool(self.beginning.get("total", False))
 
+    def check_beginning(self) -> None:
+        """Raise `LedgerCorruptError` if a part of the beginning is missing, or of another kind."""
+        line = self.beginning
+        try:
+            account_from_json(line["account"])
+            self.domain()
+            texts = [line[name] for name in ("created", "version", "table")]
+            whole = type(line["settings"]) is dict and all(type(text) is str for text in texts)
+        except Exception:  # of a text that was put together by hand: whatever is wrong with it
+            whole = False
+        if not whole:
+            raise LedgerCorruptError(
+                "ledger must begin with its table, account and settings, got another beginning; restore the "
+                "file from a backup."
+            )
+
     def domain(self) -> Domain:
         """Return the domain of its table; a total is about rows, whatever their domain, and has one cell."""
         if self.of_table:
@@ -428,6 +444,7 @@ def imported(text_lines: Iterable[str]) -> Written:
     """
     *lines, last = [text for text in text_lines if text.strip()] or [""]
     written = chained(map(_claimed, lines))
+    written.check_beginning()
     try:
         ended = json.loads(last) == {"kind": "end", "receipt": str(written.receipt)}
     except (ValueError, RecursionError):

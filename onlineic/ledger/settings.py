@@ -15,7 +15,7 @@ import numpy as np
 
 from onlineic.accounting.budget import Filter
 from onlineic.domain.domain import Domain
-from onlineic.errors import LedgerCorruptError, LedgerMismatchError
+from onlineic.errors import LedgerCorruptError, LedgerError, LedgerMismatchError
 from onlineic.ledger.lines import FORMAT, Line, account_to_json
 from onlineic.queries.exact import partition_from_json, partition_to_json
 from onlineic.queries.partitions import Partition
@@ -60,8 +60,20 @@ def settings_from_json(written: Any, known: Known, domain: Domain, brought: Any 
     LedgerCorruptError
         If a class or a field is unknown.
     """
+    try:
+        return _setting(written, known, domain, brought)
+    except LedgerError:
+        raise
+    except Exception:  # of a text that was put together by hand: whatever is wrong with it
+        raise LedgerCorruptError(
+            "ledger must hold settings as they are written, got others; restore the file from a backup."
+        ) from None
+
+
+def _setting(written: Any, known: Known, domain: Domain, brought: Any) -> Any:
+    """Return the setting, or raise anything."""
     if isinstance(written, list):
-        return tuple(settings_from_json(one, known, domain, brought) for one in written)
+        return tuple(_setting(one, known, domain, brought) for one in written)
     if not isinstance(written, dict):
         return written
     if "float" in written:
@@ -86,7 +98,7 @@ def settings_from_json(written: Any, known: Known, domain: Domain, brought: Any 
         )
     aliases = {field.name: field.alias for field in attrs.fields(kind) if field.init}
     fields = {
-        aliases.get(name, name): settings_from_json(one, known, domain, brought)
+        aliases.get(name, name): _setting(one, known, domain, brought)
         for name, one in written["fields"].items()
     }
     try:

@@ -552,6 +552,7 @@ def _read(path: str) -> tuple[sqlite3.Connection, Written]:
                 f"ledger must end with the line of its head, got another end at place {len(rows) - 1}; "
                 "restore it from a backup."
             )
+        written.check_beginning()
         return connection, written
     except (sqlite3.Error, ValueError) as error:
         connection.close()

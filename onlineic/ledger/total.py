@@ -32,6 +32,7 @@ from onlineic.errors import (
 from onlineic.ledger.lines import FORMAT, Line, Receipt, Written, account_from_json, account_to_json
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.records import Drawn, Record
+from onlineic.ledger.sessions import Sessions
 from onlineic.ledger.settings import (
     check_kind,
     check_settings,
@@ -94,6 +95,8 @@ class TableBudget:
         table: str | None = None,
         receipt: Receipt | str | None = None,
     ) -> None:
+        if hasattr(self, "_ledger"):
+            raise SessionStateError("a total must be opened once, got __init__ again; open a new one.")
         if getattr(budget, "order", None) is not None or type(budget) is not Budget:
             raise InvalidParameterError(
                 f"budget must be a Budget without an order, got a {type(budget).__name__}; write "
@@ -109,6 +112,7 @@ class TableBudget:
         self._budget, self._whole, self._apart = budget, whole, part * whole.delta_exact
         self._lock, self._process, self._closed = threading.RLock(), os.getpid(), False
         self._drawing = False
+        self._sessions = Sessions()
         self._ledger: SqliteLedger | MemoryLedger
         if ledger is None:
             if table is not None or receipt is not None:
@@ -145,6 +149,11 @@ class TableBudget:
     def order(self) -> Fraction | None:
         """The Renyi order at which it adds; None: epsilons add."""
         return self._ledger.account.order
+
+    @property
+    def sessions(self) -> Sessions:
+        """Of all loads of the table in this process."""
+        return self._sessions
 
     @property
     def drawn(self) -> tuple[Drawn, ...]:
@@ -414,10 +423,17 @@ def total_of(written: Written) -> tuple[Budget, Filter, Fraction]:
         If the capacity is not that of the budget.
     """
     settings, domain = written.beginning["settings"], written.domain()
-    budget = settings_from_json(settings["budget"], KNOWN, domain)
-    apart = settings_from_json(settings["apart"], KNOWN, domain)
     account = account_from_json(written.beginning["account"])
-    whole = per_row(budget, settings["rows_per_person"])
-    if account != _account(whole, account.order, apart):
+    try:
+        budget = settings_from_json(settings["budget"], KNOWN, domain)
+        apart = settings_from_json(settings["apart"], KNOWN, domain)
+        whole = per_row(budget, settings["rows_per_person"])
+        held = _account(whole, account.order, apart)
+        delta = apart * whole.delta_exact
+    except Exception:  # of a text that was put together by hand: whatever is wrong with it
+        raise LedgerCorruptError(
+            "ledger must hold the settings of a total, got others; restore it from a backup."
+        ) from None
+    if account != held:
         raise LedgerCorruptError(f"ledger must hold the capacity of {budget}, got another; restore it.")
-    return budget, account, apart * whole.delta_exact
+    return budget, account, delta

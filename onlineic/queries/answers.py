@@ -387,7 +387,8 @@ class Answer:
         if isinstance(self.value, np.ndarray):
             shape = " x ".join(map(str, self.value.shape))
             return f"Answer(table of {shape} cells {bound}, {self.status}{stamp})"
-        return f"Answer({to_its_bound(self.value, self.error_bound)} {bound}, {self.count:.1f} records, {self.status}{stamp})"
+        value = to_its_bound(self.value, self.error_bound)
+        return f"Answer({value} {bound}, {self.count:.1f} records, {self.status}{stamp})"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """Show a table by its numbers where IPython has no HTML."""

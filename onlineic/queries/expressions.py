@@ -19,7 +19,7 @@ from onlineic._typing import Floats
 from onlineic.domain.attributes import LARGEST, Attribute, Categorical, Label
 from onlineic.domain.columns import plain, shown
 from onlineic.domain.dates import moment_text, names_time
-from onlineic.domain.domain import Domain
+from onlineic.domain.domain import Domain, check_domain
 from onlineic.errors import InvalidQueryError, TooLargeError, checked_integer
 from onlineic.queries.algebra import JOINT_CELLS, Joint, intersection, peeled, settled
 from onlineic.queries.query import GRID_BITS, Query, canonical, conjunction
@@ -194,6 +194,7 @@ class Expression:
         """
         if type(grid_bits) is not int or not 0 <= grid_bits <= GRID_BITS:
             grid_bits = checked_integer("grid_bits", grid_bits, at_least=0, at_most=GRID_BITS)
+        check_domain(domain)
         try:
             if self.form == "where":  # the common case: no algebra
                 found = intervals(self, domain)

@@ -16,7 +16,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from onlineic._typing import Floats, Ints
+from onlineic._typing import Bools, Floats, Ints
 from onlineic.domain.attributes import Attribute, Binned, Categorical
 from onlineic.domain.domain import Domain
 from onlineic.errors import DomainMismatchError, InvalidParameterError, InvalidQueryError
@@ -183,6 +183,25 @@ class Query:
                 ],
             )
         return mass * (1 << self.grid_bits) - result if self.complement else result
+
+    def possible(self, axis: int) -> Bools:
+        """Return which codes of an axis some cell with a weight above 0 has, shape (codes,).
+
+        Of a complement of several factors every code may be one, and of weights that were rounded, perhaps
+        to 0.
+        """
+        every = np.ones(self.domain.shape[axis], np.bool_)
+        if self.rounding:
+            return every
+        if self.constant is not None:
+            return every & (self.constant > 0)
+        for factor in self.factors:
+            if axis in factor.axes and (not self.complement or len(self.factors) == 1):
+                weights = factor.weights(self.domain)
+                held = weights < (1 << factor.bits) if self.complement else weights > 0
+                others = tuple(place for place, one in enumerate(factor.axes) if one != axis)
+                every &= held.any(axis=others)
+        return every
 
     def weights(self) -> Ints:
         """Return the integer weights of all cells, shape of the domain: for small domains and tests."""

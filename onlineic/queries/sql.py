@@ -10,6 +10,7 @@ import numpy as np
 from onlineic.domain import Binned, Categorical, Domain, IntegerRange, shown
 from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeError
 from onlineic.queries.expressions import Expression, one_of, weights, where
+from onlineic.queries.query import Query
 from onlineic.queries.sql_conditions import Conditions, Value, bindable
 from onlineic.queries.sql_trees import DERIVE, NESTED, TABLE_REMEDY, Trees
 from onlineic.queries.truth import Fixed, Truth, both, cell, expressed, missing_in
@@ -158,15 +159,12 @@ class _Selects:
         nobody = found.bind(self.conditions.domain).constant == 0
         if summed is not None:
             kind = self.conditions.domain.attribute(summed)
-            nobody = (
-                nobody
-                or bindable(
-                    found & where({summed: ~one_of(None)} if kind.missing else {}), self.conditions.domain
-                )
-                .bind(self.conditions.domain)
-                .constant
-                == 0
-            )
+            known = bindable(
+                found & where({summed: ~one_of(None)} if kind.missing else {}), self.conditions.domain
+            ).bind(self.conditions.domain)
+            nobody = nobody or known.constant == 0
+            if isinstance(kind, Binned):
+                self.check_finite(summed, kind, known, form)
             some = some & where({summed: weights(np.linspace(0.0, 1.0, kind.size))})
             if nobody and form == "average":
                 raise InvalidQueryError(
@@ -314,16 +312,28 @@ class _Selects:
             raise InvalidQueryError(
                 f"{outer} must be over a numeric column, {name} is categorical; GROUP BY it instead."
             )
-        if isinstance(kind, Binned) and not all(map(math.isfinite, kind.edges)):
-            raise InvalidQueryError(
-                f"{outer} must be over a column with finite bins, {name} has a bin without an end; give the "
-                "domain a last edge."
-            )
         if not isinstance(kind, IntegerRange | Binned):
             raise InvalidQueryError(
-                f"{outer} must be over a column of numbers, {name} is none; COUNT it instead."
+                f"{outer} must be over a column of numbers, {name} holds dates; COUNT it by group, or use "
+                "session.median."
             )
         return name
+
+    def check_finite(self, name: str, kind: Binned, known: Query, form: Form) -> None:
+        """Raise if a bin without an end may count: it has no midpoint."""
+        counted = known.possible(self.conditions.domain.axis(name))
+        edges, last = kind.edges, len(kind.edges) - 2
+        ends = []
+        if counted[0] and edges[0] == -math.inf:
+            ends.append(f"{name} >= {edges[1]:.15g}")
+        if counted[last] and edges[-1] == math.inf:
+            ends.append(f"{name} < {edges[-2]:.15g}")
+        if ends:
+            outer = "SUM" if form == "sum" else "AVG"
+            raise InvalidQueryError(
+                f"{outer} must be over a column with finite bins, {name} has a bin without an end; leave it "
+                f"out by WHERE {' AND '.join(ends)}, or give the domain a last edge."
+            )
 
 
 def _distinct(names: list[str]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any, Literal, final
 import attrs
 import numpy as np
 
-from onlineic.domain import Attribute, Binned, Categorical, Dates, Domain, IntegerRange, shown
+from onlineic.domain import Attribute, Categorical, Dates, Domain, IntegerRange, shown
 from onlineic.domain.dates import moment_text
 from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeError
 from onlineic.queries.algebra import JOINT_CELLS
@@ -236,8 +236,7 @@ class Conditions:
         lines = []
         for value in values:
             number = self.number(name, kind, "=", value)
-            integer = isinstance(kind, IntegerRange) or (isinstance(kind, Binned) and kind.integer)
-            if integer and number != math.floor(number):
+            if (isinstance(kind, IntegerRange) or kind.integer) and number != math.floor(number):
                 raise InvalidQueryError(
                     f"{name} must equal an integer, got {number!r}; write a whole number."
                 )
@@ -460,7 +459,7 @@ class Conditions:
                     f"a minus must stand before a number, got {self.trees.text(node)}; write the value "
                     "itself."
                 )
-            return -value  # type: ignore[operator]
+            return -value
         text = str(node.this)
         return text if node.args.get("is_string") else _number(text)
 

@@ -441,8 +441,8 @@ def _begun(name: str, kind: Dates, cut: Cut) -> int:
     low, high = moment_written(begins), moment_written(kind.begins(code + 1))
     raise InvalidQueryError(
         f"{name} must be cut where one {kind.by} begins, got "
-        f"{'<=, >, =, <> or BETWEEN at the instant ' * above}{moment_written(instant)}; the nearest edges are "
-        f"{low} and {high}, to be asked as {name} >= '{low}' AND {name} < '{high}'."
+        f"{'<=, >, =, <> or BETWEEN at the instant ' * above}{moment_written(instant)}; the nearest edges "
+        f"are {low} and {high}, to be asked as {name} >= '{low}' AND {name} < '{high}'."
     )
 
 

@@ -405,7 +405,8 @@ class AnswerBook:
         """
         if question.constant is not None:
             value = question.constant / (1 << question.grid_bits)
-            return Answer(value, self._n * value, "easy", 0.0, self._private), 0.0, 0.0, True
+            bound = cut(value, question.rounding)
+            return Answer(value, self._n * value, "easy", bound, self._private), bound, bound, True
         estimates, together = self._estimates_now(), self.error_bound()
         known = self._memory.recall(question, self.belief.version)
         if known is not None:
@@ -593,7 +594,9 @@ class AnswerBook:
         together = self.error_bound()
         bounds = np.zeros(len(questions))
         for place, (question, answer) in enumerate(zip(questions, answers, strict=True)):
-            if question.constant is None:
+            if question.constant is not None:  # the same whatever the data, but for what it was rounded by
+                bounds[place] = cut(answer.value, question.rounding)
+            else:
                 tested = math.inf if answer.status == "untested" else together
                 known = self._known(question, answer.value) + question.rounding
                 bound = min(tested, known)

@@ -8,7 +8,7 @@ import abc
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal, NoReturn, final
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, final
 
 import attrs
 import numpy as np
@@ -17,6 +17,7 @@ from onlineic._typing import Bools, Floats
 from onlineic.display.frames import free_name, pandas_frame, polars_frame
 from onlineic.display.text import to_its_bound
 from onlineic.domain.attributes import Attribute, Binned, IntegerRange, Label
+from onlineic.domain.dates import Dates
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidQueryError, TooFewRecordsError, TooLargeError, check_choice, checked_real
 from onlineic.queries.algebra import JOINT_CELLS
@@ -25,6 +26,9 @@ from onlineic.queries.ask import as_condition
 from onlineic.queries.expressions import Expression, below, weights, where
 from onlineic.queries.marginals import marginal
 from onlineic.queries.query import Query
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Aggregate = Literal["count", "mean", "sum"]
 Where = Expression | str | dict[str, Any] | None  # a text in SQL, a dict as of JSON
@@ -127,7 +131,8 @@ class Derived:
         session has none for these, 1 - m beta for m answers, each with a bound of its own.
     bias : float
         How far midpoints of bins may be from the values in them, in the units of `value`: beside
-        `error_bound`, and with the same probability. 0 where the attribute's values are exact.
+        `error_bound`, and with the same probability. 0 where the attribute's values are exact. Of a clipped
+        attribute what lies beyond its ends counts as them: how far beyond is in neither bound.
     count, count_bound : float
         Records that it is about, those that meet the condition and have a value, with their own half-width.
     answers : tuple of Answer
@@ -179,7 +184,8 @@ class Derived:
         stamp = "" if self.private else ", NOT PRIVATE"
         bias = f" and {self.bias:.3g} for midpoints" if self.bias else ""
         return (
-            f"{self.name} = {to_its_bound(self.value, self.error_bound)} ± {self.error_bound:.3g}{bias} ({self.confidence:.4g} sure), "
+            f"{self.name} = {to_its_bound(self.value, self.error_bound)} ± {self.error_bound:.3g}{bias} "
+            f"({self.confidence:.4g} sure), "
             f"{self.count:.1f} records, {_counted(self.answers)}{stamp}"
         )
 
@@ -321,8 +327,9 @@ def quantile(session: Answering, attribute: str, q: float, where: Where = None) 
     """Return where a share q of the records that meet a condition and have a value lies at or below.
 
     The exact quantile is the first label up to and with which there are at least q of them. It is searched
-    among the cuts between labels: at most ceil(log2(labels)) answers, and one for the condition. All cuts,
-    and so a narrower range of labels, take `cdf(..).quantile(q)`.
+    among the cuts between labels: at most ceil(log2(labels)) answers, and one for the condition. The range
+    of labels reaches from cut to cut of those that were asked, so it is wide where the last of them lie
+    within their errors of q; all cuts, and so a narrower range, take `cdf(..).quantile(q)`.
 
     Parameters
     ----------
@@ -335,7 +342,8 @@ def quantile(session: Answering, attribute: str, q: float, where: Where = None) 
     Raises
     ------
     TooFewRecordsError
-        If the share that counts is no more than twice its error, or no more than that of a rank.
+        If the share that counts is no more than twice its error, or no more than that of a rank. Where
+        everybody counts it is never raised: the range then is all that it can be.
     InvalidQueryError
         If the attribute has no order, or nobody can meet the condition.
 
@@ -370,14 +378,14 @@ def quantile(session: Answering, attribute: str, q: float, where: Where = None) 
     errors = dict(zip(at, found.bounds[len(found.bounds) - len(at) :], strict=True))
     shares = dict(zip(at, found.values[len(found.values) - len(at) :], strict=True))
     missed = max(errors.get(first, 0.0), errors.get(last, 0.0)) + q * whole_bound + slack
-    if missed >= whole - whole_bound:
+    if missed >= whole - whole_bound and not cuts.everybody:
         raise _too_few(session.n, name, whole, missed, found.answers)
     above = [cut for cut in at if shares[cut] + errors[cut] + slack < q * (whole - whole_bound)]
     below = [cut for cut in at if shares[cut] - errors[cut] - slack >= q * (whole + whole_bound)]
     return Quantile(
         name=name,
         value=cuts.kind.label(first),
-        rank_error=missed / (whole - whole_bound),
+        rank_error=min(1.0, missed / (whole - whole_bound)),
         low=cuts.kind.label(max(above, default=cuts.first)),
         high=cuts.kind.label(min(below, default=cuts.last) - 1),
         confidence=found.confidence,
@@ -457,6 +465,23 @@ class Cdf:
             f"{self.name}: {len(self.labels)} labels, band of at most {widest:.3g} ({self.confidence:.4g} "
             f"sure), {_counted(self.answers)}{stamp}"
         )
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the shares as steps, in the band that holds all of them, with matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            None: of a new figure, `ax.figure`.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        from onlineic.session.plots import plot_cdf  # which stands above
+
+        return plot_cdf(self, ax)
 
     def _repr_html_(self) -> str:
         from onlineic.session.pictures import cdf_html  # which stands above
@@ -544,6 +569,8 @@ class Groups:
         As of `Derived`.
     answers : tuple of Answer
         Of counts one, a cross table, unless their condition needs one each.
+    ordered : tuple of bool
+        Of every key, whether its labels have an order.
     """
 
     name: str
@@ -554,6 +581,7 @@ class Groups:
     bias: float
     confidence: float
     answers: tuple[Answer, ...]
+    ordered: tuple[bool, ...]
 
     @property
     def private(self) -> bool:
@@ -607,6 +635,29 @@ class Groups:
             lines.append(f"  ... {len(self) - SHOWN:,} more")
         return "\n".join(lines)
 
+    def plot(self, ax: "Axes | None" = None, kind: Literal["bars", "line", "map"] | None = None) -> "Axes":
+        """Draw the numbers by one or two keys with intervals of `error_bounds`, with matplotlib.
+
+        A mean over too few records is left out. By dates ``kind="line"`` is a time series with its band.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            None: of a new figure, `ax.figure`.
+        kind : "bars", "line" or "map", optional
+            None: a map of two keys; of one, bars, or a line where it is ordered with more than 40 labels.
+
+        Raises
+        ------
+        InvalidParameterError
+            If there are more than two keys, or the kind does not suit them.
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        from onlineic.session.plots import plot_groups  # which stands above
+
+        return plot_groups(self, ax, kind)
+
     def _repr_html_(self) -> str:
         from onlineic.session.pictures import groups_html  # which stands above
 
@@ -647,6 +698,7 @@ def group_by(
     where = None if where is None else checked_condition(session.domain, where)
     names, labels = _grouped(session.domain, keys)
     shape = tuple(map(len, labels))
+    ordered = tuple(session.domain.attribute(key).ordered for key in names)
     by = f" by {', '.join(names)}" + ("" if where is None else f", {where!r:.100}")
     if (of is None) != (aggregate == "count"):
         raise InvalidQueryError(
@@ -656,7 +708,9 @@ def group_by(
     if of is None:
         found, table = _counts(session, names, labels, where)
         values, bounds = np.array(table) * session.n, np.array(found.bounds) * session.n
-        return Groups(f"count{by}", names, labels, values, bounds, 0.0, found.confidence, found.answers)
+        return Groups(
+            f"count{by}", names, labels, values, bounds, 0.0, found.confidence, found.answers, ordered
+        )
     _Numbers.of(session.domain, of, where).check(where)
     groups = [_Numbers.of(session.domain, of, each) for each in _conditions(names, labels, where)]
     asks = [numbers.asks(aggregate) if numbers.held.any() else [] for numbers in groups]
@@ -680,6 +734,7 @@ def group_by(
         bias=bias,
         confidence=found.confidence,
         answers=found.answers,
+        ordered=ordered,
     )
 
 
@@ -843,6 +898,11 @@ def _valued(name: str, kind: Attribute) -> tuple[Floats, Floats]:
         first, last = edges[:-1], edges[1:] - 1.0 if kind.integer else edges[1:]
         with np.errstate(invalid="ignore"):  # of two infinite ends
             return 0.5 * (first + last), 0.5 * (last - first)
+    if isinstance(kind, Dates):
+        raise InvalidQueryError(
+            f"{name} must be a number for a mean or a sum, got dates; ask for a median, a quantile or "
+            f"counts, or load a number such as the days since {kind.first} besides."
+        )
     raise InvalidQueryError(
         f"{name} must be a number for a mean or a sum, got labels; ask for counts, or build the domain with "
         f"{name}=range(..) or binned(..)."
@@ -922,27 +982,17 @@ def _rising(values: Floats) -> Floats:
 
 
 def _narrowing(domain: Domain, condition: object) -> Expression | None:
-    """Return a condition, None where everybody meets it."""
+    """Return a condition, None where everybody meets it: weights that were rounded to 1 may say less."""
     if condition is None:
         return None
     expression = checked_condition(domain, condition)
     query = expression.bind(domain)
-    return None if query.constant == 1 << query.grid_bits else expression
+    return None if query.constant == 1 << query.grid_bits and not query.rounding else expression
 
 
 def _allowed(domain: Domain, axis: int, condition: Expression | None) -> Bools:
     """Return which codes of an axis may meet a condition."""
-    allowed = np.ones(domain.shape[axis], np.bool_)
-    if condition is None:
-        return allowed
-    query = condition.bind(domain)
-    if query.constant is not None:
-        return allowed & bool(query.constant)
-    for factor in query.factors:
-        if factor.axes == (axis,) and (not query.complement or len(query.factors) == 1):
-            held = factor.weights(domain)
-            allowed &= held < (1 << factor.bits) if query.complement else held > 0
-    return allowed
+    return (where() if condition is None else condition).bind(domain).possible(axis)
 
 
 def _nobody(attribute: str, condition: object) -> InvalidQueryError:

@@ -54,6 +54,8 @@ KNOWN: Mapping[str, type[Any]] = {
     )
 }  # fmt: skip
 
+MECHANISMS = (ExponentialSparse, GumbelSparse, LaplaceSparse, UnconditionalNumbers)
+
 
 @final
 @attrs.frozen
@@ -166,7 +168,7 @@ def check_prior(beginning: Line, prior: Hypothesis | None) -> None:
     held = beginning["settings"].get("prior")
     if prior_digest(prior) != held:
         raise LedgerMismatchError(
-            f"prior must be {'None' if held is None else f'the one with digest {held:.16}'}, as the ledger "
+            f"prior must be {'None' if held is None else f'the one with digest {held!s:.16}'}, as the ledger "
             f"was opened, got {'none' if prior is None else 'another'}; "
             f"{'leave it out' if held is None else 'give that one'}."
         )
@@ -183,7 +185,7 @@ def planned(beginning: Line, domain: Domain, update: Any = None) -> Plan:
         If it spends more than the budget that stands beside it, or is no plan.
     """
     plan = settings_from_json(beginning["plan"], KNOWN, domain, update)
-    if not isinstance(plan, Plan):
+    if not isinstance(plan, Plan) or type(plan.sparse) not in MECHANISMS or not hasattr(plan.update, "init"):
         raise LedgerCorruptError("ledger must hold a plan, got none; restore the file from a backup.")
     budget, sparse = row_budget_of(beginning, domain), plan.sparse
     epsilon = Fraction(getattr(sparse, "epsilon", 0))
@@ -197,7 +199,7 @@ def planned(beginning: Line, domain: Domain, update: Any = None) -> Plan:
 
 def budget_of(beginning: Line, domain: Domain) -> Budget:
     """Return the budget of a recorded session."""
-    budget = settings_from_json(beginning["settings"]["budget"], KNOWN, domain)
+    budget = settings_from_json(beginning["settings"].get("budget"), KNOWN, domain)
     if not isinstance(budget, Budget):
         raise LedgerCorruptError("ledger must hold a budget, got none; restore the file from a backup.")
     return budget

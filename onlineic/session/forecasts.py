@@ -14,7 +14,7 @@ import attrs
 from onlineic.accounting.budget import Budget
 from onlineic.accounting.composition import gaussian_mu
 from onlineic.accounting.of_table import alike
-from onlineic.domain.domain import Domain
+from onlineic.domain.domain import Domain, check_domain
 from onlineic.errors import InvalidParameterError, checked_integer
 from onlineic.noise.laws import normal_quantile
 from onlineic.queries.query import session_grid_bits
@@ -135,6 +135,7 @@ def forecast(
     InvalidParameterError
         If an argument is outside its range.
     """
+    check_domain(domain)
     n = checked_integer("n", n, at_least=1, at_most=2**53)  # a table holds no more
     max_queries = checked_integer("max_queries", max_queries, at_least=1, at_most=2**63 - 1)
     dense, budget = "dense" in checked_kinds(kinds), alike(budget)

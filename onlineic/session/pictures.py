@@ -29,20 +29,24 @@ def plan_facts(plan: Plan) -> Facts:
     """Return what a plan settles, in words."""
     n = plan.sparse.n
     threshold = plan.sparse.threshold / (n << plan.sparse.grid_bits)
+    falls = plan.next_share is not None and plan.reserve is None  # behind a hit tests have more noise
     said: Facts = [
         ("tests", f"{type(plan.sparse).__name__}: an answer that misses by more than about "
-         f"{records(n * threshold)} records is measured"),
+         f"{records(n * threshold)} records is measured{', at first' * falls}"),
         ("learns by", shortened(repr(plan.update), 120)),
     ]  # fmt: skip
     if plan.first_tables is not None:
         part = float(plan.first_tables.charge.amount / plan.sparse.account().capacity)
-        many = len(plan.first_tables.targets)
-        said.append(("first tables", f"{many} of counts, released at the start for {part:.0%} of the budget"))
+        many, when = f"{len(plan.first_tables.targets)} of counts", "at the start"
+        if plan.dense_tables is not None:
+            many = f"{many}, or {len(plan.dense_tables.targets)} of all cells where that is a dense question"
+            when = "behind the first question"
+        said.append(("first tables", f"released {when} for {part:.0%} of the budget: {many}"))
     released = "a whole table of counts" if plan.partitions is not None else "one number"
     said.append(("a measured answer", f"releases {released}; planned for {plan.hard_answers:,}"))
     promise = "every answer but cross tables" if plan.certified else "every easy answer"
-    if plan.next_share is not None and plan.reserve is None:  # behind it tests have more noise
-        promise += " before the first measured one"
+    if falls:
+        promise += " before the first measured one or restart"
     bound = f"{promise}, of the first {plan.max_queries:,}, at once within ± {plan.error_bound:.3g}"
     said.append(("promise", f"{bound}, with probability {1.0 - plan.beta:g}"))
     if plan.textbook:

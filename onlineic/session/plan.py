@@ -229,8 +229,8 @@ class Plan:
         c, hard answers planned for; false hits may use up more than that, and are paid for too.
     error_bound : float
         Bound on every easy answer of the first Q queries at once, and with a certificate on every answer,
-        with probability 1 - beta. Where prices fall (`next_share`), on those before the first hit: of all
-        that was answered speaks `SessionStatistics.error_bound`.
+        with probability 1 - beta. Where prices fall (`next_share`), on those before the first hit or
+        restart: of all that was answered speaks `SessionStatistics.error_bound`.
     certified : bool
         Whether it is proven that the hard answers cannot run out in that event: T(alpha) counts them, or each
         of the first Q questions is paid.

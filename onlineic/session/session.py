@@ -286,7 +286,7 @@ class OnlineIC(Answering):
             check_beginning(beginning, table=table, domain=data.domain, n=data.n)
             check_prior(beginning, prior)
             plan = planned(beginning, data.domain, update)
-            exhausted = beginning["settings"]["exhausted"]
+            exhausted = beginning["settings"].get("exhausted")
             of_row = row_budget_of(beginning, kept.domain)
             return cls.__new__(cls)._open(data, budget, plan, prior, exhausted, kept, None, progress, of_row)
         except BaseException:
@@ -655,7 +655,7 @@ class OnlineIC(Answering):
         Returns
         -------
         (m,) float64
-            Fractions; 0 of a constant, inf where nothing is known.
+            Fractions; of a constant what it was rounded by, inf where nothing is known.
         """
         with self._held():
             self._catch_up()
@@ -995,6 +995,8 @@ class OnlineIC(Answering):
     def synthetic(self, rows: int, seed: int = 0) -> Synthetic:
         """Return synthetic records, drawn from the hypothesis: free, and without any guarantee.
 
+        As with `hypothesis`, first tables are bought before, if nothing was asked yet.
+
         Parameters
         ----------
         rows : int
@@ -1073,7 +1075,7 @@ def _check_supported(question: Question | Queries, sparse: NumericSparse, hypoth
 @final
 @attrs.frozen
 class _Outlook(Outlook):
-    """What a session, or the one that its first question would make of it, knows of questions not asked yet."""
+    """What a session, or that which its first question makes of it, knows of questions not asked yet."""
 
     session: OnlineIC
     plan: Plan

@@ -106,5 +106,6 @@ def hits_left(spending: Spending, domain: Domain, partition: bool, spent: Fracti
     due : Fraction
         What the next hit pays besides its price, for the threshold of its run.
     """
-    left = spending.sparse.account().capacity - spent - due
+    owed = Fraction(0) if spent else spending.bought  # for first tables, which the first question buys
+    left = spending.sparse.account().capacity - spent - owed - due
     return int(left // dearest_hit(spending.at(spent), domain, partition))

@@ -125,7 +125,10 @@ def check_update_rule(
 
 
 def _check_frozen(rule: Rule) -> None:
-    assert isinstance(rule, UpdateRule), f"a rule must be an UpdateRule, got a {type(rule).__name__}."
+    remedy = f"{rule.__name__}()" if isinstance(rule, type) else "MultiplicativeWeights()"
+    assert isinstance(rule, UpdateRule), (
+        f"a rule must be an UpdateRule, got a {type(rule).__name__}; write {remedy}."
+    )
     copy = pickle.loads(pickle.dumps(rule))
     assert copy == rule, f"{rule!r} (the rule) must equal its pickle; make it an attrs.frozen class."
     assert repr(copy) == repr(rule), f"{rule!r} (the rule) must show its settings only, not its address."

@@ -998,7 +998,7 @@ CATALOGUE = {  # section: (kind, what was written, what refuses it, words of the
          "session.mean('age', where(sex='F'))"),
         ('a mean of dates', "session.mean('seen')",
          'InvalidQueryError',
-         'ask for counts, or build the domain with seen=range(..) or binned(..).',
+         'ask for a median, a quantile or counts, or load a number such as the days since',
          "session.quantile('seen', 0.5)"),
         ('a quantile above 1', "session.quantile('age', 90)",
          'InvalidParameterError', 'write 0.9 for the value that nine in ten do not exceed.',
@@ -1711,6 +1711,80 @@ CATALOGUE = {  # section: (kind, what was written, what refuses it, words of the
          'exit status 2', "argument --runs: must be a whole number >= 1000, got '10",
          "command('audit', '--help')"),
     ],
+    'for researchers': [
+        ('a wing that is not there', 'ic.offlin',
+         'AttributeError', "onlineic has no attribute 'offlin'; did you mean 'offline'?",
+         'ic.offline'),
+        ('a class that is not there', 'ic.Perceptrons',
+         'AttributeError', "did you mean 'Perceptron'?",
+         'ic.Perceptron'),
+        ('a histogram of too few weights', 'ic.Histogram(small, np.ones(3))',
+         'InvalidParameterError',
+         'prior must have 12 entries, got shape (3,); give one weight a cell.',
+         'ic.Histogram(small, np.ones(small.size))'),
+        ('a histogram of negative weights', 'ic.Histogram(small, -np.ones(small.size))',
+         'InvalidParameterError',
+         'prior must be positive in every cell (at least 1e-90 of its sum), got prior[0]=-1; add '
+         'a floor.',
+         'ic.Histogram(small, np.ones(small.size))'),
+        ('a histogram without any weight', 'ic.Histogram(small, np.zeros(small.size))',
+         'InvalidParameterError',
+         'prior must be positive in every cell (at least 1e-90 of its sum), got prior[0]=0; add '
+         'a floor.',
+         'ic.Histogram(small, np.ones(small.size))'),
+        ('a histogram of a table', 'ic.Histogram(people)',
+         'InvalidParameterError', 'domain must be a Domain, got a dict; write Domain.of(...).',
+         'ic.Histogram(who)'),
+        ('a rate below 0', 'ic.MultiplicativeWeights(rate=-1)',
+         'InvalidParameterError', 'rate must be a number in (0, 100], got rate=-1.',
+         'ic.MultiplicativeWeights(rate=0.3)'),
+        ('a variant that is none', "ic.MultiplicativeWeights(variant='paper')",
+         'InvalidParameterError', "variant must be 'tight' or 'book', got variant='paper'.",
+         "ic.MultiplicativeWeights(variant='book')"),
+        ('a mean of labels, offline', "ic.offline.mean(load(), 'sex', epsilon=1.0)",
+         'InvalidQueryError',
+         "attribute must be a range of integers, got 'sex', a Categorical; declare it as a range.",
+         "ic.offline.mean(load(), 'age', epsilon=1.0)"),
+        ('a mean without epsilon, offline', "ic.offline.mean(load(), 'age', epsilon=0)",
+         'InvalidParameterError', 'epsilon must be a number in (0, 20], got epsilon=0.',
+         "ic.offline.mean(load(), 'age', epsilon=0.1)"),
+        ('a mean of a name that is not there, offline',
+         "ic.offline.mean(load(), 'agee', epsilon=1.0)",
+         'InvalidQueryError',
+         "attribute must be one of the domain's, got 'agee'; did you mean 'age'?",
+         "ic.offline.mean(load(), 'age', epsilon=1.0)"),
+        ('a forecast of no records', 'ic.forecast(small, 0, ic.Budget(1.0), 10)',
+         'InvalidParameterError', 'n must be an integer >= 1 and <= 9007199254740992, got n=0.',
+         'ic.forecast(small, 1000, ic.Budget(1.0), 10)'),
+        ('a forecast of a table', 'ic.forecast(small_table(), 1000, ic.Budget(1.0), 10)',
+         'InvalidParameterError',
+         'domain must be a Domain, got a PrivateData; write Domain.of(...).',
+         'ic.forecast(small, 1000, ic.Budget(1.0), 10)'),
+        ('a rule by its name, to be checked', "ic.testing.check_update_rule('mw')",
+         'AssertionError', 'write MultiplicativeWeights().',
+         'ic.testing.check_update_rule(ic.MultiplicativeWeights())'),
+        ('a class of rules, to be checked',
+         'ic.testing.check_update_rule(ic.MultiplicativeWeights)',
+         'AssertionError', 'write MultiplicativeWeights().',
+         'ic.testing.check_update_rule(ic.MultiplicativeWeights())'),
+        ('rules without names, to be compared', 'compared([ic.Perceptron()])',
+         'InvalidParameterError',
+         "rules must be a mapping of label to rule, got a list; write {'mw': rule}.",
+         "compared({'perceptron': ic.Perceptron()})"),
+        ('a rule by its name, to be compared', "compared({'mw': 'mw'})",
+         'InvalidParameterError', 'write MultiplicativeWeights().',
+         "compared({'mw': ic.MultiplicativeWeights()})"),
+        ('seeds as one number, to be compared',
+         "compared({'mw': ic.MultiplicativeWeights()}, seeds=3)",
+         'InvalidParameterError', 'seeds must be a list of integers, got 3; write range(3).',
+         "compared({'mw': ic.MultiplicativeWeights()}, seeds=range(1))"),
+        ('a number for a cut, bound', 'where(age=30).bind(30)',
+         'InvalidParameterError', 'domain must be a Domain, got a int; write Domain.of(...).',
+         'where(age=30).bind(domain)'),
+        ('a grid that is too fine', 'where(a=1).bind(small, 99)',
+         'InvalidParameterError', 'grid_bits must be an integer >= 0 and <= 20, got grid_bits=99.',
+         'where(a=1).bind(small, 20)'),
+    ],
 }  # fmt: skip
 CALLS = [(section, *row) for section, rows in CATALOGUE.items() for row in rows]
 NEEDED = {
@@ -1787,6 +1861,10 @@ def spoilt(folder, odd, odd_number, moved):
     def book(**options):
         return ic.OnlineIC.textbook(small_table(), epsilon=1.0, **options)
 
+    def compared(rules, seeds=range(1)):
+        options = {"hard_answers": 2, "max_queries": 3}
+        return ic.evaluate.compare(small_table(), BUDGET, [where(a=1)], rules, seeds=seeds, **options)
+
     def kept(name="kept.db"):
         path = new_file()
         shutil.copy(folder / name, path)
@@ -1837,7 +1915,7 @@ def spoilt(folder, odd, odd_number, moved):
 
     table_domain = ic.Domain.of(age=range(17, 91), sex=["F", "M"], seen=ic.dates("2024-03-01", "2024-03-31"))
     rows = [f"{17 + i % 74},{'FM'[i % 2]},2024-03-{1 + i % 31:02}" for i in range(2000)]
-    rows[7] = rows[7 + moved]
+    rows[7] = rows[7 + moved]  # a neighbour: one record is another
     table_file = csv("\n".join(["age,sex,seen", *rows]))
     dirty_file = csv("\n".join(["age,sex,seen", *rows, f"{odd_number},{odd},2024-03-01"]))
     domain_file, wide_file = folder / "domain.json", folder / "wide.json"
@@ -1967,6 +2045,7 @@ def test_every_refusal_has_a_name_of_this_package_unless_python_asks_for_its_own
     assert {name for name in names if not hasattr(ic.errors, name)} <= {
         "TypeError",  # of operators, truth values, copies: so that Python and numpy know it
         "AttributeError",
+        "AssertionError",  # of the checks of onlineic.testing
         "FileNotFoundError",  # names the file, as everywhere
         "exit status 1",
         "exit status 2",

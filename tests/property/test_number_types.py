@@ -1437,7 +1437,7 @@ OTHERWISE = {  # varied under another name, or holding queries and laws rather t
 MADE = {  # by the package itself, from numbers that it has checked; a caller only reads them
     "Answer", "AnswerMemory.recall", "AnswerMemory.recall_many", "AnswerMemory.remember",
     "AnswerMemory.remember_many", "Answers", "Answers.of", "Boxes", "Queries", "Queries.recorded",
-    "Queries.totals",
+    "Queries.totals", "Dates.begins", "Dates.holding",
     "AutoAverage", "BaselineStatistics", "Belief", "BelievedMarginal", "Summary", "Synthetic",
     "Aggregate", "AnswerTable", "AnswerTable.written", "Statement",
     "TotalReport",
@@ -1450,7 +1450,8 @@ MADE = {  # by the package itself, from numbers that it has checked; a caller on
     "Belief.restored", "ExponentialSparse.unfinished", "FactorisationBound", "LedgerReport", "RecordBreach",
     "MaximumEntropy.restored",
     "OnlineAccuracy",
-    "PrivateCdf", "ProgramsAbove", "Query", "Query.total", "Rescaled", "SparseScales", "Statistic",
+    "PrivateCdf", "ProgramsAbove", "Query", "Query.possible", "Query.total",
+    "Rescaled", "SparseScales", "Statistic",
     "TableDesign", "TableDesign.nats", "TableDesign.precision_in", "TableDesign.sources", "Trace",
     "ValuesAbove", "VersionSpace", "block_guesses", "canonical", "grid_guesses", "inside", "shown", "spread",
     "TableReport", "encoded", "settled", "short",

@@ -92,7 +92,7 @@ def test_an_attribute_named_not_hides_the_complement():
         ('{"age": [1, 2], "age": 3}', "got one twice"),
         ('{"age": NaN}', "must be finite"),
         ('{"sex": "X"}', "sex must be"),
-        ('{"sex": null}', "declare it optional"),
+        ('{"sex": null}', 'declare it "missing": true'),
         ('{"score": [0, 1.5]}', '{"from": 0, "below": 1.5}'),
     ],
 )
@@ -272,6 +272,25 @@ def test_conditions_and_statements_in_sql_are_questions_too(table, queries, caps
     assert ["F", "M"] == answers[2]["columns"]["sex"]
     assert ["COUNT(*)", "AVG(age)"] == [json.loads(row["cell"])["of"] for row in rows[2:4]]
     assert "AVG(age)" in told["text"]
+
+
+def test_dates_are_asked_in_sql(tmp_path, queries, capsys):
+    pytest.importorskip("sqlglot")
+    days = [f"2024-01-{1 + i % 31:02}" for i in range(2000)]
+    (tmp_path / "days.csv").write_text("\n".join(["day", *days]), encoding="utf-8")
+    (tmp_path / "days.json").write_text('{"day": {"dates": ["2024-01-01", "2024-01-31"]}}', encoding="utf-8")
+    asked = ["ask", "--csv", str(tmp_path / "days.csv"), "--domain", str(tmp_path / "days.json"), *PAID]
+    file = queries(
+        "day >= DATE '2024-01-05' AND day < TIMESTAMP '2024-01-09 00:00:00'",
+        '{"day": ["2024-01-05", "2024-01-08"]}',
+        "SELECT COUNT(*) FROM t WHERE day BETWEEN '2024-01-05' AND '2024-01-08'",
+    )
+    assert 0 == main([*asked, "--format", "json", file])
+    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    assert ["repeat", "repeat"] == [answer["status"] for answer in answers[1:]]
+    assert 1 == main([*asked, queries("day < DATE '2024-02-30'")])
+    assert "day must be compared with a date such as '2024-01-01'" in capsys.readouterr().err
 
 
 def test_no_label_is_lost_where_columns_are_called_like_those_of_the_output(tmp_path, queries, capsys):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from onlineic.data import PrivateData
-from onlineic.domain import Domain, binned, optional
+from onlineic.domain import Domain, binned, categorical, optional
 from onlineic.errors import InvalidDataError, InvalidParameterError
-from onlineic.queries import where
+from onlineic.queries import Partition, where
 
 DOMAIN = Domain.of(age=range(17, 91), sex=["F", "M"])
 
@@ -230,3 +230,38 @@ def test_of_an_error_while_reading_only_its_kind_is_told(connection):
             PrivateData.from_dbapi(each, "broken", Domain.of(sex=["F", "M"]))
 
         assert "Hi" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "expected"),
+    [
+        (categorical([1, 2], synonyms={"x": 1, "X": 2}), ["x", "X", "X"], [1, 2]),
+        (categorical([1, 2], other="o"), ["o", 1, 2], [1, 1, 1]),
+        (optional(range(1), ["NA"]), ["NA", 0, 0], [2, 1]),
+        (optional(binned([0, 1]), ["NA"]), ["NA", 0, 0], [2, 1]),
+    ],
+)
+def test_words_for_numbers_are_compared_here_too(connection, kind, words, expected):
+    """What an unknown database takes for one text may be two."""
+    foreign = Foreign(connection)
+    connection.execute("CREATE TABLE t (x COLLATE NOCASE)")
+    connection.executemany("INSERT INTO t VALUES (?)", [(word,) for word in words])
+    data = PrivateData.from_dbapi(foreign, "t", Domain.of(x=kind))
+
+    assert "GROUP BY" not in foreign.statements[-1]
+    assert expected == data.exact_counts(Partition(data.domain, (0,), (np.arange(kind.size),))).tolist()
+
+
+def test_an_error_of_the_statement_that_reads_is_not_told(connection, monkeypatch):
+    def quoting(cursor, statement):
+        if "COUNT" in statement:
+            raise ValueError("invalid input syntax for type integer: 'Zanzibar'")
+        return cursor._cursor.execute(statement)
+
+    monkeypatch.setattr(ForeignCursor, "execute", quoting)
+    for domain in (DOMAIN, DOMAIN.project("age")):
+        with pytest.raises(InvalidDataError, match="got ValueError from") as error:
+            PrivateData.from_dbapi(Foreign(connection), "people", domain)
+
+        assert (None, True) == (error.value.__cause__, error.value.__suppress_context__)
+        assert "Zanzibar" not in str(error.value)

@@ -216,3 +216,111 @@ def test_a_time_beyond_all_dates_is_not_missing(lazy):
     kind = dates("1969-12-30", "1970-01-01", by="day", clip=True)
 
     assert [1, 1, 1, 1] == counted(PrivateData.from_frame(frame, Domain.of(x=optional(kind))), "x")
+
+
+# ---------------------------------------------------------------- columns of numpy
+
+LEAST, MOST = -(2**63) + 1, 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    "unit", ["Y", "M", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as", "25s", "2D"]
+)
+@pytest.mark.parametrize("by", ["year", "quarter", "month", "week", "day", "hour", "minute"])
+def test_times_at_the_ends_of_their_type_are_outside(unit, by):
+    """Numpy's own way to a coarser unit wraps around there: the least of all times became a late one."""
+    first, last = {"hour": ("T00",) * 2, "minute": ("T00:00",) * 2}.get(by, ("", ""))
+    kind = dates("1969-12-01" + first, "1970-01-31" + last, by=by, clip=True)
+    column = np.array([LEAST, 0, MOST, -(2**63)], f"M8[{unit}]")
+    named = {"Y": ("year",), "M": ("year", "quarter", "month")}.get(
+        unit, ("year", "quarter", "month", "week", "day")
+    )
+    if unit in ("Y", "M", "D", "2D") and by not in named or (unit, by) == ("h", "minute"):
+        with pytest.raises(InvalidDataError):
+            PrivateData.from_records({"x": column[1:2]}, Domain.of(x=kind))
+        return
+    data = PrivateData.from_records({"x": column}, Domain.of(x=optional(kind)))
+    found = counted(data, "x")
+
+    short = unit in ("fs", "as", "ps")  # no more than 107 days about 1970
+    assert (4, 1) == (sum(found), found[-1])
+    if not short:
+        middle = (
+            kind.code("x", "1970-01-01" if by not in ("hour", "minute") else "1970-01-01T00:00")
+            if by in ("day", "hour", "minute")
+            else None
+        )
+        assert found[0] >= 1 and found[-2] >= 1
+        assert middle is None or found[middle] == 1
+
+
+def test_the_least_time_of_pandas_is_early():
+    column = np.array([LEAST], "M8[ns]")
+    data = PrivateData.from_records({"x": column}, Domain.of(x=dates("1677-09-20", "2262-12-31", by="day")))
+
+    assert 1 == counted(data, "x")[1]
+
+
+@pytest.mark.parametrize("absent", [None, math.nan])
+def test_missing_texts_of_numpy_are_missing(absent):
+    column = np.array(["a", absent, "b", absent], np.dtypes.StringDType(na_object=absent))
+
+    assert [1, 1, 2] == counted(
+        PrivateData.from_records({"x": column}, Domain.of(x=optional(["a", "b"]))), "x"
+    )
+
+
+def test_long_floats_are_read_as_doubles():
+    close = np.longdouble(1) - np.longdouble(2) ** -60
+    kind = optional(binned([0, 1, 2, math.inf]))
+    for column in (np.array([close, np.longdouble("1e4000")]), [close, np.longdouble("inf")]):
+        assert [0, 1, 1, 0] == counted(PrivateData.from_records({"x": column}, Domain.of(x=kind)), "x")
+    for column in (np.array([close]), [close, None]):
+        assert 1 == counted(PrivateData.from_records({"x": column}, Domain.of(x=optional(range(2)))), "x")[1]
+
+
+# ---------------------------------------------------------------- errors
+
+
+class Talkative:
+    """A value whose own code fails, and tells what it holds."""
+
+    def __eq__(self, other):
+        raise KeyError("Zanzibar")
+
+    def __hash__(self):
+        return 1
+
+
+@pytest.mark.parametrize("kind", [range(3), ["a"], [1], [True], dates("2020", "2021", "year")])
+def test_an_error_of_a_value_is_not_told(kind):
+    pandas = pytest.importorskip("pandas")
+    columns, domain = {"x": [Talkative(), Talkative()]}, Domain.of(x=kind)
+    loads = [PrivateData.from_records, PrivateData.check]
+    for load in loads:
+        with pytest.raises(InvalidDataError, match="got KeyError from one") as caught:
+            load(columns, domain)
+        assert "Zanzibar" not in str(caught.value)
+        assert caught.value.__suppress_context__
+    with pytest.raises(InvalidDataError, match="got KeyError from") as caught:
+        PrivateData.from_frame(pandas.DataFrame(columns), domain)
+    assert "Zanzibar" not in str(caught.value)
+
+
+def test_a_panic_of_polars_is_an_error_of_the_table(capfd):
+    polars = pytest.importorskip("polars")
+    times = polars.Series("x", [2**62], dtype=polars.Int64).cast(polars.Datetime("ms", "UTC"))
+    domain = Domain.of(x=dates("2020", "2021", "year", zone="UTC"))
+    with pytest.raises(InvalidDataError):
+        PrivateData.from_frame(times.to_frame(), domain)
+    capfd.readouterr()
+
+
+def test_an_interrupt_is_one(monkeypatch):
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    pandas = pytest.importorskip("pandas")
+    monkeypatch.setattr("onlineic.data.frames.of_pandas", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        PrivateData.from_frame(pandas.DataFrame({"x": [1]}), Domain.of(x=range(2)))

@@ -1,6 +1,7 @@
 """Dates and times: cells, what lies in them, how they are asked, and what is refused."""
 
 import datetime
+import zoneinfo
 
 import numpy as np
 import pytest
@@ -233,6 +234,14 @@ def test_offsets_are_refused_unless_a_zone_is_declared():
         paris = dates("2024-01-01", "2024-12-31", zone="Europe/Paris")
         assert "2024-03-05" == paris.label(codes(paris, [value])[0])
         assert [64, 64] == codes(paris, ["2024-03-05", "2024-03-05T12:00"])  # without offset: local time
+
+
+def test_offsets_of_old_clocks_have_seconds():
+    """Paris was 9 minutes and 21 seconds ahead of Greenwich until 1911."""
+    kind = dates("1900-01-01T11", "1900-01-01T13", by="hour", zone="UTC")
+    noon = datetime.datetime(1900, 1, 1, 12, 0, 0, tzinfo=zoneinfo.ZoneInfo("Europe/Paris"))
+
+    assert [0, 1] == codes(kind, [noon, "1900-01-01T12:10+00:09:21"])
 
 
 def test_conditions_hold_all_the_time_that_they_name():

@@ -46,6 +46,22 @@ def test_a_mean_is_restored_with_its_bound_and_the_rounding_beside_it():
     assert abs(value - numbers.mean()) <= bound
 
 
+@pytest.mark.parametrize(
+    "ends", [(-1.5e308, 1.5e308), (0, 10**400), (-(10**400), 0), (0, 5e-324), (1e-300, 1e-300 * (1 + 1e-14))]
+)
+def test_ends_and_steps_that_no_float_holds_are_refused(ends):
+    with pytest.raises(InvalidDomainError, match="low and high must be"):
+        ic.Grid(*ends, points=2**62)
+
+
+def test_integers_beyond_the_floats_are_outside():
+    grid = ic.Grid(0, 10, points=11)
+    with pytest.raises(InvalidDataError, match="got numbers outside"):
+        grid.codes([10**400, 1])
+
+    assert [10, 1, 0] == grid.codes([10**400, 1, -(10**400)], clip=True).tolist()
+
+
 @pytest.mark.parametrize("column", [[0.5, 1.5], [0.5, np.nan], [-0.1], ["a"], [True], [None]], ids=str)
 def test_other_columns_are_refused(column):
     with pytest.raises(InvalidDataError, match="column must"):

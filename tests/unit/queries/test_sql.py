@@ -1,5 +1,6 @@
 """SQL conditions and statements: what they compile to, and what is refused with which remedy."""
 
+import datetime
 import sys
 
 import numpy as np
@@ -125,7 +126,7 @@ def test_parameters_stand_for_values():
     assert where(age=between(30, 90), race="White", married=True).bind(DOMAIN) == found.bind(DOMAIN)
     for text, given_, told in [
         ("age = :x", {"x": None}, "write age IS NULL"),
-        ("age = :x", {"x": [3]}, "parameter :x must be an int, float, str, bool or None, got a list"),
+        ("age = :x", {"x": [3]}, "parameter :x must be an int, float, str, bool, date or None, got a list"),
         ("age = :x", {"x": 3 + 1j}, "got a complex"),
         ("age = :x", {"x": float("nan")}, "numbers must be finite, got nan"),
         ("age = :x", {"x": 10**5000}, "numbers must be finite, got inf"),
@@ -347,7 +348,6 @@ def test_cells_that_hold_more_than_their_label_are_counted_whole(text, expected)
         ("race LIKE 'W%'", "race must hold its labels alone for LIKE"),
         ("race = label", "race and label must hold single values to be compared"),
         ("race = 'Martian'", "race must be one of its 4 values"),
-        ("day >= '2023-02'", "not supported: comparisons of day in SQL; ask it by where(day=...)."),
     ],
 )
 def test_cells_that_hold_more_than_their_label_are_not_split(text, told):
@@ -359,6 +359,157 @@ def test_cells_that_hold_more_than_their_label_are_not_split(text, told):
 
 def test_dates_are_grouped_by():
     assert ("day",) == statement("SELECT day, COUNT(*) FROM t GROUP BY day", WIDER).keys
+
+
+DAYS = Domain.of(
+    day=optional(dates("2024-01-01", "2024-03-31")),
+    month=dates("2023-11", "2024-04", by="month"),
+    hour=dates("2024-01-01T00", "2024-01-03T23", by="hour"),
+    year=dates("2024", "2026", by="year", clip=True),
+    local=dates("2024-01-01", "2024-02-01", by="hour", zone="Europe/Paris"),
+    label=["2024-01-01", "b"],
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("day >= DATE '2024-02-01'", where(day=between("2024-02-01", "2024-03-31"))),
+        ("'2024-02-10' >= day", where(day=between("2024-01-01", "2024-02-10"))),
+        ("day = CAST('2024-02-10' AS DATE)", where(day="2024-02-10")),
+        ("NOT day <> '2024-02-10'::date", where(day="2024-02-10")),
+        ("day BETWEEN '2024-01-05' AND DATE '2024-01-07'", where(day=between("2024-01-05", "2024-01-07"))),
+        ("day NOT BETWEEN '2024-01' AND '2024-02'", where(day=between("2024-03-01", "2024-03-31"))),
+        ("day IN ('2024-01-05', DATE '2024-01-06')", where(day=between("2024-01-05", "2024-01-06"))),
+        ("day < TIMESTAMP '2024-01-05 00:00:00'", where(day=between("2024-01-01", "2024-01-04"))),
+        ("day < '2030-01-01'", where(day=between("2024-01-01", "2024-03-31"))),
+        ("day > '2030-01-01'", ~where()),
+        ("day <= DATE '9999-12-31' AND day >= '0001-01-01'", where(day=between("2024-01-01", "2024-03-31"))),
+        ("hour < TIMESTAMP '9999-12-31 23:59:59' AND year > '2024'", where(year=between("2025", "2026"))),
+        ("day <= '2024-W05' OR day IS NULL", where(day=between("2024-01-01", "2024-02-04") | one_of(None))),
+        ("month = '2024-02'", where(month="2024-02")),
+        ("month <= DATE '2024-02-29'", where(month=between("2023-11", "2024-02"))),
+        ("month < '2024-02-10' OR month >= '2024-02-10'", where()),
+        ("month BETWEEN '2024-02-20' AND '2024-02-10'", ~where()),
+        ("hour < '2024-01-02'", where(hour=between("2024-01-01T00", "2024-01-01T23"))),
+        ("hour >= TIMESTAMP '2024-01-02 10:00'", where(hour=between("2024-01-02T10", "2024-01-03T23"))),
+        ("hour = '2024-01-02T10'", where(hour="2024-01-02T10")),
+        ("year < '2025'", where(year="2024")),
+        ("year > '2024-12-31'", where(year=between("2025", "2026"))),
+        (
+            "local < TIMESTAMPTZ '2024-01-02 10:00:00+00:00'",
+            where(local=between("2024-01-01T00", "2024-01-02T10")),
+        ),
+    ],
+)
+def test_dates_compare_with_dates_texts_and_times(text, expected):
+    assert condition(text, DAYS).bind(DAYS) == expected.bind(DAYS)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "month < DATE '2024-02-10'",
+            "month must be cut where one month begins, got 2024-02-10; the nearest edges are 2024-02-01 and "
+            "2024-03-01, to be asked as month >= '2024-02-01' AND month < '2024-03-01'.",
+        ),
+        ("month < '2024-W09'", "got 2024-02-26; the nearest edges are 2024-02-01 and 2024-03-01"),
+        ("month = DATE '2024-02-01'", "got 2024-02-02; the nearest edges"),
+        ("day <= TIMESTAMP '2024-01-05 00:00:00'", "at the instant 2024-01-05; the nearest edges are"),
+        ("day < '2024-01-05 10:00'", "got 2024-01-05T10:00:00; the nearest edges are 2024-01-05 and"),
+        ("hour <= '2024-01-02'", "the nearest edges are 2024-01-02 and 2024-01-02T01:00:00"),
+        ("hour = '2024-01-02T10:00'", "got <=, >, =, <> or BETWEEN at the instant 2024-01-02T10:00:00"),
+        ("hour < '2024-01-02 10:00:00.000001'", "got 2024-01-02T10:00:00.000001; the nearest edges"),
+        ("hour < '2024-01-02 10:00:00.0000001'", "hour must be compared with a date such as '2024-01-01T00'"),
+        ("hour < '2024-01-02T10:00Z'", "without offset, got '2024-01-02T10:00Z'"),
+        ("local < TIMESTAMPTZ '2024-01-02 10:00'", "local must be compared with a time of a known zone"),
+        ("year <= '2026'", "year must be cut after 2024-01-01 and before 2027-01-01, whose cells hold"),
+        ("year < '2024'", "(clip=True), got 2024-01-01; cut inside."),
+        ("year <= '9999'", "(clip=True), got a time after 9999; cut inside."),
+        ("day < DATE '2024-02-30'", "day must be compared with a date such as '2024-01-01', without offset"),
+        ("day < DATE '2024-02'", "DATE must stand before a text such as '2024-03-05', got '2024-02'"),
+        ("day < '2024-01-05/2024-01-06'", "day must be compared with a date such as"),
+        ("day < 5", "day must be compared with a date, got 5; write e.g. day >= '2024-01-01'."),
+        ("day BETWEEN TRUE AND '2024-01-05'", "day must be compared with a date, got TRUE"),
+        ("day < NULL", "write day IS NULL"),
+        ("day < month", "day must be compared with dates, got day < month"),
+        ("day < TIME '10:00'", "not supported: CAST('10:00' AS TIME)"),
+        ("day < CAST(5 AS DATE)", "not supported: CAST(5 AS DATE)"),
+        ("CAST(day AS DATE) < '2024-01-05'", "not supported: CAST(day AS DATE)"),
+        ("day < DATE('2024-01-01')", "not supported: DATE('2024-01-01')"),
+        ("day < TRY_CAST('2024-01-01' AS DATE)", "not supported: TRY_CAST"),
+        ("day >= TIMESTAMP(3) '2024-01-01 00:00'", "not supported: TIMESTAMP(3)"),
+        ("label = DATE '2024-01-01'", "label must be compared with a text in single quotes, got DATE '2024"),
+        ("day LIKE '2024%'", "day must hold texts for LIKE"),
+    ],
+)
+def test_what_cuts_into_a_period_or_is_no_date_is_refused(text, told):
+    with pytest.raises(InvalidQueryError) as error:
+        condition(text, DAYS)
+
+    assert told in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "value", ["2024-01-05", datetime.date(2024, 1, 5), np.datetime64("2024-01-05"), np.str_("2024-01-05")]
+)
+def test_dates_are_parameters_too(value):
+    assert where(day=between("2024-01-01", "2024-01-05")).bind(DAYS) == condition(
+        "day <= :last", DAYS, {"last": value}
+    ).bind(DAYS)
+
+
+def test_dialects_spell_dates_alike():
+    expected = where(day=between("2024-01-01", "2024-01-04")).bind(DAYS)
+    for dialect in ("postgres", "bigquery", "snowflake", "duckdb", "mysql", "sqlite", "tsql"):
+        for text in ("day < DATE '2024-01-05'", "day < DATETIME '2024-01-05 00:00:00'"):
+            assert expected == condition(text, DAYS, dialect=dialect).bind(DAYS)
+
+
+UNENDED = Domain.of(
+    pay=optional(binned([-np.inf, 0, 10, 20, np.inf])), sex=["F", "M"], day=dates("2024", "2025")
+)
+
+
+@pytest.mark.parametrize(
+    "among",
+    [
+        "pay >= 0 AND pay < 20",
+        "pay >= 0 AND pay < 20 AND (sex = 'F' OR pay < 10)",
+        "pay >= 0 AND pay < 10 OR pay >= 10 AND pay < 20 AND sex = 'F'",
+    ],
+)
+def test_bins_without_an_end_are_summed_and_averaged_where_nobody_in_them_counts(among):
+    for outer in ("AVG", "SUM"):
+        for by in ("", " GROUP BY sex", " GROUP BY pay"):
+            (found,) = statement(f"SELECT {outer}(pay) FROM t WHERE {among}{by}", UNENDED).aggregates
+            assert "pay" == found.column
+    assert statement(f"SELECT AVG(pay) FILTER (WHERE {among}) FROM t", UNENDED).aggregates
+
+
+@pytest.mark.parametrize(
+    ("among", "remedy"),
+    [
+        ("TRUE", "pay >= 0 AND pay < 20"),
+        ("pay >= 0", "pay < 20"),
+        ("pay < 0", "pay >= 0"),
+        ("pay >= 0 AND pay < 20 OR sex = 'F'", "pay >= 0 AND pay < 20"),
+    ],
+)
+def test_bins_without_an_end_are_refused_where_somebody_in_them_may_count(among, remedy):
+    with pytest.raises(InvalidQueryError) as error:
+        statement(f"SELECT AVG(pay) FROM t WHERE {among}", UNENDED)
+
+    assert (
+        "AVG must be over a column with finite bins, pay has a bin without an end; leave it out by WHERE "
+        f"{remedy}, or give the domain a last edge." == str(error.value)
+    )
+
+
+def test_dates_have_no_sum():
+    with pytest.raises(InvalidQueryError, match="SUM must be over a column of numbers, day holds dates"):
+        statement("SELECT SUM(day) FROM t", UNENDED)
 
 
 def test_condition_is_at_the_front_door():

@@ -184,6 +184,35 @@ def test_bins_without_an_end_have_no_midpoint_unless_a_condition_leaves_them_out
         session.mean("pay")
 
     assert session.mean("pay", where(pay=ic.below(20))).value == pytest.approx(7.5, abs=0.1)
+    under = (where(pay=ic.below(10)) | where(pay=ic.span(10, 20))) & ~where(pay=ic.at_least(20))
+    assert session.mean("pay", under).value == pytest.approx(7.5, abs=0.1)
+
+
+def test_dates_have_quantiles_and_no_mean():
+    days = ic.Domain.of(day=ic.dates("2024-01-01", "2024-01-04"), sex=["F", "M"])
+    data = ic.PrivateData([[0, 100_000], [50_000, 100_000], [100_000, 0], [50_000, 0]], days)
+    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-9), noise=Silent())
+    for ask in (session.mean, session.sum):
+        with pytest.raises(InvalidQueryError, match="day must be a number for a mean or a sum, got dates;"):
+            ask("day")
+
+    assert "2024-01-02" == session.median("day").value
+    assert "2024-01-03" == session.median("day", {"sex": "F"}).value
+
+
+@pytest.mark.filterwarnings("ignore::onlineic.errors.WideBoundWarning")
+def test_over_everybody_nothing_is_too_few():
+    """However wide the bounds: then the number can be all that the range allows."""
+    domain = ic.Domain.of(age=range(17, 37), sex=["F", "M"])
+    data = ic.PrivateData(np.full((20, 2), 10), domain)
+    session = ic.OnlineIC(data, ic.Budget(0.001, 1e-9), noise=SimulatedNoise(1))
+    mean, middle = session.mean("age"), session.median("age")
+
+    assert 0.5 <= mean.answers[0].error_bound
+    assert mean.error_bound == pytest.approx(max(mean.value - 17, 36 - mean.value))
+    assert 400 == mean.count
+    assert (17, 36) == (middle.low, middle.high)
+    assert 0.5 <= middle.rank_error <= 1.0
 
 
 def test_a_derived_answer_shows_what_it_is_and_compares_by_value(session):
@@ -357,3 +386,92 @@ def test_conditions_may_be_dicts(session):
     for aggregate, of in (("count", None), ("sum", "age")):
         one, other = (session.group_by("sex", each, aggregate, of) for each in (written, said))
         assert one.values.tolist() == other.values.tolist()
+
+
+# --- figures -----------------------------------------------------------------------------------------------
+
+
+def test_groups_are_drawn_with_their_intervals(session):
+    pytest.importorskip("matplotlib")
+    found = session.group_by("pay")
+    axes = found.plot()
+    (whiskers,) = axes.collections
+    ends = np.array([segment[:, 1] for segment in whiskers.get_segments()])
+
+    assert found.values.tolist() == [bar.get_height() for bar in axes.patches]
+    assert np.array_equal(ends[:, 0], found.values - found.error_bounds)
+    assert np.array_equal(ends[:, 1], found.values + found.error_bounds)
+    assert ("pay", "records") == (axes.get_xlabel(), axes.get_ylabel())
+    assert "NOT PRIVATE" in axes.get_title(loc="left")
+    assert axes is found.plot(axes)
+
+
+def test_a_time_series_is_a_line_in_its_band_with_missing_values_beside_it():
+    pytest.importorskip("matplotlib")
+    days = ic.Domain.of(day=ic.optional(ic.dates("2024-01-01", "2024-02-29")))
+    counts = np.arange(1000, 1000 + days.size)
+    session = ic.OnlineIC(ic.PrivateData(counts, days), ic.Budget(1.0, 1e-9), noise=Silent())
+    found = session.group_by("day")
+    axes = found.plot()
+    line, point = axes.lines
+
+    assert found.values[:-1].tolist() == line.get_ydata().tolist()
+    assert [60] == point.get_xdata().tolist()
+    assert "2024-01-01" == axes.get_xticklabels()[0].get_text()
+    assert 2 == len(axes.collections)
+    assert 61 == len(found.plot(kind="bars").patches)
+
+
+def test_means_are_drawn_but_for_those_over_too_few(session):
+    pytest.importorskip("matplotlib")
+    found = session.group_by(["sex", "weeks"], aggregate="mean", of="pay")
+    axes = found.plot()
+
+    assert found.values.ravel().tolist() == axes.images[0].get_array().ravel().tolist()
+    few = session.group_by("age", where(sex="F"), aggregate="mean", of="weeks")
+    assert np.isnan(few.values[-1])
+    heights = [bar.get_height() for bar in few.plot().patches]
+    assert np.array_equal(few.values, heights, equal_nan=True)
+    assert "too few" in {text.get_text() for text in session.group_by(
+        ["sex", "age"], aggregate="mean", of="weeks").plot().texts}  # fmt: skip
+
+
+def test_a_distribution_function_is_drawn_in_its_band(session):
+    pytest.importorskip("matplotlib")
+    found = session.cdf("age", where(sex="F"))
+    axes = found.plot()
+    (steps,), (band,) = axes.lines, axes.collections
+
+    assert found.values.tolist() == steps.get_ydata()[:-1].tolist()
+    drawn = band.get_paths()[0].vertices[:, 1]
+    assert {*found.low, *found.high} <= {*drawn}
+    assert axes is found.plot(axes)
+
+
+def test_what_cannot_be_drawn_is_refused(session):
+    pytest.importorskip("matplotlib")
+    with pytest.raises(InvalidParameterError, match="one or two keys to be drawn, got 3"):
+        session.group_by(["sex", "pay", "weeks"]).plot()
+    with pytest.raises(InvalidParameterError, match="kind must be 'bars' or 'line' for 1 attributes"):
+        session.group_by("pay").plot(kind="map")
+    for found in (session.group_by("pay"), session.cdf("age")):
+        with pytest.raises(InvalidParameterError, match="ax must be axes of matplotlib or None, got a str"):
+            found.plot("ax")
+
+
+def test_weights_that_are_rounded_to_a_constant_are_not_exact():
+    """Weights of a billionth, or of one less that, are asked as 0 and 1: off by what they are rounded by."""
+    domain = ic.Domain.of(b=2, age=range(100_001), far=range(100_000, 100_001))
+    data = ic.PrivateData.from_records(
+        {"b": np.zeros(4_000, int), "age": np.full(4_000, 100_000), "far": np.full(4_000, 100_000)}, domain
+    )
+    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-6), noise=SimulatedNoise(1))
+    few, most = ic.where(b=ic.weights([1e-9, 1e-9])), ic.where(b=ic.weights([1 - 1e-9, 1 - 1e-9]))
+    for query, exact in ((few, 1e-9), (most, 1 - 1e-9)):
+        told, answer = session.explain(query), session.answer(query)
+        for bound in (told.bound_easy, answer.error_bound, *session.joint_bounds([query], [answer])):
+            assert 0.0 < abs(answer.value - exact) <= bound * (1 + 1e-6)
+    for attribute, condition, exact in (("age", few, 0.4), ("far", most, 4e8 - 0.4), ("far", few, 0.4)):
+        found = session.sum(attribute, condition)
+        assert 0.4 == pytest.approx(abs(found.value - exact), rel=1e-3)
+        assert abs(found.value - exact) <= found.error_bound

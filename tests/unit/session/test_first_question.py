@@ -203,6 +203,23 @@ def test_what_is_left_for_hits_is_told_as_if_the_tables_were_bought():
     assert 0 == len(session.transcript)
 
 
+@BUDGETS
+@pytest.mark.parametrize("question", [DENSE[0], [ALL, DENSE[0], NARROW[0]], lambda s: s.answer(DENSE[0])])
+def test_a_dense_first_question_is_explained_by_the_plan_that_it_would_make(question, budget):
+    session = opened(budget)
+    plan, before = session.plan, (repr(session), session.statistics(), len(session.transcript))
+    explained = session.explain(question)
+    assert (repr(session), session.statistics(), len(session.transcript)) == before
+    assert plan is session.plan
+    answer, after = session.answer(DENSE[0]), session.statistics()
+    bounds = explained.bound_easy if answer.status == "easy" else explained.bound_hard
+
+    assert answer.error_bound <= bounds
+    assert after.spent <= 1.0 - explained.left + explained.at_most + 1e-9
+    bought = session.plan.first_tables.charge.amount / session.plan.sparse.account().capacity
+    assert math.isclose(1.0 - bought, explained.left)
+
+
 def test_the_hypothesis_is_that_of_pairs_if_nothing_was_asked():
     session = opened(ic.Budget(1.0, 1e-6))
     assert "0 asked" in repr(session)
@@ -354,3 +371,24 @@ def test_tables_that_were_burned_in_a_file_are_not_bought_again_if_they_cannot_b
 
     assert {one.status for one in answers} <= {"easy", "hard"}
     assert () == report.problems
+
+
+@BUDGETS
+def test_an_answer_before_the_first_tables_does_not_count_what_they_will_cost(budget):
+    session = opened(budget)
+    constant = session.answer(ALL)
+
+    assert 0 == len(session.transcript)
+    assert constant.left == session.statistics().hard_left
+
+
+@BUDGETS
+def test_the_page_of_a_plan_says_what_may_be_bought_in_the_place_of_the_first_tables(budget):
+    session = settled(budget)
+    session.answer(DENSE[0])
+    (bought,) = tables(session)
+    (told,) = (line for line in str(session.summary()).splitlines() if line.startswith("first tables"))
+
+    assert 1 == len(bought.measurements) < len(session.plan.first_tables.targets)
+    assert "behind the first question" in told
+    assert "or 1 of all cells where that is a dense question" in told

@@ -1,8 +1,10 @@
 """One budget a table: sessions, mechanisms and baselines draw on it, in a file or not, and never past it."""
 
+import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -30,6 +32,7 @@ from onlineic.errors import (
     LedgerMismatchError,
     LedgerRollbackError,
     LedgerWriteError,
+    OnlineICError,
     SessionStateError,
 )
 from onlineic.ledger import MemoryLedger, Opened, SqliteLedger, TableBudget, read
@@ -198,6 +201,8 @@ def test_nobody_gets_round_a_total_nor_empties_the_record():
         used.draw_on(total)
     with pytest.raises(TypeError):
         total.__reduce__()
+    with pytest.raises(SessionStateError, match="opened once"):
+        total.__init__(ic.Budget(9.0, 1e-9))
 
 
 def test_a_second_budget_without_a_total_warns_with_both_costs():
@@ -439,6 +444,44 @@ def larger(texts):
 def twice(texts):
     line = json.loads(texts[-1])
     return [*texts, canonical_text(line | {"at": line["at"] + 1})]
+
+
+def test_a_copy_of_an_open_session_s_file_is_no_second_session_on_another_load_of_its_table(path):
+    total, copy = TableBudget(WHOLE), path.with_name("copy.db")
+    one, other = attached(total), attached(total)
+    session = ic.OnlineIC(one, total.share(0.9), ledger=path, table=LABEL)
+    shutil.copy(path, copy)
+    with pytest.raises(LedgerLockedError, match="a copy of one that is open"):
+        ic.OnlineIC.resume(copy, other)
+    assert 0 == other.reads
+    session.close()
+    ic.OnlineIC.resume(path, other).close()
+    assert 1 == len(total.drawn)
+
+
+@pytest.mark.parametrize("written", [[], {}, "1/0", "gone"])
+@pytest.mark.parametrize("total", [True, False])
+def test_a_beginning_that_was_put_together_by_hand_is_refused_by_name(path, total, written):
+    def places(line, before=()):
+        for name, inner in line.items():
+            yield (*before, name)
+            yield from places(inner, (*before, name)) if isinstance(inner, dict) else ()
+
+    (of_file(path) if total else ic.OnlineIC(table(), WHOLE, ledger=path, table=LABEL)).close()
+    first = read(path).beginning
+    parts = ("account", "settings", "total", "domain", "created", "table")
+    for place in [one for one in places(first) if one[0] in parts or one[2:3] == ("sparse",)]:
+        line = json.loads(canonical_text(first))
+        holder = line
+        for name in place[:-1]:
+            holder = holder[name]
+        holder[place[-1]] = written
+        if written == "gone":
+            del holder[place[-1]]
+        forged(path, lambda _, line=line: [canonical_text(line)])
+        with contextlib.suppress(OnlineICError):
+            of_file(path).close() if total else ic.OnlineIC.resume(path, table())._ledger.release()
+        assert main(["ledger", "verify", str(path)]) in (0, 1, 2)
 
 
 @pytest.mark.parametrize("name", ["first_tables", "dense_tables"])
