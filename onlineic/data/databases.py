@@ -116,7 +116,7 @@ def _execute(cursor: Any, statement: str, parameters: Sequence[float] = ()) -> N
 
 
 def _tried(ask: Callable[[], Any]) -> Any:
-    """Return what a database answers of no records, or raise `InvalidDataError` with its error as the cause."""
+    """Return what a database answers of no records, or raise `InvalidDataError` caused by its error."""
     try:
         return ask()
     except Exception as error:  # every driver has its own

@@ -1,13 +1,14 @@
 """How released facts are shown: as text, as HTML without scripts, as figures and as data frames."""
 
 from onlineic.display.figures import COLOURS, DASHES, bare, new_figure, plain
-from onlineic.display.frames import free_name, pandas_frame, polars_frame
+from onlineic.display.frames import Framed, free_name, pandas_frame, polars_frame
 from onlineic.display.html import bars, card, escaped, facts, heading, note, page, share, span_bar, table
 from onlineic.display.text import aligned, cut_rows, decimals, records, shortened, to_its_bound
 
 __all__ = [
     "COLOURS",
     "DASHES",
+    "Framed",
     "aligned",
     "bare",
     "bars",

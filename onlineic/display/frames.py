@@ -1,9 +1,42 @@
 """Columns as data frames of those who have pandas or polars: neither is ever needed."""
 
+import abc
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, final
 
 from onlineic.errors import MissingExtraError
+
+
+class Framed(abc.ABC):
+    """What has columns, and is a data frame for those who want one."""
+
+    __slots__ = ()
+
+    @abc.abstractmethod
+    def to_dict(self) -> Mapping[str, Any]:
+        """Return the columns by name."""
+
+    @final
+    def to_pandas(self) -> Any:
+        """Return `to_dict` as a pandas DataFrame.
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+        """
+        return pandas_frame(self.to_dict())
+
+    @final
+    def to_polars(self) -> Any:
+        """Return `to_dict` as a polars DataFrame.
+
+        Raises
+        ------
+        MissingExtraError
+            If polars is not installed.
+        """
+        return polars_frame(self.to_dict())
 
 
 def pandas_frame(columns: Mapping[str, Any], note: str = "") -> Any:

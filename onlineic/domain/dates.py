@@ -446,9 +446,10 @@ def _index(moment: Moment, by: str) -> int:
 
 
 def _indices(column: Column, by: str) -> Ints:
-    """Return `_index` of a column of numpy's dates; numpy's own way to a coarser unit wraps around at its ends.
+    """Return `_index` of a column of numpy's dates.
 
-    Stamps far beyond every domain are brought nearer, those that are missing are any number.
+    Numpy's own way to a coarser unit wraps around near the least stamp. Stamps far beyond every domain are
+    brought nearer, those that are missing are any number.
     """
     unit, count = np.datetime_data(column.dtype)
     if unit == "generic":  # nothing but missing values

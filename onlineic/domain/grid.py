@@ -80,8 +80,8 @@ class Grid:
     def __attrs_post_init__(self) -> None:
         if max(abs(self.low), abs(self.high), self.high - self.low) > 2**1023:
             raise InvalidDomainError(
-                "low and high must be floats with a difference that is one, got numbers beyond them; write the "
-                "column in a larger unit."
+                "low and high must be floats with a difference that is one, got numbers beyond them; write "
+                "the column in a larger unit."
             )
         if not self.low < self.high:
             raise InvalidDomainError(

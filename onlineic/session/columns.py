@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats
-from onlineic.display.frames import pandas_frame, polars_frame
+from onlineic.display.frames import Framed
 from onlineic.hypothesis.estimates import Estimates
 from onlineic.queries.answers import Answer, Ground, Stated, Status
 from onlineic.queries.ask import Question
@@ -205,7 +205,7 @@ class Columns:
 
 @final
 @attrs.frozen(eq=False, repr=False)
-class Answers(Sequence[Answer]):
+class Answers(Sequence[Answer], Framed):
     """Answers to a batch, in its order: a sequence of `Answer` that is held as columns.
 
     Attributes
@@ -339,26 +339,6 @@ class Answers(Sequence[Answer]):
             "error_bound": self.bounds,
             "private": np.full(len(self), self.private),
         }
-
-    def to_pandas(self) -> Any:
-        """Return `to_dict` as a pandas DataFrame.
-
-        Raises
-        ------
-        MissingExtraError
-            If pandas is not installed.
-        """
-        return pandas_frame(self.to_dict())
-
-    def to_polars(self) -> Any:
-        """Return `to_dict` as a polars DataFrame.
-
-        Raises
-        ------
-        MissingExtraError
-            If polars is not installed.
-        """
-        return polars_frame(self.to_dict())
 
     def __repr__(self) -> str:
         stamp = "" if self.private else ", NOT PRIVATE"

@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Bools, Floats
-from onlineic.display.frames import free_name, pandas_frame, polars_frame
+from onlineic.display.frames import Framed, free_name
 from onlineic.display.text import to_its_bound
 from onlineic.domain.attributes import Attribute, Binned, IntegerRange, Label
 from onlineic.domain.dates import Dates
@@ -549,7 +549,7 @@ def cdf(session: Answering, attribute: str, where: Where = None) -> Cdf:
 
 @final
 @attrs.frozen(eq=False)
-class Groups:
+class Groups(Framed):
     """One number for every combination of labels, empty ones and those of missing values among them.
 
     Attributes
@@ -605,26 +605,6 @@ class Groups:
         rows = [(*labels, value, bound) for labels, value, bound in self]
         names = (*self.keys, free_name("value", self.keys), free_name("error_bound", self.keys))
         return {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
-
-    def to_pandas(self) -> Any:
-        """Return `to_dict` as a pandas DataFrame.
-
-        Raises
-        ------
-        MissingExtraError
-            If pandas is not installed.
-        """
-        return pandas_frame(self.to_dict())
-
-    def to_polars(self) -> Any:
-        """Return `to_dict` as a polars DataFrame.
-
-        Raises
-        ------
-        MissingExtraError
-            If polars is not installed.
-        """
-        return polars_frame(self.to_dict())
 
     def __repr__(self) -> str:
         stamp = "" if self.private else ", NOT PRIVATE"

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats
-from onlineic.display.frames import free_name, pandas_frame, polars_frame
+from onlineic.display.frames import Framed, free_name
 from onlineic.display.text import to_its_bound
 from onlineic.domain.attributes import Label
 from onlineic.errors import TooFewRecordsError
@@ -24,7 +24,7 @@ SHOWN = 20  # rows that a repr shows
 
 @final
 @attrs.frozen(eq=False)
-class AnswerTable:
+class AnswerTable(Framed):
     """What a statement with GROUP BY, or with several aggregates, was answered: one row a group.
 
     Attributes
@@ -94,26 +94,6 @@ class AnswerTable:
             return [row[place] for row in self.labels]
         found: list[Any] = self.values[:, place - len(self.keys)].tolist()
         return found
-
-    def to_pandas(self) -> Any:
-        """Return `to_dict` as a pandas DataFrame.
-
-        Raises
-        ------
-        MissingExtraError
-            If pandas is not installed.
-        """
-        return pandas_frame(self.to_dict())
-
-    def to_polars(self) -> Any:
-        """Return `to_dict` as a polars DataFrame.
-
-        Raises
-        ------
-        MissingExtraError
-            If polars is not installed.
-        """
-        return polars_frame(self.to_dict())
 
     def __repr__(self) -> str:
         shown = min(len(self), SHOWN)

@@ -170,7 +170,7 @@ def test_rows_that_cannot_be_read_are_refused(tmp_path, text, capsys):
 
 
 def test_a_domain_file_of_another_encoding_is_refused(tmp_path, capsys):
-    """A label read with other letters is no label of the table: its records would be in the cell of others."""
+    """A label read with other letters is none of the table: its records would be in the cell of others."""
     (tmp_path / "t.csv").write_text("a\ncafé\n", encoding="utf-8")
     (tmp_path / "d.json").write_text('{"a": {"labels": ["café"], "other": true}}', encoding="latin-1")
     (tmp_path / "q.txt").write_text("", encoding="utf-8")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from onlineic.data import PrivateData
+from onlineic.data.frames import check_columns
 from onlineic.domain import Domain, binned, categorical, optional
 from onlineic.errors import InvalidDataError, InvalidParameterError
 from onlineic.queries import Partition, where
@@ -172,6 +173,11 @@ def test_names_are_quoted_whatever_is_in_them(connection, quote, closing):
 
 def test_a_schema_may_stand_before_the_name(connection):
     assert 3 == PrivateData.from_dbapi(connection, "main.people", DOMAIN).n
+
+
+def test_a_column_that_is_there_twice_is_refused():
+    with pytest.raises(InvalidDataError, match="got 2 for age; rename one"):
+        check_columns(["age", "sex", "age"], DOMAIN.project("age"))
 
 
 def test_a_column_that_is_absent_is_never_read_as_a_text(connection):

@@ -102,8 +102,16 @@ def test_the_easy_bound_is_that_of_the_answer_and_then_it_is_known(question):
     assert (0.0, 0.0, again.bound_easy) == (again.price, again.at_most, answer.error_bound)
 
 
-@pytest.mark.parametrize("question", [where(a=0, c=3), ic.marginal("a", "c")])
-@pytest.mark.parametrize("options", [{}, {"sparse": "laplace", "hard_answers": 2}, {"release": "answer"}])
+@pytest.mark.parametrize("question", [where(a=0, c=3), where(c=between(0, 14)), ic.marginal("a", "c")])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"sparse": "laplace", "hard_answers": 2},
+        {"release": "answer"},
+        {"release": "partition", "hard_answers": 3},
+    ],
+)
 def test_the_price_and_the_hard_bound_are_those_of_a_hit(question, options):
     session, *_ = opened(update=Still(), max_queries=100, **options)
     before = float(session._ledger.account.spent / session._ledger.account.capacity)
@@ -173,6 +181,15 @@ def test_a_dense_first_question_is_told_what_it_will_be_of_the_session_that_it_m
     assert told.hits_left == alone.hits_left == session.statistics().hard_left != plain.hits_left
     assert told.left == alone.left == float(account.left / account.capacity)
     assert alone.price == float(session._ledger.reserved.amount / account.capacity)
+
+
+def test_the_first_hit_of_a_run_pays_for_its_threshold_too():
+    session, *_ = opened(update=Still(), sparse="exponential", hard_answers=2, first_tables=False)
+    capacity, told = session._ledger.account.capacity, session.explain(where(a=0, c=3))
+
+    assert "hard" == session.answer(where(a=0, c=3)).status
+    assert told.price == float(session._ledger.account.spent / capacity)
+    assert told.price > session.explain(where(a=1, c=3)).price
 
 
 def test_what_cannot_be_paid_any_more_is_said():

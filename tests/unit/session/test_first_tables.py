@@ -14,6 +14,7 @@ from onlineic.noise import SimulatedNoise
 from onlineic.queries import PartitionRule, pairs_of
 from onlineic.session import session_plan
 from onlineic.session.first_tables import laplace_suits, pair_cover
+from support.noise import Wrapped
 
 SMALL = ic.Domain.of(a=["x", "y"], b=4, c=range(16))
 
@@ -29,6 +30,31 @@ def test_levels_of_one_ordered_attribute_refine_each_other(size, delta):
         assert len(np.unique(np.stack([fine, coarse]), axis=1)[0]) == fine.max() + 1
         assert np.ptp(np.bincount(coarse[np.unique(fine, return_index=True)[1]])) <= 1
         assert -(-(int(fine.max()) + 1) // 8) == coarse.max() + 1
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_tables_of_a_pure_session_are_drawn_with_laplace_noise(delta):
+    """A price of 2/scale in epsilon pays for no Gaussian."""
+    drawn = []
+
+    class Named(Wrapped):
+        def discrete_laplace(self, scale, size):
+            drawn.append("laplace")
+            return super().discrete_laplace(scale, size)
+
+        def discrete_gaussian(self, sigma, size):
+            drawn.append("gaussian")
+            return super().discrete_gaussian(sigma, size)
+
+    domain = ic.Domain.of(a=12, b=20, c=9)
+    data = ic.PrivateData(np.full(domain.shape, 2), domain)  # few records a cell: pairs are bought
+    session = ic.OnlineIC(data, ic.Budget(1.0, delta), noise=Named(1))
+    session.answer(ic.where(a=1))
+    tables = session.plan.first_tables
+
+    assert len(tables.targets) > 3
+    assert (delta == 0.0) is tables.pure
+    assert [("gaussian" if delta else "laplace")] * len(tables.targets) == drawn[: len(tables.targets)]
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])

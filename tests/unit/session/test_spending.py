@@ -14,7 +14,8 @@ from onlineic.errors import LedgerMismatchError
 from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Opened
 from onlineic.noise import SimulatedNoise
 from onlineic.session import EASY_OR_HARD, Spending, session_plan
-from onlineic.sparse import Hit
+from onlineic.session.spending import dearest_hit
+from onlineic.sparse import Hit, UnconditionalNumbers
 
 DOMAIN = ic.Domain.of(a=8, b=6, c=4)
 GENERATOR = np.random.default_rng(3)
@@ -108,6 +109,22 @@ def test_nothing_is_untested_while_a_share_is_left(delta):
     assert 0 == session.statistics().untested
     assert all(math.isfinite(answer.error_bound) for answer in answers)
     assert session.statistics().spent < 1.0
+
+
+@BOTH
+def test_what_is_left_is_counted_in_hits_at_the_price_of_the_next(delta):
+    session = opened(delta)
+    capacity, prices = session.plan.sparse.account().capacity, set()
+    for query in ASKED:
+        told = session.answer(query).left
+        spent = session._ledger.account.spent
+        if not spent:
+            continue
+        dearest = dearest_hit(session.plan.spending.at(spent), DOMAIN, session.plan.partitions is not None)
+        prices.add(dearest)
+
+        assert (capacity - spent) // dearest == session.statistics().hard_left == told
+    assert len(prices) > 4
 
 
 @BOTH
@@ -258,6 +275,7 @@ def test_numbers_beyond_those_announced_fall_slowly_and_say_something_to_the_end
         prices.append(price)
         deviations.append(sparse.deviation)
 
+    assert not plan.certified  # nothing is promised of questions beyond those
     assert prices[:announced] == [plan.hit_price] * announced
     assert capacity - sum(prices[:announced]) >= plan.reserve
     assert all(later <= before for before, later in itertools.pairwise(prices))
@@ -267,6 +285,17 @@ def test_numbers_beyond_those_announced_fall_slowly_and_say_something_to_the_end
         left = capacity - sum(prices[:beyond])
         expected = max(min(left, left**2 / plan.reserve) / (announced + 1), plan.least_price)
         assert 0.9 * expected < prices[beyond] <= expected + 1
+
+
+@BOTH
+def test_the_bound_of_a_session_of_numbers_holds_for_all_of_them_at_once(delta):
+    announced = 40
+    plan = session_plan(ic.Domain.of(a=100, b=60, c=40), 10**6, ic.Budget(1.0, delta), max_queries=announced)
+    away = plan.error_bound / plan.sparse.deviation
+    one = math.erfc(away / math.sqrt(2.0)) if delta else math.exp(-math.sqrt(2.0) * away)
+
+    assert isinstance(plan.sparse, UnconditionalNumbers)
+    assert announced * one <= plan.beta
 
 
 def test_more_questions_than_announced_are_never_answered_by_noise_alone():
@@ -282,7 +311,7 @@ def test_more_questions_than_announced_are_never_answered_by_noise_alone():
 
 
 @BOTH
-def test_recorded_first_tables_of_another_noise_are_refused(delta):
+def test_recorded_first_tables_of_another_noise_or_charge_are_refused(delta):
     ledger, data = MemoryLedger(), ic.PrivateData(COUNTS, DOMAIN)
     session = ic.OnlineIC(data, ic.Budget(1.0, delta), ledger=ledger, first_tables=True)
     tables = session.plan.first_tables
@@ -290,7 +319,11 @@ def test_recorded_first_tables_of_another_noise_are_refused(delta):
 
     assert session._bought()
     assert tuple(bought.scale for bought in record.measurements) == tables.deviations(data.n)
-    others = attrs.evolve(tables, scales=tuple(2 * scale for scale in tables.scales))
-    session._plan = attrs.evolve(session.plan, first_tables=others)
-    with pytest.raises(LedgerMismatchError):
-        session._bought()
+    charged = attrs.evolve(tables.charge, amount=2 * tables.charge.amount)
+    for others in (
+        attrs.evolve(tables, scales=tuple(2 * scale for scale in tables.scales)),
+        attrs.evolve(tables, charge=charged),
+    ):
+        session._plan = attrs.evolve(session.plan, first_tables=others)
+        with pytest.raises(LedgerMismatchError):
+            session._bought()

@@ -18,7 +18,7 @@ import pytest
 
 import onlineic as ic
 from onlineic import audit, baselines, offline
-from onlineic.accounting import laplace_charge, renyi_capacity, zcdp_order
+from onlineic.accounting import Filter, laplace_charge, renyi_capacity, zcdp_order
 from onlineic.cli import main
 from onlineic.errors import (
     BudgetExceededError,
@@ -37,6 +37,7 @@ from onlineic.errors import (
 )
 from onlineic.ledger import MemoryLedger, Opened, SqliteLedger, TableBudget, read
 from onlineic.ledger.lines import START, canonical_text, linked
+from onlineic.ledger.total import drawn_problems
 from onlineic.noise import SimulatedNoise
 from support.ledgers import LABEL, in_a_process, queries, quick_folder, table
 
@@ -203,6 +204,16 @@ def test_nobody_gets_round_a_total_nor_empties_the_record():
         total.__reduce__()
     with pytest.raises(SessionStateError, match="opened once"):
         total.__init__(ic.Budget(9.0, 1e-9))
+
+
+def test_a_closed_total_pays_for_nothing_without_a_file_too():
+    total = TableBudget(WHOLE)
+    data = attached(total)
+    total.close()
+
+    with pytest.raises(LedgerError, match="total must be open to be drawn on"):
+        offline.median(data, "a", 0.1)
+    assert ((), 0) == (total.drawn, data.reads)
 
 
 def test_a_second_budget_without_a_total_warns_with_both_costs():
@@ -540,6 +551,25 @@ def test_show_and_verify_print_a_total(path, capsys):
     copy = path.with_name("total.jsonl")
     assert 0 == main(["ledger", "export", str(path), "--output", str(copy)])
     assert 0 == main(["ledger", "verify", str(copy)])
+
+
+def test_a_total_for_several_rows_a_person_is_verified_too(path, capsys):
+    with of_file(path, rows_per_person=3) as total:
+        offline.median(attached(total), "a", 0.01)
+
+    assert 0 == main(["ledger", "verify", str(path)])
+    assert "holds     chain, capacity and prices" in capsys.readouterr().out
+
+
+def test_more_delta_than_was_set_apart_is_no_record_of_a_total():
+    total = TableBudget(WHOLE)
+    rule = ic.Budget(1e-3, 6e-11)  # of 1e-10 that are set apart
+    total.draw(rule)
+    account, apart = Filter(total._ledger.account.capacity, "ticks", total.order), total.apart_left
+    apart += rule.delta_exact
+
+    assert [] == drawn_problems(total.drawn, account, apart)
+    assert ["more delta than was set apart"] == drawn_problems(2 * total.drawn, account, apart)
 
 
 def test_charges_are_durable_before_the_table_is_read(path, monkeypatch):
