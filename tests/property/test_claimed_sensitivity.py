@@ -273,7 +273,7 @@ def test_attributes_and_domains_of_another_class_are_refused_by_name():
         with pytest.raises(InvalidDomainError, match="missing must be True or False"):
             Domain(("a",), (kind,))
     other = LyingDomain(("a", "b", "c"), tuple(IntegerRange(0, 9) for _ in "abc"))
-    with pytest.raises(InvalidQueryError, match="domain must be a Domain itself"):
+    with pytest.raises(InvalidParameterError, match="domain must be a Domain"):
         where(a=between(0, 7)).bind(other)
     with pytest.raises(InvalidParameterError, match="domain must be a Domain"):
         PrivateData(np.ones(729, np.int64), other)
