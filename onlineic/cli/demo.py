@@ -18,7 +18,7 @@ from onlineic.data.private import PrivateData
 from onlineic.datasets.adult import adult5, adult5_domain
 from onlineic.display.figures import new_figure
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidInputError, MissingExtraError, VacuousPromiseWarning
+from onlineic.errors import BudgetsAddWarning, InvalidInputError, MissingExtraError, VacuousPromiseWarning
 from onlineic.evaluate.comparison import known_baselines
 from onlineic.evaluate.report import plot_errors, plot_marginal, rows, text_table
 from onlineic.evaluate.streams import exact_marginal, exact_values, random_stream
@@ -30,6 +30,12 @@ from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 
 
 def _demo(arguments: argparse.Namespace) -> int:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BudgetsAddWarning)  # many engines on one table, which is public
+        return _shown(arguments)
+
+
+def _shown(arguments: argparse.Namespace) -> int:
     budget = Budget(arguments.epsilon, arguments.delta)
     domain = adult5_domain()
     data = PrivateData.from_counts(*adult5(), domain)
