@@ -134,10 +134,10 @@ def arenas(config: Config):
 
 def opening(session: ic.OnlineIC, beta: float) -> Estimates | None:
     """Return what anybody can compute from the public record: brackets of the first tables, if any."""
-    tables = session.plan.first_tables
-    if tables is None:
+    record = next((record for record in session.transcript if isinstance(record, Opened)), None)
+    if record is None:
         return None
-    record = next(record for record in session.transcript if isinstance(record, Opened))
+    tables = session.plan.opening_of(record)
     design = TableDesign(tables.targets, [*map(float, tables.scales)], tables.pure)
     values = [one.values for one in record.measurements]
     return Estimates(design, values, session.plan.sparse.n, KNOWN * beta)
@@ -155,12 +155,15 @@ def picked(analyst: str, guesses, centre, radius, truths, left: np.ndarray, coun
 
 
 def attack(analyst: str, session: ic.OnlineIC, pool, truths, most: int, config: Config, generator):
-    """Return (places that were asked, answers, brackets of the family's queries in the pool)."""
+    """Return (places that were asked, answers, brackets of the family's queries in the pool).
+
+    Everybody begins with the pool's first query: the first question decides which tables are bought.
+    """
+    asked, answers = [0], session.answer_many(pool[:1])
     known = opening(session, config.beta)
     brackets = [None if known is None else known.bracket(query) for query in pool]
     low, high = np.array([bracket or (0.0, 1.0) for bracket in brackets]).T
     centre, radius = (low + high) / 2, np.maximum((high - low) / 2, 1e-9)
-    asked, answers = [], []
     while len(asked) < most:
         left = np.setdiff1d(np.arange(len(pool)), asked)
         if analyst == "random":
