@@ -42,6 +42,7 @@ from onlineic.queries.query import Query
 from onlineic.session.answers import AnswerBook
 from onlineic.session.belief import Belief, measured
 from onlineic.session.durable import budget_of, check_prior, planned
+from onlineic.session.later_tables import Asked
 from onlineic.session.plan import Plan
 from onlineic.sparse.base import Hit, NumericSparse
 from onlineic.sparse.laplace import LaplaceSparse
@@ -202,6 +203,7 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
     book, due, pairs, problems = Book(account), opening, AxisSets(), list[str]()
     # whether the noise of the present threshold was drawn: for a run that is paid at its start, or for a hit
     drawn, last = False, None
+    asked = Asked()
 
     def wrong(place: int, text: str) -> None:
         problems.append(f"record {place}: {text}")
@@ -235,11 +237,14 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
             wrong(place, "closed without what tests of a kept threshold have used up")
         if isinstance(record, Opened):
             targets = tuple(one.target for one in record.measurements)
-            bought = next((one for one in plan.openings if one.targets == targets), None)
+            later = plan.later(asked)
+            planned_here = plan.openings if not asked.bought else () if later is None else (later,)
+            which = "later tables" if asked.bought else "first tables"
+            bought = next((one for one in planned_here if one.targets == targets), None)
             if bought is None or record.charge != bought.charge:
-                wrong(place, "first tables that the plan does not buy")
+                wrong(place, f"{which} that the plan does not buy")
             elif not all(map(_near, [one.scale for one in record.measurements], bought.deviations(sparse.n))):
-                wrong(place, "first tables whose noise has another scale than the plan's")
+                wrong(place, f"{which} whose noise has another scale than the plan's")
         if isinstance(record, Burned):
             kept = standing if record.reason != "closed" else sparse.unfinished(standing, due)
             if record.charge.amount != kept:
@@ -248,6 +253,8 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
             if isinstance(released.target, Partition):
                 pairs |= sets_of(released.target)
         book = book.after(record)
+        if plan.later_tables is not None:
+            asked = plan.later_tables.behind(asked, record)
     if isinstance(last, Burned) and last.reason != "interrupted":
         wrong(len(records), "a line is missing behind what was burned, which was written with it")
     return problems

@@ -43,6 +43,13 @@ SHORT = 16  # codes: an ordered attribute of at most half as many has one level,
 LAYER_OF_SHORT, LAYER_OF_LONG = 4, 6  # .. a coarse one of 4 blocks, and beyond it one of 6
 FLAT, BRANCH, LEAST_PARTS = 64, 8, 4  # cells with one level; from one level to the next; in the coarsest
 
+# a second instalment of tables, once it is known what is asked
+LATER_SHARE = Fraction(1, 10)  # of what pairs would cost; between .08 and .2 nothing changes
+JOINT_QUESTIONS = 5  # of three attributes or more, that make it one of triples; and how many of any kind ..
+PATIENCE = 50  # .. without them make it one of pairs
+TRIPLE_PARTS = 8  # of an ordered attribute in a triple: 6 and 4, or 12 and 16, are worse
+MOST_ATTRIBUTES = 6  # 20 triples: of 56 the noise was more than they told
+
 # mean square of weights that no functions of two attributes fit, from which a first question wants all cells
 BEYOND_PAIRS = 0.03
 

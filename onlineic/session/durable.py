@@ -32,6 +32,7 @@ from onlineic.ledger.settings import (
 from onlineic.ledger.sqlite import SqliteLedger
 from onlineic.queries.partitions import PartitionRule
 from onlineic.session.first_tables import FirstTables
+from onlineic.session.later_tables import LaterTables
 from onlineic.session.plan import Plan
 from onlineic.sparse.exponential import ExponentialSparse
 from onlineic.sparse.gumbel import GumbelSparse
@@ -49,7 +50,7 @@ KNOWN: Mapping[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
         Budget, Charge, ExponentialSparse, FirstTables, FittedStart, GumbelSparse, LaplaceSparse,
-        MaximumEntropy, MeasuredSteps, MeasuredWeights, Median, MultiplicativeWeights, PartitionRule,
+        LaterTables, MaximumEntropy, MeasuredSteps, MeasuredWeights, Median, MultiplicativeWeights, PartitionRule,
         MixtureOfProducts, Perceptron, Plan, UnconditionalNumbers,
     )
 }  # fmt: skip

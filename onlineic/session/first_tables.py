@@ -157,15 +157,15 @@ def chosen_first_tables(
 
 
 def cells_instead(
-    mechanism: GumbelSparse | ExponentialSparse, domain: Domain, tables: FirstTables
+    mechanism: GumbelSparse | ExponentialSparse, domain: Domain, charge: Charge
 ) -> FirstTables:
-    """Return one table of all cells that is charged as these tables are, its noise Laplace.
+    """Return one table of all cells, its noise Laplace, at the charge of all tables that pairs would bring.
 
     Whichever of the two is bought, what is left is the same, and so are the prices of hits.
     """
     axes = tuple(axis for axis, size in enumerate(domain.shape) if size > 1)
     cells = Partition(domain, axes, tuple(np.arange(domain.shape[axis]) for axis in axes))
-    charge, moved = tables.charge, 2
+    moved = 2
     if isinstance(mechanism, ExponentialSparse):
         scale = scale_at_least(moved / charge.amount)
     else:
@@ -296,10 +296,15 @@ def _least_scale(mechanism: GumbelSparse | ExponentialSparse, share: Fraction) -
     if isinstance(mechanism, ExponentialSparse):
         scale = scale_at_least(2 / most) if most > 0 else Fraction(SIGMA_LIMIT + 1)
         return scale if scale <= SIGMA_LIMIT else None
+    return least_gaussian(mechanism.order, most)
+
+
+def least_gaussian(order: Fraction, most: Fraction) -> Fraction | None:
+    """Return the least sigma, records, with which one table costs at most so many ticks, or None."""
     if most < 1:
         return None
-    sigma = max(1, math.floor(math.sqrt(float(mechanism.order) * 2**40 / float(most)) * RECORD_PARTS) - 1)
-    while _price(mechanism, Fraction(sigma, RECORD_PARTS)) > most:
+    sigma = max(1, math.floor(math.sqrt(float(order) * 2**40 / float(most)) * RECORD_PARTS) - 1)
+    while _gaussian_price(order, Fraction(sigma, RECORD_PARTS)) > most:
         sigma += 1
     return Fraction(sigma, RECORD_PARTS) if sigma <= SIGMA_LIMIT else None
 

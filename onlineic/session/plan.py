@@ -16,7 +16,7 @@ from typing import Any, Literal, final
 
 import attrs
 
-from onlineic.accounting.budget import Budget
+from onlineic.accounting.budget import Budget, Charge
 from onlineic.accounting.of_table import alike
 from onlineic.bounds.certificates import least_update_alpha
 from onlineic.bounds.online import online_ic_accuracy
@@ -60,6 +60,7 @@ from onlineic.session.first_tables import (
 from onlineic.session.fitting_rule import TABLE_RULES, check_holds, fitting_rule
 from onlineic.session.forecasts import Kind, checked_kinds, error_of_pairs, forecast
 from onlineic.session.kinds import is_dense
+from onlineic.session.later_tables import Asked, LaterTables, kept_share
 from onlineic.session.spending import Spending, hit_price
 from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.exponential import ExponentialSparse, exponential_resolution
@@ -241,7 +242,9 @@ class Plan:
     first_tables : FirstTables or None
         Tables released at the start; None: none are.
     dense_tables : FirstTables or None
-        What is released in their place, at the same charge, if the first question is a dense one.
+        What is released in their place, at the charge of all tables, if the first question is a dense one.
+    later_tables : LaterTables or None
+        Released behind the first ones, once the questions tell which.
     hit_price : Fraction
         Of a planned hit, in the unit of the account.
     next_share : Fraction or None
@@ -267,6 +270,7 @@ class Plan:
     reserve: Fraction | None = None
     least_price: Fraction = Fraction(0)
     dense_tables: FirstTables | None = None
+    later_tables: LaterTables | None = attrs.field(default=None, metadata={"later": True})
 
     @property
     def openings(self) -> tuple[FirstTables, ...]:
@@ -280,18 +284,26 @@ class Plan:
 
     def opening_of(self, record: Opened) -> FirstTables | None:
         """Return which of the openings a record holds, if it is one."""
-        targets = tuple(one.target for one in record.measurements)
-        scales = tuple(one.scale for one in record.measurements)
-        for one in self.openings:
-            held = (one.targets, one.charge, one.deviations(self.sparse.n))
-            if held == (targets, record.charge, scales):
-                return one
-        return None
+        return next((one for one in self.openings if _is_of(record, one, self.sparse.n)), None)
+
+    def released(self, record: Opened, asked: Asked) -> FirstTables | None:
+        """Return which tables of this plan a record holds, behind what was asked, if any."""
+        if not asked.bought:
+            return self.opening_of(record)
+        later = self.later(asked)
+        return later if later is not None and _is_of(record, later, self.sparse.n) else None
+
+    def later(self, asked: Asked) -> FirstTables | None:
+        """Return what is released behind what was asked besides the first tables, or None."""
+        if self.later_tables is None or self.first_tables is None:
+            return None
+        return self.later_tables.tables(asked, self.first_tables)
 
     @property
     def spending(self) -> Spending:
         """Which mechanism tests, by what the record has spent."""
-        bought = Fraction(0) if self.first_tables is None else self.first_tables.charge.amount
+        planned = [one.charge.amount for one in (self.first_tables, self.later_tables) if one is not None]
+        bought = sum(planned, Fraction(0))
         return Spending(self.sparse, bought, self.hit_price, self.next_share, self.reserve, self.least_price)
 
     @property
@@ -303,6 +315,13 @@ class Plan:
         from onlineic.session.pictures import plan_html  # which stands above the plan
 
         return plan_html(self)
+
+
+def _is_of(record: Opened, tables: FirstTables, n: int) -> bool:
+    """Whether a record holds these tables."""
+    targets = tuple(one.target for one in record.measurements)
+    scales = tuple(one.scale for one in record.measurements)
+    return (tables.targets, tables.charge, tables.deviations(n)) == (targets, record.charge, scales)
 
 
 def textbook_plan(
@@ -511,17 +530,27 @@ def session_plan(
             room=ROOM if threshold is None else 0,
         )
     rule = PartitionRule(parts=shares.parts)
-    tables = None
+    tables = later = None
+    # prices of hits fall where nobody has settled the mechanism or its threshold
+    adaptive = threshold is None and sparse != "laplace" and not isinstance(sparse, NumericSparse)
+    waits = partition and start == "pairs" and adaptive and isinstance(mechanism, GumbelSparse)
+    kept = kept_share(domain, shares, max_queries) if waits else Fraction(0)
     if opens and isinstance(mechanism, (GumbelSparse, ExponentialSparse)):
         tables = chosen_first_tables(
             mechanism,
             domain,
             rule,
             one_way_share=shares.one_way,
-            pair_share=shares.pairs,
+            pair_share=shares.pairs - kept,
             shared=shares.shared,
             laplace=laplace,
             given_order=budget.order is not None,
+        )
+    if tables is not None and kept:
+        account = mechanism.account()
+        amount = Fraction(math.floor(kept * account.capacity))
+        later = LaterTables(
+            Charge(amount, "later tables", account.unit, account.order), tables.charge.amount
         )
     instead = None
     if (
@@ -533,9 +562,8 @@ def session_plan(
         and (given is None or isinstance(given, MaximumEntropy))
         and _cells_say(domain, n, budget, max_queries)
     ):
-        instead = cells_instead(mechanism, domain, tables)
-    # prices of hits fall where nobody has settled the mechanism or its threshold
-    adaptive = threshold is None and sparse != "laplace" and not isinstance(sparse, NumericSparse)
+        amount = tables.charge.amount + (Fraction(0) if later is None else later.charge.amount)
+        instead = cells_instead(mechanism, domain, attrs.evolve(tables.charge, amount=amount))
     if given is None and partition:
         update = MaximumEntropy(evaluations=EVALUATIONS, misfit=shares.misfit)
         update = fitting_rule(domain, () if tables is None else tables.targets, prior, update)
@@ -564,6 +592,7 @@ def session_plan(
         hit_price=hit_price(mechanism, domain, partition),
         next_share=NEXT_SHARE if adaptive else None,
         dense_tables=instead,
+        later_tables=later,
     )
 
 

@@ -70,6 +70,7 @@ from onlineic.session.durable import (
 from onlineic.session.explain import Explanation, Outlook, Prospect, Rehearsal, explanation
 from onlineic.session.forecasts import Kind, checked_kinds
 from onlineic.session.kinds import is_dense
+from onlineic.session.later_tables import Asked
 from onlineic.session.pictures import session_html
 from onlineic.session.plan import TRIVIAL, Plan, SparseName, session_plan, textbook_plan
 from onlineic.session.statements import AnswerTable, answered
@@ -423,6 +424,7 @@ class OnlineIC(Answering):
                     "one of which more is used up; leave the ledger out."
                 )
             self._resumed, self._begun = resumed, bought
+            self._asked: tuple[int, Asked] = (0, Asked())  # of so many records
             if plan.dense_tables is None:  # else the first question tells what is bought
                 self._begin(None)
                 self._tell_opening(1.0)
@@ -463,9 +465,46 @@ class OnlineIC(Answering):
             self._opening = False
 
     def _owed(self, plan: Plan) -> Fraction:
-        """Return the charge of first tables that the first question will buy, by this plan."""
+        """Return the charge of tables that questions will buy, by this plan."""
+        later = plan.later_tables
+        if self._begun and later is not None and later.waits(self._asked_so_far()):
+            return later.charge.amount
         tables = None if self._begun else plan.first_tables
-        return Fraction(0) if tables is None or self._ledger.spent else tables.charge.amount
+        return Fraction(0) if tables is None or self._ledger.spent else plan.spending.bought
+
+    def _asked_so_far(self) -> Asked:
+        """Return what the record has asked, as far as later tables go by it."""
+        known, asked = self._asked
+        later = self._plan.later_tables
+        if later is not None and known < len(self._ledger):
+            records = self._ledger.records(known)
+            for record in records:
+                asked = later.behind(asked, record)
+            self._asked = (known + len(records), asked)
+        return asked
+
+    def _buy_later(self) -> None:
+        """Buy later tables once the questions of the record tell which, unless they cannot be paid any more.
+
+        Behind the answer that tells; or before the next one, where that was interrupted.
+        """
+        if self._plan.later_tables is None or not self._begun or self._curator.sealed:
+            return
+        tables = self._plan.later(self._asked_so_far())
+        if tables is not None and tables.charge.amount <= self._ledger.account.left:
+            self._curator.measure_tables(tables)
+            self._catch_up()
+
+    def _telling(self, queries: Queries, tested: Ints) -> int:
+        """Return how many of these queries can be tested before later tables are bought."""
+        later = self._plan.later_tables
+        if later is not None and len(tested):
+            asked = self._asked_so_far()
+            if later.waits(asked) and not later.due(asked):
+                told = later.due_at(asked, (queries[place] for place in tested.tolist()))
+                if told is not None:
+                    return int(tested[told - 1]) + 1
+        return len(queries)
 
     def _begin_with(self, question: Question) -> None:
         """Open with the first question that is tested, where it was left to tell what is bought."""
@@ -512,14 +551,18 @@ class OnlineIC(Answering):
 
     def _bought(self) -> bool:
         """Whether the ledger holds first tables of this plan already."""
-        opened = [record for record in self._ledger.records() if isinstance(record, Opened)]
-        for record in opened:
-            if self._plan.openings and self._plan.opening_of(record) is None:
-                raise LedgerMismatchError(
-                    "ledger must hold the first tables of this session's plan, got others; open the "
-                    "session as it was opened, or leave the ledger out."
-                )
-        return bool(opened) and bool(self._plan.openings)
+        later, asked, bought = self._plan.later_tables, Asked(), False
+        for record in self._ledger.records() if self._plan.openings else ():
+            if isinstance(record, Opened):
+                if self._plan.released(record, asked) is None:
+                    raise LedgerMismatchError(
+                        "ledger must hold the first tables of this session's plan, got others; open the "
+                        "session as it was opened, or leave the ledger out."
+                    )
+                bought = True
+            if later is not None:
+                asked = later.behind(asked, record)
+        return bought
 
     def answer(self, query: Expression | Query | Any) -> Answer:
         """Answer one query.
@@ -550,6 +593,7 @@ class OnlineIC(Answering):
             self._check_supported(question)
             self._begin_with(question)
             self._catch_up()  # no test begins with records pending: a hypothesis may have asked on its own
+            self._buy_later()
             return self._answered(question)
 
     @overload
@@ -586,6 +630,7 @@ class OnlineIC(Answering):
             if grid != self._sparse.grid_bits:
                 parts = bind_batch(queries, self._data.domain, self._sparse.grid_bits)
             self._catch_up()  # no test begins with records pending: a hypothesis may have asked on its own
+            self._buy_later()
             answers: list[Answer] = []
             total = sum(len(part) if isinstance(part, Queries) else 1 for part in parts)
             for part in parts:
@@ -780,7 +825,9 @@ class OnlineIC(Answering):
             return book.untested(question)
         curator.test(asked, book.guesses(asked))  # its answer comes by way of the ledger
         answer = self._taken(question)
-        return self._asked_again(question) if answer is None else answer
+        answer = self._asked_again(question) if answer is None else answer
+        self._buy_later()
+        return answer
 
     def _asked_again(self, question: Question) -> Answer:
         """Return the answer of a question whose record a hypothesis that asks its own session has taken."""
@@ -812,6 +859,9 @@ class OnlineIC(Answering):
         asked = ~recalled.known & ~constant
         first = recalled.first == np.arange(len(queries), dtype=np.int32)
         tested = np.flatnonzero(asked & first)
+        telling = self._telling(queries, tested)
+        if telling < len(queries):
+            return self._run(queries[:telling], columns.part(0, telling))
         payable, stop = self._payable(queries, tested)
         unpaid = np.setdiff1d(tested[tested < stop], payable, assume_unique=True)
         if len(unpaid):  # and the same once more: nothing is remembered of it
@@ -841,6 +891,7 @@ class OnlineIC(Answering):
             if hard is not None:
                 columns.give(stop - 1, hard)
         self._repeat(queries, columns, recalled, stop, int((unpaid < stop).sum()))
+        self._buy_later()
         return stop
 
     def _repeat(

@@ -31,7 +31,7 @@ class Spending:
     sparse : NumericSparse
         The plan's, whose prices are the highest.
     bought : Fraction
-        What the first tables cost, in the unit of its account.
+        What the tables that are planned cost, the first ones and later ones, in the unit of its account.
     price : Fraction
         Of a planned hit of `sparse`, in that unit.
     share : Fraction or None
@@ -106,6 +106,6 @@ def hits_left(spending: Spending, domain: Domain, partition: bool, spent: Fracti
     due : Fraction
         What the next hit pays besides its price, for the threshold of its run.
     """
-    owed = Fraction(0) if spent else spending.bought  # for first tables, which the first question buys
+    owed = max(Fraction(0), spending.bought - spent)  # for tables that questions will buy
     left = spending.sparse.account().capacity - spent - owed - due
     return int(left // dearest_hit(spending.at(spent), domain, partition))
