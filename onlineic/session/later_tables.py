@@ -24,13 +24,14 @@ from onlineic.queries.partitions import Partition, PartitionRule
 from onlineic.session.defaults import (
     JOINT_QUESTIONS,
     LATER_SHARE,
-    LAYERED_PARTS,
     MOST_ATTRIBUTES,
+    MOST_NOISE,
     PATIENCE,
     TRIPLE_PARTS,
     Shares,
 )
 from onlineic.session.first_tables import FirstTables, least_gaussian
+from onlineic.sparse.gumbel import GumbelSparse
 
 LEAST_STREAM = 2 * PATIENCE  # questions, from which on it pays to wait for what is asked
 
@@ -152,12 +153,16 @@ def triples(domain: Domain, axes: Sequence[int], parts: int) -> list[Partition]:
     return [rule.table(domain, held) for held in itertools.combinations(axes, 3)]
 
 
-def kept_share(domain: Domain, shares: Shares, max_queries: int) -> Fraction:
+def kept_share(mechanism: GumbelSparse, domain: Domain, shares: Shares, max_queries: int) -> Fraction:
     """Return the share of the budget that pairs leave to later tables, 0 where nothing is gained by them.
 
-    Of many attributes there are too many triples for one share; where n epsilon is small, pairs say all that
-    the noise lets through.
+    Of many attributes there are too many triples for one share, and a table whose blocks have more noise in
+    sum than there are records says little.
     """
-    attributes = sum(size > 1 for size in domain.shape)
-    suits = 3 <= attributes <= MOST_ATTRIBUTES and shares.parts >= LAYERED_PARTS
-    return LATER_SHARE * shares.pairs if suits and max_queries >= LEAST_STREAM else Fraction(0)
+    axes = [axis for axis, size in enumerate(domain.shape) if size > 1]
+    if not 3 <= len(axes) <= MOST_ATTRIBUTES or max_queries < LEAST_STREAM:
+        return Fraction(0)
+    share, all_of_them = LATER_SHARE * shares.pairs, triples(domain, axes, TRIPLE_PARTS)
+    sigma = least_gaussian(mechanism.order, share * mechanism.account().capacity / len(all_of_them))
+    blocks = max(table.blocks for table in all_of_them)
+    return share if sigma is not None and blocks * sigma <= MOST_NOISE * mechanism.n else Fraction(0)

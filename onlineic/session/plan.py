@@ -533,8 +533,9 @@ def session_plan(
     tables = later = None
     # prices of hits fall where nobody has settled the mechanism or its threshold
     adaptive = threshold is None and sparse != "laplace" and not isinstance(sparse, NumericSparse)
-    waits = partition and start == "pairs" and adaptive and isinstance(mechanism, GumbelSparse)
-    kept = kept_share(domain, shares, max_queries) if waits else Fraction(0)
+    kept = Fraction(0)
+    if partition and start == "pairs" and adaptive and isinstance(mechanism, GumbelSparse):
+        kept = kept_share(mechanism, domain, shares, max_queries)
     if opens and isinstance(mechanism, (GumbelSparse, ExponentialSparse)):
         tables = chosen_first_tables(
             mechanism,
