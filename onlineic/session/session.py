@@ -55,6 +55,8 @@ from onlineic.queries.query import Query
 from onlineic.queries.sql_conditions import Value
 from onlineic.session.answers import AnswerBook, SessionStatistics
 from onlineic.session.belief import Belief
+from onlineic.session.calibration import SparseName
+from onlineic.session.certificates import textbook_plan
 from onlineic.session.columns import EASY, UNTESTED, Answers, Columns
 from onlineic.session.curator import Curator
 from onlineic.session.derived import Answering, Derived
@@ -71,7 +73,8 @@ from onlineic.session.explain import Explanation, Outlook, Prospect, Rehearsal, 
 from onlineic.session.forecasts import Kind, checked_kinds
 from onlineic.session.kinds import is_dense
 from onlineic.session.pictures import session_html
-from onlineic.session.plan import TRIVIAL, Plan, SparseName, session_plan, textbook_plan
+from onlineic.session.plan import TRIVIAL, Plan
+from onlineic.session.planning import session_plan
 from onlineic.session.statements import AnswerTable, answered
 from onlineic.session.summary import Summary, believed_marginals
 from onlineic.session.synthetic import Synthetic, synthetic
