@@ -14,14 +14,34 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Bools, Floats
+from onlineic.display.figures import (
+    COLOURS,
+    FigureKind,
+    axes_for,
+    bare,
+    draw_counts,
+    draw_labels,
+    draw_map,
+    plain,
+    stamped,
+    suited,
+)
 from onlineic.display.frames import Framed, free_name
-from onlineic.display.text import probability, to_its_bound
+from onlineic.display.html import MOST_BARS, bars, card, facts, note, table
+from onlineic.display.text import MOST_ROWS, cut_rows, probability, records, shortened, to_its_bound
 from onlineic.domain.attributes import Attribute, Binned, IntegerRange, Label
 from onlineic.domain.dates import Dates
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidQueryError, TooFewRecordsError, TooLargeError, check_choice, checked_real
+from onlineic.errors import (
+    InvalidParameterError,
+    InvalidQueryError,
+    TooFewRecordsError,
+    TooLargeError,
+    check_choice,
+    checked_real,
+)
 from onlineic.queries.algebra import JOINT_CELLS
-from onlineic.queries.answers import Answer
+from onlineic.queries.answers import LONGEST_QUERY, Answer, made_of
 from onlineic.queries.ask import as_condition
 from onlineic.queries.expressions import Expression, below, weights, where
 from onlineic.queries.marginals import marginal
@@ -37,6 +57,7 @@ MOST_GROUPS = 10_000  # answers of one GROUP BY
 MOST_LABELS = 4096  # answers of one distribution function
 SHARE = "write 0.9 for the value that nine in ten do not exceed"
 SHOWN = 12  # groups that a repr shows
+LONGEST_TITLE = 60  # letters of a name in the title of a figure
 FLOATS = 2.0**-46  # relative error of the few dozen float operations behind a derived number
 
 
@@ -190,9 +211,13 @@ class Derived:
         )
 
     def _repr_html_(self) -> str:
-        from onlineic.session.pictures import derived_html  # which stands above
-
-        return derived_html(self)
+        bound = f"± {self.error_bound:.3g}, with probability {probability(self.confidence)}"
+        said = [("bound", bound)]
+        if self.bias:
+            said.append(("midpoints of bins", f"may be off by {self.bias:.3g} besides"))
+        said.append(("about", f"{records(self.count)} ± {records(self.count_bound)} records"))
+        title = f"{shortened(self.name, LONGEST_QUERY)} = {to_its_bound(self.value, self.error_bound)}"
+        return card(title, facts(said), made_of(self.answers), private=self.private)
 
 
 def mean(session: Answering, attribute: str, where: Where = None) -> Derived:
@@ -319,9 +344,13 @@ class Quantile:
         )
 
     def _repr_html_(self) -> str:
-        from onlineic.session.pictures import quantile_html  # which stands above
-
-        return quantile_html(self)
+        between = f"{shortened(self.low)} to {shortened(self.high)}"
+        said = [
+            ("between", f"{between}, with probability {probability(self.confidence)}"),
+            ("rank", f"± {self.rank_error:.3g} of the records that count"),
+        ]
+        title = f"{shortened(self.name, LONGEST_QUERY)} = {shortened(self.value)}"
+        return card(title, facts(said), made_of(self.answers), private=self.private)
 
 
 def quantile(session: Answering, attribute: str, q: float, where: Where = None) -> Quantile:
@@ -480,14 +509,34 @@ class Cdf:
         MissingExtraError
             If matplotlib is not installed.
         """
-        from onlineic.session.plots import plot_cdf  # which stands above
-
-        return plot_cdf(self, ax)
+        axes = axes_for(ax)
+        place = np.arange(len(self.labels) + 1)  # a share holds from its label to the next
+        low, high, values = (np.append(part, part[-1]) for part in (self.low, self.high, self.values))
+        axes.fill_between(place, low, high, step="post", color=COLOURS[5], alpha=0.4, linewidth=0)
+        axes.step(place, values, where="post", color=COLOURS[0], linewidth=1.8)
+        draw_labels(axes, self.labels)
+        axes.set_xlim(0, len(self.labels))
+        axes.set_ylim(-0.02, 1.02)
+        axes.set_xlabel(plain(self.name[4:-1], LONGEST_TITLE))
+        axes.set_ylabel("share at or below")
+        bare(axes)
+        title = f"{plain(self.name, LONGEST_TITLE)}\nband {self.confidence:.4g} sure"
+        axes.set_title(stamped(title, self.private), loc="left", fontsize=11)
+        return axes
 
     def _repr_html_(self) -> str:
-        from onlineic.session.pictures import cdf_html  # which stands above
-
-        return cdf_html(self)
+        drawing = bars(self.labels, self.values, self.low, self.high, title=f"{self.name}, share at or below")
+        if len(self.labels) > MOST_BARS:  # shares at or below do not add up: each part shows its last
+            step = -(-len(self.labels) // MOST_BARS)
+            kept = [*range(step - 1, len(self.labels), step)]
+            some = [np.asarray(ends)[kept] for ends in (self.values, self.low, self.high)]
+            drawing = bars([self.labels[at] for at in kept], *some, title=f"{self.name}, share at or below")
+        said = [
+            ("band", f"holds all shares at once, with probability {probability(self.confidence)}"),
+            ("about", f"{records(self.count)} ± {records(self.count_bound)} records"),
+        ]
+        title = shortened(self.name, LONGEST_QUERY)
+        return card(title, drawing, facts(said), made_of(self.answers), private=self.private)
 
 
 def cdf(session: Answering, attribute: str, where: Where = None) -> Cdf:
@@ -616,7 +665,7 @@ class Groups(Framed):
             lines.append(f"  ... {len(self) - SHOWN:,} more")
         return "\n".join(lines)
 
-    def plot(self, ax: "Axes | None" = None, kind: Literal["bars", "line", "map"] | None = None) -> "Axes":
+    def plot(self, ax: "Axes | None" = None, kind: FigureKind | None = None) -> "Axes":
         """Draw the numbers by one or two keys with intervals of `error_bounds`, with matplotlib.
 
         A mean over too few records is left out. By dates ``kind="line"`` is a time series with its band.
@@ -635,14 +684,51 @@ class Groups(Framed):
         MissingExtraError
             If matplotlib is not installed.
         """
-        from onlineic.session.plots import plot_groups  # which stands above
-
-        return plot_groups(self, ax, kind)
+        if len(self.keys) > 2:
+            raise InvalidParameterError(
+                f"groups must be by one or two keys to be drawn, got {len(self.keys)}; group by fewer."
+            )
+        sizes = [len(labels) for labels in self.labels]
+        kind = suited(kind, list(zip(sizes, self.ordered, strict=True)))
+        axes = axes_for(ax)
+        what = self.name.partition(" by ")[0]
+        unit = "records" if what == "count" else what
+        known = np.isfinite(self.error_bounds) & np.isfinite(self.values)
+        if kind == "map":
+            draw_map(axes, dict(zip(self.keys, self.labels, strict=True)), self.values, unit)
+            widest = self.error_bounds[known].max(initial=0.0)
+            said = f"each at most ± {widest:,.3g} ({self.confidence:.4g} sure)" if known.any() else "no bound"
+        else:
+            bounds = np.where(known, self.error_bounds, np.nan)
+            ends = np.stack([self.values - bounds, self.values + bounds]) if known.any() else None
+            draw_counts(axes, self.keys[0], self.labels[0], self.values, ends, line=kind == "line")
+            axes.set_ylabel(plain(unit))
+            said = f"intervals {self.confidence:.4g} sure" if known.any() else "no bound"
+        title = f"{plain(self.name, LONGEST_TITLE)}\n{said}"
+        axes.set_title(stamped(title, self.private), loc="left", fontsize=11)
+        return axes
 
     def _repr_html_(self) -> str:
-        from onlineic.session.pictures import groups_html  # which stands above
-
-        return groups_html(self)
+        kept, gap = cut_rows(len(self), MOST_ROWS)
+        held, wanted = [], {*kept}
+        for place, (labels, value, bound) in enumerate(self):
+            if place in wanted:
+                known = math.isfinite(value)
+                held.append(
+                    [
+                        *labels,
+                        to_its_bound(value, bound, separated=True) if known else "too few records",
+                        f"± {bound:.3g}" if known else "",
+                    ]
+                )
+        parts = [table([*self.keys, "value", "bound"], held, left=len(self.keys), names=len(self.keys))]
+        if gap is not None:
+            parts.append(note(f"{len(self) - len(kept):,} of {len(self):,} are not shown: see to_dict()"))
+        said = [("bounds", f"hold all at once, with probability {probability(self.confidence)}")]
+        if self.bias:
+            said.append(("midpoints of bins", f"may be off by {self.bias:.3g} besides"))
+        title = shortened(self.name, LONGEST_QUERY)
+        return card(title, *parts, facts(said), made_of(self.answers), private=self.private)
 
 
 def group_by(

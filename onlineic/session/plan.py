@@ -6,6 +6,8 @@ from typing import Any, final
 import attrs
 
 from onlineic.accounting.budget import Budget
+from onlineic.display.html import card, facts
+from onlineic.display.text import probability, records, shortened
 from onlineic.errors import checked_integer, checked_real
 from onlineic.ledger.records import Opened
 from onlineic.queries.ask import Question
@@ -121,9 +123,7 @@ class Plan:
         return tested_beta(self.beta, self.first_tables)
 
     def _repr_html_(self) -> str:
-        from onlineic.session.pictures import plan_html  # which stands above the plan
-
-        return plan_html(self)
+        return card(f"Plan for {self.sparse.n:,} records", facts(plan_facts(self)))
 
 
 def checked_facts(n: int, budget: Budget, max_queries: int, beta: float) -> tuple[int, Budget, int, float]:
@@ -140,3 +140,32 @@ def checked_facts(n: int, budget: Budget, max_queries: int, beta: float) -> tupl
 def tested_beta(beta: float, first_tables: FirstTables | None) -> float:
     """Return what tests and hard answers share: all of beta, but for what the noise of first tables takes."""
     return beta if first_tables is None else beta * (1.0 - KNOWN)
+
+
+def plan_facts(plan: Plan) -> list[tuple[str, str]]:
+    """Return what a plan settles, in words."""
+    n = plan.sparse.n
+    threshold = plan.sparse.threshold / (n << plan.sparse.grid_bits)
+    falls = plan.next_share is not None and plan.reserve is None  # behind a hit tests have more noise
+    said = [
+        ("tests", f"{type(plan.sparse).__name__}: an answer that misses by more than about "
+         f"{records(n * threshold)} records is measured{', at first' * falls}"),
+        ("learns by", shortened(repr(plan.update), 120)),
+    ]  # fmt: skip
+    if plan.first_tables is not None:
+        part = float(plan.first_tables.charge.amount / plan.sparse.account().capacity)
+        many, when = f"{len(plan.first_tables.targets)} of counts", "at the start"
+        if plan.dense_tables is not None:
+            many = f"{many}, or {len(plan.dense_tables.targets)} of all cells where that is a dense question"
+            when = "behind the first question"
+        said.append(("first tables", f"released {when} for {part:.0%} of the budget: {many}"))
+    released = "a whole table of counts" if plan.partitions is not None else "one number"
+    said.append(("a measured answer", f"releases {released}; planned for {plan.hard_answers:,}"))
+    promise = "every answer but cross tables" if plan.certified else "every easy answer"
+    if falls:
+        promise += " before the first measured one or restart"
+    bound = f"{promise}, of the first {plan.max_queries:,}, at once within ± {plan.error_bound:.3g}"
+    said.append(("promise", f"{bound}, with probability {probability(1.0 - plan.beta)}"))
+    if plan.textbook:
+        said.append(("mode", "textbook: the theorem's own bound, 3 alpha, on every answer"))
+    return said

@@ -72,11 +72,10 @@ from onlineic.session.durable import (
 from onlineic.session.explain import Explanation, Outlook, Prospect, Rehearsal, explanation
 from onlineic.session.forecasts import Kind, checked_kinds
 from onlineic.session.kinds import is_dense
-from onlineic.session.pictures import session_html
 from onlineic.session.plan import TRIVIAL, Plan
 from onlineic.session.planning import session_plan
 from onlineic.session.statements import AnswerTable, answered
-from onlineic.session.summary import Summary, believed_marginals
+from onlineic.session.summary import Summary, believed_marginals, session_html
 from onlineic.session.synthetic import Synthetic, synthetic
 from onlineic.sparse.base import NumericSparse
 from onlineic.updates.base import UpdateRule, check_rule
