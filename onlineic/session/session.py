@@ -41,7 +41,7 @@ from onlineic.ledger.lines import Receipt
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.records import EasyBatch, Hard, Ledger, Opened
 from onlineic.ledger.settings import check_beginning, check_kind, package_version
-from onlineic.ledger.sqlite import SqliteLedger
+from onlineic.ledger.sqlite import SqliteLedger, receipt_of
 from onlineic.ledger.transcript import Transcript
 from onlineic.noise.sources import Noise, SystemNoise, checked_source
 from onlineic.progress import Progress, advance, checked_progress, reporting
@@ -724,12 +724,7 @@ class OnlineIC(Answering):
         SessionStateError
             Without a ledger file.
         """
-        if not isinstance(self._ledger, SqliteLedger):
-            raise SessionStateError(
-                "session must have a ledger file for a receipt, got one in memory; open it with "
-                "ledger='FILE.db', table='LABEL'."
-            )
-        return self._ledger.receipt
+        return receipt_of(self._ledger, "session")
 
     def close(self) -> None:
         """Answer nothing more, give back what is reserved for the next hit, and let the ledger file go.
