@@ -22,7 +22,10 @@ from onlineic.queries.answers import LONGEST_QUERY, Answer
 from onlineic.queries.ask import Question
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.sql_conditions import Value
-from onlineic.session.derived import Answering, Cdf, Derived, Groups, Quantile
+from onlineic.session.derived import Answering
+from onlineic.session.distributions import Cdf, Quantile
+from onlineic.session.groups import Groups
+from onlineic.session.means import Derived
 from onlineic.session.statements import AnswerTable, answered
 
 Form = Literal["constant", "product", "complement", "joint", "table", "several"]

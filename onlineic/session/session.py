@@ -59,7 +59,7 @@ from onlineic.session.calibration import SparseName
 from onlineic.session.certificates import textbook_plan
 from onlineic.session.columns import EASY, UNTESTED, Answers, Columns
 from onlineic.session.curator import Curator
-from onlineic.session.derived import Answering, Derived
+from onlineic.session.derived import Answering
 from onlineic.session.durable import (
     Durability,
     LedgerFile,
@@ -72,6 +72,7 @@ from onlineic.session.durable import (
 from onlineic.session.explain import Explanation, Outlook, Prospect, Rehearsal, explanation
 from onlineic.session.forecasts import Kind, checked_kinds
 from onlineic.session.kinds import is_dense
+from onlineic.session.means import Derived
 from onlineic.session.plan import TRIVIAL, Plan
 from onlineic.session.planning import session_plan
 from onlineic.session.statements import AnswerTable, answered

@@ -18,7 +18,9 @@ from onlineic.queries.answers import Answer, made_of
 from onlineic.queries.expressions import where
 from onlineic.queries.sql import Aggregate, statement
 from onlineic.queries.sql_conditions import Value
-from onlineic.session.derived import Answering, Derived, group_by, mean, total
+from onlineic.session.derived import Answering
+from onlineic.session.groups import group_by
+from onlineic.session.means import Derived, mean, total
 
 SHOWN = 20  # rows that a repr shows
 
