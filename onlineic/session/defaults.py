@@ -49,7 +49,9 @@ JOINT_QUESTIONS = 5  # of three attributes or more, that make it one of triples;
 PATIENCE = 50  # .. without them make it one of pairs
 TRIPLE_PARTS = 8  # of an ordered attribute in a triple: 6 and 4, or 12 and 16, are worse
 MOST_ATTRIBUTES = 6  # 20 triples: of 56 the noise was more than they told
-MOST_NOISE = 1.5  # records in the blocks of the largest, over all there are: at 2 nothing was gained, at 4 lost
+MOST_NOISE = (
+    1.5  # records in the blocks of the largest, over all there are: at 2 nothing was gained, at 4 lost
+)
 
 # mean square of weights that no functions of two attributes fit, from which a first question wants all cells
 BEYOND_PAIRS = 0.03

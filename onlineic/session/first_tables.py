@@ -156,9 +156,7 @@ def chosen_first_tables(
     return FirstTables(tuple(targets), tuple(scales), charge, isinstance(mechanism, ExponentialSparse))
 
 
-def cells_instead(
-    mechanism: GumbelSparse | ExponentialSparse, domain: Domain, charge: Charge
-) -> FirstTables:
+def cells_instead(mechanism: GumbelSparse | ExponentialSparse, domain: Domain, charge: Charge) -> FirstTables:
     """Return one table of all cells, its noise Laplace, at the charge of all tables that pairs would bring.
 
     Whichever of the two is bought, what is left is the same, and so are the prices of hits.
@@ -189,6 +187,11 @@ def laplace_suits(domain: Domain, n: int, budget: Budget, share: float) -> bool:
         return False
     rho = zcdp_rho(budget.epsilon, budget.delta)
     return 8.0 * len(levels(domain, axes[0])) * rho <= QUIETER * share * budget.epsilon**2
+
+
+def laplace_opens(domain: Domain, n: int, budget: Budget, bought: Fraction) -> bool:
+    """Return whether to open with Laplace noise: not at a given order, which suits Gaussian noise."""
+    return budget.order is None and laplace_suits(domain, n, budget, float(bought))
 
 
 def _laplace_tables(

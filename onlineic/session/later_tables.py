@@ -1,13 +1,14 @@
 """A second instalment of tables, by what was asked: of three attributes at a time, or the pairs once more.
 
-The first tables hold pairs. Whether three-way interactions are worth a part of the budget only the questions
-tell: so a tenth of what pairs would cost is kept back until a few questions joined three attributes, and buys
-all triples of the attributes in them; or until as many came without, and then buys the pairs once more. What is
-bought, when and at what noise is a function of the plan and of the questions that were tested: no answer, and
-no outcome of a test, has a part in it. Bounds rest on the first tables alone (theory 6.7).
+The first tables hold pairs. Whether interactions of three attributes are worth a part of the budget only the
+questions tell. So a tenth of what pairs would cost is kept back until a few questions joined three attributes,
+and buys all triples of the attributes in them; or until many came without, and then buys the pairs once more.
+What is bought, when and at what noise is a function of the plan, of the questions that were tested and of what
+releases have cost: no answer has a part in it. Bounds rest on the first tables alone (theory 6.7).
 """
 
 import itertools
+import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import final
@@ -31,6 +32,7 @@ from onlineic.session.defaults import (
     Shares,
 )
 from onlineic.session.first_tables import FirstTables, least_gaussian
+from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.gumbel import GumbelSparse
 
 LEAST_STREAM = 2 * PATIENCE  # questions, from which on it pays to wait for what is asked
@@ -134,7 +136,7 @@ class LaterTables:
         return None
 
     def tables(self, asked: Asked, first: FirstTables) -> FirstTables | None:
-        """Return what is bought behind these questions, with the least noise that the charge pays, or None."""
+        """Return what is bought behind these questions, or None; its noise is the least that is paid."""
         order = self.charge.order
         if not self.due(asked) or order is None:
             return None
@@ -148,7 +150,7 @@ class LaterTables:
 
 
 def triples(domain: Domain, axes: Sequence[int], parts: int) -> list[Partition]:
-    """Return the table of every three of these axes, an ordered one cut into so many parts if it is longer."""
+    """Return the table of every three of these axes, a longer ordered one cut into so many parts."""
     rule = PartitionRule(parts=parts, fine=parts)
     return [rule.table(domain, held) for held in itertools.combinations(axes, 3)]
 
@@ -166,3 +168,18 @@ def kept_share(mechanism: GumbelSparse, domain: Domain, shares: Shares, max_quer
     sigma = least_gaussian(mechanism.order, share * mechanism.account().capacity / len(all_of_them))
     blocks = max(table.blocks for table in all_of_them)
     return share if sigma is not None and blocks * sigma <= MOST_NOISE * mechanism.n else Fraction(0)
+
+
+def later_tables(mechanism: NumericSparse, first: FirstTables, share: Fraction) -> LaterTables:
+    """Return what waits behind the first tables, at this share of the capacity."""
+    account = mechanism.account()
+    charge = Charge(
+        Fraction(math.floor(share * account.capacity)), "later tables", account.unit, account.order
+    )
+    return LaterTables(charge, first.charge.amount)
+
+
+def together(first: FirstTables, later: LaterTables | None) -> Charge:
+    """Return the charge of both."""
+    amount = first.charge.amount + (Fraction(0) if later is None else later.charge.amount)
+    return attrs.evolve(first.charge, amount=amount)
