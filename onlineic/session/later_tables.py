@@ -1,10 +1,11 @@
 """A second instalment of tables, by what was asked: of three attributes at a time, or the pairs once more.
 
-The first tables hold pairs. Whether interactions of three attributes are worth a part of the budget only the
-questions tell. So a tenth of what pairs would cost is kept back until a few questions joined three attributes,
-and buys all triples of the attributes in them; or until many came without, and then buys the pairs once more.
-What is bought, when and at what noise is a function of the plan, of the questions that were tested and of what
-releases have cost: no answer has a part in it. Bounds rest on the first tables alone (theory 6.7).
+The first tables hold pairs. Whether interactions of three attributes are worth a part of the budget only
+the questions tell. So a tenth of what pairs would cost is kept back until a few questions joined three
+attributes, and buys all triples of the attributes in them; or until many came without, and then buys the
+pairs once more. What is bought, when and at what noise is a function of the plan, of the questions that were
+tested and of what releases have cost: no answer has a part in it. Bounds rest on the first tables alone
+(theory 6.7).
 """
 
 import itertools
