@@ -178,6 +178,12 @@ def plan_facts(plan: Plan) -> list[tuple[str, str]]:
             many = f"{many}, or {len(plan.dense_tables.targets)} of all cells where that is a dense question"
             when = "behind the first question"
         said.append(("first tables", f"released {when} for {part:.0%} of the budget: {many}"))
+    if plan.later_tables is not None:
+        later = plan.later_tables
+        part = float(later.charge.amount / plan.sparse.account().capacity)
+        when = f"once {later.joint} questions have joined three attributes"
+        again = f"of pairs again, once {later.patience} questions came without that"
+        said.append(("later tables", f"released for {part:.0%}: of triples, {when}; or {again}"))
     released = "a whole table of counts" if plan.partitions is not None else "one number"
     said.append(("a measured answer", f"releases {released}; planned for {plan.hard_answers:,}"))
     promise = "every answer but cross tables" if plan.certified else "every easy answer"

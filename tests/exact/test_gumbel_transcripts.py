@@ -273,16 +273,23 @@ class Game:
         """Scales that may test next, and what a hit is charged."""
         return list(self.charges.items())
 
+    def behind(self, spent, price):
+        return spent + price
+
+    def instead(self, tests, spent):
+        """ln of the largest moment if something else comes before the next test."""
+        return 0.0
+
     @cache  # noqa: B019  (a game lives as long as its test)
     def best(self, tests, spent):
         """ln of the largest moment of what can still follow."""
-        worst = 0.0
+        worst = self.instead(tests, spent)
         alpha = float(self.order)
         if tests:
             for b, price in self.offers(spent):
                 if not self.affords(spent, price):
                     continue
-                quiet, hit = self.best(tests - 1, spent), self.best(tests - 1, spent + price)
+                quiet, hit = self.best(tests - 1, spent), self.best(tests - 1, self.behind(spent, price))
                 for a, s in itertools.product(self.HAZARDS, (1 / float(b), -1 / float(b))):
                     log_easy = -alpha * a + (alpha - 1) * a * math.exp(s)
                     log_hit = alpha * math.log(-math.expm1(-a)) + (1 - alpha) * math.log(
@@ -374,6 +381,61 @@ class TestFallingPrices:
 
     def test_a_price_that_is_read_after_its_test_is_found(self):
         assert self.excess(ReadAfterwards) > 1.1
+
+
+class Instalments(Game):
+    """Falling prices, and one release of a fixed charge between any two tests that the transcript settles.
+
+    What is spent is held with whether the release still waits; its moment is (order - 1) times its charge,
+    as of Gaussian tables. The adversary, who reads the transcript, says when it comes.
+    """
+
+    def __init__(self, order, capacity, charge):
+        super().__init__(order, capacity, ())
+        self.prices, self.charge = Falling(order, capacity, ()), charge
+        self.affords = lambda held, price: held[0] + price <= capacity
+
+    def offers(self, held):
+        return self.prices.offers(held[0])
+
+    def behind(self, held, price):
+        return held[0] + price, held[1]
+
+    def pays(self, spent):
+        return spent + self.charge <= self.capacity
+
+    def instead(self, tests, held):
+        spent, waits = held
+        if not waits or not self.pays(spent):
+            return 0.0
+        own = float(self.order - 1) * self.charge * float(TICK)
+        return own + self.best(tests, (spent + self.charge, False))
+
+    def excess(self, tests=24):
+        return self.best(tests, (0, True)) / (float(self.order - 1) * self.capacity * float(TICK))
+
+
+class Unchecked(Instalments):
+    """Mutant: it is bought though hits have used up what was kept for it."""
+
+    def pays(self, spent):
+        return True
+
+
+class TestInstalments:
+    """Theory 4.9: one more step of the same filter, whenever the transcript wants it."""
+
+    ORDER = Fraction(4)
+
+    def excess(self, game):
+        first = gumbel_charge(self.ORDER, 1, Falling.FIRST)
+        return game(self.ORDER, 4 * first, 3 * first // 2).excess(tests=20)
+
+    def test_whenever_it_comes_the_moment_stays_below_the_capacity(self):
+        assert 0.5 < self.excess(Instalments) <= 1.0
+
+    def test_one_that_is_bought_without_a_look_at_what_is_left_is_found(self):
+        assert self.excess(Unchecked) > 1.05
 
 
 class TestFixedBeforehand:
