@@ -130,7 +130,7 @@ class Rows:
         return float(np.bitwise_count(inside).sum(dtype=np.int64))
 
     def _has_bitmaps(self, axes: tuple[int, ...]) -> bool:
-        return all(axis in self._below for axis in axes)
+        return all(map(self._below.__contains__, axes))
 
     def _ask(self, axes: tuple[int, ...], asked: int) -> None:
         """Count the queries of each attribute, and make the bitmaps of those that are asked often."""
@@ -194,7 +194,8 @@ class Rows:
         if held is not None:
             self._areas[axes] = held  # used last, dropped last
             return held
-        self._ask(axes, asked)
+        if not self._has_bitmaps(axes):
+            self._ask(axes, asked)
         shape = tuple(self._shape[axis] for axis in axes)
         cells = math.prod(shape)
         if len(axes) > CORNER_AXES or cells > LARGEST_TABLE:

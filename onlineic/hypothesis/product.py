@@ -192,9 +192,9 @@ class _CutArea:
     _ends: list[_End] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        parts = [None if part is None else memoryview(part) for part in self.parts]
-        ends = [*zip(self.steps, map(memoryview, self.places), parts, strict=True)]
-        set_fields(self, _entries=memoryview(self.sums), _ends=ends)
+        parts = [None if part is None else part.data for part in self.parts]
+        ends = [*zip(self.steps, [one.data for one in self.places], parts, strict=True)]
+        set_fields(self, _entries=self.sums.data, _ends=ends)
 
     def box(self, low: tuple[int, ...], high: tuple[int, ...]) -> float:
         """Return the sum over low <= code < high."""

@@ -138,8 +138,9 @@ class Query:
         """The factors: made when they are first asked for, if they are intervals."""
         if self._factors is None:
             low, high = self.box or ((), ())
-            made = [Factor((axis,), *ends) for axis, *ends in zip(self.axes, low, high, strict=True)]
-            object.__setattr__(self, "_factors", tuple(made))
+            ends = zip(self.axes, low, high, strict=True)
+            made = tuple([Factor((axis,), first, last) for axis, first, last in ends])
+            object.__setattr__(self, "_factors", made)
         return self._factors or ()
 
     @property

@@ -115,7 +115,7 @@ class SummedArea:
     _entries: memoryview = attrs.field(init=False)  # single ones are read five times faster than of an array
 
     def __attrs_post_init__(self) -> None:
-        set_fields(self, _entries=memoryview(self.sums))
+        set_fields(self, _entries=self.sums.data)
 
     @classmethod
     def of(cls, table: Floats, kind: Any = np.float64) -> "SummedArea":

@@ -1067,7 +1067,7 @@ def _check_supported(question: Question | Queries, sparse: NumericSparse, hypoth
         if not isinstance(hypothesis, HasBlocks):
             raise InvalidQueryError(NO_BLOCKS)
     elif not (
-        supports_all(hypothesis, question) if isinstance(question, Queries) else hypothesis.supports(question)
+        supports_all(hypothesis, question) if type(question) is Queries else hypothesis.supports(question)
     ):
         raise InvalidQueryError("query must be supported by the hypothesis, got one that is not.")
 
