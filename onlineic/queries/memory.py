@@ -124,14 +124,14 @@ class AnswerMemory:
 
     def _turn_to(self, version: int) -> None:
         """Forget what was answered under another hypothesis, unless that lasts."""
-        if version != self._version:
-            if not self._lasting:
-                self._forget()
-            self._version = version
+        if version != self._version and not self._lasting:
+            self._forget()
+        self._version = version
 
     def remember(self, question: Query | BoundMarginal, value: Any, radius: float, version: int) -> None:
         """Keep an answer given by the hypothesis of this version, or measured against it."""
-        self._turn_to(version)
+        if version != self._version:
+            self._turn_to(version)
         kept = Remembered(question, _copied(value), radius)
         if isinstance(question, BoundMarginal) or question.box is None:
             self._others[question.key] = kept
@@ -150,7 +150,8 @@ class AnswerMemory:
 
     def recall(self, question: Query | BoundMarginal, version: int) -> Remembered | None:
         """Return an earlier answer that still stands, or None."""
-        self._turn_to(version)
+        if version != self._version:
+            self._turn_to(version)
         if isinstance(question, BoundMarginal) or question.box is None:
             return self._others.get(question.key)
         known = self._waiting.get(question.key)

@@ -226,7 +226,7 @@ class Tables:
 
     def box(self, axes: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...]) -> float:
         """Return the sum over low <= code < high along `axes`."""
-        table, area = self._entry(axes)
+        table, area = self._entries.get(axes) or self._entry(axes)
         if area is None:
             return float(table[tuple(map(slice, low, high))].sum())
         return area.box(low, high)
