@@ -265,6 +265,24 @@ class Curator:
             raise InternalError("a test must be reserved before the data are read.")
         self._guarded(lambda: self._tested(standing.sparse, questions, guesses))
 
+    def test_alone(self, question: Question, guess: Guess) -> bool:
+        """Test one question as `test` does, covered here, and return whether a hit could be paid.
+
+        Raises
+        ------
+        SessionSealedError
+            As `test`.
+        """
+        standing = self._now()
+        if not self._pays(standing, question):
+            if not self.cover((question,))[0]:
+                return False
+            standing = self._now()
+            if not self._pays(standing, question):
+                raise InternalError("a test must be reserved before the data are read.")
+        self._guarded(lambda: self._tested(standing.sparse, (question,), (guess,)))
+        return True
+
     def _tested(
         self, sparse: NumericSparse, questions: Sequence[Question], guesses: Sequence[Guess] | Ints
     ) -> None:

@@ -1,6 +1,6 @@
 """The session: OnlineIC itself, the imperative shell around pure steps.
 
-One answer goes bind, cover, guess, test, record, take in: what is private about it happens in
+One answer goes bind, guess, cover, test, record, take in: what is private about it happens in
 `onlineic.session.curator` alone, and ends with a record in the ledger. Everything else is a function of
 public facts and of those records: `onlineic.session.answers` takes them in one by one, so that no interrupt
 loses one.
@@ -769,12 +769,11 @@ class OnlineIC(Answering):
         known = book.recalled(question)
         if known is not None:
             return known
-        asked = (question,)
-        if not curator.cover(asked)[0]:
+        guess = book.guesses((question,))[0]
+        if not curator.test_alone(question, guess):  # else its answer comes by way of the ledger
             if self._exhausted == "raise":
                 raise SessionExhaustedError(book.used_up())
             return book.untested(question)
-        curator.test(asked, book.guesses(asked))  # its answer comes by way of the ledger
         answer = self._taken(question)
         return self._asked_again(question) if answer is None else answer
 
