@@ -6,6 +6,7 @@ the number of rows. (What the processor's own caches tell about the values of re
 """
 
 import math
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import Any, final
 
@@ -61,7 +62,7 @@ class Rows:
         self._rows = len(columns[0])
         records = self._rows if weights is None else float(weights.sum())
         self._type = np.int32 if records < 2**31 else np.int64
-        self._areas: dict[tuple[int, ...], SummedArea] = {}
+        self._areas: OrderedDict[tuple[int, ...], SummedArea] = OrderedDict()  # the one used last comes last
         self._asked: dict[tuple[int, ...], int] = {}  # queries by attributes, where there is no table yet
         self._bytes = 0
         self._below: dict[int, Bits] = {}  # by axis: which rows are below code 0, 1, .. size
@@ -190,9 +191,9 @@ class Rows:
 
         That is when the queries so far on these attributes have taken as long as it takes.
         """
-        held = self._areas.pop(axes, None)
+        held = self._areas.get(axes)
         if held is not None:
-            self._areas[axes] = held  # used last, dropped last
+            self._areas.move_to_end(axes)
             return held
         if not self._has_bitmaps(axes):
             self._ask(axes, asked)
@@ -210,7 +211,7 @@ class Rows:
         area = SummedArea.of(table.reshape(shape), self._type)
         self._bytes += area.sums.nbytes
         while self._bytes > CACHE_BYTES and self._areas:
-            oldest = self._areas.pop(next(iter(self._areas)))
+            _, oldest = self._areas.popitem(last=False)
             self._bytes -= oldest.sums.nbytes
         self._areas[axes] = area
         return area
