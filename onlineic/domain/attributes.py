@@ -260,8 +260,7 @@ class IntegerRange:
 
     def interval(self, name: str, low: float, high: float, closed: bool) -> tuple[int, int]:
         """Return the half-open code range of [low, high] (closed) or [low, high) inside the range."""
-        if type(low) is str or type(high) is str:
-            raise _no_numbers(name, low, high)
+        _check_numbers(name, low, high)
         first = self.start if low == -math.inf else math.ceil(low)
         last = self.stop if high == math.inf else (math.floor(high) + 1 if closed else math.ceil(high))
         if self.start <= first <= self.stop and self.start <= last <= self.stop:
@@ -386,8 +385,7 @@ class Binned:
 
     def interval(self, name: str, low: float, high: float, closed: bool) -> tuple[int, int]:
         """Return the half-open bin range of [low, high] (closed) or [low, high), exact or refused."""
-        if type(low) is str or type(high) is str:
-            raise _no_numbers(name, low, high)
+        _check_numbers(name, low, high)
         if self.integer:
             low = low if math.isinf(low) else math.ceil(low)
             high = high if math.isinf(high) else (math.floor(high) + 1 if closed else math.ceil(high))
@@ -579,7 +577,8 @@ def _of_labels(kinds: Collection[type]) -> str:
     return "write binned([..]) for numbers" if kinds == {float} else "convert them to one type"
 
 
-def _no_numbers(name: str, low: Any, high: Any) -> InvalidQueryError:
-    """Return what refuses dates as ends of a range of numbers."""
-    end = low if type(low) is str else high
-    return InvalidQueryError(f"{name} must be cut at numbers, got {shown(end)}; write numbers.")
+def _check_numbers(name: str, low: Any, high: Any) -> None:
+    """Refuse dates as ends of a range of numbers."""
+    if type(low) is str or type(high) is str:
+        end = low if type(low) is str else high
+        raise InvalidQueryError(f"{name} must be cut at numbers, got {shown(end)}; write numbers.")

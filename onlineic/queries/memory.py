@@ -81,15 +81,14 @@ class _Run:
     def __len__(self) -> int:
         return len(self.values)
 
-    def find(self, words: list[int]) -> int | None:
-        """Return where the key of these words stands, or None."""
-        if self._words is not None:
-            (word,) = words
-            at = bisect_left(self._words, word)
-            return at if at < len(self._words) and self._words[at] == word else None
-        sought = tuple(words)
-        at = int(self.keys.searchsorted(np.array([sought], self.keys.dtype)[0]))
-        return at if at < len(self) and self.keys.item(at) == sought else None
+    def find(self, key: int | tuple[int, ...]) -> int | None:
+        """Return where a key of one word, or of several, stands, or None."""
+        words = self._words
+        if words is not None:
+            at = bisect_left(words, key)
+            return at if at < len(words) and words[at] == key else None
+        at = int(self.keys.searchsorted(np.array([key], self.keys.dtype)[0]))
+        return at if at < len(self) and self.keys.item(at) == key else None
 
     def joined(self, other: "_Run") -> "_Run":
         keys = np.concatenate([self.keys, other.keys])
@@ -123,17 +122,17 @@ class _Layout:
         alone = words[-1][0] == 0  # both ends of an axis have one radix
         return cls(words, tuple(radix for _, radix in words[::2]) if alone else None)
 
-    def packed(self, low: Sequence[int], high: Sequence[int]) -> list[int]:
-        """Return the words of one key, as `Boxes.keys` packs them."""
+    def packed(self, low: Sequence[int], high: Sequence[int]) -> int | tuple[int, ...]:
+        """Return one key, its only word or all of them, as `Boxes.keys` packs them."""
         if self.radices is not None:
             key = 0
             for first, last, radix in zip(low, high, self.radices, strict=True):
                 key = (key * radix + first) * radix + last
-            return [key]
+            return key
         words = [0] * (self.words[-1][0] + 1)
         for place, (word, radix) in enumerate(self.words):
             words[word] = words[word] * radix + (high if place & 1 else low)[place >> 1]
-        return words
+        return tuple(words)
 
 
 @final
@@ -205,9 +204,9 @@ class AnswerMemory:
         layout = self._layouts.get(question.axes)
         if layout is None:
             layout = self._layouts[question.axes] = _Layout.of(question.domain, question.axes)
-        words = layout.packed(low, high)
+        key = layout.packed(low, high)
         for run in self._runs[question.axes]:
-            at = run.find(words)
+            at = run.find(key)
             if at is not None:
                 rounding = 0.0 if run.roundings is None else float(run.roundings[at])
                 turned = bool(run.turned[at])

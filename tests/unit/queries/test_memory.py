@@ -8,7 +8,7 @@ from onlineic.queries import AnswerMemory
 from onlineic.queries import memory as memory_module
 
 SHORT = ic.Domain.of(a=50, b=40, c=30)  # keys of one word
-LONG = ic.Domain.of({name: 2**15 for name in "abc"})  # of two
+LONG = ic.Domain.of(dict.fromkeys("abc", 2**15))  # of two
 
 
 def boxes(domain, count, seed):

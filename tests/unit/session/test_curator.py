@@ -117,7 +117,8 @@ def test_a_question_alone_is_covered_and_tested_in_one_step_as_long_as_a_hit_can
     standing = ledger.reserved
     again = curator.test_alone(FEW, grid(FEW, 5000))
 
-    assert easy and again and standing is ledger.reserved
+    assert (True, True) == (easy, again)
+    assert standing is ledger.reserved
     assert [Reserved, Easy, Easy] == [type(record) for record in ledger.records()]
 
     while curator.test_alone(MANY, 0):  # each is a hit
