@@ -549,7 +549,7 @@ class OnlineIC(Answering):
             self._book.catch_up()
             _check_supported(question, self._sparse, self._book.belief.hypothesis)
             self._begin_with(question)
-            self._book.catch_up()  # no test begins with records pending: a hypothesis may have asked by itself
+            self._book.catch_up()  # no test begins with records pending, of a hypothesis that has asked
             return self._answered(question)
 
     @overload
@@ -585,7 +585,7 @@ class OnlineIC(Answering):
                 self._begin_with(_first_tested(part) if isinstance(part, Queries) else part)
             if grid != self._sparse.grid_bits:
                 parts = bind_batch(queries, self._data.domain, self._sparse.grid_bits)
-            self._book.catch_up()  # no test begins with records pending: a hypothesis may have asked by itself
+            self._book.catch_up()  # no test begins with records pending, of a hypothesis that has asked
             answers: list[Answer] = []
             total = sum(len(part) if isinstance(part, Queries) else 1 for part in parts)
             for part in parts:
