@@ -5,6 +5,7 @@ releases. Their bounds follow from those of the answers, and say with which prob
 """
 
 import abc
+import contextlib
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -57,6 +58,11 @@ class Answering(abc.ABC):
     @abc.abstractmethod
     def beta(self) -> float:
         """Failure probability of every stated bound."""
+
+    @property
+    def answers_tables(self) -> bool:
+        """Whether a cross table, `marginal(..)`, can be asked; if not, its cells one by one."""
+        return True
 
     @abc.abstractmethod
     def answer(self, query: Any) -> Answer:
@@ -569,7 +575,7 @@ class Groups(Framed):
     confidence : float
         As of `Derived`.
     answers : tuple of Answer
-        Of counts one, a cross table, unless their condition needs one each.
+        Of counts one, a cross table, unless their condition or the session needs one each.
     ordered : tuple of bool
         Of every key, whether its labels have an order.
     """
@@ -655,7 +661,8 @@ def group_by(
     """Return a number for every combination of the labels of some attributes.
 
     Counts are one question, the cross table of the attributes among the records that meet the condition,
-    which costs what a single count does; where the condition is no conjunction they are one question each.
+    which costs what a single count does; where the condition is no conjunction, or the session answers no
+    cross tables, they are one question each.
     Means and sums are two questions a group.
 
     Parameters
@@ -763,9 +770,11 @@ def _counts(
     """Return the shares of all groups, as one cross table where that can be asked."""
     condition = _narrowing(session.domain, condition)
     question = marginal(*names, where=condition)
-    try:
-        bound = question.bind(session.domain)
-    except InvalidQueryError:  # the condition is no conjunction, or met by nobody: one by one
+    bound = None
+    if session.answers_tables:
+        with contextlib.suppress(InvalidQueryError):  # the condition is no conjunction, or met by nobody
+            bound = question.bind(session.domain)
+    if bound is None:  # one by one
         found = _asked(session, list(_conditions(names, labels, condition)))
         shape = tuple(map(len, labels))
         table = np.array(found.values).reshape(shape)

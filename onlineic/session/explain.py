@@ -143,6 +143,11 @@ class Prospect:
 class Outlook(abc.ABC):
     """What a session knows of questions that were not asked yet."""
 
+    @property
+    @abc.abstractmethod
+    def answers_tables(self) -> bool:
+        """Whether cross tables can be asked."""
+
     @abc.abstractmethod
     def bound(self, question: Any) -> Question:
         """Return a question bound to the domain, or raise `InvalidQueryError`."""
@@ -172,6 +177,10 @@ class Rehearsal(Answering):
     @property
     def beta(self) -> float:
         return self._beta
+
+    @property
+    def answers_tables(self) -> bool:
+        return self._outlook.answers_tables
 
     def answer(self, query: Any) -> Answer:
         self.questions.append(self._outlook.bound(query))

@@ -936,6 +936,11 @@ class OnlineIC(Answering):
         return self._plan.beta
 
     @property
+    def answers_tables(self) -> bool:
+        """Whether a cross table can be asked; if not, `group_by` asks its cells one by one."""
+        return _answers_tables(self._sparse, self._book.belief.hypothesis)
+
+    @property
     def plan(self) -> Plan:
         """The public parameters."""
         return self._plan
@@ -1061,8 +1066,19 @@ def _first_tested(queries: Queries) -> Query:
     return queries[int(np.argmin(np.isfinite(queries.constants)))]
 
 
+def _answers_tables(sparse: NumericSparse, hypothesis: Hypothesis) -> bool:
+    """Whether cross tables can be asked: a hit can be paid, and the hypothesis has their cells."""
+    return sparse.releases_tables and isinstance(hypothesis, HasBlocks)
+
+
 def _check_supported(question: Question | Queries, sparse: NumericSparse, hypothesis: Hypothesis) -> None:
     if isinstance(question, BoundMarginal):
+        if not sparse.releases_tables:
+            raise InvalidQueryError(
+                "a cross table must be asked of a session that measures tables, got one that was planned to "
+                "measure single numbers, with delta = 0; ask its counts by group, session.group_by"
+                f"({list(question.names)!r:.100}) or GROUP BY in SQL, or open a session with delta above 0."
+            )
         sparse.price(question.partition)
         if not isinstance(hypothesis, HasBlocks):
             raise InvalidQueryError(NO_BLOCKS)
@@ -1093,6 +1109,10 @@ class _Outlook(Outlook):
     def hits_left(self) -> int:
         """Hits of the largest price that can still be paid."""
         return self.curator.hard_left(self.session._owed(self.plan), self.account)
+
+    @property
+    def answers_tables(self) -> bool:
+        return _answers_tables(self.plan.sparse, self.book.belief.hypothesis)
 
     def rehearsed(self, question: Any) -> tuple[str, float | None, list[Question]]:
         """Return how a question is called, its bound if it is a derived one, and what it asks."""

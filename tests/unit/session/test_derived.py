@@ -350,6 +350,23 @@ def test_a_condition_that_is_no_conjunction_takes_an_answer_a_group(session):
     assert (np.abs(found.values - exact) <= found.error_bounds).all()
 
 
+@pytest.mark.parametrize("options", [{"release": "answer"}, {"certify": 0.1, "max_queries": 1000}])
+def test_a_session_without_cross_tables_counts_by_group_one_by_one(options):
+    numbers = ic.OnlineIC(DATA, ic.Budget(1.0), noise=Silent(), **options)
+    exact = [kept(sex).sum() for sex in "FM"]
+    with pytest.raises(InvalidQueryError, match=r"ask its counts by group, session\.group_by\(\['sex'\]\)"):
+        numbers.answer(ic.marginal("sex"))
+    told = numbers.explain(lambda session: session.histogram("sex"))
+    found = numbers.group_by(["sex"])
+
+    assert (False, True) == (numbers.answers_tables, opened().answers_tables)
+    assert 2 == told.answers == len(found.answers)
+    assert (np.abs(found.values - exact) <= found.error_bounds).all()
+    assert (found.error_bounds < N).all()
+    pytest.importorskip("sqlglot")
+    assert found.values.tolist() == numbers.sql("SELECT sex, COUNT(*) AS m FROM t GROUP BY sex").to_dict()["m"]
+
+
 def test_groups_that_nobody_can_be_in_are_exact(session):
     counts = session.group_by("sex", where(sex="F", age=between(20, 25)))
     sums = session.group_by("sex", where(sex="F"), "sum", "age")
