@@ -3,18 +3,34 @@
 from onlineic.display.figures import COLOURS, DASHES, bare, new_figure, plain
 from onlineic.display.frames import Framed, free_name, pandas_frame, polars_frame
 from onlineic.display.html import bars, card, escaped, facts, heading, note, page, share, span_bar, table
-from onlineic.display.text import aligned, cut_rows, decimals, probability, records, shortened, to_its_bound
+from onlineic.display.text import (
+    aligned,
+    around,
+    cut_rows,
+    decimals,
+    downward,
+    probability,
+    records,
+    records_between,
+    records_bound,
+    shortened,
+    to_its_bound,
+    upward,
+    within,
+)
 
 __all__ = [
     "COLOURS",
     "DASHES",
     "Framed",
     "aligned",
+    "around",
     "bare",
     "bars",
     "card",
     "cut_rows",
     "decimals",
+    "downward",
     "escaped",
     "facts",
     "free_name",
@@ -27,9 +43,13 @@ __all__ = [
     "polars_frame",
     "probability",
     "records",
+    "records_between",
+    "records_bound",
     "share",
     "shortened",
     "span_bar",
     "table",
     "to_its_bound",
+    "upward",
+    "within",
 ]

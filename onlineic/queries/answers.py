@@ -13,10 +13,12 @@ from onlineic.display.text import (
     MOST_COLUMNS,
     MOST_ROWS,
     aligned,
+    around,
     cut_rows,
     records,
+    records_bound,
     shortened,
-    to_its_bound,
+    upward,
 )
 from onlineic.domain.hints import nearest
 from onlineic.errors import InvalidParameterError, checked_real
@@ -352,7 +354,7 @@ class Answer:
         unit = "records"
         if self.n is not None:
             bounded = math.isfinite(self.error_bound)
-            bound = f"each ± {records(self.n * self.error_bound)}" if bounded else "no bound"
+            bound = f"each ± {records_bound(self.n * self.error_bound)}" if bounded else "no bound"
             unit = f"records of {self.n:,}, {bound}"
         stamp = "" if self.private else ", NOT PRIVATE"
         said = f"{' x '.join(map(shortened, self.labels))}: {unit}, {self.status}{stamp}"
@@ -383,12 +385,12 @@ class Answer:
 
     def __repr__(self) -> str:
         stamp = "" if self.private else ", NOT PRIVATE"
-        bound = f"± {self.error_bound:.3g}" if math.isfinite(self.error_bound) else "no bound"
         if isinstance(self.value, np.ndarray):
+            bound = f"± {upward(self.error_bound)}" if math.isfinite(self.error_bound) else "no bound"
             shape = " x ".join(map(str, self.value.shape))
             return f"Answer(table of {shape} cells {bound}, {self.status}{stamp})"
-        value = to_its_bound(self.value, self.error_bound)
-        return f"Answer({value} {bound}, {self.count:.1f} records, {self.status}{stamp})"
+        value = around(self.value, self.error_bound)
+        return f"Answer({value}, {self.count:.1f} records, {self.status}{stamp})"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """Show a table by its numbers where IPython has no HTML."""

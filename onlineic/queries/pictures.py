@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from onlineic.display.html import bars, card, facts, note, span_bar, table
-from onlineic.display.text import records, shortened, to_its_bound
+from onlineic.display.text import records, records_between, records_bound, shortened, upward, within
 from onlineic.queries.answers import Answer
 
 MOST_CELLS = 2**12  # of a table that is drawn or written cell by cell
@@ -23,12 +23,13 @@ def answer_html(answer: Answer) -> str:
     if isinstance(answer.value, np.ndarray):
         return _table_html(answer)
     low, high = answer.bracket
-    bound = "none" if math.isinf(answer.error_bound) else f"± {answer.error_bound:.3g}"
+    value, reach = within(answer.value, answer.error_bound)
+    bound = "none" if math.isinf(answer.error_bound) else f"± {reach}"
     if answer.n is not None and math.isfinite(answer.error_bound):
-        bound += f" (± {records(answer.n * answer.error_bound)} records)"
-    pairs = [("fraction", to_its_bound(answer.value, answer.error_bound)), ("bound", bound), *_common(answer)]
+        bound += f" (± {records_bound(answer.n * answer.error_bound)} records)"
+    pairs = [("fraction", value), ("bound", bound), *_common(answer)]
     if answer.n is not None:
-        between = f"{records(answer.n * low)} to {records(answer.n * high)} of {answer.n:,} records"
+        between = f"{records_between(answer.n * low, answer.n * high)} of {answer.n:,} records"
         pairs.insert(2, ("interval", between))
     return card(
         f"{records(float(answer.count))} records",
@@ -42,9 +43,9 @@ def _table_html(answer: Answer) -> str:
     labels = answer.labels
     bound = "no bound"
     if math.isfinite(answer.error_bound):
-        bound = f"each cell ± {answer.error_bound:.3g}"
+        bound = f"each cell ± {upward(answer.error_bound)}"
         if answer.n is not None:
-            bound = f"each cell ± {records(answer.n * answer.error_bound)} records"
+            bound = f"each cell ± {records_bound(answer.n * answer.error_bound)} records"
     title = f"Records by {' and '.join(map(shortened, labels))}" if labels else "A table of records"
     parts = []
     if answer.count.size > MOST_CELLS or not labels:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from onlineic.display.figures import COLOURS, bare, new_figure, plain
-from onlineic.display.text import records
+from onlineic.display.text import records, records_bound
 from onlineic.errors import InvalidParameterError
 from onlineic.queries.answers import Answer
 from onlineic.queries.marginals import BoundMarginal
@@ -58,7 +58,7 @@ def plot(answer: Answer, ax: "Axes | None" = None, kind: Kind | None = None) -> 
         bounds = (answer.n or 1) * np.array([low, high]) if math.isfinite(answer.error_bound) else None
         draw_counts(axes, name, labels, answer.count, bounds, line=kind == "line")
         axes.set_ylabel("records" if answer.n is not None else "count")
-    said = f"each ± {records(answer.count_bound or 0.0)} records" if _bounded(answer) else "no bound"
+    said = f"each ± {records_bound(answer.count_bound or 0.0)} records" if _bounded(answer) else "no bound"
     title = stamped(f"Released answer ({answer.status}), {said}", answer.private)
     axes.set_title(title, loc="left", fontsize=11)
     return axes

@@ -16,7 +16,7 @@ import numpy as np
 
 from onlineic._typing import Bools, Floats
 from onlineic.display.frames import Framed, free_name
-from onlineic.display.text import probability, to_its_bound
+from onlineic.display.text import around, probability, upward
 from onlineic.domain.attributes import Attribute, Binned, IntegerRange, Label
 from onlineic.domain.dates import Dates
 from onlineic.domain.domain import Domain
@@ -188,9 +188,9 @@ class Derived:
 
     def __repr__(self) -> str:
         stamp = "" if self.private else ", NOT PRIVATE"
-        bias = f" and {self.bias:.3g} for midpoints" if self.bias else ""
+        bias = f" and {upward(self.bias)} for midpoints" if self.bias else ""
         return (
-            f"{self.name} = {to_its_bound(self.value, self.error_bound)} ± {self.error_bound:.3g}{bias} "
+            f"{self.name} = {around(self.value, self.error_bound)}{bias} "
             f"({probability(self.confidence)} sure), "
             f"{self.count:.1f} records, {_counted(self.answers)}{stamp}"
         )
@@ -321,7 +321,7 @@ class Quantile:
         return (
             f"{self.name} = {self.value!r}, in {self.low!r} .. {self.high!r} "
             f"({probability(self.confidence)} sure), "
-            f"rank ± {self.rank_error:.3g}, {_counted(self.answers)}{stamp}"
+            f"rank ± {upward(self.rank_error)}, {_counted(self.answers)}{stamp}"
         )
 
     def _repr_html_(self) -> str:
@@ -469,7 +469,7 @@ class Cdf:
         stamp = "" if self.private else ", NOT PRIVATE"
         widest = float((self.high - self.low).max())
         return (
-            f"{self.name}: {len(self.labels)} labels, band of at most {widest:.3g} "
+            f"{self.name}: {len(self.labels)} labels, band of at most {upward(widest)} "
             f"({probability(self.confidence)} sure), {_counted(self.answers)}{stamp}"
         )
 
@@ -617,7 +617,7 @@ class Groups(Framed):
         stamp = "" if self.private else ", NOT PRIVATE"
         lines = [f"{self.name} ({probability(self.confidence)} sure, {_counted(self.answers)}{stamp})"]
         for labels, value, bound in itertools.islice(self, SHOWN):
-            lines.append(f"  {', '.join(map(str, labels))}: {to_its_bound(value, bound)} ± {bound:.3g}")
+            lines.append(f"  {', '.join(map(str, labels))}: {around(value, bound)}")
         if len(self) > SHOWN:
             lines.append(f"  ... {len(self) - SHOWN:,} more")
         return "\n".join(lines)
@@ -1043,7 +1043,7 @@ def _too_few(
     n: int, name: str, share: float, bound: float, answers: tuple[Answer, ...]
 ) -> TooFewRecordsError:
     if math.isfinite(bound):
-        said = f"{n * share:.1f} ± {n * bound:.3g} of {n}: too few for this accuracy; widen the condition."
+        said = f"{around(n * share, n * bound)} of {n}: too few for this accuracy; widen the condition."
     else:
         said = "untested answers without a bound: the budget is used up; open a session with a larger one."
     error = TooFewRecordsError(f"{name} must be over more records than twice their error, got {said}")

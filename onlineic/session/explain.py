@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats
+from onlineic.display.text import upward
 from onlineic.domain.domain import Domain
 from onlineic.errors import TooFewRecordsError
 from onlineic.queries.answers import Answer
@@ -97,18 +98,17 @@ class Explanation:
         about = f" over {', '.join(self.attributes)}" if self.attributes else ""
         said = f"Explanation({self.asked}: {self.form}{about}; {count}"
         derived = (
-            "" if self.bound_derived is None else f", derived ± {self.bound_derived:.3g} if all are easy"
+            "" if self.bound_derived is None else f", derived ± {upward(self.bound_derived)} if all are easy"
         )
         if self.free:
-            return f"{said}, known and free, ± {self.bound_easy:.3g}{derived})"
+            return f"{said}, known and free, ± {upward(self.bound_easy)}{derived})"
         known = self.constants + self.repeats
         said += f", {known} known and free" if known else ""
         if not self.payable:
             return f"{said}; the budget does not pay a hit of each, those would be untested)"
-        return (
-            f"{said}; each ± {self.bound_easy:.3g} if easy{derived}, ± {self.bound_hard:.3g} if hard; a hit "
-            f"costs {self.price:.2%} of the budget, at most {self.at_most:.2%} of the {self.left:.2%} left)"
-        )
+        said += f"; each ± {upward(self.bound_easy)} if easy{derived}, ± {upward(self.bound_hard)} if hard; "
+        at_most = f"at most {self.at_most:.2%} of the {self.left:.2%} left"
+        return f"{said}a hit costs {self.price:.2%} of the budget, {at_most})"
 
     def _repr_html_(self) -> str:
         from onlineic.session.pictures import explanation_html  # which stands above

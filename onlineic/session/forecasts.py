@@ -14,6 +14,7 @@ import attrs
 from onlineic.accounting.budget import Budget
 from onlineic.accounting.composition import gaussian_mu
 from onlineic.accounting.of_table import alike
+from onlineic.display.text import upward
 from onlineic.domain.domain import Domain, check_domain
 from onlineic.errors import InvalidParameterError, checked_integer
 from onlineic.noise.laws import normal_quantile
@@ -93,7 +94,8 @@ class Forecast:
         for row in self.engines:
             mark = "  <- the session" if row.start == self.start else ""
             lines.append(
-                f"{row.engine:<{width}}  {row.rms:9.3g} ({self.n * row.rms:7.3g})  {row.bound:9.3g}{mark}"
+                f"{row.engine:<{width}}  {row.rms:9.3g} ({self.n * row.rms:7.3g})  "
+                f"{upward(row.bound):>9}{mark}"
             )
         lines.append(f"{self.max_queries:,} questions of {self.n:,} records: {self.reason}.")
         return "\n".join(lines)

@@ -9,7 +9,16 @@ import numpy as np
 
 from onlineic.accounting.budget import Budget
 from onlineic.display.html import MOST_BARS, bars, card, facts, heading, note, share, table
-from onlineic.display.text import MOST_ROWS, cut_rows, probability, records, shortened, to_its_bound
+from onlineic.display.text import (
+    MOST_ROWS,
+    cut_rows,
+    probability,
+    records,
+    records_bound,
+    shortened,
+    upward,
+    within,
+)
 from onlineic.domain.domain import Domain
 from onlineic.queries.answers import Answer
 from onlineic.session.answers import SessionStatistics
@@ -47,7 +56,7 @@ def plan_facts(plan: Plan) -> Facts:
     promise = "every answer but cross tables" if plan.certified else "every easy answer"
     if falls:
         promise += " before the first measured one or restart"
-    bound = f"{promise}, of the first {plan.max_queries:,}, at once within ± {plan.error_bound:.3g}"
+    bound = f"{promise}, of the first {plan.max_queries:,}, at once within ± {upward(plan.error_bound)}"
     said.append(("promise", f"{bound}, with probability {probability(1.0 - plan.beta)}"))
     if plan.textbook:
         said.append(("mode", "textbook: the theorem's own bound, 3 alpha, on every answer"))
@@ -69,7 +78,7 @@ def budget_facts(budget: Budget, stats: SessionStatistics) -> Facts:
     ]
     if math.isfinite(stats.error_bound):
         sure = probability(1.0 - stats.beta)
-        holds = f"± {stats.error_bound:.3g} for all tested answers at once, with probability {sure}"
+        holds = f"± {upward(stats.error_bound)} for all tested answers at once, with probability {sure}"
         said.append(("bound", holds))
     if stats.sealed:
         said.append(("sealed", "a test was interrupted: nothing more is tested"))
@@ -100,7 +109,7 @@ def answer_rows(answers: Sequence[Answer]) -> list[list[str]]:
     for answer in answers:
         written = "" if answer.query is None else shortened(answer.query.written, LONGEST_QUERY)
         bounded = answer.n is not None and math.isfinite(answer.error_bound)
-        bound = f"± {records(answer.n * answer.error_bound)}" if bounded else "no bound"  # type: ignore[operator]
+        bound = f"± {records_bound(answer.n * answer.error_bound)}" if bounded else "no bound"  # type: ignore[operator]
         size = getattr(answer.value, "size", None)
         count = records(float(answer.count)) if size is None else f"table of {size:,} cells"
         rows.append([written, count, bound, answer.status])
@@ -133,7 +142,7 @@ def forecast_html(forecast: Forecast) -> str:
             row.engine + " (the session)" * (row.start == forecast.start),
             f"{row.rms:.3g}",
             records(n * row.rms) if math.isfinite(row.rms) else "unknown",
-            f"{row.bound:.3g}",
+            upward(row.bound),
         ]
         for row in forecast.engines
     ]
@@ -146,12 +155,13 @@ def forecast_html(forecast: Forecast) -> str:
 
 def derived_html(derived: Derived) -> str:
     """Return a mean or a sum as a block of HTML."""
-    bound = f"± {derived.error_bound:.3g}, with probability {probability(derived.confidence)}"
+    value, reach = within(derived.value, derived.error_bound)
+    bound = f"± {reach}, with probability {probability(derived.confidence)}"
     said = [("bound", bound)]
     if derived.bias:
-        said.append(("midpoints of bins", f"may be off by {derived.bias:.3g} besides"))
-    said.append(("about", f"{records(derived.count)} ± {records(derived.count_bound)} records"))
-    title = f"{shortened(derived.name, LONGEST_QUERY)} = {to_its_bound(derived.value, derived.error_bound)}"
+        said.append(("midpoints of bins", f"may be off by {upward(derived.bias)} besides"))
+    said.append(("about", f"{records(derived.count)} ± {records_bound(derived.count_bound)} records"))
+    title = f"{shortened(derived.name, LONGEST_QUERY)} = {value}"
     return card(title, facts(said), _made_of(derived.answers), private=derived.private)
 
 
@@ -160,7 +170,7 @@ def quantile_html(quantile: Quantile) -> str:
     between = f"{shortened(quantile.low)} to {shortened(quantile.high)}"
     said = [
         ("between", f"{between}, with probability {probability(quantile.confidence)}"),
-        ("rank", f"± {quantile.rank_error:.3g} of the records that count"),
+        ("rank", f"± {upward(quantile.rank_error)} of the records that count"),
     ]
     title = f"{shortened(quantile.name, LONGEST_QUERY)} = {shortened(quantile.value)}"
     return card(title, facts(said), _made_of(quantile.answers), private=quantile.private)
@@ -176,7 +186,7 @@ def cdf_html(cdf: Cdf) -> str:
         drawing = bars([cdf.labels[at] for at in kept], *some, title=f"{cdf.name}, share at or below")
     said = [
         ("band", f"holds all shares at once, with probability {probability(cdf.confidence)}"),
-        ("about", f"{records(cdf.count)} ± {records(cdf.count_bound)} records"),
+        ("about", f"{records(cdf.count)} ± {records_bound(cdf.count_bound)} records"),
     ]
     title = shortened(cdf.name, LONGEST_QUERY)
     return card(title, drawing, facts(said), _made_of(cdf.answers), private=cdf.private)
@@ -188,20 +198,15 @@ def groups_html(groups: Groups) -> str:
     held, wanted = [], {*kept}
     for place, (labels, value, bound) in enumerate(groups):
         if place in wanted:
+            text, reach = within(value, bound, separated=True)
             known = math.isfinite(value)
-            held.append(
-                [
-                    *labels,
-                    to_its_bound(value, bound, separated=True) if known else "too few records",
-                    f"± {bound:.3g}" if known else "",
-                ]
-            )
+            held.append([*labels, text if known else "too few records", f"± {reach}" if known else ""])
     parts = [table([*groups.keys, "value", "bound"], held, left=len(groups.keys), names=len(groups.keys))]
     if gap is not None:
         parts.append(note(f"{len(groups) - len(kept):,} of {len(groups):,} are not shown: see to_dict()"))
     said = [("bounds", f"hold all at once, with probability {probability(groups.confidence)}")]
     if groups.bias:
-        said.append(("midpoints of bins", f"may be off by {groups.bias:.3g} besides"))
+        said.append(("midpoints of bins", f"may be off by {upward(groups.bias)} besides"))
     title = shortened(groups.name, LONGEST_QUERY)
     return card(title, *parts, facts(said), _made_of(groups.answers), private=groups.private)
 
@@ -227,10 +232,10 @@ def explanation_html(explanation: Explanation) -> str:
     said = [("form", one.form), ("about", ", ".join(map(shortened, one.attributes)) or "no attribute")]
     said.append(("answers", f"{one.answers:,}, of which {one.constants + one.repeats:,} known and free"))
     if one.bound_derived is not None:
-        said.append(("bound", f"± {one.bound_derived:.3g} if all are easy"))
-    said.append(("bound of each", f"± {one.bound_easy:.3g} if easy"))
+        said.append(("bound", f"± {upward(one.bound_derived)} if all are easy"))
+    said.append(("bound of each", f"± {upward(one.bound_easy)} if easy"))
     if not one.free:
-        said[-1] = (said[-1][0], f"{said[-1][1]}, ± {one.bound_hard:.3g} if measured")
+        said[-1] = (said[-1][0], f"{said[-1][1]}, ± {upward(one.bound_hard)} if measured")
         said.append(("price", f"{one.price:.2%} of the budget a measured answer, at most {one.at_most:.2%}"))
     if not one.payable and not one.free:
         said.append(("not payable", "the budget does not pay a measured answer of each"))

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineic.display.figures import COLOURS, bare, plain
+from onlineic.display.text import probability, upward
 from onlineic.errors import InvalidParameterError
 from onlineic.queries.plots import Kind, axes_for, draw_counts, draw_labels, draw_map, stamped, suited
 from onlineic.session.derived import Cdf, Groups
@@ -26,17 +27,18 @@ def plot_groups(groups: Groups, ax: "Axes | None" = None, kind: Kind | None = No
     axes = axes_for(ax)
     what = groups.name.partition(" by ")[0]
     unit = "records" if what == "count" else what
+    sure = probability(groups.confidence)
     known = np.isfinite(groups.error_bounds) & np.isfinite(groups.values)
     if kind == "map":
         draw_map(axes, dict(zip(groups.keys, groups.labels, strict=True)), groups.values, unit)
         widest = groups.error_bounds[known].max(initial=0.0)
-        said = f"each at most ± {widest:,.3g} ({groups.confidence:.4g} sure)" if known.any() else "no bound"
+        said = f"each at most ± {upward(widest)} ({sure} sure)" if known.any() else "no bound"
     else:
         bounds = np.where(known, groups.error_bounds, np.nan)
         ends = np.stack([groups.values - bounds, groups.values + bounds]) if known.any() else None
         draw_counts(axes, groups.keys[0], groups.labels[0], groups.values, ends, line=kind == "line")
         axes.set_ylabel(plain(unit))
-        said = f"intervals {groups.confidence:.4g} sure" if known.any() else "no bound"
+        said = f"intervals {sure} sure" if known.any() else "no bound"
     title = f"{plain(groups.name, LONGEST)}\n{said}"
     axes.set_title(stamped(title, groups.private), loc="left", fontsize=11)
     return axes
@@ -55,6 +57,6 @@ def plot_cdf(cdf: Cdf, ax: "Axes | None" = None) -> "Axes":
     axes.set_xlabel(plain(cdf.name[4:-1], LONGEST))
     axes.set_ylabel("share at or below")
     bare(axes)
-    title = f"{plain(cdf.name, LONGEST)}\nband {cdf.confidence:.4g} sure"
+    title = f"{plain(cdf.name, LONGEST)}\nband {probability(cdf.confidence)} sure"
     axes.set_title(stamped(title, cdf.private), loc="left", fontsize=11)
     return axes

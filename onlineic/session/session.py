@@ -25,6 +25,7 @@ from onlineic.accounting.of_table import per_row
 from onlineic.data.private import PrivateData
 from onlineic.data.release import check_types, is_private
 from onlineic.display.html import card
+from onlineic.display.text import upward
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
     BudgetExceededError,
@@ -372,8 +373,8 @@ class OnlineIC(Answering):
         if plan.certified and plan.error_bound >= TRIVIAL:
             warnings.warn(
                 f"the session's promise must be below {TRIVIAL} to say anything, got an error bound of "
-                f"{plan.error_bound:.3g}: the answer 1/2 to everything keeps it too. Raise n or epsilon, ask "
-                "fewer queries over fewer cells, or open OnlineIC(data, budget), which promises less.",
+                f"{upward(plan.error_bound)}: the answer 1/2 to everything keeps it too. Raise n or epsilon, "
+                "ask fewer queries over fewer cells, or open OnlineIC(data, budget), which promises less.",
                 VacuousPromiseWarning,
                 stacklevel=3,
             )

@@ -10,7 +10,7 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.display.frames import Framed, free_name
-from onlineic.display.text import to_its_bound
+from onlineic.display.text import around
 from onlineic.domain.attributes import Label
 from onlineic.errors import TooFewRecordsError
 from onlineic.queries.answers import Answer
@@ -124,9 +124,7 @@ class AnswerTable(Framed):
             return ["NULL" if row[place] is None else str(row[place]) for row in self.labels[:rows]]
         found = (part[:rows, place - len(self.keys)].tolist() for part in (self.values, self.error_bounds))
         return [
-            "too few records"
-            if math.isnan(value)
-            else f"{to_its_bound(value, bound, separated=True)} ± {bound:.3g}"
+            "too few records" if math.isnan(value) else around(value, bound, separated=True)
             for value, bound in zip(*found, strict=True)
         ]
 

@@ -15,7 +15,7 @@ from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget
 from onlineic.display.figures import new_figure, plain
 from onlineic.display.html import bars, card, facts, heading, note, page, share, table
-from onlineic.display.text import GAP, aligned, cut_rows, probability, records, shortened
+from onlineic.display.text import GAP, aligned, cut_rows, probability, records, records_between, shortened
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError
 from onlineic.hypothesis.base import HasBlocks, Hypothesis
@@ -250,7 +250,7 @@ def _rows(one: BelievedMarginal) -> list[list[str]]:
     places, gap = cut_rows(len(one.labels), IN_TEXT)
     rows = []
     for at in places:
-        between = "" if one.brackets is None else " to ".join(records(float(end[at])) for end in one.brackets)
+        between = "" if one.brackets is None else records_between(*(float(end[at]) for end in one.brackets))
         rows.append([shortened(one.labels[at]), records(float(one.counts[at])), between])
     if gap is not None:
         rows.insert(gap, [GAP, "", ""])

@@ -1533,7 +1533,7 @@ CATALOGUE = {  # section: (kind, what was written, what refuses it, words of the
         ('a promise of 1/2 or more', 'ic.OnlineIC.textbook(load(), epsilon=0.1)',
          'VacuousPromiseWarning',
          "the session's promise must be below 0.5 to say anything, got an error bound of "
-         '1.08e+03: the answer',
+         '1080: the answer',
          'ic.OnlineIC(load(), ic.Budget(0.1))'),
         ('labels that were read from the rows', 'ic.Domain.from_json(drafted)',
          'InvalidDomainError',

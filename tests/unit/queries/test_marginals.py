@@ -183,7 +183,10 @@ def test_an_exhausted_session_may_refuse_tables_too():
     ("settings", "text"),
     [
         ({"delta": 0.0, "release": "answer"}, r"session\.group_by\(\['a'\]\) or GROUP BY in SQL"),
-        ({"delta": 0.0, "release": "answer", "sparse": "exponential"}, "or open a session with delta above 0"),
+        (
+            {"delta": 0.0, "release": "answer", "sparse": "exponential"},
+            "or open a session with delta above 0",
+        ),
     ],
 )
 def test_a_session_without_a_share_for_tables_refuses_them_before_it_answers_anything(settings, text):

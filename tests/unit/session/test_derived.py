@@ -364,7 +364,9 @@ def test_a_session_without_cross_tables_counts_by_group_one_by_one(options):
     assert (np.abs(found.values - exact) <= found.error_bounds).all()
     assert (found.error_bounds < N).all()
     pytest.importorskip("sqlglot")
-    assert found.values.tolist() == numbers.sql("SELECT sex, COUNT(*) AS m FROM t GROUP BY sex").to_dict()["m"]
+    assert (
+        found.values.tolist() == numbers.sql("SELECT sex, COUNT(*) AS m FROM t GROUP BY sex").to_dict()["m"]
+    )
 
 
 def test_groups_that_nobody_can_be_in_are_exact(session):
