@@ -18,7 +18,7 @@ FORMS = {
     "!=", "*", "1", ":name", "<", "<=", "<>", "=", ">", ">=", "AND", "AVG", "COUNT CASE", "COUNT_IF",
     "FILTER", "GROUP BY", "NOT", "OR", "SUM", "SUM CASE", "SUM CASE ELSE", "bare", "between", "bool", "col",
     "columns", "compare", "constant", "flipped", "hours", "in", "like", "null", "paren", "pay", "text",
-    "texts",
+    "texts", "SUM CASE col", "AVG CASE col", "distinct", "is bool", "among columns", "numbers",
 }  # fmt: skip
 
 
