@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import partial
-from typing import Any, Literal, NoReturn, final, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, final, overload
 
 import attrs
 import numpy as np
@@ -27,6 +27,7 @@ from onlineic.data.release import check_types, is_private
 from onlineic.display.html import card
 from onlineic.display.text import upward
 from onlineic.domain.domain import Domain
+from onlineic.domain.hints import nearest
 from onlineic.errors import (
     BudgetExceededError,
     InvalidParameterError,
@@ -103,6 +104,17 @@ def check_choices(exhausted: object, ledger: object, noise: object) -> None:
             "ledger must be None with simulated noise, whose answers are not private, got a ledger too; "
             "leave out one of them."
         )
+
+
+MEANT = {  # what people look for, by another name
+    "count": "answer(where(..)).count",
+    "describe": "summary()",
+    "budget": "statistics().budget",
+    "query": "answer(where(..))",
+    "ask": "answer(where(..))",
+    "average": "mean",
+    "avg": "mean",
+}
 
 
 @final
@@ -740,6 +752,15 @@ class OnlineIC(Answering):
                 self._book.keep_checkpoint()
                 self._curator.close(self._book.closing())
             self._ledger.give_back(self)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Name what was meant by an attribute that a session does not have."""
+            known = [one for one in dir(type(self)) if one[0] != "_"]
+            meant = MEANT.get(name) or (None if name[0] == "_" or name in known else nearest(name, known))
+            hint = "see dir(session)." if meant is None else f"did you mean {meant}?"
+            raise AttributeError(f"a session has no attribute {name!r}; {hint}")
 
     def __enter__(self) -> "OnlineIC":
         return self
