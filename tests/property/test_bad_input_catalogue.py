@@ -416,7 +416,7 @@ CATALOGUE = {  # section: (kind, what was written, what refuses it, words of the
          'InvalidParameterError', "SQLAlchemy's engine has one: engine.raw_connection().",
          "ic.PrivateData.from_dbapi(database, 'people', who)"),
         ('a table that is not there', "ic.PrivateData.from_dbapi(database, 'peeple', who)",
-         'InvalidDataError', 'look at its cause, and see table and quote.',
+         'InvalidDataError', 'look at its cause, see table and quote, and roll back',
          "ic.PrivateData.from_dbapi(database, 'people', who)"),
         ('a statement for a table',
          "ic.PrivateData.from_dbapi(database, 'SELECT * FROM people', who)",
