@@ -4,6 +4,7 @@ Only `session`, `offline`, `baselines`, `evaluate`, `audit` and the front ends m
 its read method `exact_counts` has a name that nothing else uses: a test holds both rules.
 """
 
+import contextlib
 import logging
 import math
 import os
@@ -27,10 +28,12 @@ from onlineic.errors import (
     InvalidDataError,
     InvalidParameterError,
     LargeDeltaWarning,
+    LedgerError,
     LedgerLockedError,
     SessionStateError,
     TooLargeError,
 )
+from onlineic.ledger.records import Ledger
 from onlineic.ledger.sessions import Sessions
 from onlineic.ledger.total import TableBudget
 from onlineic.queries.batch import Queries
@@ -446,12 +449,33 @@ class PrivateData:
                 return True
             if budget is not None and file not in self._files:
                 self.spend(budget, account, "session", file)
+            if self._total is not None and file:
+                self._total.note(owner)
             self._files |= {file} - {""}
             self._sessions.add(owner, budget, account)
             return False
 
+    def leave(self, ledger: Ledger) -> None:
+        """Let the total of the table, if it is open, know how far a ledger is that is about to be closed.
+
+        Where that cannot be kept the ledger is closed all the same: as its run began, it was.
+        """
+        if self._total is not None and ledger.file:
+            with contextlib.suppress(LedgerError):
+                self._total.note(ledger)
+
     def check_file(self, account: Any, file: str) -> None:
-        """Raise `LedgerLockedError` if another account that is held is a copy of this ledger `file`."""
+        """Raise unless this ledger `file` is the one that is spent from.
+
+        Raises
+        ------
+        LedgerLockedError
+            If another account that is held is a copy of it.
+        LedgerRollbackError
+            If the total of the table knows it to be longer: it is an older copy.
+        """
+        if self._total is not None and file:
+            self._total.check_newest(account)
         if file and any(
             other is not account and getattr(other, "file", "") == file and other.held
             for other in self._sessions.ledgers()

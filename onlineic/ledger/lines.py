@@ -26,6 +26,7 @@ from onlineic.ledger.records import (
     Easy,
     EasyBatch,
     Hard,
+    Noted,
     Opened,
     Record,
     Reserved,
@@ -103,7 +104,7 @@ def _drawn_to_json(drawn: Drawn) -> Line:
 def _drawn(line: Line, _: Domain) -> Drawn:
     budget, account = line["budget"], line["account"]
     order = None if "order" not in budget else Fraction(budget["order"])
-    if line["what"] not in ("session", "release") or not isinstance(line["file"], str):
+    if line["what"] not in ("session", "release") or len(bytes.fromhex(line["file"])) not in (0, len(START)):
         raise ValueError
     return Drawn(
         TableCharge(charge_from_json(line["charge"]), Fraction(line["apart"])),
@@ -112,6 +113,13 @@ def _drawn(line: Line, _: Domain) -> Drawn:
         line["what"],
         line["file"],
     )
+
+
+def _noted(line: Line, _: Domain) -> Noted:
+    head = bytes.fromhex(line["head"])
+    if not isinstance(line["file"], str) or type(line["lines"]) is not int or len(head) != len(START):
+        raise ValueError
+    return Noted(line["file"], line["lines"], head)
 
 
 def _measurement_to_json(one: Measurement, question: Any = None) -> Line:
@@ -154,6 +162,8 @@ def line_of(record: Record | Checkpoint) -> Line:
         return {"kind": "resumed", **attrs.asdict(record)}
     if isinstance(record, Drawn):
         return _drawn_to_json(record)
+    if isinstance(record, Noted):
+        return {"kind": "noted", "file": record.file, "lines": record.lines, "head": record.head.hex()}
     parameters = record.parameters
     return {
         "kind": "checkpoint",
@@ -247,6 +257,7 @@ _READ: dict[str, Callable[[Line, Domain], Record | Checkpoint]] = {
     "opened": _opened,
     "checkpoint": _checkpoint,
     "drawn": _drawn,
+    "noted": _noted,
     "reserved": lambda line, _: Reserved(charge_from_json(line["charge"])),
     "burned": lambda line, _: Burned(charge_from_json(line["charge"]), line["reason"]),
     "update_failed": lambda line, _: UpdateFailed(line["error"]),
@@ -314,6 +325,23 @@ class Receipt:
                 f"receipt must be a text such as 12:9f86.., got receipt={str(written)!r:.60}; copy it whole."
             )
         return cls(int(lines), bytes.fromhex(head))
+
+    def check(self, lines: int, link: bytes | None, whose: str = "its receipt") -> None:
+        """Raise `LedgerRollbackError` if a ledger of so many lines does not go on from here.
+
+        Parameters
+        ----------
+        lines : int
+        link : bytes or None
+            Behind as many lines of it as this has; None: it has fewer.
+        whose : str
+            Who says that it was so long.
+        """
+        if link != self.head:
+            raise LedgerRollbackError(
+                f"ledger must go on from {whose} of {self.lines} lines, got {lines} of an older copy or "
+                "another ledger; what was spent since is not in it: restore the newest copy."
+            )
 
 
 @final
@@ -386,11 +414,8 @@ class Written:
         if receipt is None:
             return
         known = Receipt.of(receipt)
-        if known.lines > len(self.links) or known.lines < 1 or self.links[known.lines - 1] != known.head:
-            raise LedgerRollbackError(
-                f"ledger must go on from its receipt of {known.lines} lines, got {len(self.links)} lines of "
-                "an older copy or another ledger; what was spent since is not in it: restore the newest copy."
-            )
+        inside = 1 <= known.lines <= len(self.links)
+        known.check(len(self.links), self.links[known.lines - 1] if inside else None)
 
 
 def chained(texts: Iterable[tuple[str, bytes | None]]) -> Written:

@@ -739,6 +739,7 @@ class OnlineIC(Answering):
             if not self._curator.closed:
                 self._catch_up()
                 self._book.keep_checkpoint()
+                self._data.leave(self._ledger)
                 self._curator.close(self._book.closing())
             self._ledger.give_back(self)
 
