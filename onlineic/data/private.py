@@ -24,6 +24,7 @@ from onlineic.domain.domain import Domain, Records, check_domain
 from onlineic.errors import (
     BudgetsAddWarning,
     DomainMismatchError,
+    ForkedSessionError,
     InternalError,
     InvalidDataError,
     InvalidParameterError,
@@ -33,6 +34,7 @@ from onlineic.errors import (
     SessionStateError,
     TooLargeError,
 )
+from onlineic.ledger.forks import renewed_by_forks
 from onlineic.ledger.records import Ledger
 from onlineic.ledger.sessions import Sessions
 from onlineic.ledger.total import TableBudget
@@ -72,7 +74,8 @@ class PrivateData:
     """
 
     __slots__ = (
-        "_budgets", "_files", "_lock", "_reads", "_sessions", "_tables", "_total", "domain", "loading", "n",
+        "__weakref__", "_budgets", "_files", "_lock", "_process", "_reads", "_sessions", "_tables", "_total",
+        "domain", "loading", "n",
     )  # fmt: skip
 
     def __init__(self, counts: Ints, domain: Domain) -> None:
@@ -104,9 +107,15 @@ class PrivateData:
         self._sessions = Sessions()
         self._files: set[str] = set()
         self._reads = 0
-        self._lock = threading.Lock()
         self._tables = tables
+        self._process = os.getpid()
+        self.renew_locks()
+        renewed_by_forks(self)
         return self
+
+    def renew_locks(self) -> None:
+        """Let no read hold up another: for forked processes, where the one that ran is not."""
+        self._lock = threading.Lock()
 
     @classmethod
     def from_records(cls, columns: Records, domain: Domain) -> "PrivateData":
@@ -378,6 +387,7 @@ class PrivateData:
         LargeDeltaWarning
             If delta exceeds 1/n.
         """
+        self._check_process()
         if type(total) is not TableBudget:
             raise InvalidParameterError(
                 f"total must be a TableBudget, got a {type(total).__name__}; write TableBudget(Budget(..))."
@@ -394,7 +404,11 @@ class PrivateData:
             self._total, self._sessions = total, total.sessions  # those of all loads of the table
 
     def check_affords(self, budget: Budget, account: Filter | None = None) -> None:
-        """Raise `BudgetExceededError` if the total of the table does not pay this; nothing is spent."""
+        """Raise `BudgetExceededError` if the total of the table does not pay this; nothing is spent.
+
+        In a forked process raise `ForkedSessionError`, as `spend` would.
+        """
+        self._check_process()
         if self._total is not None:
             self._total.check(budget, account)
 
@@ -411,12 +425,16 @@ class PrivateData:
         ------
         BudgetExceededError, InvalidParameterError, LedgerError
             If the total does not pay it; nothing was spent.
+        ForkedSessionError
+            In a process that was forked from the one that loaded the table: what all of them spend adds up,
+            and none would know of the others.
 
         Warns
         -----
         BudgetsAddWarning, LargeDeltaWarning
             If the table has no total, and this is not the first; if delta exceeds 1/n.
         """
+        self._check_process()
         with self._sessions.gate:  # no total comes in between
             if self._total is not None:
                 self._total.draw(budget, account, what, file)
@@ -425,6 +443,13 @@ class PrivateData:
                 if self._budgets:
                     warnings.warn(_added(self._budgets, budget), BudgetsAddWarning, stacklevel=3)
             self._budgets.append(budget)
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise ForkedSessionError(
+                "data must be released in the process that loaded them, got a forked one: it would spend "
+                "beside its parent, and neither would count the other's; load the table in one process."
+            )
 
     def _check_delta(self, budget: Budget) -> None:
         """Warn where a mechanism that gives away one row in full would keep the promise."""
@@ -473,7 +498,11 @@ class PrivateData:
             If another account that is held is a copy of it.
         LedgerRollbackError
             If the total of the table knows it to be longer: it is an older copy.
+        ForkedSessionError
+            As `spend`.
         """
+        if file:
+            self._check_process()
         if self._total is not None and file:
             self._total.check_newest(account)
         if file and any(
