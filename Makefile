@@ -24,7 +24,7 @@ docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 audit: $(VENV)/.test
-	$(BIN)/python -m pytest -m audit
+	$(BIN)/python -m pytest -m audit -o faulthandler_timeout=0
 
 fuzz: $(VENV)/.test
 	$(BIN)/python -m pytest -m fuzz tests/property/test_fuzz.py
