@@ -17,7 +17,9 @@ from support.ledgers import LABEL, quick_folder
 
 DOMAIN = ic.Domain.of(a=14, b=5, c=4)
 COUNTS = np.random.default_rng(3).multinomial(6_000, np.random.default_rng(4).dirichlet(np.full(280, 0.2)))
-ASKED = [ic.where(a=ic.between(low, low + 3), b=b, c=c) for low in (0, 2, 4, 6) for b in (0, 3) for c in (0, 2)]
+ASKED = [
+    ic.where(a=ic.between(low, low + 3), b=b, c=c) for low in (0, 2, 4, 6) for b in (0, 3) for c in (0, 2)
+]
 PARITY = ic.dense(np.indices(DOMAIN.shape).sum(axis=0) % 2.0)
 SETTINGS = {"hard_answers": 5, "threshold": 0.02}
 BUDGET = ic.Budget(1.0, 1e-6)
@@ -54,7 +56,9 @@ class Asking:
 
     def __call__(self, stage, done, total):
         self.calls.append((stage, done, total))
-        if self.at == (stage, sum(call[0] == stage for call in self.calls) - 1) and (self.session is not None or self.act in (stop, interrupt)):
+        if self.at == (stage, sum(call[0] == stage for call in self.calls) - 1) and (
+            self.session is not None or self.act in (stop, interrupt)
+        ):
             try:
                 self.act(self.session)
                 self.outcome = "done"
@@ -64,7 +68,15 @@ class Asking:
 
 
 # the noise is not the test's: a later call of a stage may not come
-PLACES = [("opening", 0), ("opening", 1), ("opening", 2), ("fit", 0), ("fit", 7), ("answers", 0), ("answers", 1)]
+PLACES = [
+    ("opening", 0),
+    ("opening", 1),
+    ("opening", 2),
+    ("fit", 0),
+    ("fit", 7),
+    ("answers", 0),
+    ("answers", 1),
+]
 
 
 def opened(folder, told, **more):
