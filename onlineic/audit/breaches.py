@@ -208,7 +208,10 @@ class RecordBreach:
             domain=DOMAIN,
             n=sum(TABLE),
             account=plan.sparse.account(),
-            settings={"budget": settings_to_json(BUDGET, KNOWN)},
+            settings={
+                name: settings_to_json(value, KNOWN)
+                for name, value in ({"budget": BUDGET} | settings).items()
+            },
             plan=settings_to_json(plan, KNOWN),
         )
         lines = [beginning, *map(line_of, records)]

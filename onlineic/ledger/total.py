@@ -471,7 +471,7 @@ def drawn_problems(records: tuple[Record, ...] | list[Record], account: Filter, 
         taken = None
         with contextlib.suppress(InvalidParameterError):
             taken = table_charge(account, record.budget, record.account, record.taken.charge.event)
-        if taken != record.taken:
+        if taken != record.taken or not _of_share(record):
             problems.append(f"record {place}: a draw that is charged another price than its own")
         if record.file and record.file in files:
             problems.append(f"record {place}: a session that was charged twice")
@@ -480,6 +480,15 @@ def drawn_problems(records: tuple[Record, ...] | list[Record], account: Filter, 
     if delta > apart:
         problems.append("more delta than was set apart")
     return problems
+
+
+def _of_share(record: Drawn) -> bool:
+    """Whether a session's account is that of the share that stands beside it, if one does."""
+    budget, account = record.budget, record.account
+    if budget.order is None or account is None:
+        return True
+    capacity = renyi_capacity(budget.order, budget.epsilon, budget.delta)
+    return account == Filter(Fraction(capacity), "ticks", budget.order)
 
 
 def _known(records: Iterable[Record]) -> dict[str, Receipt]:
@@ -507,6 +516,8 @@ def total_of(written: Written) -> tuple[Budget, Filter, Fraction]:
         budget = settings_from_json(settings["budget"], KNOWN, domain)
         apart = settings_from_json(settings["apart"], KNOWN, domain)
         whole = per_row(budget, settings["rows_per_person"])
+        if settings_from_json(settings["order"], KNOWN, domain) not in (None, account.order):
+            raise ValueError
         held = _account(whole, account.order, apart)
         delta = apart * whole.delta_exact
     except Exception:  # of a text that was put together by hand: whatever is wrong with it

@@ -1,9 +1,9 @@
-"""The exact law of whole pure sessions that the first question opens: what it buys, it tells and nobody else.
+"""The exact law of whole pure sessions that the first question opens: it alone tells what is bought.
 
-Every stream of questions of each kind, every pattern of hits: the two openings have different tables, noise and
-prices, and which is bought is part of the transcript. Were it chosen by a private count, neighbours would have
-transcripts that the other cannot have; were the dearer bought at the price of the cheaper, a loss would pass
-its charge. Laws are sums in closed form, all else that depends on the data is discrete Laplace noise.
+Every stream of questions of each kind, every pattern of hits: the two openings have different tables, noise
+and prices, and which is bought is part of the transcript. Were it chosen by a private count, neighbours would
+have transcripts that the other cannot have; were the dearer bought at the price of the cheaper, a loss would
+pass its charge. Laws are sums in closed form, all else that depends on the data is discrete Laplace noise.
 """
 
 import itertools

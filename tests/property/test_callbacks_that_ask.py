@@ -1,4 +1,4 @@
-"""Progress callbacks that use, close or stop the session that calls them: refused by name, nothing paid twice."""
+"""Callbacks that use, close or stop the session that calls them: refused by name, nothing paid twice."""
 
 import contextlib
 import itertools
@@ -87,7 +87,7 @@ def opened(folder, told, **more):
 
 
 def check_once(records):
-    """Nothing is released twice, but what the session was asked once more after its hypothesis had changed."""
+    """Nothing is released twice."""
     hard = [record.query.key for record in records if isinstance(record, Hard)]
     assert len(hard) == len(set(hard))
     assert sum(isinstance(record, Opened) for record in records) <= 1

@@ -1,8 +1,9 @@
-"""A process that was forked while another thread held any lock: it waits for nobody, and is refused by name."""
+"""A process forked while another thread held any lock waits for nobody, and is refused by name."""
 
 import os
 import signal
 import threading
+from functools import partial
 
 import pytest
 
@@ -22,7 +23,7 @@ WHOLE, ASKED = ic.Budget(1.0, 1e-6), queries(3, seed=17)
 
 
 class Parent:
-    """A total, a table that draws on it, a session with a file, one without, one that is closed, a baseline."""
+    """A total, a table that draws on it, three sessions, two of them with files, and a baseline."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -162,7 +163,7 @@ def test_forks_in_the_midst_of_everything_neither_wait_nor_spend(parent):
     thread.start()
     try:
         calls = list(CALLS.values())
-        ended = [in_child(lambda call=calls[at % len(calls)]: call(parent)) for at in range(60)]
+        ended = [in_child(partial(calls[at % len(calls)], parent)) for at in range(60)]
     finally:
         stop.set()
         thread.join()

@@ -42,7 +42,7 @@ def test_a_ledger_is_of_one_account_and_one_session_at_a_time():
 
 
 def test_a_claim_that_is_interrupted_at_any_line_is_no_lock_that_stays_shut():
-    """At every visit: planted before, a lock that an interrupt behind its block left shut for the next claim."""
+    """At every visit: before, a lock that an interrupt behind its block left shut for the next claim."""
     with At({memory.__file__}) as watch:
         given_back(True).claim("another", Filter(Fraction(1)))
     interrupts = 0
