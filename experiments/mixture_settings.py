@@ -182,7 +182,7 @@ def tried(stream, budget, components, cuts, steps):
         return attrs.evolve(found, parts=max(2, round(cuts * found.parts)))
 
     def make(noise):
-        with patch("onlineic.session.plan.default_shares", cut):  # no option sets how tables are cut
+        with patch("onlineic.session.planning.default_shares", cut):  # no option sets how tables are cut
             return opened(noise)
 
     return make

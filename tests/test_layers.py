@@ -4,6 +4,7 @@ This guards against mistakes, not malice: code in the same process can always re
 """
 
 import ast
+import graphlib
 from pathlib import Path
 
 import pytest
@@ -154,6 +155,21 @@ def is_at(path: str, root: str) -> bool:
     return path == root or path.startswith(root + ".")
 
 
+def circle(sources: dict[str, str]) -> list[str]:
+    """Return modules that import each other in a circle, inside functions or for types only, or []."""
+    graph: dict[str, set[str]] = {}
+    for module, source in sources.items():
+        nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
+        taken = [(node.module, alias.name) for node in nodes for alias in node.names if node.module]
+        named = [(path.removeprefix("onlineic."), name) for path, name in taken if is_at(path, "onlineic")]
+        graph[module] = {f"{path}.{name}" if f"{path}.{name}" in sources else path for path, name in named}
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return error.args[1]
+    return []
+
+
 PACKAGE = Path(onlineic.__file__).parent
 MODULES = {
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__"): path
@@ -164,6 +180,29 @@ MODULES = {
 @pytest.mark.parametrize("module", MODULES)
 def test_module_keeps_to_its_row(module):
     assert [] == violations(MODULES[module].read_text(encoding="utf-8"), module)
+
+
+def test_no_files_import_each_other_in_a_circle():
+    assert [] == circle({module: path.read_text(encoding="utf-8") for module, path in MODULES.items()})
+
+
+@pytest.mark.parametrize(
+    "back",
+    [
+        "def shown(answer):\n    from onlineic.queries.answers import Answer",
+        "if TYPE_CHECKING:\n    from onlineic.queries.answers import Answer",
+    ],
+)
+def test_circle_of_files_is_found(back):
+    sources = {
+        "queries.answers": "from onlineic.queries.query import Query\n"
+        "from onlineic.queries.pictures import answer_html",
+        "queries.pictures": back,
+        "queries.query": "from onlineic.errors import InvalidQueryError",
+    }
+
+    assert {"queries.answers", "queries.pictures"} == set(circle(sources))
+    assert [] == circle(sources | {"queries.pictures": ""})
 
 
 def test_table_names_every_module_once():

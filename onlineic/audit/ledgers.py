@@ -49,8 +49,10 @@ from onlineic.queries.partitions import AxisSets, Partition, one_way, sets_of
 from onlineic.queries.query import Query
 from onlineic.session.answers import AnswerBook
 from onlineic.session.belief import Belief, measured
+from onlineic.session.certificates import textbook_plan
 from onlineic.session.durable import KNOWN, budget_of, check_prior, planned, prior_digest, row_budget_of
-from onlineic.session.plan import Plan, session_plan, textbook_plan
+from onlineic.session.plan import Plan
+from onlineic.session.planning import session_plan
 from onlineic.sparse.base import Hit, NumericSparse
 from onlineic.sparse.laplace import LaplaceSparse
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights

@@ -31,7 +31,7 @@ from onlineic.errors import (
     TooFewRecordsError,
 )
 from onlineic.queries.answers import Answer
-from onlineic.session.derived import Derived
+from onlineic.session.means import Derived
 from onlineic.session.session import OnlineIC
 from onlineic.session.statements import AnswerTable
 

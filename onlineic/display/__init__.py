@@ -1,6 +1,19 @@
 """How released facts are shown: as text, as HTML without scripts, as figures and as data frames."""
 
-from onlineic.display.figures import COLOURS, DASHES, bare, new_figure, plain
+from onlineic.display.figures import (
+    COLOURS,
+    DASHES,
+    FigureKind,
+    axes_for,
+    bare,
+    draw_counts,
+    draw_labels,
+    draw_map,
+    new_figure,
+    plain,
+    stamped,
+    suited,
+)
 from onlineic.display.frames import Framed, free_name, pandas_frame, polars_frame
 from onlineic.display.html import bars, card, escaped, facts, heading, note, page, share, span_bar, table
 from onlineic.display.text import aligned, cut_rows, decimals, probability, records, shortened, to_its_bound
@@ -8,13 +21,18 @@ from onlineic.display.text import aligned, cut_rows, decimals, probability, reco
 __all__ = [
     "COLOURS",
     "DASHES",
+    "FigureKind",
     "Framed",
     "aligned",
+    "axes_for",
     "bare",
     "bars",
     "card",
     "cut_rows",
     "decimals",
+    "draw_counts",
+    "draw_labels",
+    "draw_map",
     "escaped",
     "facts",
     "free_name",
@@ -30,6 +48,8 @@ __all__ = [
     "share",
     "shortened",
     "span_bar",
+    "stamped",
+    "suited",
     "table",
     "to_its_bound",
 ]

@@ -15,7 +15,7 @@ import numpy as np
 
 from onlineic.accounting.budget import Filter
 from onlineic.domain.domain import Domain
-from onlineic.errors import LedgerCorruptError, LedgerError, LedgerMismatchError
+from onlineic.errors import InvalidParameterError, LedgerCorruptError, LedgerError, LedgerMismatchError
 from onlineic.ledger.lines import FORMAT, Line, account_to_json
 from onlineic.queries.exact import partition_from_json, partition_to_json
 from onlineic.queries.partitions import Partition
@@ -125,17 +125,24 @@ def beginning_of(
 
     There is no digest of the rows: with one, whoever has a candidate table could test it.
     """
+    line = _first_line(created, version, table, account, settings)
+    return {**line, "domain": _domain_to_json(domain), "n": n, "plan": plan}
+
+
+def beginning_of_total(*, created: str, version: str, table: str, account: Filter, settings: Line) -> Line:
+    """Return the first line of the total of a table."""
+    return {**_first_line(created, version, table, account, settings), "total": True}
+
+
+def _first_line(created: str, version: str, table: str, account: Filter, settings: Line) -> Line:
     return {
         "kind": "ledger",
         "format": FORMAT,
         "created": created,
         "version": version,
         "table": table,
-        "domain": _domain_to_json(domain),
-        "n": n,
         "account": account_to_json(account),
         "settings": settings,
-        "plan": plan,
         "private": True,
     }
 
@@ -145,13 +152,29 @@ def _domain_to_json(domain: Domain) -> list[Any]:
     return [[name, kind] for name, kind in json.loads(domain.to_json()).items()]
 
 
-def check_beginning(beginning: Line, *, table: str | None, domain: Domain, n: int) -> None:
-    """Raise `LedgerMismatchError`, by name, unless a ledger is of this table."""
-    if table is not None and beginning["table"] != table:
+def checked_label(table: object) -> str:
+    """Return the label of a table, or raise `InvalidParameterError` if it names none."""
+    if not isinstance(table, str) or not table.strip():
+        raise InvalidParameterError(
+            f"table must name the table and its release, got table={table!r:.60}; write table='census 2026, "
+            "release 3': a ledger is of one table as it is."
+        )
+    return table
+
+
+def check_label(beginning: Line, table: str) -> None:
+    """Raise `LedgerMismatchError` unless a ledger is of the table with this label."""
+    if beginning["table"] != table:
         raise LedgerMismatchError(
             f"table must be {beginning['table']!r:.200}, as the ledger was opened, got table={table!r:.200}; "
             "open a new ledger for another table."
         )
+
+
+def check_beginning(beginning: Line, *, table: str | None, domain: Domain, n: int) -> None:
+    """Raise `LedgerMismatchError`, by name, unless a ledger is of this table."""
+    if table is not None:
+        check_label(beginning, table)
     if beginning["domain"] != _domain_to_json(domain):
         raise LedgerMismatchError(
             "data must have the domain of the ledger, got another; open a new ledger for another table."

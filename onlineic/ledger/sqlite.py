@@ -27,6 +27,7 @@ from onlineic.errors import (
     LedgerLockedError,
     LedgerMismatchError,
     LedgerWriteError,
+    SessionStateError,
     check_choice,
 )
 from onlineic.ledger.book import Book, check_claim, check_commit
@@ -470,6 +471,16 @@ class SqliteLedger(Ledger):
 
     def __repr__(self) -> str:
         return f"SqliteLedger({self._path!r}, {len(self)} records)"
+
+
+def receipt_of(ledger: Ledger, owner: str) -> Receipt:
+    """Return the receipt of a ledger file, or raise `SessionStateError` if the owner's is in memory."""
+    if not isinstance(ledger, SqliteLedger):
+        raise SessionStateError(
+            f"{owner} must have a ledger file for a receipt, got one in memory; open it with "
+            "ledger='FILE.db', table='LABEL'."
+        )
+    return ledger.receipt
 
 
 def _losses(records: Sequence[Record], durability: str) -> list[int]:

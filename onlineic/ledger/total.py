@@ -25,23 +25,25 @@ from onlineic.errors import (
     InvalidParameterError,
     LedgerCorruptError,
     LedgerError,
-    LedgerMismatchError,
     SessionStateError,
     checked_integer,
     checked_ratio,
 )
-from onlineic.ledger.lines import FORMAT, Line, Receipt, Written, account_from_json, account_to_json
+from onlineic.ledger.lines import Line, Receipt, Written, account_from_json
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.records import Drawn, Ledger, Noted, Record
 from onlineic.ledger.sessions import Sessions
 from onlineic.ledger.settings import (
+    beginning_of_total,
     check_kind,
+    check_label,
     check_settings,
+    checked_label,
     package_version,
     settings_from_json,
     settings_to_json,
 )
-from onlineic.ledger.sqlite import SqliteLedger
+from onlineic.ledger.sqlite import SqliteLedger, receipt_of
 
 APART = Fraction(1, 10)  # of delta: costs less than a hundredth of the capacity
 KNOWN = {"Budget": Budget}
@@ -123,12 +125,7 @@ class TableBudget:
             self._ledger = MemoryLedger()
             self._ledger.claim(self, account)
             return
-        if not isinstance(table, str) or not table.strip():
-            raise InvalidParameterError(
-                f"table must name the table and its release, got table={table!r:.60}; write table='census "
-                "2026, release 3'."
-            )
-        self._ledger = _opened(ledger, table, written, account, receipt)
+        self._ledger = _opened(ledger, checked_label(table), written, account, receipt)
         try:
             held = self._ledger.account
             if attrs.evolve(held, spent=Fraction(0)) != _account(whole, held.order, part):
@@ -197,12 +194,7 @@ class TableBudget:
         SessionStateError
             Without a ledger file.
         """
-        if not isinstance(self._ledger, SqliteLedger):
-            raise SessionStateError(
-                "total must have a ledger file for a receipt, got one in memory; open it with "
-                "ledger='FILE.db', table='LABEL'."
-            )
-        return self._ledger.receipt
+        return receipt_of(self._ledger, "total")
 
     def share(self, part: float | Fraction) -> Budget:
         """Return the budget of a session that takes a part of the whole.
@@ -249,7 +241,7 @@ class TableBudget:
         """
         self._check_open()
         taken = table_charge(self._ledger.account, budget, account, "drawn on the total of the table")
-        if file and any(one.file == file for one in self.drawn):
+        if self._has_paid(file):
             return taken
         whole, left = self._ledger.account.capacity, self.left
         if not self._ledger.account.affords(taken.charge):
@@ -286,7 +278,7 @@ class TableBudget:
         """
         with self._alone():
             taken = self.check(budget, account, file)
-            if not (file and any(one.file == file for one in self.drawn)):
+            if not self._has_paid(file):
                 # it is written anyway: with how far the files of the sessions are that are open
                 drawn = Drawn(taken, budget, account, what, file)
                 self._ledger.commit([*self._advanced(self._sessions.ledgers()), drawn])
@@ -332,6 +324,10 @@ class TableBudget:
                 yield
             finally:
                 self._drawing = False
+
+    def _has_paid(self, file: str) -> bool:
+        """Return whether this is the file of a session that has drawn; "" is no file."""
+        return bool(file) and any(one.file == file for one in self.drawn)
 
     def close(self) -> None:
         """Let the file go. Nothing can draw on it any more; sessions that are open go on."""
@@ -408,27 +404,19 @@ def _opened(
             )
         return SqliteLedger.create(
             path,
-            {
-                "kind": "ledger",
-                "format": FORMAT,
-                "total": True,
-                "created": datetime.datetime.now(datetime.UTC).isoformat(),
-                "version": package_version(),
-                "table": table,
-                "account": account_to_json(account),
-                "settings": settings,
-                "private": True,
-            },
+            beginning_of_total(
+                created=datetime.datetime.now(datetime.UTC).isoformat(),
+                version=package_version(),
+                table=table,
+                account=account,
+                settings=settings,
+            ),
             "all",
         )
     ledger = SqliteLedger.open(path, "all", receipt)
     try:
         check_kind(ledger.beginning, total=True)
-        if ledger.beginning["table"] != table:
-            raise LedgerMismatchError(
-                f"table must be {ledger.beginning['table']!r:.200}, as the total was opened, got "
-                f"table={table!r:.200}; open a new total for another table."
-            )
+        check_label(ledger.beginning, table)
         check_settings(ledger.beginning, settings)
         return ledger
     except BaseException:

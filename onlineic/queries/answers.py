@@ -2,12 +2,16 @@
 
 import abc
 import math
+from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, final
 
 import attrs
 import numpy as np
 
+from onlineic.display.figures import FigureKind, axes_for, draw_counts, draw_map, stamped, suited
 from onlineic.display.frames import free_name, pandas_frame, polars_frame
+from onlineic.display.html import bars, card, facts, note, span_bar, table
 from onlineic.display.text import (
     GAP,
     MOST_COLUMNS,
@@ -35,6 +39,15 @@ ARITHMETIC = (
     "only where both bounds do (with probability 1 - 2 beta); compute with answer.value or answer.count and "
     "carry error_bound along, or ask for the sum as one question."
 )
+LONGEST_QUERY = 100  # letters of a query in a row or a title
+ANSWER_HEAD = ["query", "records", "bound", "status"]
+MOST_CELLS = 2**12  # of a table that is drawn or written cell by cell
+STATUS_SAID = {
+    "easy": "from the hypothesis, tested",
+    "hard": "measured",
+    "repeat": "released before",
+    "untested": "from the hypothesis, untested: the budget is used up",
+}
 ONE_NUMBER = "an Answer to a cross table must be read cell by cell, got it as one number; use answer.value."
 
 
@@ -293,11 +306,47 @@ class Answer:
         """
         return polars_frame(self.columns())
 
-    def plot(self, ax: "Axes | None" = None, kind: Literal["bars", "line", "map"] | None = None) -> "Axes":
-        """Draw a cross table over one or two attributes with its bounds; see `onlineic.queries.plot`."""
-        from onlineic.queries.plots import plot
+    def plot(self, ax: "Axes | None" = None, kind: FigureKind | None = None) -> "Axes":
+        """Draw a cross table over one or two attributes, in records.
 
-        return plot(self, ax, kind)
+        Whiskers and bands are `error_bound`: all cells lie inside together, with probability 1 - beta.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            None: of a new figure, `ax.figure`.
+        kind : "bars", "line" or "map", optional
+            None: a map of two attributes; of one, bars, or a line where it is ordered with more than 40.
+
+        Raises
+        ------
+        InvalidParameterError
+            If the answer is no such table, or the kind does not suit it.
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        question = self.query
+        if not isinstance(question, BoundMarginal) or len(question.names) > 2:
+            raise InvalidParameterError(
+                "answer must be a cross table over one or two attributes to be drawn, got another; ask "
+                'marginal("a") or marginal("a", "b").'
+            )
+        kinds = [question.partition.domain.attribute(name) for name in question.names]
+        kind = suited(kind, [(one.size, one.ordered) for one in kinds])
+        axes = axes_for(ax)
+        if kind == "map":
+            draw_map(axes, self.labels, self.count)
+        else:
+            name, labels = next(iter(self.labels.items()))
+            low, high = self.bracket
+            bounds = (self.n or 1) * np.array([low, high]) if math.isfinite(self.error_bound) else None
+            draw_counts(axes, name, labels, self.count, bounds, line=kind == "line")
+            axes.set_ylabel("records" if self.n is not None else "count")
+        bounded = self.n is not None and math.isfinite(self.error_bound)
+        said = f"each ± {records(self.count_bound or 0.0)} records" if bounded else "no bound"
+        title = stamped(f"Released answer ({self.status}), {said}", self.private)
+        axes.set_title(title, loc="left", fontsize=11)
+        return axes
 
     def __float__(self) -> float:
         if isinstance(self.value, np.ndarray):
@@ -395,9 +444,95 @@ class Answer:
         printer.text(str(self))
 
     def _repr_html_(self) -> str:
-        from onlineic.queries.pictures import answer_html
+        return _html(self)
 
-        return answer_html(self)
+
+def answer_rows(answers: Sequence[Answer]) -> list[list[str]]:
+    """Return query, records, bound and status of answers, as text."""
+    rows = []
+    for answer in answers:
+        written = "" if answer.query is None else shortened(answer.query.written, LONGEST_QUERY)
+        bounded = answer.n is not None and math.isfinite(answer.error_bound)
+        bound = f"± {records(answer.n * answer.error_bound)}" if bounded else "no bound"  # type: ignore[operator]
+        size = getattr(answer.value, "size", None)
+        count = records(float(answer.count)) if size is None else f"table of {size:,} cells"
+        rows.append([written, count, bound, answer.status])
+    return rows
+
+
+def made_of(answers: Sequence[Answer]) -> str:
+    """Return how many answers something rests on, by status, as a note in HTML."""
+    found = Counter(answer.status for answer in answers)
+    many = f"{len(answers):,} answer{'s' * (len(answers) != 1)}"
+    return note(f"made of {many}: {', '.join(f'{count:,} {status}' for status, count in found.items())}")
+
+
+def _html(answer: Answer) -> str:
+    """Return an answer as a block of HTML."""
+    if isinstance(answer.value, np.ndarray):
+        return _table_html(answer)
+    low, high = answer.bracket
+    bound = "none" if math.isinf(answer.error_bound) else f"± {answer.error_bound:.3g}"
+    if answer.n is not None and math.isfinite(answer.error_bound):
+        bound += f" (± {records(answer.n * answer.error_bound)} records)"
+    fraction = to_its_bound(answer.value, answer.error_bound)
+    pairs = [("fraction", fraction), ("bound", bound), *_html_facts(answer)]
+    if answer.n is not None:
+        between = f"{records(answer.n * low)} to {records(answer.n * high)} of {answer.n:,} records"
+        pairs.insert(2, ("interval", between))
+    return card(
+        f"{records(float(answer.count))} records",
+        span_bar(low, float(answer.value), high, "fraction of records"),
+        facts(pairs),
+        private=answer.private,
+    )
+
+
+def _table_html(answer: Answer) -> str:
+    labels = answer.labels
+    bound = "no bound"
+    if math.isfinite(answer.error_bound):
+        bound = f"each cell ± {answer.error_bound:.3g}"
+        if answer.n is not None:
+            bound = f"each cell ± {records(answer.n * answer.error_bound)} records"
+    title = f"Records by {' and '.join(map(shortened, labels))}" if labels else "A table of records"
+    parts = []
+    if answer.count.size > MOST_CELLS or not labels:
+        parts.append(note(f"{answer.count.size:,} cells: see answer.value"))
+    elif len(labels) == 1:
+        (name, axis), (low, high) = *labels.items(), answer.bracket
+        n = answer.n or 1
+        whiskers = (n * low, n * high) if math.isfinite(answer.error_bound) else (None, None)
+        parts.append(bars(axis, answer.count, *whiskers, title=f"records by {name}"))
+        if len(axis) <= 2 * len(STATUS_SAID):
+            head = [name, *axis]
+            parts.append(table(head, [["records", *(records(float(one)) for one in answer.count)]]))
+    elif len(labels) == 2:
+        (first, down), (second, across) = labels.items()
+        rows = [[label, *map(_cell, row)] for label, row in zip(down, answer.count, strict=True)]
+        parts.append(table([f"{first} \\ {second}", *map(shortened, across)], rows))
+    else:
+        places = [*np.ndindex(*answer.count.shape)]
+        axes = [*labels.values()]
+        rows = [
+            [*(axis[code] for axis, code in zip(axes, place, strict=True)), _cell(answer.count[place])]
+            for place in places
+        ]
+        parts.append(table([*labels, "records"], rows, left=len(labels), names=len(labels)))
+    return card(title, *parts, facts([("bound", bound), *_html_facts(answer)]), private=answer.private)
+
+
+def _cell(count: Any) -> str:
+    return records(float(count))
+
+
+def _html_facts(answer: Answer) -> list[tuple[str, str]]:
+    pairs = [("status", f"{answer.status}: {STATUS_SAID[answer.status]}")]
+    if answer.query is not None:
+        pairs.insert(0, ("query", shortened(answer.query.written, 300)))
+    if answer.left is not None:
+        pairs.append(("measured answers left then", f"{answer.left:,}"))
+    return pairs
 
 
 def _said(query: Query | BoundMarginal) -> str:

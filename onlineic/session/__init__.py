@@ -2,30 +2,17 @@
 
 from onlineic.session.answers import SessionStatistics
 from onlineic.session.belief import Belief, measured, replay
+from onlineic.session.calibration import SparseName
+from onlineic.session.certificates import textbook_plan
 from onlineic.session.columns import Answers
-from onlineic.session.derived import (
-    Answering,
-    Cdf,
-    Derived,
-    Groups,
-    Quantile,
-    cdf,
-    group_by,
-    mean,
-    quantile,
-    total,
-)
+from onlineic.session.derived import Answering
+from onlineic.session.distributions import Cdf, Quantile, cdf, quantile
 from onlineic.session.explain import Explanation
 from onlineic.session.forecasts import EngineForecast, Forecast, forecast
-from onlineic.session.plan import (
-    ALL_HARD,
-    EASY_OR_HARD,
-    KNOWN,
-    Plan,
-    SparseName,
-    session_plan,
-    textbook_plan,
-)
+from onlineic.session.groups import Groups, group_by
+from onlineic.session.means import Derived, mean, total
+from onlineic.session.plan import ALL_HARD, EASY_OR_HARD, KNOWN, Plan
+from onlineic.session.planning import session_plan
 from onlineic.session.session import OnlineIC
 from onlineic.session.spending import Spending
 from onlineic.session.statements import AnswerTable

@@ -16,8 +16,9 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.display.frames import Framed
+from onlineic.display.html import card, note, table
 from onlineic.hypothesis.estimates import Estimates
-from onlineic.queries.answers import Answer, Ground, Stated, Status
+from onlineic.queries.answers import ANSWER_HEAD, LONGEST_QUERY, Answer, Ground, Stated, Status, answer_rows
 from onlineic.queries.ask import Question
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal
@@ -26,6 +27,7 @@ from onlineic.queries.query import Query
 
 STATUSES: tuple[Status, ...] = ("easy", "hard", "repeat", "untested")
 EASY, HARD, REPEAT, UNTESTED = range(4)
+SHOWN = 10  # answers of a batch that are shown, first and last
 
 
 def known_bound(estimates: Estimates | None, question: Question, value: Any) -> float:
@@ -347,9 +349,17 @@ class Answers(Sequence[Answer], Framed):
         return f"Answers({len(self):,}: {said}{stamp})"
 
     def _repr_html_(self) -> str:
-        from onlineic.session.pictures import answers_html
-
-        return answers_html(self)
+        shown = [*range(len(self))]
+        if len(self) > 2 * SHOWN:
+            shown = [*shown[:SHOWN], *shown[-SHOWN:]]
+        told = answer_rows([self[place] for place in shown])
+        rows: list[list[Any]] = [[place, *row] for place, row in zip(shown, told, strict=True)]
+        left_out = len(self) - len(shown)
+        parts = [table(["", *ANSWER_HEAD], rows, left=2, longest=LONGEST_QUERY)]
+        if left_out:
+            more = "see to_dict(), values, counts, bounds"
+            parts.append(note(f"{left_out:,} between them are not shown: {more}"))
+        return card(f"{len(self):,} answers", *parts, private=self.private)
 
 
 @final

@@ -25,6 +25,7 @@ from onlineic.ledger.settings import (
     check_beginning,
     check_kind,
     check_settings,
+    checked_label,
     package_version,
     settings_from_json,
     settings_to_json,
@@ -130,11 +131,7 @@ def ledger_choice(
                 f"table must be None without a ledger file, got table={table!r:.60}; give ledger='FILE.db'."
             )
         return ledger
-    if not isinstance(table, str) or not table.strip():
-        raise InvalidParameterError(
-            f"table must name the table and its release, got table={table!r:.60}; write table='census 2026, "
-            "release 3': a ledger is of one table as it is."
-        )
+    table = checked_label(table)
     written = {name: settings_to_json(_public(value), KNOWN) for name, value in settings.items()}
     return LedgerFile(ledger, table, durability, written, settings.get("update"))
 

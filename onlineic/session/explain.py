@@ -14,13 +14,18 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats
+from onlineic.display.html import card, facts
+from onlineic.display.text import shortened
 from onlineic.domain.domain import Domain
 from onlineic.errors import TooFewRecordsError
-from onlineic.queries.answers import Answer
+from onlineic.queries.answers import LONGEST_QUERY, Answer
 from onlineic.queries.ask import Question
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.sql_conditions import Value
-from onlineic.session.derived import Answering, Cdf, Derived, Groups, Quantile
+from onlineic.session.derived import Answering
+from onlineic.session.distributions import Cdf, Quantile
+from onlineic.session.groups import Groups
+from onlineic.session.means import Derived
 from onlineic.session.statements import AnswerTable, answered
 
 Form = Literal["constant", "product", "complement", "joint", "table", "several"]
@@ -111,9 +116,20 @@ class Explanation:
         )
 
     def _repr_html_(self) -> str:
-        from onlineic.session.pictures import explanation_html  # which stands above
-
-        return explanation_html(self)
+        said = [("form", self.form), ("about", ", ".join(map(shortened, self.attributes)) or "no attribute")]
+        known = self.constants + self.repeats
+        said.append(("answers", f"{self.answers:,}, of which {known:,} known and free"))
+        if self.bound_derived is not None:
+            said.append(("bound", f"± {self.bound_derived:.3g} if all are easy"))
+        said.append(("bound of each", f"± {self.bound_easy:.3g} if easy"))
+        if not self.free:
+            said[-1] = (said[-1][0], f"{said[-1][1]}, ± {self.bound_hard:.3g} if measured")
+            price = f"{self.price:.2%} of the budget a measured answer, at most {self.at_most:.2%}"
+            said.append(("price", price))
+        if not self.payable and not self.free:
+            said.append(("not payable", "the budget does not pay a measured answer of each"))
+        said.append(("measured answers left", f"{self.hits_left:,} ({self.left:.2%} of the budget)"))
+        return card(f"If asked: {shortened(self.asked, LONGEST_QUERY)}", facts(said))
 
 
 @final

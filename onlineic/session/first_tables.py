@@ -191,6 +191,11 @@ def laplace_suits(domain: Domain, n: int, budget: Budget, share: float) -> bool:
     return 8.0 * len(levels(domain, axes[0])) * rho <= QUIETER * share * budget.epsilon**2
 
 
+def laplace_opens(domain: Domain, n: int, budget: Budget, bought: Fraction) -> bool:
+    """Return whether to open with Laplace noise: not at a given order, which suits Gaussian noise."""
+    return budget.order is None and laplace_suits(domain, n, budget, float(bought))
+
+
 def _laplace_tables(
     mechanism: GumbelSparse | ExponentialSparse, domain: Domain, axes: list[int], most: Fraction
 ) -> FirstTables:

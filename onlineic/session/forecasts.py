@@ -14,6 +14,8 @@ import attrs
 from onlineic.accounting.budget import Budget
 from onlineic.accounting.composition import gaussian_mu
 from onlineic.accounting.of_table import alike
+from onlineic.display.html import card, note, table
+from onlineic.display.text import records
 from onlineic.domain.domain import Domain, check_domain
 from onlineic.errors import InvalidParameterError, checked_integer
 from onlineic.noise.laws import normal_quantile
@@ -99,9 +101,21 @@ class Forecast:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        from onlineic.session.pictures import forecast_html  # which stands above
-
-        return forecast_html(self)
+        n = self.n
+        rows = [
+            [
+                row.engine + " (the session)" * (row.start == self.start),
+                f"{row.rms:.3g}",
+                records(n * row.rms) if math.isfinite(row.rms) else "unknown",
+                f"{row.bound:.3g}",
+            ]
+            for row in self.engines
+        ]
+        return card(
+            f"{self.max_queries:,} questions of {n:,} records",
+            table(["engine", "rms error", "in records", "95 % of one answer"], rows),
+            note(self.reason),
+        )
 
 
 def forecast(

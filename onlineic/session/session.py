@@ -41,7 +41,7 @@ from onlineic.ledger.lines import Receipt
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.records import EasyBatch, Hard, Ledger, Opened
 from onlineic.ledger.settings import check_beginning, check_kind, package_version
-from onlineic.ledger.sqlite import SqliteLedger
+from onlineic.ledger.sqlite import SqliteLedger, receipt_of
 from onlineic.ledger.transcript import Transcript
 from onlineic.noise.sources import Noise, SystemNoise, checked_source
 from onlineic.progress import Progress, advance, checked_progress, reporting
@@ -55,9 +55,11 @@ from onlineic.queries.query import Query
 from onlineic.queries.sql_conditions import Value
 from onlineic.session.answers import AnswerBook, SessionStatistics
 from onlineic.session.belief import Belief
+from onlineic.session.calibration import SparseName
+from onlineic.session.certificates import textbook_plan
 from onlineic.session.columns import EASY, UNTESTED, Answers, Columns
 from onlineic.session.curator import Curator
-from onlineic.session.derived import Answering, Derived
+from onlineic.session.derived import Answering
 from onlineic.session.durable import (
     Durability,
     LedgerFile,
@@ -70,10 +72,11 @@ from onlineic.session.durable import (
 from onlineic.session.explain import Explanation, Outlook, Prospect, Rehearsal, explanation
 from onlineic.session.forecasts import Kind, checked_kinds
 from onlineic.session.kinds import is_dense
-from onlineic.session.pictures import session_html
-from onlineic.session.plan import TRIVIAL, Plan, SparseName, session_plan, textbook_plan
+from onlineic.session.means import Derived
+from onlineic.session.plan import TRIVIAL, Plan
+from onlineic.session.planning import session_plan
 from onlineic.session.statements import AnswerTable, answered
-from onlineic.session.summary import Summary, believed_marginals
+from onlineic.session.summary import Summary, believed_marginals, session_html
 from onlineic.session.synthetic import Synthetic, synthetic
 from onlineic.sparse.base import NumericSparse
 from onlineic.updates.base import UpdateRule, check_rule
@@ -728,12 +731,7 @@ class OnlineIC(Answering):
         SessionStateError
             Without a ledger file.
         """
-        if not isinstance(self._ledger, SqliteLedger):
-            raise SessionStateError(
-                "session must have a ledger file for a receipt, got one in memory; open it with "
-                "ledger='FILE.db', table='LABEL'."
-            )
-        return self._ledger.receipt
+        return receipt_of(self._ledger, "session")
 
     def close(self) -> None:
         """Answer nothing more, give back what is reserved for the next hit, and let the ledger file go.

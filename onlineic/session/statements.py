@@ -10,14 +10,17 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.display.frames import Framed, free_name
-from onlineic.display.text import to_its_bound
+from onlineic.display.html import card, facts, note, table
+from onlineic.display.text import MOST_ROWS, probability, shortened, to_its_bound
 from onlineic.domain.attributes import Label
 from onlineic.errors import TooFewRecordsError
-from onlineic.queries.answers import Answer
+from onlineic.queries.answers import Answer, made_of
 from onlineic.queries.expressions import where
 from onlineic.queries.sql import Aggregate, statement
 from onlineic.queries.sql_conditions import Value
-from onlineic.session.derived import Answering, Derived, group_by, mean, total
+from onlineic.session.derived import Answering
+from onlineic.session.groups import group_by
+from onlineic.session.means import Derived, mean, total
 
 SHOWN = 20  # rows that a repr shows
 
@@ -115,9 +118,18 @@ class AnswerTable(Framed):
         return [list(row) for row in zip(*columns, strict=True)]
 
     def _repr_html_(self) -> str:
-        from onlineic.session.pictures import statement_html  # which stands above
-
-        return statement_html(self)
+        left = sum(place < len(self.keys) for _, place in self.columns)
+        names = [name for name, _ in self.columns]
+        parts = [table(names, self.written(MOST_ROWS), left=left, names=left)]
+        if len(self) > MOST_ROWS:
+            left_out = f"{len(self) - MOST_ROWS:,} of {len(self):,}"
+            parts.append(note(f"{left_out} rows are not shown: see to_dict()"))
+        said = [
+            (shortened(name), f"bounds hold for all rows at once, with probability {probability(sure)}")
+            for name, sure in zip(self.names, self.confidences, strict=True)
+        ]
+        title = f"{len(self):,} row{'s' * (len(self) != 1)}"
+        return card(title, *parts, facts(said), made_of(self.answers), private=self.private)
 
     def _written(self, place: int, rows: int) -> list[str]:
         if place < len(self.keys):

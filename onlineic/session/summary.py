@@ -4,6 +4,7 @@ What the hypothesis says carries no guarantee, and is called so. Intervals besid
 come from the noise of the first tables, which is known: they hold for all of them at once.
 """
 
+import math
 import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, final
@@ -13,26 +14,18 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget
-from onlineic.display.figures import new_figure, plain
+from onlineic.display.figures import FEW, draw_counts, new_figure, plain
 from onlineic.display.html import bars, card, facts, heading, note, page, share, table
 from onlineic.display.text import GAP, aligned, cut_rows, probability, records, shortened
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError
 from onlineic.hypothesis.base import HasBlocks, Hypothesis
 from onlineic.hypothesis.estimates import Estimates
-from onlineic.queries.answers import Answer
+from onlineic.queries.answers import ANSWER_HEAD, LONGEST_QUERY, Answer, answer_rows
 from onlineic.queries.marginals import marginal
 from onlineic.queries.partitions import one_way
 from onlineic.session.answers import SessionStatistics
-from onlineic.session.pictures import (
-    ANSWER_HEAD,
-    LONGEST_QUERY,
-    answer_rows,
-    budget_facts,
-    domain_fact,
-    plan_facts,
-)
-from onlineic.session.plan import KNOWN, Plan
+from onlineic.session.plan import KNOWN, Plan, plan_facts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -222,8 +215,6 @@ class Summary:
         MissingExtraError
             If matplotlib is not installed.
         """
-        from onlineic.queries.plots import FEW, draw_counts
-
         self.domain.axis(attribute)
         found = [one for one in self.marginals if one.name == attribute]
         if not found:
@@ -243,6 +234,41 @@ class Summary:
     def __repr__(self) -> str:
         stamp = "" if self.statistics.private else ", NOT PRIVATE"
         return f"Summary(n={self.n:,}, {len(self.marginals)} marginals, {len(self.answers)} answers{stamp})"
+
+
+def domain_fact(domain: Domain) -> tuple[str, str]:
+    """Return what a domain is, in words."""
+    names = ", ".join(f"{name} ({kind.size:,})" for name, kind in domain)
+    return "domain", shortened(f"{domain.size:,} cells: {names}", 300)
+
+
+def budget_facts(budget: Budget, stats: SessionStatistics) -> list[tuple[str, str]]:
+    """Return what is spent and what is left, in words."""
+    given = f"{stats.asked:,}: {stats.easy:,} easy, {stats.hard:,} measured, {stats.repeat:,} repeated"
+    said = [
+        ("budget", f"epsilon = {budget.epsilon:g}, delta = {budget.delta:g}, for everything together"),
+        ("measured answers left", f"{stats.hard_left:,} ({stats.spent:.1%} of the budget used or set aside)"),
+        ("answers", given + f", {stats.untested:,} untested" * bool(stats.untested)),
+    ]
+    if math.isfinite(stats.error_bound):
+        sure = probability(1.0 - stats.beta)
+        holds = f"± {stats.error_bound:.3g} for all tested answers at once, with probability {sure}"
+        said.append(("bound", holds))
+    if stats.sealed:
+        said.append(("sealed", "a test was interrupted: nothing more is tested"))
+    return said
+
+
+def session_html(domain: Domain, n: int, plan: Plan, stats: SessionStatistics) -> str:
+    """Return a session as a block of HTML."""
+    return card(
+        f"Session on {n:,} records",
+        share(stats.spent, "budget used or set aside"),
+        facts([domain_fact(domain), *budget_facts(stats.budget, stats)]),
+        heading("Plan"),
+        facts(plan_facts(plan)),
+        private=stats.private,
+    )
 
 
 def _rows(one: BelievedMarginal) -> list[list[str]]:

@@ -17,6 +17,7 @@ import pytest
 import onlineic as ic
 import onlineic.session.first_tables as first_tables
 import onlineic.session.plan as plans
+import onlineic.session.planning as planning
 from onlineic.data import PrivateData
 from onlineic.ledger import Easy, Hard, MemoryLedger, Opened, TableBudget
 from onlineic.noise import Noise
@@ -226,14 +227,14 @@ def test_an_opening_that_a_private_count_chooses_is_found(monkeypatch):
 
 def test_the_dearer_opening_at_the_charge_of_the_cheaper_one_is_found(monkeypatch):
     """Cells with the noise that another plan pays for, recorded at what the pairs of this one cost."""
-    instead = plans.cells_instead
+    instead = planning.cells_instead
 
     def halved(*arguments):
         made = instead(*arguments)
         return attrs.evolve(made, scales=tuple(scale / 2 for scale in made.scales))
 
     monkeypatch.setattr(first_tables.FirstTables, "__attrs_post_init__", lambda _: None)  # a second guard
-    monkeypatch.setattr(plans, "cells_instead", halved)
+    monkeypatch.setattr(planning, "cells_instead", halved)
 
     assert any(loss > float(charged) + 0.5 for loss, charged, *_ in both_ways("dense", True))
     assert all(loss <= float(charged) + 1e-9 for loss, charged, *_ in both_ways("conjunctions", True))

@@ -9,7 +9,7 @@ import pytest
 
 import onlineic as ic
 import onlineic.session.first_tables as first_tables
-import onlineic.session.plan as plans
+import onlineic.session.planning as plans
 from onlineic.accounting import TICK
 from onlineic.data import PrivateData
 from onlineic.ledger import Opened

@@ -106,7 +106,7 @@ def planned(row, monkeypatch, grid_bits=None):
     """Make the plan of a row once; with grid_bits, all is counted in whole records."""
     with monkeypatch.context() as patched:
         if grid_bits is not None:
-            patched.setattr("onlineic.session.plan.session_grid_bits", lambda n: grid_bits)
+            patched.setattr("onlineic.session.calibration.session_grid_bits", lambda n: grid_bits)
         plan = session_plan(row.domain, N, row.budget, update=STILL, beta=BETA, **row.settings)
     plan = attrs.evolve(plan, next_share=None)  # falling prices leave a kept threshold a wider bound
     plan_once(monkeypatch, plan)

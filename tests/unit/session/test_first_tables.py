@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-import onlineic.session.plan as planning_module
+import onlineic.session.first_tables as tables_module
 from onlineic.accounting import TICK, laplace_charge, renyi_capacity
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import PartitionRule, pairs_of
@@ -102,7 +102,7 @@ def test_short_attributes_have_one_level_and_no_level_is_of_two_or_three_parts(s
 def test_levels_of_one_attribute_have_the_noise_of_less_variance(monkeypatch, size, delta, laplace):
     domain, budget = ic.Domain.of(a=range(size)), ic.Budget(1.0, delta)
     chosen = session_plan(domain, 10**6, budget, max_queries=1_000).first_tables
-    monkeypatch.setattr(planning_module, "laplace_suits", lambda *_: not laplace)
+    monkeypatch.setattr(tables_module, "laplace_suits", lambda *_: not laplace)
     other = session_plan(domain, 10**6, budget, max_queries=1_000).first_tables
     chosen_deviation, other_deviation = (
         float(bought.scales[0]) * (math.sqrt(2) if bought.pure else 1) for bought in (chosen, other)
