@@ -67,6 +67,7 @@ from onlineic.session.durable import (
     check_prior,
     ledger_choice,
     planned,
+    restoring,
     row_budget_of,
 )
 from onlineic.session.explain import Explanation, Outlook, Prospect, Rehearsal, explanation
@@ -407,9 +408,10 @@ class OnlineIC(Answering):
             resumed = isinstance(ledger, SqliteLedger) and not ledger.fresh
             if isinstance(ledger, SqliteLedger) and resumed:
                 ledger.restart(package_version())
-            self._book = AnswerBook(plan, data.domain, data.n, self._ledger, belief, self._private)
-            self._book.restore()
-            self._curator = Curator(data, plan.spending, noise, self._ledger, plan.partitions)
+            with restoring(resumed):
+                self._book = AnswerBook(plan, data.domain, data.n, self._ledger, belief, self._private)
+                self._book.restore()
+                self._curator = Curator(data, plan.spending, noise, self._ledger, plan.partitions)
             # a session that was interrupted here left its ledger with what it had paid for
             spent = of_row if self._private else None
             known = data.enter(self._ledger, spent, self._ledger.file, plan.sparse.account())
