@@ -1,6 +1,6 @@
 """The session: OnlineIC itself, the imperative shell around pure steps.
 
-One answer goes bind, cover, guess, test, record, take in: what is private about it happens in
+One answer goes bind, guess, cover, test, record, take in: what is private about it happens in
 `onlineic.session.curator` alone, and ends with a record in the ledger. Everything else is a function of
 public facts and of those records: `onlineic.session.answers` takes them in one by one, so that no interrupt
 loses one.
@@ -432,7 +432,7 @@ class OnlineIC(Answering):
                 self._begin(None)
                 self._tell_opening(1.0)
             if resumed:
-                self._catch_up()
+                self._book.catch_up()
             return self
         except BaseException:
             # a traceback holds what is half open: it must not test beside the next owner of the ledger
@@ -484,7 +484,7 @@ class OnlineIC(Answering):
         if not self._begun and question.constant is None:
             self._begin(question)
             self._tell_opening(1.0)
-            self._catch_up()
+            self._book.catch_up()
 
     def _plan_for(self, question: Question) -> Plan:
         """Return the plan of a session that is asked this first: a dense question tells of its kind."""
@@ -555,12 +555,12 @@ class OnlineIC(Answering):
             self._curator.check_open()
             grid = self._sparse.grid_bits
             question = bind_question(query, self._data.domain, grid)
-            self._catch_up()
-            self._check_supported(question)
+            self._book.catch_up()
+            _check_supported(question, self._sparse, self._book.belief.hypothesis)
             self._begin_with(question)
             if grid != self._sparse.grid_bits:  # of another plan, which a signal's handler may have asked for
                 question = bind_question(query, self._data.domain, self._sparse.grid_bits)
-            self._catch_up()  # no test begins with records pending: a hypothesis may have asked on its own
+            self._book.catch_up()  # no test begins with records pending, of a hypothesis that has asked
             return self._answered(question)
 
     @overload
@@ -589,14 +589,14 @@ class OnlineIC(Answering):
                 queries = list(queries)  # bound again, if the first of them changes the plan
             grid = self._sparse.grid_bits
             parts = bind_batch(queries, self._data.domain, grid)
-            self._catch_up()  # behind the loop, because a generator may have asked on its own
+            self._book.catch_up()  # behind the loop, because a generator may have asked on its own
             for part in parts:
-                self._check_supported(part)
+                _check_supported(part, self._sparse, self._book.belief.hypothesis)
             for part in parts if not self._begun else ():
                 self._begin_with(_first_tested(part) if isinstance(part, Queries) else part)
             if grid != self._sparse.grid_bits:
                 parts = bind_batch(queries, self._data.domain, self._sparse.grid_bits)
-            self._catch_up()  # no test begins with records pending: a hypothesis may have asked on its own
+            self._book.catch_up()  # no test begins with records pending, of a hypothesis that has asked
             answers: list[Answer] = []
             total = sum(len(part) if isinstance(part, Queries) else 1 for part in parts)
             for part in parts:
@@ -669,7 +669,7 @@ class OnlineIC(Answering):
             Fractions; of a constant what it was rounded by, inf where nothing is known.
         """
         with self._held():
-            self._catch_up()
+            self._book.catch_up()
             asked = [bind_question(query, self._data.domain, self._sparse.grid_bits) for query in queries]
             given = list(answers)
             if len(given) != len(asked) or not all(isinstance(answer, Answer) for answer in given):
@@ -702,7 +702,7 @@ class OnlineIC(Answering):
         """
         with self._held():
             self._curator.check_open()
-            self._catch_up()
+            self._book.catch_up()
             if isinstance(getattr(question, "__self__", None), OnlineIC):
                 raise InvalidQueryError(
                     "a derived question must be a function of a session, got a method of one; write "
@@ -743,7 +743,7 @@ class OnlineIC(Answering):
         """
         with self._held():
             if not self._curator.closed:
-                self._catch_up()
+                self._book.catch_up()
                 self._book.keep_checkpoint()
                 self._data.leave(self._ledger)
                 self._curator.close(self._book.closing())
@@ -770,22 +770,17 @@ class OnlineIC(Answering):
         with self._lock, reporting(self._progress):
             yield
 
-    def _check_supported(self, question: Question | Queries) -> None:
-        """Raise `InvalidQueryError` if the mechanism or the hypothesis does not know such questions."""
-        _check_supported(question, self._sparse, self._book.belief.hypothesis)
-
     def _answered(self, question: Question) -> Answer:
         """Answer one question."""
         book, curator = self._book, self._curator
         known = book.recalled(question)
         if known is not None:
             return known
-        asked = (question,)
-        if not curator.cover(asked)[0]:
+        guess = book.guesses((question,))[0]
+        if not curator.test_alone(question, guess):  # else its answer comes by way of the ledger
             if self._exhausted == "raise":
                 raise SessionExhaustedError(book.used_up())
             return book.untested(question)
-        curator.test(asked, book.guesses(asked))  # its answer comes by way of the ledger
         answer = self._taken(question)
         return self._asked_again(question) if answer is None else answer
 
@@ -842,7 +837,7 @@ class OnlineIC(Answering):
                 stop = int(payable[easy]) + 1  # those behind it were not tested
                 hard = self._taken(last.query)
                 hard = self._asked_again(last.query) if hard is None else hard
-            self._catch_up()
+            self._book.catch_up()
             values = guesses[:easy] / (np.int64(self._data.n) << batch.grid_bits[:easy])
             columns.put(payable[:easy], values, EASY, radius)
             if hard is not None:
@@ -910,11 +905,6 @@ class OnlineIC(Answering):
                 return released[1]
         return None
 
-    def _catch_up(self) -> None:
-        """Take in what an interrupted call, or the opening, left in the ledger: post-processing."""
-        while self._book.pending:
-            self._book.take()
-
     @property
     def hypothesis(self) -> Hypothesis:
         """The current hypothesis: public, and without any guarantee for a query that was not tested.
@@ -924,7 +914,7 @@ class OnlineIC(Answering):
         with self._held():
             if not self._curator.closed and not self._curator.sealed and not self._begun:
                 self._begin(None)
-            self._catch_up()
+            self._book.catch_up()
             return self._book.belief.hypothesis
 
     @property
@@ -951,13 +941,13 @@ class OnlineIC(Answering):
     def transcript(self) -> Transcript:
         """Everything recorded so far, in order: public; `replay` rebuilds the hypothesis from it."""
         with self._held():
-            self._catch_up()  # an update that fails is recorded behind its release
+            self._book.catch_up()  # an update that fails is recorded behind its release
             return Transcript(self._ledger.records())
 
     def statistics(self) -> SessionStatistics:
         """Return a snapshot of public facts."""
         with self._held():
-            self._catch_up()
+            self._book.catch_up()
             return self._snapshot()
 
     def summary(self, answers: int = 20, attributes: Iterable[str] | None = None) -> Summary:
@@ -986,7 +976,7 @@ class OnlineIC(Answering):
             )
         names = domain.names if attributes is None else [domain.names[domain.axis(one)] for one in attributes]
         with self._held():
-            self._catch_up()
+            self._book.catch_up()
             book = self._book
             marginals = believed_marginals(book.belief.hypothesis, book.estimates, self._data.n, names)
             return Summary(
@@ -1069,12 +1059,13 @@ def _first_tested(queries: Queries) -> Query:
 
 
 def _check_supported(question: Question | Queries, sparse: NumericSparse, hypothesis: Hypothesis) -> None:
+    """Raise `InvalidQueryError` if the mechanism or the hypothesis does not know such questions."""
     if isinstance(question, BoundMarginal):
         sparse.price(question.partition)
         if not isinstance(hypothesis, HasBlocks):
             raise InvalidQueryError(NO_BLOCKS)
     elif not (
-        supports_all(hypothesis, question) if isinstance(question, Queries) else hypothesis.supports(question)
+        supports_all(hypothesis, question) if type(question) is Queries else hypothesis.supports(question)
     ):
         raise InvalidQueryError("query must be supported by the hypothesis, got one that is not.")
 

@@ -542,7 +542,7 @@ def test_a_subclass_of_a_query_is_refused_because_it_could_look_at_the_counts():
             return 0.0
 
     honest = ic.where(a=1).bind(DOMAIN)
-    spy = Spy(**{field.name: getattr(honest, field.name) for field in Query.__attrs_attrs__ if field.init})
+    spy = Spy(**{field.alias: getattr(honest, field.name) for field in Query.__attrs_attrs__ if field.init})
     data = table()
     with pytest.raises(InvalidQueryError, match="got a Spy"):
         opened(data).answer(spy)
