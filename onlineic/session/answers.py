@@ -15,6 +15,7 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget
+from onlineic.display.text import upward
 from onlineic.domain.domain import Domain
 from onlineic.errors import SessionStateError, UpdateFailedWarning, WideBoundWarning
 from onlineic.hypothesis.base import batch_guesses, block_guesses, grid_guess, grid_guesses
@@ -355,7 +356,7 @@ class AnswerBook:
             self._warned = True
             with contextlib.suppress(WideBoundWarning):
                 warnings.warn(
-                    f"error_bound must be <= {WIDE} to say much, got {bound:.2g} of all: "
+                    f"error_bound must be <= {WIDE} to say much, got {upward(bound, 2)} of all: "
                     "raise epsilon or n, or lower max_queries or hard_answers. Said once a session.",
                     WideBoundWarning,
                     stacklevel=2,

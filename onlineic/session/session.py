@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import partial
-from typing import Any, Literal, NoReturn, final, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, final, overload
 
 import attrs
 import numpy as np
@@ -25,7 +25,9 @@ from onlineic.accounting.of_table import per_row
 from onlineic.data.private import PrivateData
 from onlineic.data.release import check_types, is_private
 from onlineic.display.html import card
+from onlineic.display.text import upward
 from onlineic.domain.domain import Domain
+from onlineic.domain.hints import nearest
 from onlineic.errors import (
     BudgetExceededError,
     InvalidParameterError,
@@ -103,6 +105,17 @@ def check_choices(exhausted: object, ledger: object, noise: object) -> None:
             "ledger must be None with simulated noise, whose answers are not private, got a ledger too; "
             "leave out one of them."
         )
+
+
+MEANT = {  # what people look for, by another name
+    "count": "answer(where(..)).count",
+    "describe": "summary()",
+    "budget": "statistics().budget",
+    "query": "answer(where(..))",
+    "ask": "answer(where(..))",
+    "average": "mean",
+    "avg": "mean",
+}
 
 
 @final
@@ -376,8 +389,8 @@ class OnlineIC(Answering):
         if plan.certified and plan.error_bound >= TRIVIAL:
             warnings.warn(
                 f"the session's promise must be below {TRIVIAL} to say anything, got an error bound of "
-                f"{plan.error_bound:.3g}: the answer 1/2 to everything keeps it too. Raise n or epsilon, ask "
-                "fewer queries over fewer cells, or open OnlineIC(data, budget), which promises less.",
+                f"{upward(plan.error_bound)}: the answer 1/2 to everything keeps it too. Raise n or epsilon, "
+                "ask fewer queries over fewer cells, or open OnlineIC(data, budget), which promises less.",
                 VacuousPromiseWarning,
                 stacklevel=3,
             )
@@ -749,6 +762,15 @@ class OnlineIC(Answering):
                 self._curator.close(self._book.closing())
             self._ledger.give_back(self)
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Name what was meant by an attribute that a session does not have."""
+            known = [one for one in dir(type(self)) if one[0] != "_"]
+            meant = MEANT.get(name) or (None if name[0] == "_" or name in known else nearest(name, known))
+            hint = "see dir(session)." if meant is None else f"did you mean {meant}?"
+            raise AttributeError(f"a session has no attribute {name!r}; {hint}")
+
     def __enter__(self) -> "OnlineIC":
         return self
 
@@ -933,6 +955,11 @@ class OnlineIC(Answering):
         return self._plan.beta
 
     @property
+    def answers_tables(self) -> bool:
+        """Whether a cross table can be asked; if not, `group_by` asks its cells one by one."""
+        return _answers_tables(self._sparse, self._book.belief.hypothesis)
+
+    @property
     def plan(self) -> Plan:
         """The public parameters."""
         return self._plan
@@ -1058,9 +1085,20 @@ def _first_tested(queries: Queries) -> Query:
     return queries[int(np.argmin(np.isfinite(queries.constants)))]
 
 
+def _answers_tables(sparse: NumericSparse, hypothesis: Hypothesis) -> bool:
+    """Whether cross tables can be asked: a hit can be paid, and the hypothesis has their cells."""
+    return sparse.releases_tables and isinstance(hypothesis, HasBlocks)
+
+
 def _check_supported(question: Question | Queries, sparse: NumericSparse, hypothesis: Hypothesis) -> None:
     """Raise `InvalidQueryError` if the mechanism or the hypothesis does not know such questions."""
     if isinstance(question, BoundMarginal):
+        if not sparse.releases_tables:
+            raise InvalidQueryError(
+                "a cross table must be asked of a session that measures tables, got one that was planned to "
+                "measure single numbers, with delta = 0; ask its counts by group, session.group_by"
+                f"({list(question.names)!r:.100}) or GROUP BY in SQL, or open a session with delta above 0."
+            )
         sparse.price(question.partition)
         if not isinstance(hypothesis, HasBlocks):
             raise InvalidQueryError(NO_BLOCKS)
@@ -1091,6 +1129,10 @@ class _Outlook(Outlook):
     def hits_left(self) -> int:
         """Hits of the largest price that can still be paid."""
         return self.curator.hard_left(self.session._owed(self.plan), self.account)
+
+    @property
+    def answers_tables(self) -> bool:
+        return _answers_tables(self.plan.sparse, self.book.belief.hypothesis)
 
     def rehearsed(self, question: Any) -> tuple[str, float | None, list[Question]]:
         """Return how a question is called, its bound if it is a derived one, and what it asks."""
