@@ -196,6 +196,9 @@ class _CutArea:
         ends = [*zip(self.steps, [one.data for one in self.places], parts, strict=True)]
         set_fields(self, _entries=self.sums.data, _ends=ends)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _CutArea, (self.sums, self.steps, self.places, self.parts)  # a view cannot be copied
+
     def box(self, low: tuple[int, ...], high: tuple[int, ...]) -> float:
         """Return the sum over low <= code < high."""
         # where to look in the sums, and with what weight

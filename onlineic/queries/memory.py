@@ -78,6 +78,9 @@ class _Run:
     def __attrs_post_init__(self) -> None:
         set_fields(self, _words=self.keys.data if self.keys.dtype == np.int64 else None)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Run, (self.keys, self.values, self.radii, self.turned, self.roundings)  # views are not copied
+
     def __len__(self) -> int:
         return len(self.values)
 

@@ -117,6 +117,9 @@ class SummedArea:
     def __attrs_post_init__(self) -> None:
         set_fields(self, _entries=self.sums.data)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SummedArea, (self.sums, self.steps)  # a view cannot be copied
+
     @classmethod
     def of(cls, table: Floats, kind: Any = np.float64) -> "SummedArea":
         """Return the prefix sums of a table, held as numbers of this type."""

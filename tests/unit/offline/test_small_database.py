@@ -147,7 +147,7 @@ def test_a_subclass_of_query_never_meets_the_private_tables():
             return super().total(tables, mass)
 
     honest = ic.dense([0.0, 1.0, 1.0, 0.0, 1.0, 0.0]).bind(DOMAIN)
-    spy = Spy(**{field.name: getattr(honest, field.name) for field in attrs.fields(Query) if field.init})
+    spy = Spy(**{field.alias: getattr(honest, field.name) for field in attrs.fields(Query) if field.init})
     object.__setattr__(spy, "_canonical", True)
     data = ic.PrivateData(np.array([9, 1, 0, 6, 7, 3]), DOMAIN)
     for release in (
