@@ -18,7 +18,7 @@ from onlineic.session import replay, session_plan
 from support.ledgers import quick_folder
 from support.sessions import hits
 
-DOMAIN = ic.Domain.of(a=6, b=5, c=4, d=3)
+DOMAIN = ic.Domain.of(a=6, b=9, c=8, d=4)  # of fewer cells all would be bought, whatever is asked
 GENERATOR = np.random.default_rng(4)
 COUNTS = GENERATOR.multinomial(4_000, GENERATOR.dirichlet(np.full(DOMAIN.size, 0.3))).reshape(DOMAIN.shape)
 DENSE = [ic.dense(GENERATOR.integers(0, 2, DOMAIN.shape).astype(float)) for _ in range(12)]
