@@ -41,7 +41,7 @@ Kind = Literal["conjunctions", "dense"]
 
 SAID = {
     "numbers": "so few questions are best measured one by one, without a test",
-    "cells": "a mean cell stands clear of its noise: all cells are bought at once",
+    "cells": "a table of all cells is expected to tell more than tables of pairs of attributes",
     "levels": "one attribute is known from its levels",
     "pairs": "tables of all pairs of attributes, and hits for what they do not hold",
 }

@@ -24,7 +24,7 @@ ONE = ic.Budget(1.0, 1e-9)
         (MANY, 48_842, 1_000, "pairs"),
         (FEW, 10**5, 10, "numbers"),
         (FEW, 10**5, 300, "cells"),
-        (FEW, 10**4, 300, "pairs"),
+        (FEW, 10**4, 300, "cells"),
         (LONG, 10**5, 3, "numbers"),
         (LONG, 10**5, 10_000, "levels"),
         (ic.Domain.of(a=1), 100, 10, "levels"),
@@ -92,6 +92,7 @@ def test_with_dense_queries_announced_pairs_are_no_start(delta, domain, n, max_q
         assert [domain.size] == [target.blocks for target in plan.first_tables.targets]
 
 
+@pytest.mark.usefixtures("pairs_first")
 def test_a_session_asked_or_told_of_dense_queries_errs_about_as_a_histogram_does():
     generator = np.random.default_rng(2)
     counts = generator.multinomial(10_000, generator.dirichlet(np.full(1024, 0.3)))

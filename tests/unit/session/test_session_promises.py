@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-import onlineic.session.first_tables as first_tables
 from onlineic.accounting import TICK
 from onlineic.data import PrivateData
 from onlineic.ledger import MemoryLedger, Opened
