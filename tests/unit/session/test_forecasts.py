@@ -1,13 +1,18 @@
 """Forecasts: public, readable, what a default session acts on, and near what comes out."""
 
+import math
+
 import numpy as np
 import pytest
 
 import onlineic as ic
+from onlineic.accounting import gaussian_mu
 from onlineic.errors import InvalidParameterError
 from onlineic.evaluate import exact_values
 from onlineic.noise import SimulatedNoise
 from onlineic.session import session_plan
+from onlineic.session.first_tables import laplace_suits
+from onlineic.session.forecasts import error_of_pairs
 from onlineic.sparse import ExponentialSparse, GumbelSparse, UnconditionalNumbers
 
 MANY = ic.Domain.of(a=75, b=16, c=5, d=2, e=2)
@@ -46,6 +51,35 @@ def test_a_session_starts_as_its_forecast_says(domain, n, max_queries, start, de
         assert len(tables.targets) > len(domain.names)
     assert told.reason in repr(told)
     assert "<- the session" in repr(told)
+
+
+@pytest.mark.parametrize(
+    ("delta", "least"),
+    [(0.0, 0.5 * 75.0), (1e-9, 8.5 / gaussian_mu(1.0, 1e-9)), (1e-6, 8.5 / gaussian_mu(1.0, 1e-6))],
+)
+@pytest.mark.parametrize("n", [2_000, 20_000])
+def test_all_cells_are_the_start_until_they_are_expected_to_err_by_more_than_pairs(n, delta, least):
+    """Records: of a conjunction over so many cells, at 9/10 of epsilon, against what pairs err by."""
+    most = math.floor((least * 0.9 / (2.0 * math.sqrt(2.0))) ** 2 / 0.12)
+    starts = {}
+    for half in (most // 2, most // 2 + 1):
+        domain, budget = ic.Domain.of(a=2, b=half), ic.Budget(1.0, delta)
+        starts[2 * half <= most] = ic.forecast(domain, n, budget).start
+        tables = session_plan(domain, n, budget).first_tables
+        assert (2 * half <= most) == ([domain.size] == [target.blocks for target in tables.targets])
+        assert not laplace_suits(domain, n, budget, 0.9)  # no mean cell is clear of its noise
+
+    assert {True: "cells", False: "pairs"} == starts
+
+
+def test_all_cells_are_the_start_as_well_where_a_mean_cell_is_clear_of_its_noise():
+    """9 standard deviations of it, though they are expected to err by more than half of what pairs do."""
+    domain, budget, least = ic.Domain.of(a=50, b=50), ic.Budget(1.0), 2_500 * 9.0 * 2.0 * math.sqrt(2.0) / 0.9
+    errors = {row.start: row.rms for row in ic.forecast(domain, math.ceil(least), budget).engines}
+
+    assert errors["cells"] > 0.5 * error_of_pairs(math.ceil(least), budget)
+    assert "cells" == ic.forecast(domain, math.ceil(least), budget).start
+    assert "pairs" == ic.forecast(domain, math.floor(least), budget).start
 
 
 @pytest.mark.parametrize("wish", [{"hard_answers": 3}, {"threshold": 0.01}, {"release": "answer"}])
