@@ -80,10 +80,13 @@ class silenced:  # noqa: N801
     __slots__ = ("_token",)
 
     def __enter__(self) -> None:
-        self._token = _callback.set(None)
+        self._token: Token[Progress | None] | None = None
+        if _callback.get() is not None:
+            self._token = _callback.set(None)
 
     def __exit__(self, *_: object) -> None:
-        _callback.reset(self._token)
+        if self._token is not None:
+            _callback.reset(self._token)
 
 
 def checked_progress(progress: object) -> Progress | None:

@@ -30,6 +30,7 @@ INSIDE = {
     "session.curator.Curator.cover",
     "session.curator.Curator.measure_tables",
     "session.curator.Curator.test",
+    "session.curator.Curator.test_alone",
 }
 WIDEST = 118
 

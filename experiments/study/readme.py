@@ -23,6 +23,7 @@ READMES = (
     ROOT / "benchmarks" / "README.md",
     ROOT / "docs" / "reproduction.md",
     ROOT / "docs" / "analysts.md",
+    ROOT / "docs" / "tables.md",
 )
 MARKED = re.compile(r"(<!-- table: ([^\n]+?) -->\n).*?(<!-- end -->)", re.S)
 WISH = re.compile(r"(\w+)(?: (\d+))?(?:, columns ([\d -]+))?(?:, rows ([\d -]+))?")

@@ -63,13 +63,14 @@ def _ask(arguments: argparse.Namespace) -> int:
         for name in ("hard_answers", "certify", "max_queries", "ledger", "table")
         if (value := getattr(arguments, name)) is not None
     }
+    form = {name: getattr(arguments, name) for name in ("delimiter", "encoding", "decimal", "missing")}
     with contextlib.ExitStack() as files:
         lines = _lines(arguments, files)  # opened before anything is paid
         try:
-            data = PrivateData.from_csv(arguments.csv, domain)
+            data = PrivateData.from_csv(arguments.csv, domain, **form)
         except InvalidDataError:
             if arguments.show_data_errors:
-                print(PrivateData.check(arguments.csv, domain).curator_report(), file=sys.stderr)
+                print(PrivateData.check(arguments.csv, domain, **form).curator_report(), file=sys.stderr)
             raise InvalidDataError(
                 "the table must fit its domain, got another; --show-data-errors says more, and quotes it."
             ) from None

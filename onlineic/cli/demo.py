@@ -17,6 +17,7 @@ from onlineic.bounds.online import least_n
 from onlineic.data.private import PrivateData
 from onlineic.datasets.adult import adult5, adult5_domain
 from onlineic.display.figures import new_figure
+from onlineic.display.text import records_bound, upward
 from onlineic.domain.domain import Domain
 from onlineic.errors import BudgetsAddWarning, InvalidInputError, MissingExtraError, VacuousPromiseWarning
 from onlineic.evaluate.comparison import known_baselines
@@ -83,7 +84,11 @@ def _print_examples(session: OnlineIC, queries: Sequence[Expression], truths: Fl
     n = round(session.answer(where()).count)
     for query, truth in zip(queries, truths, strict=False):
         answer = session.answer(query)
-        bound = f"± {n * answer.error_bound:,.0f}" if math.isfinite(answer.error_bound) else "(no bound)"
+        bound = (
+            f"± {records_bound(n * answer.error_bound)}"
+            if math.isfinite(answer.error_bound)
+            else "(no bound)"
+        )
         print(f"  {query!r}\n      {answer.count:,.0f} {bound} records; exactly {n * truth:,.0f}")
     print()
 
@@ -133,7 +138,7 @@ def _textbook(
         delta=budget.delta,
     )
     return (
-        f"Textbook mode: alpha = {alpha:.3f}, every error at most 3 alpha = {bound:.3f}"
+        f"Textbook mode: alpha = {alpha:.3f}, every error at most 3 alpha = {upward(bound)}"
         f"{', no promise at all' * (bound >= 0.5)}; here rms {done.rms_error:.4f} with {done.hard} hard. "
         f"Loose at this n because the theorem pays for {session.plan.hard_answers} worst-case updates "
         "(T(alpha) = 4 ln|X| / alpha^2) and keeps all tests within alpha at once; an error of 0.05 would "

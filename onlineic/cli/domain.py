@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from onlineic.data.table_file import CsvFormat, unquoted, unreadable
+from onlineic.data.table_file import CsvFormat, other_delimiter, unquoted, unreadable
 from onlineic.domain.columns import whole
 from onlineic.domain.domain import FROM_ROWS, Domain, nearest_column
 from onlineic.errors import InvalidDataError, InvalidDomainError, InvalidParameterError
@@ -100,8 +100,10 @@ def _given(options: list[str], header: list[str]) -> dict[str, Any]:
 def _check_names(option: str, names: Any, header: list[str]) -> None:
     for name in names:
         if name not in header:
+            hint = other_delimiter(header, name)
             raise InvalidParameterError(
-                f"{option} must name a column, got {name!r}; {nearest_column(name, header)}."
+                f"{option} must name a column, got {name!r}; "
+                f"{nearest_column(name, header) if hint is None else f'write --delimiter {hint!r}'}."
             )
 
 

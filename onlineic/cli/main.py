@@ -99,6 +99,12 @@ def _parser() -> argparse.ArgumentParser:
         epilog=STATUSES,
     )
     ask.add_argument("--csv", required=True, metavar="FILE", help="the private table, with a header line")
+    ask.add_argument("--delimiter", default=",", help="between its fields, default ','")
+    ask.add_argument("--encoding", default="utf-8", help="of the table, default utf-8")
+    ask.add_argument("--decimal", default=".", help="before the fraction of a number, default '.'")
+    ask.add_argument(
+        "--missing", action="append", default=[], metavar="TEXT", help="a text for no value; again for more"
+    )
     ask.add_argument("--domain", required=True, metavar="FILE.json", help="the public domain of its columns")
     ask.add_argument("--epsilon", type=float, required=True)
     ask.add_argument("--delta", type=float, default=0.0, help="default 0")

@@ -21,6 +21,7 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidDataError, InvalidParameterError, check_choice
 
 ROWS = 2**14  # that are fetched together
+BOOLLESS = ("sqlite3", "pymysql", "MySQLdb", "mysql", "mariadb")  # 0 and 1 stand for booleans
 CLOSING = {'"': '"', "`": "`", "[": "]"}
 
 
@@ -43,10 +44,8 @@ def read_table(
             f"connection must be a DB-API connection, got a {type(connection).__name__}; "
             "SQLAlchemy's engine has one: engine.raw_connection()."
         )
-    driver = next(
-        (root for root in map(_root, type(connection).__mro__) if root in ("sqlite3", "duckdb")),
-        _root(type(connection)),
-    )
+    held = type(getattr(connection, "driver_connection", connection))  # of SQLAlchemy's
+    driver = next((root for root in map(_root, held.__mro__) if root in ("sqlite3", "duckdb")), _root(held))
     few = domain.size <= GROUPED
     if driver == "duckdb":  # a cursor of its own would not see temporary tables
         relation = _tried(lambda: connection.sql(f"SELECT * FROM {source}"))
@@ -58,6 +57,7 @@ def read_table(
         _tried(lambda: cursor.execute(f"SELECT * FROM {source} WHERE 1 = 0"))
         # asked of the names that there are: SQLite reads a name that it does not know as a text
         check_columns([str(column[0]) for column in cursor.description], domain)
+        cursor.fetchmany(1)  # there are none; some drivers want to have said so
         few = few and (driver == "sqlite3" or all(map(_is_textless, domain.attributes)))
         batches = (_groups if few else _rows)(cursor, source, domain, quote, driver)
         return *coded(batches, domain), (grouped if few else streamed)(driver, domain)
@@ -89,7 +89,7 @@ def _groups(cursor: Any, source: str, domain: Domain, quote: str, driver: str) -
     by = ", ".join(f"{name} COLLATE BINARY" if driver == "sqlite3" else name for name in names)
     _execute(
         cursor,
-        f"SELECT {', '.join(names)}, COUNT(*), (SELECT COUNT(*) FROM {source}) "
+        f"SELECT {', '.join(names)}, COUNT(*) AS records, (SELECT COUNT(*) FROM {source}) AS total "
         f"FROM (SELECT {', '.join(keys)} FROM {source}) t GROUP BY {by}",
         edges,
     )
@@ -103,8 +103,8 @@ def _groups(cursor: Any, source: str, domain: Domain, quote: str, driver: str) -
 
 def _rows(cursor: Any, source: str, domain: Domain, quote: str, driver: str) -> Iterator[Batch]:
     """Yield the rows, and beside them their number."""
-    names = ", ".join(_quoted(name, quote) for name in domain.names)
-    _execute(cursor, f"SELECT {names}, (SELECT COUNT(*) FROM {source}) FROM {source}")
+    names = ", ".join(f"{_quoted(name, quote)} AS a{at}" for at, name in enumerate(domain.names))
+    _execute(cursor, f"SELECT {names}, (SELECT COUNT(*) FROM {source}) AS total FROM {source}")
     for *fields, total in _fetched(cursor):
         columns = [_read(kind, field, driver) for kind, field in zip(domain.attributes, fields, strict=True)]
         yield Batch([places(column) for column in columns], None, int(total[0]))
@@ -122,7 +122,7 @@ def _tried(ask: Callable[[], Any]) -> Any:
     except Exception as error:  # every driver has its own
         raise InvalidDataError(
             f"table must be one that the connection can read, got {type(error).__name__} from the database; "
-            "look at its cause, and see table and quote."
+            "look at its cause, see table and quote, and roll back: some databases refuse all that follows."
         ) from error
 
 
@@ -140,8 +140,8 @@ def _of_pieces(cut: Pieces, codes: Sequence[Any]) -> list[Any]:
 
 
 def _read(kind: Attribute, column: Sequence[Any], driver: str) -> Sequence[Any]:
-    """Return a column as it is; but SQLite has no booleans, and 0 and 1 stand for them."""
-    if driver != "sqlite3" or not isinstance(kind, Categorical) or not isinstance(kind.labels[0], bool):
+    """Return a column as it is; but where a database has no booleans, 0 and 1 stand for them."""
+    if driver not in BOOLLESS or not isinstance(kind, Categorical) or not isinstance(kind.labels[0], bool):
         return column
     return [bool(value) if type(value) is int and value in (0, 1) else value for value in column]
 

@@ -40,6 +40,7 @@ from onlineic.queries.tables import Tables
 
 MAX_CELLS = 2**26  # dense counts: 512 MB; of more cells the rows are kept
 MAX_ROWS = 2**27
+NO_RECORDS = "records must be one or more, got none; load some."
 _log = logging.getLogger("onlineic")
 
 
@@ -92,7 +93,7 @@ class PrivateData:
 
     def _begin(self, domain: Domain, n: int, tables: Tables | Rows) -> "PrivateData":
         if n < 1:
-            raise InvalidDataError("records must be one or more, got none; load some.")
+            raise InvalidDataError(NO_RECORDS)
         self.domain = domain
         self.n = n
         self.loading = "given as columns or counts"
@@ -188,7 +189,7 @@ class PrivateData:
 
         Parameters
         ----------
-        table : str or path, mapping of name to column, structured array, or table of `from_frame`
+        table : str or path, what `from_records` takes, or table of `from_frame`
             A text is the path of a CSV or Parquet file.
         domain : Domain
         count : str, optional
@@ -518,6 +519,8 @@ def _narrowed(codes: Column, size: int) -> Column:
 def _checked_counts(counts: Any) -> Ints:
     """Return counts as int64, if they are integers >= 0 whose sum is at most 2^53."""
     array = np.asarray(counts)
+    if not array.size:
+        raise InvalidDataError(NO_RECORDS)
     if array.dtype.kind not in "iu" or isinstance(counts, np.ma.MaskedArray):
         raise InvalidDataError(f"counts must be integers, got dtype {array.dtype}; round them first.")
     if array.size and array.min() < 0:

@@ -99,7 +99,8 @@ class TableReport:
 
     def __repr__(self) -> str:
         if not self.misfits:
-            return f"TableReport({self.n:,} rows, all fit the domain)"
+            said = "all fit the domain" if self.n else "one or more must be there to be loaded"
+            return f"TableReport({self.n:,} rows, {said})"
         lines = "".join(f"\n  {each}." for each in self.misfits)
         return (
             f"TableReport({self.n:,} rows, {len(self.misfits)} misfits; curator_report() shows values){lines}"
@@ -131,15 +132,26 @@ def checked_table(table: Any, domain: Domain, count: str | None, options: Mappin
 def _checked_columns(table: Any, domain: Domain, count: str | None) -> TableReport:
     if isinstance(table, np.ndarray) and table.dtype.names is not None:
         table = {name: table[name] for name in table.dtype.names}
+    found: list[_Found] = []
+    names = (*domain.names, *(() if count is None else (count,)))
+    if isinstance(table, (list, tuple)) and all(isinstance(row, Mapping) for row in table):
+        for name in names:
+            without = [place for place, row in enumerate(table) if name not in row]
+            if 0 < len(without) < len(table):
+                rule = f"every record must have a value for {name}, got some without"
+                entry = _Found(Misfit(name, rule, "write None where it is missing"))
+                entry.rows[None] = without
+                found.append(entry)
+        held = dict.fromkeys(name for row in table for name in row) if table else names
+        table = {name: [row.get(name) for row in table] for name in held}
     if not hasattr(table, "keys"):
         raise InvalidParameterError(
-            "table must be a mapping of columns, a data frame, a structured array or the path of a CSV file, "
-            f"got a {type(table).__name__}; give it so."
+            "table must be a mapping of columns, a list of records, a data frame, a structured array or the "
+            f"path of a CSV file, got a {type(table).__name__}; give it so."
         )
-    found: list[_Found] = []
     arrays: dict[str, Column] = {}
     known: list[Any] = list(table.keys())
-    for name in (*domain.names, *(() if count is None else (count,))):
+    for name in names:
         if name not in table:
             rule = f"records must have a column for {name}, got none"
             found.append(_Found(Misfit(name, rule, nearest_column(name, known))))

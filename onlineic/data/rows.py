@@ -6,6 +6,7 @@ the number of rows. (What the processor's own caches tell about the values of re
 """
 
 import math
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import Any, final
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from onlineic._typing import Bools, Floats, Ints
 from onlineic.queries.partitions import Partition
-from onlineic.queries.tables import CORNER_AXES, corner_sum, summed_area
+from onlineic.queries.tables import CORNER_AXES, SummedArea
 
 BLOCK = 2**18  # rows that are taken together: what is made on the way stays in the processor's cache
 CACHE_BYTES = 2**28  # of all summed-area tables
@@ -61,7 +62,7 @@ class Rows:
         self._rows = len(columns[0])
         records = self._rows if weights is None else float(weights.sum())
         self._type = np.int32 if records < 2**31 else np.int64
-        self._areas: dict[tuple[int, ...], tuple[Ints, tuple[int, ...]]] = {}
+        self._areas: OrderedDict[tuple[int, ...], SummedArea] = OrderedDict()  # the one used last comes last
         self._asked: dict[tuple[int, ...], int] = {}  # queries by attributes, where there is no table yet
         self._bytes = 0
         self._below: dict[int, Bits] = {}  # by axis: which rows are below code 0, 1, .. size
@@ -70,24 +71,16 @@ class Rows:
 
     def box(self, axes: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...]) -> float:
         """Return the number of records with low <= code < high along `axes`."""
-        held = self._area(axes, 1)
-        return self._scanned(axes, low, high) if held is None else float(corner_sum(*held, low, high))
+        area = self._area(axes, 1)
+        return self._scanned(axes, low, high) if area is None else area.box(low, high)
 
     def boxes(self, axes: tuple[int, ...], low: Ints, high: Ints) -> Floats:
         """Return the numbers of records in many boxes; low, high: (m, axes)."""
-        held = self._area(axes, len(low))
-        if held is None:
+        area = self._area(axes, len(low))
+        if area is None:
             ends = zip(low.tolist(), high.tolist(), strict=True)
             return np.array([self._scanned(axes, *end) for end in ends], np.float64)
-        area, steps = held
-        upper, lower = high * np.array(steps, np.int64), low * np.array(steps, np.int64)
-        result = np.zeros(len(low), np.int64)
-        for corner in range(1 << len(axes)):
-            entry = np.zeros(len(low), np.int64)
-            for axis in range(len(axes)):
-                entry += (lower if corner >> axis & 1 else upper)[:, axis]
-            result += (1 - 2 * (corner.bit_count() & 1)) * area[entry].astype(np.int64)
-        return result.astype(np.float64)
+        return area.boxes(low, high)
 
     def weighted(
         self, axes: tuple[int, ...], parts: Sequence[tuple[tuple[int, ...], Floats | tuple[int, int]]]
@@ -138,7 +131,7 @@ class Rows:
         return float(np.bitwise_count(inside).sum(dtype=np.int64))
 
     def _has_bitmaps(self, axes: tuple[int, ...]) -> bool:
-        return all(axis in self._below for axis in axes)
+        return all(map(self._below.__contains__, axes))
 
     def _ask(self, axes: tuple[int, ...], asked: int) -> None:
         """Count the queries of each attribute, and make the bitmaps of those that are asked often."""
@@ -193,16 +186,17 @@ class Rows:
         else:
             np.add.at(table, code, 1.0 if weights is None else weights)
 
-    def _area(self, axes: tuple[int, ...], asked: int) -> tuple[Ints, tuple[int, ...]] | None:
+    def _area(self, axes: tuple[int, ...], asked: int) -> SummedArea | None:
         """Return the summed-area table of the axes and its steps, if it is worth its price: a public rule.
 
         That is when the queries so far on these attributes have taken as long as it takes.
         """
-        held = self._areas.pop(axes, None)
+        held = self._areas.get(axes)
         if held is not None:
-            self._areas[axes] = held  # used last, dropped last
+            self._areas.move_to_end(axes)
             return held
-        self._ask(axes, asked)
+        if not self._has_bitmaps(axes):
+            self._ask(axes, asked)
         shape = tuple(self._shape[axis] for axis in axes)
         cells = math.prod(shape)
         if len(axes) > CORNER_AXES or cells > LARGEST_TABLE:
@@ -214,11 +208,10 @@ class Rows:
         table = np.zeros(cells)
         for rows in self._blocks():
             self._count(table, self._codes(rows, axes, shape), rows)
-        area: Ints = summed_area(table.reshape(shape)).astype(self._type)
-        steps = tuple(stride // area.itemsize for stride in area.strides)
-        self._bytes += area.nbytes
+        area = SummedArea.of(table.reshape(shape), self._type)
+        self._bytes += area.sums.nbytes
         while self._bytes > CACHE_BYTES and self._areas:
-            oldest = self._areas.pop(next(iter(self._areas)))
-            self._bytes -= oldest[0].nbytes
-        self._areas[axes] = (area.ravel(), steps)
-        return self._areas[axes]
+            _, oldest = self._areas.popitem(last=False)
+            self._bytes -= oldest.sums.nbytes
+        self._areas[axes] = area
+        return area

@@ -172,7 +172,8 @@ def header_places(
             elif is_named:
                 remedy = nearest_column(column.name, header)
             else:
-                remedy = _other_delimiter(header, column.name) or "give it a header line"
+                mark = other_delimiter(header, column.name)
+                remedy = "give it a header line" if mark is None else f"name its delimiter={mark!r}"
             found.append(Misfit(column.name, rule, remedy))
     return places, found
 
@@ -182,12 +183,12 @@ def is_header(line: list[str], columns: "Sequence[TextCodes | TextNumbers]") -> 
     return any(column.name in line for column in columns)
 
 
-def _other_delimiter(header: list[str], name: str) -> str | None:
-    """Return a hint at the delimiter, where a header of one column holds the name among others."""
+def other_delimiter(header: list[str], name: str) -> str | None:
+    """Return the delimiter that was meant, where a header of one column holds the name among others."""
     if len(header) == 1:
         for mark in DELIMITERS:
             if name in header[0].split(mark):
-                return f"name its delimiter={mark!r}"
+                return mark
     return None
 
 

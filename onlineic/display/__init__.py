@@ -16,7 +16,21 @@ from onlineic.display.figures import (
 )
 from onlineic.display.frames import Framed, free_name, pandas_frame, polars_frame
 from onlineic.display.html import bars, card, escaped, facts, heading, note, page, share, span_bar, table
-from onlineic.display.text import aligned, cut_rows, decimals, probability, records, shortened, to_its_bound
+from onlineic.display.text import (
+    aligned,
+    around,
+    cut_rows,
+    decimals,
+    downward,
+    probability,
+    records,
+    records_between,
+    records_bound,
+    shortened,
+    to_its_bound,
+    upward,
+    within,
+)
 
 __all__ = [
     "COLOURS",
@@ -24,12 +38,14 @@ __all__ = [
     "FigureKind",
     "Framed",
     "aligned",
+    "around",
     "axes_for",
     "bare",
     "bars",
     "card",
     "cut_rows",
     "decimals",
+    "downward",
     "draw_counts",
     "draw_labels",
     "draw_map",
@@ -45,6 +61,8 @@ __all__ = [
     "polars_frame",
     "probability",
     "records",
+    "records_between",
+    "records_bound",
     "share",
     "shortened",
     "span_bar",
@@ -52,4 +70,6 @@ __all__ = [
     "suited",
     "table",
     "to_its_bound",
+    "upward",
+    "within",
 ]

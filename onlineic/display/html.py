@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from onlineic._typing import Floats
-from onlineic.display.text import LONGEST, MOST_COLUMNS, MOST_ROWS, cut_rows, shortened
+from onlineic.display.text import LONGEST, MOST_COLUMNS, MOST_ROWS, cut_rows, downward, shortened, upward
 
 MOST_BARS = 120
 TITLED = 40  # bars that tell their own number to a mouse
@@ -195,7 +195,7 @@ def span_bar(low: float, value: float, high: float, title: str, width: int = 300
     """Return a drawing of a number with its interval on [0, 1]."""
     left, right = (min(1.0, max(0.0, end)) * width for end in (low, high))
     at = min(1.0, max(0.0, value)) * width
-    said = escaped(f"{title}: {value:.4g}, from {low:.4g} to {high:.4g}, of 0 to 1")
+    said = escaped(f"{title}: {value:.4g}, from {downward(low, 4)} to {upward(high, 4)}, of 0 to 1")
     return (
         f'<svg role="img" aria-label="{said}" viewBox="0 0 {width} 14" width="{width}" height="14" '
         f'style="max-width:100%"><path d="M0 7H{width}" stroke="currentColor" stroke-opacity=".3"/>'

@@ -1,12 +1,19 @@
-"""Tables of text, cut to a size that a screen holds."""
+"""Numbers and tables as text, cut to a size that a screen holds.
+
+A stated bound is rounded up, and by what its number was rounded besides; the ends of an interval are rounded
+outwards, a probability that is promised down: what is printed promises no more than what is stated.
+"""
 
 import math
 from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from typing import Any
 
 MOST_ROWS, MOST_COLUMNS = 24, 10  # of a table on a screen
 LONGEST = 40  # characters of a label
 GAP = "..."
+MOST_EXACT = 1e15  # floats below have decimals
+PLAIN = 1e6  # below, a rounded number has no exponent
 
 
 def shortened(label: Any, longest: int = LONGEST) -> str:
@@ -15,11 +22,48 @@ def shortened(label: Any, longest: int = LONGEST) -> str:
     return text if len(text) <= longest else text[: longest - len(GAP)] + GAP
 
 
-def records(count: float) -> str:
-    """Return a number of records as text: whole ones, with a decimal where there are few."""
+def records(count: float, rounding: str = ROUND_HALF_EVEN) -> str:
+    """Return a number of records as text: whole ones, with a decimal where there are few.
+
+    Parameters
+    ----------
+    rounding : str
+        As of `decimal`: `ROUND_FLOOR` and `ROUND_CEILING` for the ends of an interval.
+    """
+    if not abs(count) < MOST_EXACT:
+        return f"{count:,.0f}"
     few = abs(count) < 10.0 and round(count, 1) != round(count)
-    text = f"{count:,.1f}" if few else f"{count:,.0f}"
+    exact = Decimal(round(count, 6))  # float operations are farther off than that in no table
+    text = f"{exact.quantize(Decimal('0.1' if few else '1'), rounding):,}"
     return "0" if text == "-0" else text
+
+
+def records_between(low: float, high: float) -> str:
+    """Return an interval of numbers of records as text."""
+    return f"{records(low, ROUND_FLOOR)} to {records(high, ROUND_CEILING)}"
+
+
+def records_bound(bound: float) -> str:
+    """Return the bound of counts that are written as whole records: up to 1/2 more than of the counts."""
+    whole = bound + 0.5 if bound else 0.0
+    return records(math.ceil(round(whole, 6)) if math.isfinite(whole) else whole)
+
+
+def upward(bound: float, digits: int = 3) -> str:
+    """Return a bound as text, rounded up."""
+    return _cut(bound, digits, ROUND_CEILING)
+
+
+def downward(low: float, digits: int = 3) -> str:
+    """Return the lower end of an interval as text, rounded down."""
+    return _cut(low, digits, ROUND_FLOOR)
+
+
+def _cut(number: float, digits: int, rounding: str) -> str:
+    if not math.isfinite(number):
+        return f"{number}"
+    cut = float(Context(digits, rounding).create_decimal(repr(float(number))))
+    return f"{cut:.0f}" if 10.0**digits <= abs(cut) < PLAIN else f"{cut:.{digits}g}"
 
 
 def to_its_bound(value: float, bound: float, separated: bool = False) -> str:
@@ -34,11 +78,25 @@ def to_its_bound(value: float, bound: float, separated: bool = False) -> str:
     return f"{value:{',' if separated else ''}.{digits}g}"
 
 
+def within(value: float, bound: float, separated: bool = False) -> tuple[str, str]:
+    """Return a number and its bound as text: between them lies all that the bound allows."""
+    text = to_its_bound(value, bound, separated)
+    cut = abs(float(text.replace(",", "")) - value) if bound and math.isfinite(value) else 0.0
+    return text, upward(bound + cut)
+
+
+def around(value: float, bound: float, separated: bool = False) -> str:
+    """Return a number with its bound as text: "38.67 ± 0.364"."""
+    text, reach = within(value, bound, separated)
+    return f"{text} ± {reach}" if math.isfinite(bound) else f"{text} no bound"
+
+
 def probability(sure: float) -> str:
-    """Return a probability in four digits, or as many more as tell it from 1."""
+    """Return a promised probability, rounded down to four digits, or as many more as tell it from 1."""
+    sure = min(1.0, sure * (1.0 + 2.0**-50))  # 1 - beta as it was meant
     for digits in range(4, 16):
-        text = f"{sure:.{digits}g}"
-        if abs(float(text) - sure) <= 0.01 * (1.0 - sure):
+        text = downward(sure, digits)
+        if sure - float(text) <= 0.01 * (1.0 - sure):
             break
     return text
 
@@ -48,7 +106,11 @@ def decimals(value: float, bound: float) -> tuple[str, str]:
     places = 6
     if math.isfinite(bound) and bound > 0.0:
         places = min(15, max(6, 2 - math.floor(math.log10(bound))))
-    return f"{value:9.{places}f}", f"{bound:.{places}f}"
+    text = f"{value:9.{places}f}"
+    if bound == 0.0 or not math.isfinite(bound):
+        return text, f"{bound:.{places}f}"
+    reach = Decimal(repr(bound + abs(float(text) - value)))
+    return text, f"{reach.quantize(Decimal(1).scaleb(-places), ROUND_CEILING):f}"
 
 
 def cut_rows(count: int, most: int) -> tuple[list[int], int | None]:

@@ -153,8 +153,9 @@ class Categorical:
         if label is None:
             raise no_missing_cell(name)
         near = nearest(label, self.labels)
+        others = "" if self.other is None else f", and {self.other!r} for others"
         raise InvalidQueryError(
-            f"{name} must be one of its {self.size} values ({self._some}), "
+            f"{name} must be one of its {self.size} values ({self._some}{others}), "
             f"got {name}={shown(label)}; {'see the domain.' if near is None else f'did you mean {near!r}?'}"
         )
 

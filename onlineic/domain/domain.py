@@ -325,7 +325,7 @@ class Domain:
         lacking = [name for name in self.names if name not in named]
         if lacking:
             known: list[Any] = list(named.keys())
-            hints = ", ".join(nearest_column(name, known) for name in lacking)
+            hints = ", ".join(dict.fromkeys(nearest_column(name, known) for name in lacking))
             raise InvalidDataError(
                 f"records must have a column for every attribute, got none for {', '.join(lacking)}; {hints}."
             )
@@ -356,6 +356,8 @@ def _loader(table: Any) -> str:
 def nearest_column(name: str, known: Sequence[Any]) -> str:
     """Return a hint at the column that was meant."""
     near = nearest(name, [other for other in known if isinstance(other, str)])
+    if not known:
+        return f"give it one, {{{name!r}: [...]}}"
     return f"it has {shown(list(known))}" if near is None else f"did you mean {near!r}"
 
 

@@ -92,6 +92,18 @@ def compare(
     if not isinstance(seeds, Iterable):
         raise InvalidParameterError(f"seeds must be a list of integers, got {seeds!r:.40}; write range(3).")
     drawn = list(seeds)
+    for name, given, remedy in (
+        ("data", tables, "give a table, or {'label': table}"),
+        ("stream", streams, "give queries, or {'label': queries}"),
+        (
+            "rules",
+            rules,
+            "write {'default': None} for the session's own; baselines alone are known_baselines",
+        ),
+        ("seeds", drawn, "write range(3)"),
+    ):
+        if not given:
+            raise InvalidParameterError(f"{name} must be one or more, got none; {remedy}.")
     result: list[Trace] = []
 
     def opened(rule: UpdateRule[Any] | None, table: PrivateData, seed: int) -> OnlineIC:

@@ -60,6 +60,8 @@ def rows(traces: Iterable[Trace]) -> list[Row]:
     groups: dict[str, list[Trace]] = {}
     for trace in traces:
         groups.setdefault(trace.name, []).append(trace)
+    if not groups:
+        raise InvalidParameterError("traces must be one or more, got none; run compare(...) first.")
     return [_row(label, group) for label, group in groups.items()]
 
 
@@ -91,8 +93,6 @@ def text_table(traces: Iterable[Trace]) -> str:
     traces : iterable of Trace
     """
     lines = rows(traces)
-    if not lines:
-        raise InvalidParameterError("traces must be one or more, got none; run compare(...) first.")
     head = ["engine", "answers/s", "hard", "easy", "repeat", "untested", "spent", "mean", "rms", "max"]
     cells = [head]
     for line in lines:
@@ -183,6 +183,8 @@ def plot_marginal(
             "values, truth and hypothesis must have equal lengths, got "
             f"{len(values)}, {truth.size} and {hypothesis.size}."
         )
+    if not truth.size:
+        raise InvalidParameterError("values must be one or more, got none; give those of an attribute.")
     place = np.arange(truth.size)
     axes.bar(place, n * truth, width=1.0, color="#BBBBBB", label="truth")
     edges = np.append(place - 0.5, truth.size - 0.5)

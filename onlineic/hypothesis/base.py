@@ -91,12 +91,23 @@ def grid_guesses(hypothesis: Hypothesis, queries: Sequence[Query], n: int) -> li
         If the hypothesis does not give one finite number a query.
     """
     if len(queries) == 1:
-        value = float(hypothesis.evaluate(queries[0]))
-        if not math.isfinite(value):
-            raise InvalidParameterError(NOT_FINITE)
-        return [_on_grid(n << queries[0].grid_bits, value)]
+        return [grid_guess(hypothesis, queries[0], n)]
     values = _finite(hypothesis.evaluate_many(queries), len(queries)).tolist()
     return [_on_grid(n << query.grid_bits, value) for query, value in zip(queries, values, strict=True)]
+
+
+def grid_guess(hypothesis: Hypothesis, query: Query, n: int) -> int:
+    """Return what `grid_guesses` does of one query: the same integer. Public.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the hypothesis does not give a finite number.
+    """
+    value = float(hypothesis.evaluate(query))
+    if not math.isfinite(value):
+        raise InvalidParameterError(NOT_FINITE)
+    return _on_grid(n << query.grid_bits, value)
 
 
 def _on_grid(most: int, value: float) -> int:

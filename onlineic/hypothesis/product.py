@@ -14,15 +14,16 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidParameterError
+from onlineic.errors import InvalidParameterError, set_fields
 from onlineic.hypothesis.base import check_cells, check_size
 from onlineic.hypothesis.histogram import PREFIX_CELLS, SMALLEST, Histogram, checked_prior, fractions
 from onlineic.noise.sources import public_generator
 from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query
-from onlineic.queries.tables import CORNER_AXES, contract, corner_sum, spread, sum_classes, summed_area
+from onlineic.queries.tables import CORNER_AXES, SummedArea, contract, spread, sum_classes
 
+_End = tuple[int, memoryview, memoryview | None]  # along an axis: step, places and parts, see `_CutArea`
 CUT_AXES = 4  # a box has up to 4^axes corners where its ends lie within classes
 
 
@@ -173,28 +174,81 @@ class ProductHistogram:
         self._hold(*state)
 
 
+@final
 @attrs.frozen(eq=False)
-class _Prefix:
-    """Prefix sums of a table over a few axes, and where the ends of a box lie in them.
+class _CutArea:
+    """Prefix sums of a table of classes, and where the ends of a box lie in them.
 
     An end at a code lies at `places[code]`, and by the share `parts[code]` further on; None: nowhere further.
-    Of a `whole` table every code is a place.
+    One box alone and many at once take the same path, so that their results agree to the last bit.
     """
 
     sums: Floats  # flattened
     steps: tuple[int, ...]
     places: tuple[Ints, ...]
     parts: tuple[Floats | None, ...]
-    whole: bool
+    # the same for single entries, which are read five times faster so
+    _entries: memoryview = attrs.field(init=False)
+    _ends: list[_End] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        parts = [None if part is None else part.data for part in self.parts]
+        ends = [*zip(self.steps, [one.data for one in self.places], parts, strict=True)]
+        set_fields(self, _entries=self.sums.data, _ends=ends)
+
+    def box(self, low: tuple[int, ...], high: tuple[int, ...]) -> float:
+        """Return the sum over low <= code < high."""
+        # where to look in the sums, and with what weight
+        *others, last = map(_points, low, high, self._ends)
+        pairs = others[0] if others else [(0, 1.0)]
+        for points in others[1:]:
+            pairs = [(at + more, one * factor) for more, factor in points for at, one in pairs]
+        result, entries = 0.0, self._entries
+        for more, factor in last:
+            for at, one in pairs:
+                result += one * factor * entries[at + more]
+        return result
+
+    def boxes(self, low: Ints, high: Ints) -> Floats:
+        """Return the sums over many boxes; low, high: (m, axes)."""
+        corners, weights = [np.zeros(len(low), np.int64)], [np.ones(len(low))]
+        for place, (step, places, parts) in enumerate(zip(self.steps, self.places, self.parts, strict=True)):
+            ends: list[tuple[Ints, Floats | float]] = []
+            for codes, sign in ((high[:, place], 1.0), (low[:, place], -1.0)):
+                entry = places[codes] * step
+                if parts is None:
+                    ends.append((entry, sign))
+                else:
+                    part = parts[codes]
+                    ends += [(entry, sign * (1.0 - part)), (entry + step * (part > 0.0), sign * part)]
+            corners = [entry + more for more, _ in ends for entry in corners]
+            weights = [one * factor for _, factor in ends for one in weights]
+        result = np.zeros(len(low))
+        for one, entry in zip(weights, corners, strict=True):
+            result += one * self.sums[entry]
+        return result
+
+
+def _points(low: int, high: int, end: _End) -> list[tuple[int, float]]:
+    """Return where the ends of an interval lie along an axis, and with what weights."""
+    step, places, parts = end
+    upper, lower = places[high] * step, places[low] * step
+    if parts is None:
+        return [(upper, 1.0), (lower, -1.0)]
+    above, below = parts[high], parts[low]
+    points = [(upper, 1.0 - above)]
+    if above:
+        points.append((upper + step, above))
+    points.append((lower, below - 1.0))
+    if below:
+        points.append((lower + step, -below))
+    return points
 
 
 @final
 @attrs.define(eq=False, repr=False)
 class _ClassSums:
-    """Sums over boxes and weighted boxes of a distribution in product form: tables made on first use.
-
-    One query alone and many at once take the same path, so that their results agree to the last bit.
-    """
+    """Sums over boxes and weighted boxes of a distribution in product form: tables made on first use."""
 
     _axes: tuple[int, ...]
     _density: Floats
@@ -202,7 +256,7 @@ class _ClassSums:
     _within: tuple[Floats, ...]
     _prefix_cells: int = PREFIX_CELLS
     _coarse: dict[tuple[int, ...], Floats] = attrs.field(init=False, factory=dict)
-    _prefixes: dict[tuple[int, ...], _Prefix | None] = attrs.field(init=False, factory=dict)
+    _areas: dict[tuple[int, ...], SummedArea | _CutArea | None] = attrs.field(init=False, factory=dict)
 
     def coarse(self, axes: tuple[int, ...]) -> Floats:
         """Return the marginal table over the classes of `axes`; a cache, not to be written to."""
@@ -236,53 +290,17 @@ class _ClassSums:
         return table.ravel()
 
     def box(self, axes: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...]) -> float:
-        prefix = self._prefixes.get(axes) or self._prefix(axes)
-        if prefix is None:
+        area = self._areas.get(axes) or self._area(axes)
+        if area is None:
             ends = zip(axes, low, high, strict=True)
             return self.weighted(axes, [((axis,), (first, last)) for axis, first, last in ends])
-        if prefix.whole:
-            return float(corner_sum(prefix.sums, prefix.steps, low, high))
-        pairs = [(0, 1.0)]  # where to look in the sums, and with what weight
-        points: list[tuple[int, float]] = []
-        for first, last, step, places, parts in zip(
-            low, high, prefix.steps, prefix.places, prefix.parts, strict=True
-        ):
-            if points:
-                pairs = [(entry + more, one * factor) for more, factor in points for entry, one in pairs]
-            points = []
-            for code, sign in ((last, 1.0), (first, -1.0)):
-                entry, part = places.item(code) * step, 0.0 if parts is None else parts.item(code)
-                points.append((entry, sign * (1.0 - part)))
-                if part:
-                    points.append((entry + step, sign * part))
-        result, item = 0.0, prefix.sums.item
-        for more, factor in points:
-            for entry, one in pairs:
-                result += one * factor * item(entry + more)
-        return result
+        return area.box(low, high)
 
     def boxes(self, axes: tuple[int, ...], low: Ints, high: Ints) -> Floats:
-        prefix = self._prefix(axes)
-        if prefix is None:
+        area = self._area(axes)
+        if area is None:
             return np.array([self.box(axes, *ends) for ends in zip(low.tolist(), high.tolist(), strict=True)])
-        corners, weights = [np.zeros(len(low), np.int64)], [np.ones(len(low))]
-        for place, (step, places, parts) in enumerate(
-            zip(prefix.steps, prefix.places, prefix.parts, strict=True)
-        ):
-            ends: list[tuple[Ints, Floats | float]] = []
-            for codes, sign in ((high[:, place], 1.0), (low[:, place], -1.0)):
-                entry = places[codes] * step
-                if parts is None:
-                    ends.append((entry, sign))
-                else:
-                    part = parts[codes]
-                    ends += [(entry, sign * (1.0 - part)), (entry + step * (part > 0.0), sign * part)]
-            corners = [entry + more for more, _ in ends for entry in corners]
-            weights = [one * factor for _, factor in ends for one in weights]
-        result = np.zeros(len(low))
-        for one, entry in zip(weights, corners, strict=True):
-            result += one * prefix.sums[entry]
-        return result
+        return area.boxes(low, high)
 
     def weighted(
         self, axes: tuple[int, ...], parts: Sequence[tuple[tuple[int, ...], Floats | tuple[int, int]]]
@@ -307,39 +325,35 @@ class _ClassSums:
             means = sum_classes(means, self._classes[axis], place)
         return means
 
-    def _prefix(self, axes: tuple[int, ...]) -> _Prefix | None:
+    def _area(self, axes: tuple[int, ...]) -> SummedArea | _CutArea | None:
         """Return the prefix sums over `axes`, or None where a box has too many corners."""
-        if axes not in self._prefixes:
-            self._prefixes[axes] = self._summed(axes)
-        return self._prefixes[axes]
+        if axes not in self._areas:
+            self._areas[axes] = self._summed(axes)
+        return self._areas[axes]
 
-    def _summed(self, axes: tuple[int, ...]) -> _Prefix | None:
-        sizes = [len(self._classes[axis]) for axis in axes]
-        whole = math.prod(sizes) <= self._prefix_cells
+    def _summed(self, axes: tuple[int, ...]) -> SummedArea | _CutArea | None:
+        whole = math.prod(len(self._classes[axis]) for axis in axes) <= self._prefix_cells
         if len(axes) > (CORNER_AXES if whole else CUT_AXES):
             return None
+        if whole:
+            return SummedArea.of(self.table(axes))
         places: list[Ints] = []
         parts: list[Floats | None] = []
-        if whole:
-            table = self.table(axes)
-            places, parts = [np.arange(size + 1) for size in sizes], [None] * len(axes)
-        else:
-            table = self.coarse(axes)
-            for place, axis in enumerate(axes):
-                classes, within = self._classes[axis], self._within[axis]
-                starts = np.flatnonzero(np.diff(classes, prepend=-1))  # of runs of one class
-                runs = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(classes)))
-                if len(starts) > table.shape[place]:
-                    masses = np.bincount(runs, within)
-                    table = table.take(classes[starts], axis=place)
-                    table = table * spread(masses, (place,), len(axes))
-                    within = within / np.where(masses > 0.0, masses, 1.0)[runs]
-                before = np.cumsum(within) - within
-                before -= before[starts][runs]
-                before[starts] = 0.0
-                places.append(np.append(runs, len(starts)))
-                parts.append(np.append(np.clip(before, 0.0, 1.0), 0.0) if before.any() else None)
-            check_cells(table.size)
-        area = summed_area(table)
-        steps = tuple(stride // area.itemsize for stride in area.strides)
-        return _Prefix(area.ravel(), steps, tuple(places), tuple(parts), whole)
+        table = self.coarse(axes)
+        for place, axis in enumerate(axes):
+            classes, within = self._classes[axis], self._within[axis]
+            starts = np.flatnonzero(np.diff(classes, prepend=-1))  # of runs of one class
+            runs = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(classes)))
+            if len(starts) > table.shape[place]:
+                masses = np.bincount(runs, within)
+                table = table.take(classes[starts], axis=place)
+                table = table * spread(masses, (place,), len(axes))
+                within = within / np.where(masses > 0.0, masses, 1.0)[runs]
+            before = np.cumsum(within) - within
+            before -= before[starts][runs]
+            before[starts] = 0.0
+            places.append(np.append(runs, len(starts)))
+            parts.append(np.append(np.clip(before, 0.0, 1.0), 0.0) if before.any() else None)
+        check_cells(table.size)
+        area = SummedArea.of(table)
+        return _CutArea(area.sums, area.steps, tuple(places), tuple(parts))

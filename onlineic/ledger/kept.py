@@ -46,7 +46,8 @@ class Kept:
         """Return these records and then those."""
         if self.count >= RECENT:
             return self._sorted_in().followed_by(records)
-        del self.recent[self.count :]
+        if len(self.recent) > self.count:
+            del self.recent[self.count :]
         self.recent.extend(records)
         return Kept(self.parts, self.starts, self.recent, self.count + len(records))
 

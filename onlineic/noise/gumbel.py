@@ -64,7 +64,7 @@ def screen(words: Words, numerators: Ints, denominator: Fraction, margin: float 
 
 def fires_one(word: int, numerator: int, denominator: Fraction, more: More, margin: float = MARGIN) -> bool:
     """Decide one test: the decision of `screen` and `fires_exactly` on the same bits, without arrays."""
-    t, s = denominator.numerator, denominator.denominator
+    t, s = denominator.as_integer_ratio()
     _check_scale(t, s)
     x = numerator * s / t  # whole numbers of Python do not wrap: clipped behind the product
     u, hazard = (word >> 11) * 2.0**-53, exp_ieee_one(-60.0 if x < -60.0 else min(x, 6.0))

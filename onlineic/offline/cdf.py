@@ -14,6 +14,7 @@ import numpy as np
 from onlineic._typing import Floats, Ints
 from onlineic.data.private import PrivateData
 from onlineic.data.release import checked_release, is_private, released, stamp
+from onlineic.display.text import probability, upward
 from onlineic.domain.attributes import Categorical, Label
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
@@ -127,7 +128,7 @@ class PrivateCdf:
         return self.domain.attributes[0].label(int(np.searchsorted(self.values, q)))
 
     def __repr__(self) -> str:
-        bound = f"within {self.radius:.3g} everywhere at {1 - self.beta:.4g}"
+        bound = f"within {upward(self.radius)} everywhere at {probability(1 - self.beta)}"
         return f"PrivateCdf({self.domain.names[0]}, {self.values.size} cells, {bound}{stamp(self.private)})"
 
 

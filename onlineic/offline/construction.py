@@ -11,6 +11,7 @@ from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget
 from onlineic.data.private import PrivateData
 from onlineic.data.release import is_private, released, stamp
+from onlineic.display.text import probability, upward
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, InvalidQueryError
 from onlineic.hypothesis.base import Hypothesis
@@ -85,7 +86,7 @@ class Construction:
     def __repr__(self) -> str:
         ended = "stopped" if self.stopped else "ended"
         bound = (
-            f"within {self.error_bound:.3g} at {1 - self.beta:.4g}"
+            f"within {upward(self.error_bound)} at {probability(1 - self.beta)}"
             if self.error_bound < math.inf
             else "no bound"
         )

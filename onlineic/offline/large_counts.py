@@ -10,6 +10,7 @@ from onlineic._typing import Floats
 from onlineic.accounting.rounding import float_down
 from onlineic.data.private import PrivateData
 from onlineic.data.release import checked_release, is_private, released, stamp
+from onlineic.display.text import probability
 from onlineic.errors import InvalidParameterError, check_choice, checked_real
 from onlineic.mechanisms.additive import LaplaceMechanism
 from onlineic.noise.sources import Noise
@@ -56,7 +57,7 @@ class LargeCounts:
     def __repr__(self) -> str:
         return (
             f"LargeCounts({len(self.hits)} of {len(self.counts)} queries reach about {self.threshold}, "
-            f"{self.tested} tested, counts ± {self.radius} at {1 - self.beta:.4g}"
+            f"{self.tested} tested, counts ± {self.radius} at {probability(1 - self.beta)}"
             f"{stamp(self.private)})"
         )
 

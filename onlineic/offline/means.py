@@ -19,6 +19,7 @@ from onlineic.accounting.budget import Budget
 from onlineic.accounting.rounding import float_down, float_up
 from onlineic.data.private import PrivateData
 from onlineic.data.release import checked_release, is_private, released, stamp
+from onlineic.display.text import around, probability
 from onlineic.domain.attributes import Attribute, Binned, IntegerRange
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
@@ -76,7 +77,8 @@ class Mean:
     private: bool
 
     def __repr__(self) -> str:
-        return f"Mean({self.value:.6g} ± {self.error_bound:.3g} at {1 - self.beta:.4g}{stamp(self.private)})"
+        sure = probability(1 - self.beta)
+        return f"Mean({around(self.value, self.error_bound)} at {sure}{stamp(self.private)})"
 
 
 def mean(
@@ -257,7 +259,7 @@ class ClippingBound:
 
     def __repr__(self) -> str:
         found = (
-            f"at most {self.records_above} records above at {1 - self.beta:.4g}"
+            f"at most {self.records_above} records above at {probability(1 - self.beta)}"
             if self.hit
             else "no hit: the last candidate"
         )
@@ -506,8 +508,10 @@ class AutoAverage:
 
     def __repr__(self) -> str:
         clipped = f"clipped at {self.bound}{'' if self.hit else ', no hit'}"
-        bound = f"{self.error_bound:.3g} at {1 - self.beta:.4g}"
-        return f"AutoAverage({self.value:.6g} ± {bound}, {clipped}{stamp(self.private)})"
+        sure = probability(1 - self.beta)
+        return (
+            f"AutoAverage({around(self.value, self.error_bound)} at {sure}, {clipped}{stamp(self.private)})"
+        )
 
 
 def auto_avg(

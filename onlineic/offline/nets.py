@@ -19,6 +19,7 @@ from onlineic.bounds.nets import best_net, multiset_radius, multiset_rows, net_e
 from onlineic.bounds.updates import log_multisets
 from onlineic.data.private import PrivateData
 from onlineic.data.release import checked_release, is_private, released, stamp
+from onlineic.display.text import probability, upward
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
     InternalError,
@@ -108,10 +109,10 @@ class SmallDatabase:
         return partition.measure(self._tables.table(partition.axes)) / self.size
 
     def __repr__(self) -> str:
-        bound = "no bound" if self.error_bound is None else f"within {self.error_bound:.3g}"
+        bound = "no bound" if self.error_bound is None else f"within {upward(self.error_bound)}"
         return (
-            f"SmallDatabase({self.size} records over {self.domain.size} cells, {bound} at {1 - self.beta:.4g}"
-            f"{stamp(self.private)})"
+            f"SmallDatabase({self.size} records over {self.domain.size} cells, {bound} at "
+            f"{probability(1 - self.beta)}{stamp(self.private)})"
         )
 
 

@@ -15,6 +15,7 @@ from onlineic._typing import Ints
 from onlineic.accounting.budget import Budget
 from onlineic.data.private import PrivateData
 from onlineic.data.release import check_types, checked_noise, is_private, released, stamp
+from onlineic.display.text import probability, upward
 from onlineic.domain.attributes import Categorical, Label
 from onlineic.errors import InvalidQueryError, check_choice, checked_real
 from onlineic.mechanisms.quantiles import exact_share, quantile_scores, whole_share
@@ -54,7 +55,7 @@ class Choice:
     private: bool
 
     def __repr__(self) -> str:
-        bound = f"within {self.error_bound:.3g} of the records at {1 - self.beta:.4g}"
+        bound = f"within {upward(self.error_bound)} of the records at {probability(1 - self.beta)}"
         return f"Choice({self.attribute} = {self.value!r}, {bound}{stamp(self.private)})"
 
 

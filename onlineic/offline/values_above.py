@@ -11,6 +11,7 @@ from onlineic.accounting.budget import Budget
 from onlineic.accounting.rounding import float_up
 from onlineic.data.private import PrivateData
 from onlineic.data.release import check_types, checked_noise, is_private, released
+from onlineic.display.text import around
 from onlineic.errors import DomainMismatchError, InvalidParameterError, checked_real
 from onlineic.noise.sources import Noise
 from onlineic.offline.linear_programs import number
@@ -59,7 +60,7 @@ class ValuesAbove:
 
     def __repr__(self) -> str:
         shown = ", ".join(
-            f"{place}: {value:.5g} ± {self.value_bounds[place]:.2g}"
+            f"{place}: {around(value, self.value_bounds[place])}"
             for place, value in zip(self.above, self.values, strict=True)
         )
         stamp = f", sensitivity CLAIMED of {len(self.claimed)}" if self.claimed else ""

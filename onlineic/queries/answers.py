@@ -17,10 +17,14 @@ from onlineic.display.text import (
     MOST_COLUMNS,
     MOST_ROWS,
     aligned,
+    around,
     cut_rows,
     records,
+    records_between,
+    records_bound,
     shortened,
-    to_its_bound,
+    upward,
+    within,
 )
 from onlineic.domain.hints import nearest
 from onlineic.errors import InvalidParameterError, checked_real
@@ -343,7 +347,7 @@ class Answer:
             draw_counts(axes, name, labels, self.count, bounds, line=kind == "line")
             axes.set_ylabel("records" if self.n is not None else "count")
         bounded = self.n is not None and math.isfinite(self.error_bound)
-        said = f"each ± {records(self.count_bound or 0.0)} records" if bounded else "no bound"
+        said = f"each ± {records_bound(self.count_bound or 0.0)} records" if bounded else "no bound"
         title = stamped(f"Released answer ({self.status}), {said}", self.private)
         axes.set_title(title, loc="left", fontsize=11)
         return axes
@@ -401,7 +405,7 @@ class Answer:
         unit = "records"
         if self.n is not None:
             bounded = math.isfinite(self.error_bound)
-            bound = f"each ± {records(self.n * self.error_bound)}" if bounded else "no bound"
+            bound = f"each ± {records_bound(self.n * self.error_bound)}" if bounded else "no bound"
             unit = f"records of {self.n:,}, {bound}"
         stamp = "" if self.private else ", NOT PRIVATE"
         said = f"{' x '.join(map(shortened, self.labels))}: {unit}, {self.status}{stamp}"
@@ -432,12 +436,12 @@ class Answer:
 
     def __repr__(self) -> str:
         stamp = "" if self.private else ", NOT PRIVATE"
-        bound = f"± {self.error_bound:.3g}" if math.isfinite(self.error_bound) else "no bound"
         if isinstance(self.value, np.ndarray):
+            bound = f"± {upward(self.error_bound)}" if math.isfinite(self.error_bound) else "no bound"
             shape = " x ".join(map(str, self.value.shape))
             return f"Answer(table of {shape} cells {bound}, {self.status}{stamp})"
-        value = to_its_bound(self.value, self.error_bound)
-        return f"Answer({value} {bound}, {self.count:.1f} records, {self.status}{stamp})"
+        value = around(self.value, self.error_bound)
+        return f"Answer({value}, {self.count:.1f} records, {self.status}{stamp})"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """Show a table by its numbers where IPython has no HTML."""
@@ -453,7 +457,7 @@ def answer_rows(answers: Sequence[Answer]) -> list[list[str]]:
     for answer in answers:
         written = "" if answer.query is None else shortened(answer.query.written, LONGEST_QUERY)
         bounded = answer.n is not None and math.isfinite(answer.error_bound)
-        bound = f"± {records(answer.n * answer.error_bound)}" if bounded else "no bound"  # type: ignore[operator]
+        bound = f"± {records_bound(answer.n * answer.error_bound)}" if bounded else "no bound"  # type: ignore[operator]
         size = getattr(answer.value, "size", None)
         count = records(float(answer.count)) if size is None else f"table of {size:,} cells"
         rows.append([written, count, bound, answer.status])
@@ -472,13 +476,13 @@ def _html(answer: Answer) -> str:
     if isinstance(answer.value, np.ndarray):
         return _table_html(answer)
     low, high = answer.bracket
-    bound = "none" if math.isinf(answer.error_bound) else f"± {answer.error_bound:.3g}"
+    fraction, reach = within(answer.value, answer.error_bound)
+    bound = "none" if math.isinf(answer.error_bound) else f"± {reach}"
     if answer.n is not None and math.isfinite(answer.error_bound):
-        bound += f" (± {records(answer.n * answer.error_bound)} records)"
-    fraction = to_its_bound(answer.value, answer.error_bound)
+        bound += f" (± {records_bound(answer.n * answer.error_bound)} records)"
     pairs = [("fraction", fraction), ("bound", bound), *_html_facts(answer)]
     if answer.n is not None:
-        between = f"{records(answer.n * low)} to {records(answer.n * high)} of {answer.n:,} records"
+        between = f"{records_between(answer.n * low, answer.n * high)} of {answer.n:,} records"
         pairs.insert(2, ("interval", between))
     return card(
         f"{records(float(answer.count))} records",
@@ -492,9 +496,9 @@ def _table_html(answer: Answer) -> str:
     labels = answer.labels
     bound = "no bound"
     if math.isfinite(answer.error_bound):
-        bound = f"each cell ± {answer.error_bound:.3g}"
+        bound = f"each cell ± {upward(answer.error_bound)}"
         if answer.n is not None:
-            bound = f"each cell ± {records(answer.n * answer.error_bound)} records"
+            bound = f"each cell ± {records_bound(answer.n * answer.error_bound)} records"
     title = f"Records by {' and '.join(map(shortened, labels))}" if labels else "A table of records"
     parts = []
     if answer.count.size > MOST_CELLS or not labels:

@@ -74,6 +74,9 @@ def check_many(queries: object) -> None:
 
 def bind_question(question: Any, domain: Domain, grid_bits: int = GRID_BITS) -> Question:
     """Return what `bind_query` does, or a cross table bound to the domain."""
+    if type(question) is Expression or type(question) is Query:  # of what is asked, most
+        bound: Query = question.bind(domain, grid_bits)
+        return bound
     if type(question) is dict:
         question = described(question, domain)
     if type(question) is BoundMarginal:  # bound anew from its words: nobody has checked its cells

@@ -265,7 +265,9 @@ def intervals(expression: Expression, domain: Domain) -> list[tuple[int, int, in
     found, attributes = [], domain.attributes
     for name, condition in expression.parts:
         axis = domain.axis(name)
-        part = _checked(condition).codes(name, attributes[axis])
+        if type(condition) is not Condition:
+            _checked(condition)  # refuses
+        part = condition.codes(name, attributes[axis])
         if type(part) is not tuple or len(part) != 2:
             return None
         found.append((axis, part[0], part[1]))

@@ -100,7 +100,7 @@ def marginal(*names: str, where: Expression | None = None) -> Marginal:
     >>> marginal("sex", "income")
     marginal('sex', 'income')
     """
-    if len(names) == 1 and isinstance(names[0], list | tuple):
+    if len(names) == 1 and isinstance(names[0], list | tuple) and names[0]:
         raise InvalidQueryError(
             f"marginal must name one or more different attributes, got a {type(names[0]).__name__} of them; "
             f"write marginal({', '.join(map(repr, names[0]))!s:.100})."

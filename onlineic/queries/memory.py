@@ -4,6 +4,7 @@ Conjunctions of intervals are held as columns by attribute set, sorted by key: a
 that is merged into it when it has grown to an eighth. What is answered one at a time waits in a dictionary.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import Any, final
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from onlineic._typing import Bools, Floats
 from onlineic.domain.domain import Domain
+from onlineic.errors import set_fields
 from onlineic.queries.batch import Boxes, Codes, Columns, Queries, key_words
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.query import Query, boxed
@@ -71,9 +73,22 @@ class _Run:
     radii: Floats
     turned: Bools
     roundings: Floats | None
+    _words: memoryview | None = attrs.field(init=False)  # the keys, of one word each: bisected in a fifth
+
+    def __attrs_post_init__(self) -> None:
+        set_fields(self, _words=self.keys.data if self.keys.dtype == np.int64 else None)
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def find(self, key: int | tuple[int, ...]) -> int | None:
+        """Return where a key of one word, or of several, stands, or None."""
+        words = self._words
+        if words is not None:
+            at = bisect_left(words, key)
+            return at if at < len(words) and words[at] == key else None
+        at = int(self.keys.searchsorted(np.array([key], self.keys.dtype)[0]))
+        return at if at < len(self) and self.keys.item(at) == key else None
 
     def joined(self, other: "_Run") -> "_Run":
         keys = np.concatenate([self.keys, other.keys])
@@ -93,6 +108,34 @@ class _Run:
 
 
 @final
+@attrs.frozen(eq=False)
+class _Layout:
+    """How the ends of an interval along each axis are packed into the words of a key, see `key_words`."""
+
+    words: tuple[tuple[int, int], ...]
+    radices: tuple[int, ...] | None  # of each axis, if one word holds them all: the commonest
+
+    @classmethod
+    def of(cls, domain: Domain, axes: tuple[int, ...]) -> "_Layout":
+        """Return that of the keys over these axes."""
+        words = tuple(key_words(domain, axes))
+        alone = words[-1][0] == 0  # both ends of an axis have one radix
+        return cls(words, tuple(radix for _, radix in words[::2]) if alone else None)
+
+    def packed(self, low: Sequence[int], high: Sequence[int]) -> int | tuple[int, ...]:
+        """Return one key, its only word or all of them, as `Boxes.keys` packs them."""
+        if self.radices is not None:
+            key = 0
+            for first, last, radix in zip(low, high, self.radices, strict=True):
+                key = (key * radix + first) * radix + last
+            return key
+        words = [0] * (self.words[-1][0] + 1)
+        for place, (word, radix) in enumerate(self.words):
+            words[word] = words[word] * radix + (high if place & 1 else low)[place >> 1]
+        return tuple(words)
+
+
+@final
 class AnswerMemory:
     """Released answers by question; a query and its complement share one.
 
@@ -109,7 +152,7 @@ class AnswerMemory:
     def __init__(self, *, lasting: bool) -> None:
         self._lasting = lasting
         self._version = 0
-        self._layouts: dict[tuple[int, ...], list[tuple[int, int]]] = {}  # how keys are packed
+        self._layouts: dict[tuple[int, ...], _Layout] = {}  # how keys are packed
         self._forget()
 
     def __len__(self) -> int:
@@ -124,14 +167,14 @@ class AnswerMemory:
 
     def _turn_to(self, version: int) -> None:
         """Forget what was answered under another hypothesis, unless that lasts."""
-        if version != self._version:
-            if not self._lasting:
-                self._forget()
-            self._version = version
+        if version != self._version and not self._lasting:
+            self._forget()
+        self._version = version
 
     def remember(self, question: Query | BoundMarginal, value: Any, radius: float, version: int) -> None:
         """Keep an answer given by the hypothesis of this version, or measured against it."""
-        self._turn_to(version)
+        if version != self._version:
+            self._turn_to(version)
         kept = Remembered(question, _copied(value), radius)
         if isinstance(question, BoundMarginal) or question.box is None:
             self._others[question.key] = kept
@@ -150,7 +193,8 @@ class AnswerMemory:
 
     def recall(self, question: Query | BoundMarginal, version: int) -> Remembered | None:
         """Return an earlier answer that still stands, or None."""
-        self._turn_to(version)
+        if version != self._version:
+            self._turn_to(version)
         if isinstance(question, BoundMarginal) or question.box is None:
             return self._others.get(question.key)
         known = self._waiting.get(question.key)
@@ -159,13 +203,11 @@ class AnswerMemory:
         low, high = question.box
         layout = self._layouts.get(question.axes)
         if layout is None:
-            layout = self._layouts[question.axes] = list(key_words(question.domain, question.axes))
-        words = _packed(layout, low, high)
-        sought = words[0] if len(words) == 1 else tuple(words)
+            layout = self._layouts[question.axes] = _Layout.of(question.domain, question.axes)
+        key = layout.packed(low, high)
         for run in self._runs[question.axes]:
-            key = sought if len(words) == 1 else np.array([sought], run.keys.dtype)[0]
-            at = int(run.keys.searchsorted(key))
-            if at < len(run.values) and run.keys.item(at) == sought:
+            at = run.find(key)
+            if at is not None:
                 rounding = 0.0 if run.roundings is None else float(run.roundings[at])
                 turned = bool(run.turned[at])
                 first = question
@@ -249,19 +291,6 @@ class AnswerMemory:
             self._runs[group.axes] = (runs[0].joined(fresh),)
         else:
             self._runs[group.axes] = (*runs[:1], fresh)
-
-
-def _packed(layout: list[tuple[int, int]], low: Sequence[int], high: Sequence[int]) -> list[int]:
-    """Return the words of one key, as `Boxes.keys` packs them."""
-    if not layout[-1][0]:  # one word: the commonest, and both ends of an axis have one radix
-        key = 0
-        for first, last, (_, radix) in zip(low, high, layout[::2], strict=True):
-            key = (key * radix + first) * radix + last
-        return [key]
-    words = [0] * (layout[-1][0] + 1)
-    for place, (word, radix) in enumerate(layout):
-        words[word] = words[word] * radix + (high if place & 1 else low)[place >> 1]
-    return words
 
 
 def _column(values: Iterable[float]) -> Floats:

@@ -113,7 +113,7 @@ class Query:
     """
 
     domain: Domain
-    factors: tuple[Factor, ...]
+    _factors: tuple[Factor, ...] | None = attrs.field(alias="factors")  # None: those of the box, not yet made
     complement: bool
     grid_bits: int
     sensitivity: int
@@ -132,6 +132,16 @@ class Query:
 
     def __hash__(self) -> int:
         return hash((self.key, self.complement))
+
+    @property
+    def factors(self) -> tuple[Factor, ...]:
+        """The factors: made when they are first asked for, if they are intervals."""
+        if self._factors is None:
+            low, high = self.box or ((), ())
+            ends = zip(self.axes, low, high, strict=True)
+            made = tuple([Factor((axis,), first, last) for axis, first, last in ends])
+            object.__setattr__(self, "_factors", made)
+        return self._factors or ()
 
     @property
     def written(self) -> str:
@@ -376,29 +386,29 @@ def conjunction(domain: Domain, intervals: Sequence[tuple[int, int, int]]) -> Qu
     _check_domain(domain)
     shape = domain.shape
     held: list[tuple[int, int, int]] = []
-    for axis, low, high in intervals:
+    last, ordered = -1, True
+    for interval in intervals:
+        axis, low, high = interval
         size = shape[axis]
-        if not _inside((low, high), size):
+        if type(low) is not int or type(high) is not int or not (0 <= low <= size and 0 <= high <= size):
             raise InvalidQueryError(OUTSIDE)
         if low >= high:
             return _constant(domain, False, 0)
         if high - low < size:
-            if held and axis <= held[-1][0]:
-                held.append((axis, low, high))
-                held.sort()
-                if len({axis for axis, _, _ in held}) < len(held):
-                    return None
-            else:
-                held.append((axis, low, high))
+            held.append(interval)
+            last, ordered = axis, ordered and axis > last
+    if not ordered:
+        held.sort()
+        if len({axis for axis, _, _ in held}) < len(held):
+            return None
     if not held:
         return _constant(domain, False, 1)
     turned = len(held) == 1 and held[0][1] == 0  # q and 1 - q share a key: the one that begins later
     if turned:
         axis, _, high = held[0]
         held = [(axis, high, shape[axis])]
-    axes, lows, highs = zip(*held, strict=True)
-    factors = tuple([Factor((axis,), low, high) for axis, low, high in held])
-    return _marked(Query(domain, factors, turned, 0, 1, 0.0, axes, (lows, highs), tuple(held), None))
+    axes, low_ends, high_ends = zip(*held, strict=True)
+    return _marked(Query(domain, None, turned, 0, 1, 0.0, axes, (low_ends, high_ends), tuple(held), None))
 
 
 def _check_domain(domain: Domain) -> None:

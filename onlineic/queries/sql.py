@@ -1,7 +1,7 @@
 """Statements in SQL: which counts, sums and averages a SELECT asks for, by group or not."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, final
 
 import attrs
@@ -113,8 +113,8 @@ class _Selects:
         select = self.trees.statement(text)
         self.trees.kind(select)
         self.read_from(select.args.get("from_") or select.args.get("from"), table)
-        keys = self.keys(select.args.get("group"))
         items = select.args.get("expressions") or []
+        keys = self.keys(select.args.get("group"), items)
         if not items:
             raise InvalidQueryError("SELECT must list aggregates, got none; write e.g. SELECT COUNT(*).")
         columns: list[tuple[str, int]] = []
@@ -194,16 +194,25 @@ class _Selects:
         self.trees.kind(alias)
         self.conditions.tables.append(self.trees.identifier(alias.this))
 
-    def keys(self, group: Any) -> tuple[str, ...]:
+    def keys(self, group: Any, items: Sequence[Any]) -> tuple[str, ...]:
+        """Return the columns of GROUP BY; where it says no column, an alias of SELECT for one."""
         if group is None:
             return ()
         self.trees.kind(group)
+        exp = self.trees.exp
+        columns = {
+            item.alias: item.this
+            for item in items
+            if type(item) is exp.Alias and type(item.this) is exp.Column
+        }
         keys: list[str] = []
         for entry in group.args.get("expressions") or []:
             if type(entry) is self.trees.exp.Literal:
                 raise InvalidQueryError(f"not supported: GROUP BY {self.trees.text(entry)}; name the column.")
-            if type(entry) is not self.trees.exp.Column:
+            if type(entry) is not exp.Column:
                 self.trees.refuse_node(entry)
+            if entry.name not in self.conditions.domain.names and not entry.table:
+                entry = columns.get(entry.name, entry)
             name = self.conditions.column(entry)[0]
             if name in keys:
                 raise InvalidQueryError(f"GROUP BY must list a column once, got {name} twice; remove one.")
@@ -224,7 +233,7 @@ class _Selects:
         if type(item) is exp.Alias:
             self.trees.kind(item)
             return self.trees.identifier(item.args["alias"]), item.this
-        if type(item) is exp.Star:
+        if type(item) is exp.Star or (type(item) is exp.Column and type(item.this) is exp.Star):
             raise InvalidQueryError(
                 "SELECT must list aggregates, got *; records are never released, ask COUNT(*), SUM(col) or "
                 "AVG(col)."
@@ -249,8 +258,9 @@ class _Selects:
             return "count", None, self.count(node.this)
         if name == "CountIf":
             return "count", None, self.conditions.truth(node.this, negated=False)
-        if name == "Sum" and type(node.this) is self.trees.exp.Case:
-            return "count", None, self.case(node.this, "SUM")
+        if name in ("Sum", "Avg") and type(node.this) is self.trees.exp.Case:
+            column, truth = self.case(node.this, name.upper())
+            return "count" if column is None else "sum" if name == "Sum" else "average", column, truth
         return ("sum" if name == "Sum" else "average"), self.summed(node.this, name.upper()), Fixed(True)
 
     def count(self, node: Any) -> Truth:
@@ -259,7 +269,7 @@ class _Selects:
         if type(node) is exp.Distinct:
             self.trees.refuse_node(node)
         if type(node) is exp.Case:
-            return self.case(node, "COUNT")
+            return self.case(node, "COUNT")[1]
         if type(node) is exp.Star:
             self.trees.kind(node)
             return Fixed(True)
@@ -272,8 +282,8 @@ class _Selects:
             "count where a condition holds write COUNT_IF(cond)."
         )
 
-    def case(self, node: Any, outer: str) -> Truth:
-        """Return where the condition of CASE WHEN cond THEN 1 END holds."""
+    def case(self, node: Any, outer: str) -> tuple[str | None, Truth]:
+        """Return column and condition of CASE WHEN cond THEN column END; None for THEN 1."""
         self.trees.kind(node)
         whens = node.args.get("ifs") or []
         default = node.args.get("default")
@@ -282,20 +292,29 @@ class _Selects:
                 f"{outer}(CASE ...) must have one WHEN, got {len(whens)}; join conditions by OR."
             )
         self.trees.kind(whens[0])
-        if not self.is_number(whens[0].args.get("true"), "1"):
+        then, column = whens[0].args.get("true"), None
+        if outer != "COUNT" and type(then) is self.trees.exp.Column:
+            column = self.summed(then, outer)
+        elif outer == "AVG":
             raise InvalidQueryError(
-                f"{outer}(CASE ...) must give THEN 1, got another value; write CASE WHEN cond THEN 1 END."
+                "AVG(CASE ...) must give THEN a column, got another value; ask COUNT_IF(cond): the value of "
+                "its answer is the share."
             )
-        if default is not None and outer == "COUNT":
+        elif not self.is_number(then, "1"):
             raise InvalidQueryError(
-                "COUNT(CASE ...) must have no ELSE, it counts every result that is not NULL; write "
-                "COUNT(CASE WHEN cond THEN 1 END)."
+                f"{outer}(CASE ...) must give THEN 1{' or a column' * (outer == 'SUM')}, got another value; "
+                "write CASE WHEN cond THEN 1 END."
+            )
+        if default is not None and outer != "SUM":
+            raise InvalidQueryError(
+                f"{outer}(CASE ...) must have no ELSE, it counts every result that is not NULL; write "
+                f"{outer}(CASE WHEN cond THEN {column or 1} END)."
             )
         if default is not None and not self.is_number(default, "0"):
             raise InvalidQueryError(
                 "SUM(CASE ...) must have ELSE 0 or none, got another value; write ELSE 0."
             )
-        return self.conditions.truth(whens[0].this, negated=False)
+        return column, self.conditions.truth(whens[0].this, negated=False)
 
     def is_number(self, node: Any, digits: str) -> bool:
         literal = type(node) is self.trees.exp.Literal and self.trees.kind(node) == "Literal"

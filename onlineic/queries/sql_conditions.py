@@ -2,8 +2,9 @@
 
 import datetime
 import math
+import operator as op
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, Literal, final
 
@@ -35,6 +36,9 @@ from onlineic.queries.truth import (
 MOST_NAMED = 12  # columns that a message names
 OPERATORS = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
 TURNED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "=": op.eq, "<>": op.ne, "<": op.lt, "<=": op.le, ">": op.gt, ">=": op.ge,
+}  # fmt: skip
 DENIED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
@@ -154,7 +158,9 @@ class Conditions:
             return Fixed(bool(node.this) != negated)
         negated ^= bool(node.args.get("negate"))
         if name in OPERATORS:
-            return self.comparison(node, OPERATORS[name], negated)
+            return self.comparison(node, node.this, OPERATORS[name], node.expression, negated)
+        if name in ("NullSafeEQ", "NullSafeNEQ"):
+            return self.distinct(node, negated != (name == "NullSafeNEQ"))
         if name == "Is":
             return self.is_null(node, negated)
         if name == "Between":
@@ -176,14 +182,16 @@ class Conditions:
             node = node.this
         return [node, *reversed(parts)]
 
-    def comparison(self, node: Any, operator: str, negated: bool) -> Truth:
-        left, right = self.trees.bare(node.this), self.trees.bare(node.expression)
+    def comparison(self, node: Any, one: Any, operator: str, two: Any, negated: bool) -> Truth:
+        """Return where two sides compare so; `node` is what is written there."""
+        left, right = self.trees.bare(one), self.trees.bare(two)
         column = self.trees.exp.Column
         if type(left) is not column:
             left, right, operator = right, left, TURNED[operator]
         if type(left) is not column:
-            for side in (node.this, node.expression):
-                self.value(side)  # what is no value is refused by its own name
+            sides = [self.value(side) for side in (right, left)]  # no value is refused by its own name
+            if all(type(side) in (int, float) for side in sides):  # WHERE 1 = 1
+                return Fixed(COMPARE[DENIED[TURNED[operator]] if negated else TURNED[operator]](*sides))
             raise InvalidQueryError(
                 f"comparison must have a column, got {self.trees.text(node)}; compare a column with a value."
             )
@@ -199,6 +207,27 @@ class Conditions:
         if operator in ("=", "<>"):
             return true_of(name, kind, self.equal(name, kind, [value]), negated != (operator == "<>"))
         return true_of(name, kind, self.line(name, kind, operator, value), negated)
+
+    def distinct(self, node: Any, negated: bool) -> Truth:
+        """Return where two sides are the same, two missing values too; if negated, where they are not."""
+        left, right = self.trees.bare(node.this), self.trees.bare(node.expression)
+        if type(left) is not self.trees.exp.Column:
+            left, right = right, left
+        if type(left) is not self.trees.exp.Column:
+            raise InvalidQueryError(
+                f"comparison must have a column, got {self.trees.text(node)}; compare a column with a value."
+            )
+        one = self.column(left)
+        if type(right) is not self.trees.exp.Column:
+            if self.value(right) is None:
+                return missing_in(*one, negated)
+            same = self.comparison(node, left, "=", right, negated)
+            return either([same, missing_in(*one, False)]) if negated else same
+        two, same = self.column(right), self.comparison(node, left, "=", right, negated)
+        if negated:
+            apart = [(missing_in(*one, no), missing_in(*two, not no)) for no in (False, True)]
+            return either([same, *map(both, apart)])
+        return either([same, both([missing_in(*one, False), missing_in(*two, False)])])
 
     def line(self, name: str, kind: Attribute, operator: str, value: Value | Timed, form: str = "") -> Line:
         """Return where an ordered attribute compares so with a value."""
@@ -279,12 +308,13 @@ class Conditions:
         written = f"{name} {operator} {other}"
         kinds = (kind, other_kind)
         for one, its in ((name, kind), (other, other_kind)):
-            if isinstance(its, Dates):
+            if isinstance(its, Dates) and its.by != "day" and name != other:
                 raise InvalidQueryError(
-                    f"{one} must be compared with dates, got {written}; derive how two dates compare before "
-                    "the domain is built."
+                    f"{one} must be counted by day to be compared with {other if one == name else name}, got "
+                    f"periods of one {its.by}, which do not say which of two dates is earlier; compare each "
+                    "with dates, or give the domain dates(.., by='day')."
                 )
-            if not isinstance(its, IntegerRange | Categorical):
+            if not isinstance(its, IntegerRange | Categorical | Dates):
                 raise InvalidQueryError(
                     f"{one} must be compared with a number on its bin edges, got {written}; bins do not say "
                     "which of two columns is larger."
@@ -298,7 +328,7 @@ class Conditions:
                 f"{name} and {other} must hold single values to be compared, got one with a cell for others; "
                 "compare each with values."
             )
-        types = {int if isinstance(its, IntegerRange) else type(its.labels[0]) for its in kinds}  # type: ignore[union-attr]
+        types = {_type_of(its) for its in kinds}
         if len(types) > 1:
             raise InvalidQueryError(
                 f"{other} must hold values of the type of {name}, got {written}; compare with values."
@@ -316,10 +346,7 @@ class Conditions:
             )
         known: dict[Any, int] = {}
         left, right = (self.values(its, known, operator) for its in kinds)
-        compare = {
-            "=": np.equal, "<>": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater,
-            ">=": np.greater_equal,
-        }[DENIED[operator] if negated else operator]  # fmt: skip
+        compare = COMPARE[DENIED[operator] if negated else operator]
         held = np.zeros((kind.size, other_kind.size), np.bool_)
         held[: len(left), : len(right)] = compare(left[:, np.newaxis], right)
         return Pairs((name, other), held)
@@ -327,12 +354,19 @@ class Conditions:
     def values(self, kind: Attribute, known: dict[Any, int], operator: str) -> Any:
         """Return a number for every code but the missing one: they compare as the values do."""
         labels = [kind.label(code) for code in range(kind.size - kind.missing)]
+        if isinstance(kind, Dates):
+            return np.array(labels, "datetime64[D]").astype(np.int64)
         if operator not in ("=", "<>"):
             return np.array(labels, np.int64)
         return np.array([known.setdefault(label, len(known)) for label in labels], np.int64)
 
     def is_null(self, node: Any, negated: bool) -> Truth:
         left = self.trees.bare(node.this)
+        if type(node.expression) is self.trees.exp.Boolean and type(left) is self.trees.exp.Column:
+            self.trees.kind(node.expression)
+            name, kind = self.column(left)
+            same = true_of(name, kind, self.equal(name, kind, [bool(node.expression.this)]), negated)
+            return either([same, missing_in(name, kind, False)]) if negated else same
         if type(node.expression) is not self.trees.exp.Null:
             raise InvalidQueryError(
                 f"not supported: {self.trees.text(node)}; write IS NULL, a comparison, or the column alone."
@@ -345,8 +379,25 @@ class Conditions:
         return missing_in(*self.column(left), negated)
 
     def between(self, node: Any, negated: bool) -> Truth:
+        orders = [(node.args.get("low"), node.args.get("high"))]
+        if node.args.get("symmetric"):
+            orders.append(orders[0][::-1])
+        column, sides = self.trees.exp.Column, [self.trees.bare(side) for side in orders[0]]
+        if any(type(side) is column for side in sides):
+            found = [
+                (either if negated else both)(
+                    self.comparison(node, node.this, operator, end, negated)
+                    for operator, end in zip((">=", "<="), ends, strict=True)
+                )
+                for ends in orders
+            ]
+            return both(found) if negated else either(found)
         name, kind = self.asked_of(node, "BETWEEN")
-        ends = [self.value(node.args.get(end)) for end in ("low", "high")]
+        lines = [self.inside(name, kind, *map(self.value, ends)) for ends in orders]
+        return true_of(name, kind, joined(lines), negated)
+
+    def inside(self, name: str, kind: Attribute, *ends: Value | Timed) -> Line:
+        """Return where an ordered attribute lies between two values."""
         if None in ends:
             raise InvalidQueryError(
                 f"{name} must have values as ends of BETWEEN, got NULL, which never holds; write "
@@ -356,7 +407,7 @@ class Conditions:
             self.line(name, kind, operator, end, form="BETWEEN")
             for operator, end in zip((">=", "<="), ends, strict=True)
         ]
-        return true_of(name, kind, shared(lines), negated)
+        return shared(lines)
 
     def in_list(self, node: Any, negated: bool) -> Truth:
         name, kind = self.asked_of(node, "IN")
@@ -547,6 +598,13 @@ def written(value: Value | Timed) -> str:
         text = value if len(value) <= 40 else value[:37] + "..."
         return "'" + text.replace("'", "''") + "'"
     return repr(value)
+
+
+def _type_of(kind: Attribute) -> type:
+    """Return what the values of an attribute are, where they are single ones."""
+    if isinstance(kind, Categorical):
+        return type(kind.labels[0])
+    return datetime.date if isinstance(kind, Dates) else int
 
 
 def _like(pattern: str, text: str) -> bool:

@@ -15,9 +15,10 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget
+from onlineic.display.text import upward
 from onlineic.domain.domain import Domain
 from onlineic.errors import SessionStateError, UpdateFailedWarning, WideBoundWarning
-from onlineic.hypothesis.base import batch_guesses, block_guesses, grid_guesses
+from onlineic.hypothesis.base import batch_guesses, block_guesses, grid_guess, grid_guesses
 from onlineic.hypothesis.estimates import Estimates, Family, TableDesign
 from onlineic.ledger.records import (
     Burned,
@@ -222,6 +223,11 @@ class AnswerBook:
         """The queries that the noise of the first tables bounds all at once."""
         return None if self._design is None else self._design.family
 
+    def catch_up(self) -> None:
+        """Take in what an interrupted call, or the opening, left in the ledger: post-processing."""
+        while self._taken.records < len(self._ledger):
+            self.take()
+
     def take(self) -> tuple[Question, Answer] | None:
         """Take in the next record, and return the question and answer that it is, if it is one.
 
@@ -349,7 +355,7 @@ class AnswerBook:
             self._warned = True
             with contextlib.suppress(WideBoundWarning):
                 warnings.warn(
-                    f"error_bound must be <= {WIDE} to say much, got {bound:.2g} of all: "
+                    f"error_bound must be <= {WIDE} to say much, got {upward(bound, 2)} of all: "
                     "raise epsilon or n, or lower max_queries or hard_answers. Said once a session.",
                     WideBoundWarning,
                     stacklevel=2,
@@ -460,6 +466,8 @@ class AnswerBook:
     def guesses(self, questions: Sequence[Question]) -> Sequence[Guess]:
         """Return the public integers of a query, or of a cross table, that is tested or released."""
         hypothesis, first = self.belief.hypothesis, questions[0]
+        if type(first) is Query and len(questions) == 1:
+            return [grid_guess(hypothesis, first, self._n)]
         if isinstance(first, BoundMarginal):
             return [block_guesses(hypothesis, first.partition, self._n)]
         return grid_guesses(hypothesis, [query for query in questions if type(query) is Query], self._n)
@@ -493,9 +501,10 @@ class AnswerBook:
 
     def _easy(self, question: Question, guess: Guess) -> Answer:
         """Return the guess that was tested."""
-        radius, _ = self._settled_radii()
+        spent, held = self._taken.spent, self._radii
+        radius, _ = held[1] if held is not None and held[0] is spent else self._settled_radii()
         value = self._value(question, guess)
-        answer = self._released(question, "easy", value, radius, self._taken.spent)
+        answer = self._released(question, "easy", value, radius, spent)
         if radius + question.rounding > WIDE and not self._warned and not self._plan.textbook:
             self._warn_if_wide(answer.error_bound)
         return answer

@@ -55,6 +55,39 @@ _log = logging.getLogger("onlineic")
 
 
 @final
+@attrs.frozen(eq=False)
+class _Standing:
+    """What the next test rests on: worked out once from the very objects that it names.
+
+    Attributes
+    ----------
+    account : Filter
+    reserved : Charge or None
+        Of the ledger: after a Ctrl-C only it knows.
+    due : Fraction
+        What the first hit pays besides its price.
+    sparse : NumericSparse
+        The mechanism of the next test: what the record has spent decides, and nothing else.
+    covered : Fraction
+        The dearest hit that the reservation pays.
+    serving : Fraction
+        The same of single queries, 0 if it is for dearer questions. A hit uses up all that was set aside.
+        What an easy cross table left standing would make hits of single queries as dear as its own, and a
+        certificate's hard answers run out: then less is set aside anew.
+    pays : dict of (sensitivity, grid bits) to bool
+        Whether it serves single queries of each kind, as far as it was asked.
+    """
+
+    account: Filter
+    reserved: Charge | None
+    due: Fraction
+    sparse: NumericSparse
+    covered: Fraction
+    serving: Fraction
+    pays: dict[tuple[int, int], bool] = attrs.field(factory=dict)
+
+
+@final
 class Curator:
     """Tests questions against the private table and measures the hard ones, each paid before it is read.
 
@@ -71,8 +104,8 @@ class Curator:
     """
 
     __slots__ = (
-        "_closed", "_data", "_dearest_of", "_due", "_held", "_ledger", "_noise", "_paid", "_partitions",
-        "_paying", "_priced", "_process", "_sealed", "_settled_at", "_spending", "_state",
+        "_closed", "_data", "_dearest_of", "_due", "_held", "_ledger", "_noise", "_partitions", "_priced",
+        "_process", "_sealed", "_spending", "_standing", "_state",
     )  # fmt: skip
 
     def __init__(
@@ -93,16 +126,7 @@ class Curator:
         self._due = start.amount if start is not None else Fraction(0)  # with the first hit
         # a mechanism and its prices, replaced together: another thread may ask for a repr at any time
         self._priced: tuple[NumericSparse, dict[tuple[int, int], Fraction]] = (sparse, {})
-        # what was last settled, of the very objects it was settled from: each test asks for it several times
-        self._settled_at: tuple[object, NumericSparse] = (None, sparse)
-        self._paying: tuple[object, object, Fraction] = (None, None, Fraction(0))
-        # of single queries: the reservation that serves them, and whether it pays each kind
-        self._paid: tuple[object, object, Fraction, dict[tuple[int, int], bool]] = (
-            None,
-            None,
-            Fraction(0),
-            {},
-        )
+        self._standing: _Standing | None = None  # each test asks for it several times
         self._dearest_of: tuple[NumericSparse | None, Fraction] = (None, Fraction(0))
         self._partitions = partitions
         # of axes that stand together in a released partition
@@ -136,17 +160,25 @@ class Curator:
 
     def check_unsealed(self) -> None:
         """Raise `SessionSealedError`, or `SessionStateError` behind `close`, if nothing may be tested."""
-        self.check_open()
-        if self._sealed:
+        if self._closed or self._sealed:
+            self.check_open()
             raise SessionSealedError(SEALED)
 
-    def _settled(self) -> NumericSparse:
-        """Return the mechanism of the next test: what the record has spent decides, and nothing else."""
-        account = self._ledger.account
-        settled = self._settled_at
-        if settled[0] is not account:
-            self._settled_at = settled = (account, self._spending.at(account.spent))
-        return settled[1]
+    def _now(self) -> _Standing:
+        """Return what the next test rests on."""
+        held, account, reserved = self._standing, self._ledger.account, self._ledger.reserved
+        if (
+            held is None
+            or held.account is not account
+            or held.reserved is not reserved
+            or held.due is not self._due
+        ):
+            sparse, level, serving = self._spending.at(account.spent), Fraction(0), Fraction(0)
+            if reserved is not None:
+                level = reserved.amount - self._due
+                serving = level if level <= self._dearest(sparse) else Fraction(0)
+            self._standing = held = _Standing(account, reserved, self._due, sparse, level, serving)
+        return held
 
     def cover(self, questions: Sequence[Question]) -> list[bool]:
         """Reserve a hit, and return which of the leading questions may be tested. Public; reads nothing.
@@ -156,11 +188,11 @@ class Curator:
         batch pays what its questions pay one at a time.
         """
         self.check_unsealed()
-        sparse = self._settled()
-        if len(questions) == 1 and self._pays(sparse, questions[0]):
+        standing, first = self._now(), questions[0]
+        if len(questions) == 1 and self._pays(standing, first):
             return [True]
-        prices = self._prices(sparse, questions)
-        level = covered = self._serving(sparse, questions[0])
+        prices = self._prices(standing.sparse, questions)
+        level = covered = standing.covered if isinstance(first, BoundMarginal) else standing.serving
         if all(price <= level for price in _different(prices)):
             return [True] * len(prices)
         left = self._ledger.account.left - self._due
@@ -189,40 +221,16 @@ class Curator:
             prices[place] = self._price(sparse, query)
         return prices
 
-    def _covered(self) -> Fraction:
-        """Return the dearest hit that the standing reservation pays: after a Ctrl-C only the ledger knows."""
-        standing, paying = self._ledger.reserved, self._paying
-        if paying[0] is not standing or paying[1] is not self._due:
-            left = Fraction(0) if standing is None else standing.amount - self._due
-            self._paying = paying = (standing, self._due, left)
-        return paying[2]
-
-    def _serving(self, sparse: NumericSparse, question: Question) -> Fraction:
-        """Return the dearest hit that the standing reservation pays, 0 if it is for dearer questions.
-
-        A hit uses up all that was set aside. What an easy cross table left standing would make hits of single
-        queries as dear as its own, and a certificate's hard answers run out: then less is set aside anew.
-        """
-        level = self._covered()  # of the reservation that stands now
-        if isinstance(question, BoundMarginal):
-            return level
-        held = self._paid
-        if held[0] is not level or held[1] is not sparse:
-            serving = level if level <= self._dearest(sparse) else Fraction(0)
-            self._paid = held = (level, sparse, serving, {})
-        return held[2]
-
-    def _pays(self, sparse: NumericSparse, question: Question) -> bool:
+    def _pays(self, standing: _Standing, question: Question) -> bool:
         """Return whether the standing reservation serves this question and pays its hit."""
-        level = self._serving(sparse, question)
-        if self._ledger.reserved is None:
+        if standing.reserved is None:
             return False
         if isinstance(question, BoundMarginal):
-            return self._price(sparse, question) <= level
-        held, kind = self._paid, (question.sensitivity, question.grid_bits)
-        known = held[3].get(kind)
+            return self._price(standing.sparse, question) <= standing.covered
+        kind = (question.sensitivity, question.grid_bits)
+        known = standing.pays.get(kind)
         if known is None:
-            known = held[3][kind] = self._price(sparse, question) <= level
+            known = standing.pays[kind] = self._price(standing.sparse, question) <= standing.serving
         return known
 
     def test(self, questions: Sequence[Question], guesses: Sequence[Guess] | Ints) -> None:
@@ -244,18 +252,36 @@ class Curator:
             a private number. The curator's log says where, never what.
         """
         # once more, because a hypothesis of its own may have asked since `cover`
-        self.check_unsealed()
-        sparse = self._settled()  # what is priced here is what is drawn from below
+        standing = self._now()  # what is priced here is what is drawn from below
         if type(questions) is Queries:
-            dearest = max(_different(self._prices(sparse, questions)))
-            paid = self._ledger.reserved is not None and dearest <= self._covered()
+            dearest = max(_different(self._prices(standing.sparse, questions)))
+            paid = standing.reserved is not None and dearest <= standing.covered
         elif len(questions) == 1:
-            paid = self._pays(sparse, questions[0])
+            paid = self._pays(standing, questions[0])
         else:
             raise InternalError("questions must be a batch, or one alone.")
         if not paid:
+            self.check_unsealed()  # then nothing is reserved
             raise InternalError("a test must be reserved before the data are read.")
-        self._guarded(lambda: self._tested(sparse, questions, guesses))
+        self._guarded(lambda: self._tested(standing.sparse, questions, guesses))
+
+    def test_alone(self, question: Question, guess: Guess) -> bool:
+        """Test one question as `test` does, covered here, and return whether a hit could be paid.
+
+        Raises
+        ------
+        SessionSealedError
+            As `test`.
+        """
+        standing = self._now()
+        if not self._pays(standing, question):
+            if not self.cover((question,))[0]:
+                return False
+            standing = self._now()
+            if not self._pays(standing, question):
+                raise InternalError("a test must be reserved before the data are read.")
+        self._guarded(lambda: self._tested(standing.sparse, (question,), (guess,)))
+        return True
 
     def _tested(
         self, sparse: NumericSparse, questions: Sequence[Question], guesses: Sequence[Guess] | Ints
@@ -397,7 +423,7 @@ class Curator:
             return
         standing, kept = self._ledger.reserved, None
         if standing is not None and self._state.threshold_noise is not None:
-            amount = self._settled().unfinished(standing.amount, self._due)
+            amount = self._now().sparse.unfinished(standing.amount, self._due)
             kept = attrs.evolve(standing, amount=amount, event="easy tests of a run that was closed")
         self._ledger.close(kept if kept is not None and kept.amount else None, record)
 
@@ -406,15 +432,16 @@ class Curator:
 
         A hit uses up all that stands reserved, also what a dearer question before it has left standing.
         """
-        sparse, standing = self._settled(), self._ledger.reserved
-        price = self._price(sparse, question)
-        if standing is not None and price <= self._serving(sparse, question):
-            return standing.amount
+        standing = self._now()
+        price = self._price(standing.sparse, question)
+        serving = standing.covered if isinstance(question, BoundMarginal) else standing.serving
+        if standing.reserved is not None and price <= serving:
+            return standing.reserved.amount
         return price + self._due
 
     def threshold(self) -> float:
         """Return the threshold of the next test, fraction of records."""
-        sparse = self._settled()
+        sparse = self._now().sparse
         return sparse.threshold / (self._data.n << sparse.grid_bits)
 
     def hard_left(self, owed: Fraction = Fraction(0), account: Filter | None = None) -> int:
@@ -430,7 +457,7 @@ class Curator:
         if self._sealed:
             return 0
         left = (self._ledger.account if account is None else account).left - self._due - owed
-        return max(0, int(left // self._dearest(self._settled())))
+        return max(0, int(left // self._dearest(self._now().sparse)))
 
     def _dearest(self, sparse: NumericSparse) -> Fraction:
         held = self._dearest_of

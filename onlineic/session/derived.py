@@ -27,14 +27,14 @@ class Answering(AnsweringLinear):
         return total(self, attribute, where)
 
     @final
-    def quantile(self, attribute: str, q: float, where: Where = None) -> Quantile:
+    def quantile(self, attribute: str, q: float, where: Where = None, *, narrow: bool = False) -> Quantile:
         """Return where a share q of the records lies at or below: `session.quantile`."""
-        return quantile(self, attribute, q, where)
+        return quantile(self, attribute, q, where, narrow=narrow)
 
     @final
-    def median(self, attribute: str, where: Where = None) -> Quantile:
+    def median(self, attribute: str, where: Where = None, *, narrow: bool = False) -> Quantile:
         """Return the quantile of one half."""
-        return quantile(self, attribute, 0.5, where)
+        return quantile(self, attribute, 0.5, where, narrow=narrow)
 
     @final
     def cdf(self, attribute: str, where: Where = None) -> Cdf:

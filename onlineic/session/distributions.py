@@ -1,5 +1,6 @@
 """Quantiles and distribution functions of ordered attributes, from the shares below cuts between labels."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, final
 
 import attrs
@@ -8,10 +9,10 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.display.figures import COLOURS, axes_for, bare, draw_labels, plain, stamped
 from onlineic.display.html import MOST_BARS, bars, card, facts
-from onlineic.display.text import probability, records, shortened
+from onlineic.display.text import probability, records, records_bound, shortened, upward
 from onlineic.domain.attributes import Attribute, Binned, IntegerRange, Label
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidQueryError, TooLargeError, checked_real
+from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeError, checked_real
 from onlineic.queries.answers import LONGEST_QUERY, Answer, made_of
 from onlineic.queries.ask import as_condition
 from onlineic.queries.expressions import Expression, below, weights, where
@@ -19,6 +20,7 @@ from onlineic.session.linear import (
     FLOATS,
     LONGEST_TITLE,
     AnsweringLinear,
+    Found,
     Where,
     allowed,
     asked_together,
@@ -83,26 +85,28 @@ class Quantile:
         return (
             f"{self.name} = {self.value!r}, in {self.low!r} .. {self.high!r} "
             f"({probability(self.confidence)} sure), "
-            f"rank ± {self.rank_error:.3g}, {counted(self.answers)}{stamp}"
+            f"rank ± {upward(self.rank_error)}, {counted(self.answers)}{stamp}"
         )
 
     def _repr_html_(self) -> str:
         between = f"{shortened(self.low)} to {shortened(self.high)}"
         said = [
             ("between", f"{between}, with probability {probability(self.confidence)}"),
-            ("rank", f"± {self.rank_error:.3g} of the records that count"),
+            ("rank", f"± {upward(self.rank_error)} of the records that count"),
         ]
         title = f"{shortened(self.name, LONGEST_QUERY)} = {shortened(self.value)}"
         return card(title, facts(said), made_of(self.answers), private=self.private)
 
 
-def quantile(session: AnsweringLinear, attribute: str, q: float, where: Where = None) -> Quantile:
+def quantile(
+    session: AnsweringLinear, attribute: str, q: float, where: Where = None, *, narrow: bool = False
+) -> Quantile:
     """Return where a share q of the records that meet a condition and have a value lies at or below.
 
     The exact quantile is the first label up to and with which there are at least q of them. It is searched
     among the cuts between labels: at most ceil(log2(labels)) answers, and one for the condition. The range
     of labels reaches from cut to cut of those that were asked, so it is wide where the last of them lie
-    within their errors of q; all cuts, and so a narrower range, take `cdf(..).quantile(q)`.
+    within their errors of q, unless more of them are asked.
 
     Parameters
     ----------
@@ -111,6 +115,10 @@ def quantile(session: AnsweringLinear, attribute: str, q: float, where: Where = 
         Ordered.
     q : float, in (0, 1)
     where : Expression or dict, optional
+    narrow : bool
+        Whether to ask more cuts, on both sides of the label, until the range ends beside cuts that are
+        certainly off: at most 4 log2(labels) answers more. Where the session has no bounds that hold for
+        all its answers at once, none are asked.
 
     Raises
     ------
@@ -124,46 +132,140 @@ def quantile(session: AnsweringLinear, attribute: str, q: float, where: Where = 
     -----
     The search ends between two cuts, of which the lower one was released below q f_1 and the upper one at or
     above it, or is an end: so the exact shares there miss q by no more than the errors of that cut and q
-    times that of f_1. A label is excluded only by a cut whose release says so with both errors added.
+    times that of f_1. A label is excluded only by a cut whose release says so with both errors added. Which
+    cuts are asked follows from releases alone, and the bounds hold at once for whichever are.
     """
     q = checked_real("q", q, above=0.0, below=1.0, remedy=SHARE)
+    if type(narrow) is not bool:
+        raise InvalidParameterError(f"narrow must be True or False, got narrow={narrow!r:.60}; leave it out.")
     where = as_condition(where, session.domain)
     cuts = _Cuts.of(session.domain, attribute, where)
+    search = _Search.of(session, cuts, q)
     first, last = cuts.first, cuts.last  # codes between which the quantile lies, half-open
-    queries = [] if cuts.everybody else [cuts.everyone()]
-    answers = [session.answer(query) for query in queries]
-    whole = float(answers[0]) if answers else 1.0
-    at: list[int] = []
     while last - first > 1:
-        at.append((first + last) // 2)
-        queries.append(cuts.up_to(at[-1]))
-        answers.append(session.answer(queries[-1]))
-        if float(answers[-1]) < q * whole:
-            first = at[-1]
+        middle = (first + last) // 2
+        if search.share(middle) < q * search.whole:
+            first = middle
         else:
-            last = at[-1]
-    found = bounded(session, queries, answers)
-    whole_bound = found.bounds[0] if not cuts.everybody else 0.0
+            last = middle
+    proved = search.proved()
     name = f"quantile({attribute}{'' if where is None else f', {where!r:.100}'}, {q:g})"
-    if not whole > 2.0 * whole_bound:
-        raise too_few(session.n, name, whole, whole_bound, found.answers)
-    slack = FLOATS
-    errors = dict(zip(at, found.bounds[len(found.bounds) - len(at) :], strict=True))
-    shares = dict(zip(at, found.values[len(found.values) - len(at) :], strict=True))
-    missed = max(errors.get(first, 0.0), errors.get(last, 0.0)) + q * whole_bound + slack
-    if missed >= whole - whole_bound and not cuts.everybody:
-        raise too_few(session.n, name, whole, missed, found.answers)
-    above = [cut for cut in at if shares[cut] + errors[cut] + slack < q * (whole - whole_bound)]
-    below = [cut for cut in at if shares[cut] - errors[cut] - slack >= q * (whole + whole_bound)]
+    if not search.whole > 2.0 * proved.whole_bound:
+        raise too_few(session.n, name, search.whole, proved.whole_bound, proved.found.answers)
+    if proved.missed(first, last) >= proved.least_whole and not cuts.everybody:
+        raise too_few(session.n, name, search.whole, proved.missed(first, last), proved.found.answers)
+    if narrow and search.holds_at_once():
+        search.pin_down(first, -1)
+        search.pin_down(last, 1)
+        proved = search.proved()
     return Quantile(
         name=name,
         value=cuts.kind.label(first),
-        rank_error=min(1.0, missed / (whole - whole_bound)),
-        low=cuts.kind.label(max(above, default=cuts.first)),
-        high=cuts.kind.label(min(below, default=cuts.last) - 1),
-        confidence=found.confidence,
-        answers=found.answers,
+        rank_error=min(1.0, proved.missed(first, last) / proved.least_whole),
+        low=cuts.kind.label(proved.low),
+        high=cuts.kind.label(proved.high - 1),
+        confidence=proved.found.confidence,
+        answers=proved.found.answers,
     )
+
+
+@final
+@attrs.frozen(eq=False)
+class _Proved:
+    """What the releases at some cuts prove of a quantile, in the event of their bounds.
+
+    Attributes
+    ----------
+    errors : mapping of cut to bound
+    whole_bound, least_whole : float
+        Error of the share that counts, and the least that it can be.
+    rank : float
+        q times the error of the share that counts, and the slack of float operations.
+    low, high : int
+        Codes between which the quantile lies, half-open: cuts that are certainly off, or the ends.
+    """
+
+    found: Found
+    errors: Mapping[int, float]
+    whole_bound: float
+    least_whole: float
+    rank: float
+    low: int
+    high: int
+
+    def missed(self, *cuts: int) -> float:
+        """Return by how much the shares at cuts may miss q of those that count."""
+        return max(self.errors.get(cut, 0.0) for cut in cuts) + self.rank
+
+
+@final
+@attrs.frozen(eq=False)
+class _Search:
+    """The search of one quantile: what was asked so far."""
+
+    session: AnsweringLinear
+    cuts: "_Cuts"
+    q: float
+    whole: float
+    queries: list[Expression]
+    answers: list[Answer]
+    shares: dict[int, float]  # by cut, in the order in which they were asked
+
+    @classmethod
+    def of(cls, session: AnsweringLinear, cuts: "_Cuts", q: float) -> "_Search":
+        """Begin by the share that counts, unless that is everybody."""
+        queries = [] if cuts.everybody else [cuts.everyone()]
+        answers = [session.answer(query) for query in queries]
+        return cls(session, cuts, q, float(answers[0]) if answers else 1.0, queries, answers, {})
+
+    def share(self, cut: int) -> float:
+        """Return the released share below a cut, asked once."""
+        if cut not in self.shares:
+            query = self.cuts.up_to(cut)
+            answer = self.session.answer(query)
+            self.queries.append(query)
+            self.answers.append(answer)
+            self.shares[cut] = float(answer)
+        return self.shares[cut]
+
+    def proved(self) -> _Proved:
+        """Return what the releases prove."""
+        found, shares, q = bounded(self.session, self.queries, self.answers), self.shares, self.q
+        whole_bound = 0.0 if self.cuts.everybody else found.bounds[0]
+        errors = dict(zip(shares, found.bounds[len(found.bounds) - len(shares) :], strict=True))
+        least, most = q * (self.whole - whole_bound), q * (self.whole + whole_bound)
+        above = (cut for cut, share in shares.items() if share + errors[cut] + FLOATS < least)
+        below = (cut for cut, share in shares.items() if share - errors[cut] - FLOATS >= most)
+        return _Proved(
+            found=found,
+            errors=errors,
+            whole_bound=whole_bound,
+            least_whole=self.whole - whole_bound,
+            rank=q * whole_bound + FLOATS,
+            low=max(above, default=self.cuts.first),
+            high=min(below, default=self.cuts.last),
+        )
+
+    def holds_at_once(self) -> bool:
+        """Whether the session bounds all its answers in one event, however many and whichever are asked."""
+        return bool(np.isfinite(self.session.joint_bounds(self.queries, self.answers)).all())
+
+    def pin_down(self, start: int, step: int) -> None:
+        """Ask cuts ever farther from `start`, until one is certainly off, and then those between."""
+        inside, reach, off = start, 1, self._off(step)
+        while (off - inside) * step > 1:
+            cut = inside + step * min(reach, (off - inside) * step // 2)
+            self.share(cut)
+            off = self._off(step)
+            if (off - cut) * step > 0:
+                inside, reach = cut, 2 * reach
+            else:
+                reach = self.cuts.last  # from now on half of what is left
+
+    def _off(self, step: int) -> int:
+        """Return the nearest cut on one side that is certainly off, or the end."""
+        proved = self.proved()
+        return proved.low if step < 0 else proved.high
 
 
 @final
@@ -235,7 +337,7 @@ class Cdf:
         stamp = "" if self.private else ", NOT PRIVATE"
         widest = float((self.high - self.low).max())
         return (
-            f"{self.name}: {len(self.labels)} labels, band of at most {widest:.3g} "
+            f"{self.name}: {len(self.labels)} labels, band of at most {upward(widest)} "
             f"({probability(self.confidence)} sure), {counted(self.answers)}{stamp}"
         )
 
@@ -263,7 +365,7 @@ class Cdf:
         axes.set_xlabel(plain(self.name[4:-1], LONGEST_TITLE))
         axes.set_ylabel("share at or below")
         bare(axes)
-        title = f"{plain(self.name, LONGEST_TITLE)}\nband {self.confidence:.4g} sure"
+        title = f"{plain(self.name, LONGEST_TITLE)}\nband {probability(self.confidence)} sure"
         axes.set_title(stamped(title, self.private), loc="left", fontsize=11)
         return axes
 
@@ -276,7 +378,7 @@ class Cdf:
             drawing = bars([self.labels[at] for at in kept], *some, title=f"{self.name}, share at or below")
         said = [
             ("band", f"holds all shares at once, with probability {probability(self.confidence)}"),
-            ("about", f"{records(self.count)} ± {records(self.count_bound)} records"),
+            ("about", f"{records(self.count)} ± {records_bound(self.count_bound)} records"),
         ]
         title = shortened(self.name, LONGEST_QUERY)
         return card(title, drawing, facts(said), made_of(self.answers), private=self.private)

@@ -15,7 +15,7 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.display.html import card, facts
-from onlineic.display.text import shortened
+from onlineic.display.text import shortened, upward
 from onlineic.domain.domain import Domain
 from onlineic.errors import TooFewRecordsError
 from onlineic.queries.answers import LONGEST_QUERY, Answer
@@ -102,28 +102,27 @@ class Explanation:
         about = f" over {', '.join(self.attributes)}" if self.attributes else ""
         said = f"Explanation({self.asked}: {self.form}{about}; {count}"
         derived = (
-            "" if self.bound_derived is None else f", derived ± {self.bound_derived:.3g} if all are easy"
+            "" if self.bound_derived is None else f", derived ± {upward(self.bound_derived)} if all are easy"
         )
         if self.free:
-            return f"{said}, known and free, ± {self.bound_easy:.3g}{derived})"
+            return f"{said}, known and free, ± {upward(self.bound_easy)}{derived})"
         known = self.constants + self.repeats
         said += f", {known} known and free" if known else ""
         if not self.payable:
             return f"{said}; the budget does not pay a hit of each, those would be untested)"
-        return (
-            f"{said}; each ± {self.bound_easy:.3g} if easy{derived}, ± {self.bound_hard:.3g} if hard; a hit "
-            f"costs {self.price:.2%} of the budget, at most {self.at_most:.2%} of the {self.left:.2%} left)"
-        )
+        said += f"; each ± {upward(self.bound_easy)} if easy{derived}, ± {upward(self.bound_hard)} if hard; "
+        at_most = f"at most {self.at_most:.2%} of the {self.left:.2%} left"
+        return f"{said}a hit costs {self.price:.2%} of the budget, {at_most})"
 
     def _repr_html_(self) -> str:
         said = [("form", self.form), ("about", ", ".join(map(shortened, self.attributes)) or "no attribute")]
         known = self.constants + self.repeats
         said.append(("answers", f"{self.answers:,}, of which {known:,} known and free"))
         if self.bound_derived is not None:
-            said.append(("bound", f"± {self.bound_derived:.3g} if all are easy"))
-        said.append(("bound of each", f"± {self.bound_easy:.3g} if easy"))
+            said.append(("bound", f"± {upward(self.bound_derived)} if all are easy"))
+        said.append(("bound of each", f"± {upward(self.bound_easy)} if easy"))
         if not self.free:
-            said[-1] = (said[-1][0], f"{said[-1][1]}, ± {self.bound_hard:.3g} if measured")
+            said[-1] = (said[-1][0], f"{said[-1][1]}, ± {upward(self.bound_hard)} if measured")
             price = f"{self.price:.2%} of the budget a measured answer, at most {self.at_most:.2%}"
             said.append(("price", price))
         if not self.payable and not self.free:
@@ -159,6 +158,11 @@ class Prospect:
 class Outlook(abc.ABC):
     """What a session knows of questions that were not asked yet."""
 
+    @property
+    @abc.abstractmethod
+    def answers_tables(self) -> bool:
+        """Whether cross tables can be asked."""
+
     @abc.abstractmethod
     def bound(self, question: Any) -> Question:
         """Return a question bound to the domain, or raise `InvalidQueryError`."""
@@ -188,6 +192,10 @@ class Rehearsal(Answering):
     @property
     def beta(self) -> float:
         return self._beta
+
+    @property
+    def answers_tables(self) -> bool:
+        return self._outlook.answers_tables
 
     def answer(self, query: Any) -> Answer:
         self.questions.append(self._outlook.bound(query))

@@ -15,7 +15,7 @@ from onlineic.accounting.budget import Budget
 from onlineic.accounting.composition import gaussian_mu
 from onlineic.accounting.of_table import alike
 from onlineic.display.html import card, note, table
-from onlineic.display.text import records
+from onlineic.display.text import records, upward
 from onlineic.domain.domain import Domain, check_domain
 from onlineic.errors import InvalidParameterError, checked_integer
 from onlineic.noise.laws import normal_quantile
@@ -97,7 +97,8 @@ class Forecast:
         for row in self.engines:
             mark = "  <- the session" if row.start == self.start else ""
             lines.append(
-                f"{row.engine:<{width}}  {row.rms:9.3g} ({self.n * row.rms:7.3g})  {row.bound:9.3g}{mark}"
+                f"{row.engine:<{width}}  {row.rms:9.3g} ({self.n * row.rms:7.3g})  "
+                f"{upward(row.bound):>9}{mark}"
             )
         lines.append(f"{self.max_queries:,} questions of {self.n:,} records: {self.reason}.")
         return "\n".join(lines)
@@ -109,7 +110,7 @@ class Forecast:
                 row.engine + " (the session)" * (row.start == self.start),
                 f"{row.rms:.3g}",
                 records(n * row.rms) if math.isfinite(row.rms) else "unknown",
-                f"{row.bound:.3g}",
+                upward(row.bound),
             ]
             for row in self.engines
         ]

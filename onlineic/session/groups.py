@@ -1,5 +1,6 @@
 """One number for every combination of the labels of some attributes: counts, means and sums by group."""
 
+import contextlib
 import itertools
 import math
 from collections.abc import Iterable, Iterator
@@ -12,7 +13,7 @@ from onlineic._typing import Floats
 from onlineic.display.figures import FigureKind, axes_for, draw_counts, draw_map, plain, stamped, suited
 from onlineic.display.frames import Framed, free_name
 from onlineic.display.html import card, facts, note, table
-from onlineic.display.text import MOST_ROWS, cut_rows, probability, shortened, to_its_bound
+from onlineic.display.text import MOST_ROWS, around, cut_rows, probability, shortened, upward, within
 from onlineic.domain.attributes import Label
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeError, check_choice
@@ -59,7 +60,7 @@ class Groups(Framed):
     confidence : float
         As of `Derived`.
     answers : tuple of Answer
-        Of counts one, a cross table, unless their condition needs one each.
+        Of counts one, a cross table, unless their condition or the session needs one each.
     ordered : tuple of bool
         Of every key, whether its labels have an order.
     """
@@ -101,7 +102,7 @@ class Groups(Framed):
         stamp = "" if self.private else ", NOT PRIVATE"
         lines = [f"{self.name} ({probability(self.confidence)} sure, {counted(self.answers)}{stamp})"]
         for labels, value, bound in itertools.islice(self, SHOWN):
-            lines.append(f"  {', '.join(map(str, labels))}: {to_its_bound(value, bound)} ± {bound:.3g}")
+            lines.append(f"  {', '.join(map(str, labels))}: {around(value, bound)}")
         if len(self) > SHOWN:
             lines.append(f"  ... {len(self) - SHOWN:,} more")
         return "\n".join(lines)
@@ -134,17 +135,18 @@ class Groups(Framed):
         axes = axes_for(ax)
         what = self.name.partition(" by ")[0]
         unit = "records" if what == "count" else what
+        sure = probability(self.confidence)
         known = np.isfinite(self.error_bounds) & np.isfinite(self.values)
         if kind == "map":
             draw_map(axes, dict(zip(self.keys, self.labels, strict=True)), self.values, unit)
             widest = self.error_bounds[known].max(initial=0.0)
-            said = f"each at most ± {widest:,.3g} ({self.confidence:.4g} sure)" if known.any() else "no bound"
+            said = f"each at most ± {upward(widest)} ({sure} sure)" if known.any() else "no bound"
         else:
             bounds = np.where(known, self.error_bounds, np.nan)
             ends = np.stack([self.values - bounds, self.values + bounds]) if known.any() else None
             draw_counts(axes, self.keys[0], self.labels[0], self.values, ends, line=kind == "line")
             axes.set_ylabel(plain(unit))
-            said = f"intervals {self.confidence:.4g} sure" if known.any() else "no bound"
+            said = f"intervals {sure} sure" if known.any() else "no bound"
         title = f"{plain(self.name, LONGEST_TITLE)}\n{said}"
         axes.set_title(stamped(title, self.private), loc="left", fontsize=11)
         return axes
@@ -154,20 +156,15 @@ class Groups(Framed):
         held, wanted = [], {*kept}
         for place, (labels, value, bound) in enumerate(self):
             if place in wanted:
+                text, reach = within(value, bound, separated=True)
                 known = math.isfinite(value)
-                held.append(
-                    [
-                        *labels,
-                        to_its_bound(value, bound, separated=True) if known else "too few records",
-                        f"± {bound:.3g}" if known else "",
-                    ]
-                )
+                held.append([*labels, text if known else "too few records", f"± {reach}" if known else ""])
         parts = [table([*self.keys, "value", "bound"], held, left=len(self.keys), names=len(self.keys))]
         if gap is not None:
             parts.append(note(f"{len(self) - len(kept):,} of {len(self):,} are not shown: see to_dict()"))
         said = [("bounds", f"hold all at once, with probability {probability(self.confidence)}")]
         if self.bias:
-            said.append(("midpoints of bins", f"may be off by {self.bias:.3g} besides"))
+            said.append(("midpoints of bins", f"may be off by {upward(self.bias)} besides"))
         title = shortened(self.name, LONGEST_QUERY)
         return card(title, *parts, facts(said), made_of(self.answers), private=self.private)
 
@@ -182,7 +179,8 @@ def group_by(
     """Return a number for every combination of the labels of some attributes.
 
     Counts are one question, the cross table of the attributes among the records that meet the condition,
-    which costs what a single count does; where the condition is no conjunction they are one question each.
+    which costs what a single count does; where the condition is no conjunction, or the session answers no
+    cross tables, they are one question each.
     Means and sums are two questions a group.
 
     Parameters
@@ -290,9 +288,11 @@ def _counts(
     """Return the shares of all groups, as one cross table where that can be asked."""
     condition = narrowing(session.domain, condition)
     question = marginal(*names, where=condition)
-    try:
-        bound = question.bind(session.domain)
-    except InvalidQueryError:  # the condition is no conjunction, or met by nobody: one by one
+    bound = None
+    if session.answers_tables:
+        with contextlib.suppress(InvalidQueryError):  # the condition is no conjunction, or met by nobody
+            bound = question.bind(session.domain)
+    if bound is None:  # one by one
         found = asked_together(session, list(_conditions(names, labels, condition)))
         shape = tuple(map(len, labels))
         table = np.array(found.values).reshape(shape)

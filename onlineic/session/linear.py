@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Bools, Floats
+from onlineic.display.text import around
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidQueryError, TooFewRecordsError
 from onlineic.queries.answers import Answer
@@ -38,6 +39,11 @@ class AnsweringLinear(abc.ABC):
     @abc.abstractmethod
     def beta(self) -> float:
         """Failure probability of every stated bound."""
+
+    @property
+    def answers_tables(self) -> bool:
+        """Whether a cross table, `marginal(..)`, can be asked; if not, its cells one by one."""
+        return True
 
     @abc.abstractmethod
     def answer(self, query: Any) -> Answer:
@@ -90,7 +96,7 @@ def _found(answers: Sequence[Answer], bounds: Floats, confidence: float) -> Foun
 def too_few(n: int, name: str, share: float, bound: float, answers: tuple[Answer, ...]) -> TooFewRecordsError:
     """Return the error of a question about too few records, or without a bound, with its answers."""
     if math.isfinite(bound):
-        said = f"{n * share:.1f} ± {n * bound:.3g} of {n}: too few for this accuracy; widen the condition."
+        said = f"{around(n * share, n * bound)} of {n}: too few for this accuracy; widen the condition."
     else:
         said = "untested answers without a bound: the budget is used up; open a session with a larger one."
     error = TooFewRecordsError(f"{name} must be over more records than twice their error, got {said}")

@@ -9,7 +9,7 @@ import numpy as np
 
 from onlineic._typing import Bools, Floats
 from onlineic.display.html import card, facts
-from onlineic.display.text import probability, records, shortened, to_its_bound
+from onlineic.display.text import around, probability, records, records_bound, shortened, upward, within
 from onlineic.domain.attributes import Attribute, Binned, IntegerRange
 from onlineic.domain.dates import Dates
 from onlineic.domain.domain import Domain
@@ -103,20 +103,21 @@ class Derived:
 
     def __repr__(self) -> str:
         stamp = "" if self.private else ", NOT PRIVATE"
-        bias = f" and {self.bias:.3g} for midpoints" if self.bias else ""
+        bias = f" and {upward(self.bias)} for midpoints" if self.bias else ""
         return (
-            f"{self.name} = {to_its_bound(self.value, self.error_bound)} ± {self.error_bound:.3g}{bias} "
+            f"{self.name} = {around(self.value, self.error_bound)}{bias} "
             f"({probability(self.confidence)} sure), "
             f"{self.count:.1f} records, {counted(self.answers)}{stamp}"
         )
 
     def _repr_html_(self) -> str:
-        bound = f"± {self.error_bound:.3g}, with probability {probability(self.confidence)}"
+        value, reach = within(self.value, self.error_bound)
+        bound = f"± {reach}, with probability {probability(self.confidence)}"
         said = [("bound", bound)]
         if self.bias:
-            said.append(("midpoints of bins", f"may be off by {self.bias:.3g} besides"))
-        said.append(("about", f"{records(self.count)} ± {records(self.count_bound)} records"))
-        title = f"{shortened(self.name, LONGEST_QUERY)} = {to_its_bound(self.value, self.error_bound)}"
+            said.append(("midpoints of bins", f"may be off by {upward(self.bias)} besides"))
+        said.append(("about", f"{records(self.count)} ± {records_bound(self.count_bound)} records"))
+        title = f"{shortened(self.name, LONGEST_QUERY)} = {value}"
         return card(title, facts(said), made_of(self.answers), private=self.private)
 
 

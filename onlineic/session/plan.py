@@ -7,7 +7,7 @@ import attrs
 
 from onlineic.accounting.budget import Budget
 from onlineic.display.html import card, facts
-from onlineic.display.text import probability, records, shortened
+from onlineic.display.text import probability, records, shortened, upward
 from onlineic.errors import checked_integer, checked_real
 from onlineic.ledger.records import Opened
 from onlineic.queries.ask import Question
@@ -164,7 +164,7 @@ def plan_facts(plan: Plan) -> list[tuple[str, str]]:
     promise = "every answer but cross tables" if plan.certified else "every easy answer"
     if falls:
         promise += " before the first measured one or restart"
-    bound = f"{promise}, of the first {plan.max_queries:,}, at once within ± {plan.error_bound:.3g}"
+    bound = f"{promise}, of the first {plan.max_queries:,}, at once within ± {upward(plan.error_bound)}"
     said.append(("promise", f"{bound}, with probability {probability(1.0 - plan.beta)}"))
     if plan.textbook:
         said.append(("mode", "textbook: the theorem's own bound, 3 alpha, on every answer"))

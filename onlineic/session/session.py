@@ -1,6 +1,6 @@
 """The session: OnlineIC itself, the imperative shell around pure steps.
 
-One answer goes bind, cover, guess, test, record, take in: what is private about it happens in
+One answer goes bind, guess, cover, test, record, take in: what is private about it happens in
 `onlineic.session.curator` alone, and ends with a record in the ledger. Everything else is a function of
 public facts and of those records: `onlineic.session.answers` takes them in one by one, so that no interrupt
 loses one.
@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import partial
-from typing import Any, Literal, NoReturn, final, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, final, overload
 
 import attrs
 import numpy as np
@@ -25,7 +25,9 @@ from onlineic.accounting.of_table import per_row
 from onlineic.data.private import PrivateData
 from onlineic.data.release import check_types, is_private
 from onlineic.display.html import card
+from onlineic.display.text import upward
 from onlineic.domain.domain import Domain
+from onlineic.domain.hints import nearest
 from onlineic.errors import (
     BudgetExceededError,
     InvalidParameterError,
@@ -102,6 +104,17 @@ def check_choices(exhausted: object, ledger: object, noise: object) -> None:
             "ledger must be None with simulated noise, whose answers are not private, got a ledger too; "
             "leave out one of them."
         )
+
+
+MEANT = {  # what people look for, by another name
+    "count": "answer(where(..)).count",
+    "describe": "summary()",
+    "budget": "statistics().budget",
+    "query": "answer(where(..))",
+    "ask": "answer(where(..))",
+    "average": "mean",
+    "avg": "mean",
+}
 
 
 @final
@@ -375,8 +388,8 @@ class OnlineIC(Answering):
         if plan.certified and plan.error_bound >= TRIVIAL:
             warnings.warn(
                 f"the session's promise must be below {TRIVIAL} to say anything, got an error bound of "
-                f"{plan.error_bound:.3g}: the answer 1/2 to everything keeps it too. Raise n or epsilon, ask "
-                "fewer queries over fewer cells, or open OnlineIC(data, budget), which promises less.",
+                f"{upward(plan.error_bound)}: the answer 1/2 to everything keeps it too. Raise n or epsilon, "
+                "ask fewer queries over fewer cells, or open OnlineIC(data, budget), which promises less.",
                 VacuousPromiseWarning,
                 stacklevel=3,
             )
@@ -430,7 +443,7 @@ class OnlineIC(Answering):
                 self._begin(None)
                 self._tell_opening(1.0)
             if resumed:
-                self._catch_up()
+                self._book.catch_up()
             return self
         except BaseException:
             # a traceback holds what is half open: it must not test beside the next owner of the ledger
@@ -479,7 +492,7 @@ class OnlineIC(Answering):
             self._tell_opening(0.0)
             self._begin(question)
             self._tell_opening(1.0)
-            self._catch_up()
+            self._book.catch_up()
 
     def _plan_for(self, question: Question) -> Plan:
         """Return the plan of a session that is asked this first: a dense question tells of its kind."""
@@ -549,10 +562,10 @@ class OnlineIC(Answering):
         with self._held():
             self._curator.check_open()
             question = bind_question(query, self._data.domain, self._sparse.grid_bits)
-            self._catch_up()
-            self._check_supported(question)
+            self._book.catch_up()
+            _check_supported(question, self._sparse, self._book.belief.hypothesis)
             self._begin_with(question)
-            self._catch_up()  # no test begins with records pending: a hypothesis may have asked on its own
+            self._book.catch_up()  # no test begins with records pending, of a hypothesis that has asked
             return self._answered(question)
 
     @overload
@@ -581,14 +594,14 @@ class OnlineIC(Answering):
                 queries = list(queries)  # bound again, if the first of them changes the plan
             grid = self._sparse.grid_bits
             parts = bind_batch(queries, self._data.domain, grid)
-            self._catch_up()  # behind the loop, because a generator may have asked on its own
+            self._book.catch_up()  # behind the loop, because a generator may have asked on its own
             for part in parts:
-                self._check_supported(part)
+                _check_supported(part, self._sparse, self._book.belief.hypothesis)
             for part in parts if not self._begun else ():
                 self._begin_with(_first_tested(part) if isinstance(part, Queries) else part)
             if grid != self._sparse.grid_bits:
                 parts = bind_batch(queries, self._data.domain, self._sparse.grid_bits)
-            self._catch_up()  # no test begins with records pending: a hypothesis may have asked on its own
+            self._book.catch_up()  # no test begins with records pending, of a hypothesis that has asked
             answers: list[Answer] = []
             total = sum(len(part) if isinstance(part, Queries) else 1 for part in parts)
             for part in parts:
@@ -661,7 +674,7 @@ class OnlineIC(Answering):
             Fractions; of a constant what it was rounded by, inf where nothing is known.
         """
         with self._held():
-            self._catch_up()
+            self._book.catch_up()
             asked = [bind_question(query, self._data.domain, self._sparse.grid_bits) for query in queries]
             given = list(answers)
             if len(given) != len(asked) or not all(isinstance(answer, Answer) for answer in given):
@@ -694,7 +707,7 @@ class OnlineIC(Answering):
         """
         with self._held():
             self._curator.check_open()
-            self._catch_up()
+            self._book.catch_up()
             if isinstance(getattr(question, "__self__", None), OnlineIC):
                 raise InvalidQueryError(
                     "a derived question must be a function of a session, got a method of one; write "
@@ -735,10 +748,19 @@ class OnlineIC(Answering):
         """
         with self._held():
             if not self._curator.closed:
-                self._catch_up()
+                self._book.catch_up()
                 self._book.keep_checkpoint()
                 self._curator.close(self._book.closing())
             self._ledger.give_back(self)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Name what was meant by an attribute that a session does not have."""
+            known = [one for one in dir(type(self)) if one[0] != "_"]
+            meant = MEANT.get(name) or (None if name[0] == "_" or name in known else nearest(name, known))
+            hint = "see dir(session)." if meant is None else f"did you mean {meant}?"
+            raise AttributeError(f"a session has no attribute {name!r}; {hint}")
 
     def __enter__(self) -> "OnlineIC":
         return self
@@ -761,22 +783,17 @@ class OnlineIC(Answering):
         with self._lock, reporting(self._progress):
             yield
 
-    def _check_supported(self, question: Question | Queries) -> None:
-        """Raise `InvalidQueryError` if the mechanism or the hypothesis does not know such questions."""
-        _check_supported(question, self._sparse, self._book.belief.hypothesis)
-
     def _answered(self, question: Question) -> Answer:
         """Answer one question."""
         book, curator = self._book, self._curator
         known = book.recalled(question)
         if known is not None:
             return known
-        asked = (question,)
-        if not curator.cover(asked)[0]:
+        guess = book.guesses((question,))[0]
+        if not curator.test_alone(question, guess):  # else its answer comes by way of the ledger
             if self._exhausted == "raise":
                 raise SessionExhaustedError(book.used_up())
             return book.untested(question)
-        curator.test(asked, book.guesses(asked))  # its answer comes by way of the ledger
         answer = self._taken(question)
         return self._asked_again(question) if answer is None else answer
 
@@ -833,7 +850,7 @@ class OnlineIC(Answering):
                 stop = int(payable[easy]) + 1  # those behind it were not tested
                 hard = self._taken(last.query)
                 hard = self._asked_again(last.query) if hard is None else hard
-            self._catch_up()
+            self._book.catch_up()
             values = guesses[:easy] / (np.int64(self._data.n) << batch.grid_bits[:easy])
             columns.put(payable[:easy], values, EASY, radius)
             if hard is not None:
@@ -901,11 +918,6 @@ class OnlineIC(Answering):
                 return released[1]
         return None
 
-    def _catch_up(self) -> None:
-        """Take in what an interrupted call, or the opening, left in the ledger: post-processing."""
-        while self._book.pending:
-            self._book.take()
-
     @property
     def hypothesis(self) -> Hypothesis:
         """The current hypothesis: public, and without any guarantee for a query that was not tested.
@@ -915,7 +927,7 @@ class OnlineIC(Answering):
         with self._held():
             if not self._curator.closed and not self._curator.sealed and not self._begun:
                 self._begin(None)
-            self._catch_up()
+            self._book.catch_up()
             return self._book.belief.hypothesis
 
     @property
@@ -934,6 +946,11 @@ class OnlineIC(Answering):
         return self._plan.beta
 
     @property
+    def answers_tables(self) -> bool:
+        """Whether a cross table can be asked; if not, `group_by` asks its cells one by one."""
+        return _answers_tables(self._sparse, self._book.belief.hypothesis)
+
+    @property
     def plan(self) -> Plan:
         """The public parameters."""
         return self._plan
@@ -942,13 +959,13 @@ class OnlineIC(Answering):
     def transcript(self) -> Transcript:
         """Everything recorded so far, in order: public; `replay` rebuilds the hypothesis from it."""
         with self._held():
-            self._catch_up()  # an update that fails is recorded behind its release
+            self._book.catch_up()  # an update that fails is recorded behind its release
             return Transcript(self._ledger.records())
 
     def statistics(self) -> SessionStatistics:
         """Return a snapshot of public facts."""
         with self._held():
-            self._catch_up()
+            self._book.catch_up()
             return self._snapshot()
 
     def summary(self, answers: int = 20, attributes: Iterable[str] | None = None) -> Summary:
@@ -977,7 +994,7 @@ class OnlineIC(Answering):
             )
         names = domain.names if attributes is None else [domain.names[domain.axis(one)] for one in attributes]
         with self._held():
-            self._catch_up()
+            self._book.catch_up()
             book = self._book
             marginals = believed_marginals(book.belief.hypothesis, book.estimates, self._data.n, names)
             return Summary(
@@ -1059,13 +1076,25 @@ def _first_tested(queries: Queries) -> Query:
     return queries[int(np.argmin(np.isfinite(queries.constants)))]
 
 
+def _answers_tables(sparse: NumericSparse, hypothesis: Hypothesis) -> bool:
+    """Whether cross tables can be asked: a hit can be paid, and the hypothesis has their cells."""
+    return sparse.releases_tables and isinstance(hypothesis, HasBlocks)
+
+
 def _check_supported(question: Question | Queries, sparse: NumericSparse, hypothesis: Hypothesis) -> None:
+    """Raise `InvalidQueryError` if the mechanism or the hypothesis does not know such questions."""
     if isinstance(question, BoundMarginal):
+        if not sparse.releases_tables:
+            raise InvalidQueryError(
+                "a cross table must be asked of a session that measures tables, got one that was planned to "
+                "measure single numbers, with delta = 0; ask its counts by group, session.group_by"
+                f"({list(question.names)!r:.100}) or GROUP BY in SQL, or open a session with delta above 0."
+            )
         sparse.price(question.partition)
         if not isinstance(hypothesis, HasBlocks):
             raise InvalidQueryError(NO_BLOCKS)
     elif not (
-        supports_all(hypothesis, question) if isinstance(question, Queries) else hypothesis.supports(question)
+        supports_all(hypothesis, question) if type(question) is Queries else hypothesis.supports(question)
     ):
         raise InvalidQueryError("query must be supported by the hypothesis, got one that is not.")
 
@@ -1091,6 +1120,10 @@ class _Outlook(Outlook):
     def hits_left(self) -> int:
         """Hits of the largest price that can still be paid."""
         return self.curator.hard_left(self.session._owed(self.plan), self.account)
+
+    @property
+    def answers_tables(self) -> bool:
+        return _answers_tables(self.plan.sparse, self.book.belief.hypothesis)
 
     def rehearsed(self, question: Any) -> tuple[str, float | None, list[Question]]:
         """Return how a question is called, its bound if it is a derived one, and what it asks."""

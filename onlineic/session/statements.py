@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, final
 
 import attrs
@@ -11,7 +11,7 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.display.frames import Framed, free_name
 from onlineic.display.html import card, facts, note, table
-from onlineic.display.text import MOST_ROWS, probability, shortened, to_its_bound
+from onlineic.display.text import MOST_ROWS, around, probability, shortened
 from onlineic.domain.attributes import Label
 from onlineic.errors import TooFewRecordsError
 from onlineic.queries.answers import Answer, made_of
@@ -99,31 +99,39 @@ class AnswerTable(Framed):
         return found
 
     def __repr__(self) -> str:
-        shown = min(len(self), SHOWN)
+        shown = self._shown(SHOWN)
         columns = [[name, *self._written(place, shown)] for name, place in self.columns]
         widths = [max(map(len, column)) for column in columns]
         lines = [
             "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
             for row in zip(*columns, strict=True)
         ]
-        if len(self) > shown:
-            lines.append(f"... {len(self) - shown:,} more rows")
+        if left_out := self._left_out(shown):
+            lines.append(f"... {left_out}")
         stamp = "" if self.private else ", NOT PRIVATE"
         lines.append(f"({len(self.answers)} answer{'s' * (len(self.answers) != 1)}{stamp})")
         return "\n".join(lines)
 
-    def written(self, rows: int) -> list[list[str]]:
-        """Return the first rows as text, in the order of SELECT."""
-        columns = [self._written(place, rows) for _, place in self.columns]
-        return [list(row) for row in zip(*columns, strict=True)]
+    def _shown(self, most: int) -> list[int]:
+        """Return the first rows; of many those that are not known to be empty."""
+        places = [*range(len(self))]
+        if len(self) > most:
+            nothing = (self.error_bounds == 0.0) & ((self.values == 0.0) | np.isnan(self.values))
+            places = np.flatnonzero(~nothing.all(axis=1)).tolist()
+        return places[:most]
+
+    def _left_out(self, shown: Sequence[int]) -> str:
+        """Return how many rows are not shown, in words."""
+        return "" if len(shown) == len(self) else f"{len(self) - len(shown):,} more rows, see to_dict()"
 
     def _repr_html_(self) -> str:
         left = sum(place < len(self.keys) for _, place in self.columns)
         names = [name for name, _ in self.columns]
-        parts = [table(names, self.written(MOST_ROWS), left=left, names=left)]
-        if len(self) > MOST_ROWS:
-            left_out = f"{len(self) - MOST_ROWS:,} of {len(self):,}"
-            parts.append(note(f"{left_out} rows are not shown: see to_dict()"))
+        shown = self._shown(MOST_ROWS)
+        columns = [self._written(place, shown) for _, place in self.columns]
+        parts = [table(names, [*zip(*columns, strict=True)], left=left, names=left)]
+        if left_out := self._left_out(shown):
+            parts.append(note(left_out))
         said = [
             (shortened(name), f"bounds hold for all rows at once, with probability {probability(sure)}")
             for name, sure in zip(self.names, self.confidences, strict=True)
@@ -131,14 +139,13 @@ class AnswerTable(Framed):
         title = f"{len(self):,} row{'s' * (len(self) != 1)}"
         return card(title, *parts, facts(said), made_of(self.answers), private=self.private)
 
-    def _written(self, place: int, rows: int) -> list[str]:
+    def _written(self, place: int, rows: Sequence[int]) -> list[str]:
         if place < len(self.keys):
-            return ["NULL" if row[place] is None else str(row[place]) for row in self.labels[:rows]]
-        found = (part[:rows, place - len(self.keys)].tolist() for part in (self.values, self.error_bounds))
+            labels = [self.labels[row][place] for row in rows]
+            return ["NULL" if label is None else str(label) for label in labels]
+        found = (part[[*rows], place - len(self.keys)].tolist() for part in (self.values, self.error_bounds))
         return [
-            "too few records"
-            if math.isnan(value)
-            else f"{to_its_bound(value, bound, separated=True)} ± {bound:.3g}"
+            "too few records" if math.isnan(value) else around(value, bound, separated=True)
             for value, bound in zip(*found, strict=True)
         ]
 

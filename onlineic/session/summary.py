@@ -16,7 +16,16 @@ from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget
 from onlineic.display.figures import FEW, draw_counts, new_figure, plain
 from onlineic.display.html import bars, card, facts, heading, note, page, share, table
-from onlineic.display.text import GAP, aligned, cut_rows, probability, records, shortened
+from onlineic.display.text import (
+    GAP,
+    aligned,
+    cut_rows,
+    probability,
+    records,
+    records_between,
+    shortened,
+    upward,
+)
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError
 from onlineic.hypothesis.base import HasBlocks, Hypothesis
@@ -252,7 +261,7 @@ def budget_facts(budget: Budget, stats: SessionStatistics) -> list[tuple[str, st
     ]
     if math.isfinite(stats.error_bound):
         sure = probability(1.0 - stats.beta)
-        holds = f"± {stats.error_bound:.3g} for all tested answers at once, with probability {sure}"
+        holds = f"± {upward(stats.error_bound)} for all tested answers at once, with probability {sure}"
         said.append(("bound", holds))
     if stats.sealed:
         said.append(("sealed", "a test was interrupted: nothing more is tested"))
@@ -276,7 +285,7 @@ def _rows(one: BelievedMarginal) -> list[list[str]]:
     places, gap = cut_rows(len(one.labels), IN_TEXT)
     rows = []
     for at in places:
-        between = "" if one.brackets is None else " to ".join(records(float(end[at])) for end in one.brackets)
+        between = "" if one.brackets is None else records_between(*(float(end[at]) for end in one.brackets))
         rows.append([shortened(one.labels[at]), records(float(one.counts[at])), between])
     if gap is not None:
         rows.insert(gap, [GAP, "", ""])

@@ -122,6 +122,11 @@ class NumericSparse(abc.ABC):
             If the mechanism cannot release this target.
         """
 
+    @property
+    def releases_tables(self) -> bool:
+        """Whether a hit may release a whole table: `price` and `measure` take partitions."""
+        return True
+
     def stretched(self, cheaper: Fraction) -> "NumericSparse":
         """Return the mechanism with more noise and a higher threshold, whose hits cost `cheaper` times less.
 

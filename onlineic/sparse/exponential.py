@@ -324,6 +324,10 @@ class ExponentialSparse(NumericSparse):
             number = (DiscreteLaplace(self._number_scale(1)).radius(0.1 * beta / cutoff) + 1.0) / self.n
         return (hit + 1.0) / unit, (miss + 1.0) / unit, number
 
+    @property
+    def releases_tables(self) -> bool:
+        return self.number_scale is not None
+
     def _first(
         self, state: SparseState, values: Sequence[int] | Ints, sensitivity: int, noise: Noise
     ) -> tuple[SparseState, int, int | None]:

@@ -5,7 +5,6 @@ rounds every scale up and prices it exactly.
 """
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from typing import final
@@ -299,7 +298,7 @@ class GumbelSparse(NumericSparse):
     ) -> tuple[SparseState, Hit | None]:
         self._check_sensitivity(sensitivity, sensitivity)
         word = noise.next_word()
-        if not fires_one(word, abs(int(gap)) - self.threshold, self.scale, _more(noise)):
+        if not fires_one(word, abs(int(gap)) - self.threshold, self.scale, noise.next_word):
             return state, None
         return _hit(state)
 
@@ -321,7 +320,7 @@ class GumbelSparse(NumericSparse):
             noise.unread(len(words) - 1 - lane)  # behind it: never looked at
             start += lane
             if verdicts[lane] > 0 or fires_exactly(
-                int(words[lane]), int(excesses[start]), self.scale, _more(noise)
+                int(words[lane]), int(excesses[start]), self.scale, noise.next_word
             ):
                 state, hit = _hit(state)
                 return state, start, hit
@@ -390,11 +389,6 @@ def _refuse_pure(budget: Budget) -> None:
         raise InvalidParameterError(
             "delta must be in (0, 1) for GumbelSparse, got delta=0; use ExponentialSparse."
         )
-
-
-def _more(noise: Noise) -> Callable[[], int]:
-    """Refinement bits of an undecided test."""
-    return lambda: int(noise.words(1)[0])
 
 
 def sigma_at_least(sigma: Fraction, from_bits: int, to_bits: int) -> int:

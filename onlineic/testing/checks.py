@@ -47,6 +47,7 @@ def check_hypothesis(hypothesis: Hypothesis, *, seed: int = 0) -> None:
     assert isinstance(domain, Domain), f"{whose} must have a Domain, got a {type(domain).__name__}."
     foreign = dense(np.array([0.0, 1.0, 1.0])).bind(Domain.of(elsewhere=3))
     assert not hypothesis.supports(foreign), f"{whose} must not support a query of another domain."
+    assert domain.size > 1, f"domain must have two or more cells to be asked about, got {domain.size}."
     queries = [query for query in probes(domain, seed) if hypothesis.supports(query)]
     assert queries, f"{whose} must support some query of its own domain, got none of 24."
     alone = [hypothesis.evaluate(query) for query in queries]
@@ -109,6 +110,7 @@ def check_update_rule(
     domain = Domain.of(a=2, b=3) if domain is None else domain
     alpha = checked_real("alpha", alpha, above=0.0, below=1.0)
     steps = checked_integer("steps", steps, at_least=1)
+    assert truths is None or len(truths), "truths must be one or more histograms, got none; leave them out."
     histograms = [_normalised(truth, domain) for truth in (_truths(domain) if truths is None else truths)]
     _check_frozen(rule)
     rule = rule_at(rule_for_stream(rule, steps, 1_000_000), domain, alpha)

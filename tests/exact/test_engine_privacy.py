@@ -357,11 +357,11 @@ def test_the_noise_of_the_test_reused_in_the_answer_is_found(monkeypatch):
 
 
 def test_a_charge_after_the_draw_is_found(monkeypatch):
-    def uncharged(self, questions, guesses):
-        self._guarded(lambda: self._tested(self._settled(), questions, guesses))
+    def uncharged(self, question, guess):
+        self._guarded(lambda: self._tested(self._now().sparse, (question,), (guess,)))
+        return True
 
-    monkeypatch.setattr(Curator, "cover", lambda self, questions: [True] * len(questions))
-    monkeypatch.setattr(Curator, "test", uncharged)
+    monkeypatch.setattr(Curator, "test_alone", uncharged)
     setting = SETTINGS["first tables, corner, side"]
     session, director, _ = play(setting, setting.counts, (False, False, False))
 

@@ -120,6 +120,7 @@ def test_a_failure_between_the_read_and_the_record_seals_burns_and_tells_nothing
                     "_answered",
                     "_run",
                     "test",
+                    "test_alone",
                     "_guarded",
                     "guarded",
                 }

@@ -18,7 +18,7 @@ FORMS = {
     "!=", "*", "1", ":name", "<", "<=", "<>", "=", ">", ">=", "AND", "AVG", "COUNT CASE", "COUNT_IF",
     "FILTER", "GROUP BY", "NOT", "OR", "SUM", "SUM CASE", "SUM CASE ELSE", "bare", "between", "bool", "col",
     "columns", "compare", "constant", "flipped", "hours", "in", "like", "null", "paren", "pay", "text",
-    "texts",
+    "texts", "SUM CASE col", "AVG CASE col", "distinct", "is bool", "among columns", "numbers",
 }  # fmt: skip
 
 
@@ -116,7 +116,7 @@ def test_400_statements_are_answered_as_by_sqlite():
 
     assert [] == wrong
     assert equal > 1000
-    assert len(refused) < 40, refused[:5]
+    assert len(refused) < 60, refused[:5]
     assert all("AVG must be over some records" in told for _, told in refused)
     assert FORMS <= forms.keys()
 
@@ -129,7 +129,7 @@ def test_1000_statements_are_answered_as_by_sqlite(seed, record_property):
 
     assert [] == wrong
     assert equal > 4000
-    assert len(refused) < 100
+    assert len(refused) < 170  # averages over nobody
     assert FORMS <= forms.keys()
 
 

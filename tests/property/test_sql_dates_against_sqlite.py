@@ -24,6 +24,7 @@ DOMAIN = Domain.of(
     month=dates("2024-01", "2024-03", by="month"),
     hour=optional(dates("2024-02-28T22", "2024-02-29T03", by="hour")),
     sex=["F", "M"],
+    due=optional(dates("2024-02-28", "2024-03-01")),
 )
 OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
 LAST = {"2023-12": 31, "2024-01": 31, "2024-02": 29, "2024-03": 31, "2024-04": 30}
@@ -46,11 +47,11 @@ def values(name, code):
 def opened():
     """A table with records of every cell, which is named by its index."""
     database = sqlite3.connect(":memory:")
-    database.execute("CREATE TABLE t (day TEXT, month TEXT, hour TEXT, sex TEXT, cell INTEGER)")
+    database.execute("CREATE TABLE t (day TEXT, month TEXT, hour TEXT, sex TEXT, due TEXT, cell INTEGER)")
     for cell, codes in enumerate(np.ndindex(*DOMAIN.shape)):
         held = (values(name, code) for name, code in zip(DOMAIN.names, codes, strict=True))
         database.executemany(
-            "INSERT INTO t VALUES (?, ?, ?, ?, ?)", [(*row, cell) for row in itertools.product(*held)]
+            "INSERT INTO t VALUES (?, ?, ?, ?, ?, ?)", [(*row, cell) for row in itertools.product(*held)]
         )
     return database
 
@@ -90,7 +91,9 @@ class Conditions:
         rng = self.rng
         column, no = rng.choice(["day", "month", "hour"]), rng.choice(["", "NOT "])
         operator = rng.choice(OPERATORS)
-        form = rng.choice(["compare", "compare", "flipped", "between", "in", "null", "period", "midnight"])
+        form = rng.choice(
+            ["compare", "compare", "flipped", "between", "in", "null", "period", "midnight", "columns"]
+        )
         if form == "null":
             return (f"{column} IS {no}NULL",) * 2
         if form == "period":
@@ -105,6 +108,14 @@ class Conditions:
                 ">=": f"month >= {begin}",
             }[operator]
             return f"month {operator} '{month}'", theirs
+        if form == "columns":
+            one, two = rng.sample(["day", "due"], 2)
+            ours, theirs = self.literal("day")
+            among = rng.choice(
+                [f"{one} {operator} {two}", f"{one} IS {no}DISTINCT FROM {two}", f"{one} {operator} {one}"]
+            )
+            both = tuple(f"{one} {no}BETWEEN {two} AND {end}" for end in (ours, theirs))
+            return both if rng.random() < 0.4 else (among, among)
         if form == "midnight":
             text, operator = self.literal("day")[1][1:-1], rng.choice(["<", ">="])
             return f"day {operator} TIMESTAMP '{text} 00:00:00'", f"day {operator} '{text}'"
@@ -185,7 +196,7 @@ def test_groups_by_dates_are_counted_as_by_sqlite(among):
     for (cell,) in DATABASE.execute("SELECT cell FROM t"):
         counts.flat[cell] += 1
     (aggregate,) = statement(f"SELECT day, COUNT(*) FROM t WHERE {among} GROUP BY day", DOMAIN).aggregates
-    found = (counts * aggregate.condition.bind(DOMAIN).weights()).sum(axis=(1, 2, 3))
+    found = (counts * aggregate.condition.bind(DOMAIN).weights()).sum(axis=(1, 2, 3, 4))
     theirs = among.replace("DATE ", "").replace("hour < '2024-02-29'", "hour < '2024-02-29 00:00:00'")
     rows = dict(DATABASE.execute(f"SELECT day, COUNT(*) FROM t WHERE {theirs} GROUP BY day"))
 

@@ -1,16 +1,18 @@
 """Derived answers of whole sessions: outside of their bounds as seldom as they say, and not of half."""
 
+import attrs
 import numpy as np
 import pytest
 
 import onlineic as ic
 from onlineic import where
 from onlineic.noise import SimulatedNoise
+from onlineic.session import distributions, linear
 from support.laws import too_many
 from support.sessions import Still, plan_once
 
 pytestmark = pytest.mark.statistical
-LEVEL, BETA, SESSIONS = 1e-9, 0.2, 200
+LEVEL, BETA, SESSIONS, RANGES = 1e-9, 0.2, 200, 80
 
 DOMAIN = ic.Domain.of(a=range(16), b=["x", "y"])
 N = 20_000
@@ -67,3 +69,40 @@ def test_derived_answers_are_inside_their_bounds(used, question):
 def test_half_of_the_bound_is_left_too_often(used, question):
     """Of one answer the bound is that of its noise: the planted slip is found."""
     assert too_many(int((used[question] > 0.5).sum()), SESSIONS, BETA) < LEVEL
+
+
+def outside(shrunk, monkeypatch):
+    """How often the exact median of a condition is outside of its narrow range of labels, bounds shrunk."""
+    whole = linear.bounded
+
+    def bounded(*asked):
+        found = whole(*asked)
+        return attrs.evolve(found, bounds=[shrunk * bound for bound in found.bounds])
+
+    monkeypatch.setattr(distributions, "bounded", bounded)
+    column = np.arange(256) // 6  # a label holds less than the noise of a number
+    cells = np.stack([column, column], axis=1)
+    data = ic.PrivateData(cells, ic.Domain.of(a=range(256), b=["x", "y"]))
+    options = {"update": Still(), "release": "answer", "hard_answers": 40, "max_queries": 60}
+    seen = ic.OnlineIC(data, BUDGET, beta=BETA, noise=SimulatedNoise(0), **options)
+    plan_once(monkeypatch, seen.plan)
+    exact, missed, width = int((np.cumsum(column) >= column.sum() / 2).argmax()), 0, []
+    for seed in range(RANGES):
+        session = ic.OnlineIC(data, BUDGET, beta=BETA, noise=SimulatedNoise(seed), **options)
+        found = session.median("a", where(b="x"), narrow=True)
+        missed += not found.low <= exact <= found.high
+        width.append(found.high - found.low)
+    return missed, float(np.mean(width))
+
+
+def test_narrow_ranges_hold_the_exact_label(monkeypatch):
+    missed, width = outside(1.0, monkeypatch)
+
+    assert too_many(missed, RANGES, BETA) > LEVEL
+    assert width < 200
+
+
+def test_ranges_from_a_part_of_the_bounds_miss_it_too_often(monkeypatch):
+    missed, _ = outside(0.02, monkeypatch)
+
+    assert too_many(missed, RANGES, BETA) < LEVEL

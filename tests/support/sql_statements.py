@@ -95,10 +95,11 @@ class Statements:
 
     def aggregate(self):
         form = self.rng.choice(
-            ["*", "1", "col", "COUNT_IF", "COUNT CASE", "SUM CASE", "SUM CASE ELSE", "SUM", "AVG"]
-        )
+            ["*", "1", "col", "COUNT_IF", "COUNT CASE", "SUM CASE", "SUM CASE ELSE", "SUM", "AVG",
+             "SUM CASE col", "AVG CASE col"]
+        )  # fmt: skip
         self.use(form)
-        inner = self.condition(self.rng.choice([0, 0, 1]))
+        inner, column = self.condition(self.rng.choice([0, 0, 1])), self.rng.choice(NUMBERS)
         ours = {
             "*": "COUNT(*)",
             "1": "COUNT(1)",
@@ -109,6 +110,8 @@ class Statements:
             "SUM CASE ELSE": f"sum(case when {inner} then 1 else 0 end)",
             "SUM": f"SUM({self.rng.choice(NUMBERS)})",
             "AVG": f"AVG({self.rng.choice(NUMBERS)})",
+            "SUM CASE col": f"SUM(CASE WHEN {inner} THEN {column}{self.rng.choice(['', ' ELSE 0'])} END)",
+            "AVG CASE col": f"AVG(CASE WHEN {inner} THEN {column} END)",
         }[form]
         theirs = f"SUM(CASE WHEN {inner} THEN 1 END)" if form == "COUNT_IF" else ours
         if self.rng.random() < 0.3:
@@ -135,7 +138,8 @@ class Statements:
         rng = self.rng
         form = rng.choice(
             ["compare", "compare", "flipped", "columns", "texts", "between", "in", "like", "null", "bare",
-             "constant", "hours", "hours", "pay", "text", "bool"]
+             "constant", "hours", "hours", "pay", "text", "bool", "distinct", "is bool", "among columns",
+             "numbers"]
         )  # fmt: skip
         self.use(form)
         operator = rng.choice(["=", "<>", "!=", "<", "<=", ">", ">="])
@@ -164,6 +168,27 @@ class Statements:
             return f"{rng.choice(DOMAIN.names)} IS {no}NULL"
         if form == "bare":
             return "vet"
+        if form == "distinct":
+            left = rng.choice(["age", "educ", "pay", "sex", "vet"])
+            rights = {
+                "age": ["22", "educ", "NULL", "age"],
+                "educ": ["23", "age", "NULL"],
+                "pay": ["0", "NULL"],
+            }
+            right = rng.choice(
+                rights.get(left, ["NULL", "race", "'F'"] if left == "sex" else ["TRUE", "NULL"])
+            )
+            sides = (left, right) if rng.random() < 0.7 else (right, left)
+            return f" IS {no}DISTINCT FROM ".join(sides)
+        if form == "is bool":
+            return f"vet IS {no}{rng.choice(['TRUE', 'FALSE'])}"
+        if form == "among columns":
+            return rng.choice(
+                [f"age {no}BETWEEN educ AND {self.number()}", f"{self.number()} {no}BETWEEN age AND educ",
+                 f"educ {no}BETWEEN {self.number()} AND age", f"age {no}BETWEEN educ AND age"]
+            )  # fmt: skip
+        if form == "numbers":
+            return f"{rng.randint(0, 2)} {operator} {rng.choice(['1', '1.0', '-1'])}"
         if form == "constant":
             return rng.choice(["TRUE", "FALSE"])
         if form == "hours":

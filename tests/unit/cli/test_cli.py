@@ -545,3 +545,28 @@ def test_progress_is_one_line_on_a_terminal_after_two_seconds(monkeypatch):
 
     assert 2 == out.getvalue().count("500 of 1,000 asked, 3 hard, 2 left, 60% spent")
     assert "\n" not in out.getvalue()
+
+
+def test_a_table_in_another_form_is_read_as_it_is_said_to_be_written(tmp_path, queries, capsys):
+    domain = Domain.from_json('{"sex": ["F", "é"], "paid": {"edges": [0, 1.5, 9], "missing": true}}')
+    (tmp_path / "domain.json").write_text(domain.to_json(), encoding="utf-8")
+    rows = "".join(f"{'Fé'[i % 2]};{('1,25', '2,5', 'NA', '?')[i % 4]}\n" for i in range(2000))
+    (tmp_path / "people.csv").write_text("sex;paid\n" + rows, encoding="latin-1")
+    files = ["ask", "--csv", str(tmp_path / "people.csv"), "--domain", str(tmp_path / "domain.json"), *PAID]
+    form = [
+        "--delimiter",
+        ";",
+        "--encoding",
+        "latin-1",
+        "--decimal",
+        ",",
+        "--missing",
+        "NA",
+        "--missing",
+        "?",
+    ]
+
+    assert 0 == main([*files, *form, "--format", "json", queries('{"paid": null}')])
+    assert 0.5 == pytest.approx(json.loads(capsys.readouterr().out)["value"], abs=0.1)
+    assert 1 == main([*files, *form[2:], "--show-data-errors", queries('{"paid": null}')])
+    assert "delimiter=';'" in capsys.readouterr().err

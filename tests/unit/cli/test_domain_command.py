@@ -178,3 +178,11 @@ def test_a_domain_file_of_another_encoding_is_refused(tmp_path, capsys):
 
     assert 2 == main(["ask", *files, "--epsilon", "1", str(tmp_path / "q.txt")])
     assert "d.json: a domain file must be in UTF-8" in capsys.readouterr().err
+
+
+def test_another_delimiter_is_named(tmp_path, capsys):
+    path = tmp_path / "other.csv"
+    path.write_text("age;sex\n30;F\n")
+
+    assert 2 == draft(str(path), "--attribute", "age=range 17 90")
+    assert "got 'age'; write --delimiter ';'." in capsys.readouterr().err

@@ -369,7 +369,7 @@ def test_which_tables_are_kept_depends_on_the_queries_alone():
         data = PrivateData(np.array(cells), SMALL)
         for conditions in ({"a": 1}, {"a": 0, "b": "x"}, {"b": one_of("x", "z")}):
             counts(data, **conditions)
-        kept.append([(axes, table.shape) for axes, (table, _, _) in data._tables._entries.items()])
+        kept.append([(axes, table.shape) for axes, (table, _) in data._tables._entries.items()])
 
     assert kept[0] == kept[1]
 

@@ -95,10 +95,11 @@ def test_text_of_unknown_databases_is_compared_here(connection, named):
     assert (3, 2, 1) == (data.n, counts(data, sex="F"), counts(data, age=30, sex="M"))
 
 
-def test_unknown_databases_count_where_no_text_is_taken(connection):
+@pytest.mark.parametrize("named", [False, True])
+def test_unknown_databases_count_where_no_text_is_taken(connection, named):
     connection.execute("CREATE TABLE numbers (age INTEGER, x REAL)")
     connection.executemany("INSERT INTO numbers VALUES (?, ?)", [(30, 0.5), (30, 0.25), (30, None)])
-    foreign = Foreign(connection)
+    foreign = Foreign(connection, named=named)
     domain = Domain.of(age=range(17, 91), x=optional(binned([0, 0.5, 1])))
     data = PrivateData.from_dbapi(foreign, "numbers", domain)
 
@@ -271,3 +272,17 @@ def test_an_error_of_the_statement_that_reads_is_not_told(connection, monkeypatc
 
         assert (None, True) == (error.value.__cause__, error.value.__suppress_context__)
         assert "Zanzibar" not in str(error.value)
+
+
+def test_mysql_has_no_booleans_and_a_pool_is_seen_through(connection):
+    connection.execute("CREATE TABLE flags (ok INTEGER)")
+    connection.executemany("INSERT INTO flags VALUES (?)", [(0,), (1,), (1,)])
+    domain = Domain.of(ok=[False, True])
+    mysql = type("Connection", (Foreign,), {"__module__": "pymysql.connections"})
+    pooled = type("Pooled", (Foreign,), {"driver_connection": connection})
+    data = PrivateData.from_dbapi(mysql(connection), "flags", domain)
+
+    assert [1, 2] == [counts(data, ok=label) for label in (False, True)]
+    assert 3 == PrivateData.from_dbapi(pooled(connection), "flags", domain).n
+    with pytest.raises(InvalidDataError, match="ok must hold true or false"):
+        PrivateData.from_dbapi(Foreign(connection), "flags", domain)

@@ -246,8 +246,26 @@ def test_reports_are_not_copied(tmp_path, use):
         use(check(tmp_path, "age,sex\n30,X\n"))
 
 
+def test_a_list_of_records_is_a_table():
+    good = [{"age": 30, "sex": "F"}, {"age": 31, "sex": "M"}]
+    report = PrivateData.check([*good, {"age": 30}], DOMAIN)
+
+    assert PrivateData.check(good, DOMAIN).fits
+    assert "every record must have a value for sex, got some without; write None" in str(report.misfits[0])
+    assert "missing in 1 row: 2" in report.curator_report()
+    assert ["sex"] == [each.column for each in PrivateData.check([{"age": 30}], DOMAIN).misfits]
+
+
+@pytest.mark.parametrize("table", [[], {"age": [], "sex": []}])
+def test_a_table_without_rows_does_not_fit(table):
+    report = PrivateData.check(table, DOMAIN)
+
+    assert not report.fits
+    assert "0 rows, one or more must be there" in repr(report)
+
+
 def test_what_is_no_table_is_refused(tmp_path):
-    for table in (5, None, [1], np.zeros(3), [{"a": 1}]):
+    for table in (5, None, [1], np.zeros(3), [{"a": 1}, 2]):
         with pytest.raises(InvalidParameterError, match="table must be a mapping"):
             PrivateData.check(table, DOMAIN)
     for options in ({"sep": ";"}, {"delimiter": ";;"}):

@@ -5,10 +5,12 @@ import re
 import sys
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 
 from onlineic.display import (
     aligned,
+    around,
     bars,
     card,
     cut_rows,
@@ -23,11 +25,15 @@ from onlineic.display import (
     polars_frame,
     probability,
     records,
+    records_between,
+    records_bound,
     share,
     shortened,
     span_bar,
     table,
     to_its_bound,
+    upward,
+    within,
 )
 from onlineic.errors import MissingExtraError
 
@@ -197,3 +203,43 @@ def test_a_fraction_has_the_decimals_of_its_bound():
 )
 def test_a_probability_below_1_is_not_written_as_1(sure, text):
     assert text == probability(sure)
+
+
+@pytest.mark.parametrize(
+    ("bound", "text"),
+    [(0.1, "0.1"), (0.36301, "0.364"), (2660.1, "2670"), (706.0, "706"), (1e-9, "1e-09"), (1.2e7, "1.2e+07")],
+)
+def test_a_bound_is_rounded_up(bound, text):
+    assert text == upward(bound)
+    assert float(text) >= bound
+
+
+@pytest.mark.parametrize("sure", [0.94996, 0.98765432, 1.0 - 0.05 / 3, 1.0 - 2.0**-40])
+def test_a_promised_probability_is_rounded_down(sure):
+    assert 0.0 <= sure - float(probability(sure)) <= 0.01 * (1.0 - sure) + 1e-15
+
+
+def test_what_is_printed_holds_what_is_stated():
+    """Of a number, of counts and of their interval; also where the number was rounded itself."""
+    generator = np.random.default_rng(1)
+    for _ in range(2000):
+        value, bound = (10.0 ** generator.uniform(-6, 6, 2)).tolist()
+        for text, reach in (within(value, bound, separated=True), decimals(value, bound)):
+            shown, beside = float(text.replace(",", "")), float(reach.replace(",", ""))
+            assert shown - beside <= value - bound + 1e-9 * value
+            assert shown + beside >= value + bound - 1e-9 * value
+        shown, beside = (float(text.replace(",", "")) for text in (records(value), records_bound(bound)))
+        assert shown - beside <= value - bound
+        assert value + bound <= shown + beside
+        low, high = (
+            float(end.replace(",", "")) for end in records_between(value, value + bound).split(" to ")
+        )
+        assert low <= value + 1e-6
+        assert value + bound <= high + 1e-6
+
+
+def test_exact_numbers_and_unknown_bounds_stay_what_they_are():
+    assert ("5", "0") == within(5.0, 0.0)
+    assert "5 no bound" == around(5.0, math.inf)
+    assert ("0", "inf") == (records_bound(0.0), records_bound(math.inf))
+    assert "1,234 to 1,234" == records_between(1234.0000000002, 1233.9999999998)

@@ -120,7 +120,7 @@ def test_pure_budget_lists_no_gaussian_noise():
 
 def test_errors_of_the_per_query_baseline_have_the_analytic_size():
     """sd sqrt(2) k/epsilon counts with k = 80 paid queries; the constant costs nothing."""
-    traces = compare(table(), Budget(1.0), STREAM, {}, seeds=range(20))
+    traces = compare(table(), Budget(1.0), STREAM, {"session": None}, seeds=range(20))
     errors = np.concatenate([one.errors[:80] for one in traces if one.label == "per-query Laplace"])
 
     assert pytest.approx(math.sqrt(2.0) * 80 / 3000, rel=0.1) == float(np.sqrt(np.mean(errors**2)))

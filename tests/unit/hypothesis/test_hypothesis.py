@@ -111,9 +111,9 @@ def test_up_to_two_to_the_16_cells_and_22_of_a_plane_a_box_is_read_off_prefix_su
         others = dict.fromkeys(domain.names[1:], 1)
         hypothesis.evaluate(where({"x": between(3, sizes[0] - 5), **others}).bind(domain))
         tables = hypothesis._held() if made is Histogram else hypothesis._tables
-        _, prefix, _ = tables._entries[tuple(range(len(sizes)))]
+        _, area = tables._entries[tuple(range(len(sizes)))]
 
-        assert used is (prefix is not None)
+        assert used is (area is not None)
 
 
 def test_tables_too_large_for_prefix_sums_give_the_same_answers():

@@ -433,7 +433,7 @@ def test_dates_compare_with_dates_texts_and_times(text, expected):
         ("day < 5", "day must be compared with a date, got 5; write e.g. day >= '2024-01-01'."),
         ("day BETWEEN TRUE AND '2024-01-05'", "day must be compared with a date, got TRUE"),
         ("day < NULL", "write day IS NULL"),
-        ("day < month", "day must be compared with dates, got day < month"),
+        ("day < month", "month must be counted by day to be compared with day, got periods of one month"),
         ("day < TIME '10:00'", "not supported: CAST('10:00' AS TIME)"),
         ("day < CAST(5 AS DATE)", "not supported: CAST(5 AS DATE)"),
         ("CAST(day AS DATE) < '2024-01-05'", "not supported: CAST(day AS DATE)"),
@@ -514,3 +514,32 @@ def test_dates_have_no_sum():
 
 def test_condition_is_at_the_front_door():
     assert ic.condition is condition
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("age BETWEEN SYMMETRIC 40 AND 30", "age BETWEEN 30 AND 40"),
+        ("age NOT BETWEEN SYMMETRIC 40 AND 30", "age NOT BETWEEN 30 AND 40"),
+        ("age BETWEEN SYMMETRIC educ AND 30", "age BETWEEN educ AND 30 OR age BETWEEN 30 AND educ"),
+        ("NOT age BETWEEN SYMMETRIC educ AND 30", "NOT (age BETWEEN educ AND 30 OR age BETWEEN 30 AND educ)"),
+        ("hours BETWEEN SYMMETRIC 100 AND -1", "hours BETWEEN -1 AND 100"),
+        ("age <=> 30", "age IS NOT DISTINCT FROM 30"),
+        ("2 > 1 AND age = 30", "age = 30"),
+    ],
+)
+def test_conditions_that_mean_the_same(text, same):
+    few = DOMAIN.project("age", "educ", "hours")
+    weights = [condition(each, few).bind(few).weights() for each in (text, same)]
+
+    assert np.array_equal(*weights)
+
+
+def test_group_by_takes_an_alias_of_a_column_where_no_column_is_called_so():
+    found = statement("SELECT sex AS s, COUNT(*) FROM t AS x GROUP BY s", DOMAIN)
+
+    assert (("sex",), (("s", 0), ("COUNT(*)", 1))) == (found.keys, found.columns)
+    with pytest.raises(InvalidQueryError, match="column age must be in GROUP BY"):
+        statement("SELECT age AS sex, COUNT(*) FROM t GROUP BY sex", DOMAIN)
+    with pytest.raises(InvalidQueryError, match=r"column must be one of .* got 's'"):
+        statement("SELECT COUNT(*) AS s FROM t GROUP BY s", DOMAIN)

@@ -8,7 +8,7 @@ import pytest
 import onlineic as ic
 from onlineic.data import PrivateData
 from onlineic.errors import InternalError, SessionSealedError
-from onlineic.ledger import Burned, Easy, MemoryLedger, Reserved, Transcript
+from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Reserved, Transcript
 from onlineic.queries import Partition, PartitionRule, Queries, derived, marginal
 from onlineic.session import Spending
 from onlineic.session.curator import Curator
@@ -109,6 +109,25 @@ def test_easy_tests_are_recorded_with_what_was_tested_and_cost_nothing():
 
     assert (Easy(MANY, grid(MANY, 20_000)), Easy(FEW, grid(FEW, 5000))) == Transcript(ledger.records(1))
     assert (standing, 3) == (ledger.reserved, curator.hard_left())
+
+
+def test_a_question_alone_is_covered_and_tested_in_one_step_as_long_as_a_hit_can_be_paid():
+    curator, data, ledger = curated()
+    easy = curator.test_alone(MANY, grid(MANY, 20_000))
+    standing = ledger.reserved
+    again = curator.test_alone(FEW, grid(FEW, 5000))
+
+    assert (True, True) == (easy, again)
+    assert standing is ledger.reserved
+    assert [Reserved, Easy, Easy] == [type(record) for record in ledger.records()]
+
+    while curator.test_alone(MANY, 0):  # each is a hit
+        assert isinstance(ledger.records()[-1], Hard)
+    before, reads = ledger.records(), data.reads
+
+    assert not curator.test_alone(MANY, 0)
+    assert (before, reads, False) == (ledger.records(), data.reads, curator.sealed)
+    assert 3 == sum(isinstance(record, Hard) for record in before)
 
 
 @pytest.mark.parametrize("distance", [2999, 3000])

@@ -249,6 +249,46 @@ def test_quantiles_hold_the_exact_ones_and_take_few_answers(session, p, conditio
         assert one.low <= one.value <= one.high
 
 
+@pytest.mark.parametrize(("condition", "rows"), [(None, {}), (where(sex="F"), {"sex": "F"})])
+def test_a_narrow_quantile_is_that_of_all_cuts_with_few_of_them(condition, rows):
+    asked = opened(SimulatedNoise(3), max_queries=10_000)
+    exact = np.quantile(COLUMNS["age"][kept(**rows)], 0.3, method="inverted_cdf")
+    wide = asked.quantile("age", 0.3, condition)
+    told = asked.explain(lambda session: session.quantile("age", 0.3, condition, narrow=True))
+    found = asked.quantile("age", 0.3, condition, narrow=True)
+    rising = asked.cdf("age", condition).quantile(0.3)
+
+    assert wide.low <= found.low <= exact <= found.high <= wide.high
+    assert (rising.low, rising.high) == (found.low, found.high)
+    assert len(wide.answers) <= len(found.answers) < len(rising.answers)
+    assert told.answers >= len(wide.answers)
+    assert (wide.value, wide.rank_error) == (found.value, found.rank_error)
+
+
+def test_without_joint_bounds_a_narrow_quantile_asks_no_more():
+    book = ic.baselines.PerQueryNoise(DATA, ic.Budget(1.0, 1e-9), answers=100, noise=SimulatedNoise(1))
+
+    class Apart(ic.session.Answering):
+        """Answers without bounds that hold at once."""
+
+        domain, n, beta = DOMAIN, N, 0.05
+
+        def answer(self, query):
+            return book.answer(query)
+
+        def answer_many(self, queries):
+            return [book.answer(query) for query in queries]
+
+        def joint_bounds(self, queries, answers):
+            return np.full(len(list(queries)), np.inf)
+
+    found, wide = (Apart().median("age", where(sex="F"), narrow=narrow) for narrow in (True, False))
+
+    assert len(found.answers) == len(wide.answers)
+    with pytest.raises(InvalidParameterError, match="narrow must be True or False, got narrow=1"):
+        Apart().median("age", narrow=1)
+
+
 def test_quantiles_leave_missing_values_out_and_take_bins(session):
     values = COLUMNS["score"][~np.isnan(COLUMNS["score"])]
 
@@ -348,6 +388,25 @@ def test_a_condition_that_is_no_conjunction_takes_an_answer_a_group(session):
 
     assert 2 == len(found.answers)
     assert (np.abs(found.values - exact) <= found.error_bounds).all()
+
+
+@pytest.mark.parametrize("options", [{"release": "answer"}, {"certify": 0.1, "max_queries": 1000}])
+def test_a_session_without_cross_tables_counts_by_group_one_by_one(options):
+    numbers = ic.OnlineIC(DATA, ic.Budget(1.0), noise=Silent(), **options)
+    exact = [kept(sex).sum() for sex in "FM"]
+    with pytest.raises(InvalidQueryError, match=r"ask its counts by group, session\.group_by\(\['sex'\]\)"):
+        numbers.answer(ic.marginal("sex"))
+    told = numbers.explain(lambda session: session.histogram("sex"))
+    found = numbers.group_by(["sex"])
+
+    assert (False, True) == (numbers.answers_tables, opened().answers_tables)
+    assert 2 == told.answers == len(found.answers)
+    assert (np.abs(found.values - exact) <= found.error_bounds).all()
+    assert (found.error_bounds < N).all()
+    pytest.importorskip("sqlglot")
+    assert (
+        found.values.tolist() == numbers.sql("SELECT sex, COUNT(*) AS m FROM t GROUP BY sex").to_dict()["m"]
+    )
 
 
 def test_groups_that_nobody_can_be_in_are_exact(session):

@@ -542,7 +542,7 @@ def test_a_subclass_of_a_query_is_refused_because_it_could_look_at_the_counts():
             return 0.0
 
     honest = ic.where(a=1).bind(DOMAIN)
-    spy = Spy(**{field.name: getattr(honest, field.name) for field in Query.__attrs_attrs__ if field.init})
+    spy = Spy(**{field.alias: getattr(honest, field.name) for field in Query.__attrs_attrs__ if field.init})
     data = table()
     with pytest.raises(InvalidQueryError, match="got a Spy"):
         opened(data).answer(spy)
@@ -873,3 +873,24 @@ def test_a_promise_that_says_nothing_spends_nothing_where_warnings_are_errors():
 def test_a_promise_that_says_something_and_a_session_without_one_do_not_warn():
     assert opened(certify=0.1, epsilon=20.0).plan.error_bound < 0.5
     assert not opened(epsilon=1e-4).statistics().certified
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("budget", "statistics().budget"),
+        ("count", r"answer(where(..)).count"),
+        ("anwser", "answer"),
+        ("histograms", "histogram"),
+        ("_zzz", None),
+        ("zzz", None),
+    ],
+)
+def test_an_attribute_that_a_session_does_not_have_names_what_was_meant(name, meant):
+    session = ic.OnlineIC(ic.PrivateData(np.full(4, 500), ic.Domain.of(a=4)), ic.Budget(1.0, 1e-9))
+    hint = "see dir(session)." if meant is None else f"did you mean {meant}?"
+    with pytest.raises(AttributeError) as refused:
+        getattr(session, name)
+
+    assert str(refused.value) == f"a session has no attribute {name!r}; {hint}"
+    assert not hasattr(session, name)
