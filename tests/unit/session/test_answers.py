@@ -10,8 +10,8 @@ import pytest
 import onlineic as ic
 from onlineic.accounting import Charge, Filter
 from onlineic.errors import UpdateFailedWarning
-from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Opened, Reserved, UpdateFailed
 from onlineic.hypothesis import Estimates
+from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Opened, Reserved, UpdateFailed
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Measurement, Partition, derived
 from onlineic.session import EASY_OR_HARD, session_plan
@@ -167,9 +167,7 @@ class Hit:
         value, weights = derived(record.query, record.measurement)
         sparse = plan.spending.at(plan.first_tables.charge.amount)
         radius = sparse.sum_radius(record.measurement.target, weights, EASY_OR_HARD * plan.tested_beta)
-        return cls(
-            session, answer, value, record.measurement.scale * float(np.linalg.norm(weights)), radius
-        )
+        return cls(session, answer, value, record.measurement.scale * float(np.linalg.norm(weights)), radius)
 
 
 def test_a_measured_number_that_is_far_off_gives_way_to_the_fit_that_the_first_tables_confirm(monkeypatch):
@@ -189,7 +187,7 @@ def test_a_measured_number_that_is_far_off_gives_way_to_the_fit_that_the_first_t
 
 @pytest.mark.filterwarnings("ignore::onlineic.errors.UpdateFailedWarning")
 def test_where_the_fit_disagrees_with_the_estimate_of_least_noise_that_is_the_answer(monkeypatch):
-    """Nothing was learned, since the rule failed: the hypothesis is uniform, and the measured number far off."""
+    """Nothing was learned, since the rule failed: the hypothesis is uniform, the number far off."""
     tests_alone(monkeypatch)
     monkeypatch.setattr(MaximumEntropy, "update", lambda *_: 1 / 0)
     hit = Hit.of(ABOVE, FAR)

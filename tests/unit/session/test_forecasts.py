@@ -82,6 +82,17 @@ def test_all_cells_are_the_start_as_well_where_a_mean_cell_is_clear_of_its_noise
     assert "pairs" == ic.forecast(domain, math.floor(least), budget).start
 
 
+@pytest.mark.parametrize(
+    ("size", "tables", "spread"), [(8, 1, 1.5), (256, 1, (256 * 0.12) ** 0.5), (257, 3, 1.5)]
+)
+def test_ranges_are_sums_of_few_blocks_of_several_levels_and_of_many_cells_of_one(size, tables, spread):
+    domain, budget = ic.Domain.of(a=range(size)), ic.Budget(1.0)
+    (row,) = (row for row in ic.forecast(domain, 10**5, budget).engines if row.start == "levels")
+
+    assert tables == len(session_plan(domain, 10**5, budget).first_tables.targets)
+    assert row.rms == pytest.approx(spread * 2.0 * math.sqrt(2.0) * tables / 10**5)
+
+
 @pytest.mark.parametrize("wish", [{"hard_answers": 3}, {"threshold": 0.01}, {"release": "answer"}])
 def test_a_wish_for_hits_or_thresholds_is_kept_however_few_questions_are_announced(wish):
     plan = session_plan(MANY, 48_842, ONE, max_queries=5, **wish)
