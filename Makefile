@@ -24,10 +24,10 @@ docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 audit: $(VENV)/.test
-	$(BIN)/python -m pytest -m audit
+	$(BIN)/python -m pytest -m audit -o faulthandler_timeout=0
 
 fuzz: $(VENV)/.test
-	$(BIN)/python -m pytest -m fuzz tests/property/test_fuzz.py
+	$(BIN)/python -m pytest -m fuzz -o faulthandler_timeout=0 tests/property/test_fuzz.py tests/property/test_forgeries.py
 
 # Some of them: make mutants PICK="curator or ledger"
 mutants: $(VENV)/.test

@@ -28,14 +28,11 @@ from onlineic.ledger.lines import canonical_text, chained, line_of
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.records import (
     Closed,
-    Drawn,
-    Easy,
-    EasyBatch,
+    Committed,
     Hard,
     Ledger,
     Opened,
     Record,
-    UpdateFailed,
 )
 from onlineic.ledger.settings import beginning_of, package_version, settings_to_json
 from onlineic.noise.sources import Noise
@@ -211,7 +208,10 @@ class RecordBreach:
             domain=DOMAIN,
             n=sum(TABLE),
             account=plan.sparse.account(),
-            settings={"budget": settings_to_json(BUDGET, KNOWN)},
+            settings={
+                name: settings_to_json(value, KNOWN)
+                for name, value in ({"budget": BUDGET} | settings).items()
+            },
             plan=settings_to_json(plan, KNOWN),
         )
         lines = [beginning, *map(line_of, records)]
@@ -299,7 +299,7 @@ class _Kept(Ledger):
     def reserve(self, charge: Charge) -> None:
         self._kept.reserve(charge)
 
-    def commit(self, records: Sequence[Easy | EasyBatch | Hard | Opened | UpdateFailed | Drawn]) -> None:
+    def commit(self, records: Sequence[Committed]) -> None:
         self._kept.commit(records)
 
     def burn(self) -> None:
@@ -323,7 +323,7 @@ class _Forgetful(_Kept):
         opening = "opening tables" in charge.event
         self._kept.reserve(attrs.evolve(charge, amount=Fraction(0)) if opening else charge)
 
-    def commit(self, records: Sequence[Easy | EasyBatch | Hard | Opened | UpdateFailed | Drawn]) -> None:
+    def commit(self, records: Sequence[Committed]) -> None:
         *before, last = records
         if isinstance(last, Opened) and self._kept.reserved is not None:
             last = attrs.evolve(last, charge=self._kept.reserved)
@@ -334,7 +334,7 @@ class _Forgetful(_Kept):
 class _Afterwards(_Kept):
     """Prices a hit after its test, by what was released: a number below twice the table is given away."""
 
-    def commit(self, records: Sequence[Easy | EasyBatch | Hard | Opened | UpdateFailed | Drawn]) -> None:
+    def commit(self, records: Sequence[Committed]) -> None:
         *before, last = records
         if isinstance(last, Hard) and abs(float(last.measurement.values[0])) < 2.0:
             free = attrs.evolve(last.charge, amount=Fraction(0))
@@ -352,7 +352,7 @@ class _Counting(_Kept):
         super().__init__()
         self._part = 1 + Fraction(data.exact_counts(where(x=0).bind(DOMAIN)), 4 * data.n)
 
-    def commit(self, records: Sequence[Easy | EasyBatch | Hard | Opened | UpdateFailed | Drawn]) -> None:
+    def commit(self, records: Sequence[Committed]) -> None:
         *before, last = records
         if isinstance(last, Hard):
             last = attrs.evolve(

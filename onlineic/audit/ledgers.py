@@ -16,10 +16,18 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget
 from onlineic.domain.domain import Domain
-from onlineic.errors import BudgetError, InternalError, LedgerMismatchError
+from onlineic.errors import BudgetError, InternalError, LedgerCorruptError, LedgerMismatchError, OnlineICError
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.book import Book
-from onlineic.ledger.lines import Receipt, Written, account_from_json
+from onlineic.ledger.lines import (
+    Line,
+    Receipt,
+    Written,
+    account_from_json,
+    canonical_text,
+    line_of,
+    record_of,
+)
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.records import (
     Burned,
@@ -33,7 +41,7 @@ from onlineic.ledger.records import (
     Resumed,
     UpdateFailed,
 )
-from onlineic.ledger.settings import check_kind
+from onlineic.ledger.settings import check_kind, package_version, settings_from_json, settings_to_json
 from onlineic.noise.sources import SimulatedNoise
 from onlineic.queries.ask import Question
 from onlineic.queries.marginals import BoundMarginal
@@ -41,12 +49,17 @@ from onlineic.queries.partitions import AxisSets, Partition, one_way, sets_of
 from onlineic.queries.query import Query
 from onlineic.session.answers import AnswerBook
 from onlineic.session.belief import Belief, measured
-from onlineic.session.durable import budget_of, check_prior, planned
+from onlineic.session.certificates import textbook_plan
+from onlineic.session.durable import KNOWN, budget_of, check_prior, planned, prior_digest, row_budget_of
 from onlineic.session.plan import Plan
+from onlineic.session.planning import session_plan
 from onlineic.sparse.base import Hit, NumericSparse
 from onlineic.sparse.laplace import LaplaceSparse
+from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 
 TOLERANCE = 1e-12  # between two machines, or two libraries of linear algebra
+PLANNED = 1e-6  # between their plans, whose scales are rounded to integers
+NO_PLAN = ("budget", "rows_per_person", "prior", "exhausted")  # settings that are no arguments of a plan
 
 
 @final
@@ -161,18 +174,34 @@ def verified(
     ------
     LedgerRollbackError
         If the ledger does not go on from the receipt.
+    LedgerCorruptError
+        If its lines do not fit together.
     """
     written.check(receipt)
     report = summarised(written)
     if report.problems:
         return report
+    try:
+        return _computed(written, report, update, prior)
+    except OnlineICError:
+        raise
+    except Exception:  # of lines that were put together by hand: whatever is wrong with them
+        raise LedgerCorruptError(
+            "ledger must hold lines that fit together, got some that nothing can be computed from; restore "
+            "the file from a backup."
+        ) from None
+
+
+def _computed(written: Written, report: LedgerReport, update: Any, prior: Hypothesis | None) -> LedgerReport:
+    """Return the report with all that follows from the lines, or raise anything."""
     domain = written.domain()
     records, checkpoints = written.records(domain)
     try:
         plan = planned(written.beginning, domain, update)
     except LedgerMismatchError as error:
         return attrs.evolve(report, problems=(str(error),))
-    problems = _unpaid(records, plan, domain)
+    problems = [*_miswritten(written, domain), *_unpaid(records, plan, domain)]
+    problems += _replanned(written.beginning, plan, domain, update, prior)
     if account_from_json(written.beginning["account"]) != plan.sparse.account():
         problems.append("the account is not that of the plan's mechanism")
     try:
@@ -192,6 +221,74 @@ def verified(
         largest=replayed.largest,
         problems=(*problems, *replayed.problems),
     )
+
+
+def _miswritten(written: Written, domain: Domain) -> list[str]:
+    """Return which lines say what they say in another form than they were written in, or go back."""
+    problems, closed, counted, kept = [], Closed(), 0, 0
+    for place, line in enumerate(written.lines[1:], 1):
+        record = record_of(line, domain)
+        held = (
+            line if line["kind"] != "resumed" else {"durability": "hits"} | line
+        )  # earlier ones left it out
+        if canonical_text({**line_of(record), "at": place}) != canonical_text(held):
+            problems.append(f"line {place}: another form than a line of its kind is written in")
+        if isinstance(record, Checkpoint):
+            if not kept < record.records <= counted:
+                problems.append(f"line {place}: a checkpoint of records that do not stand before it")
+            kept = record.records
+            continue
+        counted += 1
+        if isinstance(record, Closed):  # over the whole life of the ledger
+            if any(now < before for now, before in zip(*map(attrs.astuple, (record, closed)), strict=True)):
+                problems.append(f"line {place}: fewer answers than when it was closed before")
+            closed = record
+    return problems
+
+
+def _replanned(
+    beginning: Line, plan: Plan, domain: Domain, update: Any, prior: Hypothesis | None
+) -> list[str]:
+    """Return whether the plan is another than this version makes of the settings, if it wrote them."""
+    settings = {
+        name: settings_from_json(value, KNOWN, domain, update)
+        for name, value in beginning["settings"].items()
+    }
+    if beginning["version"] != package_version() or settings.get("prior") != prior_digest(prior):
+        return []
+    if {name: settings_to_json(value, KNOWN) for name, value in settings.items()} != beginning["settings"]:
+        return ["the settings are written in another form than settings are"]
+    budget, textbook = row_budget_of(beginning, domain), settings.pop("textbook", False)
+    settings = {name: value for name, value in settings.items() if name not in NO_PLAN}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            if textbook:
+                rule = settings.pop("update") or MultiplicativeWeights(variant="book")
+                made = textbook_plan(domain, beginning["n"], budget, rule, **settings)
+            else:
+                made = session_plan(domain, beginning["n"], budget, prior=prior, **settings)
+        except (OnlineICError, TypeError, ValueError):
+            return ["the settings are none that a session is planned from"]
+    alike = _alike(settings_to_json(made, KNOWN), beginning["plan"])
+    return [] if alike else ["the plan is another than the settings give"]
+
+
+def _alike(made: Any, held: Any) -> bool:
+    """Whether two plans are one but for the arithmetic of another machine."""
+    if isinstance(made, dict) and isinstance(held, dict):
+        if "fraction" in made and "fraction" in held:
+            return _close(Fraction(made["fraction"]), Fraction(held["fraction"]))
+        return made.keys() == held.keys() and all(_alike(made[name], held[name]) for name in made)
+    if isinstance(made, list) and isinstance(held, list):
+        return len(made) == len(held) and all(map(_alike, made, held))
+    if type(made) is not type(held):
+        return False
+    return _close(made, held) if type(made) in (int, float) else bool(made == held)
+
+
+def _close(made: float | Fraction, held: float | Fraction) -> bool:
+    return made == held or abs(float(made) - float(held)) <= PLANNED * max(abs(float(made)), abs(float(held)))
 
 
 def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
@@ -361,6 +458,9 @@ class _Replay:
         self._compare(checkpoint.values[told], values[told])
         made = book.parameters()
         if checkpoint.parameters is not None and made is not None:
+            if [one.shape for one in checkpoint.parameters] != [one.shape for one in made]:
+                self.problems.append(f"the checkpoint behind record {checkpoint.records} has other parts")
+                return
             for held, again in zip(checkpoint.parameters, made, strict=True):
                 self._compare(np.exp(held - held.max()), np.exp(again - again.max()))
 

@@ -9,7 +9,7 @@ from onlineic.accounting.budget import Budget, Filter
 from onlineic.errors import BudgetError
 from onlineic.ledger.book import Book
 from onlineic.ledger.lines import Receipt, Written
-from onlineic.ledger.records import Drawn
+from onlineic.ledger.records import Drawn, Noted
 from onlineic.ledger.settings import check_kind
 from onlineic.ledger.total import drawn_problems, total_of
 
@@ -31,6 +31,8 @@ class TotalReport:
         The delta that is set apart for mechanisms without a price at the order, and what they took of it.
     receipt : Receipt
     drawn : tuple of Drawn
+    noted : tuple of Noted
+        How far the files of sessions were, the newest of each last.
     problems : tuple of str
         What does not hold; empty if all does.
     """
@@ -45,6 +47,7 @@ class TotalReport:
     apart_spent: Fraction
     receipt: Receipt
     drawn: tuple[Drawn, ...]
+    noted: tuple[Noted, ...] = ()
     problems: tuple[str, ...] = ()
 
     @property
@@ -95,5 +98,6 @@ def total_report(written: Written, receipt: Receipt | str | None = None) -> Tota
         apart_spent=sum((one.taken.apart for one in drawn), Fraction(0)),
         receipt=written.receipt,
         drawn=drawn,
+        noted=tuple(record for record in records if isinstance(record, Noted)),
         problems=tuple(problems),
     )

@@ -58,9 +58,10 @@ def _total_text(report: TotalReport) -> str:
         f"{float(report.apart_spent):.4g} of it spent",
         f"receipt   {report.receipt}",
     ]
+    lengths = {one.file: one.lines for one in report.noted}
     for one in report.drawn:
         part = one.taken.charge.amount / account.capacity
-        known = f", ledger {one.file[:16]}" if one.file else ""
+        known = f", ledger {one.file[:16]} of {lengths.get(one.file, 1)} lines" if one.file else ""
         alone = f"epsilon {one.budget.epsilon:.6g}, delta {one.budget.delta:.6g} alone"
         lines.append(f"drawn     {float(part):.4%} by a {one.what}: {alone}{known}")
     lines += [f"WRONG     {problem}" for problem in report.problems]
@@ -82,7 +83,8 @@ def _total_object(report: TotalReport, written: Written) -> dict[str, Any]:
         "apart": str(report.apart),
         "apart_spent": str(report.apart_spent),
         "receipt": str(report.receipt),
-        "drawn": list(written.lines[1:]),
+        "drawn": [line for line in written.lines[1:] if line["kind"] == "drawn"],
+        "noted": [line for line in written.lines[1:] if line["kind"] == "noted"],
         "problems": list(report.problems),
     }
 

@@ -4,6 +4,7 @@ Only `session`, `offline`, `baselines`, `evaluate`, `audit` and the front ends m
 its read method `exact_counts` has a name that nothing else uses: a test holds both rules.
 """
 
+import contextlib
 import logging
 import math
 import os
@@ -23,14 +24,18 @@ from onlineic.domain.domain import Domain, Records, check_domain
 from onlineic.errors import (
     BudgetsAddWarning,
     DomainMismatchError,
+    ForkedSessionError,
     InternalError,
     InvalidDataError,
     InvalidParameterError,
     LargeDeltaWarning,
+    LedgerError,
     LedgerLockedError,
     SessionStateError,
     TooLargeError,
 )
+from onlineic.ledger.forks import renewed_by_forks
+from onlineic.ledger.records import Ledger
 from onlineic.ledger.sessions import Sessions
 from onlineic.ledger.total import TableBudget
 from onlineic.queries.batch import Queries
@@ -70,7 +75,8 @@ class PrivateData:
     """
 
     __slots__ = (
-        "_budgets", "_files", "_lock", "_reads", "_sessions", "_tables", "_total", "domain", "loading", "n",
+        "__weakref__", "_budgets", "_files", "_lock", "_process", "_reads", "_sessions", "_tables", "_total",
+        "domain", "loading", "n",
     )  # fmt: skip
 
     def __init__(self, counts: Ints, domain: Domain) -> None:
@@ -102,9 +108,15 @@ class PrivateData:
         self._sessions = Sessions()
         self._files: set[str] = set()
         self._reads = 0
-        self._lock = threading.Lock()
         self._tables = tables
+        self._process = os.getpid()
+        self.renew_locks()
+        renewed_by_forks(self)
         return self
+
+    def renew_locks(self) -> None:
+        """Let no read hold up another: for forked processes, where the one that ran is not."""
+        self._lock = threading.Lock()
 
     @classmethod
     def from_records(cls, columns: Records, domain: Domain) -> "PrivateData":
@@ -376,6 +388,7 @@ class PrivateData:
         LargeDeltaWarning
             If delta exceeds 1/n.
         """
+        self._check_process()
         if type(total) is not TableBudget:
             raise InvalidParameterError(
                 f"total must be a TableBudget, got a {type(total).__name__}; write TableBudget(Budget(..))."
@@ -392,7 +405,11 @@ class PrivateData:
             self._total, self._sessions = total, total.sessions  # those of all loads of the table
 
     def check_affords(self, budget: Budget, account: Filter | None = None) -> None:
-        """Raise `BudgetExceededError` if the total of the table does not pay this; nothing is spent."""
+        """Raise `BudgetExceededError` if the total of the table does not pay this; nothing is spent.
+
+        In a forked process raise `ForkedSessionError`, as `spend` would.
+        """
+        self._check_process()
         if self._total is not None:
             self._total.check(budget, account)
 
@@ -409,12 +426,16 @@ class PrivateData:
         ------
         BudgetExceededError, InvalidParameterError, LedgerError
             If the total does not pay it; nothing was spent.
+        ForkedSessionError
+            In a process that was forked from the one that loaded the table: what all of them spend adds up,
+            and none would know of the others.
 
         Warns
         -----
         BudgetsAddWarning, LargeDeltaWarning
             If the table has no total, and this is not the first; if delta exceeds 1/n.
         """
+        self._check_process()
         with self._sessions.gate:  # no total comes in between
             if self._total is not None:
                 self._total.draw(budget, account, what, file)
@@ -423,6 +444,13 @@ class PrivateData:
                 if self._budgets:
                     warnings.warn(_added(self._budgets, budget), BudgetsAddWarning, stacklevel=3)
             self._budgets.append(budget)
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise ForkedSessionError(
+                "data must be released in the process that loaded them, got a forked one: it would spend "
+                "beside its parent, and neither would count the other's; load the table in one process."
+            )
 
     def _check_delta(self, budget: Budget) -> None:
         """Warn where a mechanism that gives away one row in full would keep the promise."""
@@ -447,12 +475,37 @@ class PrivateData:
                 return True
             if budget is not None and file not in self._files:
                 self.spend(budget, account, "session", file)
+            if self._total is not None and file:
+                self._total.note(owner)
             self._files |= {file} - {""}
             self._sessions.add(owner, budget, account)
             return False
 
+    def leave(self, ledger: Ledger) -> None:
+        """Let the total of the table, if it is open, know how far a ledger is that is about to be closed.
+
+        Where that cannot be kept the ledger is closed all the same: as its run began, it was.
+        """
+        if self._total is not None and ledger.file:
+            with contextlib.suppress(LedgerError):
+                self._total.note(ledger)
+
     def check_file(self, account: Any, file: str) -> None:
-        """Raise `LedgerLockedError` if another account that is held is a copy of this ledger `file`."""
+        """Raise unless this ledger `file` is the one that is spent from.
+
+        Raises
+        ------
+        LedgerLockedError
+            If another account that is held is a copy of it.
+        LedgerRollbackError
+            If the total of the table knows it to be longer: it is an older copy.
+        ForkedSessionError
+            As `spend`.
+        """
+        if file:
+            self._check_process()
+        if self._total is not None and file:
+            self._total.check_newest(account)
         if file and any(
             other is not account and getattr(other, "file", "") == file and other.held
             for other in self._sessions.ledgers()

@@ -26,13 +26,14 @@ from onlineic.ledger.records import (
     Easy,
     EasyBatch,
     Hard,
+    Noted,
     Opened,
     Record,
     Reserved,
     Resumed,
     UpdateFailed,
 )
-from onlineic.queries.ask import Guess
+from onlineic.queries.ask import Guess, Question
 from onlineic.queries.batch import Boxes, Queries, code_type
 from onlineic.queries.exact import (
     floats_from_json,
@@ -44,10 +45,12 @@ from onlineic.queries.exact import (
     target_from_json,
     target_to_json,
 )
-from onlineic.queries.partitions import Measurement
+from onlineic.queries.marginals import BoundMarginal
+from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
 
 FORMAT = 1
+DURABILITIES = ("hits", "all")
 START = bytes(32)  # the link before the first
 Line = dict[str, Any]
 
@@ -103,7 +106,7 @@ def _drawn_to_json(drawn: Drawn) -> Line:
 def _drawn(line: Line, _: Domain) -> Drawn:
     budget, account = line["budget"], line["account"]
     order = None if "order" not in budget else Fraction(budget["order"])
-    if line["what"] not in ("session", "release") or not isinstance(line["file"], str):
+    if line["what"] not in ("session", "release") or len(bytes.fromhex(line["file"])) not in (0, len(START)):
         raise ValueError
     return Drawn(
         TableCharge(charge_from_json(line["charge"]), Fraction(line["apart"])),
@@ -114,6 +117,13 @@ def _drawn(line: Line, _: Domain) -> Drawn:
     )
 
 
+def _noted(line: Line, _: Domain) -> Noted:
+    head = bytes.fromhex(line["head"])
+    if not isinstance(line["file"], str) or type(line["lines"]) is not int or len(head) != len(START):
+        raise ValueError
+    return Noted(line["file"], line["lines"], head)
+
+
 def _measurement_to_json(one: Measurement, question: Any = None) -> Line:
     target = {} if one.target is question else target_to_json(one.target)
     return {**target, "values": floats_to_json(one.values), "scale": one.scale}
@@ -122,7 +132,11 @@ def _measurement_to_json(one: Measurement, question: Any = None) -> Line:
 def _measurement_from_json(written: Line, domain: Domain, question: Any = None) -> Measurement:
     own = "partition" not in written and "query" not in written
     target = question if own else target_from_json(written, domain)
-    return Measurement(target, floats_from_json(written["values"]), float(written["scale"]))
+    values, scale = floats_from_json(written["values"]), float(written["scale"])
+    blocks = target.blocks if isinstance(target, Partition) else 1
+    if values.shape != (blocks,) or not np.isfinite([*values, scale]).all() or scale <= 0.0:
+        raise ValueError
+    return Measurement(target, values, scale)
 
 
 def line_of(record: Record | Checkpoint) -> Line:
@@ -154,6 +168,8 @@ def line_of(record: Record | Checkpoint) -> Line:
         return {"kind": "resumed", **attrs.asdict(record)}
     if isinstance(record, Drawn):
         return _drawn_to_json(record)
+    if isinstance(record, Noted):
+        return {"kind": "noted", "file": record.file, "lines": record.lines, "head": record.head.hex()}
     parameters = record.parameters
     return {
         "kind": "checkpoint",
@@ -214,14 +230,23 @@ def _batch(line: Line, domain: Domain) -> EasyBatch:
     return EasyBatch(queries, integers_from_json(line["guesses"], (count,)))
 
 
+def _asked(line: Line, domain: Domain) -> tuple[Question, Guess]:
+    """Return a question and what was tested of it: a number, or one of each block of a cross table."""
+    question, guess = question_from_json(line["query"], domain), _read_guess(line["guess"])
+    blocks = question.partition.blocks if isinstance(question, BoundMarginal) else None
+    if (len(guess) if isinstance(guess, tuple) else None) != blocks:
+        raise ValueError
+    return question, guess
+
+
 def _easy(line: Line, domain: Domain) -> Easy:
-    return Easy(question_from_json(line["query"], domain), _read_guess(line["guess"]))
+    return Easy(*_asked(line, domain))
 
 
 def _hard(line: Line, domain: Domain) -> Hard:
-    question = question_from_json(line["query"], domain)
+    question, guess = _asked(line, domain)
     released = _measurement_from_json(line["released"], domain, question)
-    return Hard(question, _read_guess(line["guess"]), released, charge_from_json(line["charge"]))
+    return Hard(question, guess, released, charge_from_json(line["charge"]))
 
 
 def _opened(line: Line, domain: Domain) -> Opened:
@@ -231,6 +256,8 @@ def _opened(line: Line, domain: Domain) -> Opened:
 
 def _checkpoint(line: Line, domain: Domain) -> Checkpoint:
     parameters = line["parameters"]
+    if parameters == []:
+        raise ValueError
     return Checkpoint(
         records=int(line["records"]),
         values=floats_from_json(line["values"]),
@@ -240,6 +267,26 @@ def _checkpoint(line: Line, domain: Domain) -> Checkpoint:
     )
 
 
+def _burned(line: Line) -> Burned:
+    if line["reason"] not in ("interrupted", "restarted", "closed"):
+        raise ValueError
+    return Burned(charge_from_json(line["charge"]), line["reason"])
+
+
+def _closed(line: Line) -> Closed:
+    counts, rounding = [line[name] for name in ("constants", "repeats", "untested")], line["rounding"]
+    if any(type(count) is not int or count < 0 for count in counts) or not 0.0 <= rounding <= 1.0:
+        raise ValueError
+    return Closed(counts[0], counts[1], counts[2], float(rounding))
+
+
+def _resumed(line: Line) -> Resumed:
+    durability = line.get("durability", "hits")
+    if durability not in DURABILITIES or type(line["version"]) is not str:
+        raise ValueError
+    return Resumed(line["version"], durability)
+
+
 _READ: dict[str, Callable[[Line, Domain], Record | Checkpoint]] = {
     "easy": _easy,
     "easy_batch": _batch,
@@ -247,13 +294,12 @@ _READ: dict[str, Callable[[Line, Domain], Record | Checkpoint]] = {
     "opened": _opened,
     "checkpoint": _checkpoint,
     "drawn": _drawn,
+    "noted": _noted,
     "reserved": lambda line, _: Reserved(charge_from_json(line["charge"])),
-    "burned": lambda line, _: Burned(charge_from_json(line["charge"]), line["reason"]),
+    "burned": lambda line, _: _burned(line),
     "update_failed": lambda line, _: UpdateFailed(line["error"]),
-    "closed": lambda line, _: Closed(
-        line["constants"], line["repeats"], line["untested"], float(line["rounding"])
-    ),
-    "resumed": lambda line, _: Resumed(line["version"], line.get("durability", "hits")),
+    "closed": lambda line, _: _closed(line),
+    "resumed": lambda line, _: _resumed(line),
 }
 
 
@@ -315,6 +361,23 @@ class Receipt:
             )
         return cls(int(lines), bytes.fromhex(head))
 
+    def check(self, lines: int, link: bytes | None, whose: str = "its receipt") -> None:
+        """Raise `LedgerRollbackError` if a ledger of so many lines does not go on from here.
+
+        Parameters
+        ----------
+        lines : int
+        link : bytes or None
+            Behind as many lines of it as this has; None: it has fewer.
+        whose : str
+            Who says that it was so long.
+        """
+        if link != self.head:
+            raise LedgerRollbackError(
+                f"ledger must go on from {whose} of {self.lines} lines, got {lines} of an older copy or "
+                "another ledger; what was spent since is not in it: restore the newest copy."
+            )
+
 
 @final
 @attrs.frozen(eq=False, repr=False)
@@ -355,6 +418,11 @@ class Written:
             self.domain()
             texts = [line[name] for name in ("created", "version", "table")]
             whole = type(line["settings"]) is dict and all(type(text) is str for text in texts)
+            whole = whole and line["private"] is True  # simulated noise meets no file
+            if not self.of_table:
+                counted = type(line["n"]) is int and line["n"] > 0 and type(line["plan"]) is dict
+                whole = whole and counted and account_from_json(line["account"]).capacity > 0
+                whole = whole and line.get("durability", "hits") in DURABILITIES
         except Exception:  # of a text that was put together by hand: whatever is wrong with it
             whole = False
         if not whole:
@@ -386,11 +454,8 @@ class Written:
         if receipt is None:
             return
         known = Receipt.of(receipt)
-        if known.lines > len(self.links) or known.lines < 1 or self.links[known.lines - 1] != known.head:
-            raise LedgerRollbackError(
-                f"ledger must go on from its receipt of {known.lines} lines, got {len(self.links)} lines of "
-                "an older copy or another ledger; what was spent since is not in it: restore the newest copy."
-            )
+        inside = 1 <= known.lines <= len(self.links)
+        known.check(len(self.links), self.links[known.lines - 1] if inside else None)
 
 
 def chained(texts: Iterable[tuple[str, bytes | None]]) -> Written:
@@ -419,7 +484,8 @@ def chained(texts: Iterable[tuple[str, bytes | None]]) -> Written:
             )
         lines.append(line)
         links.append(chain)
-    if not lines or lines[0].get("kind") != "ledger" or lines[0].get("format") != FORMAT:
+    first = lines[0] if lines else {}
+    if first.get("kind") != "ledger" or type(first.get("format")) is not int or first["format"] != FORMAT:
         raise LedgerCorruptError(
             f"ledger must begin as one of format {FORMAT}, got another beginning; this is no ledger, or one "
             "of a later version of onlineic."

@@ -1,6 +1,5 @@
 """A ledger in memory, without a file: every new process is a new budget, and budgets add."""
 
-import threading
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import final
@@ -14,16 +13,16 @@ from onlineic.ledger.kept import Kept
 from onlineic.ledger.records import (
     Burned,
     Closed,
-    Drawn,
+    Committed,
     Easy,
     EasyBatch,
     Hard,
     Ledger,
-    Opened,
     Record,
     Reserved,
-    UpdateFailed,
 )
+
+CLAIMED = "ledger must be new, got one of another session; leave it out."
 
 
 @final
@@ -40,11 +39,11 @@ class _State:
 class MemoryLedger(Ledger):
     """A ledger that lives as long as its process."""
 
-    __slots__ = ("_gate", "_owner", "_state")
+    __slots__ = ("_owners", "_state")
 
     def __init__(self) -> None:
-        self._gate = threading.Lock()  # of two sessions that claim at once one is refused
-        self._owner: object = None
+        # at most one, entered in one step: a lock would stay shut behind an interrupt, or in a forked process
+        self._owners: dict[str, object] = {}
         self._state = _State(Book(Filter(Fraction(0))))  # unclaimed, it pays for nothing
 
     @classmethod
@@ -56,20 +55,22 @@ class MemoryLedger(Ledger):
         return ledger
 
     def claim(self, owner: object, account: Filter, private: bool = True) -> None:
-        with self._gate:
-            if self._owner is not None or any(
-                isinstance(record, Easy | EasyBatch | Hard) for record in self.records()
-            ):
-                raise LedgerLockedError("ledger must be new, got one of another session; leave it out.")
-            if not self._state.kept:
-                self._state = _State(Book(account), private)
-            else:
+        if self._owners or self._owners.setdefault("one", owner) is not owner:
+            raise LedgerLockedError(CLAIMED)
+        try:
+            if any(isinstance(record, Easy | EasyBatch | Hard) for record in self.records()):
+                raise LedgerLockedError(CLAIMED)
+            if self._state.kept:
                 check_claim(self.account, account, self._state.private, private)
-            self._owner = owner
+            else:
+                self._state = _State(Book(account), private)
+        except BaseException:
+            self.give_back(owner)
+            raise
 
     def give_back(self, owner: object) -> None:
-        if self._owner is owner:
-            self._owner = None
+        if self._owners.get("one") is owner:
+            self._owners.clear()
 
     @property
     def account(self) -> Filter:
@@ -82,7 +83,7 @@ class MemoryLedger(Ledger):
     def reserve(self, charge: Charge) -> None:
         self._write([Reserved(charge)])
 
-    def commit(self, records: Sequence[Easy | EasyBatch | Hard | Opened | UpdateFailed | Drawn]) -> None:
+    def commit(self, records: Sequence[Committed]) -> None:
         check_commit(records)
         self._write(records)
 

@@ -167,7 +167,28 @@ class Drawn:
     file: str = ""
 
 
-Record = Reserved | Opened | Easy | EasyBatch | Hard | UpdateFailed | Burned | Closed | Resumed | Drawn
+@final
+@attrs.frozen
+class Noted:
+    """How far the ledger file of a session was that draws on the total of its table.
+
+    Attributes
+    ----------
+    file : str
+        As in `Drawn`.
+    lines : int
+        That were durable, at least.
+    head : bytes
+        The link of the last of them.
+    """
+
+    file: str
+    lines: int
+    head: bytes
+
+
+Committed = Easy | EasyBatch | Hard | Opened | UpdateFailed | Drawn | Noted
+Record = Committed | Reserved | Burned | Closed | Resumed
 Release = Hard | Opened
 
 
@@ -247,7 +268,7 @@ class Ledger(abc.ABC):
         """
 
     @abc.abstractmethod
-    def commit(self, records: Sequence[Easy | EasyBatch | Hard | Opened | UpdateFailed | Drawn]) -> None:
+    def commit(self, records: Sequence[Committed]) -> None:
         """Append records, durably, in one step; a release, which comes last, uses up the reservation.
 
         Raises

@@ -5,6 +5,7 @@ import weakref
 from typing import final
 
 from onlineic.accounting.budget import Budget, Filter
+from onlineic.ledger.forks import renewed_by_forks
 from onlineic.ledger.records import Ledger
 
 
@@ -20,11 +21,16 @@ class Sessions:
         Held from the look at what was entered to the entry.
     """
 
-    __slots__ = ("_entered", "gate")
+    __slots__ = ("__weakref__", "_entered", "gate")
 
     def __init__(self) -> None:
-        self.gate = threading.RLock()
+        self.renew_locks()
+        renewed_by_forks(self)
         self._entered: list[tuple[weakref.ref[Ledger], Budget | None, Filter | None]] = []
+
+    def renew_locks(self) -> None:
+        """Let nobody hold the gate."""
+        self.gate = threading.RLock()
 
     def known(self, ledger: Ledger, budget: Budget | None, account: Filter | None) -> bool:
         """Return whether this ledger was entered with this budget, None of simulated noise, and account."""

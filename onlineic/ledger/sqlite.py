@@ -47,16 +47,13 @@ from onlineic.ledger.records import (
     Burned,
     Checkpoint,
     Closed,
-    Drawn,
+    Committed,
     Easy,
     EasyBatch,
-    Hard,
     Ledger,
-    Opened,
     Record,
     Reserved,
     Resumed,
-    UpdateFailed,
 )
 
 MOST_LOST = 256  # easy answers that a crash may cost with durability "hits"
@@ -130,10 +127,8 @@ class SqliteLedger(Ledger):
         self._queue: list[Record | Checkpoint] = []
         self._records, kept = written.records(self._domain)
         self._checkpoints = kept
-        known = self.beginning.get("durability", "hits")
-        # of what was opened to lose nothing, and now may, a line must tell
-        self.fresh = len(written.lines) == 1 and known in ("hits", durability)
-        self._losses = _losses(self._records, known)
+        self.fresh = False  # a file that was there goes on with a line of its own
+        self._losses = _losses(self._records, self.beginning.get("durability", "hits"))
         try:
             book = Book(account_from_json(self.beginning["account"])).after_all(self._records)
         except (BudgetError, InternalError, KeyError, ValueError, TypeError):
@@ -193,7 +188,9 @@ class SqliteLedger(Ledger):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(making + "-journal")
             sync_folder(real)
-            return cls._opened(real, held, durability)
+            made = cls._opened(real, held, durability)
+            made.fresh = True
+            return made
         except (sqlite3.Error, OSError) as error:
             os.close(held)
             raise LedgerWriteError(
@@ -276,6 +273,21 @@ class SqliteLedger(Ledger):
         """Length and head of what is durable: who holds it notices an older copy of the file."""
         return Receipt(self._state.lines, self._state.chain)
 
+    def check_newest(self, known: Receipt, whose: str) -> None:
+        """Raise `LedgerRollbackError` unless it goes on from what somebody knows of it.
+
+        Parameters
+        ----------
+        known : Receipt
+        whose : str
+            Who knows it.
+        """
+        self._check()
+        found = self._connection.execute(
+            "SELECT chain FROM line WHERE at = ? AND at < ?", (known.lines - 1, self._state.lines)
+        ).fetchone()
+        known.check(self._state.lines, None if found is None else found[0], whose)
+
     def claim(self, owner: object, account: Filter, private: bool = True) -> None:
         self._check()
         if self._owner is not None:
@@ -314,7 +326,7 @@ class SqliteLedger(Ledger):
     def reserve(self, charge: Charge) -> None:
         self._append([Reserved(charge)], durable=True)
 
-    def commit(self, records: Sequence[Easy | EasyBatch | Hard | Opened | UpdateFailed | Drawn]) -> None:
+    def commit(self, records: Sequence[Committed]) -> None:
         check_commit(records)
         easy = all(isinstance(record, Easy | EasyBatch) for record in records)
         at = self._state

@@ -8,6 +8,7 @@ import contextlib
 import datetime
 import os
 import threading
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import Literal, NoReturn, final
 
@@ -30,7 +31,7 @@ from onlineic.errors import (
 )
 from onlineic.ledger.lines import Line, Receipt, Written, account_from_json
 from onlineic.ledger.memory import MemoryLedger
-from onlineic.ledger.records import Drawn, Record
+from onlineic.ledger.records import Drawn, Ledger, Noted, Record
 from onlineic.ledger.sessions import Sessions
 from onlineic.ledger.settings import (
     beginning_of_total,
@@ -157,6 +158,22 @@ class TableBudget:
         """What has drawn on it, in order."""
         return tuple(record for record in self._ledger.records() if isinstance(record, Drawn))
 
+    def known(self, file: str) -> Receipt | None:
+        """Return how far the ledger file of a session was when it was last heard of; None: it never drew.
+
+        Parameters
+        ----------
+        file : str
+            As in `Drawn`.
+        """
+        return _known(self._ledger.records()).get(file)
+
+    def check_newest(self, ledger: Ledger) -> None:
+        """Raise `LedgerRollbackError` if a session's file is older than it was known to be."""
+        known = self.known(ledger.file) if isinstance(ledger, SqliteLedger) else None
+        if isinstance(ledger, SqliteLedger) and known is not None:
+            ledger.check_newest(known, "what the total of its table knows")
+
     @property
     def left(self) -> Fraction:
         """The part of the whole that is left for shares and pure mechanisms, in [0, 1]."""
@@ -259,7 +276,44 @@ class TableBudget:
         SessionStateError
             If a signal's handler draws while another draw runs: what is left was looked up before it.
         """
-        with self._lock:  # which lets a signal's handler of the same thread in
+        with self._alone():
+            taken = self.check(budget, account, file)
+            if not self._has_paid(file):
+                # it is written anyway: with how far the files of the sessions are that are open
+                drawn = Drawn(taken, budget, account, what, file)
+                self._ledger.commit([*self._advanced(self._sessions.ledgers()), drawn])
+
+    def note(self, ledger: Ledger) -> None:
+        """Keep how far the file of a session is, durably, if it drew: older copies are refused from then on.
+
+        Raises
+        ------
+        LedgerError
+            If it cannot be made durable, or the total is closed.
+        SessionStateError
+            As `draw`.
+        """
+        with self._alone():
+            self._check_open()
+            advanced = self._advanced([ledger])
+            if advanced:
+                self._ledger.commit(advanced)
+
+    def _advanced(self, ledgers: Iterable[Ledger]) -> list[Noted]:
+        """Return what is new of the files of sessions that drew."""
+        known = _known(self._ledger.records())
+        return [
+            Noted(ledger.file, receipt.lines, receipt.head)
+            for ledger in ledgers
+            if isinstance(ledger, SqliteLedger) and ledger.held and ledger.file in known
+            if (receipt := ledger.receipt).lines > known[ledger.file].lines
+        ]
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Hold the lock, which lets a signal's handler of the same thread in; not in a forked process."""
+        self._check_process()  # before the lock: in a forked process nobody may ever release it
+        with self._lock:
             if self._drawing:
                 raise SessionStateError(
                     "total must be drawn on by one mechanism at a time, got another of a signal's handler, "
@@ -267,9 +321,7 @@ class TableBudget:
                 )
             try:
                 self._drawing = True
-                taken = self.check(budget, account, file)
-                if not self._has_paid(file):
-                    self._ledger.commit([Drawn(taken, budget, account, what, file)])
+                yield
             finally:
                 self._drawing = False
 
@@ -279,7 +331,14 @@ class TableBudget:
 
     def close(self) -> None:
         """Let the file go. Nothing can draw on it any more; sessions that are open go on."""
+        if os.getpid() != self._process:  # the file is the parent's, and whoever held the lock is not here
+            return
         with self._lock:
+            if not self._closed and self._ledger.held:
+                with contextlib.suppress(LedgerError):  # of a disk that is full: what was noted before stands
+                    advanced = self._advanced(self._sessions.ledgers())
+                    if advanced:
+                        self._ledger.commit(advanced)
             self._closed = True
             self._ledger.give_back(self)
 
@@ -289,12 +348,15 @@ class TableBudget:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _check_open(self) -> None:
+    def _check_process(self) -> None:
         if os.getpid() != self._process:
             raise ForkedSessionError(
                 "total must be used in the process that opened it, got a forked one: both would spend it; "
                 "draw on it in one process."
             )
+
+    def _check_open(self) -> None:
+        self._check_process()
         if self._closed:
             raise LedgerError("total must be open to be drawn on, got a closed one; open its file again.")
 
@@ -377,21 +439,27 @@ def drawn_problems(records: tuple[Record, ...] | list[Record], account: Filter, 
 
     Parameters
     ----------
-    records : sequence of Drawn
+    records : sequence of Drawn and Noted
     account : Filter
         Of the total.
     apart : Fraction
         The delta that is set apart.
     """
     problems, files, delta = [], set(), Fraction(0)
+    known: dict[str, Receipt] = {}
     for place, record in enumerate(records):
-        if not isinstance(record, Drawn):
+        if isinstance(record, Noted):
+            if record.file not in known or record.lines <= known[record.file].lines:
+                problems.append(f"record {place}: a file that did not draw, or was longer before")
+        elif not isinstance(record, Drawn):
             problems.append(f"record {place}: no draw on the total")
+        known |= _known([record])
+        if not isinstance(record, Drawn):
             continue
         taken = None
         with contextlib.suppress(InvalidParameterError):
             taken = table_charge(account, record.budget, record.account, record.taken.charge.event)
-        if taken != record.taken:
+        if taken != record.taken or not _of_share(record):
             problems.append(f"record {place}: a draw that is charged another price than its own")
         if record.file and record.file in files:
             problems.append(f"record {place}: a session that was charged twice")
@@ -400,6 +468,26 @@ def drawn_problems(records: tuple[Record, ...] | list[Record], account: Filter, 
     if delta > apart:
         problems.append("more delta than was set apart")
     return problems
+
+
+def _of_share(record: Drawn) -> bool:
+    """Whether a session's account is that of the share that stands beside it, if one does."""
+    budget, account = record.budget, record.account
+    if budget.order is None or account is None:
+        return True
+    capacity = renyi_capacity(budget.order, budget.epsilon, budget.delta)
+    return account == Filter(Fraction(capacity), "ticks", budget.order)
+
+
+def _known(records: Iterable[Record]) -> dict[str, Receipt]:
+    """Return how far each file was of a session that drew, when it was last heard of."""
+    known: dict[str, Receipt] = {}
+    for record in records:
+        if isinstance(record, Drawn) and record.file:
+            known[record.file] = Receipt(1, bytes.fromhex(record.file))
+        if isinstance(record, Noted):
+            known[record.file] = Receipt(record.lines, record.head)
+    return known
 
 
 def total_of(written: Written) -> tuple[Budget, Filter, Fraction]:
@@ -416,6 +504,8 @@ def total_of(written: Written) -> tuple[Budget, Filter, Fraction]:
         budget = settings_from_json(settings["budget"], KNOWN, domain)
         apart = settings_from_json(settings["apart"], KNOWN, domain)
         whole = per_row(budget, settings["rows_per_person"])
+        if settings_from_json(settings["order"], KNOWN, domain) not in (None, account.order):
+            raise ValueError
         held = _account(whole, account.order, apart)
         delta = apart * whole.delta_exact
     except Exception:  # of a text that was put together by hand: whatever is wrong with it

@@ -255,7 +255,8 @@ class AnswerBook:
             self._lost = self._restarted = True
         if self._asked_by_rule():
             raise SessionStateError(
-                "session must not be asked by its own update rule, but was; mend the rule."
+                "session must not be asked while its hypothesis learns, but was by its own update rule or a "
+                "callback that is told how far it is; mend the rule, or ask when the callback has returned."
             )
         later = self._ledger.records(at.records + 1, at.records + 2)
         belief, failed = self._learned(record, isinstance(later[0] if later else None, UpdateFailed))

@@ -4,10 +4,11 @@ The plan itself is written, so that a session goes on as it was planned under ev
 package; and the settings from which it was made, so that others are refused by name.
 """
 
+import contextlib
 import datetime
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any, Literal, final
 
@@ -16,7 +17,13 @@ import attrs
 from onlineic.accounting.budget import Budget, Charge
 from onlineic.accounting.of_table import per_row
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidParameterError, LedgerCorruptError, LedgerMismatchError, check_choice
+from onlineic.errors import (
+    InvalidParameterError,
+    LedgerCorruptError,
+    LedgerMismatchError,
+    OnlineICError,
+    check_choice,
+)
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.lines import Line
 from onlineic.ledger.records import Ledger
@@ -184,6 +191,14 @@ def planned(beginning: Line, domain: Domain, update: Any = None) -> Plan:
     plan = settings_from_json(beginning["plan"], KNOWN, domain, update)
     if not isinstance(plan, Plan) or type(plan.sparse) not in MECHANISMS or not hasattr(plan.update, "init"):
         raise LedgerCorruptError("ledger must hold a plan, got none; restore the file from a backup.")
+    tables = [one for one in (plan.first_tables, plan.dense_tables) if one is not None]
+    shares = [one for one in (plan.hit_price, plan.next_share) if one is not None]
+    if any(type(one) is not FirstTables for one in tables) or any(
+        type(one) is not Fraction for one in shares
+    ):
+        raise LedgerCorruptError(
+            "ledger must hold a plan of tables and prices, got another; restore the file."
+        )
     budget, sparse = row_budget_of(beginning, domain), plan.sparse
     epsilon = Fraction(getattr(sparse, "epsilon", 0))
     delta = Fraction(getattr(sparse, "delta", 0))
@@ -192,6 +207,28 @@ def planned(beginning: Line, domain: Domain, update: Any = None) -> Plan:
             f"ledger must hold a plan for n={beginning['n']} and at most {budget}, got another; restore it."
         )
     return plan
+
+
+@contextlib.contextmanager
+def restoring(resumed: bool) -> Iterator[None]:
+    """Make what is read from a file into a session: nothing private is at hand, and the file may be anything.
+
+    Raises
+    ------
+    LedgerCorruptError
+        If that fails of a session that is resumed.
+    """
+    try:
+        yield
+    except OnlineICError:
+        raise
+    except Exception as error:
+        if not resumed:
+            raise
+        raise LedgerCorruptError(
+            "ledger must hold lines that a session can be made from, got others; restore the file from a "
+            "backup, or mend the rule that was given."
+        ) from error
 
 
 def budget_of(beginning: Line, domain: Domain) -> Budget:

@@ -69,6 +69,7 @@ from onlineic.session.durable import (
     check_prior,
     ledger_choice,
     planned,
+    restoring,
     row_budget_of,
 )
 from onlineic.session.explain import Explanation, Outlook, Prospect, Rehearsal, explanation
@@ -420,9 +421,10 @@ class OnlineIC(Answering):
             resumed = isinstance(ledger, SqliteLedger) and not ledger.fresh
             if isinstance(ledger, SqliteLedger) and resumed:
                 ledger.restart(package_version())
-            self._book = AnswerBook(plan, data.domain, data.n, self._ledger, belief, self._private)
-            self._book.restore()
-            self._curator = Curator(data, plan.spending, noise, self._ledger, plan.partitions)
+            with restoring(resumed):
+                self._book = AnswerBook(plan, data.domain, data.n, self._ledger, belief, self._private)
+                self._book.restore()
+                self._curator = Curator(data, plan.spending, noise, self._ledger, plan.partitions)
             # a session that was interrupted here left its ledger with what it had paid for
             spent = of_row if self._private else None
             known = data.enter(self._ledger, spent, self._ledger.file, plan.sparse.account())
@@ -451,8 +453,9 @@ class OnlineIC(Answering):
             self._ledger.give_back(self)
             raise
 
-    def _tell_opening(self, part: float) -> None:
-        tables = 0 if self._plan.first_tables is None else len(self._plan.first_tables.targets)
+    def _tell_opening(self, part: float, plan: Plan | None = None) -> None:
+        bought = (self._plan if plan is None else plan).first_tables
+        tables = 0 if bought is None else len(bought.targets)
         with reporting(self._progress):
             if tables:
                 advance("opening", round(part * tables), tables)
@@ -460,15 +463,21 @@ class OnlineIC(Answering):
     def _begin(self, question: Question | None) -> None:
         """Buy the first tables, unless they were bought: a function of the plan and the first question.
 
-        They are learned with the next record that is taken in.
+        They are learned with the next record that is taken in. Where it was left to the first question to
+        tell what is bought, it tells by what plan too.
         """
-        if self._opening:  # the lock lets a signal's handler of the same thread in
+        if self._opening:  # the lock lets a signal's handler, and a callback, of the same thread in
             raise SessionStateError(
                 "session must buy its first tables before it is asked, got a question of a signal's handler "
-                "while it does; nothing was spent on it: ask when the handler has returned."
+                "or a callback while it does; nothing was spent on it: ask when that has returned."
             )
         try:
             self._opening = True
+            if question is not None:
+                plan = self._plan_for(question)
+                self._tell_opening(0.0, plan)  # who stops it here has changed nothing
+                if plan is not self._plan:
+                    self._plan_anew(plan)
             tables = self._plan.opening(question)
             if not self._begun and tables is not None and not self._bought():
                 # of a session that goes on after its tables were burned tests are left
@@ -486,10 +495,6 @@ class OnlineIC(Answering):
     def _begin_with(self, question: Question) -> None:
         """Open with the first question that is tested, where it was left to tell what is bought."""
         if not self._begun and question.constant is None:
-            plan = self._plan_for(question)
-            if plan is not self._plan:
-                self._plan_anew(plan)
-            self._tell_opening(0.0)
             self._begin(question)
             self._tell_opening(1.0)
             self._book.catch_up()
@@ -561,10 +566,13 @@ class OnlineIC(Answering):
         """
         with self._held():
             self._curator.check_open()
-            question = bind_question(query, self._data.domain, self._sparse.grid_bits)
+            grid = self._sparse.grid_bits
+            question = bind_question(query, self._data.domain, grid)
             self._book.catch_up()
             _check_supported(question, self._sparse, self._book.belief.hypothesis)
             self._begin_with(question)
+            if grid != self._sparse.grid_bits:  # of another plan, which a signal's handler may have asked for
+                question = bind_question(query, self._data.domain, self._sparse.grid_bits)
             self._book.catch_up()  # no test begins with records pending, of a hypothesis that has asked
             return self._answered(question)
 
@@ -750,6 +758,7 @@ class OnlineIC(Answering):
             if not self._curator.closed:
                 self._book.catch_up()
                 self._book.keep_checkpoint()
+                self._data.leave(self._ledger)
                 self._curator.close(self._book.closing())
             self._ledger.give_back(self)
 

@@ -6,7 +6,8 @@ import pytest
 
 from onlineic.accounting import Charge, Filter
 from onlineic.errors import LedgerLockedError, LedgerMismatchError
-from onlineic.ledger import MemoryLedger
+from onlineic.ledger import MemoryLedger, memory
+from support.failures import At
 
 
 def given_back(private):
@@ -38,3 +39,23 @@ def test_a_ledger_is_of_one_account_and_one_session_at_a_time():
 
     with pytest.raises(LedgerLockedError):
         kept.claim("a third", Filter(Fraction(1)))
+
+
+def test_a_claim_that_is_interrupted_at_any_line_is_no_lock_that_stays_shut():
+    """At every visit: before, a lock that an interrupt behind its block left shut for the next claim."""
+    with At({memory.__file__}) as watch:
+        given_back(True).claim("another", Filter(Fraction(1)))
+    interrupts = 0
+    for place in range(watch.seen):
+        kept = MemoryLedger()
+        try:
+            with At({memory.__file__}, KeyboardInterrupt(), place):
+                kept.claim("interrupted", Filter(Fraction(1)))
+        except KeyboardInterrupt:
+            interrupts += 1
+        kept.give_back("interrupted")
+        kept.claim("another", Filter(Fraction(1)))
+        assert Fraction(1) == kept.account.capacity
+        with pytest.raises(LedgerLockedError):
+            kept.claim("a third", Filter(Fraction(1)))
+    assert interrupts >= 8

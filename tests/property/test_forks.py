@@ -1,0 +1,172 @@
+"""A process forked while another thread held any lock waits for nobody, and is refused by name."""
+
+import os
+import signal
+import threading
+from functools import partial
+
+import pytest
+
+import onlineic as ic
+from onlineic import baselines, offline
+from onlineic.errors import ForkedSessionError
+from onlineic.ledger import TableBudget, read
+from onlineic.noise import SimulatedNoise
+from support.ledgers import LABEL, queries, quick_folder, table
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:This process:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::onlineic.errors.BudgetsAddWarning"),
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform"),
+]
+WHOLE, ASKED = ic.Budget(1.0, 1e-6), queries(3, seed=17)
+
+
+class Parent:
+    """A total, a table that draws on it, three sessions, two of them with files, and a baseline."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.total = TableBudget(WHOLE, ledger=folder / "total.db", table=LABEL)
+        self.data = table()
+        self.data.draw_on(self.total)
+        self.session = self.opened(folder / "session.db")
+        self.other = ic.OnlineIC(self.data, self.total.share(0.25))
+        self.opened(folder / "closed.db").close()
+        self.baseline = baselines.PerQueryNoise(self.data, ic.Budget(0.01), answers=5, noise_law="laplace")
+        for query in ASKED:
+            self.session.answer(query)
+
+    def opened(self, file):
+        return ic.OnlineIC(self.data, self.total.share(0.25), ledger=file, table=LABEL)
+
+
+CALLS = {
+    "answer": lambda one: one.session.answer(ASKED[0]),
+    "answer without a file": lambda one: one.other.answer_many(ASKED),
+    "close": lambda one: one.session.close(),
+    "hypothesis": lambda one: one.session.hypothesis,
+    "open": lambda one: ic.OnlineIC(one.data, ic.Budget(0.01)),
+    "open a file": lambda one: one.opened(one.folder / "new.db"),
+    "resume": lambda one: ic.OnlineIC.resume(one.folder / "closed.db", one.data),
+    "release": lambda one: offline.median(one.data, "a", epsilon=0.01),
+    "baseline": lambda one: one.baseline.answer_many(ASKED),
+    "draw": lambda one: one.total.draw(ic.Budget(0.01)),
+    "draw on it": lambda one: one.data.draw_on(one.total),
+}
+LOCKS = {
+    "session": lambda one: one.session._lock,
+    "sessions of the table": lambda one: one.data._sessions.gate,
+    "total": lambda one: one.total._lock,
+    "read": lambda one: one.data._lock,
+    "file of the session": lambda one: one.session._ledger._gate,
+}
+
+
+def in_child(act):
+    """How a forked process ends: 0, or minus the number of the signal that ends it when it waits for ever."""
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(5)
+        try:
+            act()
+        except ForkedSessionError:
+            os._exit(0)
+        except BaseException:
+            os._exit(2)
+        os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.fixture(scope="module")
+def parent():
+    with quick_folder() as folder:
+        one = Parent(folder)
+        yield one
+        one.session.close()
+        one.total.close()
+        assert sorted(os.listdir(folder)) == sorted(
+            f"{name}.db{end}" for name in ("closed", "session", "total") for end in ("", ".lock", "-journal")
+        )
+
+
+def held(lock, act):
+    """Act while another thread has a lock."""
+    has, done = threading.Event(), threading.Event()
+
+    def hold():
+        with lock:
+            has.set()
+            done.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    has.wait()
+    try:
+        return act()
+    finally:
+        done.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_forked_process_is_refused_whatever_it_asks_and_whoever_held_a_lock(name, parent):
+    """No file of the parent's is touched, or made; the fork waits for a write of a file to end."""
+    lines, drawn = parent.session.receipt.lines, len(parent.total.drawn)
+    closed = (parent.folder / "closed.db").read_bytes()
+
+    assert {"none": 0} == {"none": in_child(lambda: CALLS[name](parent))}
+    for lock in ("session", "sessions of the table", "total", "read"):
+        ended = held(LOCKS[lock](parent), lambda: in_child(lambda: CALLS[name](parent)))
+        assert (lock, 0) == (lock, ended)
+    assert (lines, drawn) == (parent.session.receipt.lines, len(parent.total.drawn))
+    assert closed == (parent.folder / "closed.db").read_bytes()
+    assert not (parent.folder / "new.db").exists()
+
+
+def test_the_parent_goes_on(parent):
+    assert parent.session.answer(ASKED[0]).status == "repeat"
+    assert parent.baseline.answer_many(ASKED)
+    again = ic.OnlineIC.resume(parent.folder / "closed.db", parent.data)
+    again.close()
+    assert read(parent.folder / "closed.db").receipt == again.receipt
+
+
+def test_a_simulation_on_an_inherited_table_runs_in_a_forked_process(parent):
+    def simulated():
+        data = parent.data
+        session = ic.OnlineIC(data, WHOLE, noise=SimulatedNoise(1))
+        if all(session.answer(query).status in ("easy", "hard") for query in ASKED):
+            raise ForkedSessionError
+
+    for lock in LOCKS:
+        if lock != "file of the session":  # whose write a fork waits for
+            assert 0 == held(LOCKS[lock](parent), lambda: in_child(simulated))
+
+
+@pytest.mark.slow
+def test_forks_in_the_midst_of_everything_neither_wait_nor_spend(parent):
+    """Another thread asks, draws and opens all the time."""
+    stop, failed = threading.Event(), []
+
+    def busy():
+        asked = iter(queries(10_000, seed=23))
+        try:
+            while not stop.is_set():
+                parent.session.answer(next(asked))
+                ic.OnlineIC(parent.data, ic.Budget(1e-4)).answer(ASKED[0])
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=busy)
+    thread.start()
+    try:
+        calls = list(CALLS.values())
+        ended = [in_child(partial(calls[at % len(calls)], parent)) for at in range(60)]
+    finally:
+        stop.set()
+        thread.join()
+
+    assert [0] * 60 == ended
+    assert [] == failed
