@@ -78,7 +78,12 @@ def fixed(stream: Stream, options: Mapping[str, Any]) -> Maker:
     opened = default_session(stream, budget_of(stream), **held)
 
     def make(noise: Any) -> Any:
-        never = patch("onlineic.session.forecasts.laplace_suits", lambda *_: False)
+        never = patch.multiple(
+            "onlineic.session.forecasts",
+            laplace_suits=lambda *_: False,
+            CELLS_FOR_PAIRS=0.0,
+            CELLS_FOR_PAIRS_PURE=0.0,
+        )
         with never if "pairs" in options else nullcontext():
             return opened(noise)
 

@@ -27,3 +27,11 @@ def data_folder():
     if not folder.is_dir():
         pytest.skip(f"ONLINEIC_DATA={named} is not a folder" if named else "external data: set ONLINEIC_DATA")
     return folder
+
+
+@pytest.fixture
+def pairs_first(monkeypatch):
+    """Sessions start from tables of pairs, though their cells be few enough for one table of all."""
+    from support.sessions import starts_from_pairs
+
+    starts_from_pairs(monkeypatch)

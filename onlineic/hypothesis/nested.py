@@ -2,7 +2,8 @@
 
 A first fit to such tables by descent is slow where the noise is small, and is stopped too early or too late.
 Here every block's count is the least-squares one given all tables, and what the parts of a block deviate from
-the prior's split of it is shrunk by as much as noise alone would explain. Pure functions of released tables.
+the prior's split of it is shrunk by as much as noise alone would explain. A single table is denoised by what
+its own cells say of each other (`empirical_bayes`). Pure functions of released tables.
 """
 
 import itertools
@@ -11,14 +12,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from onlineic._typing import Floats, Ints
+from onlineic.hypothesis.empirical_bayes import denoised
 from onlineic.hypothesis.fitting import CoarseDomain, Fit, Prior, block_codes, fitted, noisy_masses
-from onlineic.queries.partitions import Measurement
+from onlineic.queries.partitions import Measurement, Partition
 
 PRIOR_SHARE = 0.1  # of the prior in the result, standard deviations of a cell: keeps logarithms finite
 
 
 def fit_nested(prior: Prior, measurements: Sequence[Measurement]) -> Fit | None:
-    """Return the shrunken least-squares estimate from a chain of partitions, or None if they are no chain.
+    """Return the estimate from one partition, or a chain of them, or None if they are no chain.
 
     The potentials of the finest table are log(h / prior), the others are zero.
     """
@@ -38,7 +40,14 @@ def fit_nested(prior: Prior, measurements: Sequence[Measurement]) -> Fit | None:
     base = domain.split(domain.evaluate(np.concatenate(potentials))[0])[finest]
     if base.min() < np.finfo(np.float64).tiny:  # no finite potential repairs such a block
         return None
-    blocks = shrunken([values[index] for index in order], [scales[index] for index in order], groups, base)
+    if groups:
+        blocks = shrunken(
+            [values[index] for index in order], [scales[index] for index in order], groups, base
+        )
+    else:
+        target = measurements[finest].target
+        shape = target.shape if isinstance(target, Partition) else (-1,)
+        blocks = denoised(values[finest].reshape(shape), scales[finest], base.reshape(shape)).ravel()
     mixed = min(1.0, PRIOR_SHARE * scales[finest])
     blocks = (1.0 - mixed) * blocks + mixed * base
     potentials[finest] = np.log(blocks / base)

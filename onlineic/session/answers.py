@@ -528,9 +528,10 @@ class AnswerBook:
         """Return a measured number or table, the sum of the measured blocks, or what was learned from it.
 
         A query that was hard by the noise of its test alone is often measured with more noise than the
-        hypothesis, fitted to all tables, errs by. Where the guess that was tested and what was learned both
-        agree with the sum of blocks, the latter is returned. The bound grows by its distance from the sum;
-        all are public.
+        hypothesis, fitted to all tables, errs by. What is known best is the sum of the measured blocks, or
+        the estimate from the first tables where it has less noise. Where the guess that was tested and what
+        was learned both agree with it, the latter is returned. The bound grows by the distance from what was
+        measured; all are public.
         """
         plan, question, measurement, moved = self._plan, record.query, record.measurement, 0.0
         self._fitted.setdefault(self._taken.records, math.nan)
@@ -543,12 +544,17 @@ class AnswerBook:
         else:
             value, weights = derived(question, measurement)
             if isinstance(target, Partition) or (plan.first_tables is not None and not plan.certified):
-                agreeing = AGREEING * measurement.scale * float(np.linalg.norm(weights))
-                tested = self._value(question, record.guess)
+                released = (value, measurement.scale * float(np.linalg.norm(weights)))
+                first = self._estimates_now()
+                estimate = None if first is None else first.point(question)
+                best, deviation = min(released, estimate or released, key=lambda one: one[1])
+                value = value if best == value else min(1.0, max(0.0, best))
+                tested, agreeing = self._value(question, record.guess), AGREEING * deviation
                 with contextlib.suppress(Exception):  # paid and recorded: not lost with a failing hypothesis
                     fitted = self._learned_of(question, learned)
-                    if abs(tested - value) <= agreeing and abs(fitted - value) <= agreeing:  # never with NaN
-                        value, moved = fitted, abs(fitted - value)
+                    if abs(tested - best) <= agreeing and abs(fitted - best) <= agreeing:  # never with NaN
+                        value = fitted
+                moved = abs(value - released[0])
 
         def radius(beta: float, answers: int) -> float:
             if weights is not None and isinstance(target, Partition):

@@ -31,6 +31,8 @@ ROOM = 5  # bits by which the noise of later tests may grow
 # 15 cells err by up to 1.5 times more on tables with structure; pairs by 2 times more on others, and by 15 on
 # dense queries
 CLEAR = 9.0
+# .. or where their expected error is at most so many times that of pairs: small domains, few records
+CELLS_FOR_PAIRS, CELLS_FOR_PAIRS_PURE = 1.0, 0.5
 CELLS_TESTS = 0.1  # of the budget, for tests of what a table of all cells has said
 QUIETER = (
     1.2  # of two variances, where the Gaussian one pays for its whole scales and the filter of one order
@@ -41,7 +43,7 @@ USUAL_SHARED, MOST_SHARED = 1.08, 1.55
 LAYERED_PARTS = 16  # from so many parts on tables of pairs are bought on two levels of coarseness as well
 SHORT = 16  # codes: an ordered attribute of at most half as many has one level, up to it ..
 LAYER_OF_SHORT, LAYER_OF_LONG = 4, 6  # .. a coarse one of 4 blocks, and beyond it one of 6
-FLAT, BRANCH, LEAST_PARTS = 64, 8, 4  # cells with one level; from one level to the next; in the coarsest
+FLAT, BRANCH, LEAST_PARTS = 256, 8, 4  # cells with one level; from one level to the next; in the coarsest
 
 # a second instalment of tables, once it is known what is asked
 LATER_SHARE = Fraction(1, 10)  # of what pairs would cost; between .08 and .2 nothing changes

@@ -2,8 +2,8 @@
 
 Which tables, with what noise and at what charge is a function of the domain, n and the budget. They teach the
 hypothesis all two-way interactions at once, so that few queries are hard afterwards; and like every release
-they are charged before they are drawn. Where the cells are few for n epsilon one table of all of them is
-better, and a single long attribute has levels in the place of pairs.
+they are charged before they are drawn. Where the cells are few, or few for n epsilon, one table of all of
+them is better, and a single attribute has its cells, or levels of them, in the place of pairs.
 """
 
 import itertools

@@ -21,6 +21,8 @@ from onlineic.errors import InvalidParameterError, checked_integer
 from onlineic.noise.laws import normal_quantile
 from onlineic.queries.query import session_grid_bits
 from onlineic.session.defaults import (
+    CELLS_FOR_PAIRS,
+    CELLS_FOR_PAIRS_PURE,
     CELLS_TESTS,
     GROWTH,
     LEVELS_ERR,
@@ -39,7 +41,7 @@ Kind = Literal["conjunctions", "dense"]
 
 SAID = {
     "numbers": "so few questions are best measured one by one, without a test",
-    "cells": "a mean cell stands clear of its noise: all cells are bought at once",
+    "cells": "a table of all cells is expected to tell more than tables of pairs of attributes",
     "levels": "one attribute is known from its levels",
     "pairs": "tables of all pairs of attributes, and hits for what they do not hold",
 }
@@ -184,20 +186,26 @@ def _rows(domain: Domain, n: int, budget: Budget, max_queries: int, dense: bool)
         own, (alone, tested) = numbers.deviation, (numbers.margins(1, beta, 1)[2] for beta in (0.05, 0.025))
         rows.append(EngineForecast("noise on every answer", own, alone))
         rows.append(EngineForecast("session of numbers", own * 1.03, tested, "numbers"))
-    cells = laplace_suits(domain, n, budget, 1.0 - CELLS_TESTS) or (dense and domain.size <= MOST_CELLS)
-    if len(axes) > 1 and cells:
-        rms = min(UNKNOWN, spread * cell / (1.0 - CELLS_TESTS))
+    of_cells, of_pairs = spread * cell / (1.0 - CELLS_TESTS), error_of_pairs(n, budget)
+    clear = of_cells <= (CELLS_FOR_PAIRS_PURE if budget.pure else CELLS_FOR_PAIRS) * of_pairs
+    if (
+        len(axes) > 1
+        and domain.size <= MOST_CELLS
+        and (dense or clear or laplace_suits(domain, n, budget, 1.0 - CELLS_TESTS))
+    ):
+        rms = min(UNKNOWN, of_cells)
         rows.append(EngineForecast("session from all cells", rms, 2.0 * rms, "cells"))
     elif len(axes) > 1:
         # of dense queries they say nothing: what no answer between 0 and 1 errs by more than, in the mean
-        rms = UNKNOWN if dense else min(UNKNOWN, error_of_pairs(n, budget))
+        rms = UNKNOWN if dense else min(UNKNOWN, of_pairs)
         rows.append(EngineForecast("session from pairs", rms, 2.0 * rms, "pairs"))
     elif axes:
         tables = len(levels(domain, axes[0]))
         unit = math.sqrt(2.0) * 2.0 * tables / budget.epsilon
         if not budget.pure:
             unit = min(unit, math.sqrt(2.0 * tables) / gaussian_mu(budget.epsilon, budget.delta))
-        rms = min(UNKNOWN, LEVELS_ERR * unit / n)
+        # ranges are sums of few blocks of several levels, but of many cells of one
+        rms = min(UNKNOWN, (LEVELS_ERR if tables > 1 else max(LEVELS_ERR, spread)) * unit / n)
         rows.append(EngineForecast("session from levels", rms, 2.0 * rms, "levels"))
     else:  # one cell: every answer is known
         rows.append(EngineForecast("session from levels", 0.0, 0.0, "levels"))

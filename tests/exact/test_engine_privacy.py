@@ -25,6 +25,7 @@ from onlineic.session.first_tables import RECORD_PARTS, FirstTables
 from onlineic.sparse import GumbelSparse
 from onlineic.updates import MaximumEntropy
 
+pytestmark = pytest.mark.usefixtures("pairs_first")
 DOMAIN = ic.Domain.of(a=2, b=2)
 CORNER = ic.where(a=0, b=0)
 HAIR = 2**30  # of 2^64: how near its boundary each outcome is forced

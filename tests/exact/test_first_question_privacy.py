@@ -24,6 +24,7 @@ from onlineic.noise import Noise
 from onlineic.queries import Marginal, Query, marginal
 from onlineic.updates import MaximumEntropy
 
+pytestmark = pytest.mark.usefixtures("pairs_first")
 DOMAIN = ic.Domain.of(a=2, b=2, c=2)
 SHAPE = (2, 2, 2)
 COUNTS = 10 * np.array([9, 2, 4, 1, 3, 6, 7, 8])
@@ -193,7 +194,6 @@ def both_ways(name, settled):
 @pytest.fixture(autouse=True)
 def _hypothesis_stays(monkeypatch):
     monkeypatch.setattr(MaximumEntropy, "update", lambda self, hypothesis, measurements, alpha: hypothesis)
-    monkeypatch.setattr(first_tables, "CLEAR", math.inf)  # not one table of all cells for all
 
 
 @pytest.mark.parametrize("settled", [False, True])

@@ -18,6 +18,7 @@ from onlineic.noise.sources import SIGMA_LIMIT
 from onlineic.session.curator import Curator
 from support.noise import Wrapped
 
+pytestmark = pytest.mark.usefixtures("pairs_first")
 DOMAIN = ic.Domain.of(a=["x", "y", "z"], b=["no", "yes"], c=["u", "v"])
 COUNTS = np.array([9, 0, 4, 1, 0, 0, 7, 2, 3, 0, 0, 5]).reshape(3, 2, 2)
 MOVED = COUNTS - np.eye(1, 12, 0, dtype=np.int64).reshape(3, 2, 2)
@@ -63,11 +64,6 @@ def cost_and_charge(epsilon):
         terms = order * (logs - normal) + (1.0 - order) * (-((z - step) ** 2) / (2.0 * sigma**2) - normal)
         divergence += float(np.logaddexp.reduce(terms)) / (order - 1.0)
     return divergence, float(record.charge.amount * TICK)
-
-
-@pytest.fixture(autouse=True)
-def pairs_of_attributes(monkeypatch):
-    monkeypatch.setattr(first_tables, "CLEAR", math.inf)  # not one table of all cells
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 5.0, 20.0])

@@ -49,6 +49,13 @@ def plan_once(monkeypatch, plan):
         monkeypatch.setattr(f"onlineic.session.session.{name}", lambda *arguments, **settings: plan)
 
 
+def starts_from_pairs(monkeypatch):
+    """Let a session start from tables of pairs, though its cells be few enough for one table of all."""
+    monkeypatch.setattr("onlineic.session.first_tables.CLEAR", math.inf)
+    for name in ("CELLS_FOR_PAIRS", "CELLS_FOR_PAIRS_PURE"):
+        monkeypatch.setattr(f"onlineic.session.forecasts.{name}", 0.0)
+
+
 def tests_alone(monkeypatch):
     """Let the noise of first tables bound nothing: what is stated is what tests and hard answers prove."""
     for wing in ("answers", "columns"):

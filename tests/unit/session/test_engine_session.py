@@ -13,7 +13,6 @@ import pytest
 from scipy.stats import norm
 
 import onlineic as ic
-import onlineic.session.first_tables as first_tables
 from onlineic.accounting import gaussian_charge, laplace_charge
 from onlineic.data import PrivateData
 from onlineic.errors import (
@@ -115,12 +114,6 @@ def first_hit(session):
 # -- first tables ----------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def pairs_of_attributes(monkeypatch):
-    """Sessions open with Gaussian tables of pairs, though these cells are few enough for one of all."""
-    monkeypatch.setattr(first_tables, "CLEAR", math.inf)
-
-
 def test_the_table_of_all_cells_is_reserved_then_read_then_recorded_once_at_its_price(monkeypatch):
     events = []
     for owner, name in (
@@ -146,7 +139,7 @@ def test_the_table_of_all_cells_is_reserved_then_read_then_recorded_once_at_its_
     assert bought.charge.amount < session.plan.sparse.capacity
 
 
-@pytest.mark.usefixtures("pairs_of_attributes")
+@pytest.mark.usefixtures("pairs_first")
 def test_first_tables_are_reserved_then_read_then_recorded_once_at_their_price(monkeypatch):
     events = []
     for owner, name in (
@@ -176,7 +169,7 @@ def test_first_tables_are_reserved_then_read_then_recorded_once_at_their_price(m
     assert bought.charge.amount < session.plan.sparse.capacity
 
 
-@pytest.mark.usefixtures("pairs_of_attributes")
+@pytest.mark.usefixtures("pairs_first")
 def test_the_exact_cost_of_the_opening_is_not_above_its_charge():
     """order * 2 / (2 sigma^2) a table, in exact fractions."""
     session = opened()
@@ -232,7 +225,7 @@ def test_first_tables_that_a_used_ledger_cannot_pay_are_not_drawn():
     assert 0 == data.reads
 
 
-@pytest.mark.usefixtures("pairs_of_attributes")
+@pytest.mark.usefixtures("pairs_first")
 @pytest.mark.parametrize("owner", [PrivateData, SimulatedNoise, MemoryLedger])
 @pytest.mark.parametrize("after", [False, True])
 @BOTH
@@ -485,7 +478,7 @@ def test_a_hard_answer_that_the_hypothesis_contradicts_is_as_measured(monkeypatc
         raise RuntimeError
 
     monkeypatch.setattr(MaximumEntropy, "update", failing)
-    session = probing(update=MaximumEntropy(), release=release, delta=delta)
+    session = probing(update=MaximumEntropy(), release=release, delta=delta, first_tables=False)
     answer = session.answer(ic.where(a=0))
     record = hits(session)[0]
     value, weights = ic.queries.derived(record.query, record.measurement)
@@ -788,7 +781,7 @@ def test_a_failure_between_read_and_record_of_the_new_paths_burns_seals_and_tell
 
 
 @pytest.mark.filterwarnings("ignore::onlineic.errors.UpdateFailedWarning")
-@pytest.mark.usefixtures("pairs_of_attributes")
+@pytest.mark.usefixtures("pairs_first")
 @BOTH
 def test_a_failed_update_keeps_the_charge_and_the_answer_of_a_table_too(delta, monkeypatch):
     session = probing(delta=delta, first_tables=True)

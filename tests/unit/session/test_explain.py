@@ -164,11 +164,12 @@ def test_before_the_first_tables_are_bought_the_easy_bound_does_not_rest_on_the_
 
 def test_a_dense_first_question_is_told_what_it_will_be_of_the_session_that_it_makes():
     """What is bought, the order of the account and the noise follow from the first question."""
-    generator, domain = np.random.default_rng(0), ic.Domain.of(a=8, b=8, c=16)
-    data = ic.PrivateData(generator.multinomial(10_000, np.full(1024, 1 / 1024)).reshape(8, 8, 16), domain)
-    dense = generator.integers(0, 2, (8, 8, 16)).astype(float)
+    generator, domain = np.random.default_rng(0), ic.Domain.of(a=16, b=8, c=16)
+    counts = generator.multinomial(10_000, np.full(2048, 1 / 2048))
+    data = ic.PrivateData(counts.reshape(domain.shape), domain)
+    dense = generator.integers(0, 2, domain.shape).astype(float)
     session = ic.OnlineIC(data, ic.Budget(1.0, 1e-9), noise=SimulatedNoise(3))
-    plan, told = session.plan, session.explain([where(a=between(0, 7)), dense, where(a=1)])
+    plan, told = session.plan, session.explain([where(a=between(0, 15)), dense, where(a=1)])
     alone, plain = session.explain(dense), session.explain(where(a=1))
     assert (plan, 0) == (session.plan, len(session.transcript))
     answer = session.answer(dense)

@@ -18,9 +18,9 @@ from onlineic.session import replay, session_plan
 from support.ledgers import quick_folder
 from support.sessions import hits
 
-DOMAIN = ic.Domain.of(a=6, b=5, c=4, d=3)
+DOMAIN = ic.Domain.of(a=6, b=9, c=8, d=4)  # of fewer cells all would be bought, whatever is asked
 GENERATOR = np.random.default_rng(4)
-COUNTS = GENERATOR.multinomial(4_000, GENERATOR.dirichlet(np.full(DOMAIN.size, 0.3))).reshape(DOMAIN.shape)
+COUNTS = GENERATOR.multinomial(20_000, GENERATOR.dirichlet(np.full(DOMAIN.size, 0.3))).reshape(DOMAIN.shape)
 DENSE = [ic.dense(GENERATOR.integers(0, 2, DOMAIN.shape).astype(float)) for _ in range(12)]
 NARROW = [ic.where(a=1, b=ic.between(1, 3)), ~ic.where(c=2), ic.where(a=ic.weights([0, 0.2, 1, 1, 0, 0]))]
 ALL = ic.where(a=ic.between(0, 5))  # a constant
@@ -132,7 +132,7 @@ def test_a_session_that_is_planned_anew_counts_once_in_the_budgets_of_its_table(
 
 def test_a_first_question_on_a_finer_grid_than_the_told_plan_has_is_asked_in_the_account_that_is_there():
     budget = ic.Budget(1.0, 1e-6)
-    session, told = opened(budget), session_plan(DOMAIN, 4_000, budget, kinds=("dense",))
+    session, told = opened(budget), session_plan(DOMAIN, 20_000, budget, kinds=("dense",))
     fine = ic.dense(np.random.default_rng(5).random(DOMAIN.shape))
     assert told.sparse.grid_bits < fine.bind(DOMAIN, session.plan.sparse.grid_bits).grid_bits
     plan = session.plan
@@ -144,7 +144,7 @@ def test_a_first_question_on_a_finer_grid_than_the_told_plan_has_is_asked_in_the
 
 @BUDGETS
 def test_dense_plans_are_pure_tables_of_all_cells_at_the_price_of_pairs(budget):
-    plan = session_plan(DOMAIN, 4_000, budget)
+    plan = session_plan(DOMAIN, 20_000, budget)
     (target,), (scale,) = plan.dense_tables.targets, plan.dense_tables.scales
 
     assert (DOMAIN.size, True) == (target.blocks, plan.dense_tables.pure)
@@ -166,11 +166,11 @@ def test_dense_plans_are_pure_tables_of_all_cells_at_the_price_of_pairs(budget):
     ],
 )
 def test_a_start_that_is_told_is_not_left_to_the_first_question(wish):
-    assert session_plan(DOMAIN, 4_000, ic.Budget(1.0, 1e-6), **wish).dense_tables is None
+    assert session_plan(DOMAIN, 20_000, ic.Budget(1.0, 1e-6), **wish).dense_tables is None
 
 
 @pytest.mark.parametrize(
-    ("domain", "n"), [(ic.Domain.of(a=500), 4_000), (ic.Domain.of(a=2, b=2), 10**5), (DOMAIN, 100)]
+    ("domain", "n"), [(ic.Domain.of(a=500), 20_000), (ic.Domain.of(a=2, b=2), 10**5), (DOMAIN, 100)]
 )
 def test_where_all_cells_are_the_start_anyway_or_say_nothing_there_is_no_choice(domain, n):
     assert session_plan(domain, n, ic.Budget(1.0, 1e-6)).dense_tables is None
@@ -240,7 +240,7 @@ def test_the_hypothesis_is_that_of_pairs_if_nothing_was_asked():
 
 def test_bounds_after_a_dense_start_rest_on_its_own_table():
     session = opened(ic.Budget(1.0, 1e-6))
-    truths = [float((question.bind(DOMAIN).weights() * COUNTS).sum() / 4_000) for question in DENSE]
+    truths = [float((question.bind(DOMAIN).weights() * COUNTS).sum() / 20_000) for question in DENSE]
     answers = session.answer_many(DENSE)
     narrow = session.answer(NARROW[0])
 

@@ -1,13 +1,18 @@
 """Forecasts: public, readable, what a default session acts on, and near what comes out."""
 
+import math
+
 import numpy as np
 import pytest
 
 import onlineic as ic
+from onlineic.accounting import gaussian_mu
 from onlineic.errors import InvalidParameterError
 from onlineic.evaluate import exact_values
 from onlineic.noise import SimulatedNoise
 from onlineic.session import session_plan
+from onlineic.session.first_tables import laplace_suits
+from onlineic.session.forecasts import error_of_pairs
 from onlineic.sparse import ExponentialSparse, GumbelSparse, UnconditionalNumbers
 
 MANY = ic.Domain.of(a=75, b=16, c=5, d=2, e=2)
@@ -24,7 +29,7 @@ ONE = ic.Budget(1.0, 1e-9)
         (MANY, 48_842, 1_000, "pairs"),
         (FEW, 10**5, 10, "numbers"),
         (FEW, 10**5, 300, "cells"),
-        (FEW, 10**4, 300, "pairs"),
+        (FEW, 10**4, 300, "cells"),
         (LONG, 10**5, 3, "numbers"),
         (LONG, 10**5, 10_000, "levels"),
         (ic.Domain.of(a=1), 100, 10, "levels"),
@@ -46,6 +51,46 @@ def test_a_session_starts_as_its_forecast_says(domain, n, max_queries, start, de
         assert len(tables.targets) > len(domain.names)
     assert told.reason in repr(told)
     assert "<- the session" in repr(told)
+
+
+@pytest.mark.parametrize(
+    ("delta", "least"),
+    [(0.0, 0.5 * 75.0), (1e-9, 8.5 / gaussian_mu(1.0, 1e-9)), (1e-6, 8.5 / gaussian_mu(1.0, 1e-6))],
+)
+@pytest.mark.parametrize("n", [2_000, 20_000])
+def test_all_cells_are_the_start_until_they_are_expected_to_err_by_more_than_pairs(n, delta, least):
+    """Records: of a conjunction over so many cells, at 9/10 of epsilon, against what pairs err by."""
+    most = math.floor((least * 0.9 / (2.0 * math.sqrt(2.0))) ** 2 / 0.12)
+    starts = {}
+    for half in (most // 2, most // 2 + 1):
+        domain, budget = ic.Domain.of(a=2, b=half), ic.Budget(1.0, delta)
+        starts[2 * half <= most] = ic.forecast(domain, n, budget).start
+        tables = session_plan(domain, n, budget).first_tables
+        assert (2 * half <= most) == ([domain.size] == [target.blocks for target in tables.targets])
+        assert not laplace_suits(domain, n, budget, 0.9)  # no mean cell is clear of its noise
+
+    assert {True: "cells", False: "pairs"} == starts
+
+
+def test_all_cells_are_the_start_as_well_where_a_mean_cell_is_clear_of_its_noise():
+    """9 standard deviations of it, though they are expected to err by more than half of what pairs do."""
+    domain, budget, least = ic.Domain.of(a=50, b=50), ic.Budget(1.0), 2_500 * 9.0 * 2.0 * math.sqrt(2.0) / 0.9
+    errors = {row.start: row.rms for row in ic.forecast(domain, math.ceil(least), budget).engines}
+
+    assert errors["cells"] > 0.5 * error_of_pairs(math.ceil(least), budget)
+    assert "cells" == ic.forecast(domain, math.ceil(least), budget).start
+    assert "pairs" == ic.forecast(domain, math.floor(least), budget).start
+
+
+@pytest.mark.parametrize(
+    ("size", "tables", "spread"), [(8, 1, 1.5), (256, 1, (256 * 0.12) ** 0.5), (257, 3, 1.5)]
+)
+def test_ranges_are_sums_of_few_blocks_of_several_levels_and_of_many_cells_of_one(size, tables, spread):
+    domain, budget = ic.Domain.of(a=range(size)), ic.Budget(1.0)
+    (row,) = (row for row in ic.forecast(domain, 10**5, budget).engines if row.start == "levels")
+
+    assert tables == len(session_plan(domain, 10**5, budget).first_tables.targets)
+    assert row.rms == pytest.approx(spread * 2.0 * math.sqrt(2.0) * tables / 10**5)
 
 
 @pytest.mark.parametrize("wish", [{"hard_answers": 3}, {"threshold": 0.01}, {"release": "answer"}])
@@ -92,6 +137,7 @@ def test_with_dense_queries_announced_pairs_are_no_start(delta, domain, n, max_q
         assert [domain.size] == [target.blocks for target in plan.first_tables.targets]
 
 
+@pytest.mark.usefixtures("pairs_first")
 def test_a_session_asked_or_told_of_dense_queries_errs_about_as_a_histogram_does():
     generator = np.random.default_rng(2)
     counts = generator.multinomial(10_000, generator.dirichlet(np.full(1024, 0.3)))

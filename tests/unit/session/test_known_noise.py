@@ -18,16 +18,19 @@ from onlineic.queries import Measurement, derived, marginal
 from onlineic.session import EASY_OR_HARD, KNOWN
 from onlineic.session.answers import AnswerBook
 from onlineic.session.belief import Belief
-from support.sessions import WIDE, WIDE_COUNTS, hits
+from support.sessions import WIDE, WIDE_COUNTS, hits, starts_from_pairs
 
 N = int(WIDE_COUNTS.sum())
 DATA = PrivateData(WIDE_COUNTS, WIDE)  # opens with a table of all cells, Laplace
-FEW = PrivateData(WIDE_COUNTS // 100, WIDE)  # and this one with pairs, Gaussian
+FEW = PrivateData(WIDE_COUNTS // 100, WIDE)  # and this one is let start from pairs, Gaussian
 BUDGET = ic.Budget(1.0, 1e-6)
 
 
 def opened(data=DATA, seed=1, **settings):
-    return ic.OnlineIC(data, BUDGET, noise=SimulatedNoise(seed), **settings)
+    with pytest.MonkeyPatch.context() as patched:
+        if data is FEW:
+            starts_from_pairs(patched)
+        return ic.OnlineIC(data, BUDGET, noise=SimulatedNoise(seed), **settings)
 
 
 def first(session):

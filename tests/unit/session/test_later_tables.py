@@ -19,6 +19,7 @@ from onlineic.session import replay, session_plan
 from onlineic.session.later_tables import Asked, LaterTables
 from support.ledgers import quick_folder
 
+pytestmark = pytest.mark.usefixtures("pairs_first")
 DOMAIN = ic.Domain.of(a=12, b=5, c=4, d=["x", "y", "z"])
 GENERATOR = np.random.default_rng(8)
 COUNTS = GENERATOR.multinomial(16_000, GENERATOR.dirichlet(np.full(DOMAIN.size, 0.3))).reshape(DOMAIN.shape)

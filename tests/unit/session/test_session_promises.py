@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-import onlineic.session.first_tables as first_tables
 from onlineic.accounting import TICK
 from onlineic.data import PrivateData
 from onlineic.ledger import MemoryLedger, Opened
@@ -100,9 +99,9 @@ def test_the_threshold_noise_of_a_run_is_charged_once_with_its_first_hit(questio
 
 
 @BOTH
-def test_first_tables_cost_at_least_what_their_noise_does(delta, monkeypatch):
+@pytest.mark.usefixtures("pairs_first")
+def test_first_tables_cost_at_least_what_their_noise_does(delta):
     """A record moves between two blocks of each: 2/scale of epsilon, or order/sigma^2 at the Renyi order."""
-    monkeypatch.setattr(first_tables, "CLEAR", math.inf)  # tables of pairs, not one of all cells
     session = opened(delta=delta, first_tables=True)
     bought, sparse = session.plan.first_tables, session.plan.sparse
     if delta:
@@ -116,8 +115,8 @@ def test_first_tables_cost_at_least_what_their_noise_does(delta, monkeypatch):
 
 
 @BOTH
+@pytest.mark.usefixtures("pairs_first")
 def test_first_tables_are_reserved_read_drawn_and_recorded_in_this_order(delta, monkeypatch):
-    monkeypatch.setattr(first_tables, "CLEAR", math.inf)
     events, drawn = [], "discrete_gaussian" if delta else "discrete_laplace"
 
     def watched(method):

@@ -240,6 +240,7 @@ def test_a_delta_above_one_in_n_warns():
 @pytest.mark.parametrize(
     "budget", [ic.Budget(0.5, 1e-7), ic.Budget(0.5), None], ids=["its own order", "pure", "share"]
 )
+@pytest.mark.usefixtures("pairs_first")
 def test_a_first_question_never_makes_a_session_larger_than_what_the_total_was_charged(budget):
     """The plan for dense questions has a higher order, at which the same budget has twice the capacity."""
     domain, rng = ic.Domain.of(a=6, b=5, c=4, d=3), np.random.default_rng(4)
@@ -505,6 +506,7 @@ def test_a_beginning_that_was_put_together_by_hand_is_refused_by_name(path, tota
     ],
     ids=["cheaper", "less noise", "negative noise", "none"],
 )
+@pytest.mark.usefixtures("pairs_first")
 def test_a_forged_plan_cannot_buy_first_tables_for_less_than_they_cost(path, name, change):
     domain = ic.Domain.of(a=6, b=5, c=4, d=3)
     data = table(np.random.default_rng(4).multinomial(4_000, np.full(360, 1 / 360)), domain)

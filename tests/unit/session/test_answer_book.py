@@ -10,13 +10,17 @@ import pytest
 import onlineic as ic
 from onlineic.accounting import Charge, Filter
 from onlineic.errors import UpdateFailedWarning
+from onlineic.hypothesis import Estimates
 from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Opened, Reserved, UpdateFailed
 from onlineic.noise import SimulatedNoise
-from onlineic.queries import Measurement, Partition
-from onlineic.session import session_plan
+from onlineic.queries import Measurement, Partition, derived
+from onlineic.session import EASY_OR_HARD, session_plan
 from onlineic.session.answers import AnswerBook
 from onlineic.session.belief import Belief
+from onlineic.testing import ScriptedNoise
+from onlineic.updates import MaximumEntropy
 from support.failures import BrokenError, plant
+from support.sessions import hits, tests_alone
 
 DOMAIN = ic.Domain.of(a=4, b=3)
 N, BETA = 30_000, 0.1
@@ -132,6 +136,89 @@ def test_what_was_learned_is_the_answer_where_it_and_the_guess_are_within_three_
         )
     else:
         assert results["near"].value == pytest.approx(0.4)
+
+
+# -- what is known best of a hard answer -------------------------------------------------------------------
+
+COUNTS = np.array([[0, 0, 0], [0, 5000, 100], [20_000, 7, 3], [0, 0, 4890]])
+ABOVE = [0] * 6 + [4] * 3 + [0] * 3  # noise of the table of all cells: 12 records too many of QUERY
+QUERY_OF_MANY, MANY = ic.where(a=2), 20_010 / N
+FAR = [0, 0, 300, 0]  # of the measured blocks, whose deviation is 67 records
+
+
+@attrs.frozen
+class Hit:
+    """The first answer of a session from all cells, as a test that fires makes it."""
+
+    session: ic.OnlineIC
+    answer: ic.Answer
+    measured: float
+    deviation: float
+    radius: float  # of the measured value
+
+    @classmethod
+    def of(cls, cells, blocks):
+        """Play the noise of the cells, a word that fires, and the noise of the blocks, in records."""
+        noise = ScriptedNoise([*cells, 2**64 - 1, *blocks])
+        data, budget = ic.PrivateData(COUNTS, DOMAIN), ic.Budget(1.0, 1e-6)
+        session = ic.OnlineIC(data, budget, noise=noise, hard_answers=3)
+        plan, answer = session.plan, session.answer(QUERY_OF_MANY)
+        (record,) = hits(session)
+        value, weights = derived(record.query, record.measurement)
+        sparse = plan.spending.at(plan.first_tables.charge.amount)
+        radius = sparse.sum_radius(record.measurement.target, weights, EASY_OR_HARD * plan.tested_beta)
+        return cls(session, answer, value, record.measurement.scale * float(np.linalg.norm(weights)), radius)
+
+
+def test_a_measured_number_that_is_far_off_gives_way_to_the_fit_that_the_first_tables_confirm(monkeypatch):
+    """The bound is about what was measured, with fresh noise: it grows by all of the distance."""
+    tests_alone(monkeypatch)
+    hit = Hit.of(ABOVE, FAR)
+    answer = hit.answer
+    fitted = hit.session.hypothesis.evaluate(QUERY_OF_MANY.bind(DOMAIN))
+    moved = abs(fitted - hit.measured)
+
+    assert moved > 3.0 * hit.deviation > 9.0 * answer.standard_error
+    assert ("hard", pytest.approx(fitted, abs=1e-12)) == (answer.status, answer.value)
+    assert 0.0 < abs(fitted - answer.estimate) <= 3.0 * answer.standard_error
+    assert answer.error_bound == pytest.approx(hit.radius + moved, rel=1e-9)
+    assert abs(answer.value - MANY) < 15 / N < abs(hit.measured - MANY)
+
+
+@pytest.mark.filterwarnings("ignore::onlineic.errors.UpdateFailedWarning")
+def test_where_the_fit_disagrees_with_the_estimate_of_least_noise_that_is_the_answer(monkeypatch):
+    """Nothing was learned, since the rule failed: the hypothesis is uniform, the number far off."""
+    tests_alone(monkeypatch)
+    monkeypatch.setattr(MaximumEntropy, "update", lambda *_: 1 / 0)
+    hit = Hit.of(ABOVE, FAR)
+    moved = abs(hit.answer.estimate - hit.measured)
+
+    assert ("hard", hit.answer.estimate) == (hit.answer.status, hit.answer.value)
+    assert MANY < hit.answer.value < MANY + 13 / N < hit.measured
+    assert hit.answer.error_bound == pytest.approx(hit.radius + moved, rel=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::onlineic.errors.UpdateFailedWarning")
+@pytest.mark.parametrize(
+    ("estimate", "value"),
+    [
+        (None, None),
+        ((0.6, 1.0), None),  # of more noise than the measured sum, which is the answer
+        ((0.6, 1e-4), 0.6),
+        ((-0.01, 1e-4), 0.0),
+        ((1.01, 1e-4), 1.0),
+    ],
+)
+def test_an_estimate_is_the_answer_within_0_and_1_and_only_with_less_noise(monkeypatch, estimate, value):
+    tests_alone(monkeypatch)
+    monkeypatch.setattr(MaximumEntropy, "update", lambda *_: 1 / 0)
+    monkeypatch.setattr(Estimates, "point", lambda self, query: estimate)
+    hit = Hit.of(ABOVE, FAR)
+    value = hit.measured if value is None else value
+    bound = hit.radius + abs(value - hit.measured)
+
+    assert value == hit.answer.value
+    assert hit.answer.error_bound == pytest.approx(min(bound, max(value, 1.0 - value)), rel=1e-9)
 
 
 # -- the fold ----------------------------------------------------------------------------------------------
