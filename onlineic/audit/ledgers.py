@@ -320,6 +320,13 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
             dearest = max({_price(sparse, question, plan, domain) for question in _distinct(tested)})
             if standing < dearest + due:
                 wrong(place, f"a test that costs {dearest + due}, with {standing} reserved")
+            later = plan.later(asked)
+            if later is not None and later.charge.amount <= book.account.left:
+                wrong(place, "a test before later tables that were due")
+            elif plan.later_tables is not None and later is None and plan.later_tables.waits(asked):
+                told = plan.later_tables.due_at(asked, tested)
+                if told is not None and told < len(tested):
+                    wrong(place, "a batch that goes on behind the question that tells of later tables")
         if isinstance(record, Hard):
             if record.charge != book.reserved:
                 wrong(place, "a hit that is charged something else than was reserved")

@@ -46,10 +46,10 @@ class Kept:
         """Return these records and then those."""
         if self.count >= RECENT:
             return self._sorted_in().followed_by(records)
-        if len(self.recent) > self.count:
-            del self.recent[self.count :]
-        self.recent.extend(records)
-        return Kept(self.parts, self.starts, self.recent, self.count + len(records))
+        # nothing is deleted in place: it may be what a signal's handler wrote, which stands
+        recent = self.recent if len(self.recent) == self.count else self.recent[: self.count]
+        recent.extend(records)
+        return Kept(self.parts, self.starts, recent, self.count + len(records))
 
     def at(self, place: int) -> Record:
         """Return the record of one place, 0 <= place < len."""

@@ -7,6 +7,7 @@ their bits, queries are in the canonical form of `onlineic.queries.exact`. Nothi
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any, final
@@ -275,7 +276,7 @@ def _burned(line: Line) -> Burned:
 
 def _closed(line: Line) -> Closed:
     counts, rounding = [line[name] for name in ("constants", "repeats", "untested")], line["rounding"]
-    if any(type(count) is not int or count < 0 for count in counts) or not 0.0 <= rounding <= 1.0:
+    if any(type(count) is not int or count < 0 for count in counts) or not 0.0 <= rounding < math.inf:
         raise ValueError
     return Closed(counts[0], counts[1], counts[2], float(rounding))
 

@@ -98,9 +98,12 @@ class MemoryLedger(Ledger):
         at = self._state
         book = at.book.after_all(records)
         self._check_alone(at)
-        kept = at.kept.followed_by(records)
+        state = _State(book, at.private, at.kept.followed_by(records))
         self._check_alone(at)
-        self._state = _State(book, at.private, kept)  # here it happens
+        if self._state is at:  # once more, without a call behind it that lets a signal in
+            self._state = state  # here it happens
+            return
+        self._check_alone(at)
 
     def _check_alone(self, at: "_State") -> None:
         """Refuse to erase what a signal's handler, asking in the middle of a write, has written."""

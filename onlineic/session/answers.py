@@ -154,10 +154,10 @@ class AnswerBook:
     """
 
     __slots__ = (
-        "_begins", "_burned", "_design", "_domain", "_due", "_easy_radius", "_estimates", "_fitted", "_kept",
-        "_ledger", "_lost", "_memory", "_n", "_payable", "_plan", "_private", "_radii", "_restarted",
-        "_restoring", "_rounding", "_settled", "_spending", "_table", "_taken", "_trivial", "_untaken",
-        "_warned", "_weighed", "_worst",
+        "_awaited", "_begins", "_burned", "_design", "_domain", "_due", "_easy_radius", "_estimates",
+        "_fitted", "_kept", "_ledger", "_lost", "_memory", "_n", "_payable", "_plan", "_private", "_radii",
+        "_restarted", "_restoring", "_rounding", "_settled", "_spending", "_table", "_taken", "_trivial",
+        "_untaken", "_warned", "_weighed", "_worst",
     )  # fmt: skip
 
     def __init__(
@@ -193,6 +193,8 @@ class AnswerBook:
         self._warned = False  # of a wide bound
         self._fitted: dict[int, float] = {}  # by record, what was learned of a hard query: for checkpoints
         self._kept = (0, 0)  # records and updates that checkpoints follow from
+        later = plan.later_tables  # what they will cost, until it is known that they are bought, or never
+        self._awaited = Fraction(0) if later is None else later.charge.amount
         self._lost = False  # whether a restart has used up what was certified
         self._restarted = False  # whether tests have had more than one kept threshold
         self._restoring = 0  # records whose updates a checkpoint makes needless
@@ -266,11 +268,13 @@ class AnswerBook:
         hard = (record.query, self._hard(record, belief)) if isinstance(record, Hard) else None
         # what is bought later is bought because of the noise of the first: it must not enter (theory 6.7)
         first = at.first
-        if isinstance(record, Opened) and not first:
+        if isinstance(record, Opened) and first:
+            self._awaited = Fraction(0)
+        elif isinstance(record, Opened):
             first = record.measurements
             bought = self._plan.opening_of(record)
             if bought is not None and bought is not self._plan.first_tables:
-                self._design = _design(bought)
+                self._design, self._awaited = _design(bought), Fraction(0)
         self._taken = _Taken(
             belief, at.records + 1, at.easy, at.hard + (hard is not None), first, at.spent + _charged(record)
         )
@@ -313,7 +317,7 @@ class AnswerBook:
     def parameters(self) -> tuple[Floats, ...] | None:
         """Return the numbers that the rule makes this hypothesis of again, or None: it repeats updates."""
         rule = self._plan.update
-        return rule.parameters(self.belief.hypothesis) if isinstance(rule, HasParameters) else None
+        return (rule.parameters(self.belief.hypothesis) or None) if isinstance(rule, HasParameters) else None
 
     @property
     def fitted(self) -> dict[int, float]:
@@ -592,7 +596,8 @@ class AnswerBook:
 
         So it is once more than max_queries were asked, those counted that a killed process may have lost; a
         certified session has measured a table; or a restart has brought a second threshold, since a joint
-        bound speaks of the noise of one.
+        bound speaks of the noise of one. Of answers that a killed process may have lost it does not know by
+        how much their weights were rounded.
         """
         if self._told() > self._plan.max_queries or self._restarted:
             return math.inf
@@ -607,13 +612,13 @@ class AnswerBook:
 
     def joint_bounds(self, questions: Sequence[Question], answers: Sequence[Answer]) -> Floats:
         """Return bounds on these answers that hold in the event of `error_bound`, (m,)."""
-        together = self.error_bound()
+        together, lost = self.error_bound(), self._ledger.lost(self._taken.records) > 0
         bounds = np.zeros(len(questions))
         for place, (question, answer) in enumerate(zip(questions, answers, strict=True)):
             if question.constant is not None:  # the same whatever the data, but for what it was rounded by
                 bounds[place] = cut(answer.value, question.rounding)
             else:
-                tested = math.inf if answer.status == "untested" else together
+                tested = math.inf if answer.status == "untested" else together + lost * question.rounding
                 known = self._known(question, answer.value) + question.rounding
                 bound = min(tested, known)
                 bounds[place] = cut(answer.value, bound) if bound < math.inf else bound
@@ -627,7 +632,11 @@ class AnswerBook:
         """
         at = self._weighed
         last, spent, worst = self._taken.records, at.spent, at.worst
+        lost = self._ledger.lost(last) > 0
         for record in self._ledger.merged(at.records, last):
+            if lost and isinstance(record, Burned) and record.reason == "restarted":
+                # of easy answers that the killed process gave, and no record holds
+                worst = max(worst, self._easy_radius(self._spending.at(spent))[1])
             if isinstance(record, Easy | EasyBatch):
                 joint = self._easy_radius(self._spending.at(spent))[1]
                 for easy in [record] if isinstance(record, Easy) else record:
@@ -716,8 +725,12 @@ class AnswerBook:
         return held[1] if held[0] is spent else self._settle(spent)
 
     def _settle(self, spent: Fraction) -> Settled:
-        whole, due = self._plan.partitions is not None, self._due
-        left = partial(hits_left, self._spending, self._domain, whole, spent, due)
+        whole, due, owed = self._plan.partitions is not None, self._due, self._awaited
+        if not self._taken.first:  # nothing is bought: all of it is owed
+            owed = max(Fraction(0), self._spending.bought - spent)
+        elif owed > self._spending.sparse.account().capacity - spent:
+            owed = Fraction(0)  # it cannot be paid any more
+        left = partial(hits_left, self._spending, self._domain, whole, spent, due, owed)
         settled = Settled(self._n, self._private, self._estimates_now(), int if self._burned else left)
         self._settled = (spent, settled)
         return settled

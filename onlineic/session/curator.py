@@ -263,7 +263,9 @@ class Curator:
         if not paid:
             self.check_unsealed()  # then nothing is reserved
             raise InternalError("a test must be reserved before the data are read.")
-        self._guarded(lambda: self._tested(standing.sparse, questions, guesses))
+        self._guarded(
+            lambda: self._tested(standing.sparse, questions, guesses), standing.account, standing.reserved
+        )
 
     def test_alone(self, question: Question, guess: Guess) -> bool:
         """Test one question as `test` does, covered here, and return whether a hit could be paid.
@@ -280,7 +282,9 @@ class Curator:
             standing = self._now()
             if not self._pays(standing, question):
                 raise InternalError("a test must be reserved before the data are read.")
-        self._guarded(lambda: self._tested(standing.sparse, (question,), (guess,)))
+        self._guarded(
+            lambda: self._tested(standing.sparse, (question,), (guess,)), standing.account, standing.reserved
+        )
         return True
 
     def _tested(
@@ -373,8 +377,9 @@ class Curator:
             As in `test`.
         """
         self.check_unsealed()
+        account = self._ledger.account
         self._ledger.reserve(tables.charge)
-        self._guarded(lambda: self._measured_tables(tables))
+        self._guarded(lambda: self._measured_tables(tables), account, self._ledger.reserved)
 
     def _measured_tables(self, tables: FirstTables) -> None:
         n = self._data.n
@@ -396,8 +401,12 @@ class Curator:
         self._ledger.commit(records)
         self._sealed = False
 
-    def _guarded(self, private: Callable[[], None]) -> None:
-        """Run what reads the data and ends with `_record`: sealed while it runs, for good if it fails."""
+    def _guarded(self, private: Callable[[], None], account: Filter, reserved: Charge | None) -> None:
+        """Run what reads the data and ends with `_record`: sealed while it runs, for good if it fails.
+
+        What pays for it must still stand once nobody else can ask: a signal's handler that asked in between
+        may have used up the reservation, or changed what a hit costs.
+        """
         self.check_unsealed()  # a rule of its own may have asked, and been interrupted, since the last check
         length = len(self._ledger)
 
@@ -412,6 +421,16 @@ class Curator:
             _log.error("session sealed: %s at %s", name, place)
 
         self._sealed = True  # a second Ctrl-C, or a nested call, finds it closed
+        try:
+            ledger = self._ledger
+            if ledger.account is not account or ledger.reserved is not reserved or reserved is None:
+                raise SessionStateError(
+                    "session must not be asked while it tests, got a question of a signal's handler or a "
+                    "callback; nothing was read for the question it came into: ask that again."
+                )
+        except BaseException:
+            self._sealed = False  # nothing was read
+            raise
         guarded(private, failed, SEALED)
 
     def close(self, record: Closed) -> None:

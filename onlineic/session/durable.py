@@ -192,10 +192,16 @@ def planned(beginning: Line, domain: Domain, update: Any = None) -> Plan:
     plan = settings_from_json(beginning["plan"], KNOWN, domain, update)
     if not isinstance(plan, Plan) or type(plan.sparse) not in MECHANISMS or not hasattr(plan.update, "init"):
         raise LedgerCorruptError("ledger must hold a plan, got none; restore the file from a backup.")
-    tables = [one for one in (plan.first_tables, plan.dense_tables) if one is not None]
-    shares = [one for one in (plan.hit_price, plan.next_share) if one is not None]
-    if any(type(one) is not FirstTables for one in tables) or any(
-        type(one) is not Fraction for one in shares
+    held: list[tuple[object, type]] = [
+        (plan.first_tables, FirstTables),
+        (plan.dense_tables, FirstTables),
+        (plan.later_tables, LaterTables),
+        (plan.hit_price, Fraction),
+        (plan.next_share, Fraction),
+    ]
+    later, account = plan.later_tables, plan.sparse.account()
+    if any(one is not None and type(one) is not kind for one, kind in held) or (
+        later is not None and (later.charge.unit, later.charge.order) != (account.unit, account.order)
     ):
         raise LedgerCorruptError(
             "ledger must hold a plan of tables and prices, got another; restore the file."

@@ -67,7 +67,7 @@ class Explanation:
     hits_left : int
         Hits of the largest price that can still be paid, at the price of the next.
     at_most : float
-        Most that can be spent on it, share of the budget, besides first tables.
+        Most that can be spent on it, share of the budget, besides first and later tables.
     left : float
         Share of the budget that neither a release has used up nor first tables will, which the first question
         buys.

@@ -61,7 +61,8 @@ class Asked:
 
     def along(self, question: Question) -> "Asked":
         """Return the same with one more question that was tested."""
-        axes = question.partition.axes if isinstance(question, BoundMarginal) else question.axes
+        held = question.partition if isinstance(question, BoundMarginal) else question
+        axes = [axis for axis in held.axes if held.domain.shape[axis] > 1]
         joins = len(axes) >= 3
         return attrs.evolve(
             self,

@@ -219,7 +219,7 @@ class OnlineIC(Answering):
     ) -> None:
         check_types(data, budget)
         check_rule(update)
-        of_row = per_row(budget, rows_per_person)
+        of_row, kinds = per_row(budget, rows_per_person), checked_kinds(kinds)
         settings = {
             "budget": budget,
             "rows_per_person": int(rows_per_person) if rows_per_person > 1 else None,
@@ -233,7 +233,7 @@ class OnlineIC(Answering):
             "threshold": threshold,
             "prior": prior,
             "first_tables": first_tables,
-            "kinds": sorted(checked_kinds(kinds)),
+            "kinds": sorted(kinds),
             "exhausted": exhausted,
         }
         chosen = ledger_choice(ledger, table, durability, settings)
@@ -469,11 +469,7 @@ class OnlineIC(Answering):
         They are learned with the next record that is taken in. Where it was left to the first question to
         tell what is bought, it tells by what plan too.
         """
-        if self._opening:  # the lock lets a signal's handler, and a callback, of the same thread in
-            raise SessionStateError(
-                "session must buy its first tables before it is asked, got a question of a signal's handler "
-                "or a callback while it does; nothing was spent on it: ask when that has returned."
-            )
+        self._check_not_opening()
         try:
             self._opening = True
             if question is not None:
@@ -494,7 +490,8 @@ class OnlineIC(Answering):
         """Return the charge of tables that questions will buy, by this plan."""
         later = plan.later_tables
         if self._begun and later is not None and later.waits(self._asked_so_far()):
-            return later.charge.amount
+            payable = later.charge.amount <= self._ledger.account.left
+            return later.charge.amount if payable else Fraction(0)
         tables = None if self._begun else plan.first_tables
         return Fraction(0) if tables is None or self._ledger.spent else plan.spending.bought
 
@@ -516,12 +513,25 @@ class OnlineIC(Answering):
         """
         if not self._awaits or not self._begun or self._curator.sealed:
             return
-        later, asked = self._plan.later_tables, self._asked_so_far()
-        self._awaits = later is not None and asked.bought <= later.first
-        tables = self._plan.later(asked) if self._awaits else None
-        if tables is not None and tables.charge.amount <= self._ledger.account.left:
-            self._curator.measure_tables(tables)
-            self._book.catch_up()
+        self._check_not_opening()
+        try:
+            self._opening = True
+            later, asked = self._plan.later_tables, self._asked_so_far()
+            self._awaits = later is not None and asked.bought <= later.first
+            tables = self._plan.later(asked) if self._awaits else None
+            if tables is not None and tables.charge.amount <= self._ledger.account.left:
+                self._curator.measure_tables(tables)
+                self._book.catch_up()
+        finally:
+            self._opening = False
+
+    def _check_not_opening(self) -> None:
+        """Refuse what comes while tables are bought: the lock lets handlers of the same thread in."""
+        if self._opening:
+            raise SessionStateError(
+                "session must buy its tables before it is asked, got a question of a signal's handler or a "
+                "callback while it does; nothing was spent on it: ask when that has returned."
+            )
 
     def _telling(self, queries: Queries, tested: Ints) -> int:
         """Return how many of these queries can be tested before later tables are bought."""

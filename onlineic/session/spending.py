@@ -96,7 +96,9 @@ def dearest_hit(sparse: NumericSparse, domain: Domain, partition: bool) -> Fract
     return max(table, *numbers)
 
 
-def hits_left(spending: Spending, domain: Domain, partition: bool, spent: Fraction, due: Fraction) -> int:
+def hits_left(
+    spending: Spending, domain: Domain, partition: bool, spent: Fraction, due: Fraction, owed: Fraction
+) -> int:
     """Return how many hits of the largest price can be paid behind these charges, at the price of the next.
 
     Parameters
@@ -105,7 +107,8 @@ def hits_left(spending: Spending, domain: Domain, partition: bool, spent: Fracti
         By the record.
     due : Fraction
         What the next hit pays besides its price, for the threshold of its run.
+    owed : Fraction
+        For tables that questions will buy.
     """
-    owed = max(Fraction(0), spending.bought - spent)  # for tables that questions will buy
     left = spending.sparse.account().capacity - spent - owed - due
     return int(left // dearest_hit(spending.at(spent), domain, partition))
