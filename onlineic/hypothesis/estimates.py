@@ -16,12 +16,13 @@ from typing import final
 import attrs
 import numpy as np
 
-from onlineic._typing import Floats, Ints
+from onlineic._typing import Bools, Floats, Ints
 from onlineic.domain.attributes import Categorical
 from onlineic.domain.domain import Domain
+from onlineic.hypothesis.cells import SMALL_MARGINAL, CellNoise, log_products, log_sets
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.partitions import Partition
-from onlineic.queries.query import Query
+from onlineic.queries.query import Factor, Query
 from onlineic.queries.tables import contract, summed_area
 
 MOST_AXES = 4  # of a query in the family, and of one that is bounded by its parts
@@ -31,38 +32,57 @@ MOST_BLOCKS = 2**16  # of one attribute: each interval is solved in time linear 
 MOST_HEADS = 16  # coefficients of an interval that count one by one, the others together
 MOST_KEPT = 2**16  # spreads of intervals that are remembered
 SMALL_FAMILIES = 0.25  # power of its size with which an attribute set's share of beta grows: by experiment
+MOST_LABELS = 512  # blocks of all attributes of a key together, of which any sets are bounded
+# of beta, for products of any sets and for all weights at once, where these families are more than the first
+# one: their radii hardly depend on it, and the first one's grow by about one part in a hundred
+SETS_SHARE, EVERY_SHARE = 0.1, 0.05
 ROUNDED_UP, ROUNDED_OFF = 1.0 + 1e-9, 1e-14  # more than what floats lose in a radius and in an estimate
 
 Axes = tuple[int, ...]
 Interval = tuple[int, int]
-Box = tuple[tuple[int, Interval], ...]  # (axis, codes), by axis: none of them all of its axis
+Codes = Interval | bytes  # of one attribute: an interval of an ordered one or one label, or a set as a mask
+Box = tuple[tuple[int, Codes], ...]  # (axis, codes), by axis: none of them all of its axis
+ALL: Interval = (0, -1)  # every code
 Bracket = tuple[float, float]
 
 
 @final
 @attrs.frozen
 class Family:
-    """A public family of queries whose errors are bounded by one event.
+    """Public families of queries whose errors are bounded all at once, each by its own share of beta.
 
     Conjunctions over at most four attributes that stand together in one first table, each an interval of an
-    ordered attribute that begins and ends where the table is cut, or a single label of a categorical one.
+    ordered attribute that begins and ends where the table is cut, or a single label of a categorical one;
+    products of any sets of such blocks; and, of a table of all cells with Laplace noise, all weights.
 
     Attributes
     ----------
     sets : tuple of tuple of str
-        The attribute sets.
+        The attribute sets of the conjunctions.
     size : int
-        Number of queries: the union bound counts each.
+        Number of conjunctions: the union bound counts each.
+    products : float
+        log2 of the number of products of any sets of blocks, of attributes that stand in one table, and, of
+        a table of all cells, sets of cells of its small marginals; 0 if these are no family.
+    cells : int
+        Of a table of all cells, where every query with weights in [0, 1] on them is bounded; else 0.
     """
 
     sets: tuple[tuple[str, ...], ...]
     size: int
+    products: float = 0.0
+    cells: int = 0
 
     def __str__(self) -> str:
-        return (
+        said = (
             f"{self.size:,} conjunctions of intervals and single labels over {len(self.sets):,} sets of "
             "attributes, as cut in the first tables"
         )
+        if self.products:
+            small = f" and sets of cells of marginals of at most {SMALL_MARGINAL}"
+            said += f"; 2^{self.products:.0f} products of any sets of labels, as cut there"
+            said += small * (self.cells > 0)
+        return said + (f"; every query with weights in [0, 1] on the {self.cells:,} cells" * (self.cells > 0))
 
 
 @final
@@ -130,8 +150,8 @@ class _Ladder:
             inside = np.bincount(parents, self._conductances[-1])
             self._passed.append(np.asarray(1.0 / (1.0 + precision * inside), np.float64))
             self._conductances.append(inside * self._passed[-1])
-        self._kept: dict[Interval, tuple[float, tuple[float, ...]]] = {}
-        self._heads: dict[Interval, Floats] = {}
+        self._kept: dict[Codes, tuple[float, tuple[float, ...]]] = {}
+        self._heads: dict[Codes, Floats] = {}
 
     def _solved(self, weights: Floats, total: float) -> list[Floats]:
         """Return h with (sum of precision_l C_l'C_l) h = weights - constant and sum h = total, by level."""
@@ -153,30 +173,28 @@ class _Ladder:
             rhs = rhs[self._parents[level]] + self.precisions[level] * measured[level]
         return self._solved(rhs, 1.0)[0]
 
-    def spread(self, low: int, high: int) -> tuple[float, tuple[float, ...]]:
-        """Return (variance parameter, largest coefficient of every level) of the interval [low, high)."""
-        kept = self._kept.get((low, high))
+    def spread(self, codes: Codes) -> tuple[float, tuple[float, ...]]:
+        """Return (variance parameter, largest coefficient of every level) of a set of the finest blocks."""
+        kept = self._kept.get(codes)
         if kept is None:
             if len(self._kept) >= MOST_KEPT:
                 self._kept.clear()
-            weights = np.zeros(self.cuts[0].size)
-            weights[low:high] = 1.0
+            weights = _mask(codes, self.cuts[0].size).astype(np.float64)
             flows = self._solved(weights, 0.0)
             largest = tuple(
                 float(np.abs(flow).max()) * precision
                 for flow, precision in zip(flows, self.precisions, strict=True)
             )
-            kept = self._kept[low, high] = (max(0.0, float(flows[0][low:high].sum())), largest)
+            kept = self._kept[codes] = (max(0.0, float(flows[0][weights > 0.0].sum())), largest)
         return kept
 
-    def heads(self, low: int, high: int) -> Floats:
-        """Return the largest |c| s of the interval's coefficients, falling, each block's noise as one."""
-        known = self._heads.get((low, high))
+    def heads(self, codes: Codes) -> Floats:
+        """Return the largest |c| s of the set's coefficients, falling, each block's noise as one."""
+        known = self._heads.get(codes)
         if known is None:
             if len(self._heads) >= MOST_KEPT:
                 self._heads.clear()
-            weights = np.zeros(self.cuts[0].size)
-            weights[low:high] = 1.0
+            weights = _mask(codes, self.cuts[0].size).astype(np.float64)
             counts = np.concatenate(
                 [
                     np.abs(flow) * math.sqrt(precision)
@@ -185,7 +203,7 @@ class _Ladder:
             )
             if len(counts) > MOST_HEADS:
                 counts = np.partition(counts, len(counts) - MOST_HEADS)[-MOST_HEADS:]
-            known = self._heads[low, high] = np.sort(counts)[::-1]
+            known = self._heads[codes] = np.sort(counts)[::-1]
         return known
 
 
@@ -261,6 +279,8 @@ class TableDesign:
         self.tables = [
             attrs.evolve(table, joint=all(cut in self.level for cut in table.key)) for table in tables
         ]
+        whole = [one for one in self.tables if pure and self._blocks(one.key) == self.domain.size]
+        self.whole = min(whole, key=lambda one: one.spread, default=None)  # a table of all cells
         self._keys()
 
     def _ladders(self, tables: Sequence["_Table"]) -> None:
@@ -313,18 +333,43 @@ class TableDesign:
         for key in self.sizes:
             self.by_axes.setdefault(tuple(axis for axis, _ in key), []).append(key)
         self._weights = sum(float(size) ** SMALL_FAMILIES for size in self.sizes.values())
+        # of products of sets over the key, ln of their number; of all cells they are counted as a whole
+        self.products: dict[Key, float] = {}
+        for held in self.sizes if self.whole is None else ():
+            blocks = tuple(self.cuts[number].size for _, number in held)
+            if max(blocks) > 2 and sum(blocks) <= MOST_LABELS:
+                self.products[held] = log_products(blocks)
 
     @cached_property
     def family(self) -> Family:
         """The queries whose errors are bounded together."""
         names = self.domain.names
         sets = tuple(tuple(names[axis] for axis in axes) for axes in sorted(self.by_axes))
-        return Family(sets, sum(self.sizes.values()))
+        _, products, every = self.shares
+        logs = [*self.products.values()] if self.whole is None else [log_sets(self.domain.shape)]
+        count = float(np.logaddexp.reduce(logs)) / math.log(2.0) if products else 0.0
+        return Family(sets, sum(self.sizes.values()), count, self.domain.size if every else 0)
+
+    @cached_property
+    def shares(self) -> tuple[float, float, float]:
+        """Of beta: for the conjunctions, for products of any sets, for all weights; they sum to 1."""
+        sets, every = SETS_SHARE, EVERY_SHARE
+        if self.whole is None:
+            sets, every = SETS_SHARE * bool(self.products), 0.0
+        elif len(self.whole.key) <= MOST_AXES and max(self.domain.shape) <= 2:
+            sets = 0.0  # each is a conjunction
+        return 1.0 - sets - every, sets, every
 
     def nats(self, key: Key, beta: float) -> float:
-        """Return ln(2/share) for the share of beta that one query over the key gets in the union."""
+        """Return ln(2/share) for the share of beta that one conjunction over the key gets in the union."""
         size = float(self.sizes[key])
         return math.log(2.0 / beta) + math.log(size * self._weights) - SMALL_FAMILIES * math.log(size)
+
+    def set_nats(self, key: Key, beta: float) -> float | None:
+        """Return the same of one product of sets over the key, or None: all keys have equal shares."""
+        if key not in self.products:
+            return None
+        return math.log(2.0 / beta) + math.log(len(self.products)) + self.products[key]
 
     def sources(self, key: Key) -> tuple[_Source, ...]:
         """Return what every table puts into the estimates over the key."""
@@ -359,13 +404,28 @@ class _Over:
     key: Key
     cuts: tuple[_Cut, ...]
     nats: float
+    set_nats: float | None  # of products of any sets
     parts: tuple[tuple[tuple[int, ...], tuple[int, ...], float], ...]  # (places, others, variance parameter)
     sources: tuple[_Source, ...]
+
+    def around(self, box: Box) -> tuple[list[Codes], list[Codes]]:
+        """Return the blocks inside a box and those that it touches, along each axis."""
+        inner, outer = list[Codes](), list[Codes]()
+        for cut, (_, codes) in zip(self.cuts, box, strict=True):
+            if type(codes) is bytes:
+                held = np.bincount(cut.classes, _mask(codes, len(cut.classes)), cut.size)
+                inner.append((held == np.diff(cut.starts)).tobytes())
+                outer.append((held > 0).tobytes())
+            else:
+                first, last = codes
+                inner.append((cut.above[first], cut.below[last]))
+                outer.append((cut.below[first], cut.above[last]))
+        return inner, outer
 
 
 @final
 class Estimates:
-    """Brackets that hold for all queries of the design's family at once, with probability 1 - beta.
+    """Brackets that hold for all queries of the design's families at once, with probability 1 - beta.
 
     Parameters
     ----------
@@ -383,13 +443,19 @@ class Estimates:
     """
 
     def __init__(self, design: TableDesign, values: Sequence[Floats], n: int, beta: float) -> None:
-        self._design, self._n, self._beta = design, int(n), float(beta)  # Python numbers: narrow ones wrap
+        self._design, self._n = design, int(n)  # Python numbers: narrow ones wrap
+        self._beta, self._sets_beta, every = (float(beta) * share for share in design.shares)
+        self._cells: CellNoise | None = None
+        if design.whole is not None:
+            cells, scale = values[design.whole.place], design.whole.spread
+            self._cells = CellNoise(design.domain, cells, scale, self._n, self._sets_beta, every)
         self._tables = [
             (table, values[table.place].reshape([design.cuts[number].size for _, number in table.key]))
             for table in design.tables
         ]
         self._over: dict[Axes, tuple[_Over, ...]] = {}
         self._areas: dict[Key, tuple[Floats, tuple[int, ...]]] = {}
+        self._sums: dict[Key, Floats] = {}
         self._components: dict[Key, Floats] = {}
         self._margins: dict[tuple[int, Key], Floats] = {}
         self._fitted: dict[int, Floats] = {}
@@ -400,53 +466,58 @@ class Estimates:
 
         A query that is cut elsewhere, or over more attributes than a table holds, is bracketed by those
         inside and around it; conditions of other kinds are left out, which bounds it from above. Weights
-        along one ordered attribute that rise, fall, or rise and then fall are mixtures of intervals.
+        along one attribute are mixtures of sets, along an ordered one of intervals where they rise, fall, or
+        rise and then fall. What is no conjunction is bracketed by a table of all cells as well.
         """
-        mixture = self._mixture(query)
-        if mixture is not None:
-            low, high = mixture
-            return _checked(1.0 - high, 1.0 - low) if query.complement else _checked(low, high)
-        box, opaque, complement = self._parsed(query)
-        if not 0 < len(box) <= MOST_AXES:
-            return None
-        low, high = self._boxed(box)
-        low = 0.0 if opaque else low
-        return _checked(1.0 - high, 1.0 - low) if complement else _checked(low, high)
+        found, whole = self._mixture(query), False
+        if found is None:
+            box, opaque, complement = self._parsed(query)
+            if 0 < len(box) <= MOST_AXES:
+                low, high = self._boxed(box)
+                found, whole = (0.0 if opaque else low, high), not opaque
+        else:
+            complement, whole = query.complement, True
+        if found is not None and complement:
+            found = (1.0 - found[1], 1.0 - found[0])
+        return self._narrowed(found, None if whole else query)
+
+    def _narrowed(self, found: Bracket | None, query: Query | None) -> Bracket | None:
+        """Return what is left of a bracket inside [0, 1], and inside that of all cells of a query, if any."""
+        all_cells = None if self._cells is None or query is None else self._cells.bracket(query)
+        if all_cells is not None:
+            low, high = found or (0.0, 1.0)
+            found = max(low, all_cells[0]), min(high, all_cells[1])
+        return None if found is None else _checked(*found)
 
     def _mixture(self, query: Query) -> Bracket | None:
-        """Return the bracket of a product of conditions with weights along one ordered attribute, or None.
+        """Return the bracket of a product of conditions with weights along one attribute, or None.
 
         Weights are the sum, over their distinct values, of the rise to that value times the condition that
-        they reach it. Where each such condition is an interval, all are bracketed in one event.
+        they reach it. Where each such condition is known, all are bracketed in one event.
         """
-        weighted = [factor for factor in query.factors if factor.table is not None]
+        weighted = [factor for factor in query.factors if factor.bits]
         if len(weighted) != 1 or len(weighted[0].axes) > 1 or len(query.factors) > MOST_AXES:
             return None
         (factor,) = weighted
         axis, table = factor.axes[0], factor.weights(self._design.domain)
-        others = [(one.axes[0], (one.low, one.high)) for one in query.factors if one is not factor]
-        if isinstance(self._design.domain.attributes[axis], Categorical):
-            return None
-        if not all(self._simple(other, codes) for other, codes in others):
-            return None
+        others = [self._condition(one) for one in query.factors if one is not factor]
         values = np.unique(table[table > 0])
         if len(values) > MOST_STEPS:
             return None
         low, high, below = 0.0, 0.0, 0
         for value in values.tolist():
-            codes = np.flatnonzero(table >= value)
-            first, last = int(codes[0]), int(codes[-1]) + 1
-            if last - first > len(codes):
+            held = self._codes(axis, table >= value)
+            parts = [*others, None if held is None else (axis, held)]
+            known = [part for part in parts if part is not None]
+            if len(known) < len(parts):
                 return None
-            whole = last - first == len(table)
-            inside: list[tuple[int, Interval]] = [] if whole else [(axis, (first, last))]
-            least, most = self._boxed(tuple(sorted([*others, *inside])))
+            least, most = self._boxed(tuple(sorted([part for part in known if part[1] != ALL])))
             rise, below = math.ldexp(value - below, -factor.bits), value
             low, high = low + rise * max(0.0, least), high + rise * min(1.0, most)
         return low - ROUNDED_OFF, high + ROUNDED_OFF
 
     def point(self, query: Query) -> tuple[float, float] | None:
-        """Return (estimate, standard error) of a query of the family, or None of any other.
+        """Return (estimate, standard error) of a query of the families, or None of any other.
 
         The error is known for a query that was chosen before the tables were released, and for no other: of
         many, some estimates err by far more, and who looks can tell which.
@@ -454,35 +525,52 @@ class Estimates:
         box, opaque, complement = self._parsed(query)
         found = []
         for over in self._overs(tuple(axis for axis, _ in box)) if not opaque else ():
-            blocks = [
-                (cut.above[first], cut.below[last])
-                for cut, (_, (first, last)) in zip(over.cuts, box, strict=True)
-            ]
-            ends = [
-                (cut.starts[low], cut.starts[high])
-                for cut, (low, high) in zip(over.cuts, blocks, strict=True)
-            ]
-            if ends == [codes for _, codes in box]:
-                variance = self._spread(over, blocks)[0] * (2.0 if self._design.pure else 1.0)
-                value = self._sum(over.key, blocks)
+            inner, outer = over.around(box)
+            if inner == outer:
+                variance = self._spread(over, inner)[0] * (2.0 if self._design.pure else 1.0)
+                value = self._sum(over.key, inner)
                 found.append((math.sqrt(variance) / self._n, 1.0 - value if complement else value))
+        if not found and self._cells is not None:
+            return self._cells.point(query)
         return min(found)[::-1] if found else None
 
     def _parsed(self, query: Query) -> tuple[Box, bool, bool]:
-        """Return (conditions that the family knows, whether there are others, whether it is turned)."""
-        box: list[tuple[int, Interval]] = []
+        """Return (conditions that the families know, whether there are others, whether it is turned)."""
+        box: list[tuple[int, Codes]] = []
         opaque, complement = False, query.complement
         for factor in query.factors:
-            codes = (factor.low, factor.high)
-            axis = factor.axes[0]
+            codes, axis = (factor.low, factor.high), factor.axes[0]
             alone = len(query.factors) == 1 and factor.table is None
             if alone and codes == (1, self._design.domain.shape[axis]) and not self._simple(axis, codes):
-                codes, complement = (0, 1), not complement  # canonical form writes the first label so
-            if factor.table is None and self._simple(axis, codes):
-                box.append((axis, codes))
-            else:
+                box.append((axis, (0, 1)))  # canonical form writes the first label so
+                complement = not complement
+                continue
+            known = self._condition(factor)
+            if known is None:
                 opaque = True
+            else:
+                box.append(known)
         return tuple(box), opaque, complement
+
+    def _condition(self, factor: Factor) -> tuple[int, Codes] | None:
+        """Return a condition as the families know it, or None: weights, and sets where none are bounded."""
+        if len(factor.axes) > 1 or factor.bits:
+            return None
+        axis = factor.axes[0]
+        if factor.table is None and self._simple(axis, (factor.low, factor.high)):
+            return axis, (factor.low, factor.high)
+        known = self._codes(axis, factor.weights(self._design.domain) > 0)
+        return None if known is None else (axis, known)
+
+    def _codes(self, axis: int, mask: Bools) -> Codes | None:
+        """Return some codes of an attribute, not none, as the families know them; None if they do not."""
+        held = np.flatnonzero(mask)
+        first, last = int(held[0]), int(held[-1]) + 1
+        if last - first == len(mask) == len(held):
+            return ALL
+        if last - first == len(held) and self._simple(axis, (first, last)):
+            return first, last
+        return mask.tobytes() if self._design.products else None
 
     def table_brackets(self, question: BoundMarginal) -> tuple[Floats, Floats] | None:
         """Return (lows, highs) of the cells of a cross table, or None where one of them has no bracket."""
@@ -498,20 +586,20 @@ class Estimates:
             for axis, classes, label in zip(
                 partition.axes, partition.classes, np.unravel_index(block, partition.shape), strict=True
             ):
-                codes = np.flatnonzero(classes == label)
-                ends = (int(codes[0]), int(codes[-1]) + 1)
-                if len(codes) == len(classes):
-                    continue
-                if len(codes) == ends[1] - ends[0] and self._simple(axis, ends):
-                    box.append((axis, ends))
-                else:
+                held = self._codes(axis, classes == label)
+                if held is None:
                     opaque = True
-            if not box or len(box) > MOST_AXES:
-                return None
-            found = _checked(*self._boxed(tuple(box)))
+                elif held != ALL:
+                    box.append((axis, held))
+            found = None
+            if 0 < len(box) <= MOST_AXES:
+                low, high = self._boxed(tuple(box))
+                found = (0.0 if opaque else low, high)
+            opaque = self._cells is not None and (opaque or found is None)
+            found = self._narrowed(found, partition.block(block) if opaque else None)
             if found is None:
                 return None
-            lows[cell], highs[cell] = 0.0 if opaque else found[0], found[1]
+            lows[cell], highs[cell] = found
         return lows, highs
 
     def _simple(self, axis: int, codes: Interval) -> bool:
@@ -550,41 +638,40 @@ class Estimates:
     def _estimate(self, axes: Axes, box: Box) -> Bracket:
         low, high = 0.0, 1.0
         for over in self._overs(axes):
-            inner, outer, apart = [], [], []
-            for cut, (axis, (first, last)) in zip(over.cuts, box, strict=True):
-                inner.append((cut.above[first], cut.below[last]))
-                outer.append((cut.below[first], cut.above[last]))
-                if inner[-1] != outer[-1]:
-                    apart.append((axis, cut, first, last))
-            if not apart:
+            if over.set_nats is None and any(type(codes) is bytes for _, codes in box):
+                continue
+            inner, outer = over.around(box)
+            if inner == outer:
                 value, radius = self._value(over, inner)
                 low, high = max(low, value - radius), min(high, value + radius)
                 continue
-            if all(first < last for first, last in inner):
+            if all(map(_count, inner)):
                 value, radius = self._value(over, inner)
-                more = 0.0
                 if len(axes) > 1:
-                    for axis, cut, first, last in apart:
-                        more += self._ends(axis, first, cut.starts[cut.above[first]])
-                        more += self._ends(axis, cut.starts[cut.below[last]], last)
-                    high = min(high, value + radius + more)
+                    high = min(high, value + radius + self._between(over, box, inner))
                 low = max(low, value - radius)
-            if all(last - first < cut.size for cut, (first, last) in zip(over.cuts, outer, strict=True)):
+            if all(_count(held) < cut.size for cut, held in zip(over.cuts, outer, strict=True)):
                 value, radius = self._value(over, outer)
-                less = 0.0
                 if len(axes) > 1:
-                    for axis, cut, first, last in apart:
-                        less += self._ends(axis, cut.starts[cut.below[first]], first)
-                        less += self._ends(axis, last, cut.starts[cut.above[last]])
-                    low = max(low, value - radius - less)
+                    low = max(low, value - radius - self._between(over, box, outer))
                 high = min(high, value + radius)
         return low, high
 
-    def _ends(self, axis: int, first: int, last: int) -> float:
-        """Return the most that an interval of one attribute holds."""
-        if first >= last:
-            return 0.0
-        return self._estimated((axis,), ((axis, (first, last)),))[1]
+    def _between(self, over: _Over, box: Box, blocks: Sequence[Codes]) -> float:
+        """Return the most that a box and the blocks inside or around it differ by, summed over attributes."""
+        most = 0.0
+        for cut, (axis, codes), held in zip(over.cuts, box, blocks, strict=True):
+            if type(codes) is bytes or type(held) is bytes or not cut.ordered:
+                apart = _mask(codes, len(cut.classes)) ^ _mask(held, cut.size)[cut.classes]
+                most += self._most(axis, self._codes(axis, apart)) if apart.any() else 0.0
+            else:
+                for end, start in zip(codes, (cut.starts[held[0]], cut.starts[held[1]]), strict=True):
+                    most += self._most(axis, (min(end, start), max(end, start))) if end != start else 0.0
+        return most
+
+    def _most(self, axis: int, codes: Codes | None) -> float:
+        """Return the most that a condition on one attribute holds."""
+        return 1.0 if codes is None else self._estimated((axis,), ((axis, codes),))[1]
 
     def _overs(self, axes: Axes) -> tuple[_Over, ...]:
         known = self._over.get(axes)
@@ -607,25 +694,33 @@ class Estimates:
         )
         sources = design.sources(key) if design.pure else ()
         cuts = tuple(design.cuts[number] for _, number in key)
-        return _Over(key, cuts, design.nats(key, self._beta), parts, sources)
+        set_nats = design.set_nats(key, self._sets_beta) if self._sets_beta > 0.0 else None
+        return _Over(key, cuts, design.nats(key, self._beta), set_nats, parts, sources)
 
-    def _value(self, over: _Over, blocks: Sequence[Interval]) -> tuple[float, float]:
-        """Return (estimate, radius) of a box of blocks."""
+    def _value(self, over: _Over, blocks: Sequence[Codes]) -> tuple[float, float]:
+        """Return (estimate, radius) of a product of intervals or sets of blocks."""
+        sets = any(type(held) is bytes for held in blocks)
+        nats = over.set_nats if sets and over.set_nats is not None else over.nats
         variance, peak = self._spread(over, blocks)
         if self._design.pure:
-            radius = _laplace_radius(over.nats, variance, peak)
+            radius = _laplace_radius(nats, variance, peak)
             if len(over.key) == 1:
-                ladder, cut, (first, last) = self._design.ladders[over.key[0][0]], over.cuts[0], blocks[0]
-                finest = ladder.cuts[0].below
-                heads = ladder.heads(finest[cut.starts[first]], finest[cut.starts[last]])
-                radius = min(radius, _headed_radius(over.nats, variance, heads))
+                heads = self._design.ladders[over.key[0][0]].heads(self._finest_of(over, 0, blocks[0]))
+                radius = min(radius, _headed_radius(nats, variance, heads))
         else:
-            radius = math.sqrt(2.0 * over.nats * variance)
+            radius = math.sqrt(2.0 * nats * variance)
         return self._sum(over.key, blocks), radius * ROUNDED_UP / self._n + ROUNDED_OFF
 
-    def _spread(self, over: _Over, blocks: Sequence[Interval]) -> tuple[float, float]:
-        """Return the variance parameter of a box of blocks, and the most that one noise counts in it."""
-        means = [(last - first) / cut.size for cut, (first, last) in zip(over.cuts, blocks, strict=True)]
+    def _finest_of(self, over: _Over, place: int, held: Codes) -> Codes:
+        """Return blocks of a cut in those of the finest cut of its attribute."""
+        cut, finest = over.cuts[place], self._finest(over.key[place][0])
+        if type(held) is bytes:
+            return _mask(held, cut.size)[cut.classes[finest.starts[:-1]]].tobytes()
+        return finest.below[cut.starts[held[0]]], finest.below[cut.starts[held[1]]]
+
+    def _spread(self, over: _Over, blocks: Sequence[Codes]) -> tuple[float, float]:
+        """Return the variance parameter of a product of blocks, and the most that one noise counts in it."""
+        means = [_count(held) / cut.size for cut, held in zip(over.cuts, blocks, strict=True)]
         squares = [mean * (1.0 - mean) * cut.size for cut, mean in zip(over.cuts, means, strict=True)]
         variance = 0.0
         for held, others, term in over.parts:
@@ -635,13 +730,8 @@ class Estimates:
                 term *= means[place] ** 2
             variance += term
         largest = []  # coefficients of every level of every attribute
-        for place, ((axis, _), cut, (first, last)) in enumerate(
-            zip(over.key, over.cuts, blocks, strict=True)
-        ):
-            finest = self._design.ladders[axis].cuts[0]
-            term, peaks = self._design.ladders[axis].spread(
-                finest.below[cut.starts[first]], finest.below[cut.starts[last]]
-            )
+        for place, (axis, _) in enumerate(over.key):
+            term, peaks = self._design.ladders[axis].spread(self._finest_of(over, place, blocks[place]))
             for other, mean in enumerate(means):
                 if other != place:
                     term *= mean**2
@@ -649,14 +739,22 @@ class Estimates:
             largest.append(peaks)
         return variance, _peak(over, means, largest)
 
-    def _sum(self, key: Key, blocks: Sequence[Interval]) -> float:
-        """Return the estimate of a box of blocks from the summed-area table of the key."""
+    def _sum(self, key: Key, blocks: Sequence[Codes]) -> float:
+        """Return the estimate of a product of blocks, of intervals from the summed-area table of the key."""
+        spans = [held for held in blocks if type(held) is not bytes]
+        if len(spans) < len(blocks):
+            if key not in self._sums:
+                self._sums[key] = self._blocks(key)
+            sums = self._sums[key]
+            for held in blocks:
+                sums = np.tensordot(_mask(held, len(sums)).astype(np.float64), sums, axes=1)
+            return float(sums)
         if key not in self._areas:
             area = summed_area(self._blocks(key))
             self._areas[key] = (area.ravel(), tuple(step // area.itemsize for step in area.strides))
         sums, steps = self._areas[key]
         corners, signs = [0], [1.0]
-        for (first, last), step in zip(blocks, steps, strict=True):
+        for (first, last), step in zip(spans, steps, strict=True):
             corners = [at + last * step for at in corners] + [at + first * step for at in corners]
             signs = signs + [-sign for sign in signs]
         return sum(sign * sums.item(at) for sign, at in zip(signs, corners, strict=True))
@@ -720,6 +818,20 @@ class Estimates:
                         measured[level] += weight * self._margin(at, (cut,), (cut,))
             self._fitted[axis] = ladder.fit(measured)
         return self._fitted[axis]
+
+
+def _mask(codes: Codes, size: int) -> Bools:
+    """Return a set or an interval as a mask."""
+    if type(codes) is bytes:
+        return np.frombuffer(codes, np.bool_)
+    mask = np.zeros(size, np.bool_)
+    mask[codes[0] : codes[1]] = True
+    return mask
+
+
+def _count(codes: Codes) -> int:
+    """Return how many there are: of an interval that ends before it begins none."""
+    return codes.count(b"\1") if type(codes) is bytes else max(0, codes[1] - codes[0])
 
 
 def _without(axes: Axes, axis: int) -> Axes:

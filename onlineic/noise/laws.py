@@ -14,6 +14,8 @@ from onlineic._typing import Floats, Ints
 from onlineic.errors import checked_integer, checked_real
 from onlineic.noise.sources import Noise
 
+TILTS = np.geomspace(1e-5, 0.98, 96)  # at which Chernoff bounds of Laplace sums are tried, over 1/scale
+
 
 @final
 @attrs.frozen
@@ -66,13 +68,32 @@ class DiscreteLaplace:
         least = math.inf
         for share in np.linspace(0.02, 0.98, 49):
             tilt = share * inverse / largest
-            tilted = tilt * weights
-            # -ln(1 - q e^u) + ln(1 - q), stable for small 1/scale
-            moments = 2.0 * np.log(-np.expm1(-inverse)) - np.log(
-                np.expm1(tilted - inverse) * np.expm1(-tilted - inverse)
-            )
-            least = min(least, (math.log(2.0 / beta) + float(moments.sum())) / tilt)
+            least = min(least, (math.log(2.0 / beta) + float(self.log_moments(tilt * weights).sum())) / tilt)
         return least * (1.0 + 1e-9)
+
+    def log_moments(self, tilts: Floats) -> Floats:
+        """Return ln E e^(uZ) for tilts u between -1/scale and 1/scale, an array of any shape."""
+        inverse = 1.0 / float(self.scale)
+        # -ln(1 - q e^u) + ln(1 - q), stable for small 1/scale
+        found: Floats = 2.0 * np.log(-np.expm1(-inverse)) - np.log(
+            np.expm1(tilts - inverse) * np.expm1(-tilts - inverse)
+        )
+        return found
+
+    def excess_radius(self, threshold: int, count: int, beta: float, sides: int = 1) -> float:
+        """Return r with P(sum of (Z_i - t)_+ > r) <= beta for independent values and a threshold t >= 0.
+
+        Of two `sides` it is the sum of (|Z_i| - t)_+. Chernoff with E e^(u (Z - t)_+) = 1 + q^(t+1)/(1 + q)
+        (e^u - 1)/(1 - q e^u), the excess twice for two sides, at the best of some u: every u is valid.
+        """
+        beta, count = checked_tail(beta, count)
+        threshold = checked_integer("threshold", threshold, at_least=0)
+        sides = checked_integer("sides", sides, at_least=1, at_most=2)
+        scale = _float_up(self.scale)
+        tilts = TILTS / scale
+        over = sides * math.exp(-(threshold + 1) / scale) / (1.0 + math.exp(-1.0 / scale))
+        moments = np.log1p(over * np.expm1(tilts) / -np.expm1(tilts - 1.0 / scale))
+        return float(((math.log(1.0 / beta) + count * moments) / tilts).min()) * (1.0 + 1e-9)
 
 
 @final

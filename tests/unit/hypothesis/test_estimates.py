@@ -11,6 +11,7 @@ from onlineic.domain import Categorical
 from onlineic.hypothesis import Estimates, TableDesign
 from onlineic.hypothesis import estimates as module
 from onlineic.queries import Partition, marginal
+from onlineic.queries.query import canonical
 
 DOMAIN = ic.Domain.of(a=range(7), b=["x", "y", "z"], c=range(5), d=["no", "yes"])
 A, C = np.array([0, 0, 1, 1, 1, 2, 3]), np.array([0, 1, 1, 2, 2])
@@ -106,7 +107,8 @@ def test_estimate_and_variance_are_those_of_dense_least_squares_for_the_whole_fa
         coefficients = least_squares(rows, spread, weights)
         constant = float((weights - coefficients @ rows).mean())
         value = coefficients @ np.concatenate(values) + constant
-        radius = math.sqrt(2 * design.nats(key, 0.05) * ((coefficients * spread) ** 2).sum()) / N
+        nats = design.nats(key, 0.05 * design.shares[0])
+        radius = math.sqrt(2 * nats * ((coefficients * spread) ** 2).sum()) / N
         low, high = estimates.bracket(query)
 
         assert np.allclose(weights - coefficients @ rows, constant, atol=1e-9)  # unbiased
@@ -138,7 +140,7 @@ def test_the_radius_of_laplace_noise_is_at_least_that_of_its_exact_moments(targe
     members, ratios = list(family(design)), []
     for key, _, query in members[:: max(1, len(members) // 80)]:
         counts = np.abs(least_squares(rows, spread, query.weights().ravel().astype(float))) * spread
-        nats = design.nats(key, 0.05)
+        nats = design.nats(key, 0.05 * design.shares[0])
         tilts = np.linspace(0.05, 0.999, 400) / counts.max()
         best = min((nats - np.log1p(-((tilt * counts) ** 2)).sum()) / tilt for tilt in tilts)
         ratios.append(_own(estimates, key, query)[1] * N / best)
@@ -183,6 +185,86 @@ def test_sets_of_codes_that_are_no_neighbours_are_left_out():
     design = TableDesign([apart, Partition(domain, (1,), (np.arange(2),))], [1.0, 1.0], pure=False)
 
     assert (("b",),) == design.family.sets
+
+
+def test_products_of_sets_have_the_size_that_is_printed_and_shares_that_sum_to_theirs():
+    design = TableDesign(TARGETS, SPREADS, pure=False)
+    widths = {key: [design.cuts[number].size for _, number in key] for key in design.sizes}
+    count = sum(math.prod(2**width - 1 for width in sizes) for sizes in widths.values() if max(sizes) > 2)
+    shares = math.fsum(
+        2 * math.exp(math.log(math.prod(2**width - 1 for width in widths[key])) - design.set_nats(key, 0.05))
+        for key in design.products
+    )
+
+    assert math.log2(count) == pytest.approx(design.family.products, rel=1e-12)
+    assert f"2^{math.log2(count):.0f} products of any sets of labels" in str(design.family)
+    assert shares == pytest.approx(0.05, rel=1e-9)
+    assert math.fsum(design.shares) == pytest.approx(1.0, rel=1e-12)
+    assert (0.9, 0.1, 0.0) == pytest.approx(design.shares)
+
+
+def test_families_that_cannot_be_asked_have_no_share_of_beta():
+    two = ic.Domain.of(a=range(2), b=["x", "y"])
+    pairs = [Partition(two, (0, 1), (np.arange(2), np.arange(2)))]
+    long = ic.Domain.of(x=range(600))
+
+    assert (1.0, 0.0, 0.0) == TableDesign(pairs, [1.0], pure=False).shares
+    assert (0.95, 0.0, 0.05) == pytest.approx(TableDesign(pairs, [1.0], pure=True).shares)
+    line = Partition(long, (0,), (np.arange(600),))
+    assert (1.0, 0.0, 0.0) == TableDesign([line], [1.0], pure=False).shares
+    assert 0 == TableDesign(pairs, [1.0], pure=False).family.cells
+
+
+@pytest.mark.parametrize("pure", [False, True])
+@pytest.mark.parametrize(("targets", "spreads"), [(TARGETS, SPREADS), (TREE, [3.0, 4.0, 6.0])])
+def test_products_of_sets_of_blocks_have_the_estimate_and_variance_of_dense_least_squares(
+    targets, spreads, pure
+):
+    domain, generator = targets[0].domain, np.random.default_rng(5)
+    cells = generator.dirichlet(np.ones(domain.size)).reshape(domain.shape)
+    values = [
+        blocks + generator.normal(size=len(blocks)) * spread / N
+        for blocks, spread in zip(exact(targets, cells), spreads, strict=True)
+    ]
+    if pure and targets is TREE:  # a table of all cells bounds all sets at once
+        targets, spreads, values = targets[1:], spreads[1:], values[1:]
+    design = TableDesign(targets, spreads, pure)
+    estimates = Estimates(design, values, N, 0.05)
+    rows, spread = dense(targets, spreads)
+    for key in [*design.products] * 6:
+        joint, simple = {}, True
+        for axis, number in key:
+            cut = design.cuts[number]
+            held = np.zeros(cut.size, bool)
+            held[generator.choice(cut.size, int(generator.integers(1, cut.size)), replace=False)] = True
+            joint[axis,] = held[cut.classes].astype(float)
+            simple &= held.sum() == 1 or (cut.ordered and np.ptp(np.flatnonzero(held)) + 1 == held.sum())
+        query = canonical(domain, False, joint, 20)
+        if simple or query.complement:
+            continue
+        weights = query.weights().ravel().astype(float)
+        coefficients = least_squares(rows, spread, weights)
+        constant = float((weights - coefficients @ rows).mean())
+        value = coefficients @ np.concatenate(values) + constant
+        scaled = np.abs(coefficients * spread)
+        nats = design.set_nats(key, 0.05 * design.shares[1])
+        radius = math.sqrt(2 * nats * (scaled**2).sum()) / N
+        if pure:
+            tilts = np.linspace(0.02, 0.999, 400) / scaled.max()
+            radius = min((nats - np.log1p(-((tilt * scaled) ** 2)).sum()) / tilt for tilt in tilts) / N
+        box = tuple((axis, (joint[axis,] > 0).tobytes()) for axis, _ in key)
+        over = next(one for one in estimates._overs(tuple(axis for axis, _ in key)) if one.key == key)
+        found, reach = estimates._value(over, over.around(box)[0])
+        low, high = estimates.bracket(query)
+
+        assert np.allclose(weights - coefficients @ rows, constant, atol=1e-9)
+        assert found == pytest.approx(value, abs=1e-8)
+        assert (1 - 1e-4) * radius <= reach <= (1.4 if pure else 1.0 + 1e-6) * radius
+        assert low >= max(0.0, value - reach) - 1e-8
+        assert high <= min(1.0, value + reach) + 1e-8
+        assert estimates.point(query)[1] * N == pytest.approx(
+            math.sqrt((scaled**2).sum() * (2 if pure else 1)), abs=1e-6
+        )
 
 
 # -- brackets -----------------------------------------------------------------------------------------------
@@ -264,32 +346,45 @@ def test_weights_that_rise_and_fall_are_a_mixture_of_intervals(targets, weights,
     assert max(bounded) < (1e-6 if not others and targets is TARGETS else 0.6)  # a is cut at all its codes
 
 
-def test_weights_with_a_gap_or_without_order_have_only_the_bracket_of_the_other_conditions():
+def test_weights_with_a_gap_or_without_order_are_mixtures_of_sets():
     estimates = opened(TARGETS, SPREADS, exact(TARGETS, _even(DOMAIN)), n=10**12)
-    gap, unordered = np.array([1, 0.2, 0.5, 0, 0, 0, 0.1]), np.array([0.1, 0.2, 1.0])
+    gap, unordered = np.array([1, 0.25, 0.5, 0, 0, 0, 0.125]), np.array([0.125, 0.25, 1.0])
 
-    assert estimates.bracket(ic.where(a=ic.weights(gap)).bind(DOMAIN)) is None
-    assert estimates.bracket(ic.where(b=ic.weights(unordered)).bind(DOMAIN)) is None
-    assert (0.0, 0.5) == pytest.approx(
-        estimates.bracket(ic.where(a=ic.weights(gap), d="no").bind(DOMAIN)), abs=1e-6
-    )
+    for held, expected in (
+        ({"a": ic.weights(gap)}, gap.mean()),
+        ({"b": ic.weights(unordered)}, unordered.mean()),
+        ({"b": ic.weights(unordered), "d": "no"}, unordered.mean() / 2),
+    ):
+        found = estimates.bracket(ic.where(held).bind(DOMAIN))
+
+        assert (expected, expected) == pytest.approx(found, abs=1e-5)
 
 
-def test_neighbouring_labels_are_no_interval_and_all_but_the_first_are_its_complement():
-    """Canonical form writes some sets of labels as intervals of codes, which the family does not know."""
+def test_weights_along_two_attributes_have_only_the_bracket_of_the_other_conditions():
+    estimates = opened(TARGETS, SPREADS, exact(TARGETS, _even(DOMAIN)), n=10**12)
+    half = ic.weights([0.5, 0.25, 0.75])
+    query = ic.where(a=ic.weights(RISING), b=half)
+
+    assert estimates.bracket(query.bind(DOMAIN)) is None
+    assert (0.0, 0.5) == pytest.approx(estimates.bracket((query & ic.where(d="no")).bind(DOMAIN)), abs=1e-6)
+
+
+def test_neighbouring_labels_are_no_interval_but_a_set_and_all_but_the_first_are_the_first_ones_complement():
+    """Canonical form writes some sets of labels as intervals of codes, which the conjunctions do not know."""
     domain = ic.Domain.of(b=["v", "w", "x", "y", "z"])
     shares = np.array([0.5, 0.2, 0.15, 0.1, 0.05])
     target = Partition(domain, (0,), (np.arange(5),))
-    estimates = opened([target], [1.0], [shares], n=10**9)
+    estimates, widths = opened([target], [1.0], [shares], n=10**9), {}
 
     for chosen in itertools.chain.from_iterable(itertools.combinations("vwxyz", k) for k in range(1, 5)):
         truth = sum(shares["vwxyz".index(label)] for label in chosen)
         found = estimates.bracket(ic.where(b=ic.one_of(*chosen)).bind(domain))
 
-        if len(chosen) in (1, 4):
-            assert found == pytest.approx((truth, truth), abs=1e-6)
-        else:
-            assert found is None
+        assert found == pytest.approx((truth, truth), abs=1e-6)
+        widths.setdefault(len(chosen), []).append(found[1] - found[0])
+
+    assert max(widths[4]) == pytest.approx(min(widths[1]))  # one label, or all but one
+    assert max(widths[1]) < 0.8 * min(widths[2])
 
 
 def test_a_query_inside_the_family_is_bracketed_by_its_estimate_alone_or_closer():

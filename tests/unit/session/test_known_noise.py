@@ -104,19 +104,27 @@ def test_a_hard_answer_is_bounded_by_the_first_tables_where_that_is_less():
     assert answer.error_bound < session.plan.sparse.sum_radius(target, weights, 0.05) / 2
 
 
-def test_an_untested_answer_of_the_family_is_bounded_too_and_others_are_not():
+DENSE = ic.dense(np.arange(240).reshape(WIDE.shape) % 2 * 1.0)
+UNKNOWN = ic.where(a=ic.weights([0, 0.5, 1, 0.25]), c=ic.weights(np.arange(20) % 3 / 2))  # to tables of pairs
+
+
+def test_an_untested_answer_of_the_families_is_bounded_too_and_others_are_not():
     session = opened(threshold=1e-5, hard_answers=1)
     for code in range(20):
         session.answer(ic.where(c=code))
-    inside = session.answer(ic.where(a=1, b=2))
-    outside = session.answer(ic.dense(np.arange(240).reshape(WIDE.shape) % 2 * 1.0))
     known = estimates(session, KNOWN * 0.05)
+    for query in (ic.where(a=1, b=2), DENSE):
+        inside = session.answer(query)
 
-    assert ["untested", "untested"] == [inside.status, outside.status]
-    assert inside.error_bound == pytest.approx(
-        around(inside, known.bracket(ic.where(a=1, b=2).bind(WIDE))), rel=1e-12
-    )
-    assert math.inf == outside.error_bound
+        assert "untested" == inside.status
+        assert inside.error_bound == pytest.approx(around(inside, known.bracket(query.bind(WIDE))), rel=1e-12)
+
+    session = opened(FEW, threshold=1e-5, hard_answers=1)
+    for code in range(20):
+        session.answer(ic.where(c=code))
+    outside = session.answer(UNKNOWN)
+
+    assert ("untested", math.inf) == (outside.status, outside.error_bound)
 
 
 def test_only_the_tables_bought_first_enter_however_precise_later_ones_are():
@@ -157,6 +165,9 @@ def test_statistics_print_the_family_and_sessions_without_first_tables_have_none
     cells, pairs = opened().statistics().family, opened(FEW).statistics().family
     a, b, c = 9, 5, 209  # intervals of 4, 3 and 20 codes but the whole
 
+    assert "every query with weights in [0, 1] on the 240 cells" in str(cells)
+    assert "products of any sets of labels, as cut there" in str(pairs)
+    assert 0 == pairs.cells
     assert 12_599 == (1 + a) * (1 + b) * (1 + c) - 1 == cells.size  # of a table of all cells
     assert "12,599 conjunctions" in str(cells)
     assert {("a",), ("b",), ("c",), ("a", "b"), ("a", "c"), ("b", "c")} == set(pairs.sets)
@@ -178,25 +189,33 @@ def test_the_bound_of_all_answers_is_the_largest_that_one_of_them_needs():
         assert session.statistics().error_bound == pytest.approx(worst, rel=1e-12)
 
     assert worst < plan.error_bound
-    session.answer(ic.dense(np.arange(240).reshape(WIDE.shape) % 2 * 1.0))
-    assert session.statistics().error_bound >= plan.error_bound
+    dense = around(session.answer(DENSE), known.bracket(DENSE.bind(WIDE)))
+    assert session.statistics().error_bound == pytest.approx(max(worst, dense), rel=1e-12)
+
+
+def test_the_bound_of_all_answers_is_the_tests_own_where_one_is_in_no_family():
+    session = opened(FEW, first_tables=True)
+    session.answer(UNKNOWN)
+
+    assert session.statistics().error_bound >= session.plan.error_bound
 
 
 # -- the standard error ------------------------------------------------------------------------------------
 
 
-def test_answers_inside_the_family_carry_an_estimate_with_its_standard_error_and_others_none():
+def test_answers_inside_the_families_carry_an_estimate_with_its_standard_error_and_others_none():
     session = opened(FEW, first_tables=True)
     query, turned = ic.where(a=1, b=2), ~ic.where(c=ic.between(3, 11))
     known = estimates(session, KNOWN * 0.05, FEW.n)
-    for one in (query, turned, query):  # the last is a repeat
+    sets = ic.where(a=ic.one_of(0, 2), b=1)
+    for one in (query, turned, sets, query):  # the last is a repeat
         answer, (estimate, error) = session.answer(one), known.point(one.bind(WIDE))
         low, high = answer.interval(0.9)
 
         assert (estimate, error) == (answer.estimate, answer.standard_error)
         assert (low, high) == pytest.approx((estimate - 1.6449 * error, estimate + 1.6449 * error), abs=1e-5)
         assert error < answer.error_bound
-    for one in (ic.where(a=ic.weights([0, 0.5, 1, 0])), ic.where(c=ic.one_of(1, 4)), marginal("a")):
+    for one in (ic.where(a=ic.weights([0, 0.5, 1, 0])), UNKNOWN, marginal("a")):
         answer = session.answer(one)
 
         assert (None, None) == (answer.estimate, answer.standard_error)
@@ -217,7 +236,7 @@ def test_intervals_of_queries_that_were_fixed_before_hold_as_often_as_they_say(d
     queries = [
         ic.where(a=1).bind(WIDE),
         ic.where(c=ic.between(2, 9)).bind(WIDE),
-        ic.where(a=2, b=1).bind(WIDE),
+        ic.where(a=ic.one_of(0, 2), b=1).bind(WIDE),
     ]
     truths = [float((query.weights() * counts).sum() / n) for query in queries]
     noise, scores = SimulatedNoise(7), []
