@@ -33,7 +33,7 @@ ROOM = 5  # bits by which the noise of later tests may grow
 CLEAR = 9.0
 # .. or where their expected error is at most so many times that of pairs: small domains, few records
 CELLS_FOR_PAIRS, CELLS_FOR_PAIRS_PURE = 1.0, 0.5
-CELLS_TESTS = 0.1  # of the budget, for tests of what a table of all cells has said
+CELLS_TESTS = 0.03  # of the budget, for tests of what a table of all cells has said: its noise is known
 QUIETER = (
     1.2  # of two variances, where the Gaussian one pays for its whole scales and the filter of one order
 )

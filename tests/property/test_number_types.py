@@ -1452,7 +1452,8 @@ MADE = {  # by the package itself, from numbers that it has checked; a caller on
     "OnlineAccuracy",
     "PrivateCdf", "ProgramsAbove", "Query", "Query.possible", "Query.total",
     "Rescaled", "SparseScales", "Statistic",
-    "TableDesign", "TableDesign.nats", "TableDesign.precision_in", "TableDesign.sources", "Trace",
+    "TableDesign", "TableDesign.nats", "TableDesign.precision_in", "TableDesign.set_nats",
+    "TableDesign.sources", "Trace",
     "ValuesAbove", "VersionSpace", "block_guesses", "canonical", "grid_guesses", "inside", "shown", "spread",
     "TableReport", "encoded", "settled", "short",
 }  # fmt: skip

@@ -17,9 +17,11 @@ import pytest
 import onlineic as ic
 from onlineic.data import PrivateData
 from onlineic.hypothesis import Estimates, TableDesign
+from onlineic.hypothesis.cells import CellNoise
 from onlineic.noise import SimulatedNoise
 from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace
 from onlineic.queries import Partition
+from onlineic.queries.query import canonical
 from onlineic.session import KNOWN, Plan, answers, session_plan
 from support.laws import too_many
 from support.sessions import Still, plan_once
@@ -105,6 +107,121 @@ def test_an_analyst_who_picks_the_worst_query_of_the_family_finds_it_outside_wit
     assert designs[0].family.size == len(queries)
     assert too_many(outside[0], SESSIONS // 4, BETA) > LEVEL
     assert too_many(outside[1], SESSIONS // 4, BETA) < LEVEL
+
+
+# -- sets of labels, and all weights ------------------------------------------------------------------------
+
+
+class SeparateSets(TableDesign):
+    """The planted slip: every product of sets as if it were the only one."""
+
+    def set_nats(self, key, beta):
+        return None if super().set_nats(key, beta) is None else math.log(2.0 / beta)
+
+
+def worst_product(values, axes, classes):
+    """Return the product of sets of blocks of two attributes over which the noise sums to most."""
+    masks = [
+        np.array(list(itertools.product([False, True], repeat=int(labels[-1]) + 1)))[1:] for labels in classes
+    ]
+    errors = np.einsum("ai,bj,ij->ab", *masks, values)
+    at = np.unravel_index(np.abs(errors).argmax(), errors.shape)
+    return {
+        (axis,): mask[place][labels].astype(float)
+        for axis, mask, place, labels in zip(axes, masks, at, classes, strict=True)
+    }
+
+
+LABELS = ic.Domain.of(a=[*"stuvwxyz"], b=[*"stuvwxyz"], c=["no", "yes"])
+PAIR = Partition(LABELS, (0, 1), (np.arange(8), np.arange(8)))
+
+
+@pytest.mark.parametrize("pure", [False, True])
+def test_an_analyst_who_picks_the_worst_product_of_sets_finds_it_outside_with_probability_beta(pure):
+    """He knows the noise of a table: without the union over all products he nearly always wins."""
+    noise, outside, n = SimulatedNoise(8), [0, 0], 10_000
+    law = DiscreteLaplace(20) if pure else DiscreteGaussian(20)
+    designs = [kind([PAIR], [20.0], pure) for kind in (TableDesign, SeparateSets)]
+    for _ in range(SESSIONS // 4):
+        z = law.draw(noise, 64).reshape(8, 8)
+        weights = worst_product(z - z.mean(), (0, 1), PAIR.classes)
+        query, truth = canonical(LABELS, False, weights, 20), float(np.outer(*weights.values()).mean())
+        for at, design in enumerate(designs):  # all of beta for this family alone
+            estimates = Estimates(design, [(1 / 64 + z / n).ravel()], n, BETA / design.shares[1])
+            low, high = estimates.bracket(query)
+            outside[at] += not low - 1e-12 <= truth <= high + 1e-12
+
+    assert too_many(outside[0], SESSIONS // 4, BETA) > LEVEL
+    assert too_many(outside[1], SESSIONS // 4, BETA) < LEVEL
+
+
+WHOLE = Partition(DOMAIN, (0, 1, 2), tuple(map(np.arange, DOMAIN.shape)))
+
+
+def worst_of_all(noise):
+    """Return weights by the sign of the noise, which no others exceed, and by the largest of each sign."""
+    order = np.argsort(noise)
+    for count in (4, 20, int((noise < 0).sum())):
+        for chosen in (order[:count], order[::-1][:count], order[-(len(order) - count) :]):
+            weights = np.zeros(len(noise))
+            weights[chosen] = 1.0
+            yield weights
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["as it is", "one query's share"])
+def test_an_analyst_who_takes_the_sign_of_the_noise_finds_his_query_outside_with_probability_beta(known):
+    """The planted slip bounds each query as if it were the only one."""
+    noise, outside, scale, sessions = SimulatedNoise(9), 0, 4, SESSIONS
+    law, closest = DiscreteLaplace(scale), math.inf
+    for _ in range(sessions):
+        z = law.draw(noise, DOMAIN.size)
+        values = CELLS.ravel() / N + z / N
+        held = CellNoise(DOMAIN, values, float(scale), N, 1e-9 if known else BETA, BETA if known else 1e-9)
+        if not known:
+            held._product_nats = math.log(2.0 / BETA)
+            held._marginal_nats = math.inf
+        lost = False
+        for weights in worst_of_all(z):
+            query = ic.dense(weights.reshape(DOMAIN.shape)).bind(DOMAIN)
+            low, high = held.bracket(query)
+            if not known:
+                centre, _ = held.point(query)
+                reach = held._mixed(np.ones(1), float(weights.mean()), held._product_nats)
+                low, high = centre - reach, centre + reach
+            truth = float(weights @ CELLS.ravel()) / N
+            lost |= not low <= truth <= high
+            closest = min(closest, truth - low, high - truth)
+        outside += lost
+
+    assert bool(too_many(outside, sessions, BETA) > LEVEL) == known
+    assert not known or closest < 0.06 * DOMAIN.size * scale / N  # the best of them come close
+
+
+def test_the_families_of_a_table_of_all_cells_share_beta_once():
+    """The worst conjunction, product of sets, set of cells of a marginal and weights, all together."""
+    noise, outside, scale, beta = SimulatedNoise(10), 0, 4, 0.9
+    design, law = TableDesign([WHOLE], [float(scale)], pure=True), DiscreteLaplace(scale)
+    queries, _ = family()
+    for _ in range(SESSIONS // 4):
+        z = law.draw(noise, DOMAIN.size)
+        cells = CELLS.ravel() + z
+        estimates = Estimates(design, [cells / N], N, beta)
+        small = z.reshape(DOMAIN.shape).sum(axis=0)
+        asked = [ic.dense(weights.reshape(DOMAIN.shape)).bind(DOMAIN) for weights in worst_of_all(z)]
+        asked += [
+            ic.dense(np.broadcast_to(sign * small > 0, DOMAIN.shape).astype(float)).bind(DOMAIN)
+            for sign in (1, -1)
+        ]
+        asked.append(canonical(DOMAIN, False, worst_product(small, (1, 2), (np.arange(3), np.arange(4))), 20))
+        wrong = any(_escapes(estimates.bracket(query), query) for query in [*asked, *queries])
+        outside += wrong
+
+    assert too_many(outside, SESSIONS // 4, beta) > LEVEL
+
+
+def _escapes(found, query):
+    truth = float((query.weights() * CELLS).sum()) / 2**query.grid_bits / N
+    return found is None or not found[0] - 1e-12 <= truth <= found[1] + 1e-12
 
 
 # -- all ways to fail at once -------------------------------------------------------------------------------

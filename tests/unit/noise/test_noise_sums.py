@@ -8,6 +8,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
+from onlineic.errors import InvalidParameterError
 from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace
 
 
@@ -52,6 +53,55 @@ def test_radius_of_a_sum_covers_by_convolution(beta):
 
 def test_nothing_summed_has_no_radius():
     assert 0.0 == DiscreteLaplace(Fraction(6)).sum_radius(np.zeros(3), 0.05)
+
+
+# -- the largest noises ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [0.3, 2.0, 6.0])
+def test_log_moments_are_those_of_the_law(scale):
+    tilts = np.array([[-0.9, -0.2, 0.0], [0.1, 0.5, 0.9]]) / scale
+    found = DiscreteLaplace(Fraction(scale)).log_moments(tilts)
+
+    assert found == pytest.approx(np.log([[moment(scale, tilt) for tilt in row] for row in tilts]), abs=1e-9)
+
+
+def excesses(scale, threshold, sides, count):
+    """Return the law of the sum of (Z - t)_+, or of (|Z| - t)_+, of some values."""
+    size = 250
+    single = law(scale, size)
+    lost = np.zeros(size + 1)
+    for z, mass in zip(range(-size, size + 1), single, strict=True):
+        lost[max(0, (abs(z) if sides == 2 else z) - threshold)] += mass
+    total = np.ones(1)
+    for _ in range(count):
+        total = np.convolve(total, lost)
+    return total
+
+
+@pytest.mark.parametrize("beta", [0.3, 1e-3, 1e-9])
+@pytest.mark.parametrize("sides", [1, 2])
+@pytest.mark.parametrize("threshold", [0, 1, 5])
+def test_what_large_noises_exceed_a_threshold_by_is_covered_by_convolution(threshold, sides, beta):
+    found = DiscreteLaplace(Fraction(3)).excess_radius(threshold, 6, beta, sides)
+    total = excesses(3.0, threshold, sides, 6)
+    quantile = int(np.flatnonzero(total[::-1].cumsum()[::-1] > beta / 50).max(initial=0))
+
+    assert total[math.floor(found) + 1 :].sum() <= beta
+    assert found <= quantile + 3  # Chernoff: no further out than a fiftieth of the probability
+
+
+def test_two_sides_and_lower_thresholds_exceed_by_more():
+    held = DiscreteLaplace(Fraction(3))
+    one, two, above = (
+        held.excess_radius(threshold, 100, 0.05, sides) for threshold, sides in ((0, 1), (0, 2), (4, 1))
+    )
+
+    assert above < 0.5 * one < 0.3 * two
+    assert two == pytest.approx(300, rel=0.4)  # as many scales as there are values
+    for wrong in ({"threshold": -1}, {"count": 0}, {"sides": 3}, {"beta": 0.0}):
+        with pytest.raises(InvalidParameterError, match=next(iter(wrong))):
+            held.excess_radius(**{"threshold": 0, "count": 4, "beta": 0.1, **wrong})
 
 
 # -- Gaussian sums ------------------------------------------------------------------------------------------

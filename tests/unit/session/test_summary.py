@@ -12,6 +12,7 @@ from onlineic.noise import SimulatedNoise
 from onlineic.queries import Queries
 from onlineic.session import KNOWN
 from onlineic.session.summary import believed_marginals
+from support.sessions import tests_alone
 
 N = 20_000
 DOMAIN = ic.Domain.of(
@@ -55,8 +56,9 @@ def test_a_summary_tells_what_was_released(session):
     assert 5 == len(summary.answers)
 
 
-def test_the_promise_of_a_plan_whose_prices_fall_ends_with_the_first_measured_answer():
+def test_the_promise_of_a_plan_whose_prices_fall_ends_with_the_first_measured_answer(monkeypatch):
     """Behind a hit tests have more noise, and easy answers a wider bound than the plan's."""
+    tests_alone(monkeypatch)
     counts = np.zeros((8, 8, 8), int)
     for at in range(8):
         counts[at, (at * 3) % 8, (at + at * at) % 8] = 2_500
