@@ -89,7 +89,8 @@ class SessionStatistics:
     private : bool
         False: simulated noise, NOT PRIVATE.
     family : Family or None
-        The queries that the noise of the first tables bounds all at once, whichever of them are asked.
+        The queries that the noise of the first tables bounds all at once, whichever of them are asked, and how
+        many they are: conjunctions, products of sets of labels, of a table of all cells every query.
     """
 
     asked: int
@@ -222,7 +223,7 @@ class AnswerBook:
 
     @property
     def family(self) -> Family | None:
-        """The queries that the noise of the first tables bounds all at once."""
+        """The queries that the noise of the first tables bounds all at once, in one event a family."""
         return None if self._design is None else self._design.family
 
     def catch_up(self) -> None:
@@ -581,7 +582,7 @@ class AnswerBook:
         return self._fitted[place]
 
     def _known(self, question: Question, value: Any) -> float:
-        """Return what the noise of the first tables leaves as a bound, for their family at once, or inf."""
+        """Return what the noise of the first tables leaves as a bound, for their families at once, or inf."""
         return known_bound(self._estimates_now(), question, value)
 
     def _estimates_now(self) -> Estimates | None:

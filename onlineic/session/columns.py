@@ -31,7 +31,7 @@ SHOWN = 10  # answers of a batch that are shown, first and last
 
 
 def known_bound(estimates: Estimates | None, question: Question, value: Any) -> float:
-    """Return what the noise of the first tables leaves as a bound, for their family at once, or inf.
+    """Return what the noise of the first tables leaves as a bound, for their families at once, or inf.
 
     The truth lies in a bracket around their estimate, whatever was tested, fitted or bought since.
     """

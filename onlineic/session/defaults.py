@@ -27,13 +27,14 @@ NEXT_SHARE = Fraction(1, 20)  # of what is left: the most that a hit costs once 
 ROOM = 5  # bits by which the noise of later tests may grow
 
 # which first tables
-# standard deviations in a mean cell, from which on all cells are bought in the place of pairs. Between 9 and
-# 15 cells err by up to 1.5 times more on tables with structure; pairs by 2 times more on others, and by 15 on
+# standard deviations in a mean cell, from which on all cells are bought in the place of pairs. Between 10 and
+# 16 cells err by up to 1.5 times more on tables with structure; pairs by 2 times more on others, and by 15 on
 # dense queries
-CLEAR = 9.0
+CLEAR = 9.7
 # .. or where their expected error is at most so many times that of pairs: small domains, few records
-CELLS_FOR_PAIRS, CELLS_FOR_PAIRS_PURE = 1.0, 0.5
+CELLS_FOR_PAIRS, CELLS_FOR_PAIRS_PURE = 0.93, 0.46
 CELLS_TESTS = 0.03  # of the budget, for tests of what a table of all cells has said: its noise is known
+LEAST_EPSILON = 0.003  # of those tests, as long as a tenth of the budget has it: with less no order suits
 QUIETER = (
     1.2  # of two variances, where the Gaussian one pays for its whole scales and the filter of one order
 )
@@ -121,7 +122,8 @@ def default_shares(
     planned = min(max_queries, MOST_PLANNED, max(2, round(10.0 / 3.0 * size**0.8)))
     tests = min(MOST_TESTS, max(LEAST_TESTS, 0.125 * size))
     if cells:
-        planned, tests = max(1, round(planned * ONE_ATTRIBUTE)), CELLS_TESTS
+        planned = max(1, round(planned * ONE_ATTRIBUTE))
+        tests = max(CELLS_TESTS, min(LEAST_TESTS, LEAST_EPSILON / budget.epsilon))
     elif sum(length > 1 for length in domain.shape) == 1:
         planned = max(1, round(planned * ONE_ATTRIBUTE))
         tests = ONE_ATTRIBUTE * min(MOST_TESTS, max(LEAST_TESTS, 0.25 * size**0.45))

@@ -55,26 +55,30 @@ def test_a_session_starts_as_its_forecast_says(domain, n, max_queries, start, de
 
 @pytest.mark.parametrize(
     ("delta", "least"),
-    [(0.0, 0.5 * 75.0), (1e-9, 8.5 / gaussian_mu(1.0, 1e-9)), (1e-6, 8.5 / gaussian_mu(1.0, 1e-6))],
+    [(0.0, 0.46 * 75.0), *((delta, 0.93 * 8.5 / gaussian_mu(1.0, delta)) for delta in (1e-9, 1e-6))],
 )
 @pytest.mark.parametrize("n", [2_000, 20_000])
 def test_all_cells_are_the_start_until_they_are_expected_to_err_by_more_than_pairs(n, delta, least):
-    """Records: of a conjunction over so many cells, at 9/10 of epsilon, against what pairs err by."""
-    most = math.floor((least * 0.9 / (2.0 * math.sqrt(2.0))) ** 2 / 0.12)
+    """Records: of a conjunction over so many cells, at 97/100 of epsilon, against .93 of what pairs err by, .46 at delta = 0."""
+    most = math.floor((least * 0.97 / (2.0 * math.sqrt(2.0))) ** 2 / 0.12)
     starts = {}
     for half in (most // 2, most // 2 + 1):
         domain, budget = ic.Domain.of(a=2, b=half), ic.Budget(1.0, delta)
         starts[2 * half <= most] = ic.forecast(domain, n, budget).start
         tables = session_plan(domain, n, budget).first_tables
         assert (2 * half <= most) == ([domain.size] == [target.blocks for target in tables.targets])
-        assert not laplace_suits(domain, n, budget, 0.9)  # no mean cell is clear of its noise
+        assert not laplace_suits(domain, n, budget, 0.97)  # no mean cell is clear of its noise
 
     assert {True: "cells", False: "pairs"} == starts
 
 
 def test_all_cells_are_the_start_as_well_where_a_mean_cell_is_clear_of_its_noise():
-    """9 standard deviations of it, though they are expected to err by more than half of what pairs do."""
-    domain, budget, least = ic.Domain.of(a=50, b=50), ic.Budget(1.0), 2_500 * 9.0 * 2.0 * math.sqrt(2.0) / 0.9
+    """9.7 standard deviations of it, though they are expected to err by more than half of what pairs do."""
+    domain, budget, least = (
+        ic.Domain.of(a=50, b=50),
+        ic.Budget(1.0),
+        2_500 * 9.7 * 2.0 * math.sqrt(2.0) / 0.97,
+    )
     errors = {row.start: row.rms for row in ic.forecast(domain, math.ceil(least), budget).engines}
 
     assert errors["cells"] > 0.5 * error_of_pairs(math.ceil(least), budget)
