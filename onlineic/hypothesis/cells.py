@@ -169,7 +169,7 @@ class CellNoise:
         return least
 
     def _mixed(self, weights: Floats, share: float, nats: float) -> float:
-        """Return the radius of weights on a share of the cells, of sets that are e^nats / 2 over beta in number."""
+        """Return the radius of weights on a share of the cells, of sets that fail with 2 e^-nats each."""
         values = np.unique(np.append(0.0, weights))
         if len(values) > MOST_STEPS or not math.isfinite(nats):
             return math.inf

@@ -89,8 +89,8 @@ class SessionStatistics:
     private : bool
         False: simulated noise, NOT PRIVATE.
     family : Family or None
-        The queries that the noise of the first tables bounds all at once, whichever of them are asked, and how
-        many they are: conjunctions, products of sets of labels, of a table of all cells every query.
+        The queries that the noise of the first tables bounds all at once, whichever of them are asked, and
+        their number: conjunctions, products of sets of labels, of a table of all cells every query.
     """
 
     asked: int

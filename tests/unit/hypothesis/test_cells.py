@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import onlineic as ic
 from onlineic.hypothesis import Estimates, TableDesign
 from onlineic.hypothesis.cells import CellNoise, log_products, log_sets, small_marginals
+from onlineic.noise.laws import DiscreteLaplace
 from onlineic.queries import Partition, marginal
 
 DOMAIN = ic.Domain.of(a=["u", "v", "w"], b=range(4), c=["no", "yes"], d=range(3), e=range(2))
@@ -167,6 +169,19 @@ def test_shares_of_beta_sum_to_it_and_every_event_has_its_own():
     assert 1.0 == pytest.approx(conjunctions + sets + every)
     assert 0.85 == pytest.approx(conjunctions)
     assert union == pytest.approx(sets * 0.05, rel=1e-9)
+
+
+def test_the_events_of_the_largest_noises_share_what_all_weights_have():
+    """Half bounds the sum of all, each threshold has a part of the rest on each side."""
+    noise, every = CellNoise(DOMAIN, noisy(exact()), SCALE, N, 0.01, 0.02), 0.02
+    law, thresholds = DiscreteLaplace(Fraction(SCALE)), [threshold for threshold, _ in noise._excess]
+
+    assert [2, 4, 6, 8, 10, 12] == thresholds
+    assert noise._absolute == law.excess_radius(0, DOMAIN.size, every / 2, sides=2)
+    one = every / 2 / (2 * len(thresholds))
+    assert [law.excess_radius(threshold, DOMAIN.size, one) for threshold in thresholds] == [
+        excess for _, excess in noise._excess
+    ]
 
 
 def test_gaussian_tables_of_all_cells_have_no_family_of_all_weights():

@@ -59,7 +59,7 @@ def test_a_session_starts_as_its_forecast_says(domain, n, max_queries, start, de
 )
 @pytest.mark.parametrize("n", [2_000, 20_000])
 def test_all_cells_are_the_start_until_they_are_expected_to_err_by_more_than_pairs(n, delta, least):
-    """Records: of a conjunction over so many cells, at 97/100 of epsilon, against .93 of what pairs err by, .46 at delta = 0."""
+    """Of a conjunction over so many cells, at .97 epsilon, against .93 or .46 of what pairs err by."""
     most = math.floor((least * 0.97 / (2.0 * math.sqrt(2.0))) ** 2 / 0.12)
     starts = {}
     for half in (most // 2, most // 2 + 1):
