@@ -179,7 +179,7 @@ class _Ladder:
         if kept is None:
             if len(self._kept) >= MOST_KEPT:
                 self._kept.clear()
-            weights = _mask(codes, self.cuts[0].size).astype(np.float64)
+            weights = _weights(codes, self.cuts[0].size)
             flows = self._solved(weights, 0.0)
             largest = tuple(
                 float(np.abs(flow).max()) * precision
@@ -194,7 +194,7 @@ class _Ladder:
         if known is None:
             if len(self._heads) >= MOST_KEPT:
                 self._heads.clear()
-            weights = _mask(codes, self.cuts[0].size).astype(np.float64)
+            weights = _weights(codes, self.cuts[0].size)
             counts = np.concatenate(
                 [
                     np.abs(flow) * math.sqrt(precision)
@@ -638,7 +638,7 @@ class Estimates:
     def _estimate(self, axes: Axes, box: Box) -> Bracket:
         low, high = 0.0, 1.0
         for over in self._overs(axes):
-            if over.set_nats is None and any(type(codes) is bytes for _, codes in box):
+            if over.set_nats is None and bytes in [type(codes) for _, codes in box]:
                 continue
             inner, outer = over.around(box)
             if inner == outer:
@@ -661,12 +661,16 @@ class Estimates:
         """Return the most that a box and the blocks inside or around it differ by, summed over attributes."""
         most = 0.0
         for cut, (axis, codes), held in zip(over.cuts, box, blocks, strict=True):
-            if type(codes) is bytes or type(held) is bytes or not cut.ordered:
-                apart = _mask(codes, len(cut.classes)) ^ _mask(held, cut.size)[cut.classes]
-                most += self._most(axis, self._codes(axis, apart)) if apart.any() else 0.0
-            else:
-                for end, start in zip(codes, (cut.starts[held[0]], cut.starts[held[1]]), strict=True):
-                    most += self._most(axis, (min(end, start), max(end, start))) if end != start else 0.0
+            if type(codes) is not bytes and type(held) is not bytes:
+                (first, last), start, end = codes, cut.starts[held[0]], cut.starts[held[1]]
+                if cut.ordered or (first, last) == (start, end):
+                    if first != start:
+                        most += self._most(axis, (min(first, start), max(first, start)))
+                    if last != end:
+                        most += self._most(axis, (min(last, end), max(last, end)))
+                    continue
+            apart = _mask(codes, len(cut.classes)) ^ _mask(held, cut.size)[cut.classes]
+            most += self._most(axis, self._codes(axis, apart)) if apart.any() else 0.0
         return most
 
     def _most(self, axis: int, codes: Codes | None) -> float:
@@ -699,7 +703,7 @@ class Estimates:
 
     def _value(self, over: _Over, blocks: Sequence[Codes]) -> tuple[float, float]:
         """Return (estimate, radius) of a product of intervals or sets of blocks."""
-        sets = any(type(held) is bytes for held in blocks)
+        sets = bytes in map(type, blocks)
         nats = over.set_nats if sets and over.set_nats is not None else over.nats
         variance, peak = self._spread(over, blocks)
         if self._design.pure:
@@ -741,20 +745,20 @@ class Estimates:
 
     def _sum(self, key: Key, blocks: Sequence[Codes]) -> float:
         """Return the estimate of a product of blocks, of intervals from the summed-area table of the key."""
-        spans = [held for held in blocks if type(held) is not bytes]
-        if len(spans) < len(blocks):
+        if bytes in map(type, blocks):
             if key not in self._sums:
                 self._sums[key] = self._blocks(key)
             sums = self._sums[key]
             for held in blocks:
-                sums = np.tensordot(_mask(held, len(sums)).astype(np.float64), sums, axes=1)
+                sums = np.tensordot(_weights(held, len(sums)), sums, axes=1)
             return float(sums)
         if key not in self._areas:
             area = summed_area(self._blocks(key))
             self._areas[key] = (area.ravel(), tuple(step // area.itemsize for step in area.strides))
         sums, steps = self._areas[key]
         corners, signs = [0], [1.0]
-        for (first, last), step in zip(spans, steps, strict=True):
+        for held, step in zip(blocks, steps, strict=True):
+            first, last = held[0], held[1]
             corners = [at + last * step for at in corners] + [at + first * step for at in corners]
             signs = signs + [-sign for sign in signs]
         return sum(sign * sums.item(at) for sign, at in zip(signs, corners, strict=True))
@@ -818,6 +822,15 @@ class Estimates:
                         measured[level] += weight * self._margin(at, (cut,), (cut,))
             self._fitted[axis] = ladder.fit(measured)
         return self._fitted[axis]
+
+
+def _weights(codes: Codes, size: int) -> Floats:
+    """Return a set or an interval as weights."""
+    if type(codes) is bytes:
+        return np.frombuffer(codes, np.bool_).astype(np.float64)
+    weights = np.zeros(size)
+    weights[codes[0] : codes[1]] = 1.0
+    return weights
 
 
 def _mask(codes: Codes, size: int) -> Bools:
