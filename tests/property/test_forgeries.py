@@ -61,7 +61,7 @@ def ledgers():
             if kind == "gumbel":
                 session.answer(ic.marginal("a", "b"))
             session.answer_many([*ASKED[6:20], ASKED[0], ic.where()])
-            session._ledger.release()
+            session._loop.ledger.release()
             for start in (20, 30):
                 with resumed(path) as session:
                     session.answer_many(ASKED[start : start + 10])
