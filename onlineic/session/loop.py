@@ -57,8 +57,7 @@ class Loop:
     private : bool
         Whether the noise is the system's.
     for_dense : callable, optional
-        Returns the plan of a session that is told of dense questions, or None where that cannot be had; if
-        the first question may choose it.
+        Returns the plan of a session that is told of dense questions, if the first question may choose it.
     """
 
     book: AnswerBook
@@ -72,7 +71,7 @@ class Loop:
         ledger: Ledger,
         exhausted: str,
         private: bool,
-        for_dense: Callable[[], Plan | None] | None = None,
+        for_dense: Callable[[], Plan] | None = None,
     ) -> None:
         self.domain, self.n, self.plan, self.ledger, self.private = domain, n, plan, ledger, private
         self._exhausted, self._for_dense = exhausted, for_dense
@@ -360,7 +359,7 @@ class Loop:
         if self._for_dense is not None and isinstance(question, Query) and is_dense(question):
             plan = self._for_dense()
             # as it was bound
-            if plan is not None and not len(self.ledger) and question.grid_bits <= plan.sparse.grid_bits:
+            if not len(self.ledger) and question.grid_bits <= plan.sparse.grid_bits:
                 return plan
         return self.plan
 

@@ -370,7 +370,7 @@ class OnlineIC(Answering):
     ) -> "OnlineIC":
         of_row = budget if of_row is None else of_row
         check_choices(exhausted, ledger, noise)
-        if hasattr(self, "_loop"):
+        if self._is_open:
             raise SessionStateError("a session must be opened once, got __init__ again; open a new one.")
         if plan.certified and plan.error_bound >= TRIVIAL:
             warnings.warn(
@@ -392,8 +392,8 @@ class OnlineIC(Answering):
         self._lock = threading.RLock()
         # the account of a file stands in its first line, and a total of the table pays it as it opens
         free = isinstance(held, MemoryLedger) and data.total is None
-        dense = None if for_dense is None or not free else partial(_payable, data, plan, for_dense)
-        loop = Loop(data.domain, data.n, plan, held, exhausted, self._private, dense)
+        anew = for_dense if free else None
+        loop = Loop(data.domain, data.n, plan, held, exhausted, self._private, anew)
         try:
             belief = Belief(plan.update.init(data.domain, prior))
             with reporting(self._progress):
@@ -431,7 +431,6 @@ class OnlineIC(Answering):
         except BaseException:
             # a traceback holds what is half open: it must not test beside the next owner of the ledger
             loop.give_up()
-            self.__dict__.pop("_loop", None)
             raise
 
     def answer(self, query: Expression | Query | Any) -> Answer:
@@ -764,11 +763,3 @@ class OnlineIC(Answering):
             "OnlineIC cannot be copied or pickled: its budget would be copied too; hand on summary(), or "
             "go on elsewhere from a ledger file by OnlineIC.resume."
         )
-
-
-def _payable(data: PrivateData, planned: Plan, made: Callable[[], Plan]) -> Plan | None:
-    """Return another plan, unless a total of the table has paid for this one, and its account is another."""
-    plan = made()
-    # a total takes what the account costs of the plan that a session opens with
-    alike = data.total is None or plan.sparse.account() == planned.sparse.account()
-    return plan if alike else None
