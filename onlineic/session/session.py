@@ -381,15 +381,15 @@ class OnlineIC(Answering):
                 stacklevel=3,
             )
         self._progress = checked_progress(progress)
+        noise = noise if noise is not None else SystemNoise()
+        self._data, self._budget, self._private = data, budget, is_private(noise)
+        self._lock = threading.RLock()
         if isinstance(ledger, LedgerFile):
             if ledger.new:  # no file is left of a session that the total of the table does not pay
                 data.check_affords(of_row, plan.sparse.account())
             ledger, plan = ledger.opened(data.domain, data.n, plan)
         held: Ledger = ledger if ledger is not None else MemoryLedger()
         resumed = isinstance(ledger, SqliteLedger) and not ledger.fresh
-        noise = noise if noise is not None else SystemNoise()
-        self._data, self._budget, self._private = data, budget, is_private(noise)
-        self._lock = threading.RLock()
         # the account of a file stands in its first line, and a total of the table pays it as it opens
         free = isinstance(held, MemoryLedger) and data.total is None
         anew = for_dense if free else None
