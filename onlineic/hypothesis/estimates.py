@@ -356,8 +356,9 @@ class TableDesign:
         sets, every = SETS_SHARE, EVERY_SHARE
         if self.whole is None:
             sets, every = SETS_SHARE * bool(self.products), 0.0
-        elif len(self.whole.key) <= MOST_AXES and max(self.domain.shape) <= 2:
-            sets = 0.0  # each is a conjunction
+        elif len(self.whole.key) == 1:  # sets of two codes are conjunctions, those of very many hopeless
+            sets *= 2 < self.domain.size <= MOST_LABELS
+            every *= self.domain.size > 2
         return 1.0 - sets - every, sets, every
 
     def nats(self, key: Key, beta: float) -> float:

@@ -136,6 +136,18 @@ def test_products_of_sets_and_small_marginals_have_far_narrower_bounds_than_all_
     assert width(ic.dense(parity.astype(float))) < 0.55 * width(ic.dense(rough.astype(float)))
 
 
+def test_a_set_of_cells_of_a_small_marginal_has_the_radius_of_as_many_sets_as_there_are():
+    """Of the 8 cells of b and c; no product is among its sets but as a set of cells."""
+    noise = CellNoise(DOMAIN, noisy(exact()), SCALE, N, 0.01, 0.01)
+    parity = np.indices(DOMAIN.shape)[[1, 2]].sum(axis=0) % 2
+    nats = math.log(2 / 0.01) + math.log(2 * small_marginals(DOMAIN.shape).total()) + 8 * math.log(2)
+    law, tilts = DiscreteLaplace(Fraction(SCALE)), np.linspace(0.02, 0.99, 300) / SCALE
+    least = min((nats + DOMAIN.size * law.log_moments(tilt / 2)) / tilt for tilt in tilts)
+    query = ic.dense(parity.astype(float)).bind(DOMAIN)
+
+    assert noise._set_radius(query) * N == pytest.approx(least, rel=2e-3)
+
+
 def test_sizes_are_the_numbers_of_queries():
     sizes = [3, 4, 2, 3, 2]
     products = math.prod(2**size - 1 for size in sizes)

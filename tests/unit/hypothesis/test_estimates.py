@@ -209,9 +209,14 @@ def test_families_that_cannot_be_asked_have_no_share_of_beta():
     long = ic.Domain.of(x=range(600))
 
     assert (1.0, 0.0, 0.0) == TableDesign(pairs, [1.0], pure=False).shares
-    assert (0.95, 0.0, 0.05) == pytest.approx(TableDesign(pairs, [1.0], pure=True).shares)
+    assert (0.85, 0.1, 0.05) == pytest.approx(TableDesign(pairs, [1.0], pure=True).shares)
     line = Partition(long, (0,), (np.arange(600),))
     assert (1.0, 0.0, 0.0) == TableDesign([line], [1.0], pure=False).shares
+    assert (0.95, 0.0, 0.05) == pytest.approx(TableDesign([line], [1.0], pure=True).shares)
+    coin = Partition(two, (1,), (np.arange(2),))
+    assert (1.0, 0.0, 0.0) == TableDesign([coin], [1.0], pure=True).shares
+    one = ic.Domain.of(b=["x", "y"])
+    assert (1.0, 0.0, 0.0) == TableDesign([Partition(one, (0,), (np.arange(2),))], [1.0], pure=True).shares
     assert 0 == TableDesign(pairs, [1.0], pure=False).family.cells
 
 
