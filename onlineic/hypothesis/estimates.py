@@ -79,7 +79,7 @@ class Family:
             "attributes, as cut in the first tables"
         )
         if self.products:
-            small = f" and sets of cells of marginals of at most {SMALL_MARGINAL}"
+            small = f", or sets of cells of a marginal of at most {SMALL_MARGINAL}"
             said += f"; 2^{self.products:.0f} products of any sets of labels, as cut there"
             said += small * (self.cells > 0)
         return said + (f"; every query with weights in [0, 1] on the {self.cells:,} cells" * (self.cells > 0))

@@ -141,7 +141,8 @@ def forecast(
     kinds : iterable of "conjunctions" or "dense"
         Conjunctions of conditions on attributes, or queries whose weights have no such form, of which
         nothing is known where a session starts from pairs (their error is then put at 1/2): with those among
-        them it starts from all cells, or measures each question where that says more.
+        them it starts from all cells, or measures each question where that says more. The known noise of all
+        cells bounds both kinds (`statistics().family`), that of pairs conjunctions and sets of labels alone.
 
     Returns
     -------
