@@ -60,7 +60,7 @@ class LocalFits:
         return self.mixture.fitted
 
     def supports(self, query: Query) -> bool:
-        return query.domain == self.domain
+        return query.domain is self.domain or query.domain == self.domain
 
     def evaluate(self, query: Query) -> float:
         held = self._table(query.axes)

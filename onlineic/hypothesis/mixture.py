@@ -73,10 +73,16 @@ class Mixture:
         )
 
     def supports(self, query: Query) -> bool:
-        return query.domain == self.domain
+        return query.domain is self.domain or query.domain == self.domain
 
     def evaluate(self, query: Query) -> float:
-        return float(self.evaluate_many([query])[0])
+        if query.box is None or query.constant is not None:
+            return float(self.evaluate_many([query])[0])
+        masses, sums = self.weights, self._sums
+        for axis, low, high in zip(query.axes, *query.box, strict=True):
+            masses = masses * (sums[axis][high] - sums[axis][low])
+        mass = float(masses.sum())  # the same bits as among many
+        return min(max(1.0 - mass if query.complement else mass, 0.0), 1.0)
 
     def evaluate_many(self, queries: Sequence[Query]) -> Floats:
         values = np.empty(len(queries))
