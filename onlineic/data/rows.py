@@ -101,8 +101,8 @@ class Rows:
     def measure(self, partition: Partition) -> Ints:
         """Return the number of records in every block, (blocks,).
 
-        From the table of its attributes, which is then kept, where that is not much longer than the rows: it is
-        no slower, and what is measured is asked about.
+        Where it is not much longer than the rows, from the table of its attributes, which is then kept: that
+        is no slower, and what is measured is what will be asked about.
         """
         axes = partition.axes
         shape = tuple(self._shape[axis] for axis in axes)

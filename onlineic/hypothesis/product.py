@@ -16,7 +16,14 @@ from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, set_fields
 from onlineic.hypothesis.base import check_cells, check_size
-from onlineic.hypothesis.histogram import PLANE_CELLS, PREFIX_CELLS, SMALLEST, Histogram, checked_prior, fractions
+from onlineic.hypothesis.histogram import (
+    PLANE_CELLS,
+    PREFIX_CELLS,
+    SMALLEST,
+    Histogram,
+    checked_prior,
+    fractions,
+)
 from onlineic.noise.sources import public_generator
 from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Partition
@@ -334,14 +341,17 @@ class _ClassSums:
             self._areas[axes] = self._summed(axes)
         return self._areas[axes]
 
-    def _planes(self) -> bool:
-        """Return whether the tables of all pairs of attributes together may be written out."""
-        sizes = [len(classes) for classes in self._classes]
-        return sum(sizes) ** 2 - sum(size * size for size in sizes) <= 2 * PLANE_CELLS
+    def _all_of(self, count: int) -> int:
+        """Return the cells of the tables over all sets of so many attributes together."""
+        cells = [1] + [0] * count
+        for classes in self._classes:
+            for chosen in range(count, 0, -1):
+                cells[chosen] += cells[chosen - 1] * len(classes)
+        return cells[count]
 
     def _summed(self, axes: tuple[int, ...]) -> SummedArea | _CutArea | None:
         whole = math.prod(len(self._classes[axis]) for axis in axes) <= self._prefix_cells
-        whole = whole or (len(axes) <= 2 and self._planes())
+        whole = whole or self._all_of(len(axes)) <= PLANE_CELLS
         if len(axes) > (CORNER_AXES if whole else CUT_AXES):
             return None
         if whole:
