@@ -141,7 +141,7 @@ class Rows:
         for axis, first, last in zip(axes[1:], low[1:], high[1:], strict=True):
             below = self._below[axis]
             inside &= below[last] ^ below[first]
-        return float(np.bitwise_count(inside).sum(dtype=np.int64))
+        return float(np.bitwise_count(inside).sum(dtype=np.uint32))  # bitmaps fit of fewer rows than 2^32
 
     def _has_bitmaps(self, axes: tuple[int, ...]) -> bool:
         return all(map(self._below.__contains__, axes))

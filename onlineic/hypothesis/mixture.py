@@ -92,7 +92,8 @@ class Mixture:
             for axis, low, high in zip(query.axes, *query.box, strict=True):
                 masses = masses * (sums[axis][high] - sums[axis][low])
         mass = float(masses.sum())  # the same bits as a row of `boxes`
-        return min(max(1.0 - mass if query.complement else mass, 0.0), 1.0)
+        value = 1.0 - mass if query.complement else mass
+        return value if 0.0 <= value <= 1.0 else min(max(value, 0.0), 1.0)
 
     def evaluate_many(self, queries: Sequence[Query]) -> Floats:
         return by_columns(self, queries, self.boxes)

@@ -116,7 +116,7 @@ class ProductHistogram:
 
     def evaluate(self, query: Query) -> float:
         value = query.total(self._sums, 1.0) / (1 << query.grid_bits)
-        return min(max(value, 0.0), 1.0)
+        return value if 0.0 <= value <= 1.0 else min(max(value, 0.0), 1.0)
 
     def evaluate_many(self, queries: Sequence[Query]) -> Floats:
         return np.clip(fractions(queries, self._sums, 1.0), 0.0, 1.0)
@@ -342,12 +342,12 @@ class _ClassSums:
         return self._areas[axes]
 
     def _all_of(self, count: int) -> int:
-        """Return the cells of the tables over all sets of so many attributes together."""
-        cells = [1] + [0] * count
+        """Return the cells of the tables over all sets of so many attributes, or fewer, together."""
+        cells = [1] + [0] * count  # by number of attributes
         for classes in self._classes:
             for chosen in range(count, 0, -1):
                 cells[chosen] += cells[chosen - 1] * len(classes)
-        return cells[count]
+        return sum(cells)
 
     def _summed(self, axes: tuple[int, ...]) -> SummedArea | _CutArea | None:
         whole = math.prod(len(self._classes[axis]) for axis in axes) <= self._prefix_cells

@@ -863,7 +863,8 @@ class OnlineIC(Answering):
             return book.untested(question)
         answer = self._taken(question)
         answer = self._asked_again(question) if answer is None else answer
-        self._buy_later()
+        if self._awaits:
+            self._buy_later()
         return answer
 
     def _asked_again(self, question: Question) -> Answer:
