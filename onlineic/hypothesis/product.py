@@ -264,7 +264,8 @@ class _ClassSums:
     _density: Floats
     _classes: tuple[Ints, ...]
     _within: tuple[Floats, ...]
-    _prefix_cells: int = PREFIX_CELLS
+    _prefix_cells: int = PREFIX_CELLS  # of a table over codes that is written out in any case
+    _together: int = PLANE_CELLS  # of the tables over sets of so many attributes, up to which all of them are
     _coarse: dict[tuple[int, ...], Floats] = attrs.field(init=False, factory=dict)
     _areas: dict[tuple[int, ...], SummedArea | _CutArea | None] = attrs.field(init=False, factory=dict)
 
@@ -351,7 +352,7 @@ class _ClassSums:
 
     def _summed(self, axes: tuple[int, ...]) -> SummedArea | _CutArea | None:
         whole = math.prod(len(self._classes[axis]) for axis in axes) <= self._prefix_cells
-        whole = whole or self._all_of(len(axes)) <= PLANE_CELLS
+        whole = whole or self._all_of(len(axes)) <= self._together
         if len(axes) > (CORNER_AXES if whole else CUT_AXES):
             return None
         if whole:
