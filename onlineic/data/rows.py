@@ -20,11 +20,9 @@ BLOCK = 2**18  # rows that are taken together: what is made on the way stays in 
 CACHE_BYTES = 2**28  # of all summed-area tables
 LARGEST_TABLE = 2**24  # cells of one
 SMALL_TABLE = 2**18  # cells of one that is counted and summed up in 3 ms, besides its rows
-CELLS_A_ROW = 4  # of a table that is counted in the time in which blocks are
 MASKS, SHARE = 40, 16  # a table costs so many masks of its rows, and one more for so many cells a row
 BITMAP_BYTES = 2**27  # of all bitmaps
 QUERIES_A_CUT = 0.125  # on an attribute, from which on its bitmaps are made: a sixteenth of what they cost
-FASTER = 1
 
 Column = np.ndarray[Any, Any]
 Bits = np.ndarray[Any, np.dtype[np.uint64]]
@@ -102,12 +100,12 @@ class Rows:
     def measure(self, partition: Partition) -> Ints:
         """Return the number of records in every block, (blocks,).
 
-        Where it is small, or not much longer than the rows, from the table of its attributes, which is then
-        kept: that is hardly slower, and what is measured is what will be asked about.
+        Where it is small, or no longer than the rows, from the table of its attributes, which is then kept:
+        that is hardly slower, and what is measured is what will be asked about.
         """
         axes = partition.axes
         cells = math.prod(self._shape[axis] for axis in axes)
-        most = max(SMALL_TABLE, CELLS_A_ROW * self._rows)
+        most = max(SMALL_TABLE, self._rows)
         if cells <= most and axes not in self._areas and self._tabled(axes):
             table = self._table(axes)
             self._keep(axes, table)
