@@ -447,7 +447,7 @@ class Estimates:
         self._design, self._n = design, int(n)  # Python numbers: narrow ones wrap
         self._beta, self._sets_beta, every = (float(beta) * share for share in design.shares)
         self._cells: CellNoise | None = None
-        if design.whole is not None:
+        if design.whole is not None and every > 0.0:
             cells, scale = values[design.whole.place], design.whole.spread
             self._cells = CellNoise(design.domain, cells, scale, self._n, self._sets_beta, every)
         self._tables = [

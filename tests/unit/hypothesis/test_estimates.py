@@ -216,7 +216,10 @@ def test_families_that_cannot_be_asked_have_no_share_of_beta():
     coin = Partition(two, (1,), (np.arange(2),))
     assert (1.0, 0.0, 0.0) == TableDesign([coin], [1.0], pure=True).shares
     one = ic.Domain.of(b=["x", "y"])
-    assert (1.0, 0.0, 0.0) == TableDesign([Partition(one, (0,), (np.arange(2),))], [1.0], pure=True).shares
+    design = TableDesign([Partition(one, (0,), (np.arange(2),))], [1.0], pure=True)
+    assert (1.0, 0.0, 0.0) == design.shares
+    low, high = Estimates(design, [np.array([0.3, 0.7])], N, 0.05).bracket(ic.where(b="y").bind(one))
+    assert 0.65 < low < 0.7 < high < 0.75
     assert 0 == TableDesign(pairs, [1.0], pure=False).family.cells
 
 
