@@ -136,6 +136,10 @@ class Curator:
         self._sealed = self._closed = False
         self._process = os.getpid()
 
+    def anew(self, spending: Spending, partitions: PartitionRule | None) -> "Curator":
+        """Return the curator of another plan, of the same table, noise and ledger."""
+        return Curator(self._data, spending, self._noise, self._ledger, partitions)
+
     @property
     def sealed(self) -> bool:
         """Whether nothing may be tested: an answer was interrupted after the data were read, or runs."""

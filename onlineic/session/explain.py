@@ -4,7 +4,6 @@ Nothing is read, drawn or recorded. Whether a test will be easy or hard depends 
 are told, and the most that can be spent.
 """
 
-import abc
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -14,18 +13,25 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats
+from onlineic.accounting.budget import Filter
 from onlineic.display.html import card, facts
 from onlineic.display.text import shortened, upward
 from onlineic.domain.domain import Domain
 from onlineic.errors import TooFewRecordsError
 from onlineic.queries.answers import LONGEST_QUERY, Answer
-from onlineic.queries.ask import Question
+from onlineic.queries.ask import Question, bind_question
+from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.sql_conditions import Value
+from onlineic.session.answers import AnswerBook
+from onlineic.session.curator import Curator
 from onlineic.session.derived import Answering
 from onlineic.session.distributions import Cdf, Quantile
 from onlineic.session.groups import Groups
+from onlineic.session.kinds import answers_tables, check_supported
+from onlineic.session.loop import Loop
 from onlineic.session.means import Derived
+from onlineic.session.plan import Plan
 from onlineic.session.statements import AnswerTable, answered
 
 Form = Literal["constant", "product", "complement", "joint", "table", "several"]
@@ -155,21 +161,59 @@ class Prospect:
     known: bool
 
 
-class Outlook(abc.ABC):
-    """What a session knows of questions that were not asked yet."""
+@final
+@attrs.frozen
+class Outlook:
+    """What a session, or that which its first question makes of it, knows of questions not asked yet."""
+
+    loop: Loop
+    plan: Plan
+    book: AnswerBook
+    curator: Curator
+    account: Filter
+    seen: dict[Any, Prospect] = attrs.field(factory=dict)
 
     @property
-    @abc.abstractmethod
+    def left(self) -> Fraction:
+        """What no release has used up, or will with the first question, in the unit of the account."""
+        return self.account.left - self.loop.owed(self.plan)
+
+    @property
+    def hits_left(self) -> int:
+        """Hits of the largest price that can still be paid."""
+        return self.curator.hard_left(self.loop.owed(self.plan), self.account)
+
+    @property
     def answers_tables(self) -> bool:
         """Whether cross tables can be asked."""
+        return answers_tables(self.plan.sparse, self.book.belief.hypothesis)
 
-    @abc.abstractmethod
+    def rehearsed(self, question: Any) -> tuple[str, float | None, list[Question]]:
+        """Return how a question is called, its bound if it is a derived one, and what it asks."""
+        rehearsal = Rehearsal(self, self.loop.domain, self.loop.n, self.plan.beta)
+        if callable(question) and not isinstance(question, np.ndarray):
+            return *rehearsal.of(question), rehearsal.questions
+        asked, derived = f"{question!r:.80}", None
+        if isinstance(question, str) and question.lstrip()[:6].upper() == "SELECT":
+            _, derived = rehearsal.of(lambda session: session.sql(question))
+            return asked, derived, rehearsal.questions
+        several = isinstance(question, Queries | list | tuple)
+        return asked, derived, [self.bound(each) for each in (question if several else [question])]
+
     def bound(self, question: Any) -> Question:
         """Return a question bound to the domain, or raise `InvalidQueryError`."""
+        bound = bind_question(question, self.loop.domain, self.plan.sparse.grid_bits)
+        check_supported(bound, self.plan.sparse, self.book.belief.hypothesis)
+        return bound
 
-    @abc.abstractmethod
     def prospect(self, question: Question) -> Prospect:
-        """Return what is known of it."""
+        """Return what is known of a question before it is asked."""
+        key = (question.key, question.complement)
+        if key not in self.seen:
+            answer, hard, joint, known = self.book.prospect(question, self.curator.released_by(question))
+            price = Fraction(0) if known else self.curator.cost(question) / self.account.capacity
+            self.seen[key] = Prospect(answer, hard, joint, price, known)
+        return self.seen[key]
 
 
 @final
@@ -227,16 +271,25 @@ class Rehearsal(Answering):
         return getattr(result, "name", "a function of a session"), _bound_of(result)
 
 
-def explanation(
-    asked: str,
-    questions: Sequence[Question],
-    outlook: Outlook,
-    *,
-    bound_derived: float | None,
-    hits_left: int,
-    left: Fraction,
+def explained(loop: Loop, question: Any) -> Explanation:
+    """Return what is known of a question before it is asked, as `OnlineIC.explain` says."""
+    loop.curator.check_open()
+    loop.book.catch_up()
+    outlook = Outlook(loop, loop.plan, loop.book, loop.curator, loop.ledger.account)
+    asked, derived, questions = outlook.rehearsed(question)
+    first = next((one for one in questions if one.constant is None), None)
+    plan = loop.plan if loop.begun or first is None else loop.plan_for(first)
+    if plan is not loop.plan:  # the session that it would make of this one answers
+        outlook = Outlook(loop, plan, *loop.made_anew(plan), plan.sparse.account())
+        asked, derived, questions = outlook.rehearsed(question)
+    return _explanation(asked, questions, outlook, derived)
+
+
+def _explanation(
+    asked: str, questions: Sequence[Question], outlook: Outlook, bound_derived: float | None
 ) -> Explanation:
     """Return what is known of questions that would be asked one after the other."""
+    left = outlook.left / outlook.account.capacity
     seen: set[Any] = set()
     constants, repeats, largest, total = 0, 0, Fraction(0), Fraction(0)
     easy, hard, payable = 0.0, 0.0, True
@@ -270,7 +323,7 @@ def explanation(
         bound_hard=hard,
         bound_derived=bound_derived,
         price=float(largest),
-        hits_left=hits_left,
+        hits_left=outlook.hits_left,
         at_most=float(min(total, left)),  # prices only fall, but more hits than `hits_left` can follow
         left=float(left),
         payable=payable,

@@ -1,10 +1,39 @@
-"""Of which kind a question is: whether tables of pairs say something about it, from its weights alone."""
+"""Of which kind a question is: whether a session can answer it, and whether tables of pairs say something
+about it, from its weights alone."""
 
 import itertools
 
+from onlineic.errors import InvalidQueryError
+from onlineic.hypothesis.base import NO_BLOCKS, HasBlocks, Hypothesis, supports_all
 from onlineic.queries.ask import Question
+from onlineic.queries.batch import Queries
+from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.query import Factor, Query
 from onlineic.session.defaults import BEYOND_PAIRS
+from onlineic.sparse.base import NumericSparse
+
+
+def answers_tables(sparse: NumericSparse, hypothesis: Hypothesis) -> bool:
+    """Whether cross tables can be asked: a hit can be paid, and the hypothesis has their cells."""
+    return sparse.releases_tables and isinstance(hypothesis, HasBlocks)
+
+
+def check_supported(question: Question | Queries, sparse: NumericSparse, hypothesis: Hypothesis) -> None:
+    """Raise `InvalidQueryError` if the mechanism or the hypothesis does not know such questions."""
+    if isinstance(question, BoundMarginal):
+        if not sparse.releases_tables:
+            raise InvalidQueryError(
+                "a cross table must be asked of a session that measures tables, got one that was planned to "
+                "measure single numbers, with delta = 0; ask its counts by group, session.group_by"
+                f"({list(question.names)!r:.100}) or GROUP BY in SQL, or open a session with delta above 0."
+            )
+        sparse.price(question.partition)
+        if not isinstance(hypothesis, HasBlocks):
+            raise InvalidQueryError(NO_BLOCKS)
+    elif not (
+        supports_all(hypothesis, question) if type(question) is Queries else hypothesis.supports(question)
+    ):
+        raise InvalidQueryError("query must be supported by the hypothesis, got one that is not.")
 
 
 def is_dense(question: Question) -> bool:

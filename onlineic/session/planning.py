@@ -8,7 +8,9 @@ and the length of the stream, never on the data.
 import contextlib
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, final
+
+import attrs
 
 from onlineic.accounting.budget import Budget
 from onlineic.accounting.of_table import alike
@@ -20,6 +22,7 @@ from onlineic.errors import (
     TooLargeError,
     checked_integer,
     checked_real,
+    set_fields,
 )
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
@@ -33,13 +36,14 @@ from onlineic.session.defaults import (
     NOISIEST_NUMBER,
     RESERVED_OF_NUMBERS,
     ROOM,
+    Shares,
     default_numbers,
     default_shares,
 )
-from onlineic.session.first_tables import cells_instead, chosen_first_tables, laplace_opens
+from onlineic.session.first_tables import FirstTables, cells_instead, chosen_first_tables, laplace_opens
 from onlineic.session.fitting_rule import TABLE_RULES, check_holds, fitting_rule
 from onlineic.session.forecasts import Kind, checked_kinds, forecast
-from onlineic.session.later_tables import kept_share, later_tables, together
+from onlineic.session.later_tables import LaterTables, kept_share, later_tables, together
 from onlineic.session.plan import ALL_EASY, ALL_HARD, LEAST, MOST_HARD, Plan, Rule, checked_facts, tested_beta
 from onlineic.session.spending import hit_price
 from onlineic.sparse.base import NumericSparse
@@ -116,190 +120,272 @@ def session_plan(
         least that can.
     """
     n, budget, max_queries, beta = checked_facts(n, budget, max_queries, beta)
-    if certify is not None and (hard_answers is not None or threshold is not None):
-        raise InvalidParameterError(
-            f"certify must be None with hard_answers or threshold, got certify={certify}; "
-            "it settles both, so leave out one of them."
-        )
-    if certify is not None and release == "partition":
-        raise InvalidParameterError("release must be 'answer' with certify: T(alpha) counts single queries.")
-    if threshold is not None:
-        threshold = checked_real("threshold", threshold, above=0.0, below=1.0)
-    kinds = checked_kinds(kinds)
+    facts, kinds = _Facts(domain, n, budget, max_queries, beta), checked_kinds(kinds)
+    wishes = _Wishes(update, sparse, release, prior, certify, hard_answers, threshold, first_tables)
     if isinstance(sparse, str):
         chosen_name(sparse, 1, 1, budget, partition=False)  # refuses what this budget cannot be spent by
-    wish = release
-    if release is None:
-        fits = update is None or isinstance(update, TABLE_RULES)
-        able = sparse in (None, "gumbel", "exponential") or isinstance(sparse, GumbelSparse)
-        release = "partition" if fits and able and certify is None else "answer"
-    if release not in ("answer", "partition"):
-        raise InvalidParameterError(f"release must be 'answer' or 'partition', got release={release!r}.")
-    given = update
-    if update is None:
-        update = fitting_rule(domain, (), prior) if release == "partition" else MultiplicativeWeights()
-    update = rule_for_stream(update, max_queries, n)
-    if first_tables is not None and type(first_tables) is not bool:
-        raise InvalidParameterError(
-            f"first_tables must be True, False or None, got first_tables={first_tables!r:.60}; leave it out."
-        )
+    rule = rule_for_stream(wishes.rule(domain), max_queries, n)
     if first_tables:
-        _check_opens(domain, update, sparse, prior)
-    if certify is not None:
-        certify = checked_real("certify", certify, at_least=LEAST, below=1.0)
-        if (given, sparse, prior, wish, first_tables) == (None,) * 5:
-            numbers = _certified_numbers(domain, n, budget, beta, max_queries, certify)
+        _check_opens(domain, rule, sparse, prior)
+    if wishes.certify is not None:
+        if wishes.all_left_but("certify"):
+            numbers = _certified_numbers(facts, wishes.certify)
             if numbers is not None:
                 return numbers
         return certified_plan(
-            domain, n, budget, update, sparse, prior, beta, max_queries, certify, first_tables
+            domain, n, budget, rule, sparse, prior, beta, max_queries, wishes.certify, first_tables
         )
-    partition = release == "partition"
-    if hard_answers is not None:
-        hard_answers = checked_integer("hard_answers", hard_answers, at_least=1, at_most=MOST_HARD)
-    # tables are bought where the rule reads them all and nobody brings a start or a mechanism of his own
-    opens = partition and isinstance(update, TABLE_RULES) and prior is None
-    opens = opens and not isinstance(sparse, NumericSparse)
-    opens = opens if first_tables is None else first_tables
-    like = alike(budget)
+    opens = wishes.opens
     start = forecast(domain, n, budget, max_queries, kinds).start if opens else None
-    if start == "numbers" and (given, sparse, hard_answers, threshold, wish, first_tables) == (None,) * 6:
-        return _plan_of_numbers(domain, n, budget, beta, max_queries, RESERVED_OF_NUMBERS)
+    if start == "numbers" and wishes.all_left_but():
+        return _plan_of_numbers(facts, RESERVED_OF_NUMBERS)
     # hard answers wished for take their price from the tables, unless these were wished for too
-    wished = hard_answers if partition or not first_tables else None
-    shares = default_shares(n, like, domain, max_queries, wished, start == "cells")
-    if partition or (opens and hard_answers is None):
+    wished = wishes.hard_answers if wishes.partition or not first_tables else None
+    shares = default_shares(n, alike(budget), domain, max_queries, wished, start == "cells")
+    if wishes.partition or (opens and hard_answers is None):
         cutoff = shares.hard_answers
     else:
-        cutoff = hard_answers or default_numbers(n, like, domain, max_queries)
-    bought = shares.one_way + shares.pairs if opens else Fraction(0)
-    one_attribute = sum(size > 1 for size in domain.shape) == 1
-    laplace = opens and (laplace_opens(domain, n, budget, bought) if one_attribute else start == "cells")
-    if isinstance(sparse, NumericSparse):
-        mechanism = brought(sparse, n, budget)
-    else:
-        name = chosen_name(sparse, cutoff, max_queries, budget, partition)
-        mechanism = mechanism_for(
-            name,
-            budget,
-            n=n,
-            hard_answers=cutoff,
-            max_queries=max_queries,
-            beta=beta,
-            threshold=threshold,
-            partition=partition or opens,  # behind tables most hits are false, which finer numbers tell
-            reserved=bought,
-            pure=laplace,
-            room=ROOM if threshold is None else 0,
-        )
-    rule = PartitionRule(parts=shares.parts)
-    # prices of hits fall where nobody has settled the mechanism or its threshold
-    adaptive = threshold is None and sparse != "laplace" and not isinstance(sparse, NumericSparse)
-    kept, tables, later = Fraction(0), None, None
-    if partition and start == "pairs" and adaptive and isinstance(mechanism, GumbelSparse):
-        kept = kept_share(mechanism, domain, shares, max_queries)
-    if opens and isinstance(mechanism, (GumbelSparse, ExponentialSparse)):
-        tables = chosen_first_tables(
-            mechanism,
-            domain,
-            rule,
-            one_way_share=shares.one_way,
-            pair_share=shares.pairs - kept,
-            shared=shares.shared,
-            laplace=laplace,
-            given_order=budget.order is not None,
-        )
-    if tables is not None and kept:
-        later = later_tables(mechanism, tables, kept)
+        cutoff = wishes.hard_answers or default_numbers(n, alike(budget), domain, max_queries)
+    mechanism, pure = _mechanism(facts, wishes, shares, cutoff, start)
+    cut = PartitionRule(parts=shares.parts)
+    tables, later = _tables(facts, wishes, shares, mechanism, cut, start, pure)
     instead = None
     if (
         tables is not None
-        and isinstance(mechanism, (GumbelSparse, ExponentialSparse))
         and start == "pairs"
-        and partition
-        and first_tables is None
-        and (given is None or isinstance(given, MaximumEntropy))
-        and _cells_say(domain, n, budget, max_queries)
+        and wishes.may_start_from_cells
+        and isinstance(mechanism, (GumbelSparse, ExponentialSparse))
+        and _cells_say(facts)
     ):
         instead = cells_instead(mechanism, domain, together(tables, later))
-    if given is None and partition:
-        update = MaximumEntropy(evaluations=EVALUATIONS, misfit=shares.misfit)
-        update = fitting_rule(domain, () if tables is None else tables.targets, prior, update)
+    if update is None and wishes.partition:
+        rule = MaximumEntropy(evaluations=EVALUATIONS, misfit=shares.misfit)
+        rule = fitting_rule(domain, () if tables is None else tables.targets, prior, rule)
     if prior is None:
-        check_holds(update, domain, () if tables is None else tables.targets)
+        check_holds(rule, domain, () if tables is None else tables.targets)
+    known = prior is not None or tables is not None
+    rule = _stepping(_finest(rule, domain, cutoff), NOISE_LEFT_OUT if known else 0.0)
+    if tables is not None and not isinstance(rule, TABLE_RULES):
+        rule = FittedStart(rule, len(tables.targets), shares.misfit)
     tested = tested_beta(beta, tables)
     easy = mechanism.easy_radius(ALL_EASY * tested, max_queries)
     # numbers all have one scale, known now; the bound of a block sum is known when it is released
-    number = 0.0 if partition else mechanism.margins(max_queries, tested, cutoff)[2]
-    relied = mechanism.threshold / (n << mechanism.grid_bits) / 2.0  # as the book: threshold 2 alpha
-    known = prior is not None or tables is not None
-    update = _stepping(_finest(update, domain, cutoff), NOISE_LEFT_OUT if known else 0.0)
-    if tables is not None and not isinstance(update, TABLE_RULES):
-        update = FittedStart(update, len(tables.targets), shares.misfit)
+    number = 0.0 if wishes.partition else mechanism.margins(max_queries, tested, cutoff)[2]
     return Plan(
         sparse=mechanism,
-        update=update,
-        alpha=relied,
+        update=rule,
+        alpha=mechanism.threshold / (n << mechanism.grid_bits) / 2.0,  # as the book: threshold 2 alpha
         beta=beta,
         max_queries=max_queries,
         hard_answers=cutoff,
         error_bound=max(easy, number),
         certified=False,
-        partitions=rule if partition else None,
+        partitions=cut if wishes.partition else None,
         first_tables=tables,
-        hit_price=hit_price(mechanism, domain, partition),
-        next_share=NEXT_SHARE if adaptive else None,
+        hit_price=hit_price(mechanism, domain, wishes.partition),
+        next_share=NEXT_SHARE if wishes.prices_fall else None,
         dense_tables=instead,
         later_tables=later,
     )
 
 
-def _cells_say(domain: Domain, n: int, budget: Budget, max_queries: int) -> bool:
+@final
+@attrs.frozen
+class _Facts:
+    """What is public before anything is wished for, checked."""
+
+    domain: Domain
+    n: int
+    budget: Budget
+    max_queries: int
+    beta: float
+
+
+@final
+@attrs.frozen
+class _Wishes:
+    """What of a plan is not left to the planner, checked; the parameters of `session_plan`."""
+
+    update: Rule | None
+    sparse: SparseName | NumericSparse | None
+    release: Release | None
+    prior: Hypothesis | None
+    certify: float | None
+    hard_answers: int | None
+    threshold: float | None
+    first_tables: bool | None
+
+    def __attrs_post_init__(self) -> None:
+        if self.certify is not None:
+            if self.hard_answers is not None or self.threshold is not None:
+                raise InvalidParameterError(
+                    "certify must be None with hard_answers or threshold, got certify="
+                    f"{self.certify!r:.60}; it settles both, so leave out one of them."
+                )
+            if self.release == "partition":
+                raise InvalidParameterError(
+                    "release must be 'answer' with certify: T(alpha) counts single queries."
+                )
+            set_fields(self, certify=checked_real("certify", self.certify, at_least=LEAST, below=1.0))
+        if self.release not in (None, "answer", "partition"):
+            raise InvalidParameterError(
+                f"release must be 'answer' or 'partition', got release={self.release!r:.60}."
+            )
+        if self.first_tables is not None and type(self.first_tables) is not bool:
+            raise InvalidParameterError(
+                "first_tables must be True, False or None, got first_tables="
+                f"{self.first_tables!r:.60}; leave it out."
+            )
+        if self.threshold is not None:
+            set_fields(self, threshold=checked_real("threshold", self.threshold, above=0.0, below=1.0))
+        if self.hard_answers is not None:
+            asked = checked_integer("hard_answers", self.hard_answers, at_least=1, at_most=MOST_HARD)
+            set_fields(self, hard_answers=asked)
+
+    def all_left_but(self, *names: str) -> bool:
+        """Whether nothing else was wished for."""
+        return all(
+            value is None for name, value in attrs.asdict(self, recurse=False).items() if name not in names
+        )
+
+    @property
+    def partition(self) -> bool:
+        """Whether hits release partitions: where `MaximumEntropy` can read them, if nobody says."""
+        if self.release is not None:
+            return self.release == "partition"
+        fits = self.update is None or isinstance(self.update, TABLE_RULES)
+        able = self.sparse in (None, "gumbel", "exponential") or isinstance(self.sparse, GumbelSparse)
+        return fits and able and self.certify is None
+
+    def rule(self, domain: Domain) -> Rule:
+        """Return the update rule, the planner's own before it is fitted to what is bought."""
+        if self.update is not None:
+            return self.update
+        return fitting_rule(domain, (), self.prior) if self.partition else MultiplicativeWeights()
+
+    @property
+    def opens(self) -> bool:
+        """Whether tables are bought first: where the rule reads them all, and nobody brings a start or a
+        mechanism of his own."""
+        if self.first_tables is not None:
+            return self.first_tables
+        reads = self.update is None or isinstance(self.update, TABLE_RULES)
+        return self.partition and reads and self.prior is None and not isinstance(self.sparse, NumericSparse)
+
+    @property
+    def prices_fall(self) -> bool:
+        """Whether prices of hits fall: where nobody has settled the mechanism or its threshold."""
+        return (
+            self.threshold is None and self.sparse != "laplace" and not isinstance(self.sparse, NumericSparse)
+        )
+
+    @property
+    def may_start_from_cells(self) -> bool:
+        """Whether a first question may choose another start, which `MaximumEntropy` has to read."""
+        fits = self.update is None or isinstance(self.update, MaximumEntropy)
+        return self.partition and self.first_tables is None and fits
+
+
+def _mechanism(
+    facts: _Facts, wishes: _Wishes, shares: Shares, cutoff: int, start: str | None
+) -> tuple[NumericSparse, bool]:
+    """Return the mechanism, and whether the first tables that share its account have Laplace noise."""
+    budget, n, bought, laplace = facts.budget, facts.n, Fraction(0), False
+    if wishes.opens:
+        bought, laplace = shares.one_way + shares.pairs, start == "cells"
+        if sum(size > 1 for size in facts.domain.shape) == 1:
+            laplace = laplace_opens(facts.domain, n, budget, bought)
+    if isinstance(wishes.sparse, NumericSparse):
+        return brought(wishes.sparse, n, budget), laplace
+    mechanism = mechanism_for(
+        chosen_name(wishes.sparse, cutoff, facts.max_queries, budget, wishes.partition),
+        budget,
+        n=n,
+        hard_answers=cutoff,
+        max_queries=facts.max_queries,
+        beta=facts.beta,
+        threshold=wishes.threshold,
+        # behind tables most hits are false, which finer numbers tell
+        partition=wishes.partition or wishes.opens,
+        reserved=bought,
+        pure=laplace,
+        room=ROOM if wishes.threshold is None else 0,
+    )
+    return mechanism, laplace
+
+
+def _tables(
+    facts: _Facts,
+    wishes: _Wishes,
+    shares: Shares,
+    mechanism: NumericSparse,
+    cut: PartitionRule,
+    start: str | None,
+    laplace: bool,
+) -> tuple[FirstTables | None, LaterTables | None]:
+    """Return the tables that are bought first, and those for which a part of their price waits."""
+    if not wishes.opens or not isinstance(mechanism, (GumbelSparse, ExponentialSparse)):
+        return None, None
+    kept = Fraction(0)
+    if wishes.partition and start == "pairs" and wishes.prices_fall and isinstance(mechanism, GumbelSparse):
+        kept = kept_share(mechanism, facts.domain, shares, facts.max_queries)
+    tables = chosen_first_tables(
+        mechanism,
+        facts.domain,
+        cut,
+        one_way_share=shares.one_way,
+        pair_share=shares.pairs - kept,
+        shared=shares.shared,
+        laplace=laplace,
+        given_order=facts.budget.order is not None,
+    )
+    later = later_tables(mechanism, tables, kept) if tables is not None and kept else None
+    return tables, later
+
+
+def _cells_say(facts: _Facts) -> bool:
     """Whether a table of all cells is the start for dense questions, and says something about them."""
-    told = forecast(domain, n, budget, max_queries, ("dense",))
+    told = forecast(facts.domain, facts.n, facts.budget, facts.max_queries, ("dense",))
     return any(row.start == told.start == "cells" and row.rms <= NOISIEST_NUMBER for row in told.engines)
 
 
-def _plan_of_numbers(
-    domain: Domain, n: int, budget: Budget, beta: float, max_queries: int, reserved: Fraction
-) -> Plan:
+def _plan_of_numbers(facts: _Facts, reserved: Fraction) -> Plan:
     """Return the plan that measures every question: of so few that a test would cost more than it saves.
 
     A share is reserved for questions beyond those announced, at falling prices; without one, the first
     questions are all that is paid for.
     """
+    asked = facts.max_queries
     mechanism = UnconditionalNumbers.calibrated(
-        budget,
-        n=n,
-        answers=max_queries,
-        grid_bits=max(LEAST_GRID, session_grid_bits(n) - ROOM),
+        facts.budget,
+        n=facts.n,
+        answers=asked,
+        grid_bits=max(LEAST_GRID, session_grid_bits(facts.n) - ROOM),
         reserved=reserved,
     )
-    price = hit_price(mechanism, domain, partition=False)
+    price = hit_price(mechanism, facts.domain, partition=False)
     wider = Fraction(max(1.0, NOISIEST_NUMBER / mechanism.deviation))
     return Plan(
         sparse=mechanism,
-        update=fitting_rule(domain, ()),
+        update=fitting_rule(facts.domain, ()),
         alpha=mechanism.deviation,
-        beta=beta,
-        max_queries=max_queries,
-        hard_answers=max_queries,
-        error_bound=mechanism.margins(max_queries, ALL_HARD * beta, max_queries)[2],
+        beta=facts.beta,
+        max_queries=asked,
+        hard_answers=asked,
+        error_bound=mechanism.margins(asked, ALL_HARD * facts.beta, asked)[2],
         certified=not reserved,
         hit_price=price,
-        next_share=Fraction(1, max_queries + 1) if reserved else None,
+        next_share=Fraction(1, asked + 1) if reserved else None,
         reserve=reserved * mechanism.account().capacity if reserved else None,
         least_price=price / (wider if mechanism.order is None else wider**2),
     )
 
 
-def _certified_numbers(
-    domain: Domain, n: int, budget: Budget, beta: float, max_queries: int, alpha: float
-) -> Plan | None:
+def _certified_numbers(facts: _Facts, alpha: float) -> Plan | None:
     """Return the plan that measures every question, where that is best and errs by at most alpha."""
-    if forecast(domain, n, budget, max_queries).start != "numbers":
+    if forecast(facts.domain, facts.n, facts.budget, facts.max_queries).start != "numbers":
         return None
-    plan = _plan_of_numbers(domain, n, budget, beta, max_queries, Fraction(0))
+    plan = _plan_of_numbers(facts, Fraction(0))
     return plan if plan.error_bound <= alpha else None
 
 

@@ -147,7 +147,7 @@ def checked(setting, counts, pattern):
     assert statuses == ["hard" if hit else "easy" for hit in pattern[: len(statuses)]] or (
         "untested" in statuses
     )
-    assert session._ledger.spent <= session.plan.sparse.capacity
+    assert session._loop.ledger.spent <= session.plan.sparse.capacity
     return session, director.chances, released, [s for s in statuses if s != "untested"]
 
 
@@ -368,7 +368,7 @@ def test_a_charge_after_the_draw_is_found(monkeypatch):
     assert 3 == director.unpaid
     with pytest.raises(AssertionError):
         checked(setting, setting.counts, (False, False, False))
-    assert session._ledger.reserved is None
+    assert session._loop.ledger.reserved is None
 
 
 @pytest.mark.parametrize(("factor", "shift"), [(Fraction(9, 10), 0), (Fraction(11, 10), 0), (1, 1)])

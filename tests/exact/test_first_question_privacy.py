@@ -22,6 +22,7 @@ from onlineic.data import PrivateData
 from onlineic.ledger import Easy, Hard, MemoryLedger, Opened, TableBudget
 from onlineic.noise import Noise
 from onlineic.queries import Marginal, Query, marginal
+from onlineic.session.loop import Loop
 from onlineic.updates import MaximumEntropy
 
 pytestmark = pytest.mark.usefixtures("pairs_first")
@@ -176,7 +177,7 @@ def losses(counts, neighbour, questions, settled=False):
         (opened,) = [record for record in session.transcript if isinstance(record, Opened)]
         run = session.plan.sparse.start_charge().amount
         charged = opened.charge.amount + max(sum((hit.charge.amount for hit in hits), Fraction(0)), run)
-        assert charged <= max(session._ledger.spent, opened.charge.amount + run)
+        assert charged <= max(session._loop.ledger.spent, opened.charge.amount + run)
         rows[tuple(tested)] = loss, charged, opened, math.exp(log_law(session, asked, tested))
     assert sum(row[3] for row in rows.values()) == pytest.approx(1.0, abs=1e-9)
     return list(rows.values())
@@ -211,16 +212,16 @@ def test_no_transcript_loses_more_than_its_opening_and_its_hits_were_charged(nam
 
 def test_an_opening_that_a_private_count_chooses_is_found(monkeypatch):
     """Neighbours on two sides of its boundary buy different tables: what one tells the other cannot."""
-    begin, seen = ic.OnlineIC._begin, []
+    begin, seen = Loop.begin, []
 
     def looked(self, question):
-        seen[:] = [self._data.exact_counts(CORNER.bind(DOMAIN)) >= COUNTS[0]]
+        seen[:] = [self.curator._data.exact_counts(CORNER.bind(DOMAIN)) >= COUNTS[0]]
         begin(self, question)
 
     def chosen(self, question):
         return self.dense_tables if seen[0] else self.first_tables
 
-    monkeypatch.setattr(ic.OnlineIC, "_begin", looked)
+    monkeypatch.setattr(Loop, "begin", looked)
     monkeypatch.setattr(plans.Plan, "opening", chosen)
     assert math.inf == max(loss for loss, *_ in both_ways("conjunctions", True))
 

@@ -63,7 +63,7 @@ def test_never_more_than_epsilon_is_spent_and_the_transcript_rebuilds_the_hypoth
     records = session.transcript
     again = ic.replay(records, DOMAIN, session.plan.update, session.plan.alpha)
 
-    assert session._ledger.spent <= 1
+    assert session._loop.ledger.spent <= 1
     assert 1 == sum(isinstance(record, Opened) for record in records)
     assert 0 < session.statistics().untested
     assert np.array_equal(again.probabilities(), session.hypothesis.probabilities())

@@ -124,7 +124,7 @@ def losses(counts, other, questions, block=4):
         assert 0 == director.unpaid
         assert tested == tuple("hard" if hit else "easy" for hit in pattern[: len(tested)])
         charges = sum(record.charge.amount for record in hits)
-        rows[tested] = loss, charges, session._ledger.spent, len(hits)
+        rows[tested] = loss, charges, session._loop.ledger.spent, len(hits)
     assert sum(law(counts, questions, tested) for tested in rows) == pytest.approx(1.0, abs=1e-9)
     return list(rows.values())
 

@@ -105,7 +105,7 @@ def test_lists_and_columns_are_answered_as_one_at_a_time(name, seed):
     ]
     first, second = map(columns.answer_many, parts)
 
-    words = [session._curator._noise.words(5).tolist() for session in (one, many, columns)]
+    words = [session._loop.curator._noise.words(5).tolist() for session in (one, many, columns)]
     assert words[0] == words[1] == words[2]
     check_alike(one, many, alone, together, generator.random() < 0.5)
     check_alike(one, columns, alone, [*first, *second], generator.random() < 0.5)
@@ -195,7 +195,7 @@ def test_a_repeat_is_not_tested_again_and_a_hit_ends_what_was_tested_with_the_ol
     assert hits >= 2
     assert data.reads == reads
     assert {"repeat"} == {answer.status for answer in again if answer.error_bound > 0} - {"easy"}
-    batches = [record for record in session._ledger.records() if isinstance(record, EasyBatch)]
+    batches = [record for record in session._loop.ledger.records() if isinstance(record, EasyBatch)]
     assert len(batches) <= hits + 2
     assert sum(map(len, batches)) == sum(isinstance(record, Easy) for record in session.transcript)
 

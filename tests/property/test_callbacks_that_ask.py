@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-import onlineic.session.session as session_module
+import onlineic.session.loop as loop_module
 from onlineic.audit import verified
 from onlineic.data import PrivateData
 from onlineic.errors import LedgerLockedError, SessionStateError
@@ -105,7 +105,7 @@ def test_whatever_a_callback_does_to_its_session_is_done_between_two_steps_or_re
             session = opened(folder, told)
             with contextlib.suppress(SessionStateError):
                 session.answer_many(ASKED)
-            if session._curator.closed:
+            if session._loop.curator.closed:
                 assert ("close", "done") == (name, told.outcome)
                 session = ic.OnlineIC.resume(folder / "census.db", PrivateData(COUNTS, DOMAIN))
             if told.outcome is not None:
@@ -169,14 +169,14 @@ def test_a_question_of_a_callback_does_not_change_the_plan_of_the_one_that_opens
 def test_a_handler_of_a_signal_that_asks_first_leaves_the_outer_question_on_the_grid_of_the_plan(monkeypatch):
     """Between the binding and the opening: the plan that the handler's question chose has a coarser grid."""
     session = ic.OnlineIC(PrivateData(COUNTS, DOMAIN), BUDGET, noise=SimulatedNoise(1), max_queries=1000)
-    grid, check = session.plan.sparse.grid_bits, session_module._check_supported
+    grid, check = session.plan.sparse.grid_bits, loop_module.check_supported
 
     def handler(*arguments):
         monkeypatch.undo()
         check(*arguments)
         session.answer(PARITY)
 
-    monkeypatch.setattr(session_module, "_check_supported", handler)
+    monkeypatch.setattr(loop_module, "check_supported", handler)
     assert session.answer(ic.where(a=ic.weights(np.linspace(0, 1, 14)))).status in ("easy", "hard")
     assert session.plan.sparse.grid_bits < grid
 

@@ -101,7 +101,7 @@ def test_a_failure_between_the_read_and_the_record_seals_burns_and_tells_nothing
                 ordinary = issubclass(failure, Exception)
                 assert type(reached) is (SessionSealedError if ordinary else failure)
                 assert (None, None) == (reached.__cause__, reached.__context__)
-                assert len(hards) * Fraction(1, 5) <= paid(session) <= session._ledger.spent <= 1
+                assert len(hards) * Fraction(1, 5) <= paid(session) <= session._loop.ledger.spent <= 1
                 assert session.statistics().hard == len(hards)
                 if name == "commit" and after and not ordinary:  # behind the record: nothing is lost
                     assert not session.statistics().sealed
@@ -119,6 +119,7 @@ def test_a_failure_between_the_read_and_the_record_seals_burns_and_tells_nothing
                     "_stream",
                     "_answered",
                     "_run",
+                    "_tested",
                     "test",
                     "test_alone",
                     "_guarded",
@@ -157,7 +158,8 @@ def test_a_failure_before_the_read_changes_nothing_but_a_reservation(owner, fail
         plant(patched, owner, name, 1, failure, after=False)
         with pytest.raises(failure):
             session.answer(QUERIES[0])
-    noise_after = session._curator._noise.discrete_laplace(session.plan.sparse.threshold_scale, 1).tolist()
+    noise, scale = session._loop.curator._noise, session.plan.sparse.threshold_scale
+    noise_after = noise.discrete_laplace(scale, 1).tolist()
 
     assert not session.statistics().sealed
     assert (0, 0) == (session._data.reads, session.statistics().asked)
@@ -190,14 +192,14 @@ def test_a_failure_right_after_a_cheaper_reservation_never_lets_a_dearer_hit_pas
         plant(patched, MemoryLedger, "reserve", 1, failure, after=True)
         with pytest.raises(failure):
             session.answer(ic.where(a=ic.weights([0.5, 0.75] * 8)))
-    assert session._ledger.reserved.amount < session.plan.sparse.price(ic.where(a=0).bind(domain)).amount
+    assert session._loop.ledger.reserved.amount < session.plan.sparse.price(ic.where(a=0).bind(domain)).amount
     while not session.answer(ic.where(a=next(cells))).hard:
         pass
     hards = [record for record in session.transcript if isinstance(record, Hard)]
 
     assert 2 == len(hards)
     assert all(session.plan.sparse.price(hard.query).amount <= hard.charge.amount for hard in hards)
-    assert sum(hard.charge.amount for hard in hards) == session._ledger.spent
+    assert sum(hard.charge.amount for hard in hards) == session._loop.ledger.spent
 
 
 @pytest.mark.parametrize("failure", FAILURES)
@@ -213,7 +215,7 @@ def test_a_failure_of_the_update_never_costs_the_paid_answer(failure, monkeypatc
     hards = [record for record in session.transcript if isinstance(record, Hard)]
 
     assert 1 == len(hards)
-    assert Fraction(1, 5) == paid(session) == session._ledger.spent
+    assert Fraction(1, 5) == paid(session) == session._loop.ledger.spent
     if issubclass(failure, Exception):
         assert ("hard", None) == (answer.status, reached)
         assert UpdateFailed(failure.__name__) == session.transcript[-1]
@@ -237,7 +239,7 @@ def test_a_ledger_that_cannot_note_a_failed_update_is_asked_again(monkeypatch):
     stats = session.statistics()
 
     assert (False, 1, 0) == (stats.sealed, stats.hard, stats.update_failures)
-    assert Fraction(1, 5) == session._ledger.spent
+    assert Fraction(1, 5) == session._loop.ledger.spent
     assert "repeat" == session.answer(ic.where(a=0)).status
 
 
@@ -263,7 +265,7 @@ def test_a_ledger_that_cannot_burn_leaves_the_reservation_spent_and_tells_nothin
             session.answer(ic.where(a=0))
 
     assert (None, None) == (sealed.value.__cause__, sealed.value.__context__)
-    assert Fraction(1, 5) == session._ledger.spent
+    assert Fraction(1, 5) == session._loop.ledger.spent
     assert session.statistics().sealed
     assert str(SECRET) not in caplog.text
 

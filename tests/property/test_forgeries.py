@@ -61,7 +61,7 @@ def ledgers():
             if kind == "gumbel":
                 session.answer(ic.marginal("a", "b"))
             session.answer_many([*ASKED[6:20], ASKED[0], ic.where()])
-            session._ledger.release()
+            session._loop.ledger.release()
             for start in (20, 30):
                 with resumed(path) as session:
                     session.answer_many(ASKED[start : start + 10])
@@ -201,7 +201,7 @@ def test_a_session_is_made_of_an_edited_file_or_refused_by_name_and_reads_nothin
                 shutil.copy(base, path)
                 try:
                     store(path, forged(lines, at, path_of, rng.choice(list(edits(held)))))
-                    resumed(path, data)._ledger.release()
+                    resumed(path, data)._loop.ledger.release()
                     made += 1
                 except OnlineICError:
                     refused += 1

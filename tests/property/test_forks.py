@@ -59,7 +59,7 @@ LOCKS = {
     "sessions of the table": lambda one: one.data._sessions.gate,
     "total": lambda one: one.total._lock,
     "read": lambda one: one.data._lock,
-    "file of the session": lambda one: one.session._ledger._gate,
+    "file of the session": lambda one: one.session._loop.ledger._gate,
 }
 
 

@@ -77,7 +77,7 @@ def outcome(call):
 @given(written=st.dictionaries(names, conditions, max_size=3), raw=objects, many=st.booleans())
 def test_whatever_is_asked_is_answered_or_refused_by_name(written, raw, many):
     session = SESSION
-    before = (session._ledger.spent, len(session.transcript), session._data.reads)
+    before = (session._loop.ledger.spent, len(session.transcript), session._data.reads)
 
     def ask():
         query = ic.where({name: condition(one) for name, one in written.items()}) if written else raw
@@ -85,7 +85,7 @@ def test_whatever_is_asked_is_answered_or_refused_by_name(written, raw, many):
 
     found = outcome(ask)
     if isinstance(found, OnlineICError):
-        assert before == (session._ledger.spent, len(session.transcript), session._data.reads)
+        assert before == (session._loop.ledger.spent, len(session.transcript), session._data.reads)
     else:
         assert np.isfinite(found.value).all()
         assert found.status in ("easy", "hard", "repeat", "untested")

@@ -100,7 +100,7 @@ def killed(path, kind, durability, number):
 
     session = opened(path, kind, durability=durability)
     paid = sum(one.charge.amount for one in session.transcript if isinstance(one, Hard | Opened | Burned))
-    assert paid == session._ledger.account.spent >= before + (standing.amount if standing else 0)
+    assert paid == session._loop.ledger.account.spent >= before + (standing.amount if standing else 0)
     for one in told:
         if one[0] == "answer" and one[2] != "untested" and (one[2] == "hard" or durability == "all"):
             again = session.answer(asked_of(number)[one[1]])
@@ -138,12 +138,12 @@ def test_processes_that_are_killed_at_any_moment_lose_nothing():
                 told = file.read()
             session = opened(path, "gumbel")
             hard = [one for one in session.transcript if isinstance(one, Hard)]
-            paid = session._ledger.account.spent
+            paid = session._loop.ledger.account.spent
 
             assert paid >= spent
             assert told.count(b"h") <= len(hard)
             session.close()
-            spent = session._ledger.spent
+            spent = session._loop.ledger.spent
         assert verified(read(path)).problems == ()
 
 

@@ -51,7 +51,7 @@ def a_run(folder, asked=ASKED[:3], tell=lambda *_: None, closed=True):
             session.answer(query)
             tell("read", data.reads)
         if not closed:
-            session._ledger.release()
+            session._loop.ledger.release()
             return
         session.close()
 
@@ -188,7 +188,7 @@ def test_a_total_that_cannot_be_written_keeps_a_session_from_beginning_and_not_f
         session.answer(ASKED[3])
         monkeypatch.setattr(SqliteLedger, "_store", full)
         session.close()
-        assert not session._ledger.held
+        assert not session._loop.ledger.held
         monkeypatch.undo()
     assert isinstance(put_back(folder, copy), LedgerRollbackError)
     assert put_back(folder, None) is None

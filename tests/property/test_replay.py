@@ -114,9 +114,9 @@ def test_charges_come_first_and_add_up(counts, asked, seed):
                 covered, used = False, used + record.charge.amount
         else:
             assert not isinstance(record, Burned)
-    standing = session._ledger.reserved
+    standing = session._loop.ledger.reserved
 
-    assert used + (standing.amount if covered else 0) == session._ledger.spent <= 5
+    assert used + (standing.amount if covered else 0) == session._loop.ledger.spent <= 5
 
 
 @settings(max_examples=20)

@@ -359,7 +359,7 @@ def test_a_hypothesis_without_one_finite_number_a_query_is_refused_before_the_da
             session.answer_many(questions)
 
     assert 0 == data.reads
-    assert session._ledger.spent <= reserved_at_most
+    assert session._loop.ledger.spent <= reserved_at_most
     assert not session.statistics().sealed
 
 
@@ -425,7 +425,7 @@ def test_a_sealed_session_keeps_every_promise_of_its_message(name, failure, monk
     charges = [record.charge.amount for record in records if isinstance(record, Hard | Burned | Opened)]
     assert sum(charges) / session.plan.sparse.account().capacity == pytest.approx(before.spent, rel=1e-12)
     for question, answer in zip(questions, answers, strict=True):
-        if name == "book" and session._book.belief.version:
+        if name == "book" and session._loop.book.belief.version:
             break  # which asks again under another hypothesis
         again = session.answer(question)
         assert ("repeat", answer.value, answer.error_bound) == (again.status, again.value, again.error_bound)

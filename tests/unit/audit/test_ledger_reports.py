@@ -21,7 +21,7 @@ def written():
         path = folder / "census.db"
         session = opened(path, "exponential")
         session.answer_many(ASKED[:30])
-        session._ledger.release()
+        session._loop.ledger.release()
         again = resumed(path)
         again.answer_many(ASKED[30:])
         again.close()
@@ -180,7 +180,7 @@ def test_ledgers_of_every_mechanism_hold_behind_closings_and_kills(kind):
             session = resumed(path) if start else opened(path, kind)
             session.answer_many(ASKED[start : start + 10])
             if start % 20:
-                session._ledger.release()
+                session._loop.ledger.release()
             else:
                 session.close()
         assert verified(read(path)).problems == ()

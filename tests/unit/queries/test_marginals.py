@@ -217,8 +217,8 @@ def test_a_table_of_a_hypothesis_without_blocks_is_refused_before_anything_is_an
             self.domain, self.supports = inner.domain, inner.supports
             self.evaluate, self.evaluate_many = inner.evaluate, inner.evaluate_many
 
-    blind = attrs.evolve(session._book.belief, hypothesis=Blind(session.hypothesis))
-    session._book._taken = attrs.evolve(session._book._taken, belief=blind)
+    blind = attrs.evolve(session._loop.book.belief, hypothesis=Blind(session.hypothesis))
+    session._loop.book._taken = attrs.evolve(session._loop.book._taken, belief=blind)
     with pytest.raises(InvalidQueryError, match="a hypothesis with blocks"):
         session.answer_many([ic.where(a=1), marginal("a")])
 

@@ -134,7 +134,7 @@ def test_the_table_of_all_cells_is_reserved_then_read_then_recorded_once_at_its_
     assert ["reserve", "exact_counts", "discrete_laplace", "commit", "update"] == events
     assert (Reserved(bought.charge), bought.targets) == (reserved, (one.target,))
     assert (math.sqrt(2.0) * scale / N, (DOMAIN.size,)) == (one.scale, one.values.shape)
-    assert bought.charge.amount == record.charge.amount == session._ledger.spent
+    assert bought.charge.amount == record.charge.amount == session._loop.ledger.spent
     assert laplace_charge(session.plan.sparse.order, scale, 2) == bought.charge.amount
     assert bought.charge.amount < session.plan.sparse.capacity
 
@@ -161,7 +161,7 @@ def test_first_tables_are_reserved_then_read_then_recorded_once_at_their_price(m
     assert (Reserved(bought.charge), Opened) == (reserved, type(record))
     assert bought.targets == tuple(one.target for one in record.measurements)
     assert bought.charge == record.charge
-    assert bought.charge.amount == session._ledger.spent
+    assert bought.charge.amount == session._loop.ledger.spent
     order = session.plan.sparse.order
     for target, sigma, one in zip(bought.targets, bought.scales, record.measurements, strict=True):
         assert (float(sigma) / N, (target.blocks,)) == (one.scale, one.values.shape)
@@ -272,7 +272,7 @@ def test_a_rule_that_fails_on_the_opening_keeps_the_paid_tables(monkeypatch):
     with pytest.warns(UpdateFailedWarning):
         assert 1 == session.statistics().update_failures
     assert [Reserved, Opened, UpdateFailed] == [type(record) for record in session.transcript]
-    assert session.plan.first_tables.charge.amount == session._ledger.spent
+    assert session.plan.first_tables.charge.amount == session._loop.ledger.spent
     assert session.answer(ic.where(a=0, b=0)).hard
     assert len(session.plan.first_tables.targets) + 1 == len(session.hypothesis.potentials)  # it caught up
     monkeypatch.setattr(MaximumEntropy, "update", method)
@@ -289,11 +289,11 @@ def test_every_hit_is_reserved_before_its_read_at_the_price_of_a_partition(delta
     price = session.plan.sparse.price(Partition(DOMAIN, (0,), (np.arange(4),))).amount
     run = session.plan.sparse.start_charge()  # the threshold noise, with the first hit
     run = run.amount if run is not None else 0
-    left = session.plan.sparse.account().capacity - session._ledger.spent - run
+    left = session.plan.sparse.account().capacity - session._loop.ledger.spent - run
     number = int(left // price)
     assert number == session.statistics().hard_left
     reads = []
-    method = session._curator._data.exact_counts
+    method = session._loop.curator._data.exact_counts
     assert method is not None
     for query in stream(60, 5, tables=False):
         session.answer(query)
@@ -310,7 +310,7 @@ def test_every_hit_is_reserved_before_its_read_at_the_price_of_a_partition(delta
             reserved = None
 
     assert [price + run] + [price] * (number - 1) == charges
-    assert session._ledger.spent <= session.plan.sparse.account().capacity
+    assert session._loop.ledger.spent <= session.plan.sparse.account().capacity
     assert left - number * price < price
 
 
@@ -330,10 +330,10 @@ def test_spent_never_exceeds_the_capacity_and_is_what_was_recorded(settings, see
     last = Fraction(0)
     for query in stream(80, seed, tables="delta" not in settings):
         session.answer(query)
-        spent = session._ledger.spent
+        spent = session._loop.ledger.spent
         assert last <= spent <= session.plan.sparse.account().capacity
         last = spent
-    ledger, capacity = session._ledger, session.plan.sparse.account().capacity
+    ledger, capacity = session._loop.ledger, session.plan.sparse.account().capacity
     paid = sum(
         (record.charge.amount for record in ledger.records() if isinstance(record, Hard | Opened)),
         Fraction(0),
@@ -404,10 +404,10 @@ def test_exhaustion_is_decided_before_the_data_are_touched(delta, monkeypatch):
 def test_easy_answers_leave_what_is_spent_bit_for_bit(delta):
     session = opened(threshold=0.9, delta=delta)
     session.answer(ic.where(a=0))
-    spent = session._ledger.spent
+    spent = session._loop.ledger.spent
     for query in stream(60, 4):
         assert not session.answer(query).hard
-        assert spent == session._ledger.spent
+        assert spent == session._loop.ledger.spent
 
 
 def test_a_hypothesis_that_asks_the_session_itself_cannot_lower_a_reservation():
@@ -425,14 +425,14 @@ def test_a_hypothesis_that_asks_the_session_itself_cannot_lower_a_reservation():
             if not self.asked:
                 self.asked = True
                 session.answer(ic.where(b=0))
-                while session._curator._ledger.reserved is not None:
+                while session._loop.curator._ledger.reserved is not None:
                     session.answer(ic.where(c=len(hits(session)) % 20, b=session.statistics().asked % 3))
                 session.answer(cheap[-1])
             return inner.evaluate(query)
 
-    book = session._book
+    book = session._loop.book
     book._taken = attrs.evolve(book._taken, belief=attrs.evolve(book.belief, hypothesis=Nested()))
-    before = session._ledger.spent
+    before = session._loop.ledger.spent
     try:
         answer = session.answer(dear)
     except InternalError:
@@ -440,7 +440,7 @@ def test_a_hypothesis_that_asks_the_session_itself_cannot_lower_a_reservation():
     for record in hits(session):
         assert record.charge.amount >= session.plan.sparse.price(record.query).amount
 
-    assert answer is None or session._ledger.spent > before
+    assert answer is None or session._loop.ledger.spent > before
 
 
 # -- answers ---------------------------------------------------------------------------------------------
@@ -605,7 +605,7 @@ def test_many_at_once_are_the_answers_transcript_and_charges_of_one_at_a_time(se
     assert list(map(plain, one.transcript)) == list(map(plain, many.transcript))
     assert one.statistics() == many.statistics()
     assert one.hypothesis.probabilities().tobytes() == many.hypothesis.probabilities().tobytes()
-    assert np.array_equal(one._curator._noise.words(64), many._curator._noise.words(64))
+    assert np.array_equal(one._loop.curator._noise.words(64), many._loop.curator._noise.words(64))
 
 
 def test_a_batch_with_a_dear_query_far_behind_pays_the_cheap_hit_cheaply():
@@ -750,7 +750,7 @@ def test_a_failure_between_read_and_record_of_the_new_paths_burns_seals_and_tell
     for occurrence in (1, 2):
         for after in (False, True):
             session = probing(hard_answers=6, delta=delta)
-            spent = session._ledger.spent
+            spent = session._loop.ledger.spent
             with monkeypatch.context() as patched:
                 calls = plant(patched, owner, name, occurrence, failure, after=after)
                 reached = reached_by(all_at_once if batch else one_at_a_time, session)
@@ -767,10 +767,11 @@ def test_a_failure_between_read_and_record_of_the_new_paths_burns_seals_and_tell
             assert (None, None) == (reached.__cause__, reached.__context__)
             recorded = name == "commit" and after and failure is Stop  # the record stands: nothing is lost
             assert session.statistics().sealed is not recorded
-            standing = session._ledger.reserved.amount if recorded and session._ledger.reserved else 0
+            ledger = session._loop.ledger
+            standing = ledger.reserved.amount if recorded and ledger.reserved else 0
             run = session.plan.sparse.start_charge()  # the threshold noise, with the first hit or burned one
             first = run.amount if run is not None and len(hits(session)) + burned else 0
-            assert session._ledger.spent == spent + first + (len(hits(session)) + burned) * price + standing
+            assert ledger.spent == spent + first + (len(hits(session)) + burned) * price + standing
             assert str(SECRET) not in text
             reads = session._data.reads
             if not recorded:
@@ -785,16 +786,16 @@ def test_a_failure_between_read_and_record_of_the_new_paths_burns_seals_and_tell
 @BOTH
 def test_a_failed_update_keeps_the_charge_and_the_answer_of_a_table_too(delta, monkeypatch):
     session = probing(delta=delta, first_tables=True)
-    spent = session._ledger.spent
+    spent = session._loop.ledger.spent
     assert 0 == session.statistics().update_failures  # of the opening
     with monkeypatch.context() as patched:
         patched.setattr(MaximumEntropy, "update", lambda *_: 1 / 0)
         answers = session.answer_many([marginal("a", "c"), ic.where(b=0, c=3)])
     prices = [record.charge.amount for record in hits(session)]
 
-    standing = session._ledger.reserved.amount if session._ledger.reserved is not None else 0
+    standing = session._loop.ledger.reserved.amount if session._loop.ledger.reserved is not None else 0
 
-    assert spent + sum(prices) + standing == session._ledger.spent
+    assert spent + sum(prices) + standing == session._loop.ledger.spent
     assert len(prices) == session.statistics().update_failures == sum(answer.hard for answer in answers)
     assert len(prices) >= 1
     assert "repeat" == session.answer(marginal("a", "c")).status
@@ -808,7 +809,7 @@ def test_nothing_shown_holds_a_private_number(delta, caplog):
     session = opened(table(counts), threshold=1e-8, delta=delta, seed=4)
     answers = session.answer_many(ASKED)
     shown = repr(session) + repr(session.statistics()) + repr(session.transcript) + caplog.text
-    shown += repr(answers) + repr(session.plan) + repr(session._ledger) + repr(session._curator)
+    shown += repr(answers) + repr(session.plan) + repr(session._loop.ledger) + repr(session._loop.curator)
     shown += " ".join(str(answer.count) for answer in answers)
     summary = session.summary()
     shown += str(summary) + summary.to_html() + summary.to_markdown() + session._repr_html_()
@@ -856,7 +857,7 @@ def test_a_pure_mechanism_with_fresh_answers_answers_tables_and_numbers_within_e
     run = Fraction(1 << 8) / sparse.threshold_scale
 
     assert "hard" == answers[0].status
-    assert session._ledger.spent <= 1
+    assert session._loop.ledger.spent <= 1
     assert charges[0] == run + sparse.price(marginal("a").bind(DOMAIN).partition).amount
     for record in hits(session)[1:]:
         assert record.charge.amount >= sparse.price(record.measurement.target).amount

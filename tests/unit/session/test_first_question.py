@@ -37,7 +37,7 @@ def opened(budget, seed=1, **settings):
 def settled(budget, **settings):
     """A session whose account is settled when it opens, as with a file."""
     session = opened(budget, **settings)
-    session._for_dense = None
+    session._loop._for_dense = None
     return session
 
 
@@ -113,11 +113,11 @@ def test_a_session_that_a_total_of_its_table_pays_keeps_the_account_that_was_pai
     data = PrivateData(COUNTS, DOMAIN)
     data.draw_on(ic.TableBudget(ic.Budget(2.0, 1e-6)))
     session = ic.OnlineIC(data, ic.Budget(1.0, 1e-7))
-    plan, account = session.plan, session._ledger.account
+    plan, account = session.plan, session._loop.ledger.account
     session.answer(DENSE[0])
 
     assert plan == session.plan
-    assert account.capacity == session._ledger.account.capacity
+    assert account.capacity == session._loop.ledger.account.capacity
     assert 1 == len(tables(session)[0].measurements)
 
 
@@ -275,7 +275,7 @@ def test_an_interrupt_before_the_record_seals_and_one_behind_it_loses_nothing(mo
         else:
             with pytest.raises(SessionSealedError):
                 session.answer(DENSE[0])
-            assert session._ledger.spent == session.plan.first_tables.charge.amount
+            assert session._loop.ledger.spent == session.plan.first_tables.charge.amount
 
 
 def test_an_interrupt_before_anything_is_reserved_leaves_the_choice_open(monkeypatch):
@@ -373,7 +373,7 @@ def test_tables_that_were_burned_in_a_file_are_not_bought_again_if_they_cannot_b
         with ic.OnlineIC.resume(path, data) as session:
             answers = session.answer_many([DENSE[0], *NARROW])
             assert [] == tables(session)
-            assert session._ledger.spent >= session.plan.first_tables.charge.amount
+            assert session._loop.ledger.spent >= session.plan.first_tables.charge.amount
         report = verified(read(path))
 
     assert {one.status for one in answers} <= {"easy", "hard"}

@@ -139,11 +139,11 @@ def test_what_is_bought_is_worked_out_from_the_record_alone():
 def test_bounds_rest_on_the_first_tables_alone():
     session = opened()
     answers = session.answer_many([*PAIRS[:7], *JOINT[:4]])
-    family, design = session.statistics().family, session._book._design
+    family, design = session.statistics().family, session._loop.book._design
     session.answer(JOINT[4])
-    held = session._book._taken.first
+    held = session._loop.book._taken.first
 
-    assert session._book._design is design
+    assert session._loop.book._design is design
     assert session.statistics().family == family
     assert held == tables(session)[0].measurements
     assert [one.error_bound for one in answers] == [
@@ -154,11 +154,11 @@ def test_bounds_rest_on_the_first_tables_alone():
 def test_an_instalment_that_hits_have_used_up_is_never_bought():
     session = opened()
     session.answer_many(JOINT[:4])
-    account = session._ledger.account
-    session._ledger._state = attrs.evolve(
-        session._ledger._state,
+    account = session._loop.ledger.account
+    session._loop.ledger._state = attrs.evolve(
+        session._loop.ledger._state,
         book=attrs.evolve(
-            session._ledger._state.book,
+            session._loop.ledger._state.book,
             account=attrs.evolve(
                 account, spent=account.capacity - session.plan.later_tables.charge.amount + 1
             ),
@@ -190,7 +190,7 @@ def test_an_interrupt_before_the_record_seals_and_one_before_the_read_is_made_up
         patched.setattr(sessions.Curator, "_measured_tables", interrupted)
         with pytest.raises(KeyboardInterrupt):
             session.answer(JOINT[4])
-    spent = session._ledger.account.spent
+    spent = session._loop.ledger.account.spent
     assert session.statistics().sealed
     assert spent == session.plan.spending.bought  # burned
     assert session.answer(JOINT[4]).status == "repeat"
@@ -259,7 +259,7 @@ def test_an_instalment_that_comes_early_or_twice_is_found():
 def test_a_session_that_begins_with_all_cells_has_no_later_tables():
     weights = GENERATOR.integers(0, 2, DOMAIN.shape).astype(float)
     session = opened()
-    session._for_dense = None  # as with a file, whose account is settled
+    session._loop._for_dense = None  # as with a file, whose account is settled
     session.answer_many([ic.dense(weights), *JOINT, *PAIRS])
     (record,) = tables(session)
 
@@ -310,6 +310,7 @@ def test_a_memory_ledger_of_another_plan_is_refused():
     ledger = MemoryLedger()
     session = opened(ledger=ledger)
     session.answer_many(JOINT)
-    session._plan = attrs.evolve(session.plan, later_tables=attrs.evolve(session.plan.later_tables, parts=4))
+    coarser = attrs.evolve(session.plan.later_tables, parts=4)
+    session._loop.plan = attrs.evolve(session.plan, later_tables=coarser)
     with pytest.raises(LedgerMismatchError):
-        session._bought()
+        session._loop.bought()

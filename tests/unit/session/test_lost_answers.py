@@ -32,7 +32,7 @@ def test_a_joint_bound_covers_easy_answers_that_no_record_holds():
             session = ic.OnlineIC(data, ic.Budget(1.0, 1e-9), ledger=path, table="made up")
             answers = session.answer_many(joint)
             before = session.joint_bounds(joint, answers)
-            session._ledger.release()  # as a kill does: easy answers that wait for a hit are lost
+            session._loop.ledger.release()  # as a kill does: easy answers that wait for a hit are lost
             with ic.OnlineIC.resume(path, data) as session:
                 answers.append(session.answer(ic.where(a=0)))
                 recorded = session.statistics().easy
@@ -52,7 +52,7 @@ def test_a_file_is_read_again_behind_weights_that_are_rounded_by_more_than_one()
     with quick_folder() as folder:
         path = folder / "ledger.db"
         with ic.OnlineIC(data, ic.Budget(1.0, 1e-9), ledger=path, table="made up") as session:
-            rounding = question.bind(domain, session._sparse.grid_bits).rounding
+            rounding = question.bind(domain, session._loop.plan.sparse.grid_bits).rounding
             session.answer(question)
         report = verified(read(path))
         with ic.OnlineIC.resume(path, data) as session:

@@ -54,7 +54,7 @@ def test_a_reservation_that_a_nested_question_used_up_pays_for_no_other(monkeypa
     assert [record.query for record in records] == [
         one.bind(DOMAIN) for one in (ic.where(a=5), ic.where(a=2))
     ]
-    assert session._ledger.spent == charged(session._ledger)
+    assert session._loop.ledger.spent == charged(session._loop.ledger)
     assert session.answer(first).status == "hard"  # asked again, and paid
     assert not session.statistics().sealed
 

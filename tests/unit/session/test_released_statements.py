@@ -481,7 +481,7 @@ def test_no_bound_reaches_beyond_the_ends_of_the_unit_interval(name, n):
         statistics = session.statistics()
         trivial = max(trivial, most)
         assert statistics.error_bound <= most or statistics.error_bound == math.inf
-        assert (statistics.error_bound == math.inf) == (name == "book" and session._book._table)
+        assert (statistics.error_bound == math.inf) == (name == "book" and session._loop.book._table)
 
     assert reached >= 4
     assert hard >= 4 or name == "book"

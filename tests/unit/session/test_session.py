@@ -311,7 +311,7 @@ def test_many_at_once_are_the_answers_transcript_and_noise_of_one_at_a_time(make
     assert one._data.reads <= len(queries)
     sparse = one.plan.sparse
     for scale in (sparse.threshold_scale, sparse.query_scale):  # both noises stand at the same place
-        left, right = (s._curator._noise.discrete_laplace(scale, 50).tolist() for s in (one, many))
+        left, right = (s._loop.curator._noise.discrete_laplace(scale, 50).tolist() for s in (one, many))
         assert left == right
     probe = queries[0].bind(DOMAIN)
     assert one.hypothesis.evaluate(probe) == many.hypothesis.evaluate(probe)
@@ -672,9 +672,9 @@ def test_eight_threads_are_charged_exactly_what_they_are_told():
     ]
     assert stats.hard == len(hards)
     assert sorted(float(r.measurement.values[0]) for r in hards) == sorted(a.value for a in answers if a.hard)
-    standing = session._ledger.reserved
+    standing = session._loop.ledger.reserved
     expected = sum((record.charge.amount for record in hards), Fraction(0))
-    assert expected + (standing.amount if standing else 0) == session._ledger.spent
+    assert expected + (standing.amount if standing else 0) == session._loop.ledger.spent
 
 
 def in_child(call):
@@ -829,7 +829,7 @@ def test_no_output_holds_a_count_a_threshold_or_noise(fail_at, caplog):
                 if "onlineic" in frame.f_code.co_filename and "tests" not in frame.f_code.co_filename:
                     texts += [repr(value) for name, value in frame.f_locals.items()]
     texts += [repr(session), str(session), repr(session.statistics()), repr(session.transcript)]
-    texts += [repr(session._data), repr(session._curator), repr(session._ledger), repr(vars(session))]
+    texts += [repr(session._data), repr(vars(session)), repr(vars(session._loop))]
     texts.append(caplog.text)
     secrets = {SECRET, 123_456_789, 98_765_432, 31_415_926}
     secrets |= {abs(value) for values in noise.given for value in values if abs(value) > 10**5}

@@ -111,7 +111,7 @@ def test_first_tables_cost_at_least_what_their_noise_does(delta):
 
     assert (len(bought.targets) > 3, delta == 0.0) == (True, bought.pure)
     assert exact <= bought.charge.amount * unit <= exact + 100 * TICK
-    assert bought.charge.amount == session._ledger.spent == session.transcript[1].charge.amount
+    assert bought.charge.amount == session._loop.ledger.spent == session.transcript[1].charge.amount
 
 
 @BOTH

@@ -117,7 +117,7 @@ def test_what_is_left_is_counted_in_hits_at_the_price_of_the_next(delta):
     capacity, prices = session.plan.sparse.account().capacity, set()
     for query in ASKED:
         told = session.answer(query).left
-        spent = session._ledger.account.spent
+        spent = session._loop.ledger.account.spent
         if not spent:
             continue
         dearest = dearest_hit(session.plan.spending.at(spent), DOMAIN, session.plan.partitions is not None)
@@ -317,13 +317,13 @@ def test_recorded_first_tables_of_another_noise_or_charge_are_refused(delta):
     tables = session.plan.first_tables
     (record,) = [each for each in ledger.records() if isinstance(each, Opened)]
 
-    assert session._bought()
+    assert session._loop.bought()
     assert tuple(bought.scale for bought in record.measurements) == tables.deviations(data.n)
     charged = attrs.evolve(tables.charge, amount=2 * tables.charge.amount)
     for others in (
         attrs.evolve(tables, scales=tuple(2 * scale for scale in tables.scales)),
         attrs.evolve(tables, charge=charged),
     ):
-        session._plan = attrs.evolve(session.plan, first_tables=others)
+        session._loop.plan = attrs.evolve(session.plan, first_tables=others)
         with pytest.raises(LedgerMismatchError):
-            session._bought()
+            session._loop.bought()

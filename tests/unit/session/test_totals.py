@@ -39,6 +39,7 @@ from onlineic.ledger import MemoryLedger, Opened, SqliteLedger, TableBudget, rea
 from onlineic.ledger.lines import START, canonical_text, linked
 from onlineic.ledger.total import drawn_problems
 from onlineic.noise import SimulatedNoise
+from onlineic.session.loop import Loop
 from support.ledgers import LABEL, in_a_process, queries, quick_folder, table
 
 WHOLE = ic.Budget(1.0, 1e-9)
@@ -320,7 +321,7 @@ def test_a_ledger_of_an_opening_that_was_interrupted_pays_for_no_other_budget(fi
     total, ledger, second = TableBudget(WHOLE), MemoryLedger(), ic.Budget(0.5, 1e-10)
     data = attached(total)
     with monkeypatch.context() as patched:
-        patched.setattr(ic.OnlineIC, "_bought", interrupt)  # behind the entry
+        patched.setattr(Loop, "bought", interrupt)  # behind the entry
         with pytest.raises(KeyboardInterrupt):
             ic.OnlineIC(data, first, ledger=ledger, noise=noise)
     drawn = len(total.drawn)
@@ -491,7 +492,7 @@ def test_a_beginning_that_was_put_together_by_hand_is_refused_by_name(path, tota
             del holder[place[-1]]
         forged(path, lambda _, line=line: [canonical_text(line)])
         with contextlib.suppress(OnlineICError):
-            of_file(path).close() if total else ic.OnlineIC.resume(path, table())._ledger.release()
+            of_file(path).close() if total else ic.OnlineIC.resume(path, table())._loop.ledger.release()
         assert main(["ledger", "verify", str(path)]) in (0, 1, 2)
 
 
