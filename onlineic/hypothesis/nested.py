@@ -1,10 +1,10 @@
 """Estimating a distribution from noisy tables of which each refines the next, in closed form.
 
 A first fit to such tables by descent is slow where the noise is small, and is stopped too early or too late.
-Here every block's count is the least-squares one given all tables, and what the parts of a block deviate from
-the prior's split of it is shrunk: half by as much as noise alone would explain in that block, half by what all
-blocks of its level say of how parts are spread (`empirical_bayes`). A single table is denoised by the latter
-alone. Pure functions of released tables.
+Here every block's count is the least-squares one given all tables, and what the parts of a block deviate
+from the prior's split of it is shrunk: half by as much as noise alone would explain in that block, half by
+what all blocks of its level say of how parts are spread (`empirical_bayes`). A single table is denoised by
+the latter alone. Pure functions of released tables.
 """
 
 import itertools

@@ -131,7 +131,7 @@ def chosen_first_tables(
         return _laplace_tables(mechanism, domain, axes, (one_way_share + pair_share) * whole)
     if len(axes) == 1:
         wanted = levels(domain, axes[0])
-        power = 1 if isinstance(mechanism, ExponentialSparse) else 2  # of its scale, that noise costs
+        power = 1 if isinstance(mechanism, ExponentialSparse) else 2
         shares = [part * (one_way_share + pair_share) for part in _parts(mechanism, wanted, power)]
     else:
         ones = [one_way(domain, axis) for axis in axes]
@@ -167,7 +167,7 @@ def cells_instead(mechanism: GumbelSparse | ExponentialSparse, domain: Domain, c
     cells = Partition(domain, axes, tuple(np.arange(domain.shape[axis]) for axis in axes))
     moved = 2
     if isinstance(mechanism, ExponentialSparse):
-        scales = (scale_at_least(moved / charge.amount),)
+        scales: tuple[Fraction, ...] = (scale_at_least(moved / charge.amount),)
     else:
         enough = (scale_at_least(moved / (charge.amount * TICK)),)
         scales = _least_laplace(mechanism.order, charge.amount, enough)
@@ -216,10 +216,10 @@ def _laplace_tables(
 def _parts(
     mechanism: GumbelSparse | ExponentialSparse, tables: Sequence[Partition], power: int
 ) -> list[Fraction]:
-    """Return what part of their price each of these tables gets, finest first: coarser levels have less noise.
+    """Return what part of their price each of these tables gets, finest first: coarse ones have less noise.
 
     By a factor that grows as records are few beside cells: their noise drowns most cells then, and what can
-    be known lies in the coarse levels.
+    be known lies in the coarse levels. Noise costs this power of its inverse scale.
     """
     few = tables[0].blocks / (mechanism.n * mechanism.epsilon)
     quieter = min(MOST_QUIETER, 1.0 + COARSE_QUIETER * math.sqrt(few))
