@@ -130,9 +130,13 @@ GROWING = (
 
 @attrs.frozen
 class Scale:
-    """Sizes of test_scale.py: cells, queries of every kind, records of wide tables, rows to load."""
+    """Sizes of test_scale.py: cells, queries of every kind, records of wide tables, rows to load.
+
+    Single queries are asked over three attributes of so many cells, and over other `shapes`.
+    """
 
     cells: tuple[int, ...] = (1_000, 1_000_000, 100_000_000)
+    shapes: tuple[tuple[int, ...], ...] = ((100,) * 4, (10,) * 8)
     singles: int = 2_000
     batch: int = 10_000
     distinct: int = 100_000
@@ -199,7 +203,14 @@ GRIDS = {
             ("queries", (20, 50)),
         ),
         scale=Scale(
-            cells=(1_000,), singles=60, batch=200, distinct=1_000, records=5_000, queries=60, rows=2_000
+            cells=(1_000,),
+            shapes=((10,) * 4,),
+            singles=60,
+            batch=200,
+            distinct=1_000,
+            records=5_000,
+            queries=60,
+            rows=2_000,
         ),
         peers=True,
     ),

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-from benchmarks.grid import GRIDS, Case, Grid, forget_peak, naive_seconds, resident, table
+from benchmarks.grid import GRIDS, Case, Grid, forget_peak, naive_seconds, records, resident, table
 from onlineic.errors import MissingDataError
 from onlineic.evaluate import exact_values, known_baselines, random_stream
 from onlineic.queries import Queries
@@ -26,6 +26,7 @@ from onlineic.queries import Queries
 BUDGET = ic.Budget(1.0, 1e-9)
 DENSE = 20  # queries of which the dense product is timed
 HELD = 2**24  # cells up to which the naive loop is run
+RECORDS = 100_000  # of tables that single queries and batches are asked of
 TRIES = 8  # batches among which one without a hit is looked for
 Row = dict[str, Any]
 
@@ -50,11 +51,11 @@ def peak_bytes(before: int | None) -> int | None:
     return None if before is None or after is None else 1024 * max(0, after[0] - before)
 
 
-def single(cells: int, grid: Grid) -> Iterator[Row]:
+def single(made: Callable[[], ic.PrivateData], grid: Grid) -> Iterator[Row]:
     """The median of easy answers through `answer`, one at a time."""
-    data = table(cells, 100_000, 1)
+    data = made()
     stream = list(dict.fromkeys(random_stream(data.domain, grid.scale.singles, 1)))
-    if cells <= HELD:
+    if data.domain.size <= HELD:
         yield {"name": "naive dense loop", "seconds": naive_seconds(Case(data, stream, None, 1))}
     half = len(stream) // 2
     session = ic.OnlineIC(data, BUDGET)
@@ -97,7 +98,7 @@ def dense_product(data: ic.PrivateData, queries: Queries) -> Callable[[], list[f
 
 def batch(cells: int, grid: Grid) -> Iterator[Row]:
     """Time a query of a batch, as columns and as a list of expressions, beside passes over the cells."""
-    data, count, rng = table(cells, 100_000, 1), grid.scale.batch, np.random.default_rng(1)
+    data, count, rng = table(cells, RECORDS, 1), grid.scale.batch, np.random.default_rng(1)
     run = dense_product(data, ranges(data.domain, DENSE, rng))
     run()
     yield {"name": "dense weights times dense counts", "seconds": timed(run)[0] / DENSE}
@@ -249,7 +250,16 @@ def loading(grid: Grid) -> Iterator[Row]:
 def parts(grid: Grid) -> dict[str, Callable[[Grid], Iterator[Row]]]:
     largest = max(cells for cells in grid.scale.cells if cells <= 1_000_000)
     return {
-        **{f"one query, {cells:,} cells": partial(single, cells) for cells in grid.scale.cells},
+        **{
+            f"one query, {cells:,} cells": partial(single, partial(table, cells, RECORDS, 1))
+            for cells in grid.scale.cells
+        },
+        **{
+            f"one query, {len(shape)} attributes of {shape[0]} codes": partial(
+                single, partial(records, shape, RECORDS, np.random.default_rng(1))
+            )
+            for shape in grid.scale.shapes
+        },
         f"batch of {grid.scale.batch:,}, {largest:,} cells": partial(batch, largest),
         "distinct queries": distinct,
         "Adult, 14 attributes": partial(wide, "adult"),

@@ -112,7 +112,7 @@ def grid_guess(hypothesis: Hypothesis, query: Query, n: int) -> int:
 
 def _on_grid(most: int, value: float) -> int:
     guess = round(most * value)
-    return 0 if guess < 0 else min(guess, most)
+    return guess if 0 <= guess <= most else min(max(guess, 0), most)
 
 
 def block_guesses(hypothesis: Hypothesis, partition: Partition, n: int) -> tuple[int, ...]:

@@ -14,9 +14,10 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
-from onlineic.hypothesis.mixture import Mixture
+from onlineic.hypothesis.mixture import Mixture, by_columns
+from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Measurement, Partition
-from onlineic.queries.query import Query, totals
+from onlineic.queries.query import Query
 from onlineic.queries.tables import Tables, spread
 
 LOCAL_CELLS = 2**14  # of a set of attributes that is fitted by itself: a millisecond or less
@@ -60,7 +61,7 @@ class LocalFits:
         return self.mixture.fitted
 
     def supports(self, query: Query) -> bool:
-        return query.domain == self.domain
+        return query.domain is self.domain or query.domain == self.domain
 
     def evaluate(self, query: Query) -> float:
         held = self._table(query.axes)
@@ -68,18 +69,16 @@ class LocalFits:
             return self.mixture.evaluate(query)
         return min(1.0, max(0.0, query.total(held, 1.0) / (1 << query.grid_bits)))
 
+    def supports_many(self, queries: Queries) -> bool:
+        return queries.domain == self.domain
+
     def evaluate_many(self, queries: Sequence[Query]) -> Floats:
-        values, groups = np.empty(len(queries)), dict[tuple[int, ...], list[int]]()
-        for index, query in enumerate(queries):
-            groups.setdefault(query.axes, []).append(index)
-        for axes, members in groups.items():
-            held, asked = self._table(axes), [queries[index] for index in members]
-            if held is None:
-                values[members] = self.mixture.evaluate_many(asked)
-            else:
-                scales = np.array([1 << query.grid_bits for query in asked], np.float64)
-                values[members] = np.clip(totals(asked, held, 1.0) / scales, 0.0, 1.0)
-        return values
+        return by_columns(self, queries, self.boxes)
+
+    def boxes(self, axes: tuple[int, ...], low: Ints, high: Ints) -> Floats:
+        """Return the masses of many boxes low <= code < high along `axes`; low, high: (m, axes)."""
+        held = self._table(axes)
+        return self.mixture.boxes(axes, low, high) if held is None else held.boxes(axes, low, high)
 
     def blocks(self, partition: Partition) -> Floats:
         """Return the fraction of records in every block, shape (blocks,)."""

@@ -1,7 +1,7 @@
 """A mixture of product distributions: a belief about domains whose cells cannot be held."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, final
 
@@ -11,12 +11,15 @@ import numpy as np
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
 from onlineic.errors import TooLargeError
+from onlineic.hypothesis.base import Hypothesis
 from onlineic.noise.sources import public_generator
+from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Factor, Query
 
 MOST_CELLS = 2**22  # of a table that is written out
 WORK = 2**22  # numbers that are made on the way to a table, at most
+CACHED = 2**17  # numbers that are made on the way to the boxes of a batch: they stay in the processor's cache
 UNTHREADED = 2**18  # rows x columns x inner length up to which OpenBLAS multiplies matrices in one thread
 
 
@@ -73,32 +76,32 @@ class Mixture:
         )
 
     def supports(self, query: Query) -> bool:
-        return query.domain == self.domain
+        return query.domain is self.domain or query.domain == self.domain
+
+    def supports_many(self, queries: Queries) -> bool:
+        return queries.domain == self.domain
 
     def evaluate(self, query: Query) -> float:
-        return float(self.evaluate_many([query])[0])
+        if query.constant is not None:
+            return query.constant / (1 << query.grid_bits)
+        masses, sums = self.weights, self._sums
+        if query.box is None:
+            for factor in query.factors:
+                masses = masses * self._factor(factor)
+        else:
+            for axis, low, high in zip(query.axes, *query.box, strict=True):
+                masses = masses * (sums[axis][high] - sums[axis][low])
+        mass = float(masses.sum())  # the same bits as a row of `boxes`
+        value = 1.0 - mass if query.complement else mass
+        return value if 0.0 <= value <= 1.0 else min(max(value, 0.0), 1.0)
 
     def evaluate_many(self, queries: Sequence[Query]) -> Floats:
-        values = np.empty(len(queries))
-        groups: dict[tuple[int, ...], list[int]] = {}
-        for index, query in enumerate(queries):
-            if query.constant is not None:
-                values[index] = query.constant / (1 << query.grid_bits)
-            elif query.box is None:
-                values[index] = self._weighted(query)
-            else:
-                groups.setdefault(query.axes, []).append(index)
-        for axes, members in groups.items():
-            ends = np.array([queries[index].box for index in members], np.int64)  # (m, 2, axes)
-            turned = np.array([queries[index].complement for index in members])
-            sums = self.boxes(axes, ends[:, 0], ends[:, 1])
-            values[members] = np.where(turned, 1.0 - sums, sums)
-        return np.clip(values, 0.0, 1.0)
+        return by_columns(self, queries, self.boxes)
 
     def boxes(self, axes: tuple[int, ...], low: Ints, high: Ints) -> Floats:
         """Return the masses of many boxes low <= code < high along `axes`; low, high: (m, axes)."""
         result = np.empty(len(low))
-        step = max(1, WORK // self.components)
+        step = max(1, CACHED // self.components)
         for start in range(0, len(low), step):
             rows = slice(start, start + step)
             masses = np.broadcast_to(self.weights, (len(low[rows]), self.components))
@@ -107,14 +110,6 @@ class Mixture:
                 masses = masses * (sums[high[rows, place]] - sums[low[rows, place]])
             result[rows] = masses.sum(axis=1)  # row by row: the same bits for one as for many
         return result
-
-    def _weighted(self, query: Query) -> float:
-        """Return the value of a product with weights other than intervals."""
-        masses = self.weights
-        for factor in query.factors:
-            masses = masses * self._factor(factor)
-        value = float(masses.sum())
-        return 1.0 - value if query.complement else value
 
     def _factor(self, factor: Factor) -> Floats:
         """Return the mean of a factor's weights in every component, (K,)."""
@@ -200,6 +195,21 @@ class Mixture:
     def __repr__(self) -> str:
         shape = " x ".join(map(str, self.domain.shape))
         return f"Mixture({shape} cells, {self.components} components, fitted to {self.fitted} measurements)"
+
+
+def by_columns(
+    hypothesis: Hypothesis, queries: Sequence[Query], boxes: Callable[[tuple[int, ...], Ints, Ints], Floats]
+) -> Floats:
+    """Return the values of a batch, (m,): of conjunctions of intervals by the masses of their boxes."""
+    batch = queries if isinstance(queries, Queries) else Queries.bound(hypothesis.domain, queries)
+    values = batch.constants.copy()  # of those that are none, below
+    for group in batch.boxes:
+        if group.axes:
+            masses = boxes(group.axes, group.low, group.high)
+            values[group.places] = np.clip(np.where(group.turned, 1.0 - masses, masses), 0.0, 1.0)
+    for place, query in batch.others:
+        values[place] = hypothesis.evaluate(query)
+    return values
 
 
 def product(left: Floats, right: Floats) -> Floats:

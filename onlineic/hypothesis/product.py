@@ -16,7 +16,14 @@ from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, set_fields
 from onlineic.hypothesis.base import check_cells, check_size
-from onlineic.hypothesis.histogram import PREFIX_CELLS, SMALLEST, Histogram, checked_prior, fractions
+from onlineic.hypothesis.histogram import (
+    PLANE_CELLS,
+    PREFIX_CELLS,
+    SMALLEST,
+    Histogram,
+    checked_prior,
+    fractions,
+)
 from onlineic.noise.sources import public_generator
 from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Partition
@@ -109,7 +116,7 @@ class ProductHistogram:
 
     def evaluate(self, query: Query) -> float:
         value = query.total(self._sums, 1.0) / (1 << query.grid_bits)
-        return min(max(value, 0.0), 1.0)
+        return value if 0.0 <= value <= 1.0 else min(max(value, 0.0), 1.0)
 
     def evaluate_many(self, queries: Sequence[Query]) -> Floats:
         return np.clip(fractions(queries, self._sums, 1.0), 0.0, 1.0)
@@ -257,7 +264,8 @@ class _ClassSums:
     _density: Floats
     _classes: tuple[Ints, ...]
     _within: tuple[Floats, ...]
-    _prefix_cells: int = PREFIX_CELLS
+    _prefix_cells: int = PREFIX_CELLS  # of a table over codes that is written out in any case
+    _together: int = PLANE_CELLS  # of the tables over sets of so many attributes, up to which all of them are
     _coarse: dict[tuple[int, ...], Floats] = attrs.field(init=False, factory=dict)
     _areas: dict[tuple[int, ...], SummedArea | _CutArea | None] = attrs.field(init=False, factory=dict)
 
@@ -334,8 +342,17 @@ class _ClassSums:
             self._areas[axes] = self._summed(axes)
         return self._areas[axes]
 
+    def _all_of(self, count: int) -> int:
+        """Return the cells of the tables over all sets of so many attributes, or fewer, together."""
+        cells = [1] + [0] * count  # by number of attributes
+        for classes in self._classes:
+            for chosen in range(count, 0, -1):
+                cells[chosen] += cells[chosen - 1] * len(classes)
+        return sum(cells)
+
     def _summed(self, axes: tuple[int, ...]) -> SummedArea | _CutArea | None:
         whole = math.prod(len(self._classes[axis]) for axis in axes) <= self._prefix_cells
+        whole = whole or self._all_of(len(axes)) <= self._together
         if len(axes) > (CORNER_AXES if whole else CUT_AXES):
             return None
         if whole:

@@ -67,7 +67,7 @@ def fires_one(word: int, numerator: int, denominator: Fraction, more: More, marg
     t, s = denominator.as_integer_ratio()
     _check_scale(t, s)
     x = numerator * s / t  # whole numbers of Python do not wrap: clipped behind the product
-    u, hazard = (word >> 11) * 2.0**-53, exp_ieee_one(-60.0 if x < -60.0 else min(x, 6.0))
+    u, hazard = (word >> 11) * 2.0**-53, exp_ieee_one(-60.0 if x < -60.0 else 6.0 if x > 6.0 else x)
     if u + 2.0**-53 <= 1.0 - hazard - margin:  # 1 - e^x <= exp(-e^x): of most tests this decides
         return False
     p = exp_ieee_one(-hazard)

@@ -178,11 +178,10 @@ class AnswerMemory:
         """Keep an answer given by the hypothesis of this version, or measured against it."""
         if version != self._version:
             self._turn_to(version)
-        kept = Remembered(question, _copied(value), radius)
         if isinstance(question, BoundMarginal) or question.box is None:
-            self._others[question.key] = kept
+            self._others[question.key] = Remembered(question, _copied(value), radius)
         else:
-            self._waiting[question.key] = kept
+            self._waiting[question.key] = Remembered(question, value, radius)
             if len(self._waiting) > WAITING:
                 self._sort_in()
 

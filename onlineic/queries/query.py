@@ -167,7 +167,7 @@ class Query:
                 "query must be as bind made it, got one put together by hand; bind an expression."
             )
         # the shape is what the sensitivity rests on, however domains and their attributes compare
-        if domain.shape != self.domain.shape or domain != self.domain:
+        if domain is not self.domain and (domain.shape != self.domain.shape or domain != self.domain):
             raise DomainMismatchError(
                 f"query must be bound to domain {domain.digest()}, got one bound to {self.domain.digest()}; "
                 "bind the expression again."

@@ -394,7 +394,7 @@ class AnswerBook:
         """Return the answer of a question that needs no test, a constant or a repeat, or None."""
         if question.constant is not None:
             return self._without_test(question, question.constant / (1 << question.grid_bits), "easy", 0.0)
-        known = self._memory.recall(question, self.belief.version)
+        known = self._memory.recall(question, self._taken.belief.version)
         if known is None:
             return None
         value, _ = known.again(question)
@@ -470,7 +470,7 @@ class AnswerBook:
 
     def guesses(self, questions: Sequence[Question]) -> Sequence[Guess]:
         """Return the public integers of a query, or of a cross table, that is tested or released."""
-        hypothesis, first = self.belief.hypothesis, questions[0]
+        hypothesis, first = self._taken.belief.hypothesis, questions[0]
         if type(first) is Query and len(questions) == 1:
             return [grid_guess(hypothesis, first, self._n)]
         if isinstance(first, BoundMarginal):
@@ -710,7 +710,7 @@ class AnswerBook:
         """Return and remember what a record released, under the belief that was tested."""
         in_theorem = self._plan.textbook and self.left_in_theorem and isinstance(question, Query)
         wide = self._plan.error_bound if in_theorem else radius
-        self._memory.remember(question, value, wide, self.belief.version)
+        self._memory.remember(question, value, wide, self._taken.belief.version)
         self._rounding = max(self._rounding, question.rounding)
         if status != "easy" or isinstance(question, BoundMarginal):  # what is easy lies in [0, 1]
             self._trivial = max(self._trivial, cut(value, math.inf))

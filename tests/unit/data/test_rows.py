@@ -58,6 +58,7 @@ def test_rows_give_the_integers_of_dense_counts(table, prices):
         patch.setattr(rows_module, "MASKS", prices[0])
         patch.setattr(rows_module, "QUERIES_A_CUT", prices[1])
         patch.setattr(rows_module, "SHARE", 0)
+        patch.setattr(rows_module, "SMALL_TABLE", 0 if prices[0] else 2**18)
         patch.setattr(rows_module, "BLOCK", 16)
         rows = Rows(columns, kept, domain.shape)
         assert totals(queries, dense, n).tolist() == totals(queries, rows, n).tolist()
@@ -123,6 +124,7 @@ def test_both_ways_of_holding_a_table_give_the_same_counts(monkeypatch, tmp_path
 
 def test_which_tables_are_kept_depends_on_queries_and_sizes_alone(monkeypatch):
     monkeypatch.setattr(rows_module, "CACHE_BYTES", 2**17)
+    monkeypatch.setattr(rows_module, "SMALL_TABLE", 10**4)
     kept = []
     for seed in range(2):
         rng = np.random.default_rng(seed)
@@ -133,7 +135,18 @@ def test_which_tables_are_kept_depends_on_queries_and_sizes_alone(monkeypatch):
             data.exact_counts_many([query] * 100)
         kept.append((list(data._tables._areas), data._tables._bytes))
 
-    assert kept[0] == kept[1]
+        for axes, parts in (((1, 3), 7), ((0, 2, 4), 3), ((5,), 9)):  # 10^4 cells, 10^6, 100
+            cuts = tuple(np.arange(100) * parts // 100 for _ in axes)
+            coded = sum(
+                cuts[0][columns[f"a{axis}"]] * parts**place for place, axis in enumerate(reversed(axes))
+            )
+            found = data.exact_counts(Partition(LARGE, axes, cuts))
+            assert found.tolist() == np.bincount(coded, minlength=parts ** len(axes)).tolist()
+        kept.append((list(data._tables._areas), data._tables._bytes))
+
+    assert kept[:2] == kept[2:]
+    assert {(1, 3), (5,)} <= {*kept[1][0]}
+    assert (0, 2, 4) not in kept[1][0]
     assert 0 < len(kept[0][0]) < 6
     assert kept[0][1] <= 2**17
 

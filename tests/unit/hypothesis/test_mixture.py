@@ -13,7 +13,7 @@ from onlineic.hypothesis.mixture import product, uniform_mixture
 from onlineic.hypothesis.mixture_fit import _Loss, fit_mixture, usable
 from onlineic.ledger import UpdateFailed
 from onlineic.noise import SimulatedNoise
-from onlineic.queries import Measurement, Partition, between, dense, marginal, one_of, weights, where
+from onlineic.queries import Measurement, Partition, Queries, between, dense, marginal, one_of, weights, where
 from onlineic.session.fitting_rule import fitting_rule
 from onlineic.testing import check_update_rule
 from onlineic.updates import MaximumEntropy, Median, MixtureOfProducts, MultiplicativeWeights, Perceptron
@@ -84,6 +84,8 @@ def test_queries_tables_and_blocks_agree_with_the_dense_distribution(mixture):
     for one in PARTITIONS:
         assert abs(mixture.blocks(one) - histogram.blocks(one)).max() < 1e-14
     assert mixture.supports(bound[0])
+    assert mixture.supports_many(Queries.bound(DOMAIN, bound))
+    assert not mixture.supports_many(Queries.bound(LARGE, [where(a0=1).bind(LARGE)]))
     assert 1.0 == mixture.marginal()
 
 
@@ -94,12 +96,13 @@ def test_one_query_and_many_give_the_same_bits(mixture, monkeypatch):
             DOMAIN
         )
         for _ in range(50)
-    ] + [query.bind(DOMAIN) for query in QUERIES]
+    ] + [one.bind(DOMAIN) for query in QUERIES for one in (query, ~query)]
     expected = mixture.evaluate_many(bound).tolist()
 
     assert expected == [mixture.evaluate(query) for query in bound]
-    monkeypatch.setattr("onlineic.hypothesis.mixture.WORK", 20)
+    monkeypatch.setattr("onlineic.hypothesis.mixture.CACHED", 20)
     assert expected == mixture.evaluate_many(bound).tolist()
+    assert expected == mixture.evaluate_many(Queries.bound(DOMAIN, bound)).tolist()
     assert expected == pickle.loads(pickle.dumps(mixture)).evaluate_many(bound).tolist()
 
 

@@ -15,10 +15,11 @@ from onlineic.errors import InvalidParameterError, TooLargeError
 from onlineic.hypothesis import Histogram, ProductHistogram
 from onlineic.hypothesis.classes import class_cells
 from onlineic.hypothesis.fitting import CoarseDomain, fit
-from onlineic.hypothesis.product import _ClassSums
+from onlineic.hypothesis.product import _ClassSums, _CutArea
 from onlineic.noise import public_generator
 from onlineic.queries import Measurement, Partition, where
 from onlineic.queries.partitions import PartitionRule
+from onlineic.queries.tables import SummedArea
 from onlineic.updates import FittedStart, MaximumEntropy, MultiplicativeWeights
 
 SMALL = settings(max_examples=25)
@@ -109,12 +110,12 @@ def test_product_and_dense_fits_agree(seed):
 
 
 @SMALL
-@given(seed=st.integers(0, 2**32), prefix_cells=st.sampled_from([0, 2**16]))
-def test_what_a_product_histogram_answers_is_what_its_cells_say(seed, prefix_cells):
+@given(seed=st.integers(0, 2**32), written=st.sampled_from([(0, 0), (2**16, 0), (0, 2**16), (0, 40)]))
+def test_what_a_product_histogram_answers_is_what_its_cells_say(seed, written):
     """Queries alone and together to the same bits, blocks, marginals; with and without tables of codes."""
     rng, domain, factors, measured = random_problem(seed)
     histogram = fit(factors, measured).histogram
-    histogram._sums = _ClassSums(*histogram.__getstate__()[1:], prefix_cells=prefix_cells)
+    histogram._sums = _ClassSums(*histogram.__getstate__()[1:], *written)
     cells = histogram.probabilities()
     queries = random_queries(rng, domain)
     expected = [float((query.weights() * cells).sum()) / (1 << query.grid_bits) for query in queries]
@@ -375,6 +376,7 @@ def test_a_box_inside_of_classes_counts_their_shares():
         values = np.multiply.outer(values, np.bincount(labels, part))
     rule = MaximumEntropy(evaluations=3_000)
     fitted = rule.update(rule.init(domain), (*tables, Measurement(tie, values.ravel(), 1e-5)), 0.1)
+    fitted.histogram._sums = _ClassSums(*fitted.histogram.__getstate__()[1:], together=0)
     query = where(a0=ic.between(7, 33), a1=ic.between(11, 29), a2=ic.between(13, 39)).bind(domain)
     expected = parts[0][7:34].sum() * parts[1][11:30].sum() * parts[2][13:].sum()
 
@@ -383,6 +385,21 @@ def test_a_box_inside_of_classes_counts_their_shares():
     assert fitted.evaluate(query) == pytest.approx(
         float((query.weights() * fitted.probabilities()).sum()), abs=1e-13
     )
+
+
+def test_tables_over_codes_are_written_where_all_of_as_many_attributes_are_small_together():
+    """Whichever are asked: the same bits behind any stream, and their memory has a bound."""
+    domain = domain_of((300, 20, 30))
+    start = ProductHistogram(domain).__getstate__()[1:]
+    pairs = 300 * 20 + 300 * 30 + 20 * 30
+    up_to_two = 1 + 300 + 20 + 30 + pairs
+    for together, kind in ((up_to_two, SummedArea), (up_to_two - 1, _CutArea)):
+        sums = _ClassSums(*start, prefix_cells=0, together=together)
+        sums.box((1, 2), (3, 4), (9, 9))
+        assert type(sums._areas[(1, 2)]) is kind
+        sums.box((0, 1, 2), (3, 4, 5), (9, 9, 9))
+        assert type(sums._areas[(0, 1, 2)]) is _CutArea
+    assert sums.box((1, 2), (3, 4), (9, 9)) == pytest.approx(6 / 20 * 5 / 30)
 
 
 @pytest.mark.parametrize(
