@@ -20,7 +20,9 @@ from onlineic.domain.domain import Domain
 MOST_PLANNED = 100  # hard answers: each refit takes a while
 LEAST_PAIR_SHARE = 0.2  # of the budget: with less, the tables of pairs are too noisy to be worth it
 LEAST_TESTS, MOST_TESTS = 0.1, 0.4  # of the budget, for tests and hits
-ONE_ATTRIBUTE = 0.25  # of the tests' share and of the planned hits, where there are no interactions to find
+# of the tests' share and of the planned hits, where there are no interactions to find; and at most, of the
+# budget: with more the levels tell less, with less a test says little of sets of codes
+ONE_ATTRIBUTE, MOST_OF_ONE = 0.25, 0.05
 PARTITION_FALSE_HITS = 0.5  # for each planned hit: one that fired by noise releases its table all the same
 PARTITION_RATIO = Fraction(1)  # sigma / b of a table: tests and tables of about equal noise
 NEXT_SHARE = Fraction(1, 20)  # of what is left: the most that a hit costs once there was one
@@ -44,7 +46,9 @@ USUAL_SHARED, MOST_SHARED = 1.08, 1.55
 LAYERED_PARTS = 16  # from so many parts on tables of pairs are bought on two levels of coarseness as well
 SHORT = 16  # codes: an ordered attribute of at most half as many has one level, up to it ..
 LAYER_OF_SHORT, LAYER_OF_LONG = 4, 6  # .. a coarse one of 4 blocks, and beyond it one of 6
-FLAT, BRANCH, LEAST_PARTS = 256, 8, 4  # cells with one level; from one level to the next; in the coarsest
+FLAT, BRANCH = 256, 8  # cells with one level; parts of a block, at the least, from one level to the next
+# noise of a level over that of the next coarser one: 1 + so much times sqrt(cells / (n epsilon)), at most ..
+COARSE_QUIETER, MOST_QUIETER = 0.25, 1.35
 
 # a second instalment of tables, once it is known what is asked
 LATER_SHARE = Fraction(1, 10)  # of what pairs would cost; between .08 and .2 nothing changes
@@ -125,8 +129,9 @@ def default_shares(
         planned = max(1, round(planned * ONE_ATTRIBUTE))
         tests = max(CELLS_TESTS, min(LEAST_TESTS, LEAST_EPSILON / budget.epsilon))
     elif sum(length > 1 for length in domain.shape) == 1:
-        planned = max(1, round(planned * ONE_ATTRIBUTE))
-        tests = ONE_ATTRIBUTE * min(MOST_TESTS, max(LEAST_TESTS, 0.25 * size**0.45))
+        full = ONE_ATTRIBUTE * min(MOST_TESTS, max(LEAST_TESTS, 0.25 * size**0.45))
+        tests = min(MOST_OF_ONE, full)
+        planned = max(1, round(planned * ONE_ATTRIBUTE * tests / full))
     if hard_answers is not None:
         tests = min(0.9, max(0.1, tests * hard_answers / planned))
     one_way = min(0.1, 1.0 - tests)

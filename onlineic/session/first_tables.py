@@ -9,6 +9,7 @@ them is better, and a single attribute has its cells, or levels of them, in the 
 import itertools
 import math
 from collections import Counter
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import final
 
@@ -25,12 +26,13 @@ from onlineic.queries.partitions import Partition, PartitionRule, one_way
 from onlineic.session.defaults import (
     BRANCH,
     CLEAR,
+    COARSE_QUIETER,
     FLAT,
     LAYER_OF_LONG,
     LAYER_OF_SHORT,
     LAYERED_PARTS,
-    LEAST_PARTS,
     MERGED_BLOCKS,
+    MOST_QUIETER,
     QUIETER,
     SHORT,
 )
@@ -88,9 +90,8 @@ class FirstTables:
             if not self.pure:
                 raise InvalidParameterError("charge must be in ticks for Gaussian tables, got epsilon.")
             return sum((2 / scale for scale in self.scales), Fraction(0))
-        if self.pure:  # alike ones are rounded up once
-            count = Counter(self.scales)
-            return Fraction(sum(laplace_charge(order, scale, 2 * times) for scale, times in count.items()))
+        if self.pure:
+            return _laplace_price(order, self.scales)
         return sum((_gaussian_price(order, scale) for scale in self.scales), Fraction(0))
 
     def deviations(self, n: int) -> tuple[float, ...]:
@@ -130,7 +131,8 @@ def chosen_first_tables(
         return _laplace_tables(mechanism, domain, axes, (one_way_share + pair_share) * whole)
     if len(axes) == 1:
         wanted = levels(domain, axes[0])
-        shares = [(one_way_share + pair_share) / len(wanted) for _ in wanted]
+        power = 1 if isinstance(mechanism, ExponentialSparse) else 2
+        shares = [part * (one_way_share + pair_share) for part in _parts(mechanism, wanted, power)]
     else:
         ones = [one_way(domain, axis) for axis in axes]
         cover = pair_cover(domain, rule, shared) if pair_share > 0 else []
@@ -165,12 +167,12 @@ def cells_instead(mechanism: GumbelSparse | ExponentialSparse, domain: Domain, c
     cells = Partition(domain, axes, tuple(np.arange(domain.shape[axis]) for axis in axes))
     moved = 2
     if isinstance(mechanism, ExponentialSparse):
-        scale = scale_at_least(moved / charge.amount)
+        scales: tuple[Fraction, ...] = (scale_at_least(moved / charge.amount),)
     else:
-        enough = scale_at_least(moved / (charge.amount * TICK))
-        scale = _least_laplace(mechanism.order, moved, charge.amount, enough)
+        enough = (scale_at_least(moved / (charge.amount * TICK)),)
+        scales = _least_laplace(mechanism.order, charge.amount, enough)
     charge = attrs.evolve(charge, event="one opening table of all cells, Laplace")
-    return FirstTables((cells,), (scale,), charge, pure=True)
+    return FirstTables((cells,), scales, charge, pure=True)
 
 
 def laplace_suits(domain: Domain, n: int, budget: Budget, share: float) -> bool:
@@ -200,15 +202,35 @@ def _laplace_tables(
     """Return one table of all cells, or the levels of one attribute, with Laplace noise."""
     cells = Partition(domain, tuple(axes), tuple(np.arange(domain.shape[axis]) for axis in axes))
     targets = [cells] if len(axes) > 1 else levels(domain, axes[0])
-    moved = 2 * len(targets)
-    scale = scale_at_least(moved / most)
-    amount = moved / scale
+    moved = 2
+    scales = tuple(scale_at_least(moved / (part * most)) for part in _parts(mechanism, targets, 1))
+    amount = sum((moved / scale for scale in scales), Fraction(0))
     if isinstance(mechanism, GumbelSparse):
-        scale = _least_laplace(mechanism.order, moved, most / TICK, scale)
-        amount = Fraction(laplace_charge(mechanism.order, scale, moved))
+        scales = _least_laplace(mechanism.order, most / TICK, scales)
+        amount = _laplace_price(mechanism.order, scales)
     account = mechanism.account()
     charge = Charge(amount, f"{len(targets)} opening tables, Laplace", account.unit, account.order)
-    return FirstTables(tuple(targets), (scale,) * len(targets), charge, pure=True)
+    return FirstTables(tuple(targets), scales, charge, pure=True)
+
+
+def _parts(
+    mechanism: GumbelSparse | ExponentialSparse, tables: Sequence[Partition], power: int
+) -> list[Fraction]:
+    """Return what part of their price each of these tables gets, finest first: coarse ones have less noise.
+
+    By a factor that grows as records are few beside cells: their noise drowns most cells then, and what can
+    be known lies in the coarse levels. Noise costs this power of its inverse scale.
+    """
+    few = tables[0].blocks / (mechanism.n * mechanism.epsilon)
+    quieter = min(MOST_QUIETER, 1.0 + COARSE_QUIETER * math.sqrt(few))
+    weights = [round(1000 * quieter ** (power * level)) for level in range(len(tables))]
+    return [Fraction(weight, sum(weights)) for weight in weights]
+
+
+def _laplace_price(order: Fraction, scales: Sequence[Fraction]) -> Fraction:
+    """Return the cost of tables, two blocks of each moved, in ticks: alike ones are rounded up once."""
+    count = Counter(scales)
+    return Fraction(sum(laplace_charge(order, scale, 2 * times) for scale, times in count.items()))
 
 
 def pair_cover(domain: Domain, rule: PartitionRule, shared: float) -> list[tuple[int, ...]]:
@@ -267,27 +289,36 @@ def _layers(table: Partition, layered: bool) -> list[Partition]:
 
 
 def levels(domain: Domain, axis: int) -> list[Partition]:
-    """Return the marginal of an attribute, and of a long ordered one also its coarser levels."""
+    """Return the marginal of an attribute, and of a long ordered one also its coarser levels.
+
+    As many as a tree of `BRANCH` parts a block has with no fewer at its root; where that root would have more
+    than twice as many, the levels are spread evenly, with twice as many parts at the root as in a block: an
+    end of a range lies in one block of every level, but both ends share the root.
+    """
     levels, size = [one_way(domain, axis)], domain.shape[axis]
     if size <= FLAT or not domain.attributes[axis].ordered:
         return levels
-    parts = math.ceil(size / BRANCH)
-    while parts >= LEAST_PARTS:
+    depth = 1
+    while size >= BRANCH ** (depth + 1):
+        depth += 1
+    branch = max(float(BRANCH), (size / 2.0) ** (1.0 / depth))
+    for level in range(1, depth):
+        before, parts = levels[-1], round(size / branch**level)
         # of whole blocks of the level before: least squares wants a tree
-        levels.append(Partition(domain, (axis,), (levels[-1].classes[0] * parts // size,)))
-        size, parts = parts, math.ceil(parts / BRANCH)
+        levels.append(Partition(domain, (axis,), (before.classes[0] * parts // before.blocks,)))
     return levels
 
 
-def _least_laplace(order: Fraction, moved: int, most: Fraction, enough: Fraction) -> Fraction:
-    """Return about the least scale that costs at most so many ticks, from one that is pure and enough."""
-    low, high = float(enough) / 2, float(enough)
+def _least_laplace(order: Fraction, most: Fraction, enough: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
+    """Return about the least scales that cost at most so many ticks, of the ratios of pure ones, enough."""
+    low, high = float(enough[0]) / 2, float(enough[0])
     best = enough
     for _ in range(30):
         middle = (low + high) / 2
-        scale = scale_at_least(Fraction(middle))
-        if laplace_charge(order, scale, moved) <= most:
-            high, best = middle, min(best, scale)
+        factor = Fraction(middle) / enough[0]
+        scales = tuple(scale_at_least(factor * scale) for scale in enough)
+        if _laplace_price(order, scales) <= most:
+            high, best = middle, min(best, scales)
         else:
             low = middle
     return best

@@ -28,8 +28,9 @@ def test_levels_of_one_ordered_attribute_refine_each_other(size, delta):
     assert np.array_equal(cuts[0], np.arange(size))
     for fine, coarse in itertools.pairwise(cuts):
         assert len(np.unique(np.stack([fine, coarse]), axis=1)[0]) == fine.max() + 1
-        assert np.ptp(np.bincount(coarse[np.unique(fine, return_index=True)[1]])) <= 1
-        assert -(-(int(fine.max()) + 1) // 8) == coarse.max() + 1
+        sizes = np.bincount(coarse[np.unique(fine, return_index=True)[1]])
+        assert np.ptp(sizes) <= 1
+        assert sizes.mean() == pytest.approx(max(8.0, (size / 2) ** (1 / len(cuts))), rel=0.04)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
@@ -77,12 +78,15 @@ def test_all_cells_are_bought_where_a_mean_cell_is_clear_of_their_noise(delta):
     [
         (1, []),
         (256, [256]),
-        (257, [257, 33, 5]),
-        (1_024, [1_024, 128, 16]),
+        (257, [257, 23]),
+        (511, [511, 32]),
+        (512, [512, 64, 8]),
+        (1_000, [1_000, 125, 16]),
+        (3_000, [3_000, 262, 23]),
         (4_096, [4_096, 512, 64, 8]),
     ],
 )
-def test_short_attributes_have_one_level_and_no_level_is_of_two_or_three_parts(size, parts):
+def test_short_attributes_have_one_level_and_long_ones_a_tree_with_a_wide_root(size, parts):
     bought = session_plan(ic.Domain.of(a=range(size), b=1), 10**6, ic.Budget(1.0)).first_tables
 
     assert parts == ([] if bought is None else [target.blocks for target in bought.targets])
@@ -93,8 +97,9 @@ def test_short_attributes_have_one_level_and_no_level_is_of_two_or_three_parts(s
     [
         (8, 1e-3, True),
         (256, 1e-3, True),
-        (300, 1e-3, False),
-        (300, 1e-6, True),
+        (300, 1e-3, True),
+        (1_000, 1e-3, False),
+        (1_000, 1e-6, True),
         (4_096, 1e-4, False),
         (4_096, 1e-9, True),
     ],
@@ -109,19 +114,38 @@ def test_levels_of_one_attribute_have_the_noise_of_less_variance(monkeypatch, si
     )
 
     assert (laplace, not laplace) == (chosen.pure, other.pure)
-    assert len(set(chosen.scales)) == 1
     assert chosen_deviation < other_deviation
+
+
+@pytest.mark.parametrize(("delta", "pure"), [(0.0, True), (1e-9, True), (1e-4, False)])
+def test_the_fewer_records_the_less_noise_have_coarse_levels(delta, pure):
+    """By one factor from level to level, whatever the law of the noise; beside many records none."""
+    domain = ic.Domain.of(x=range(4_096))
+    for n, expected in ((10**9, 1.0), (4_096, 1.25), (1_024, 1.35), (100, 1.35)):
+        plan = session_plan(domain, n, ic.Budget(1.0, delta))
+        scales = [float(scale) for scale in plan.first_tables.scales]
+        ratios = [fine / coarse for fine, coarse in itertools.pairwise(scales)]
+
+        assert pure is plan.first_tables.pure
+        assert [pytest.approx(expected, rel=0.02)] * 3 == ratios
+
+
+def test_levels_leave_tests_at_most_a_twentieth():
+    bought = session_plan(ic.Domain.of(x=range(4_096)), 10**7, ic.Budget(1.0)).first_tables
+
+    assert pytest.approx(0.95, abs=1e-3) == float(bought.charge.amount)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
 def test_laplace_levels_are_charged_the_divergence_of_two_moved_blocks_each(epsilon):
     domain = ic.Domain.of(a=range(512), b=1)
-    plan = session_plan(domain, 10**6, ic.Budget(epsilon, 1e-12), max_queries=1_000)
+    plan = session_plan(domain, 10**4, ic.Budget(epsilon, 1e-12), max_queries=1_000)
     bought, charge = plan.first_tables, plan.first_tables.charge.amount * TICK
+    pure = sum(2 / scale for scale in bought.scales)
 
-    assert (True, 3) == (bought.pure, len(bought.targets))
-    assert charge == laplace_charge(plan.sparse.order, bought.scales[0], 6) * TICK
-    assert 0.8 * 6 / bought.scales[0] < charge < 6 / bought.scales[0]
+    assert (True, 3, 3) == (bought.pure, len(bought.targets), len(set(bought.scales)))
+    assert charge == sum(laplace_charge(plan.sparse.order, scale, 2) for scale in bought.scales) * TICK
+    assert 0.8 * pure < charge < pure
     assert plan.sparse.account().capacity > bought.charge.amount
 
 
