@@ -39,7 +39,6 @@ BASELINES = ("per-query, cached", "one noisy histogram", "noisy tables")
 TOLD, UNTOLD = "default", "default, length not told"
 USUAL = 10_000  # `max_queries` of a session that is not told
 FINALISTS = 2
-REAL = ("adult", "NLTCS", *RANGES)  # how the labels of streams over real tables begin
 SMALL = 2**18  # cells up to which settings are tried that refit often: numbers, or many hits
 COUNTS = ("hard", "untested", "trivial", "blind", "unbounded")
 QUICK = ["adult5", "HEPTH", "no structure, halfspaces", "chain of 3", "adult5, 30 asked"]
@@ -63,12 +62,12 @@ SETTINGS: dict[str, Mapping[str, Any]] = {
 
 @attrs.frozen
 class Config:
-    """What is run; all seeds come from one SeedSequence. Streams of few questions have more runs, and so have
-    those over real tables."""
+    """What is run; all seeds come from one SeedSequence. Streams of few questions have more runs, and those of
+    one attribute, whose ranges all err with the same few coarse blocks."""
 
     sizes: Sizes = attrs.field(factory=Sizes)
     runs: int = 3
-    runs_of_real: int = 15
+    runs_of_one: int = 15
     answers: int = 200  # of a stream over all runs, at the least, with at most so many runs:
     most_runs: int = 60
     settings: tuple[str, ...] = tuple(SETTINGS)
@@ -109,7 +108,7 @@ def row_of(stream: Stream, config: Config, known: list[dict[str, Any]]) -> dict[
     began, budget, data = time.process_time(), budget_of(stream), stream.data
     told = ic.forecast(data.domain, data.n, budget, len(stream.queries), kinds=kinds_of(stream))
     useful = max(one.bound for one in told.engines if math.isfinite(one.rms))
-    least = config.runs_of_real if stream.label.startswith(REAL) else config.runs
+    least = config.runs if len(data.domain.names) > 1 else config.runs_of_one
     drawn = seeds(config.seed, runs_of(stream, least, config.answers, config.most_runs))
     engines = [measured(TOLD, default_session(stream, budget), stream, drawn, useful=useful)]
     if len(stream.queries) != USUAL:
@@ -165,7 +164,7 @@ def matrix_of(stream: Stream, known: list[dict[str, Any]]) -> dict[str, Any]:
 
 def run(quick: bool, only: list[str]) -> dict:
     start, absent, rows = time.perf_counter(), [], []
-    quickly = Config(quick_sizes(), runs=1, runs_of_real=1, answers=1, settings=tuple(TABLES)[:2])
+    quickly = Config(quick_sizes(), runs=1, runs_of_one=1, answers=1, settings=tuple(TABLES)[:2])
     config, only = (quickly, only or QUICK) if quick else (Config(), only)
     path = RESULTS / f"{NAME}.json"
     known = json.loads(path.read_text())["rows"] if path.is_file() else []
