@@ -62,8 +62,8 @@ SETTINGS: dict[str, Mapping[str, Any]] = {
 
 @attrs.frozen
 class Config:
-    """What is run; all seeds come from one SeedSequence. Streams of few questions have more runs, and those of
-    one attribute, whose ranges all err with the same few coarse blocks."""
+    """What is run; all seeds come from one SeedSequence. Streams of few questions have more runs, and those
+    of one attribute, whose ranges all err with the same few coarse blocks."""
 
     sizes: Sizes = attrs.field(factory=Sizes)
     runs: int = 3

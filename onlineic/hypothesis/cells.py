@@ -33,14 +33,13 @@ def log_products(sizes: tuple[int, ...]) -> float:
 
 
 def small_marginals(sizes: tuple[int, ...]) -> Counter[int]:
-    """Return the numbers of marginals over two attributes or more by their cells, small ones alone."""
-    found, several = Counter({1: 1}), Counter[int]()
-    for size in sizes:
-        for cells, count in [*found.items()] if size > 1 else ():
+    """Return the numbers of marginals by their cells, small ones alone; none where there is one attribute."""
+    found, long = Counter({1: 1}), [size for size in sizes if size > 1]
+    for size in long if len(long) > 1 else ():
+        for cells, count in [*found.items()]:
             if cells * size <= SMALL_MARGINAL:
                 found[cells * size] += count
-                several[cells * size] += count * (cells > 1)
-    return +several
+    return found - Counter({1: 1})
 
 
 def log_sets(sizes: tuple[int, ...]) -> float:
@@ -105,7 +104,8 @@ class CellNoise:
         if radius < math.inf:
             centre = value - mean * self._surplus
             low, high = max(low, centre - radius), min(high, centre + radius)
-        return low - ROUNDED_OFF, high + ROUNDED_OFF
+        lost = ROUNDED_OFF + self._size * 2.0**-52  # by floats, in sums of so many cells
+        return low - lost, high + lost
 
     def point(self, query: Query) -> tuple[float, float] | None:
         """Return (estimate, standard error), of a query that was chosen before the table was released."""

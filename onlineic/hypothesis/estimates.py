@@ -714,7 +714,9 @@ class Estimates:
                 radius = min(radius, _headed_radius(nats, variance, heads))
         else:
             radius = math.sqrt(2.0 * nats * variance)
-        return self._sum(over.key, blocks), radius * ROUNDED_UP / self._n + ROUNDED_OFF
+        summed = math.prod(self._finest(axis).size for axis, _ in over.key)
+        lost = ROUNDED_OFF + summed * 2.0**-52  # by floats, in sums of so many blocks
+        return self._sum(over.key, blocks), radius * ROUNDED_UP / self._n + lost
 
     def _finest_of(self, over: _Over, place: int, held: Codes) -> Codes:
         """Return blocks of a cut in those of the finest cut of its attribute."""

@@ -90,7 +90,7 @@ class DiscreteLaplace:
         threshold = checked_integer("threshold", threshold, at_least=0)
         sides = checked_integer("sides", sides, at_least=1, at_most=2)
         scale = _float_up(self.scale)
-        tilts = TILTS / scale
+        tilts = np.minimum(TILTS / scale, 500.0)  # e^u of more is no number
         over = sides * math.exp(-(threshold + 1) / scale) / (1.0 + math.exp(-1.0 / scale))
         moments = np.log1p(over * np.expm1(tilts) / -np.expm1(tilts - 1.0 / scale))
         return float(((math.log(1.0 / beta) + count * moments) / tilts).min()) * (1.0 + 1e-9)

@@ -24,8 +24,9 @@ def check_supported(question: Question | Queries, sparse: NumericSparse, hypothe
         if not sparse.releases_tables:
             raise InvalidQueryError(
                 "a cross table must be asked of a session that measures tables, got one that was planned to "
-                "measure single numbers, with delta = 0; ask its counts by group, session.group_by"
-                f"({list(question.names)!r:.100}) or GROUP BY in SQL, or open a session with delta above 0."
+                "measure single numbers, as with delta = 0 or release='answer'; ask its counts by group, "
+                f"session.group_by({list(question.names)!r:.100}) or GROUP BY in SQL, or open a session with "
+                "delta above 0 and without these settings."
             )
         sparse.price(question.partition)
         if not isinstance(hypothesis, HasBlocks):

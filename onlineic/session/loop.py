@@ -56,7 +56,12 @@ class Loop:
     exhausted : "untested" or "raise"
     private : bool
         Whether the noise is the system's.
-    for_dense : callable, optional
+
+    Attributes
+    ----------
+    begun, resumed : bool
+        Whether first tables were bought, if there are any; whether the record was begun by another process.
+    for_dense : callable or None
         Returns the plan of a session that is told of dense questions, if the first question may choose it.
     """
 
@@ -71,11 +76,11 @@ class Loop:
         ledger: Ledger,
         exhausted: str,
         private: bool,
-        for_dense: Callable[[], Plan] | None = None,
     ) -> None:
         self.domain, self.n, self.plan, self.ledger, self.private = domain, n, plan, ledger, private
-        self._exhausted, self._for_dense = exhausted, for_dense
-        self.begun = self.resumed = False  # first tables are bought, if there are any; in another process
+        self._exhausted = exhausted
+        self.begun = self.resumed = False
+        self.for_dense: Callable[[], Plan] | None = None
         self._opening = False
         self._quiet = RUN  # queries that the next run may hold
         self._asked: tuple[int, Asked] = (0, Asked())  # of so many records
@@ -356,8 +361,8 @@ class Loop:
 
     def plan_for(self, question: Question) -> Plan:
         """Return the plan of a session that is asked this first: a dense question tells of its kind."""
-        if self._for_dense is not None and isinstance(question, Query) and is_dense(question):
-            plan = self._for_dense()
+        if self.for_dense is not None and isinstance(question, Query) and is_dense(question):
+            plan = self.for_dense()
             # as it was bound
             if not len(self.ledger) and question.grid_bits <= plan.sparse.grid_bits:
                 return plan

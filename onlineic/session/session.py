@@ -73,6 +73,8 @@ from onlineic.sparse.base import NumericSparse
 from onlineic.updates.base import UpdateRule, check_rule
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 
+TWICE = "a session must be opened once, got __init__ again; open a new one."
+
 
 def check_choices(exhausted: object, ledger: object, noise: object) -> None:
     """Raise `InvalidParameterError` unless these are choices that a session knows."""
@@ -371,7 +373,7 @@ class OnlineIC(Answering):
         of_row = budget if of_row is None else of_row
         check_choices(exhausted, ledger, noise)
         if self._is_open:
-            raise SessionStateError("a session must be opened once, got __init__ again; open a new one.")
+            raise SessionStateError(TWICE)
         if plan.certified and plan.error_bound >= TRIVIAL:
             warnings.warn(
                 f"the session's promise must be below {TRIVIAL} to say anything, got an error bound of "
@@ -388,13 +390,10 @@ class OnlineIC(Answering):
             if ledger.new:  # no file is left of a session that the total of the table does not pay
                 data.check_affords(of_row, plan.sparse.account())
             ledger, plan = ledger.opened(data.domain, data.n, plan)
-        held: Ledger = ledger if ledger is not None else MemoryLedger()
-        resumed = isinstance(ledger, SqliteLedger) and not ledger.fresh
-        # the account of a file stands in its first line, and a total of the table pays it as it opens
-        free = isinstance(held, MemoryLedger) and data.total is None
-        anew = for_dense if free else None
-        loop = Loop(data.domain, data.n, plan, held, exhausted, self._private, anew)
+        held, loop = ledger if ledger is not None else MemoryLedger(), None
         try:
+            resumed = isinstance(ledger, SqliteLedger) and not ledger.fresh
+            loop = Loop(data.domain, data.n, plan, held, exhausted, self._private)
             belief = Belief(plan.update.init(data.domain, prior))
             with reporting(self._progress):
                 tell_opening(0.0, plan)  # nothing is claimed yet
@@ -420,6 +419,12 @@ class OnlineIC(Answering):
                     "one of which more is used up; leave the ledger out."
                 )
             loop.begun, loop.resumed = bought, resumed
+            # the account of a file stands in its first line; a total of the table has paid that of this plan,
+            # and from here on none can be opened that has not
+            if isinstance(held, MemoryLedger) and data.total is None:
+                loop.for_dense = for_dense
+            if self._is_open:
+                raise SessionStateError(TWICE)
             self._loop = loop
             if plan.dense_tables is None:  # else the first question tells what is bought
                 loop.begin(None)
@@ -430,7 +435,10 @@ class OnlineIC(Answering):
             return self
         except BaseException:
             # a traceback holds what is half open: it must not test beside the next owner of the ledger
-            loop.give_up()
+            if loop is None:
+                held.give_back(self)
+            else:
+                loop.give_up()
             raise
 
     def answer(self, query: Expression | Query | Any) -> Answer:

@@ -12,6 +12,7 @@ from onlineic.hypothesis import Estimates, TableDesign
 from onlineic.hypothesis.cells import CellNoise, log_products, log_sets, small_marginals
 from onlineic.noise.laws import DiscreteLaplace
 from onlineic.queries import Partition, marginal
+from onlineic.queries.query import canonical
 
 DOMAIN = ic.Domain.of(a=["u", "v", "w"], b=range(4), c=["no", "yes"], d=range(3), e=range(2))
 N, SCALE = 10_000, 3.0
@@ -153,7 +154,7 @@ def test_sizes_are_the_numbers_of_queries():
     products = math.prod(2**size - 1 for size in sizes)
     marginals = [
         math.prod(chosen)
-        for order in range(2, 6)
+        for order in range(1, 6)
         for chosen in itertools.combinations(sizes, order)
         if math.prod(chosen) <= 64
     ]
@@ -181,6 +182,23 @@ def test_shares_of_beta_sum_to_it_and_every_event_has_its_own():
     assert 1.0 == pytest.approx(conjunctions + sets + every)
     assert 0.85 == pytest.approx(conjunctions)
     assert union == pytest.approx(sets * 0.05, rel=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (2, 32, 5), (6, 10, 3, 3), (64,), (65, 2), (3, 1, 4)])
+def test_whatever_sets_are_asked_about_the_events_that_are_used_have_a_share(shape, monkeypatch):
+    domain = ic.Domain.of(**{f"a{place}": range(size) for place, size in enumerate(shape)})
+    noise, used = CellNoise(domain, np.full(domain.size, 1.0 / domain.size), SCALE, N, 0.01, 0.02), []
+    monkeypatch.setattr(noise, "_mixed", lambda weights, share, nats: used.append(nats) or math.inf)
+    spent, long = 2 * math.exp(log_products(shape) - noise._product_nats), np.flatnonzero(np.array(shape) > 1)
+    for order in range(1, len(long) + 1):
+        for axes in itertools.combinations(long.tolist(), order):
+            half = (np.arange(math.prod(shape[axis] for axis in axes)) % 3 == 0).astype(float)
+            used.clear()
+            noise.bracket(canonical(domain, False, {axes: half.reshape([shape[axis] for axis in axes])}, 0))
+            nats = [one for one in used if one != noise._product_nats]
+            spent += sum(2 * math.exp(half.size * math.log(2.0) - one) for one in nats)
+
+    assert 0.005 <= spent <= 0.01 * (1 + 1e-9)
 
 
 def test_the_events_of_the_largest_noises_share_what_all_weights_have():

@@ -113,6 +113,10 @@ def gaussian(sigma, size):
     return weights / weights.sum()
 
 
+def test_the_excess_of_noise_that_is_nearly_never_there_is_a_number():
+    assert 0.0 < DiscreteLaplace(Fraction(1, 1000)).excess_radius(0, 100, 0.01, sides=2) < 0.01
+
+
 @pytest.mark.parametrize("sigma", [1, 2, 5, 40])
 def test_a_discrete_gaussian_value_is_little_likelier_than_a_rounded_normal_one(sigma):
     """At most e^(1/(24 sigma^2)) times; a factor of half that exponent would be exceeded (theory 6.2)."""

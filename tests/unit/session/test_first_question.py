@@ -37,7 +37,7 @@ def opened(budget, seed=1, **settings):
 def settled(budget, **settings):
     """A session whose account is settled when it opens, as with a file."""
     session = opened(budget, **settings)
-    session._loop._for_dense = None
+    session._loop.for_dense = None
     return session
 
 
@@ -119,6 +119,22 @@ def test_a_session_that_a_total_of_its_table_pays_keeps_the_account_that_was_pai
     assert plan == session.plan
     assert account.capacity == session._loop.ledger.account.capacity
     assert 1 == len(tables(session)[0].measurements)
+
+
+def test_so_does_one_of_which_a_total_is_opened_by_a_callback_before_it_is_entered():
+    data = PrivateData(COUNTS, DOMAIN)
+    session = ic.OnlineIC(
+        data,
+        ic.Budget(1.0, 1e-7),
+        progress=lambda stage, done, _: (
+            data.draw_on(ic.TableBudget(ic.Budget(2.0, 1e-6))) if data.total is None else None
+        ),
+    )
+    plan, account = session.plan, session._loop.ledger.account
+    session.answer(DENSE[0])
+
+    assert plan == session.plan
+    assert account.capacity == session._loop.ledger.account.capacity
 
 
 def test_a_session_that_is_planned_anew_counts_once_in_the_budgets_of_its_table():

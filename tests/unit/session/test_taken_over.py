@@ -109,6 +109,33 @@ def test_a_session_is_opened_once_and_keeps_its_ledger():
         ic.OnlineIC(table(), ic.Budget(1.0), ledger=kept, noise=SimulatedNoise(1))
 
 
+def test_one_that_a_callback_opens_while_it_opens_is_the_one_that_stands():
+    session, inner = ic.OnlineIC.__new__(ic.OnlineIC), PrivateData(COUNTS[:12], ic.Domain.of(a=3, b=4))
+    told = []
+
+    def again(*_):
+        told.append("once")
+        if len(told) == 1:
+            session.__init__(inner, ic.Budget(1.0))
+
+    with pytest.raises(SessionStateError, match="opened once"):
+        session.__init__(table(), ic.Budget(1.0), noise=SimulatedNoise(1), progress=again)
+
+    assert (inner.n, True) == (session.n, session.statistics().private)
+    assert session._loop.n == inner.n
+    assert session.answer(ic.where(a=1)).error_bound > 0.0
+
+
+def test_nothing_is_taken_in_twice_that_a_handler_took_in_between_two_lines():
+    session = ic.OnlineIC(table(), ic.Budget(1.0), noise=SimulatedNoise(1))
+    session.answer(ic.where(a=1))
+    asked, records = session.statistics(), len(session.transcript)
+
+    assert not session._loop.book.pending
+    assert session._loop.book.take() is None
+    assert (asked, records) == (session.statistics(), len(session.transcript))
+
+
 def test_a_threshold_beyond_the_integers_is_refused():
     """In a batch gap + noise - threshold would wrap around, and the test run the wrong way."""
     settings = {"n": 100, "epsilon": 1.0, "threshold_scale": Fraction(4), "query_scale": Fraction(40)}
