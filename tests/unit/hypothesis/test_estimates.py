@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -470,3 +471,15 @@ def test_a_cross_table_of_many_cells_is_not_bracketed(monkeypatch):
     assert estimates.table_brackets(bound) is not None
     monkeypatch.setattr(module, "MOST_TABLE", 5)
     assert estimates.table_brackets(bound) is None
+
+
+def test_sums_of_many_equal_blocks_round_by_their_length():
+    """Behind noise far below a record the rounding of floats is what is left."""
+    size, each = 100_000, 170_000_000
+    domain = ic.Domain.of(a=range(size))
+    levels = [Partition(domain, (0,), (np.arange(size) // width,)) for width in (1, 10, 100, 1_000, 10_000)]
+    values = [np.full(level.blocks, 1.0 / level.blocks) for level in levels]
+    estimates = Estimates(TableDesign(levels, [0.001] * 5, pure=True), values, size * each, 0.05)
+    for last in np.linspace(1, size - 2, 60).astype(int).tolist():
+        low, high = estimates.bracket(ic.where(a=ic.between(0, last)).bind(domain))
+        assert Fraction(low) <= Fraction(last + 1, size) <= Fraction(high)
