@@ -158,3 +158,12 @@ def check_cells(cells: int) -> None:
             f"tables must have at most {MAX_CELLS:,} cells together, got {cells:,}; measure fewer attributes "
             "at once, or coarser ones."
         )
+
+
+def cells_of_all(sizes: Sequence[int], count: int) -> int:
+    """Return the cells of the tables over all sets of so many attributes, or fewer, together."""
+    cells = [1] + [0] * count  # by number of attributes
+    for size in sizes:
+        for chosen in range(count, 0, -1):
+            cells[chosen] += cells[chosen - 1] * size
+    return sum(cells)

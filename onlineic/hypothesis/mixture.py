@@ -11,12 +11,16 @@ import numpy as np
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
 from onlineic.errors import TooLargeError
-from onlineic.hypothesis.base import Hypothesis
+from onlineic.hypothesis.base import Hypothesis, cells_of_all
 from onlineic.noise.sources import public_generator
 from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Factor, Query
+from onlineic.queries.tables import CORNER_AXES, SummedArea
 
+TOGETHER = (
+    2**18
+)  # cells of the tables over all sets of so many attributes, up to which boxes are read from them
 MOST_CELLS = 2**22  # of a table that is written out
 WORK = 2**22  # numbers that are made on the way to a table, at most
 CACHED = 2**17  # numbers that are made on the way to the boxes of a batch: they stay in the processor's cache
@@ -75,6 +79,11 @@ class Mixture:
             np.concatenate([np.zeros((1, self.components)), one.cumsum(axis=0)]) for one in self.attributes
         )
 
+    @cached_property
+    def _areas(self) -> dict[tuple[int, ...], SummedArea | None]:
+        """What `_area` has returned."""
+        return {}
+
     def supports(self, query: Query) -> bool:
         return query.domain is self.domain or query.domain == self.domain
 
@@ -84,22 +93,28 @@ class Mixture:
     def evaluate(self, query: Query) -> float:
         if query.constant is not None:
             return query.constant / (1 << query.grid_bits)
-        masses, sums = self.weights, self._sums
-        if query.box is None:
-            for factor in query.factors:
-                masses = masses * self._factor(factor)
-        else:
-            for axis, low, high in zip(query.axes, *query.box, strict=True):
-                masses = masses * (sums[axis][high] - sums[axis][low])
-        mass = float(masses.sum())  # the same bits as a row of `boxes`
+        mass = self._factored(query.factors) if query.box is None else self._box(query.axes, *query.box)
         value = 1.0 - mass if query.complement else mass
         return value if 0.0 <= value <= 1.0 else min(max(value, 0.0), 1.0)
 
     def evaluate_many(self, queries: Sequence[Query]) -> Floats:
         return by_columns(self, queries, self.boxes)
 
+    def _box(self, axes: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...]) -> float:
+        """Return the mass of one box: the same bits as a row of `boxes`."""
+        area = self._areas.get(axes) or self._area(axes)
+        if area is not None:
+            return area.box(low, high)
+        masses, sums = self.weights, self._sums
+        for axis, first, last in zip(axes, low, high, strict=True):
+            masses = masses * (sums[axis][last] - sums[axis][first])
+        return float(masses.sum())
+
     def boxes(self, axes: tuple[int, ...], low: Ints, high: Ints) -> Floats:
         """Return the masses of many boxes low <= code < high along `axes`; low, high: (m, axes)."""
+        area = self._area(axes)
+        if area is not None:
+            return area.boxes(low, high)
         result = np.empty(len(low))
         step = max(1, CACHED // self.components)
         for start in range(0, len(low), step):
@@ -110,6 +125,21 @@ class Mixture:
                 masses = masses * (sums[high[rows, place]] - sums[low[rows, place]])
             result[rows] = masses.sum(axis=1)  # row by row: the same bits for one as for many
         return result
+
+    def _area(self, axes: tuple[int, ...]) -> SummedArea | None:
+        """Return the prefix sums of the table over `axes`; None where it is not worth to be written out."""
+        if axes not in self._areas:
+            shape = self.domain.shape
+            small = len(axes) <= CORNER_AXES and cells_of_all(shape, len(axes)) <= TOGETHER
+            self._areas[axes] = SummedArea.of(self._table(axes)) if small else None
+        return self._areas[axes]
+
+    def _factored(self, factors: Sequence[Factor]) -> float:
+        """Return the sum of a product of weights."""
+        masses = self.weights
+        for factor in factors:
+            masses = masses * self._factor(factor)
+        return float(masses.sum())
 
     def _factor(self, factor: Factor) -> Floats:
         """Return the mean of a factor's weights in every component, (K,)."""
@@ -166,6 +196,11 @@ class Mixture:
                 f"a marginal must have at most {MOST_CELLS:,} cells, got {math.prod(shape):,}; name fewer "
                 "attributes, or draw records with sample."
             )
+        return self._table(axes)
+
+    def _table(self, axes: tuple[int, ...]) -> Floats:
+        """Return the marginal table over one or more axes."""
+        shape = tuple(self.domain.shape[axis] for axis in axes)
         return self.blocks(Partition(self.domain, axes, tuple(map(np.arange, shape)))).reshape(shape)
 
     def probabilities(self) -> Floats:

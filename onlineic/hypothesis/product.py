@@ -15,7 +15,7 @@ import numpy as np
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, set_fields
-from onlineic.hypothesis.base import check_cells, check_size
+from onlineic.hypothesis.base import cells_of_all, check_cells, check_size
 from onlineic.hypothesis.histogram import (
     PLANE_CELLS,
     PREFIX_CELLS,
@@ -342,17 +342,9 @@ class _ClassSums:
             self._areas[axes] = self._summed(axes)
         return self._areas[axes]
 
-    def _all_of(self, count: int) -> int:
-        """Return the cells of the tables over all sets of so many attributes, or fewer, together."""
-        cells = [1] + [0] * count  # by number of attributes
-        for classes in self._classes:
-            for chosen in range(count, 0, -1):
-                cells[chosen] += cells[chosen - 1] * len(classes)
-        return sum(cells)
-
     def _summed(self, axes: tuple[int, ...]) -> SummedArea | _CutArea | None:
         whole = math.prod(len(self._classes[axis]) for axis in axes) <= self._prefix_cells
-        whole = whole or self._all_of(len(axes)) <= self._together
+        whole = whole or cells_of_all([*map(len, self._classes)], len(axes)) <= self._together
         if len(axes) > (CORNER_AXES if whole else CUT_AXES):
             return None
         if whole:

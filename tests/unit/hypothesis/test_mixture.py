@@ -89,7 +89,9 @@ def test_queries_tables_and_blocks_agree_with_the_dense_distribution(mixture):
     assert 1.0 == mixture.marginal()
 
 
-def test_one_query_and_many_give_the_same_bits(mixture, monkeypatch):
+@pytest.mark.parametrize("together", [2**18, 0], ids=["from tables", "by components"])
+def test_one_query_and_many_give_the_same_bits(mixture, together, monkeypatch):
+    monkeypatch.setattr("onlineic.hypothesis.mixture.TOGETHER", together)
     rng = np.random.default_rng(3)
     bound = [
         where(a=between(*sorted(rng.integers(0, 5, 2).tolist())), d=between(0, int(rng.integers(0, 5)))).bind(
@@ -104,6 +106,21 @@ def test_one_query_and_many_give_the_same_bits(mixture, monkeypatch):
     assert expected == mixture.evaluate_many(bound).tolist()
     assert expected == mixture.evaluate_many(Queries.bound(DOMAIN, bound)).tolist()
     assert expected == pickle.loads(pickle.dumps(mixture)).evaluate_many(bound).tolist()
+
+
+def test_boxes_of_small_tables_are_read_from_them_and_others_follow_from_the_components(monkeypatch):
+    rng = np.random.default_rng(8)
+    logits, log_weights = rng.normal(size=(sum(LARGE.shape), 5)), rng.normal(size=5)
+    mixture, other = (Mixture(LARGE, logits, log_weights) for _ in range(2))
+    low = rng.integers(0, 4, (60, 2))
+    high = low + rng.integers(0, 5, (60, 2))
+    read = mixture.boxes((1, 3), low, high)
+
+    assert mixture._areas[1, 3] is not None
+    assert mixture._area((0, 1, 2)) is None  # 2,335,831 cells with all other triples; pairs have 32,271
+    monkeypatch.setattr("onlineic.hypothesis.mixture.TOGETHER", 0)
+    assert abs(read - other.boxes((1, 3), low, high)).max() < 1e-15
+    assert other._areas[1, 3] is None
 
 
 def test_samples_follow_the_mixture(mixture):
