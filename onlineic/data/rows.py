@@ -8,19 +8,22 @@ the number of rows. (What the processor's own caches tell about the values of re
 import math
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from itertools import chain, combinations
 from typing import Any, final
 
 import numpy as np
 
 from onlineic._typing import Bools, Floats, Ints
 from onlineic.queries.partitions import Partition
-from onlineic.queries.tables import CORNER_AXES, SummedArea, sum_classes
+from onlineic.queries.tables import CORNER_AXES, SummedArea, sum_classes, summed_area
 
 BLOCK = 2**18  # rows that are taken together: what is made on the way stays in the processor's cache
 CACHE_BYTES = 2**28  # of all summed-area tables
 LARGEST_TABLE = 2**24  # cells of one
 SMALL_TABLE = 2**18  # cells of one that is counted and summed up in 3 ms, besides its rows
 MASKS, SHARE = 40, 16  # a table costs so many masks of its rows, and one more for so many cells a row
+TOGETHER = 3  # most attributes of the tables that are made besides the one that is due
+ROWS_A_SUM = 4  # of what is counted for them: then the rows take most of the time
 BITMAP_BYTES = 2**27  # of all bitmaps
 QUERIES_A_CUT = 0.125  # on an attribute, from which on its bitmaps are made: a sixteenth of what they cost
 
@@ -53,8 +56,8 @@ class Rows:
     """
 
     __slots__ = (
-        "_areas", "_asked", "_below", "_bitmap_bytes", "_bytes", "_columns", "_cut", "_rows", "_shape",
-        "_type", "_weights",
+        "_areas", "_asked", "_below", "_bitmap_bytes", "_bytes", "_columns", "_cut", "_rows", "_scans",
+        "_shape", "_type", "_weights",
     )  # fmt: skip
 
     def __init__(self, columns: Sequence[Column], weights: Floats | None, shape: tuple[int, ...]) -> None:
@@ -63,7 +66,8 @@ class Rows:
         records = self._rows if weights is None else float(weights.sum())
         self._type = np.int32 if records < 2**31 else np.int64
         self._areas: OrderedDict[tuple[int, ...], SummedArea] = OrderedDict()  # the one used last comes last
-        self._asked: dict[tuple[int, ...], int] = {}  # queries by attributes, where there is no table yet
+        self._asked: dict[tuple[int, ...], int] = {}  # queries by attributes, where there is no table yet,
+        self._scans = 0  # or, since the last one was made, of all attributes that are counted with others
         self._bytes = 0
         self._below: dict[int, Bits] = {}  # by axis: which rows are below code 0, 1, .. size
         self._cut = [0] * len(shape)  # queries by attribute, where there are no bitmaps yet
@@ -104,14 +108,12 @@ class Rows:
         that is hardly slower, and what is measured is what will be asked about.
         """
         axes = partition.axes
-        cells = math.prod(self._shape[axis] for axis in axes)
         most = max(SMALL_TABLE, self._rows)
-        if cells <= most and axes not in self._areas and self._tabled(axes):
-            table = self._table(axes)
-            self._keep(axes, table)
+        if math.prod(self._sizes(axes)) <= most and self._tabled(axes):
+            table = (self._areas.get(axes) or self._made(axes)).table()
             for place, classes in enumerate(partition.classes):
                 table = sum_classes(table, classes, place)
-            return table.ravel().astype(np.int64)
+            return np.asarray(table.ravel(), np.int64)
         result = np.zeros(partition.blocks)
         for rows in self._blocks():
             code = np.zeros(rows.stop - rows.start, np.int64)
@@ -200,43 +202,84 @@ class Rows:
             np.add.at(table, code, 1.0 if weights is None else weights)
 
     def _area(self, axes: tuple[int, ...], asked: int) -> SummedArea | None:
-        """Return the summed-area table of the axes, if it is worth its price: a public rule.
-
-        That is when the queries so far on these attributes have taken as long as it takes.
-        """
+        """Return the summed-area table of the axes, if it is worth its price."""
         held = self._areas.get(axes)
         if held is not None:
             self._areas.move_to_end(axes)
             return held
         if not self._has_bitmaps(axes):
             self._ask(axes, asked)
-        if not self._tabled(axes):
-            return None
-        count = self._asked[axes] = self._asked.get(axes, 0) + asked
-        cells = math.prod(self._shape[axis] for axis in axes)
-        if count * self._rows < MASKS * self._rows + SHARE * cells:
-            return None
-        return self._keep(axes, self._table(axes))
+        return self._made(axes) if self._tabled(axes) and self._due(axes, asked) else None
+
+    def _due(self, axes: tuple[int, ...], asked: int) -> bool:
+        """Return whether queries so far have taken as long as a table that serves them: a public rule."""
+        if self._room(axes):
+            self._scans += asked
+            paid = self._scans
+        else:
+            paid = self._asked[axes] = self._asked.get(axes, 0) + asked
+        return paid * self._rows >= MASKS * self._rows + SHARE * math.prod(self._sizes(axes))
+
+    def _room(self, axes: tuple[int, ...]) -> int:
+        """Return how many times as large a table may be than that over the axes, to be counted with it."""
+        most = min(SMALL_TABLE, self._rows // ROWS_A_SUM)
+        return most // math.prod(size + 1 for size in self._sizes(axes))
+
+    def _sizes(self, axes: Sequence[int]) -> tuple[int, ...]:
+        return tuple(self._shape[axis] for axis in axes)
 
     def _tabled(self, axes: tuple[int, ...]) -> bool:
         """Return whether a table over the axes can be kept."""
-        return 0 < len(axes) <= CORNER_AXES and math.prod(self._shape[axis] for axis in axes) <= LARGEST_TABLE
+        return 0 < len(axes) <= CORNER_AXES and math.prod(self._sizes(axes)) <= LARGEST_TABLE
+
+    def _made(self, axes: tuple[int, ...]) -> SummedArea:
+        """Return the summed-area table of the axes, and keep it.
+
+        The rows are passed once for it and for those of all sets of a few of the attributes that can be
+        counted beside: the corners of a box that is open along an axis stand at its end.
+        """
+        self._scans = 0
+        counted = self._counted_with(axes)
+        sums = summed_area(self._table(counted)).astype(self._type)
+        fewer = (combinations(counted, count) for count in range(1, TOGETHER + 1))
+        for chosen in (*chain.from_iterable(fewer), axes):  # last what is used now
+            if chosen not in self._areas:
+                part = sums[tuple(slice(None) if axis in chosen else -1 for axis in counted)]
+                self._keep(chosen, part if chosen == counted else part.copy())
+        return self._areas[axes]
+
+    def _counted_with(self, axes: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the axes, and those that are counted in the same pass: a public rule.
+
+        As many as fit, one after the other, of which most sets have no table yet.
+        """
+        counted, room = list(axes), self._room(axes)
+        while True:
+            gains = {}
+            for axis in range(len(self._shape)):
+                if axis not in counted and self._shape[axis] < room:
+                    fewer = (combinations(counted, count) for count in range(TOGETHER))
+                    sets = (tuple(sorted((axis, *others))) for others in chain.from_iterable(fewer))
+                    gains[axis] = sum(chosen not in self._areas for chosen in sets)
+            best = max(gains, key=gains.__getitem__, default=-1)
+            if gains.get(best, 0) == 0:
+                return tuple(sorted(counted))
+            counted.append(best)
+            room //= self._shape[best] + 1
 
     def _table(self, axes: tuple[int, ...]) -> Floats:
         """Return the number of records in every cell over the axes, counted from the rows."""
-        shape = tuple(self._shape[axis] for axis in axes)
+        shape = self._sizes(axes)
         table = np.zeros(math.prod(shape))
         for rows in self._blocks():
             self._count(table, self._codes(rows, axes, shape), rows)
         return table.reshape(shape)
 
-    def _keep(self, axes: tuple[int, ...], table: Floats) -> SummedArea:
-        """Return the summed-area table of a table, kept in place of those that were not used for longest."""
-        area = SummedArea.of(table, self._type)
+    def _keep(self, axes: tuple[int, ...], sums: Column) -> None:
+        """Keep the prefix sums of a table, in place of those that were not used for longest."""
+        area = self._areas[axes] = SummedArea.held(sums)
         self._asked.pop(axes, None)
         self._bytes += area.sums.nbytes
-        while self._bytes > CACHE_BYTES and self._areas:
+        while self._bytes > CACHE_BYTES and len(self._areas) > 1:
             _, oldest = self._areas.popitem(last=False)
             self._bytes -= oldest.sums.nbytes
-        self._areas[axes] = area
-        return area

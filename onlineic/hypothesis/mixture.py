@@ -20,7 +20,7 @@ from onlineic.queries.tables import CORNER_AXES, SummedArea
 
 TOGETHER = (
     2**18
-)  # cells of the tables over all sets of so many attributes, up to which boxes are read from them
+)  # cells of the tables of all sets of so many attributes, up to which boxes are read from them
 MOST_CELLS = 2**22  # of a table that is written out
 WORK = 2**22  # numbers that are made on the way to a table, at most
 CACHED = 2**17  # numbers that are made on the way to the boxes of a batch: they stay in the processor's cache

@@ -123,8 +123,21 @@ class SummedArea:
     @classmethod
     def of(cls, table: Floats, kind: Any = np.float64) -> "SummedArea":
         """Return the prefix sums of a table, held as numbers of this type."""
-        area = summed_area(table).astype(kind, copy=False)
-        return cls(area.ravel(), tuple(stride // area.itemsize for stride in area.strides))
+        return cls.held(summed_area(table).astype(kind, copy=False))
+
+    @classmethod
+    def held(cls, sums: Any) -> "SummedArea":
+        """Return it of prefix sums as `summed_area` returns them, copied where they are not contiguous."""
+        sums = np.ascontiguousarray(sums)
+        return cls(sums.ravel(), tuple(stride // sums.itemsize for stride in sums.strides))
+
+    def table(self) -> Any:
+        """Return what was summed up, as numbers of the same type."""
+        ends = (len(self.sums), *self.steps)
+        sums = self.sums.reshape([ends[place] // ends[place + 1] for place in range(len(self.steps))])
+        for axis in range(sums.ndim):
+            sums = np.diff(sums, axis=axis)
+        return sums
 
     def box(self, low: Sequence[int], high: Sequence[int]) -> float:
         """Return the sum over low <= code < high. The commonest boxes of a stream are written out."""

@@ -1,5 +1,7 @@
 """Records kept as rows: the same exact integers as dense counts, whatever the path."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -45,9 +47,13 @@ def tables(draw):
     return domain, codes, number, queries
 
 
-@given(tables(), st.sampled_from([(0, 0.0), (10**9, 0.0), (10**9, 3.0), (10**9, 10.0**9)]))
+@given(
+    tables(),
+    st.sampled_from([(0, 0.0), (10**9, 0.0), (10**9, 3.0), (10**9, 10.0**9)]),
+    st.sampled_from([0.01, 0.1, 4]),
+)
 @settings(max_examples=100, deadline=None)
-def test_rows_give_the_integers_of_dense_counts(table, prices):
+def test_rows_give_the_integers_of_dense_counts(table, prices, rows_a_sum):
     domain, codes, number, queries = table
     cells = np.zeros(domain.shape)
     np.add.at(cells, tuple(codes), 1 if number is None else number)
@@ -59,6 +65,7 @@ def test_rows_give_the_integers_of_dense_counts(table, prices):
         patch.setattr(rows_module, "QUERIES_A_CUT", prices[1])
         patch.setattr(rows_module, "SHARE", 0)
         patch.setattr(rows_module, "SMALL_TABLE", 0 if prices[0] else 2**18)
+        patch.setattr(rows_module, "ROWS_A_SUM", rows_a_sum)  # all attributes are counted together, or some
         patch.setattr(rows_module, "BLOCK", 16)
         rows = Rows(columns, kept, domain.shape)
         assert totals(queries, dense, n).tolist() == totals(queries, rows, n).tolist()
@@ -147,8 +154,69 @@ def test_which_tables_are_kept_depends_on_queries_and_sizes_alone(monkeypatch):
     assert kept[:2] == kept[2:]
     assert {(1, 3), (5,)} <= {*kept[1][0]}
     assert (0, 2, 4) not in kept[1][0]
-    assert 0 < len(kept[0][0]) < 6
+    assert 0 < sum(len(axes) == 2 for axes in kept[0][0]) < 6
     assert kept[0][1] <= 2**17
+
+
+def test_one_pass_counts_the_tables_of_all_sets_of_the_attributes_that_fit(monkeypatch):
+    monkeypatch.setattr(rows_module, "CORNER_AXES", 4)
+    shape, rng = (3, 9, 2, 5, 4, 200), np.random.default_rng(4)
+    columns = [rng.integers(0, size, 4000).astype(np.uint8) for size in shape]
+    rows = Rows(columns, None, shape)
+    passes = []
+    monkeypatch.setattr(
+        Rows, "_table", lambda self, axes, old=Rows._table: passes.append(axes) or old(self, axes)
+    )
+    domain = Domain.of({f"a{axis}": size for axis, size in enumerate(shape)})
+    pairs = [*combinations(range(6), 2)]
+    for pair in pairs:
+        found = rows.measure(Partition(domain, pair, tuple(np.arange(shape[axis]) for axis in pair)))
+        expected = np.zeros([shape[axis] for axis in pair], int)
+        np.add.at(expected, tuple(columns[axis] for axis in pair), 1)
+        assert expected.ravel().tolist() == found.tolist()
+    measured = len(passes)
+
+    # 1,000 sums, a quarter of the rows: 4 x 10 x 3 x 6 of them
+    assert measured < len(pairs)
+    assert {*pairs} <= rows._areas.keys()
+    assert (0, 1, 2, 3) == passes[0]
+    assert all(np.prod([shape[axis] + 1 for axis in axes]) <= 1000 or len(axes) == 2 for axes in passes)
+    for axes in [*rows._areas]:
+        low = [int(rng.integers(0, shape[axis])) for axis in axes]
+        inside = np.logical_and.reduce([columns[axis] >= at for axis, at in zip(axes, low, strict=True)])
+        assert inside.sum() == rows.box(axes, tuple(low), tuple(shape[axis] for axis in axes))
+    assert measured == len(passes)
+    held = (area.sums if area.sums.base is None else area.sums.base for area in rows._areas.values())
+    assert rows._bytes == sum(one.nbytes for one in held)  # no table keeps a larger one in memory
+
+
+def test_what_is_counted_together_depends_on_the_domain_and_n_alone():
+    shape, rng = (4, 6, 5, 3, 7), np.random.default_rng(6)
+    domain, kept = Domain.of({f"a{axis}": size for axis, size in enumerate(shape)}), []
+    for columns in ([rng.integers(0, size, 3000) for size in shape], [np.zeros(3000)] * 5):
+        rows = Rows([column.astype(np.uint8) for column in columns], None, shape)
+        rows.measure(Partition(domain, (1,), (np.arange(6),)))
+        kept.append(([*rows._areas], rows._bytes))
+
+    assert kept[0] == kept[1]
+    assert (
+        len(kept[0][0]) == 7
+    )  # of three attributes: four have 5 x 7 x 6 x 4 sums, above a quarter of the rows
+
+
+def test_tables_that_are_counted_together_are_due_once_queries_took_as_long_as_a_pass(monkeypatch):
+    shape, rng = (5,) * 8, np.random.default_rng(5)
+    rows = Rows([rng.integers(0, 5, 10**4).astype(np.uint8) for _ in shape], None, shape)
+    triples = [*combinations(range(8), 3)]
+    for triple in triples[: rows_module.MASKS]:
+        rows.box(triple, (0, 1, 0), (2, 4, 5))
+    asked = triples[rows_module.MASKS]
+
+    assert not rows._areas  # no set was asked twice, and a table pays for its cells besides
+    rows.box(asked, (0, 1, 0), (2, 4, 5))
+    assert asked in rows._areas
+    assert len([axes for axes in rows._areas if len(axes) == 3]) >= 4
+    assert rows._scans == 0
 
 
 @pytest.mark.parametrize("one_by_one", [False, True])
