@@ -264,7 +264,10 @@ class PrivateLabelsWarning(UserWarning):
 
 
 class WideBoundWarning(UserWarning):
-    """A stated bound is too wide to be of use; issued once a session."""
+    """A stated bound is too wide to be of use; issued once a session.
+
+    Looked at are the first, second, fourth, eighth .. answer over each set of attributes, and every hard one.
+    """
 
 
 class VacuousPromiseWarning(UserWarning):

@@ -7,13 +7,14 @@ of the data and its record: what was released is recorded then, and what was not
 from collections.abc import Callable
 from contextvars import ContextVar, Token
 from types import TracebackType
-from typing import Any, Literal, final
+from typing import Any, Literal, TypeVar, final
 
 from onlineic.errors import InvalidParameterError, MissingExtraError
 
 DELAY = 2.0  # seconds before a bar is shown
 
 Progress = Callable[[str, int, int], object]
+T = TypeVar("T")
 
 _callback: ContextVar[Progress | None] = ContextVar("onlineic_progress", default=None)
 
@@ -73,20 +74,14 @@ class reporting:  # noqa: N801
             raise error.error from None
 
 
-@final
-class silenced:  # noqa: N801
-    """A block in which no callback is called: between a read of the data and its record."""
-
-    __slots__ = ("_token",)
-
-    def __enter__(self) -> None:
-        self._token: Token[Progress | None] | None = None
-        if _callback.get() is not None:
-            self._token = _callback.set(None)
-
-    def __exit__(self, *_: object) -> None:
-        if self._token is not None:
-            _callback.reset(self._token)
+def silenced(run: Callable[[], T]) -> T:
+    """Return what `run` returns, between a read of the data and its record: no callback is called then."""
+    token = None if _callback.get() is None else _callback.set(None)
+    try:
+        return run()
+    finally:
+        if token is not None:
+            _callback.reset(token)
 
 
 def checked_progress(progress: object) -> Progress | None:

@@ -123,8 +123,7 @@ def guarded(private: Callable[[], T], failed: Callable[[str, str, bool], None], 
     name = place = "?"
     try:
         try:
-            with silenced():  # no callback of whoever waits sees a private frame
-                return private()
+            return silenced(private)  # no callback of whoever waits sees a private frame
         except BaseException as error:
             name, place = type(error).__name__, _place_of(error)
             if not isinstance(error, (Exception, BaseExceptionGroup)):  # a group holds its members' frames

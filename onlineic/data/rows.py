@@ -69,14 +69,18 @@ class Rows:
         self._asked: dict[tuple[int, ...], int] = {}  # queries by attributes, where there is no table yet,
         self._scans = 0  # or, since the last one was made, of all attributes that are counted with others
         self._bytes = 0
-        self._below: dict[int, Bits] = {}  # by axis: which rows are below code 0, 1, .. size
+        self._below: dict[int, list[Bits]] = {}  # by axis: which rows are below code 0, 1, .. size
         self._cut = [0] * len(shape)  # queries by attribute, where there are no bitmaps yet
         self._bitmap_bytes = 0
 
     def box(self, axes: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...]) -> float:
         """Return the number of records with low <= code < high along `axes`."""
-        area = self._area(axes, 1)
-        return self._scanned(axes, low, high) if area is None else area.box(low, high)
+        area = self._areas.get(axes)
+        if area is None:
+            area = self._area(axes, 1)
+            return self._scanned(axes, low, high) if area is None else area.box(low, high)
+        self._areas.move_to_end(axes)
+        return area.box(low, high)
 
     def boxes(self, axes: tuple[int, ...], low: Ints, high: Ints) -> Floats:
         """Return the numbers of records in many boxes; low, high: (m, axes)."""
@@ -143,7 +147,8 @@ class Rows:
         for axis, first, last in zip(axes[1:], low[1:], high[1:], strict=True):
             below = self._below[axis]
             inside &= below[last] ^ below[first]
-        return float(np.bitwise_count(inside).sum(dtype=np.uint32))  # bitmaps fit of fewer rows than 2^32
+        # bitmaps fit of fewer rows than 2^32
+        return float(np.add.reduce(np.bitwise_count(inside), dtype=np.uint32))
 
     def _has_bitmaps(self, axes: tuple[int, ...]) -> bool:
         return all(map(self._below.__contains__, axes))
@@ -158,9 +163,10 @@ class Rows:
             self._cut[axis] += asked
             if axis in self._below or self._cut[axis] < QUERIES_A_CUT * size:
                 continue
-            if self._bitmap_bytes + 8 * words * (size + 1) <= BITMAP_BYTES:
-                self._below[axis] = self._bitmaps(axis, words)
-                self._bitmap_bytes += self._below[axis].nbytes
+            needed = 8 * words * (size + 1)
+            if self._bitmap_bytes + needed <= BITMAP_BYTES:
+                self._below[axis] = [*self._bitmaps(axis, words)]
+                self._bitmap_bytes += needed
 
     def _bitmaps(self, axis: int, words: int) -> Bits:
         """Return which rows are below each code, 0 .. size of them: (size + 1, words)."""

@@ -18,7 +18,7 @@ SHORTEST = 16  # easy answers in a row that are worth columns
 
 
 @final
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)  # never written to; frozen it would take three times as long to make, once an answer
 class Kept:
     """Records in order; replaced as a whole, so that an interrupted step leaves what was.
 

@@ -26,7 +26,7 @@ CLAIMED = "ledger must be new, got one of another session; leave it out."
 
 
 @final
-@attrs.frozen
+@attrs.define  # never written to; frozen it would take three times as long to make, once an answer
 class _State:
     """What holds of a memory ledger; replaced as a whole by one assignment."""
 

@@ -23,7 +23,7 @@ GROWN = 8  # one part in so many: when the small run is merged
 
 
 @final
-@attrs.frozen
+@attrs.define  # never written to; frozen it would take three times as long to make, once an answer
 class Remembered:
     """One released answer: to which question, as it was asked first, and the radius behind its bound."""
 

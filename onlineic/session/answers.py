@@ -113,7 +113,7 @@ class SessionStatistics:
 
 
 @final
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)  # never written to; frozen it would take three times as long to make, once an answer
 class _Taken:
     """What was made of the leading records: replaced as a whole, so that an interrupt loses none."""
 
@@ -157,8 +157,8 @@ class AnswerBook:
     __slots__ = (
         "_awaited", "_begins", "_burned", "_design", "_domain", "_due", "_easy_radius", "_estimates",
         "_fitted", "_kept", "_ledger", "_lost", "_memory", "_n", "_payable", "_plan", "_private", "_radii",
-        "_restarted", "_restoring", "_rounding", "_settled", "_spending", "_table", "_taken", "_trivial",
-        "_untaken", "_warned", "_weighed", "_worst",
+        "_restarted", "_restoring", "_rounding", "_seen", "_settled", "_spending", "_table", "_taken",
+        "_trivial", "_untaken", "_warned", "_weighed", "_worst",
     )  # fmt: skip
 
     def __init__(
@@ -192,6 +192,7 @@ class AnswerBook:
         self._trivial = 1.0  # distance of a value from the far end of [0, 1]
         self._table = False  # whether one was measured
         self._warned = False  # of a wide bound
+        self._seen: dict[tuple[int, ...], int] = {}  # by axes, answers that tests alone bound widely
         self._fitted: dict[int, float] = {}  # by record, what was learned of a hard query: for checkpoints
         self._kept = (0, 0)  # records and updates that checkpoints follow from
         later = plan.later_tables  # what they will cost, until it is known that they are bought, or never
@@ -514,7 +515,9 @@ class AnswerBook:
         value = self._value(question, guess)
         answer = self._released(question, "easy", value, radius, spent)
         if radius + question.rounding > WIDE and not self._warned and not self._plan.textbook:
-            self._warn_if_wide(answer.error_bound)
+            axes = question.axes if isinstance(question, Query) else question.partition.axes
+            if self._looked_at(axes, 1):
+                self._warn_if_wide(answer.error_bound)
         return answer
 
     def _easy_batch(self, record: EasyBatch) -> None:
@@ -525,11 +528,21 @@ class AnswerBook:
         rounding = queries.rounding
         self._rounding = max(self._rounding, rounding)
         if not self._plan.textbook and radius + rounding > WIDE:
-            for place in range(len(values)):
-                if self._warned:
-                    break
-                bound, _, _ = stated(self._estimates_now(), queries[place], float(values[place]), radius)
-                self._warn_if_wide(bound)
+            asked = [(group.axes, group.places) for group in queries.boxes]
+            asked += [(query.axes, np.array([place])) for place, query in queries.others]
+            for axes, places in asked:
+                for place in () if self._warned else places[self._looked_at(axes, len(places))].tolist():
+                    bound, _, _ = stated(self._estimates_now(), queries[place], float(values[place]), radius)
+                    self._warn_if_wide(bound)
+
+    def _looked_at(self, axes: tuple[int, ...], answers: int) -> list[int]:
+        """Return which of the next answers over these axes tell whether bounds are wide.
+
+        The first, second, fourth, eighth .. of all: a bound takes longer than an answer.
+        """
+        before = self._seen.get(axes, 0)
+        self._seen[axes] = after = before + answers
+        return [(1 << power) - before - 1 for power in range(before.bit_length(), after.bit_length())]
 
     def _hard(self, record: Hard, learned: Belief) -> Answer:
         """Return a measured number or table, the sum of the measured blocks, or what was learned from it.

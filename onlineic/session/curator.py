@@ -411,7 +411,8 @@ class Curator:
         What pays for it must still stand once nobody else can ask: a signal's handler that asked in between
         may have used up the reservation, or changed what a hit costs.
         """
-        self.check_unsealed()  # a rule of its own may have asked, and been interrupted, since the last check
+        if self._sealed or self._closed:  # by a rule of its own that has asked, since the last check
+            self.check_unsealed()
         length = len(self._ledger)
 
         def failed(name: str, place: str, interrupted: bool) -> None:

@@ -168,11 +168,12 @@ class Loop:
 
     def _taken(self, question: Question) -> Answer | None:
         """Return the recorded answer, or None if a hypothesis that asks its own session has taken it."""
-        while self.book.pending:
+        while True:
             released = self.book.take()
             if released is not None and released[0] is question:
                 return released[1]
-        return None
+            if not self.book.pending:
+                return None
 
     def _asked_again(self, question: Question) -> Answer:
         """Return the answer of a question whose record a hypothesis that asks its own session has taken."""

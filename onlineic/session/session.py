@@ -630,11 +630,13 @@ class OnlineIC(Answering):
 
     def _held(self) -> contextlib.AbstractContextManager[Any]:
         """Return the lock, in the session's own process: in a forked one nobody may ever release it."""
-        if not self._is_open:
+        try:
+            curator = self._loop.curator
+        except AttributeError:
             raise SessionStateError(
                 "a session must be open to be used, got one whose opening failed; open another."
-            )
-        self._loop.curator.check_process()
+            ) from None
+        curator.check_process()
         return self._lock if self._progress is None else self._told()
 
     @contextlib.contextmanager

@@ -280,6 +280,29 @@ def test_a_narrow_bound_does_not_warn():
         assert opened().answer(ic.where(a=0)).error_bound < 0.1
 
 
+@pytest.mark.parametrize("one_by_one", [True, False])
+def test_few_bounds_are_looked_at_where_tests_alone_bound_widely(one_by_one, monkeypatch):
+    counts = np.random.default_rng(0).integers(0, 30, 1024)
+    session = ic.OnlineIC(
+        PrivateData(counts, ic.Domain.of(a=1024)), BUDGET, max_queries=1000, noise=SimulatedNoise(2)
+    )
+    ends = np.random.default_rng(1).integers([0, 512], [512, 1024], (1000, 2))
+    stream = list(dict.fromkeys(ic.where(a=ic.between(*map(int, pair))) for pair in ends))
+    session.answer(stream[0])
+    assert session.statistics().threshold > 0.1
+    looked = []
+    monkeypatch.setattr(AnswerBook, "_warn_if_wide", lambda self, bound: looked.append(bound))
+    if one_by_one:
+        for query in stream[1:]:
+            session.answer(query)
+    else:
+        session.answer_many(stream[1:])
+
+    # of all answers the second, fourth, .. 512th
+    assert 9 + session.statistics().hard == len(looked)
+    assert np.isfinite(looked).all()
+
+
 def test_the_warning_as_an_error_stops_no_answer():
     with warnings.catch_warnings():
         warnings.simplefilter("error", WideBoundWarning)
