@@ -229,6 +229,30 @@ def test_used_values_are_zeroed_by_the_next_call(sizes):
     assert set() == used & set(blocks._by_key[0, 1, 1].values.tolist())
 
 
+@pytest.mark.parametrize(
+    "calls",
+    [[1] * 11, [1, 3, 1, 1, 9, 1, 1], [2, -2, 1, 1, 1], [3, -1, 1, 1, 4, 1], [1, -1, 1, 1], [0, 1, 0, 1]],
+)
+def test_one_value_after_the_other_is_the_sequence_of_all_and_those_used_are_zeroed(calls):
+    """A call of more than one is `take`, one below 0 `unread`: what it gives back comes first again."""
+    blocks, taken = counting_blocks(), []
+    for size in calls:
+        if size < 0:
+            blocks.unread(-size)
+            del taken[size:]
+        elif size == 1:
+            taken.append(blocks.take_one((0, 1, 1)))
+        else:
+            taken += blocks.take((0, 1, 1), size).tolist()
+    held = blocks._by_key[0, 1, 1]
+
+    assert taken == [*range(1, len(taken) + 1)]
+    assert set(taken[:-1]).isdisjoint(held.values[: held.start].tolist())
+    blocks.take_one((0, 1, 1))
+    assert set(taken).isdisjoint(held.values.tolist())
+    assert held.values[held.at :].tolist() == [*range(len(taken) + 2, held.values[-1] + 1)]
+
+
 def test_a_block_that_made_room_for_its_refill_is_zeroed():
     """The values that were left are in the new one: the old one could lie in memory for long."""
     blocks = counting_blocks()
