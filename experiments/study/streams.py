@@ -31,6 +31,7 @@ from study.sources import (
 DENSE = ("random subsets", "halfspaces", "parities", "conjunctions")  # over a table without structure
 FEW = "few records"  # random subsets over one of which a mean cell does not stand clear of its noise
 RANGES = {"HEPTH": "hepth", "GROSS": "salaries", "FRANK": "capital-loss", "PATENT": "patent"}
+REAL = ("adult6", "adult5", "NLTCS", "adult8-2way", *RANGES)  # tables of people
 CHAIN = (12, 8, 6, 5, 4)  # codes of attributes of which each depends on the one before
 DELTA, DELTA_OF_DENSE = 1e-9, 1e-6
 
