@@ -227,15 +227,16 @@ def table(result: dict) -> str:
         "Errors are rms over all queries and seeds, in 1e-5 of the records.",
         "",
         "| stream | start | forecast | session | largest error | hard | untested | trivial bound "
-        "| blind test | and a wide bound | limit of a useful threshold | spent |",
-        "|" + "---|" * 12,
+        "| blind test | and a wide bound | limit of a useful threshold | spent | why tests are blind |",
+        "|" + "---|" * 13,
     ]
     for row in result["rows"]:
         one = engine(row, TOLD)
         counts = " | ".join(f"{one[name]:,.1f}" for name in COUNTS)
         lines.append(
             f"| {row['stream']} | {row['start']} | {shown(row['forecast'])} | {shown(one['rms'])} "
-            f"| {shown(one['max'])} | {counts} | {shown(row['useful'])} | {one['spent']:.0%} |"
+            f"| {shown(one['max'])} | {counts} | {shown(row['useful'])} | {one['spent']:.0%} "
+            f"| {why_blind(row['start'], one)} |"
         )
     lines += [
         "",
@@ -244,6 +245,17 @@ def table(result: dict) -> str:
         "forecast errs by (95 % of one answer); and those of them whose bound is above that, too.",
     ]
     return "\n".join(lines)
+
+
+def why_blind(start: str, one: dict) -> str:
+    """Return why answers had no useful test: tables were worth more, and most often bound them as well."""
+    if not one["blind"]:
+        return "-"
+    if not one["unbounded"]:
+        return "the noise of the tables bounds all that is asked"
+    if start == "cells":
+        return "the table of all cells errs less; its bounds of such weights hold for the worst of them"
+    return "tables of pairs err less; what three attributes hold beyond pairs, tests alone bound"
 
 
 MARKS = {
