@@ -266,7 +266,7 @@ class PrivateLabelsWarning(UserWarning):
 class WideBoundWarning(UserWarning):
     """A stated bound is too wide to be of use; issued once a session.
 
-    Looked at are the first, second, fourth, eighth .. answer over each set of attributes, and every hard one.
+    Looked at are the first six answers over each set of attributes, ever fewer later, and every hard one.
     """
 
 

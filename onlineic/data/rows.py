@@ -24,6 +24,9 @@ SMALL_TABLE = 2**18  # cells of one that is counted and summed up in 3 ms, besid
 MASKS, SHARE = 40, 16  # a table costs so many masks of its rows, and one more for so many cells a row
 TOGETHER = 3  # most attributes of the tables that are made besides the one that is due
 ROWS_A_SUM = 4  # of what is counted for them: then the rows take most of the time
+COUNTED, CANDIDATES = 6, 24  # attributes that a pass counts at most, of so many that are looked at
+PASSES = 40  # which make the tables of all sets of so many attributes: where it takes more, none is shared
+OWN_BYTES = 1024, 112  # of a table, and of a row of bitmaps, besides their numbers
 BITMAP_BYTES = 2**27  # of all bitmaps
 QUERIES_A_CUT = 0.125  # on an attribute, from which on its bitmaps are made: a sixteenth of what they cost
 
@@ -56,8 +59,8 @@ class Rows:
     """
 
     __slots__ = (
-        "_areas", "_asked", "_below", "_bitmap_bytes", "_bytes", "_columns", "_cut", "_rows", "_scans",
-        "_shape", "_type", "_weights",
+        "_areas", "_asked", "_below", "_bitmap_bytes", "_bytes", "_columns", "_cut", "_fitting", "_passes",
+        "_rows", "_scans", "_shape", "_type", "_weights",
     )  # fmt: skip
 
     def __init__(self, columns: Sequence[Column], weights: Floats | None, shape: tuple[int, ...]) -> None:
@@ -67,7 +70,8 @@ class Rows:
         self._type = np.int32 if records < 2**31 else np.int64
         self._areas: OrderedDict[tuple[int, ...], SummedArea] = OrderedDict()  # the one used last comes last
         self._asked: dict[tuple[int, ...], int] = {}  # queries by attributes, where there is no table yet,
-        self._scans = 0  # or, since the last one was made, of all attributes that are counted with others
+        self._scans = self._passes = 0  # or, since the last one was made, of all sets that share passes
+        self._fitting = self._fitting_together()
         self._bytes = 0
         self._below: dict[int, list[Bits]] = {}  # by axis: which rows are below code 0, 1, .. size
         self._cut = [0] * len(shape)  # queries by attribute, where there are no bitmaps yet
@@ -114,6 +118,8 @@ class Rows:
         axes = partition.axes
         most = max(SMALL_TABLE, self._rows)
         if math.prod(self._sizes(axes)) <= most and self._tabled(axes):
+            if axes in self._areas:
+                self._areas.move_to_end(axes)
             table = (self._areas.get(axes) or self._made(axes)).table()
             for place, classes in enumerate(partition.classes):
                 table = sum_classes(table, classes, place)
@@ -163,7 +169,7 @@ class Rows:
             self._cut[axis] += asked
             if axis in self._below or self._cut[axis] < QUERIES_A_CUT * size:
                 continue
-            needed = 8 * words * (size + 1)
+            needed = (8 * words + OWN_BYTES[1]) * (size + 1)
             if self._bitmap_bytes + needed <= BITMAP_BYTES:
                 self._below[axis] = [*self._bitmaps(axis, words)]
                 self._bitmap_bytes += needed
@@ -218,18 +224,36 @@ class Rows:
         return self._made(axes) if self._tabled(axes) and self._due(axes, asked) else None
 
     def _due(self, axes: tuple[int, ...], asked: int) -> bool:
-        """Return whether queries so far have taken as long as a table that serves them: a public rule."""
-        if self._room(axes):
+        """Return whether queries so far have taken as long as a table that serves them: a public rule.
+
+        Where a few passes make the tables of all sets of as many attributes, queries of any of them count,
+        for so many passes.
+        """
+        sets, made = (math.comb(count, len(axes)) for count in self._fitting)
+        shared = len(axes) <= TOGETHER and self._room(axes) > 2 and sets <= PASSES * made
+        shared = shared and self._passes < PASSES
+        if shared:
             self._scans += asked
             paid = self._scans
         else:
             paid = self._asked[axes] = self._asked.get(axes, 0) + asked
-        return paid * self._rows >= MASKS * self._rows + SHARE * math.prod(self._sizes(axes))
+        due = paid * self._rows >= MASKS * self._rows + SHARE * math.prod(self._sizes(axes))
+        self._passes += shared and due
+        return due
 
     def _room(self, axes: tuple[int, ...]) -> int:
         """Return how many times as large a table may be than that over the axes, to be counted with it."""
         most = min(SMALL_TABLE, self._rows // ROWS_A_SUM)
         return most // math.prod(size + 1 for size in self._sizes(axes))
+
+    def _fitting_together(self) -> tuple[int, int]:
+        """Return how many attributes have two codes or more, and how many of them can be counted together."""
+        sizes = sorted(size for size in self._shape if size > 1)
+        room, count = self._room(()), 0
+        for size in sizes:
+            room //= size + 1
+            count += room > 0
+        return len(sizes), min(count, COUNTED)
 
     def _sizes(self, axes: Sequence[int]) -> tuple[int, ...]:
         return tuple(self._shape[axis] for axis in axes)
@@ -257,21 +281,26 @@ class Rows:
     def _counted_with(self, axes: tuple[int, ...]) -> tuple[int, ...]:
         """Return the axes, and those that are counted in the same pass: a public rule.
 
-        As many as fit, one after the other, of which most sets have no table yet.
+        As many as fit, one after the other, of which most pairs, or else most triples, have no table yet.
         """
         counted, room = list(axes), self._room(axes)
+        behind = (*range(axes[-1] + 1, len(self._shape)), *range(axes[-1]))
+        free = [axis for axis in behind if axis not in axes and 1 < self._shape[axis] < room][:CANDIDATES]
         while True:
-            gains = {}
-            for axis in range(len(self._shape)):
-                if axis not in counted and self._shape[axis] < room:
-                    fewer = (combinations(counted, count) for count in range(TOGETHER))
-                    sets = (tuple(sorted((axis, *others))) for others in chain.from_iterable(fewer))
+            gains: dict[int, int] = {}
+            for count in range(1, TOGETHER):
+                others = [*combinations(counted, count)]
+                for axis in free:
+                    sets = (tuple(sorted((axis, *chosen))) for chosen in others)
                     gains[axis] = sum(chosen not in self._areas for chosen in sets)
+                if any(gains.values()):
+                    break
             best = max(gains, key=gains.__getitem__, default=-1)
-            if gains.get(best, 0) == 0:
+            if len(counted) >= COUNTED or gains.get(best, 0) == 0:
                 return tuple(sorted(counted))
             counted.append(best)
             room //= self._shape[best] + 1
+            free = [axis for axis in free if axis != best and self._shape[axis] < room]
 
     def _table(self, axes: tuple[int, ...]) -> Floats:
         """Return the number of records in every cell over the axes, counted from the rows."""
@@ -283,9 +312,10 @@ class Rows:
 
     def _keep(self, axes: tuple[int, ...], sums: Column) -> None:
         """Keep the prefix sums of a table, in place of those that were not used for longest."""
-        area = self._areas[axes] = SummedArea.held(sums)
+        area = SummedArea.held(sums)
+        self._bytes += area.sums.nbytes + OWN_BYTES[0]
+        self._areas[axes] = area
         self._asked.pop(axes, None)
-        self._bytes += area.sums.nbytes
         while self._bytes > CACHE_BYTES and len(self._areas) > 1:
             _, oldest = self._areas.popitem(last=False)
-            self._bytes -= oldest.sums.nbytes
+            self._bytes -= oldest.sums.nbytes + OWN_BYTES[0]

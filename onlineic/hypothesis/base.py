@@ -7,6 +7,7 @@ and nothing here may see data. Accuracy of easy answers does not depend on it ei
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -160,7 +161,8 @@ def check_cells(cells: int) -> None:
         )
 
 
-def cells_of_all(sizes: Sequence[int], count: int) -> int:
+@lru_cache(256)
+def cells_of_all(sizes: tuple[int, ...], count: int) -> int:
     """Return the cells of the tables over all sets of so many attributes, or fewer, together."""
     cells = [1] + [0] * count  # by number of attributes
     for size in sizes:

@@ -18,9 +18,7 @@ from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Factor, Query
 from onlineic.queries.tables import CORNER_AXES, SummedArea
 
-TOGETHER = (
-    2**18
-)  # cells of the tables of all sets of so many attributes, up to which boxes are read from them
+TOGETHER, SETS = 2**18, 64  # cells and sets of so many attributes, up to which boxes are read from tables
 MOST_CELLS = 2**22  # of a table that is written out
 WORK = 2**22  # numbers that are made on the way to a table, at most
 CACHED = 2**17  # numbers that are made on the way to the boxes of a batch: they stay in the processor's cache
@@ -130,7 +128,8 @@ class Mixture:
         """Return the prefix sums of the table over `axes`; None where it is not worth to be written out."""
         if axes not in self._areas:
             shape = self.domain.shape
-            small = len(axes) <= CORNER_AXES and cells_of_all(shape, len(axes)) <= TOGETHER
+            small = 0 < len(axes) <= CORNER_AXES and math.comb(len(shape), len(axes)) <= SETS
+            small = small and cells_of_all(shape, len(axes)) <= TOGETHER
             self._areas[axes] = SummedArea.of(self._table(axes)) if small else None
         return self._areas[axes]
 

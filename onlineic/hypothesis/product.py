@@ -344,7 +344,7 @@ class _ClassSums:
 
     def _summed(self, axes: tuple[int, ...]) -> SummedArea | _CutArea | None:
         whole = math.prod(len(self._classes[axis]) for axis in axes) <= self._prefix_cells
-        whole = whole or cells_of_all([*map(len, self._classes)], len(axes)) <= self._together
+        whole = whole or cells_of_all(tuple(map(len, self._classes)), len(axes)) <= self._together
         if len(axes) > (CORNER_AXES if whole else CUT_AXES):
             return None
         if whole:

@@ -51,6 +51,7 @@ from onlineic.sparse.base import NumericSparse
 from onlineic.updates.base import HasParameters
 
 WIDE = 0.1  # a bound of a tenth of all records, or more, says next to nothing
+GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0  # times squares, also every third or tenth, it fills [0, 1) evenly
 CHUNK = 64  # records that are looked at together for the latest answers
 MOST_TESTS = 10**30  # so many that a union over them says nothing
 
@@ -192,7 +193,8 @@ class AnswerBook:
         self._trivial = 1.0  # distance of a value from the far end of [0, 1]
         self._table = False  # whether one was measured
         self._warned = False  # of a wide bound
-        self._seen: dict[tuple[int, ...], int] = {}  # by axes, answers that tests alone bound widely
+        # by axes of queries, or names of a table's attributes: answers that tests alone bound widely
+        self._seen: dict[tuple[Any, ...], int] = {}
         self._fitted: dict[int, float] = {}  # by record, what was learned of a hard query: for checkpoints
         self._kept = (0, 0)  # records and updates that checkpoints follow from
         later = plan.later_tables  # what they will cost, until it is known that they are bought, or never
@@ -515,8 +517,9 @@ class AnswerBook:
         value = self._value(question, guess)
         answer = self._released(question, "easy", value, radius, spent)
         if radius + question.rounding > WIDE and not self._warned and not self._plan.textbook:
-            axes = question.axes if isinstance(question, Query) else question.partition.axes
-            if self._looked_at(axes, 1):
+            of = question.axes if isinstance(question, Query) else question.names
+            number = self._seen[of] = self._seen.get(of, 0) + 1
+            if _is_looked_at(number):
                 self._warn_if_wide(answer.error_bound)
         return answer
 
@@ -530,19 +533,16 @@ class AnswerBook:
         if not self._plan.textbook and radius + rounding > WIDE:
             asked = [(group.axes, group.places) for group in queries.boxes]
             asked += [(query.axes, np.array([place])) for place, query in queries.others]
+            looked: list[int] = []
             for axes, places in asked:
-                for place in () if self._warned else places[self._looked_at(axes, len(places))].tolist():
-                    bound, _, _ = stated(self._estimates_now(), queries[place], float(values[place]), radius)
-                    self._warn_if_wide(bound)
-
-    def _looked_at(self, axes: tuple[int, ...], answers: int) -> list[int]:
-        """Return which of the next answers over these axes tell whether bounds are wide.
-
-        The first, second, fourth, eighth .. of all: a bound takes longer than an answer.
-        """
-        before = self._seen.get(axes, 0)
-        self._seen[axes] = after = before + answers
-        return [(1 << power) - before - 1 for power in range(before.bit_length(), after.bit_length())]
+                before = self._seen.get(axes, 0)
+                self._seen[axes] = before + len(places)
+                looked += places[_is_looked_at(before + np.arange(1, len(places) + 1))].tolist()
+            for place in looked:
+                if self._warned:
+                    break
+                bound, _, _ = stated(self._estimates_now(), queries[place], float(values[place]), radius)
+                self._warn_if_wide(bound)
 
     def _hard(self, record: Hard, learned: Belief) -> Answer:
         """Return a measured number or table, the sum of the measured blocks, or what was learned from it.
@@ -755,6 +755,14 @@ class AnswerBook:
 def _design(tables: FirstTables) -> TableDesign:
     """Return what is known of their noise."""
     return TableDesign(tables.targets, [*map(float, tables.scales)], tables.pure)
+
+
+def _is_looked_at(number: Any) -> Any:
+    """Return whether the answers of these numbers, one or more, tell if bounds are wide: one takes a while.
+
+    The first six over a set of attributes, and later the i-th at a rate of 6 / i, in no rhythm of streams.
+    """
+    return number * number * GOLDEN % 1.0 < 6.0 / number
 
 
 def _charged(record: Record) -> Fraction | int:

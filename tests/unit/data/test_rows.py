@@ -187,7 +187,8 @@ def test_one_pass_counts_the_tables_of_all_sets_of_the_attributes_that_fit(monke
         assert inside.sum() == rows.box(axes, tuple(low), tuple(shape[axis] for axis in axes))
     assert measured == len(passes)
     held = (area.sums if area.sums.base is None else area.sums.base for area in rows._areas.values())
-    assert rows._bytes == sum(one.nbytes for one in held)  # no table keeps a larger one in memory
+    # no table keeps a larger one in memory
+    assert rows._bytes == sum(one.nbytes + rows_module.OWN_BYTES[0] for one in held)
 
 
 def test_what_is_counted_together_depends_on_the_domain_and_n_alone():
@@ -219,9 +220,37 @@ def test_tables_that_are_counted_together_are_due_once_queries_took_as_long_as_a
     assert rows._scans == 0
 
 
+@pytest.mark.parametrize("count", [3, 4])
+def test_sets_of_which_a_pass_serves_few_wait_for_their_own_queries(count):
+    rng = np.random.default_rng(7)
+    shape = (2,) * 60 if count == 3 else (5,) * 8
+    rows = Rows([rng.integers(0, size, 2000).astype(np.uint8) for size in shape], None, shape)
+    sets = [*combinations(range(len(shape)), count)][:60]
+    for axes in sets:
+        rows.box(axes, (0,) * count, (1,) * count)
+
+    assert not rows._areas
+    for _ in range(rows_module.MASKS + 16):
+        rows.box(sets[7], (0,) * count, (1,) * count)
+    assert sets[7] in rows._areas
+    assert rows._passes == 0
+
+
+def test_passes_are_shared_a_limited_number_of_times(monkeypatch):
+    monkeypatch.setattr(rows_module, "PASSES", 16)
+    shape, rng = (5,) * 8, np.random.default_rng(8)
+    rows = Rows([rng.integers(0, 5, 10**4).astype(np.uint8) for _ in shape], None, shape)
+    monkeypatch.setattr(Rows, "_made", lambda self, axes: setattr(self, "_scans", 0))  # evicted at once
+    for _ in range(20):
+        for triple in combinations(range(8), 3):
+            rows.box(triple, (0, 1, 0), (2, 4, 5))
+
+    assert rows._passes == 16
+
+
 @pytest.mark.parametrize("one_by_one", [False, True])
 def test_which_bitmaps_are_kept_depends_on_queries_and_sizes_alone(one_by_one, monkeypatch):
-    monkeypatch.setattr(rows_module, "BITMAP_BYTES", 2**17)  # of one attribute: 101 x 632 bytes
+    monkeypatch.setattr(rows_module, "BITMAP_BYTES", 160_000)  # of one attribute: 101 x (632 + 112) bytes
     kept = []
     for seed in range(2):
         rng = np.random.default_rng(seed)
@@ -239,7 +268,7 @@ def test_which_bitmaps_are_kept_depends_on_queries_and_sizes_alone(one_by_one, m
         assert found[12::13] == truth
         kept.append((list(data._tables._below), data._tables._bitmap_bytes))
 
-    assert kept[0] == kept[1] == ([4, 2], 2 * 101 * 632)  # 13 queries of 100 codes, and no room for a third
+    assert kept[0] == kept[1] == ([4, 2], 2 * 101 * 744)  # 13 queries of 100 codes, and no room for a third
 
 
 def test_what_no_column_can_hold_is_refused(monkeypatch):

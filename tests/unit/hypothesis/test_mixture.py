@@ -109,15 +109,17 @@ def test_one_query_and_many_give_the_same_bits(mixture, together, monkeypatch):
 
 
 def test_boxes_of_small_tables_are_read_from_them_and_others_follow_from_the_components(monkeypatch):
-    rng = np.random.default_rng(8)
+    rng, eight = np.random.default_rng(8), LARGE.project(*LARGE.names[:8])
     logits, log_weights = rng.normal(size=(sum(LARGE.shape), 5)), rng.normal(size=5)
-    mixture, other = (Mixture(LARGE, logits, log_weights) for _ in range(2))
+    mixture, other = (Mixture(eight, logits[: sum(eight.shape)], log_weights) for _ in range(2))
     low = rng.integers(0, 4, (60, 2))
     high = low + rng.integers(0, 5, (60, 2))
     read = mixture.boxes((1, 3), low, high)
 
     assert mixture._areas[1, 3] is not None
-    assert mixture._area((0, 1, 2)) is None  # 2,335,831 cells with all other triples; pairs have 32,271
+    assert mixture._area((0, 1, 2)) is None  # 338,705 cells with all other triples
+    assert Mixture(LARGE, logits, log_weights)._area((1, 3)) is None  # 91 pairs
+    assert mixture.boxes((), low[:, :0], high[:, :0]).tolist() == pytest.approx([1.0] * 60)
     monkeypatch.setattr("onlineic.hypothesis.mixture.TOGETHER", 0)
     assert abs(read - other.boxes((1, 3), low, high)).max() < 1e-15
     assert other._areas[1, 3] is None

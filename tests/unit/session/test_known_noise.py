@@ -16,7 +16,7 @@ from onlineic.noise import SimulatedNoise
 from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace
 from onlineic.queries import Measurement, derived, marginal
 from onlineic.session import EASY_OR_HARD, KNOWN
-from onlineic.session.answers import AnswerBook
+from onlineic.session.answers import AnswerBook, _is_looked_at
 from onlineic.session.belief import Belief
 from support.sessions import WIDE, WIDE_COUNTS, hits, starts_from_pairs
 
@@ -298,9 +298,18 @@ def test_few_bounds_are_looked_at_where_tests_alone_bound_widely(one_by_one, mon
     else:
         session.answer_many(stream[1:])
 
-    # of all answers the second, fourth, .. 512th
-    assert 9 + session.statistics().hard == len(looked)
+    expected = int(_is_looked_at(np.arange(2, len(stream) + 1)).sum())
+    assert expected + session.statistics().hard == len(looked) < 45
     assert np.isfinite(looked).all()
+
+
+@pytest.mark.parametrize("period", range(1, 14))
+def test_no_rhythm_of_a_stream_keeps_its_wide_bounds_from_being_looked_at(period):
+    looked = np.flatnonzero(_is_looked_at(np.arange(1, 1001)))
+
+    assert {*range(6)} <= {*looked.tolist()}
+    assert {*range(period)} == {*(looked % period).tolist()}
+    assert [_is_looked_at(number) for number in range(1, 1001)] == _is_looked_at(np.arange(1, 1001)).tolist()
 
 
 def test_the_warning_as_an_error_stops_no_answer():
