@@ -301,7 +301,7 @@ def levels(domain: Domain, axis: int) -> list[Partition]:
     depth = 1
     while size >= BRANCH ** (depth + 1):
         depth += 1
-    branch = max(float(BRANCH), (size / 2.0) ** (1.0 / depth))
+    branch = (size / 2.0) ** (1.0 / depth)
     for level in range(1, depth):
         before, parts = levels[-1], round(size / branch**level)
         # of whole blocks of the level before: least squares wants a tree
