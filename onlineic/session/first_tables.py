@@ -219,12 +219,11 @@ def _parts(
     """Return what part of their price each of these tables gets, finest first: coarse ones have less noise.
 
     By a factor that grows as records are few beside cells: their noise drowns most cells then, and what can
-    be known lies in the coarse levels. The two finest have the same: of them single codes are known. Noise
-    costs this power of its inverse scale.
+    be known lies in the coarse levels. Noise costs this power of its inverse scale.
     """
     few = tables[0].blocks / (mechanism.n * mechanism.epsilon)
     quieter = min(MOST_QUIETER, 1.0 + COARSE_QUIETER * math.sqrt(few))
-    weights = [round(1000 * quieter ** (power * max(0, level - 1))) for level in range(len(tables))]
+    weights = [round(1000 * quieter ** (power * level)) for level in range(len(tables))]
     return [Fraction(weight, sum(weights)) for weight in weights]
 
 
@@ -292,9 +291,9 @@ def _layers(table: Partition, layered: bool) -> list[Partition]:
 def levels(domain: Domain, axis: int) -> list[Partition]:
     """Return the marginal of an attribute, and of a long ordered one also its coarser levels.
 
-    As many as a tree of `BRANCH` parts a block has with no fewer at its root. They are spread evenly, with
-    twice as many parts at the root as in a block: an end of a range lies in one block of every level, but
-    both ends share the root.
+    As many as a tree of `BRANCH` parts a block has with no fewer at its root; where that root would have more
+    than twice as many, the levels are spread evenly, with twice as many parts at the root as in a block: an
+    end of a range lies in one block of every level, but both ends share the root.
     """
     levels, size = [one_way(domain, axis)], domain.shape[axis]
     if size <= FLAT or not domain.attributes[axis].ordered:
@@ -302,7 +301,7 @@ def levels(domain: Domain, axis: int) -> list[Partition]:
     depth = 1
     while size >= BRANCH ** (depth + 1):
         depth += 1
-    branch = (size / 2.0) ** (1.0 / depth)
+    branch = max(float(BRANCH), (size / 2.0) ** (1.0 / depth))
     for level in range(1, depth):
         before, parts = levels[-1], round(size / branch**level)
         # of whole blocks of the level before: least squares wants a tree

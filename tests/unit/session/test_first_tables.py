@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -31,7 +30,7 @@ def test_levels_of_one_ordered_attribute_refine_each_other(size, delta):
         assert len(np.unique(np.stack([fine, coarse]), axis=1)[0]) == fine.max() + 1
         sizes = np.bincount(coarse[np.unique(fine, return_index=True)[1]])
         assert np.ptp(sizes) <= 1
-        assert sizes.mean() == pytest.approx((size / 2) ** (1 / len(cuts)), rel=0.05)
+        assert sizes.mean() == pytest.approx(max(8.0, (size / 2) ** (1 / len(cuts))), rel=0.04)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
@@ -81,10 +80,10 @@ def test_all_cells_are_bought_where_a_mean_cell_is_clear_of_their_noise(delta):
         (256, [256]),
         (257, [257, 23]),
         (511, [511, 32]),
-        (512, [512, 81, 13]),
-        (1_000, [1_000, 126, 16]),
+        (512, [512, 64, 8]),
+        (1_000, [1_000, 125, 16]),
         (3_000, [3_000, 262, 23]),
-        (4_096, [4_096, 609, 91, 13]),
+        (4_096, [4_096, 512, 64, 8]),
     ],
 )
 def test_short_attributes_have_one_level_and_long_ones_a_tree_with_a_wide_root(size, parts):
@@ -120,15 +119,15 @@ def test_levels_of_one_attribute_have_the_noise_of_less_variance(monkeypatch, si
 
 @pytest.mark.parametrize(("delta", "pure"), [(0.0, True), (1e-9, True), (1e-4, False)])
 def test_the_fewer_records_the_less_noise_have_coarse_levels(delta, pure):
-    """By one factor from level to level behind the two finest, whatever the law; beside many records none."""
+    """By one factor from level to level, whatever the law of the noise; beside many records none."""
     domain = ic.Domain.of(x=range(4_096))
-    for n, expected in ((10**9, 1.0), (10**5, 1.15), (4_096, 1.75), (1_024, 1.8), (100, 1.8)):
+    for n, expected in ((10**9, 1.0), (4_096, 1.25), (1_024, 1.35), (100, 1.35)):
         plan = session_plan(domain, n, ic.Budget(1.0, delta))
         scales = [float(scale) for scale in plan.first_tables.scales]
         ratios = [fine / coarse for fine, coarse in itertools.pairwise(scales)]
 
         assert pure is plan.first_tables.pure
-        assert [pytest.approx(factor, rel=0.02) for factor in (1.0, expected, expected)] == ratios
+        assert [pytest.approx(expected, rel=0.02)] * 3 == ratios
 
 
 def test_levels_leave_tests_at_most_a_twentieth():
@@ -144,10 +143,8 @@ def test_laplace_levels_are_charged_the_divergence_of_two_moved_blocks_each(epsi
     bought, charge = plan.first_tables, plan.first_tables.charge.amount * TICK
     pure = sum(2 / scale for scale in bought.scales)
 
-    counts = Counter(bought.scales)
-    ticks = [laplace_charge(plan.sparse.order, scale, 2 * times) for scale, times in counts.items()]
-    assert (True, 3, [2, 1]) == (bought.pure, len(bought.targets), list(counts.values()))
-    assert charge == sum(ticks) * TICK
+    assert (True, 3, 3) == (bought.pure, len(bought.targets), len(set(bought.scales)))
+    assert charge == sum(laplace_charge(plan.sparse.order, scale, 2) for scale in bought.scales) * TICK
     assert 0.8 * pure < charge < pure
     assert plan.sparse.account().capacity > bought.charge.amount
 
