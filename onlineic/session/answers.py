@@ -43,7 +43,7 @@ from onlineic.queries.partitions import Measurement, Partition, block_weights, d
 from onlineic.queries.query import Query
 from onlineic.session.belief import Belief, measured
 from onlineic.session.columns import Answers, Columns, Settled, cut, known_bound, stated, stated_again
-from onlineic.session.defaults import AGREEING, SPACING
+from onlineic.session.defaults import AGREEING, CHOSEN, SPACING
 from onlineic.session.first_tables import FirstTables
 from onlineic.session.plan import ALL_EASY, ALL_HARD, EASY_OR_HARD, KNOWN, Plan
 from onlineic.session.spending import hits_left
@@ -549,8 +549,9 @@ class AnswerBook:
 
         A query that was hard by the noise of its test alone is often measured with more noise than the
         hypothesis, fitted to all tables, errs by. What is known best is the sum of the measured blocks, or
-        the estimate from the first tables where it has less noise. Where the guess that was tested and what
-        was learned both agree with it, the latter is returned. The bound grows by the distance from what was
+        the estimate from the first tables where it has less noise; unless the two are so far apart that the
+        query must have been chosen by the noise of these tables. Where the guess that was tested and what was
+        learned both agree with it, the latter is returned. The bound grows by the distance from what was
         measured; all are public.
         """
         plan, question, measurement, moved = self._plan, record.query, record.measurement, 0.0
@@ -566,8 +567,10 @@ class AnswerBook:
             if isinstance(target, Partition) or (plan.first_tables is not None and not plan.certified):
                 released = (value, measurement.scale * float(np.linalg.norm(weights)))
                 first = self._estimates_now()
-                estimate = None if first is None else first.point(question)
-                best, deviation = min(released, estimate or released, key=lambda one: one[1])
+                estimate = (None if first is None else first.point(question)) or released
+                if abs(estimate[0] - value) > CHOSEN * math.hypot(estimate[1], released[1]):
+                    estimate = released
+                best, deviation = min(released, estimate, key=lambda one: one[1])
                 value = value if best == value else min(1.0, max(0.0, best))
                 tested, agreeing = self._value(question, record.guess), AGREEING * deviation
                 with contextlib.suppress(Exception):  # paid and recorded: not lost with a failing hypothesis

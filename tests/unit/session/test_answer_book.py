@@ -185,6 +185,19 @@ def test_a_measured_number_that_is_far_off_gives_way_to_the_fit_that_the_first_t
     assert abs(answer.value - MANY) < 15 / N < abs(hit.measured - MANY)
 
 
+def test_what_was_measured_is_the_answer_where_the_noise_of_the_first_tables_has_chosen_the_query(
+    monkeypatch,
+):
+    """It was answered with 4,000 records too many, and is asked for that: the estimate errs by them."""
+    tests_alone(monkeypatch)
+    hit = Hit.of([0] * 6 + [4000, 0, 0] + [0] * 3, [0, 0, 100, 0])
+    apart = abs(hit.answer.estimate - hit.measured)
+
+    assert apart > 5.0 * math.hypot(hit.deviation, hit.answer.standard_error)
+    assert ("hard", hit.measured) == (hit.answer.status, pytest.approx(hit.answer.value, abs=1e-12))
+    assert hit.answer.error_bound == pytest.approx(hit.radius, rel=1e-9)
+
+
 @pytest.mark.filterwarnings("ignore::onlineic.errors.UpdateFailedWarning")
 def test_where_the_fit_disagrees_with_the_estimate_of_least_noise_that_is_the_answer(monkeypatch):
     """Nothing was learned, since the rule failed: the hypothesis is uniform, the number far off."""
@@ -213,6 +226,7 @@ def test_an_estimate_is_the_answer_within_0_and_1_and_only_with_less_noise(monke
     tests_alone(monkeypatch)
     monkeypatch.setattr(MaximumEntropy, "update", lambda *_: 1 / 0)
     monkeypatch.setattr(Estimates, "point", lambda self, query: estimate)
+    monkeypatch.setattr("onlineic.session.answers.CHOSEN", 1e3)  # however far it is from what was measured
     hit = Hit.of(ABOVE, FAR)
     value = hit.measured if value is None else value
     bound = hit.radius + abs(value - hit.measured)
