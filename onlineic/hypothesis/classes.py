@@ -13,8 +13,6 @@ from onlineic._typing import Ints
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query
 
-FIRST_ROOM = 4
-
 
 def product_of_cuts(target: Query | Partition) -> Partition:
     """The partition itself, or the coarsest product of classes that a 0/1 query can be told from."""
@@ -50,8 +48,7 @@ def kept_classes(tables: Sequence[Partition], most: float) -> dict[int, Ints]:
     """Return the class of every code, by axis, for a fit of at most `most` class cells.
 
     First come, first served: each joint table in turn, and each of its attributes in turn, is told apart
-    where there is room for it. The first classes of an attribute have `FIRST_ROOM` times the room, and are
-    made as few as it holds: what is not told apart at all errs more than a fit takes time.
+    where there is room for it.
     """
     kept: dict[int, Ints] = {}
     counts: dict[int, int] = {}
@@ -59,12 +56,8 @@ def kept_classes(tables: Sequence[Partition], most: float) -> dict[int, Ints]:
         if len(table.axes) > 1:
             for axis, labels in zip(table.axes, table.classes, strict=True):
                 classes, first = common_refinement([kept.get(axis, np.zeros_like(labels)), labels])
-                others = math.prod(count for other, count in counts.items() if other != axis)
-                room, count = (most if axis in kept else FIRST_ROOM * most) / others, len(first)
-                if count > room >= 2.0 and axis not in kept:
-                    classes, count = classes * int(room) // count, int(room)
-                if count <= room:
-                    kept[axis], counts[axis] = classes, count
+                if math.prod({**counts, axis: len(first)}.values()) <= most:
+                    kept[axis], counts[axis] = classes, len(first)
     return kept
 
 

@@ -126,7 +126,8 @@ def mwem(
     workload = Workload.of(queries, data.domain, data.n)
     rule = update
     if rule is None:
-        rule = MaximumEntropy() if by_table else MeasuredWeights(replays=replays)
+        # whatever table comes last has its cuts: four times the cells, and the time, of a session's refit
+        rule = MaximumEntropy(most_cells=2**22) if by_table else MeasuredWeights(replays=replays)
     if rounds is None:
         rounds = default_rounds(data.n, budget, queries=len(workload.queries), release=release)
     rounds = checked_integer("rounds", rounds, at_least=1)  # a numpy integer could overflow below

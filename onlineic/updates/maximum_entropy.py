@@ -107,8 +107,7 @@ class MaximumEntropy(UpdateRule[FittedHistogram]):
     most_cells : int
         Most class cells that refits tell apart, from a prior that is a product: what a refit costs grows with
         them. Cuts of later measurements beyond are not told apart: the blocks on both sides are fitted by
-        their sum. The first cuts of an attribute have four times the room, and are as many as it holds. A
-        domain of no more cells is never touched by it.
+        their sum. A domain of no more cells is never touched by it.
 
     Notes
     -----

@@ -266,28 +266,6 @@ def test_no_cut_is_merged_where_there_is_room_and_first_tables_always_have_it():
     assert needed == first.histogram._density.size == first.most_cells
 
 
-@pytest.mark.parametrize(("most", "told"), [(100, 4), (150, 6), (300, 10)])
-def test_attributes_that_come_late_are_told_apart_as_far_as_there_is_room(most, told):
-    domain, rng = domain_of((10, 10, 10)), np.random.default_rng(3)
-    truth = rng.dirichlet(np.ones(1000)).reshape(10, 10, 10)
-    cut = np.arange(10)
-    tables = [
-        Measurement(Partition(domain, axes, (cut, cut)), truth.sum(axis=other).ravel(), 1e-4)
-        for axes, other in (((0, 1), 2), ((0, 2), 1), ((1, 2), 0))
-    ]
-    rule = MaximumEntropy(most_cells=most)
-    hypothesis = rule.update(rule.init(domain), tuple(tables[:1]), 0.1)
-    for count in (2, 3):
-        hypothesis = rule.update(hypothesis, tuple(tables[:count]), 0.1)
-    parts = np.arange(10) * told // 10
-    blocks = Partition(domain, (0, 2), (cut, parts))
-    expected = np.add.reduceat(truth.sum(axis=1), np.searchsorted(parts, np.arange(told)), axis=1)
-
-    assert 100 * told == hypothesis.histogram._density.size
-    assert abs(hypothesis.blocks(blocks) - expected.ravel()).max() < 3e-3
-    assert abs(hypothesis.blocks(tables[0].target) - tables[0].values).max() < 1e-3
-
-
 def test_merged_numbers_say_nothing_and_do_no_harm():
     """A single query whose cuts have no room: it is left out, and its potentials stay flat."""
     domain, measured = coarse_problem(hits=0)
