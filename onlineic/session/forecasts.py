@@ -176,7 +176,8 @@ def checked_kinds(kinds: Iterable[Kind]) -> frozenset[Kind]:
 
 def _rows(domain: Domain, n: int, budget: Budget, max_queries: int, dense: bool) -> list[EngineForecast]:
     axes = [axis for axis, size in enumerate(domain.shape) if size > 1]
-    spread = math.sqrt(domain.size * (SPREAD_OF_DENSE if dense else SPREAD_OF_CONJUNCTIONS))
+    size = min(domain.size, 10**300)  # of more cells no float tells the number
+    spread = math.sqrt(size * (SPREAD_OF_DENSE if dense else SPREAD_OF_CONJUNCTIONS))
     cell = 2.0 * math.sqrt(2.0) / (budget.epsilon * n)
     normal = normal_quantile(0.025)
     rows = [EngineForecast("one noisy histogram", spread * cell, normal * spread * cell)]

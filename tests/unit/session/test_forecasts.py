@@ -210,3 +210,13 @@ def test_a_session_of_numbers_goes_on_at_falling_prices():
     assert bounds[10] < bounds[11] < bounds[12]
     assert session.statistics().spent < 1.0
     assert "repeat" == session.answer(asked[3]).status
+
+
+def test_domains_of_more_cells_than_a_float_can_tell_are_forecast():
+    domain = ic.Domain.of({f"a{place}": 1000 for place in range(120)})
+    told = ic.forecast(domain, 2000, ic.Budget(1.0, 1e-9), 100)
+
+    assert domain.size == 10**360
+    assert told.start != "cells"
+    assert all(math.isfinite(one.rms) for one in told.engines if one.start == told.start)
+    assert "tables of all pairs" in repr(told)
