@@ -65,7 +65,7 @@ def screen(words: Words, numerators: Ints, denominator: Fraction, margin: float 
 def fires_one(word: int, numerator: int, denominator: Fraction, more: More, margin: float = MARGIN) -> bool:
     """Decide one test: the decision of `screen` and `fires_exactly` on the same bits, without arrays."""
     t, s = denominator.as_integer_ratio()
-    if not (0 < t < SCALE_LIMIT and s < SCALE_LIMIT):
+    if not (0 < t < SCALE_LIMIT and s < SCALE_LIMIT):  # as it asks itself: of each test, without a call
         _check_scale(t, s)
     x = numerator * s / t  # whole numbers of Python do not wrap: clipped behind the product
     u, hazard = (word >> 11) * 2.0**-53, exp_ieee_one(-60.0 if x < -60.0 else 6.0 if x > 6.0 else x)

@@ -83,9 +83,7 @@ SPACING = 16
 # when the fit is trusted
 EVALUATIONS = 60  # of a refit behind a hit: 30 leave many tables half learned, 100 gain no more
 AGREEING = 3.0  # standard deviations of a sum of blocks within which a guess and a fit agree with it
-CHOSEN = (
-    5.0  # .. of a sum and an estimate from the first tables, from which on their noise has chosen the query
-)
+CHOSEN = 5.0  # .. of its distance from what the first tables say, beyond which their noise chose the query
 
 
 @final
