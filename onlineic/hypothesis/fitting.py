@@ -17,6 +17,7 @@ block of each table. A measured 0/1 query has two blocks: the cells that it leav
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import final
 
@@ -34,7 +35,7 @@ from onlineic.hypothesis.histogram import SMALLEST, Histogram
 from onlineic.hypothesis.product import ProductHistogram
 from onlineic.queries.partitions import Measurement, Partition, block_weights
 from onlineic.queries.query import Query
-from onlineic.queries.tables import accumulate, contract, dot, spread, sum_classes
+from onlineic.queries.tables import accumulate, contract, dot, multiply, spread, sum_classes
 
 Prior = (
     Floats | tuple[Floats, ...]
@@ -42,6 +43,8 @@ Prior = (
 
 # Below this normaliser the product of factors may have lost cells that matter: evaluate in log space instead.
 _SAFE_NORMALISER = 1e-150
+MANY_CELLS = 2**19  # class cells, from which on evaluations that write them are dear
+_MATRICES = 2**17  # class cells, from which on products of matrices beat tables of all
 _MANY, _LARGE = 3, 2**15  # tables of one set of attributes, and their class cells together: running sums pay
 _FEW = 4  # class cells for each corner of a table, from which on they do
 
@@ -77,6 +80,7 @@ def fit(
     start: Sequence[Floats] = (),
     *,
     evaluations: int = 30,
+    dear_evaluations: int | None = None,
     kl_weight: float = 0.0,
     tolerance: float = 1e-4,
     enough: float = 0.0,
@@ -95,6 +99,8 @@ def fit(
         Potentials of an earlier fit to the first `len(start)` measurements; the others start at zero.
     evaluations : int, optional
         Limit on evaluations, >= 1. 30 is enough from earlier potentials; a cold start wants 75 to 100.
+    dear_evaluations : int, optional
+        The limit where each evaluation writes more than 2^19 class cells.
     kl_weight : float, optional
         Weight >= 0 of ``KL(h || prior)``; a positive one makes the optimum unique, whatever the path.
     tolerance : float, optional
@@ -139,6 +145,8 @@ def fit(
         )
         potentials[place] = _summed(blocks, potentials[place]) / np.bincount(blocks)
     domain = CoarseDomain.of(prior, fitting)
+    if dear_evaluations is not None and domain.is_dear:
+        evaluations = checked_integer("dear_evaluations", dear_evaluations, at_least=1)
     observed, variance = np.concatenate(values), np.concatenate(variances)
     theta, masses, used = descend(
         domain.evaluate,
@@ -313,7 +321,31 @@ class _Axis:
         return self.classes[self.atoms], codes * (shares / atoms)[self.atoms]
 
 
-_Part = tuple[slice, tuple[Ints, ...] | None, NDArray[np.intp]]
+@attrs.frozen(eq=False)
+class _Corners:
+    """Where the boxes of a table lie among the class cells: runs of classes, by axis."""
+
+    # shape: runs by axis. first, last: the places of their first and last classes, of all axes but the last.
+    # starts, lengths: of the runs of the last axis.
+    shape: tuple[int, ...]
+    first: tuple[Ints, ...]
+    last: tuple[Ints, ...]
+    starts: Ints
+    lengths: Ints
+
+    @classmethod
+    def of(cls, starts: Sequence[Ints], shape: Sequence[int]) -> "_Corners":
+        ends = [np.append(at[1:], size) - 1 for at, size in zip(starts, shape, strict=True)]
+        return cls(
+            shape=tuple(map(len, starts)),
+            first=np.ix_(*starts[:-1]),
+            last=np.ix_(*ends[:-1]),
+            starts=starts[-1],
+            lengths=np.diff(starts[-1], append=shape[-1]),
+        )
+
+
+_Part = tuple[slice, _Corners | None, NDArray[np.intp]]
 
 
 @attrs.frozen(eq=False)
@@ -321,12 +353,12 @@ class _Leaf:
     """The tables over one set of axes; forward their potentials are added up, backward masses are summed.
 
     Each block of a table is a box of classes, or a few. Few tables or small ones have the block of every
-    class cell listed. Many large ones are added by their corners: the running sums along every axis of what
-    changes at the start of each box, and boxes of a density are differences of its running sums.
+    class cell listed. Many large ones are added by their corners: the running sums, along all axes but the
+    last and longest, of what changes at the start of each box; boxes of a density are differences of those.
     """
 
-    # parts: slice of potentials; first class of every run of classes that the table does not tell apart, by
-    # axis, or None where the runs are the classes; block of every run cell, flattened.
+    # parts: slice of potentials; the corners of its boxes, or None where every class is a run of its own;
+    # block of every run cell, flattened.
     shape: tuple[int, ...]
     parts: tuple[_Part, ...]
 
@@ -342,50 +374,50 @@ class _Leaf:
         parts: list[_Part] = []
         for part, target, table in tables:
             blocks = [table.classes[table.axes.index(axis)][first[axis]] for axis in own]
-            starts = tuple(np.flatnonzero(np.diff(labels, prepend=-1)) for labels in blocks)
+            starts = [np.flatnonzero(np.diff(labels, prepend=-1)) for labels in blocks]
             # corners pay where they are few: of a dense query every class cell is one
             whole = listed or _FEW * math.prod(map(len, starts)) > math.prod(shape)
             runs = first if whole else {a: first[a][at] for a, at in zip(own, starts, strict=True)}
-            parts.append((part, None if whole else starts, _block_codes(target, table, own, runs)))
+            corners = None if whole else _Corners.of(starts, shape)
+            parts.append((part, corners, _block_codes(target, table, own, runs)))
         return cls(shape, tuple(parts))
 
     def add(self, potentials: Floats) -> Floats:
         """The sum of the potentials of all tables, for every class cell."""
         logs = np.zeros(self.shape)
-        for part, starts, code in self.parts:
-            if starts is not None:
-                values = potentials[part][code].reshape([len(at) for at in starts])
+        for part, corners, code in self.parts:
+            if corners is not None:
+                values = potentials[part][code].reshape(corners.shape)
                 _difference(values)
-                logs[np.ix_(*starts)] += values
-        if any(starts is not None for _, starts, _ in self.parts):
-            for axis in range(logs.ndim):
+                logs[corners.first] += np.repeat(values, corners.lengths, axis=-1)
+        if any(corners is not None for _, corners, _ in self.parts):
+            for axis in range(logs.ndim - 1):
                 accumulate(logs, axis)
-        for part, starts, code in self.parts:  # behind the running sums, which are of corners alone
-            if starts is None:
+        for part, corners, code in self.parts:  # behind the running sums, which are of corners alone
+            if corners is None:
                 logs.reshape(-1)[...] += potentials[part][code]
         return logs
 
     def sum(self, density: Floats, masses: Floats) -> None:
         """Write the mass of every block of each table."""
         area: Floats | None = None
-        for part, starts, code in self.parts:
+        for part, corners, code in self.parts:
             boxes = density
-            if starts is not None:
+            if corners is not None:
                 if area is None:
                     area = density.copy()
-                    for axis in range(area.ndim):
+                    for axis in range(area.ndim - 1):
                         accumulate(area, axis)
-                last = [np.append(at[1:], size) - 1 for at, size in zip(starts, self.shape, strict=True)]
-                boxes = area[np.ix_(*last)]
+                boxes = np.add.reduceat(area[corners.last], corners.starts, axis=-1)
                 _difference(boxes)
             masses[part] = np.bincount(code, boxes.ravel(), part.stop - part.start)
 
 
 def _difference(values: Floats) -> None:
-    """Subtract from every entry the one before, along each axis: the inverse of running sums."""
-    for axis in range(values.ndim):
-        slabs = np.moveaxis(values, axis, 0)
-        slabs[1:] = slabs[1:] - slabs[:-1]
+    """Subtract from every entry the one before, along each axis but the last: the inverse of running sums."""
+    for axis in range(values.ndim - 1):
+        before = (slice(None),) * axis
+        values[(*before, slice(1, None))] -= values[(*before, slice(-1))]
 
 
 @attrs.frozen(eq=False)
@@ -407,7 +439,8 @@ class CoarseDomain:
     # axes: those that the class cells have, fewest classes first (long inner loops): of a product those that
     # a joint table reads, else all that some table reads.
     # leaves: of the measured sets of two axes or more. ends: one axis each, behind the leaves.
-    # nodes: inner nodes of the tree, behind the ends; children before parents, the root last.
+    # nodes: inner nodes of the tree that lack an axis, behind the ends; children before parents.
+    # root: the nodes, leaves and ends whose product the density is.
     domain: Domain
     sizes: tuple[int, ...]
     prior: tuple[Floats, ...] | _Dense
@@ -416,6 +449,7 @@ class CoarseDomain:
     leaves: tuple[_Leaf, ...]
     ends: tuple[int, ...]
     nodes: tuple[tuple[_Link, _Link], ...]
+    root: tuple[_Link, ...]
 
     @classmethod
     def of(cls, prior: Prior, measurements: Sequence[Measurement]) -> "CoarseDomain":
@@ -452,6 +486,7 @@ class CoarseDomain:
                 grouped.setdefault(own, []).append((part, target, table))
         ends = tuple(axis for axis in axes if product or held[axis].parts)
         sets = [*grouped, *((axis,) for axis in ends)]
+        nodes, root = _merge_tree(sets, {axis: len(first[axis]) for axis in axes}) if sets else ((), ())
         return cls(
             domain=targets[0].domain,
             sizes=sizes,
@@ -460,32 +495,53 @@ class CoarseDomain:
             axes=axes,
             leaves=tuple(_Leaf.of(own, first, several) for own, several in grouped.items()),
             ends=ends,
-            nodes=_merge_tree(sets, {axis: len(first[axis]) for axis in axes}) if sets else (),
+            nodes=nodes,
+            root=root,
         )
 
     def evaluate(self, potentials: Floats) -> tuple[Floats, float]:
         """Block masses of ``h ~ prior * exp(potentials)``, table after table, and the log-normaliser."""
+        if self._by_matrices:
+            ends, shares, alone = self._ends(potentials)
+            tables, shift = self._factors(potentials, ends)
+            margins = _margins_by_matrices(self._join(tables, np.multiply), self.root)
+            normaliser = float(margins[0].sum())
+            if normaliser > _SAFE_NORMALISER:
+                for margin in margins:
+                    margin *= 1.0 / normaliser
+                return self._masses(margins, shares), alone + shift + math.log(normaliser)
         density, shares, log_normaliser = self.weigh(potentials)
         return self.measure(density, shares), log_normaliser
 
+    @property
+    def _by_matrices(self) -> bool:
+        """Whether the root is large and the product of three smaller tables, with each axis in two or more."""
+        if not isinstance(self.prior, tuple) or len(self.root) != 3:
+            return False
+        having = Counter(axis for link in self.root for axis in link.keep)
+        smaller = all(len(link.keep) < len(self.axes) for link in self.root)
+        return smaller and min(having.values()) > 1 and self.cells > _MATRICES
+
+    @property
+    def cells(self) -> int:
+        """How many class cells there are."""
+        return math.prod(len(self.held[axis].starts) for axis in self.axes)
+
+    @property
+    def is_dear(self) -> bool:
+        """Whether an evaluation writes many class cells."""
+        return self.cells > MANY_CELLS and not self._by_matrices
+
     def weigh(self, potentials: Floats) -> tuple[Floats, dict[int, Floats], float]:
         """Masses of the class cells, shares of the atoms in their class by axis, and the log-normaliser."""
-        ends = {axis: one.weigh(potentials) for axis, one in self.held.items()}
-        shares = {axis: atoms for axis, (_, atoms) in ends.items()}
-        alone = math.fsum(classes[0] for axis, (classes, _) in ends.items() if axis not in self.axes)
+        ends, shares, alone = self._ends(potentials)
         if not self.axes:
             return np.ones(()), shares, alone
-        tables = self._logs(potentials, ends)
-        peaks = [float(log.max()) for log in tables]
-        # Every factor is <= 1, so a cell that underflows is below 1e-308: harmless while the sum is not tiny.
-        for log, peak in zip(tables, peaks, strict=True):
-            log -= peak
-            np.exp(log, out=log)
-        density = self._join(tables, np.multiply)
-        shift = math.fsum(peaks)
+        tables, shift = self._factors(potentials, ends)
+        density = _joined(self._join(tables, np.multiply), np.multiply)
         normaliser = self._total(density)
         if not normaliser > _SAFE_NORMALISER:
-            density = self._join(self._logs(potentials, ends), np.add)
+            density = _joined(self._join(self._logs(potentials, ends), np.add), np.add)
             shift = float(density.max())
             density = np.exp(density - shift)
             normaliser = self._total(density)
@@ -497,28 +553,46 @@ class CoarseDomain:
     def _total(self, density: Floats) -> float:
         return dot(density, self.prior.classes) if isinstance(self.prior, _Dense) else float(density.sum())
 
+    def _ends(self, potentials: Floats) -> tuple[dict[int, tuple[Floats, Floats]], dict[int, Floats], float]:
+        """Log weights of classes and shares of atoms by axis, those shares, and the logs of what is alone."""
+        ends = {axis: one.weigh(potentials) for axis, one in self.held.items()}
+        shares = {axis: atoms for axis, (_, atoms) in ends.items()}
+        return ends, shares, math.fsum(own[0] for axis, (own, _) in ends.items() if axis not in self.axes)
+
+    def _factors(
+        self, potentials: Floats, ends: Mapping[int, tuple[Floats, Floats]]
+    ) -> tuple[list[Floats], float]:
+        """Fresh tables of leaves and ends, the largest entry of each 1, and the log of the peaks' product."""
+        tables = self._logs(potentials, ends)
+        peaks = [float(log.max()) for log in tables]
+        # Every factor is <= 1, so a cell that underflows is below 1e-308: harmless while the sum is not tiny.
+        for log, peak in zip(tables, peaks, strict=True):
+            log -= peak
+            np.exp(log, out=log)
+        return tables, math.fsum(peaks)
+
     def _logs(self, potentials: Floats, ends: Mapping[int, tuple[Floats, Floats]]) -> list[Floats]:
         """Fresh tables of leaves and ends, in log space."""
         return [leaf.add(potentials) for leaf in self.leaves] + [ends[axis][0].copy() for axis in self.ends]
 
-    def _join(self, tables: list[Floats], join: np.ufunc) -> Floats:
-        """Join the tables of leaves and ends, up the tree and in their place: the table of the root."""
+    def _join(self, tables: list[Floats], join: np.ufunc) -> list[Floats]:
+        """Join the tables of leaves and ends, up the tree: those whose product the root is, to broadcast."""
         for pair in self.nodes:
-            left, right = (tables[link.child].reshape(link.broadcast) for link in pair)
-            shape = np.broadcast_shapes(left.shape, right.shape)
-            place = next((table for table in (left, right) if table.shape == shape), None)
-            tables.append(join(left, right, out=place))
-        return tables[-1]
+            tables.append(_joined([tables[link.child].reshape(link.broadcast) for link in pair], join))
+        return [tables[link.child].reshape(link.broadcast) for link in self.root]
 
     def measure(self, density: Floats, shares: Mapping[int, Floats]) -> Floats:
         """Block masses of a density over the class cells, table after table: down the tree."""
+        return self._masses([_margin(density, link) for link in self.root], shares)
+
+    def _masses(self, margins: Sequence[Floats], shares: Mapping[int, Floats]) -> Floats:
+        """Block masses, from the density's margins over the tables that the root is the product of."""
         count = len(self.leaves) + len(self.ends)
-        tables = {count + len(self.nodes) - 1: density}
+        tables = {link.child: margin for link, margin in zip(self.root, margins, strict=True)}
         for offset in range(len(self.nodes) - 1, -1, -1):
             parent = tables.pop(count + offset)
             for link in self.nodes[offset]:
-                whole = len(link.keep) == parent.ndim
-                tables[link.child] = parent if whole else contract(parent, link.keep)
+                tables[link.child] = _margin(parent, link)
         masses = np.empty(sum(self.sizes))
         for index, leaf in enumerate(self.leaves):
             leaf.sum(tables[index], masses)
@@ -561,6 +635,50 @@ class CoarseDomain:
         return tuple(np.split(values, np.cumsum(self.sizes)[:-1]))
 
 
+def _joined(factors: Sequence[Floats], join: np.ufunc) -> Floats:
+    """Join fresh tables that broadcast, in the place of one that has the shape of all."""
+    shape = np.broadcast_shapes(*(factor.shape for factor in factors))
+    result = factors[0]
+    for factor in factors[1:]:
+        place = next((table for table in (result, factor) if table.shape == shape), None)
+        result = join(result, factor, out=place)
+    return result
+
+
+def _margin(density: Floats, link: _Link) -> Floats:
+    """The sums of a density over the axes that a child lacks."""
+    return density if len(link.keep) == density.ndim else contract(density, link.keep)
+
+
+def _margins_by_matrices(factors: Sequence[Floats], links: Sequence[_Link]) -> list[Floats]:
+    """The margins, over the axes of each of three factors, of their product, which is never written.
+
+    With A over axes (b, x, y), B over (b, x, z) and C over (b, y, z), the margin over (b, x, y) is A times
+    the sum over z of B C, a product of matrices for each b; and so are the others.
+    """
+    sets = [frozenset(link.keep) for link in links]
+    batch = frozenset.intersection(*sets)
+    x, y, z = (tuple(sorted((sets[i] & sets[j]) - batch)) for i, j in ((0, 1), (0, 2), (1, 2)))
+    layouts = [(tuple(sorted(batch)), *pair) for pair in ((x, y), (x, z), (y, z))]
+    held, shapes = [], []
+    for factor, layout in zip(factors, layouts, strict=True):
+        order = sum(layout, ())
+        shapes.append([factor.shape[axis] for axis in order])
+        rest = tuple(axis for axis in range(factor.ndim) if axis not in order)
+        sizes = [math.prod(factor.shape[axis] for axis in part) for part in layout]
+        held.append(np.ascontiguousarray(factor.transpose(order + rest)).reshape(sizes))
+    first, second, third = held
+    margins = (
+        first * multiply(second, third.swapaxes(1, 2)),
+        second * multiply(first, third),
+        third * multiply(first.swapaxes(1, 2), second),
+    )
+    return [
+        margin.reshape(shape).transpose(np.argsort(sum(layout, ())))
+        for margin, shape, layout in zip(margins, shapes, layouts, strict=True)
+    ]
+
+
 def block_codes(targets: Sequence[Query | Partition]) -> list[NDArray[np.intp]]:
     """Block of each target, all over the same axes, for every cell of their common refinement."""
     tables, first = [product_of_cuts(target) for target in targets], {}
@@ -590,27 +708,42 @@ def _sum_classes(prior: Floats, axes: tuple[int, ...], held: Mapping[int, _Axis]
     return np.ascontiguousarray((base / base.sum()).transpose([rising.index(axis) for axis in axes]))
 
 
-def _merge_tree(sets: Sequence[tuple[int, ...]], sizes: Mapping[int, int]) -> tuple[tuple[_Link, _Link], ...]:
-    """Join the two live nodes with the smallest union table until one is left; ties go to the oldest pair."""
+def _merge_tree(
+    sets: Sequence[tuple[int, ...]], sizes: Mapping[int, int]
+) -> tuple[tuple[tuple[_Link, _Link], ...], tuple[_Link, ...]]:
+    """The inner nodes of the tree, and what its root is the product of: tables that lack an axis, or leaves.
+
+    The two live nodes with the smallest union table are joined until one is left; ties go to the oldest pair.
+    """
     axes, widths = list(sizes), np.array(list(sizes.values()), float)
     members = np.zeros((2 * len(sets) - 1, len(axes)), bool)  # node -> its axes
     members[: len(sets)] = [[axis in own for axis in axes] for own in sets]
     cost = np.full((len(members), len(members)), np.inf)
     live = np.zeros(len(members), bool)
-    nodes = []
+    pairs: dict[int, list[int]] = {}
     for new in range(len(members)):
         if new >= len(sets):
-            pair = [int(node) for node in np.unravel_index(np.argmin(cost), cost.shape)]
-            live[pair] = False
-            cost[pair, :] = cost[:, pair] = np.inf
-            members[new] = members[pair].any(axis=0)
-            links = []
-            for child in pair:
-                has = members[child][members[new]]
-                shape = np.where(has, widths[members[new]], 1).astype(int)
-                links.append(_Link(child, tuple(np.flatnonzero(has).tolist()), tuple(shape.tolist())))
-            nodes.append((links[0], links[1]))
+            pairs[new] = [int(node) for node in np.unravel_index(np.argmin(cost), cost.shape)]
+            live[pairs[new]] = False
+            cost[pairs[new], :] = cost[:, pairs[new]] = np.inf
+            members[new] = members[pairs[new]].any(axis=0)
         older = np.flatnonzero(live[:new])
         cost[older, new] = np.where(members[older] | members[new], widths, 1.0).prod(axis=1)
         live[new] = True
-    return tuple(nodes)
+    root = [len(members) - 1]
+    whole = {node for node in pairs if members[node].all()} | {*root}
+    # in the place of each its children, those with all axes first: multiplied in the order of the joins
+    while whole.intersection(root, pairs):
+        node = max(whole.intersection(root, pairs))
+        root.remove(node)
+        root = sorted(pairs[node], key=lambda child: child not in whole) + root
+    kept = [*range(len(sets)), *(node for node in pairs if node not in whole)]
+    place = {node: index for index, node in enumerate(kept)}
+
+    def link(parent: int, child: int) -> _Link:
+        has = members[child][members[parent]]
+        shape = np.where(has, widths[members[parent]], 1).astype(int)
+        return _Link(place[child], tuple(np.flatnonzero(has).tolist()), tuple(shape.tolist()))
+
+    nodes = [(link(node, pairs[node][0]), link(node, pairs[node][1])) for node in kept[len(sets) :]]
+    return tuple(nodes), tuple(link(len(members) - 1, child) for child in root)

@@ -18,7 +18,7 @@ from onlineic.domain.attributes import Attribute, Categorical
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidQueryError, checked_integer, checked_real, set_fields
 from onlineic.queries.query import GRID_BITS, Query, canonical
-from onlineic.queries.tables import spread
+from onlineic.queries.tables import spread, sum_classes
 
 AxisSets = frozenset[tuple[int, ...]]
 Classes = dict[int, Ints]
@@ -91,11 +91,9 @@ class Partition:
 
     def measure(self, table: Floats) -> Floats:
         """Return the block sums, shape (blocks,), of a table over `axes`."""
+        table = np.asarray(table, np.float64)
         for position, labels in enumerate(self.classes):
-            moved = np.moveaxis(table, position, 0)
-            sums = np.zeros((self.shape[position], *moved.shape[1:]))
-            np.add.at(sums, labels, moved)
-            table = np.moveaxis(sums, 0, position)
+            table = sum_classes(table, labels, position)
         return table.ravel()
 
     def block(self, index: int, grid_bits: int = GRID_BITS) -> Query:

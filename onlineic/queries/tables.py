@@ -15,6 +15,8 @@ CACHE_BYTES = 2**28  # of all tables that are kept between queries
 CORNER_AXES = 6  # a box has 2^axes corners: above, slices are cheaper and lose fewer bits
 FEW = 8  # slabs that are added one by one
 UNTHREADED = 2304 * 4  # entries below which OpenBLAS multiplies a matrix by a vector in one thread
+UNTHREADED_PRODUCTS = 2**18  # .. products of entries up to which it multiplies two matrices so
+UNSHARED = 128  # .. length of the sums in it, so that blocks are wide and tall
 WIDE = 256  # entries of a slab from which on adding slab to slab beats cumsum
 
 
@@ -56,6 +58,23 @@ def dot(left: Floats, right: Floats) -> float:
     return float(np.einsum("i,i->", left.ravel(), right.ravel()))
 
 
+def multiply(left: Floats, right: Floats) -> Floats:
+    """Return the products of stacks of matrices, (b, m, k) by (b, k, n), in one thread, block by block."""
+    (count, rows, inner), columns = left.shape, right.shape[2]
+    inside = min(inner, UNSHARED)
+    wide = min(columns, UNTHREADED // inside)
+    tall = min(rows, UNTHREADED // inside, UNTHREADED_PRODUCTS // (inside * wide))
+    if (inside, wide, tall) == (inner, columns, rows):
+        return np.asarray(np.matmul(left, right))
+    result = np.zeros((count, rows, columns))
+    for k in range(0, inner, inside):
+        for i in range(0, rows, tall):
+            for j in range(0, columns, wide):
+                one, other = left[:, i : i + tall, k : k + inside], right[:, k : k + inside, j : j + wide]
+                result[:, i : i + tall, j : j + wide] += np.matmul(one, other)
+    return result
+
+
 def accumulate(array: Floats, axis: int) -> None:
     """Replace an array by its running sums along one axis, in place."""
     length = array.shape[axis]
@@ -72,9 +91,10 @@ def sum_classes(array: Floats, classes: Ints, axis: int) -> Floats:
     count = int(classes.max()) + 1
     if count == classes.size and (classes[:-1] < classes[1:]).all():
         return array
-    order = np.argsort(classes, kind="stable")
-    starts = np.searchsorted(classes[order], np.arange(count))
-    return np.asarray(np.add.reduceat(array.take(order, axis=axis), starts, axis=axis))
+    if (classes[:-1] > classes[1:]).any():
+        order = np.argsort(classes, kind="stable")
+        array, classes = array.take(order, axis=axis), classes[order]
+    return np.asarray(np.add.reduceat(array, np.searchsorted(classes, np.arange(count)), axis=axis))
 
 
 def spread(array: Any, axes: tuple[int, ...], dimensions: int) -> Any:

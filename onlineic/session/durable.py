@@ -51,15 +51,15 @@ from onlineic.updates.median import Median
 from onlineic.updates.mixture import MixtureOfProducts
 from onlineic.updates.multiplicative_weights import MeasuredWeights, MultiplicativeWeights
 from onlineic.updates.perceptron import Perceptron
-from onlineic.updates.steps import FittedStart, MeasuredSteps
+from onlineic.updates.steps import FittedAt, FittedStart, MeasuredSteps
 
 Durability = Literal["hits", "all"]
 KNOWN: Mapping[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
-        Budget, Charge, ExponentialSparse, FirstTables, FittedStart, GumbelSparse, LaplaceSparse,
-        LaterTables, MaximumEntropy, MeasuredSteps, MeasuredWeights, Median, MultiplicativeWeights,
-        PartitionRule, MixtureOfProducts, Perceptron, Plan, UnconditionalNumbers,
+        Budget, Charge, ExponentialSparse, FirstTables, FittedAt, FittedStart, GumbelSparse,
+        LaplaceSparse, LaterTables, MaximumEntropy, MeasuredSteps, MeasuredWeights, Median,
+        MultiplicativeWeights, PartitionRule, MixtureOfProducts, Perceptron, Plan, UnconditionalNumbers,
     )
 }  # fmt: skip
 

@@ -31,7 +31,9 @@ from onlineic.queries.query import session_grid_bits
 from onlineic.session.calibration import SparseName, brought, chosen_name, mechanism_for
 from onlineic.session.certificates import NO_BOUND, certified_plan, update_bound_of
 from onlineic.session.defaults import (
+    DEAR_EVALUATIONS,
     EVALUATIONS,
+    FITTED_AT,
     NEXT_SHARE,
     NOISIEST_NUMBER,
     RESERVED_OF_NUMBERS,
@@ -54,7 +56,7 @@ from onlineic.updates.base import NeedsAccuracy, rule_at, rule_for_stream
 from onlineic.updates.maximum_entropy import MaximumEntropy
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 from onlineic.updates.perceptron import Perceptron
-from onlineic.updates.steps import FittedStart, MeasuredSteps
+from onlineic.updates.steps import FittedAt, FittedStart, MeasuredSteps
 
 Release = Literal["answer", "partition"]
 
@@ -159,7 +161,7 @@ def session_plan(
     ):
         instead = cells_instead(mechanism, domain, together(tables, later))
     if update is None and wishes.partition:
-        rule = MaximumEntropy(evaluations=EVALUATIONS, misfit=shares.misfit)
+        rule = MaximumEntropy(EVALUATIONS, misfit=shares.misfit, dear_evaluations=DEAR_EVALUATIONS)
         rule = fitting_rule(domain, () if tables is None else tables.targets, prior, rule)
     if prior is None:
         check_holds(rule, domain, () if tables is None else tables.targets)
@@ -367,7 +369,7 @@ def _plan_of_numbers(facts: _Facts, reserved: Fraction) -> Plan:
     wider = Fraction(max(1.0, NOISIEST_NUMBER / mechanism.deviation))
     return Plan(
         sparse=mechanism,
-        update=fitting_rule(facts.domain, ()),
+        update=FittedAt(fitting_rule(facts.domain, ()), FITTED_AT),
         alpha=mechanism.deviation,
         beta=facts.beta,
         max_queries=asked,

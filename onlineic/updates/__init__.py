@@ -6,10 +6,11 @@ from onlineic.updates.median import Median
 from onlineic.updates.mixture import MixtureOfProducts
 from onlineic.updates.multiplicative_weights import MeasuredWeights, MultiplicativeWeights
 from onlineic.updates.perceptron import Perceptron
-from onlineic.updates.steps import FittedStart, MeasuredSteps
+from onlineic.updates.steps import FittedAt, FittedStart, MeasuredSteps
 
 __all__ = [
     "ExactBound",
+    "FittedAt",
     "FittedStart",
     "MaximumEntropy",
     "MeasuredSteps",

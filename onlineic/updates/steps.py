@@ -1,17 +1,19 @@
-"""How practical sessions run the rules of the book: steps as large as measured gaps, and a fitted start."""
+"""How practical sessions run their rules: steps as long as measured, a fitted start, fits now and then."""
 
+import itertools
 import math
 from typing import Any, final
 
 import attrs
 import numpy as np
 
+from onlineic._typing import Floats
 from onlineic.domain.domain import Domain
-from onlineic.errors import checked_integer, checked_real
+from onlineic.errors import InvalidParameterError, checked_integer, checked_real
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.queries.partitions import Measurement, Partition
-from onlineic.updates.base import UpdateRule, check_rule, starting_histogram
+from onlineic.updates.base import HasParameters, UpdateRule, check_rule, starting_histogram
 from onlineic.updates.maximum_entropy import MaximumEntropy
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 
@@ -153,3 +155,54 @@ class FittedStart(UpdateRule[Any]):
         if not self.uniform or not isinstance(self.rule, MultiplicativeWeights):
             return None
         return self.rule.bound_from(domain, alpha, math.log(domain.size / self.uniform))
+
+
+@final
+@attrs.frozen
+class FittedAt(UpdateRule[Any]):
+    """A rule that fits again once so many measurements are there, all of them, and rests in between.
+
+    For a session that measures every question: no answer is the hypothesis's, and what a fit costs grows with
+    the numbers that it fits. So they cost one pass in place of as many as there are.
+
+    Parameters
+    ----------
+    rule : UpdateRule
+        One that reads all measurements at each update: `MaximumEntropy`, `MixtureOfProducts`.
+    counts : tuple of int, >= 1, rising
+        How many measurements there are when it fits; behind the last it rests for good.
+    """
+
+    rule: UpdateRule[Any]
+    counts: tuple[int, ...]
+
+    def __attrs_post_init__(self) -> None:
+        check_rule(self.rule)
+        counts = tuple(checked_integer("counts", count, at_least=1) for count in self.counts)
+        if not counts or any(later <= count for count, later in itertools.pairwise(counts)):
+            raise InvalidParameterError(f"counts must be one or more, each above the last, got {counts}.")
+        object.__setattr__(self, "counts", counts)
+
+    def init(self, domain: Domain, prior: Hypothesis | None = None) -> Any:
+        return self.rule.init(domain, prior)
+
+    def update(self, hypothesis: Any, measurements: tuple[Measurement, ...], alpha: float) -> Any:
+        due = len(measurements) in self.counts
+        return self.rule.update(hypothesis, measurements, alpha) if due else hypothesis
+
+    def parameters(self, hypothesis: Any) -> tuple[Floats, ...]:
+        """Return the numbers that the rule makes the hypothesis of again, none if it repeats its updates."""
+        return self.rule.parameters(hypothesis) if isinstance(self.rule, HasParameters) else ()
+
+    def restored(
+        self, start: Any, measurements: tuple[Measurement, ...], parameters: tuple[Floats, ...]
+    ) -> Any:
+        """Return the hypothesis that had these parameters."""
+        if not isinstance(self.rule, HasParameters):
+            raise InvalidParameterError(
+                f"rule must have parameters to be restored of, got a {type(self.rule).__name__}."
+            )
+        return self.rule.restored(start, measurements, parameters)
+
+    def update_bound(self, domain: Domain, alpha: float) -> int | None:
+        return None

@@ -985,7 +985,13 @@ EXAMPLES = {
     # update rules and hypotheses
     "MaximumEntropy": Example(
         ic.MaximumEntropy,
-        {"evaluations": sizes(100, 20_000), "kl_weight": 0.1, "misfit": 0.3, "most_cells": sizes(100)},
+        {
+            "evaluations": sizes(100, 20_000),
+            "kl_weight": 0.1,
+            "misfit": 0.3,
+            "most_cells": sizes(100),
+            "dear_evaluations": sizes(100),
+        },
     ),
     "MixtureOfProducts": Example(
         ic.MixtureOfProducts,
@@ -1000,6 +1006,13 @@ EXAMPLES = {
     ),
     "MeasuredSteps": Example(
         lambda left_out: updates.MeasuredSteps(ic.Perceptron(), left_out), {"left_out": 3.0}
+    ),
+    "FittedAt": Example(
+        lambda first, second: updates.FittedAt(ic.MaximumEntropy(), (first, second)),
+        {"first": 3, "second": 100},
+    ),
+    "FittedAt.update_bound": Example(
+        lambda alpha: updates.FittedAt(ic.MaximumEntropy(), (1,)).update_bound(DOMAIN, alpha), {"alpha": 0.1}
     ),
     "FittedStart": Example(
         lambda **given: updates.FittedStart(ic.Perceptron(), **given),
@@ -1039,6 +1052,7 @@ EXAMPLES = {
             ic.MixtureOfProducts(components=20, first_steps=3),
             ic.MeasuredWeights(),
             updates.MeasuredSteps(ic.MultiplicativeWeights()),
+            updates.FittedAt(ic.MaximumEntropy(), (1,)),
             updates.FittedStart(ic.Perceptron(), 1),
             ic.MultiplicativeWeights(),
             ic.Perceptron(),
@@ -1422,6 +1436,8 @@ OTHERWISE = {  # varied under another name, or holding queries and laws rather t
     "Binned.code": {"label"},  # the text of a bin, whatever the annotation says: a number is refused
     "Categorical": {"synonyms"},  # pairs of a value and a label: either may be a text
     "Domain.of": {"kinds", "more"},
+    "FittedAt": {"counts"},  # one by one
+    "FittedAt.restored": {"parameters"},  # as `parameters` returns them
     "one_of": {"labels"},
     "where": {"conditions", "more"},
     "range_queries": {"queries"},

@@ -8,6 +8,7 @@ import pytest
 import onlineic as ic
 from onlineic.domain import Domain
 from onlineic.errors import InvalidParameterError
+from onlineic.hypothesis import fitting
 from onlineic.hypothesis.descent import descend
 from onlineic.hypothesis.fitting import CoarseDomain, fit, noisy_masses
 from onlineic.queries import Measurement, Partition, Query
@@ -104,6 +105,75 @@ def test_tree_equals_dense_expand_and_measure(problem):
     assert np.abs(cells - dense).max() < 1e-15
     for expected, actual in zip(dense_masses(tables, dense), domain.split(masses), strict=True):
         assert np.abs(expected - actual).max() < 3e-15  # masses near 1: a few units in the last place
+
+
+PAIRS = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3), (0, 1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("sets", "by_matrices"),
+    [
+        ([(0, 1), (0, 2), (1, 2)], True),
+        (PAIRS, True),
+        ([*PAIRS, (0, 1, 3)], True),
+        ([*PAIRS, (0, 1, 3), (0, 2, 3), (1, 2, 3)], False),  # a product of four
+        ([(0, 1), (1, 2), (2, 3)], False),  # an axis that is in one table alone
+        ([(0, 1, 2, 3)], False),
+    ],
+)
+def test_masses_by_products_of_matrices_are_those_of_all_class_cells(monkeypatch, sets, by_matrices):
+    shape, rng = (3, 7, 5, 4), np.random.default_rng(5)
+    tables = [
+        table(
+            shape,
+            {axis: np.arange(shape[axis]) for axis in own},
+            np.zeros(math.prod(shape[a] for a in own)),
+            1,
+        )
+        for own in [(0,), (3,), *sets]
+    ]
+    prior = tuple(rng.dirichlet(np.full(size, 5.0)) for size in shape)
+    domain = CoarseDomain.of(prior, tables)
+    theta = rng.normal(0.0, 2.0, sum(domain.sizes))
+    expected, log_normaliser = domain.evaluate(theta)
+    monkeypatch.setattr(fitting, "_MATRICES", 0)
+
+    assert by_matrices == domain._by_matrices
+    with monkeypatch.context() as held:
+        if by_matrices:  # nothing of the size of the domain is written
+            held.setattr(CoarseDomain, "weigh", None)
+        masses, other = domain.evaluate(theta)
+    np.testing.assert_allclose(expected, masses, rtol=1e-13, atol=1e-16)
+    assert log_normaliser == pytest.approx(other, abs=1e-13)
+
+
+def test_factors_that_all_but_vanish_are_not_left_to_products_of_matrices(monkeypatch):
+    """The diagonals of a-b and a-c, and what is beside that of b-c: each cell lacks one of the three."""
+    monkeypatch.setattr(fitting, "_MATRICES", 0)
+    identity = np.arange(2)
+    tables = [
+        table((2, 2, 2), {a: identity, b: identity}, np.zeros(4), 1) for a, b in ((0, 1), (1, 2), (0, 2))
+    ]
+    prior = (np.full(2, 0.5),) * 3
+    theta = np.concatenate(
+        [[0.0, -800.0, -800.0, 0.0], [-800.0, 0.0, 0.0, -800.0], [0.0, -800.0, -800.0, 0.0]]
+    )
+    masses, log_normaliser = CoarseDomain.of(prior, tables).evaluate(theta)
+
+    assert -800.0 + math.log(6 / 8) == pytest.approx(log_normaliser, abs=1e-12)
+    np.testing.assert_allclose([1 / 3, 1 / 6, 1 / 6, 1 / 3], masses[:4], rtol=1e-12)
+
+
+def test_refits_that_write_many_class_cells_make_fewer_evaluations(monkeypatch):
+    monkeypatch.setattr(fitting, "MANY_CELLS", 23)
+    rng, counts = np.random.default_rng(0), []
+    for sizes in ((2, 3, 4), (2, 3, 3)):
+        whole = {axis: np.arange(size) for axis, size in enumerate(sizes)}
+        truth = rng.dirichlet(np.ones(math.prod(sizes)))
+        one = table(sizes, whole, truth, 1e-9)
+        prior = tuple(np.full(size, 1 / size) for size in sizes)
+        counts.append(fit(prior, [one], evaluations=20, dear_evaluations=7).evaluations)
+    assert [7, 20] == counts
 
 
 def test_coarse_domain_is_the_common_refinement():
@@ -363,4 +433,5 @@ def test_tables_with_the_smallest_union_are_joined_first():
     ]
     domain = CoarseDomain.of(np.ones(sizes), tables)
 
-    assert [{1, 2}, {0, 3}] == [{link.child for link in pair} for pair in domain.nodes]
+    assert [{1, 2}] == [{link.child for link in pair} for pair in domain.nodes]
+    assert {0, 3} == {link.child for link in domain.root}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from onlineic.queries import spread
 from onlineic.queries import tables as _arrays
-from onlineic.queries.tables import Tables, contract, summed_area
+from onlineic.queries.tables import Tables, contract, multiply, sum_classes, summed_area
 
 SHAPES = [
     (1,),
@@ -138,3 +138,45 @@ def test_tables_are_made_once_and_survive_a_full_cache(monkeypatch):
 
     assert first == tables.box((0, 1), (1, 2), (5, 6))
     assert cells.sum() == pytest.approx(tables.total(), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("count", "rows", "inner", "columns"),
+    [
+        (1, 1, 1, 1),
+        (3, 4, 5, 6),
+        (2, 300, 7, 300),
+        (1, 5, 700, 9),
+        (1, 130, 300, 90),
+        (2, 1, 9000, 1),
+        (1, 2, 1, 9000),
+    ],
+)
+def test_products_of_matrices_block_by_block_are_exact_on_integers(count, rows, inner, columns):
+    """And no block is large enough for the library to share it among threads."""
+    rng = np.random.default_rng(0)
+    left = rng.integers(-9, 10, (count, rows, inner)).astype(float)
+    right = rng.integers(-9, 10, (count, inner, columns)).astype(float)
+    blocks = []
+
+    def seen(one, other):
+        blocks.append((one.shape[1], one.shape[2], other.shape[2]))
+        return np.einsum("bmk,bkn->bmn", one, other)
+
+    with pytest.MonkeyPatch.context() as held:
+        held.setattr(_arrays.np, "matmul", seen)
+        np.testing.assert_array_equal(np.einsum("bmk,bkn->bmn", left, right), multiply(left, right))
+    assert max(m * k * n for m, k, n in blocks) <= 2**18
+    assert max(max(m * k, k * n) for m, k, n in blocks) <= 2304 * 4
+    np.testing.assert_array_equal(np.matmul(left, right), multiply(left, right))
+
+
+@pytest.mark.parametrize(
+    "classes", [[0, 0, 1, 2, 2], [2, 0, 1, 0, 2], [0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [0] * 5]
+)
+def test_classes_are_summed_along_any_axis_in_any_order(classes):
+    table, labels = np.random.default_rng(1).integers(0, 9, (5, 5, 5)).astype(float), np.array(classes)
+    member = np.equal.outer(np.arange(labels.max() + 1), labels).astype(float)
+    for axis in range(3):
+        expected = np.moveaxis(np.tensordot(member, table, axes=(1, axis)), 0, axis)
+        np.testing.assert_array_equal(expected, sum_classes(table, labels, axis))

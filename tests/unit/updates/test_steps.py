@@ -1,5 +1,6 @@
 """The rules of the book in practical sessions: steps as long as was measured, a start from first tables."""
 
+import itertools
 import math
 
 import numpy as np
@@ -10,7 +11,7 @@ from onlineic.errors import InvalidParameterError
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Measurement, Partition
 from onlineic.session import replay, session_plan
-from onlineic.updates import FittedStart, MeasuredSteps, MeasuredWeights
+from onlineic.updates import FittedAt, FittedStart, MeasuredSteps, MeasuredWeights
 from support.noise import Silent
 
 DOMAIN = ic.Domain.of(a=6, b=5)
@@ -211,3 +212,43 @@ def test_settings_that_cannot_be_are_refused(wrong):
 def test_a_fitted_start_needs_tables():
     with pytest.raises(InvalidParameterError, match="tables must be an integer >= 1"):
         FittedStart(ic.Perceptron(), 0)
+
+
+@pytest.mark.parametrize("rule", [ic.MaximumEntropy(), ic.MixtureOfProducts(components=20, first_steps=9)])
+def test_a_rule_that_fits_now_and_then_fits_all_there_is_and_rests_in_between(rule):
+    queries = [ic.where(a=place % 6, b=place % 5) for place in range(7)]
+    released = tuple(one for query in queries for one in measured(query, 0.05, 0.01))
+    seldom = FittedAt(rule, (1, 4))
+    seen = [seldom.init(DOMAIN)]
+    for count in range(1, 8):
+        seen.append(seldom.update(seen[-1], released[:count], 0.0))
+
+    assert [True, False, False, True, False, False, False] == [
+        one is not other for one, other in itertools.pairwise(seen)
+    ]
+    alone = rule.update(rule.update(rule.init(DOMAIN), released[:1], 0.0), released[:4], 0.0)
+    every = ic.where(a=ic.between(0, 2)).bind(DOMAIN)
+    assert alone.evaluate(every) == seen[-1].evaluate(every)
+    assert seldom.update_bound(DOMAIN, 0.1) is None
+
+
+@pytest.mark.parametrize("counts", [(), (0, 1), (1, 1), (4, 2), (1, 2.5)])
+def test_counts_of_measurements_rise(counts):
+    with pytest.raises(InvalidParameterError, match="counts must be"):
+        FittedAt(ic.MaximumEntropy(), counts)
+
+
+def test_a_session_that_measures_every_question_does_not_fit_behind_each(monkeypatch):
+    """What a fit costs grows with what it fits: 200 questions took a minute of fits that no answer read."""
+    fits = []
+    monkeypatch.setattr(
+        ic.MaximumEntropy, "update", lambda rule, held, released, alpha: fits.append(len(released)) or held
+    )
+    domain = ic.Domain.of(a=60, b=50)
+    data = ic.PrivateData(np.full(3000, 300), domain)
+    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-9), max_queries=20, noise=SimulatedNoise(1))
+    for place in range(20):
+        session.answer(ic.where(a=ic.between(place, 59), b=ic.between(0, 30)))
+
+    assert isinstance(session.plan.update, FittedAt)
+    assert [1, 2, 4, 8, 16] == fits
