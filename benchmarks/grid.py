@@ -132,11 +132,14 @@ GROWING = (
 class Scale:
     """Sizes of test_scale.py: cells, queries of every kind, records of wide tables, rows to load.
 
-    Single queries are asked over three attributes of so many cells, and over other `shapes`.
+    Single queries are asked over three attributes of so many cells, and over other `shapes`; hard answers are
+    timed among the first `hits` questions of ten times as many, over `hit_shapes`.
     """
 
     cells: tuple[int, ...] = (1_000, 1_000_000, 100_000_000)
     shapes: tuple[tuple[int, ...], ...] = ((100,) * 4, (10,) * 8)
+    hit_shapes: tuple[tuple[int, ...], ...] = ((272,) * 3,)
+    hits: int = 2_000
     singles: int = 2_000
     batch: int = 10_000
     distinct: int = 100_000
@@ -205,6 +208,8 @@ GRIDS = {
         scale=Scale(
             cells=(1_000,),
             shapes=((10,) * 4,),
+            hit_shapes=((9,) * 3,),
+            hits=60,
             singles=60,
             batch=200,
             distinct=1_000,
@@ -229,6 +234,7 @@ GRIDS = {
         growth_seeds=3,
         scale=Scale(
             cells=(1_000, 100_000, 1_000_000, 100_000_000, 10**12, 10**18),
+            hit_shapes=((272,) * 3, (200, 250, 400), (20, 20, 20, 50, 50)),
             distinct=950_000,
             tables=2,
             rows=10_000_000,

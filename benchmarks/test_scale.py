@@ -74,6 +74,22 @@ def single(made: Callable[[], ic.PrivateData], grid: Grid) -> Iterator[Row]:
         yield {"name": name, "seconds": float(np.median(seconds)), "count": len(seconds)}
 
 
+def hits(shape: tuple[int, ...], grid: Grid) -> Iterator[Row]:
+    """The opening, and the hard answers to random ranges, each of which fits again all that was released."""
+    data = records(shape, grid.scale.records, np.random.default_rng(1))
+    cells = np.ones(data.domain.size)
+    yield {"name": "one sum of the cells", "seconds": timed(cells.sum)[0]}
+    del cells
+    session = ic.OnlineIC(data, BUDGET, max_queries=10 * grid.scale.hits)
+    first, *stream = random_stream(data.domain, grid.scale.hits, 1)
+    yield {"name": "first question, with the opening", "seconds": timed(partial(session.answer, first))[0]}
+    taken = [timed(partial(session.answer, query)) for query in stream]
+    hard = [seconds for seconds, answer in taken if answer.status == "hard"]
+    if hard:
+        longest = max(hard)
+        yield {"name": "hard answer", "seconds": float(np.mean(hard)), "longest": longest, "hard": len(hard)}
+
+
 def dense_product(data: ic.PrivateData, queries: Queries) -> Callable[[], list[float]]:
     """What published systems do, in NumPy: the weight of every cell, times the count of every cell."""
     shape = data.domain.shape
@@ -259,6 +275,10 @@ def parts(grid: Grid) -> dict[str, Callable[[Grid], Iterator[Row]]]:
                 single, partial(records, shape, RECORDS, np.random.default_rng(1))
             )
             for shape in grid.scale.shapes
+        },
+        **{
+            f"hits, {' x '.join(map(str, shape))} cells": partial(hits, shape)
+            for shape in grid.scale.hit_shapes
         },
         f"batch of {grid.scale.batch:,}, {largest:,} cells": partial(batch, largest),
         "distinct queries": distinct,

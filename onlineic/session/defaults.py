@@ -83,7 +83,7 @@ SPACING = 16
 # when the fit is trusted
 FITTED_AT = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # where all are measured; one fit to 512 takes a second
 EVALUATIONS = 60  # of a refit behind a hit: 30 leave many tables half learned, 100 gain no more
-DEAR_EVALUATIONS = 36  # .. of more than 2^19 class cells: rms as with 60 within 1 %, 6 seeds
+DEAR_EVALUATIONS = 36  # .. of more than 2^19 class cells of three attributes: rms as with 60, within 1 %
 AGREEING = 3.0  # standard deviations of a sum of blocks within which a guess and a fit agree with it
 CHOSEN = 5.0  # .. of its distance from what the first tables say, beyond which their noise chose the query
 
