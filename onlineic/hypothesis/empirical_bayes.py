@@ -13,6 +13,7 @@ law; Efron (2016), on a grid of values; Deming & Stephan (1940), iterative propo
 
 import itertools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -23,6 +24,8 @@ ROUNDS = 60  # of expectation and maximization
 LEARNED_FROM = 20_000  # cells, evenly chosen
 CHUNK = 4096  # cells whose posteriors are held together
 FLOOR = 1e-3  # least expected mass, standard deviations of a cell: of an empty label some may be there
+CLEAR = 2.0  # standard deviations of chance, beyond which sums lack more than cells on their own
+LEAST_KEPT = 0.1  # of a sum that noise would take away
 PAIR_ROUNDS = 6  # of iterative proportional fitting
 MOST_WORK = 2**25  # cells times tables of pairs, up to which the pairs are fitted
 
@@ -52,7 +55,10 @@ def denoised(table: Floats, scale: float, prior: Floats) -> Floats:
         for _ in range(PAIR_ROUNDS):
             for kept, masses in zip(pairs, known, strict=True):
                 expected = _agreeing(expected, kept, masses)
-    return _of_total_one(*posterior(table, scale, np.maximum(expected, FLOOR * scale)))
+    else:
+        pairs = []
+    masses = _of_total_one(*posterior(table, scale, np.maximum(expected, FLOOR * scale)))
+    return _balanced(masses, table, pairs or [(axis,) for axis in axes if table.ndim > 1])
 
 
 def posterior(values: Floats, scale: float, expected: Floats) -> tuple[Floats, Floats]:
@@ -121,6 +127,33 @@ def _sums(table: Floats, scale: float, expected: Floats, kept: tuple[int, ...]) 
     deviation = scale * math.sqrt(table.size / sums.size)
     wanted = np.maximum(expected.sum(axis=rest), FLOOR * deviation)
     return _of_total_one(*posterior(sums, deviation, wanted))
+
+
+def _balanced(masses: Floats, table: Floats, sets: Sequence[tuple[int, ...]]) -> Floats:
+    """Return masses that are moved towards the noisy sums over the sets of axes, as far as these tell more.
+
+    One law for all cells is wrong where cells of some labels are fuller than others: each posterior mean then
+    errs the same way as its neighbours, and their sum by far more than its noise. If cells erred on their
+    own, the squares of what all sums lack would be those of what cells lack, in the mean, and not clearly
+    more: what is beyond is the share of the way that is gone (James & Stein 1961, positive part).
+    """
+    lacking = table - masses
+    rests = [tuple(axis for axis in range(table.ndim) if axis not in kept) for kept in sets]
+    apart = [lacking.sum(axis=rest) for rest in rests]
+    chance = 1.0 + CLEAR * math.sqrt(2.0 / max(1, sum(one.size for one in apart)))
+    alone = chance * len(sets) * float((lacking**2).sum())
+    together = math.fsum(float((one**2).sum()) for one in apart)
+    if not together > alone:
+        return masses
+    goals = []
+    for rest, one in zip(rests, apart, strict=True):
+        sums = masses.sum(axis=rest)
+        goals.append(np.maximum(sums + (1.0 - alone / together) * one, LEAST_KEPT * sums))
+    for _ in range(PAIR_ROUNDS):
+        for kept, goal in zip(sets, goals, strict=True):
+            masses = _agreeing(masses, kept, goal)
+    masses /= masses.sum()
+    return masses
 
 
 def _agreeing(expected: Floats, kept: tuple[int, ...], masses: Floats) -> Floats:

@@ -65,7 +65,7 @@ BEYOND_PAIRS = 0.03
 
 # what is expected (`forecast`): records, of noise of unit sensitivity and deviation 1 but for Laplace pairs
 PAIRS_ERR, PAIRS_ERR_PURE = 8.5, 75.0  # of a session from pairs; at delta = 0 over epsilon
-USUAL_SIZE, GROWTH = 5e4, 0.8  # beyond n epsilon the error of pairs grows: they do not hold everything
+USUAL_SIZE, GROWTH = 5e4, 0.5  # beyond n epsilon the error of pairs grows: they do not hold everything
 LEVELS_ERR = 1.5  # of a range of one attribute, deviations of a cell
 SPREAD_OF_CONJUNCTIONS, SPREAD_OF_DENSE = 0.12, 0.25  # mean squared centred weight of a query's cells
 RESERVED_OF_NUMBERS = Fraction(1, 20)  # of the budget, for questions beyond those announced

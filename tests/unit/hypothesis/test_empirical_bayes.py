@@ -124,3 +124,53 @@ def test_more_cells_than_are_learned_from_have_one_law(monkeypatch):
 
     assert part == pytest.approx(whole, abs=3e-5)
     assert np.sqrt(np.mean((part - truth) ** 2)) < 0.5 * 2e-4
+
+
+def clustered(seed):
+    """Records of six classes over twelve binary attributes: some corners are full, most of them empty."""
+    generator = np.random.default_rng(seed)
+    shares = generator.dirichlet(np.ones(6))
+    parts = [generator.dirichlet(np.full(2, 0.5), size=12) for _ in shares]
+    masses = 0.0
+    for share, labels in zip(shares, parts, strict=True):
+        one = np.ones(())
+        for law in labels:
+            one = np.multiply.outer(one, law)
+        masses = masses + share * one
+    return generator.multinomial(100_000, masses.ravel() / masses.sum()).reshape(masses.shape) / 100_000
+
+
+def test_sums_over_labels_err_by_hardly_more_than_their_noise_where_cells_are_clustered():
+    """One law for all cells alone errs by several times the noise of such sums, all cells the same way."""
+    scale, errors = 3e-5, []
+    for seed in range(4):
+        truth = clustered(seed)
+        found = denoised(noisy(truth, scale, 100 + seed), scale, even(truth.shape))
+        errors += [(found - truth).take(0, axis=axis).sum() for axis in range(12)]
+
+    assert np.sqrt(np.mean(np.square(errors))) < 1.3 * scale * math.sqrt(2**11)
+
+
+def test_sums_are_left_alone_where_they_lack_no_more_than_cells_on_their_own_would(monkeypatch):
+    """All that a sum lacks is noise that cells have on their own: next to nothing is moved."""
+    generator = np.random.default_rng(2)
+    truth = generator.dirichlet(np.full(math.prod(SHAPE), 2.0)).reshape(SHAPE)
+    values = truth + generator.normal(0.0, 2e-3, SHAPE)
+    found = denoised(values, 2e-3, even(SHAPE))
+    monkeypatch.setattr(empirical_bayes, "_balanced", lambda masses, table, sets: masses)
+    before = denoised(values, 2e-3, even(SHAPE))
+
+    assert np.abs(found - before).sum() < 0.3 * np.abs(values - before).sum()
+
+
+def test_a_sum_that_is_told_far_from_its_cells_is_moved_to_and_never_below_a_tenth():
+    masses = np.full((2, 50), 0.01)
+    table = masses + np.array([[0.004], [-0.02]])  # all cells of a row lack the same
+    moved = empirical_bayes._balanced(masses, table, [(0,)])
+    lacks = np.array([50 * 0.004, -50 * 0.02])
+    chance = 1.0 + 2.0 * math.sqrt(2.0 / 2)
+    share = 1.0 - chance * np.sum(50 * np.array([0.004, -0.02]) ** 2) / np.sum(lacks**2)
+    goals = np.maximum(0.5 + share * lacks, 0.05)
+
+    assert goals[1] == 0.05
+    np.testing.assert_allclose(goals / goals.sum(), moved.sum(axis=1), rtol=1e-12)
