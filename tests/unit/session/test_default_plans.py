@@ -97,3 +97,20 @@ def test_few_planned_numbers_take_pure_tests_though_delta_is_given(hard_answers,
     )
 
     assert expected == type(plan.sparse).__name__
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "epsilon", "evaluations"),
+    [
+        ("many", 2_000, 1.0, 60),
+        ("many", 200_000, 1.0, 60),
+        ("many", 10**6, 1.0, 124),
+        ("many", 10**5, 10.0, 124),
+        ("many", 10**8, 1.0, 240),
+        ("few", 10**6, 1.0, 60),  # three attributes
+    ],
+)
+def test_refits_make_more_evaluations_of_many_records_and_attributes(name, n, epsilon, evaluations):
+    plan = session_plan(DOMAINS[name], n, ic.Budget(epsilon, 1e-9), max_queries=10**6)
+
+    assert evaluations == plan.update.evaluations

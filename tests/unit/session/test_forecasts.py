@@ -87,6 +87,29 @@ def test_all_cells_are_the_start_as_well_where_a_mean_cell_is_clear_of_its_noise
 
 
 @pytest.mark.parametrize(
+    ("shape", "n", "start"),
+    [
+        ((85, 16, 7, 5, 2, 2), 10**6, "pairs"),  # the six attributes of Adult: pairs err by a tenth of cells
+        ((2,) * 16, 10**6, "pairs"),
+        ((30, 30, 30), 10**6, "cells"),
+        ((30, 30, 30), 10**5, "pairs"),
+        ((2,) * 16, 10**7, "cells"),
+    ],
+)
+def test_large_tables_start_from_pairs_longer_the_fewer_records_there_are(shape, n, start):
+    domain = ic.Domain.of({f"a{place}": codes for place, codes in enumerate(shape)})
+
+    assert start == ic.forecast(domain, n, ic.Budget(1.0, 1e-9), 10**5).start
+
+
+def test_the_error_of_pairs_grows_with_the_root_of_many_records():
+    budget = ic.Budget(1.0, 1e-9)
+    few, usual, many = (n * error_of_pairs(n, budget) for n in (10_000, 50_000, 5_000_000))
+
+    assert (few, 10.0 * few) == pytest.approx((usual, many))
+
+
+@pytest.mark.parametrize(
     ("size", "tables", "spread"), [(8, 1, 1.5), (256, 1, (256 * 0.12) ** 0.5), (257, 2, 1.5)]
 )
 def test_ranges_are_sums_of_few_blocks_of_several_levels_and_of_many_cells_of_one(size, tables, spread):
