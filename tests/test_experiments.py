@@ -85,6 +85,7 @@ ROWS_OF_DATA = {
     "hard_queries": (lambda m, c, absent: [*m.streams(c, absent)], 2, 4),
     "large_domains": (lambda m, c, absent: [*m.streams(c, absent)], 3, 10),
     "ladder": (lambda m, c, absent: [m.stream_or_stand_in(c, absent)], 1, 1),
+    "many_records": (lambda m, c, absent: [*m.tables(c, absent)], 8, 12),
     "online_offline": (lambda m, c, absent: [*m.streams(c, absent)], 1, 4),
     "range_queries": (lambda m, c, absent: [m.ages(c, absent)], 1, 1),
     "small_database": (lambda m, c, absent: m.salaries(c, absent), 0, 2),
@@ -93,7 +94,7 @@ ROWS_OF_DATA = {
     "sweeps": (lambda m, c, absent: [m.table_or_stand_in(absent)], 1, 1),
 }
 FETCHING = re.compile(
-    r"\b((adult_workload|adult_rows|nltcs|one_dimensional|fetched)\(|from study\.streams import .*streams$)",
+    r"\b((adult_workload|adult_rows|nltcs|one_dimensional|fetched)\(|from study\.streams import .*(streams|Sizes, makers)$)",
     re.M,
 )
 
