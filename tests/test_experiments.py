@@ -94,7 +94,8 @@ ROWS_OF_DATA = {
     "sweeps": (lambda m, c, absent: [m.table_or_stand_in(absent)], 1, 1),
 }
 FETCHING = re.compile(
-    r"\b((adult_workload|adult_rows|nltcs|one_dimensional|fetched)\(|from study\.streams import .*(streams|Sizes, makers)$)",
+    r"\b((adult_workload|adult_rows|nltcs|one_dimensional|fetched)\("
+    r"|from study\.streams import .*(streams|Sizes, makers)$)",
     re.M,
 )
 
