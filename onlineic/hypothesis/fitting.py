@@ -45,7 +45,6 @@ Prior = (
 # Below this normaliser the product of factors may have lost cells that matter: evaluate in log space instead.
 _SAFE_NORMALISER = 1e-150
 MANY_CELLS = 2**19  # class cells, from which on evaluations that write them are dear
-FEW_AXES = 3  # attributes, up to which a fit needs fewer of them: tables of many sets are learned slowly
 _MATRICES = 2**17  # class cells, from which on products of matrices beat tables of all
 _MANY, _LARGE = 3, 2**15  # tables of one set of attributes, and their class cells together: running sums pay
 _FEW = 4  # class cells for each corner of a table, from which on they do
@@ -102,7 +101,7 @@ def fit(
     evaluations : int, optional
         Limit on evaluations, >= 1. 30 is enough from earlier potentials; a cold start wants 75 to 100.
     dear_evaluations : int, optional
-        The limit where each writes more than 2^19 class cells of at most three attributes.
+        The limit where each writes more than 2^19 class cells.
     kl_weight : float, optional
         Weight >= 0 of ``KL(h || prior)``; a positive one makes the optimum unique, whatever the path.
     tolerance : float, optional
@@ -531,8 +530,8 @@ class CoarseDomain:
 
     @property
     def is_dear(self) -> bool:
-        """Whether an evaluation writes many class cells, of so few attributes that few of them are wanted."""
-        return self.cells > MANY_CELLS and len(self.axes) <= FEW_AXES and not self._by_matrices
+        """Whether an evaluation writes many class cells."""
+        return self.cells > MANY_CELLS and not self._by_matrices
 
     def weigh(self, potentials: Floats) -> tuple[Floats, dict[int, Floats], float]:
         """Masses of the class cells, shares of the atoms in their class by axis, and the log-normaliser."""

@@ -104,8 +104,9 @@ class Shares:
         Equal parts into which a long ordered attribute is cut.
     misfit : float
         At what 2 loss / blocks the fit of the first tables stops: below, it fits their noise.
-    evaluations : int
-        Of a refit: more where noise is small, and tables of many sets of attributes are learned slowly.
+    evaluations, dear_evaluations : int
+        Of a refit: more where noise is small, and tables of many sets of attributes are learned slowly; but
+        not where each writes many class cells.
     shared : float
         Up to what noise of a pair, over that in a table of its own, attributes share one of the first tables.
         Larger tables hold more of what pairs do not.
@@ -117,6 +118,7 @@ class Shares:
     parts: int
     misfit: float
     evaluations: int
+    dear_evaluations: int
     shared: float
 
 
@@ -143,7 +145,8 @@ def default_shares(
         tests = min(0.9, max(0.1, tests * hard_answers / planned))
     one_way = min(0.1, 1.0 - tests)
     pairs = 1.0 - one_way - tests
-    growth = 1.0 if sum(length > 1 for length in domain.shape) <= 3 else max(1.0, size / 4.0) ** 0.45
+    few = sum(length > 1 for length in domain.shape) <= 3
+    growth = 1.0 if few else max(1.0, size / 4.0) ** 0.45
     return Shares(
         hard_answers=planned if hard_answers is None else hard_answers,
         one_way=Fraction(round(one_way * 1000), 1000),
@@ -151,6 +154,7 @@ def default_shares(
         parts=int(min(32.0, max(4.0, round(24.0 * size**0.6)))),
         misfit=min(0.7, max(0.55, 0.55 + 0.1 * math.log2(0.4 / size))),
         evaluations=min(MOST_EVALUATIONS, round(EVALUATIONS * growth)),
+        dear_evaluations=DEAR_EVALUATIONS if few else EVALUATIONS,
         shared=min(MOST_SHARED, USUAL_SHARED * size**0.35),
     )
 

@@ -100,17 +100,17 @@ def test_few_planned_numbers_take_pure_tests_though_delta_is_given(hard_answers,
 
 
 @pytest.mark.parametrize(
-    ("name", "n", "epsilon", "evaluations"),
+    ("name", "n", "epsilon", "evaluations", "dear"),
     [
-        ("many", 2_000, 1.0, 60),
-        ("many", 200_000, 1.0, 60),
-        ("many", 10**6, 1.0, 124),
-        ("many", 10**5, 10.0, 124),
-        ("many", 10**8, 1.0, 240),
-        ("few", 10**6, 1.0, 60),  # three attributes
+        ("many", 2_000, 1.0, 60, 60),
+        ("many", 200_000, 1.0, 60, 60),
+        ("many", 10**6, 1.0, 124, 60),
+        ("many", 10**5, 10.0, 124, 60),
+        ("many", 10**8, 1.0, 240, 60),
+        ("few", 10**6, 1.0, 60, 36),  # three attributes
     ],
 )
-def test_refits_make_more_evaluations_of_many_records_and_attributes(name, n, epsilon, evaluations):
+def test_refits_make_more_evaluations_of_many_records_and_attributes(name, n, epsilon, evaluations, dear):
     plan = session_plan(DOMAINS[name], n, ic.Budget(epsilon, 1e-9), max_queries=10**6)
 
-    assert evaluations == plan.update.evaluations
+    assert (evaluations, dear) == (plan.update.evaluations, plan.update.dear_evaluations)
