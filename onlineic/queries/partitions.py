@@ -94,7 +94,7 @@ class Partition:
         table = np.asarray(table, np.float64)
         for position, labels in enumerate(self.classes):
             table = sum_classes(table, labels, position)
-        return table.ravel()
+        return table.flatten()  # a copy: classes that are the codes themselves leave the table as it is
 
     def block(self, index: int, grid_bits: int = GRID_BITS) -> Query:
         """Return the query "the fraction of records in this block"."""

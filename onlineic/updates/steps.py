@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Iterable
 from typing import Any, final
 
 import attrs
@@ -163,7 +164,7 @@ class FittedAt(UpdateRule[Any]):
     """A rule that fits again once so many measurements are there, all of them, and rests in between.
 
     For a session that measures every question: no answer is the hypothesis's, and what a fit costs grows with
-    the numbers that it fits. So they cost one pass in place of as many as there are.
+    the numbers that it fits. Where the counts double, all fits together cost about two of the last.
 
     Parameters
     ----------
@@ -178,9 +179,13 @@ class FittedAt(UpdateRule[Any]):
 
     def __attrs_post_init__(self) -> None:
         check_rule(self.rule)
-        counts = tuple(checked_integer("counts", count, at_least=1) for count in self.counts)
+        given: object = self.counts  # whatever was given
+        listed = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else ()
+        counts = tuple(checked_integer("counts", count, at_least=1) for count in listed)
         if not counts or any(later <= count for count, later in itertools.pairwise(counts)):
-            raise InvalidParameterError(f"counts must be one or more, each above the last, got {counts}.")
+            raise InvalidParameterError(
+                f"counts must be integers, each above the one before, got {given!r:.60}; write (1, 2, 4)."
+            )
         object.__setattr__(self, "counts", counts)
 
     def init(self, domain: Domain, prior: Hypothesis | None = None) -> Any:
@@ -200,7 +205,8 @@ class FittedAt(UpdateRule[Any]):
         """Return the hypothesis that had these parameters."""
         if not isinstance(self.rule, HasParameters):
             raise InvalidParameterError(
-                f"rule must have parameters to be restored of, got a {type(self.rule).__name__}."
+                f"rule must have parameters to be restored of, got a {type(self.rule).__name__}; "
+                "repeat its updates."
             )
         return self.rule.restored(start, measurements, parameters)
 

@@ -226,3 +226,11 @@ def test_a_partition_keeps_its_own_copy_of_the_classes():
     labels[:] = 0
 
     assert [0, 1, 1, 2] == partition.classes[0].tolist()
+
+
+def test_block_sums_are_never_a_view_of_the_table():
+    partition = Partition(ic.Domain.of(a=2, b=3), (0, 1), (np.arange(2), np.arange(3)))
+    table = np.ones((2, 3))
+    partition.measure(table)[:] = 7.0
+
+    assert np.all(table == 1.0)

@@ -232,7 +232,7 @@ def test_a_rule_that_fits_now_and_then_fits_all_there_is_and_rests_in_between(ru
     assert seldom.update_bound(DOMAIN, 0.1) is None
 
 
-@pytest.mark.parametrize("counts", [(), (0, 1), (1, 1), (4, 2), (1, 2.5)])
+@pytest.mark.parametrize("counts", [(), (0, 1), (1, 1), (4, 2), (1, 2.5), 3, None, "12"])
 def test_counts_of_measurements_rise(counts):
     with pytest.raises(InvalidParameterError, match="counts must be"):
         FittedAt(ic.MaximumEntropy(), counts)
