@@ -138,7 +138,7 @@ class Scale:
 
     cells: tuple[int, ...] = (1_000, 1_000_000, 100_000_000)
     shapes: tuple[tuple[int, ...], ...] = ((100,) * 4, (10,) * 8)
-    hit_shapes: tuple[tuple[int, ...], ...] = ((272,) * 3,)
+    hit_shapes: tuple[tuple[int, ...], ...] = ((272,) * 3, (20, 20, 20, 50, 50))
     hits: int = 2_000
     singles: int = 2_000
     batch: int = 10_000

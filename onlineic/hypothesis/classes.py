@@ -84,6 +84,10 @@ def merged(table: Partition, kept: dict[int, Ints]) -> tuple[Partition, Ints]:
     for axis, labels in zip(table.axes, table.classes, strict=True):
         own = kept.get(axis, np.zeros_like(labels))
         size = int(labels.max()) + 1
+        if len(np.unique(own * size + labels)) == int(own.max()) + 1:  # every class lies in one block
+            classes.append(labels)
+            places = np.add.outer(places * size, np.arange(size)).ravel()
+            continue
         links = (np.ones(len(labels)), (labels, size + own))  # a block and a class that share a code
         nodes = size + int(own.max()) + 1
         found = connected_components(coo_array(links, shape=(nodes, nodes)), directed=False)[1]

@@ -47,6 +47,8 @@ _SAFE_NORMALISER = 1e-150
 MANY_CELLS = 2**19  # class cells, from which on evaluations that write them are dear
 _MATRICES = 2**17  # class cells, from which on products of matrices beat tables of all
 _MANY, _LARGE = 3, 2**15  # tables of one set of attributes, and their class cells together: running sums pay
+_SLAB = 2**19  # class cells that are written at once: 4 MB
+LARGEST_FALL = -0.8  # of a block's mass in the first step towards a new table
 _FEW = 4  # class cells for each corner of a table, from which on they do
 
 
@@ -97,11 +99,12 @@ def fit(
     measurements : sequence of Measurement, at least one
         Of partitions, and of queries with weights 0 and 1.
     start : sequence of float arrays, optional
-        Potentials of an earlier fit to the first `len(start)` measurements; the others start at zero.
+        Potentials of an earlier fit to the first `len(start)` measurements. The others start where their own
+        gaps say, at the price of one evaluation; at zero if several are over the same attributes.
     evaluations : int, optional
         Limit on evaluations, >= 1. 30 is enough from earlier potentials; a cold start wants 75 to 100.
     dear_evaluations : int, optional
-        The limit where each writes more than 2^19 class cells.
+        The limit where each writes more than 2^19 class cells; steps are then as long as is stable.
     kl_weight : float, optional
         Weight >= 0 of ``KL(h || prior)``; a positive one makes the optimum unique, whatever the path.
     tolerance : float, optional
@@ -146,25 +149,47 @@ def fit(
         )
         potentials[place] = _summed(blocks, potentials[place]) / np.bincount(blocks)
     domain = CoarseDomain.of(prior, fitting)
-    if dear_evaluations is not None and domain.is_dear:
+    dear = dear_evaluations is not None and domain.is_dear
+    if dear:
         evaluations = checked_integer("dear_evaluations", dear_evaluations, at_least=1)
     observed, variance = np.concatenate(values), np.concatenate(variances)
+    new = range(len(start), len(measurements))
+    # those over the same attributes tell much the same: all at once they would go too far
+    apart = len({measurements[place].target.axes for place in new}) == len(new)
+    looked = 0 < len(start) < len(measurements) and apart and evaluations > 1
+    if looked:
+        before = domain.split(domain.evaluate(np.concatenate(potentials))[0])
+        for place in new:
+            potentials[place] = _first_potentials(before[place], values[place], variances[place])
     theta, masses, used = descend(
         domain.evaluate,
         np.concatenate(potentials),
         observed,
         variance,
         4 / math.fsum(scale**-2 for scale in scales),
-        evaluations=evaluations,
+        evaluations=evaluations - looked,
         kl_weight=kl_weight,
         tolerance=tolerance,
         enough=enough,
+        dear=dear,
     )
-    found = fitted(domain, theta, masses, observed, variance, used)
+    found = fitted(domain, theta, masses, observed, variance, used + looked)
     potentials = list(found.potentials)
     for place, (_, blocks) in merging.items():
         potentials[place] = potentials[place][blocks]
     return attrs.evolve(found, potentials=tuple(potentials))
+
+
+def _first_potentials(masses: Floats, values: Floats, variances: Floats) -> Floats:
+    """Potentials of one more table, from what its blocks weigh without it: empirical Bayes, block by block.
+
+    A block's true mass is taken to differ from that by as much as the table's gaps do beyond their noise, in
+    proportion to its mass. Gradients alone leave small blocks behind, and full gaps fit the noise of them.
+    """
+    gaps = values - masses
+    spread_of_truth = max(0.0, dot(gaps, gaps) - float(variances.sum())) / float(masses.sum())
+    rises = spread_of_truth * gaps / (spread_of_truth * masses + variances)
+    return np.log1p(np.maximum(rises, LARGEST_FALL))
 
 
 def _summed(blocks: Ints, values: Floats) -> Floats:
@@ -502,10 +527,11 @@ class CoarseDomain:
 
     def evaluate(self, potentials: Floats) -> tuple[Floats, float]:
         """Block masses of ``h ~ prior * exp(potentials)``, table after table, and the log-normaliser."""
-        if self._by_matrices:
+        if self._by_matrices or self._by_slabs:
             ends, shares, alone = self._ends(potentials)
             tables, shift = self._factors(potentials, ends)
-            margins = _margins_by_matrices(self._join(tables, np.multiply), self.root)
+            margins_of = _margins_by_matrices if self._by_matrices else _margins_by_slabs
+            margins = margins_of(self._join(tables, np.multiply), self.root)
             normaliser = float(margins[0].sum())
             if normaliser > _SAFE_NORMALISER:
                 for margin in margins:
@@ -517,11 +543,20 @@ class CoarseDomain:
     @property
     def _by_matrices(self) -> bool:
         """Whether the root is large, and a product of three smaller tables with each axis in two of them."""
-        if not isinstance(self.prior, tuple) or len(self.root) != 3:
-            return False
         having = Counter(axis for link in self.root for axis in link.keep)
-        smaller = all(len(link.keep) < len(self.axes) for link in self.root)
-        return smaller and min(having.values()) > 1 and self.cells > _MATRICES
+        return (
+            len(self.root) == 3 and min(having.values()) > 1 and self._is_product and self.cells > _MATRICES
+        )
+
+    @property
+    def _by_slabs(self) -> bool:
+        """Whether the root is larger than a cache, and a product of any smaller tables."""
+        return self._is_product and self.cells > MANY_CELLS
+
+    @property
+    def _is_product(self) -> bool:
+        """Whether the root is a product of smaller tables."""
+        return isinstance(self.prior, tuple) and all(len(link.keep) < len(self.axes) for link in self.root)
 
     @property
     def cells(self) -> int:
@@ -678,6 +713,30 @@ def _margins_by_matrices(factors: Sequence[Floats], links: Sequence[_Link]) -> l
         margin.reshape(shape).transpose(np.argsort(sum(layout, ())))
         for margin, shape, layout in zip(margins, shapes, layouts, strict=True)
     ]
+
+
+def _margins_by_slabs(factors: Sequence[Floats], links: Sequence[_Link]) -> list[Floats]:
+    """The same of any factors: the product is written slab by slab, each of which stays in the cache."""
+    shape = np.broadcast_shapes(*(factor.shape for factor in factors))
+    outer = next(
+        axis for axis in range(len(shape)) if math.prod(shape[axis:]) <= _SLAB or axis == len(shape) - 1
+    )
+    factors = sorted(factors, key=np.size, reverse=True)
+    margins = [np.zeros([shape[axis] for axis in link.keep]) for link in links]
+    slab = np.empty(shape[outer:])
+    for place in np.ndindex(*shape[:outer]):
+        parts = [
+            factor[tuple(at if size > 1 else 0 for at, size in zip(place, factor.shape, strict=False))]
+            for factor in factors
+        ]
+        np.multiply(parts[0], parts[1], out=slab)
+        for part in parts[2:]:
+            slab *= part
+        for margin, link in zip(margins, links, strict=True):
+            own = tuple(place[axis] for axis in link.keep if axis < outer)
+            inner = tuple(axis - outer for axis in link.keep if axis >= outer)
+            margin[own] += slab if len(inner) == slab.ndim else contract(slab, inner)
+    return margins
 
 
 def block_codes(targets: Sequence[Query | Partition]) -> list[NDArray[np.intp]]:

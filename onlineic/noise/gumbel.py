@@ -12,8 +12,8 @@ The error of the float part is proven, not measured:
 * numerator and denominator are exact below 2^53, so x has one rounding; with |x| <= 60 the computed
   p is within 2^-46 of p(x), clipping x to [-60, 6] moves p by < 1e-25, and the sums round by 2^-53.
   The margin 2^-42 is 15 times what is needed.
-* The series 1 - x + x^2/2 - .16 x^3 + .04 x^4 is below e^-x for x < 0, and rounds by less than 2^-48 of itself
-  with x: where it says 1 - U - margin > 1/series, U < 1 - e^x < p(x) with half the margin to spare.
+* The series 1 - x + x^2/2 - .16 x^3 + .04 x^4 is below e^-x for x < 0, and rounds by less than 2^-48 of
+  itself with x: where it says 1 - U - margin > 1/series, U < 1 - e^x < p(x), half the margin to spare.
 """
 
 from collections.abc import Callable

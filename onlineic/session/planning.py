@@ -31,6 +31,7 @@ from onlineic.queries.query import session_grid_bits
 from onlineic.session.calibration import SparseName, brought, chosen_name, mechanism_for
 from onlineic.session.certificates import NO_BOUND, certified_plan, update_bound_of
 from onlineic.session.defaults import (
+    DEAR_EVALUATIONS,
     FITTED_AT,
     NEXT_SHARE,
     NOISIEST_NUMBER,
@@ -159,9 +160,7 @@ def session_plan(
     ):
         instead = cells_instead(mechanism, domain, together(tables, later))
     if update is None and wishes.partition:
-        rule = MaximumEntropy(
-            shares.evaluations, misfit=shares.misfit, dear_evaluations=shares.dear_evaluations
-        )
+        rule = MaximumEntropy(shares.evaluations, misfit=shares.misfit, dear_evaluations=DEAR_EVALUATIONS)
         rule = fitting_rule(domain, () if tables is None else tables.targets, prior, rule)
     if prior is None:
         check_holds(rule, domain, () if tables is None else tables.targets)

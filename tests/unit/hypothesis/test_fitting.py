@@ -164,6 +164,119 @@ def test_factors_that_all_but_vanish_are_not_left_to_products_of_matrices(monkey
     np.testing.assert_allclose([1 / 3, 1 / 6, 1 / 6, 1 / 3], masses[:4], rtol=1e-12)
 
 
+TRIPLES = [(0, 1, 2), (0, 1, 3), (0, 2, 3), (1, 2, 3)]
+
+
+@pytest.mark.parametrize("slab", [1, 30, 60, 3000])
+@pytest.mark.parametrize("sets", [TRIPLES, [*TRIPLES, (2, 4)], [(0, 1), (0, 3), (1, 2), (3, 4)]])
+def test_masses_slab_by_slab_are_those_of_all_class_cells(monkeypatch, slab, sets):
+    shape, rng = (3, 7, 5, 4, 2), np.random.default_rng(6)
+    tables = [
+        table(
+            shape,
+            {axis: np.arange(shape[axis]) for axis in own},
+            np.zeros(math.prod(shape[a] for a in own)),
+            1,
+        )
+        for own in [(0,), (2,), *sets]
+    ]
+    prior = tuple(rng.dirichlet(np.full(size, 5.0)) for size in shape)
+    domain = CoarseDomain.of(prior, tables)
+    theta = rng.normal(0.0, 2.0, sum(domain.sizes))
+    expected, log_normaliser = domain.evaluate(theta)
+    monkeypatch.setattr(fitting, "MANY_CELLS", 0)
+    monkeypatch.setattr(fitting, "_SLAB", slab)
+
+    with monkeypatch.context() as held:  # nothing of the size of the domain is written
+        held.setattr(CoarseDomain, "weigh", None)
+        masses, other = domain.evaluate(theta)
+    np.testing.assert_allclose(expected, masses, rtol=1e-13, atol=1e-16)
+    assert log_normaliser == pytest.approx(other, abs=1e-13)
+
+
+def started_at(monkeypatch, *args, **options):
+    """The potentials at which the descent of a fit starts, and its options."""
+    seen = {}
+
+    def stopped(evaluate, start, observed, variance, step, **settings):
+        seen.update(settings, start=start)
+        return start, evaluate(start)[0], 1
+
+    with monkeypatch.context() as held:
+        held.setattr(fitting, "descend", stopped)
+        found = fit(*args, **options)
+    return found.potentials, {**seen, "used": found.evaluations}
+
+
+def test_a_new_table_starts_where_its_gaps_beyond_their_noise_say(monkeypatch):
+    """By hand: the gaps are (.2, .1, -.3), of square .14; the noise takes .03 of it, one mass is .11."""
+    prior = (np.array([0.2, 0.3, 0.5]), np.array([0.4, 0.6]))
+    old = table((3, 2), {1: np.arange(2)}, [0.4, 0.6], 0.1)
+    new = table((3, 2), {0: np.arange(3)}, [0.4, 0.4, 0.2], 0.1)
+    (kept, first), seen = started_at(monkeypatch, prior, [old, new], [np.zeros(2)], evaluations=20)
+    gaps, masses = np.array([0.2, 0.1, -0.3]), prior[0]
+    shares = 0.11 * masses / (0.11 * masses + 0.01)
+    reached = masses + shares * gaps
+
+    np.testing.assert_array_equal([0.0, 0.0], kept)
+    np.testing.assert_allclose(np.log(reached / masses) - np.log(reached / masses).max(), first, atol=1e-12)
+    assert (19, 2, False) == (seen["evaluations"], seen["used"], seen["dear"])  # one was made to see them
+
+
+def test_what_a_new_table_says_within_its_noise_moves_nothing(monkeypatch):
+    prior = (np.array([0.2, 0.3, 0.5]), np.array([0.4, 0.6]))
+    old = table((3, 2), {1: np.arange(2)}, [0.4, 0.6], 0.1)
+    new = table((3, 2), {0: np.arange(3)}, [0.25, 0.3, 0.45], 0.1)
+    (_, first), _ = started_at(monkeypatch, prior, [old, new], [np.zeros(2)])
+
+    np.testing.assert_array_equal(np.zeros(3), first)
+
+
+@pytest.mark.parametrize(("own", "moves"), [((0,), False), ((1,), True)])
+def test_several_new_tables_of_the_same_attributes_start_at_zero(monkeypatch, own, moves):
+    prior = (np.full(3, 1 / 3), np.full(3, 1 / 3))
+    old, *new = (table((3, 3), {axis: np.arange(3)}, [0.8, 0.1, 0.1], 0.01) for axis in (1, 0, *own))
+    (_, *first), seen = started_at(monkeypatch, prior, [old, *new], [np.zeros(3)], evaluations=20)
+
+    assert [moves, moves] == [bool(part.any()) for part in first]
+    assert 20 - moves == seen["evaluations"]
+
+
+def test_an_empty_start_or_a_single_evaluation_leaves_zeros(monkeypatch):
+    prior = (np.full(3, 1 / 3),)
+    one = table((3,), {0: np.arange(3)}, [0.8, 0.1, 0.1], 0.01)
+    (first,), seen = started_at(monkeypatch, prior, [one], evaluations=20)
+    assert (20, False) == (seen["evaluations"], bool(first.any()))
+    (_, second), seen = started_at(monkeypatch, prior, [one, one], [np.zeros(3)], evaluations=1)
+    assert (1, False) == (seen["evaluations"], bool(second.any()))
+
+
+def test_the_fall_of_a_block_is_bounded_where_it_starts(monkeypatch):
+    prior = (np.array([0.9, 0.1]), np.array([0.4, 0.6]))
+    old = table((2, 2), {1: np.arange(2)}, [0.4, 0.6], 1e-6)
+    new = table((2, 2), {0: np.arange(2)}, [-0.1, 1.1], 1e-6)
+    (_, first), _ = started_at(monkeypatch, prior, [old, new], [np.zeros(2)])
+
+    assert math.log(0.2 / 11.0) == pytest.approx(first[0], abs=1e-6)
+
+
+def test_where_evaluations_are_dear_the_steps_are_long_at_once():
+    """A quadratic: eight evaluations of short steps learn less than as many of long ones."""
+    masses = np.array([0.3, 0.2, 0.2, 0.2, 0.1])
+    observed, variance = masses[::-1].copy(), np.full(5, 1e-4)
+
+    def evaluate(theta):
+        weights = masses * np.exp(theta)
+        return weights / weights.sum(), math.log(weights.sum())
+
+    losses = []
+    for dear in (False, True):
+        _, reached, used = descend(evaluate, np.zeros(5), observed, variance, 1e-5, evaluations=8, dear=dear)
+        losses.append(((reached - observed) ** 2 / variance).sum())
+        assert used == 8
+    assert losses[1] < 0.1 * losses[0]
+
+
 def test_refits_that_write_many_class_cells_make_fewer_evaluations(monkeypatch):
     monkeypatch.setattr(fitting, "MANY_CELLS", 23)
     rng, counts = np.random.default_rng(0), []

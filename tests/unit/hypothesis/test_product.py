@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import onlineic as ic
 from onlineic.errors import InvalidParameterError, TooLargeError
 from onlineic.hypothesis import Histogram, ProductHistogram
-from onlineic.hypothesis.classes import class_cells
+from onlineic.hypothesis.classes import class_cells, common_refinement, merged
 from onlineic.hypothesis.fitting import CoarseDomain, fit
 from onlineic.hypothesis.product import _ClassSums, _CutArea
 from onlineic.noise import public_generator
@@ -253,6 +253,35 @@ def test_late_cuts_are_merged_where_the_classes_would_be_too_many():
     assert blocks == pytest.approx(measured[0].values, abs=6e-3)
     # a block that was merged has the sum of its neighbours: the potentials agree
     assert any(len(np.unique(part)) < len(part) for part in hypothesis.potentials[3:])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_merged_tables_are_the_finest_that_the_classes_hold(seed):
+    """By hand: two blocks of an axis are one where a kept class has codes of both, and so on."""
+    rng = np.random.default_rng(seed)
+    domain, cuts, kept = domain_of((9, 7)), [], {}
+    for axis, size in enumerate(domain.shape):
+        finest, coarser = rng.integers(0, size, size), rng.integers(0, 4, size)
+        labels = common_refinement([coarser if rng.random() < 0.5 else finest])[0]
+        cuts.append(labels)
+        finer = rng.random() < 0.4
+        kept[axis] = common_refinement([labels, finest] if finer else [rng.integers(0, 5, size)])[0]
+    target = Partition(domain, (0, 1), tuple(cuts))
+    coarse, places = merged(target, kept)
+
+    for axis, (labels, found) in enumerate(zip(cuts, coarse.classes, strict=True)):
+        groups = [{int(label)} for label in np.unique(labels)]
+        for one in np.unique(kept[axis]):
+            touched = set(labels[kept[axis] == one].tolist())
+            joined = [group for group in groups if group & touched]
+            groups = [group for group in groups if not group & touched] + [set().union(*joined)]
+        same = [{*labels[found == block].tolist()} for block in np.unique(found)]
+        assert sorted(map(sorted, groups)) == sorted(map(sorted, same))
+    rows, columns = (cut.max() + 1 for cut in cuts)
+    for code in np.ndindex(domain.shape):
+        own = places.reshape(rows, columns)[tuple(cut[at] for cut, at in zip(cuts, code, strict=True))]
+        row, column = (part[at] for part, at in zip(coarse.classes, code, strict=True))
+        assert own == row * (coarse.classes[1].max() + 1) + column
 
 
 def test_no_cut_is_merged_where_there_is_room_and_first_tables_always_have_it():

@@ -100,17 +100,18 @@ def test_few_planned_numbers_take_pure_tests_though_delta_is_given(hard_answers,
 
 
 @pytest.mark.parametrize(
-    ("name", "n", "epsilon", "evaluations", "dear"),
+    ("name", "n", "epsilon", "evaluations"),
     [
-        ("many", 2_000, 1.0, 60, 60),
-        ("many", 200_000, 1.0, 60, 60),
-        ("many", 10**6, 1.0, 124, 60),
-        ("many", 10**5, 10.0, 124, 60),
-        ("many", 10**8, 1.0, 240, 60),
-        ("few", 10**6, 1.0, 60, 36),  # three attributes
+        ("many", 2_000, 1.0, 60),
+        ("many", 125_000, 1.0, 60),
+        ("many", 200_000, 1.0, 74),
+        ("many", 10**6, 1.0, 153),
+        ("many", 10**5, 10.0, 153),
+        ("many", 10**8, 1.0, 240),
+        ("few", 10**6, 1.0, 60),  # three attributes
     ],
 )
-def test_refits_make_more_evaluations_of_many_records_and_attributes(name, n, epsilon, evaluations, dear):
+def test_refits_make_more_evaluations_of_many_records_and_attributes(name, n, epsilon, evaluations):
     plan = session_plan(DOMAINS[name], n, ic.Budget(epsilon, 1e-9), max_queries=10**6)
 
-    assert (evaluations, dear) == (plan.update.evaluations, plan.update.dear_evaluations)
+    assert (evaluations, 10) == (plan.update.evaluations, plan.update.dear_evaluations)
