@@ -100,7 +100,8 @@ def fit(
         Of partitions, and of queries with weights 0 and 1.
     start : sequence of float arrays, optional
         Potentials of an earlier fit to the first `len(start)` measurements. The others start where their own
-        gaps say, at the price of one evaluation; at zero if several are over the same attributes.
+        gaps say, at the price of one evaluation; at zero if several are over the same attributes, or if no
+        table joins attributes.
     evaluations : int, optional
         Limit on evaluations, >= 1. 30 is enough from earlier potentials; a cold start wants 75 to 100.
     dear_evaluations : int, optional
@@ -156,7 +157,7 @@ def fit(
     new = range(len(start), len(measurements))
     # those over the same attributes tell much the same: all at once they would go too far
     apart = len({measurements[place].target.axes for place in new}) == len(new)
-    looked = 0 < len(start) < len(measurements) and apart and evaluations > 1
+    looked = 0 < len(start) < len(measurements) and apart and len(domain.axes) > 0 and evaluations > 1
     if looked:
         before = domain.split(domain.evaluate(np.concatenate(potentials))[0])
         for place in new:

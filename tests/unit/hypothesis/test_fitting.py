@@ -208,26 +208,31 @@ def started_at(monkeypatch, *args, **options):
     return found.potentials, {**seen, "used": found.evaluations}
 
 
+def joint(shape):
+    """A table of one block over two attributes: it says nothing, but that they are tied."""
+    return table(shape, {axis: np.zeros(size, int) for axis, size in enumerate(shape)}, [1.0], 0.1)
+
+
 def test_a_new_table_starts_where_its_gaps_beyond_their_noise_say(monkeypatch):
     """By hand: the gaps are (.2, .1, -.3), of square .14; the noise takes .03 of it, one mass is .11."""
     prior = (np.array([0.2, 0.3, 0.5]), np.array([0.4, 0.6]))
-    old = table((3, 2), {1: np.arange(2)}, [0.4, 0.6], 0.1)
+    old = joint((3, 2))
     new = table((3, 2), {0: np.arange(3)}, [0.4, 0.4, 0.2], 0.1)
-    (kept, first), seen = started_at(monkeypatch, prior, [old, new], [np.zeros(2)], evaluations=20)
+    (kept, first), seen = started_at(monkeypatch, prior, [old, new], [np.zeros(1)], evaluations=20)
     gaps, masses = np.array([0.2, 0.1, -0.3]), prior[0]
     shares = 0.11 * masses / (0.11 * masses + 0.01)
     reached = masses + shares * gaps
 
-    np.testing.assert_array_equal([0.0, 0.0], kept)
+    np.testing.assert_array_equal([0.0], kept)
     np.testing.assert_allclose(np.log(reached / masses) - np.log(reached / masses).max(), first, atol=1e-12)
     assert (19, 2, False) == (seen["evaluations"], seen["used"], seen["dear"])  # one was made to see them
 
 
 def test_what_a_new_table_says_within_its_noise_moves_nothing(monkeypatch):
     prior = (np.array([0.2, 0.3, 0.5]), np.array([0.4, 0.6]))
-    old = table((3, 2), {1: np.arange(2)}, [0.4, 0.6], 0.1)
+    old = joint((3, 2))
     new = table((3, 2), {0: np.arange(3)}, [0.25, 0.3, 0.45], 0.1)
-    (_, first), _ = started_at(monkeypatch, prior, [old, new], [np.zeros(2)])
+    (_, first), _ = started_at(monkeypatch, prior, [old, new], [np.zeros(1)])
 
     np.testing.assert_array_equal(np.zeros(3), first)
 
@@ -235,27 +240,31 @@ def test_what_a_new_table_says_within_its_noise_moves_nothing(monkeypatch):
 @pytest.mark.parametrize(("own", "moves"), [((0,), False), ((1,), True)])
 def test_several_new_tables_of_the_same_attributes_start_at_zero(monkeypatch, own, moves):
     prior = (np.full(3, 1 / 3), np.full(3, 1 / 3))
-    old, *new = (table((3, 3), {axis: np.arange(3)}, [0.8, 0.1, 0.1], 0.01) for axis in (1, 0, *own))
-    (_, *first), seen = started_at(monkeypatch, prior, [old, *new], [np.zeros(3)], evaluations=20)
+    new = (table((3, 3), {axis: np.arange(3)}, [0.8, 0.1, 0.1], 0.01) for axis in (0, *own))
+    (_, *first), seen = started_at(monkeypatch, prior, [joint((3, 3)), *new], [np.zeros(1)], evaluations=20)
 
     assert [moves, moves] == [bool(part.any()) for part in first]
     assert 20 - moves == seen["evaluations"]
 
 
-def test_an_empty_start_or_a_single_evaluation_leaves_zeros(monkeypatch):
-    prior = (np.full(3, 1 / 3),)
-    one = table((3,), {0: np.arange(3)}, [0.8, 0.1, 0.1], 0.01)
-    (first,), seen = started_at(monkeypatch, prior, [one], evaluations=20)
-    assert (20, False) == (seen["evaluations"], bool(first.any()))
-    (_, second), seen = started_at(monkeypatch, prior, [one, one], [np.zeros(3)], evaluations=1)
-    assert (1, False) == (seen["evaluations"], bool(second.any()))
+def test_an_empty_start_a_single_evaluation_or_single_attributes_leave_zeros(monkeypatch):
+    prior = (np.full(3, 1 / 3), np.full(2, 1 / 2))
+    one = table((3, 2), {0: np.arange(3)}, [0.8, 0.1, 0.1], 0.01)
+    for measured, start, evaluations in (
+        ([one, joint((3, 2))], [], 20),
+        ([joint((3, 2)), one], [np.zeros(1)], 1),
+        ([one, one], [np.zeros(3)], 20),
+    ):
+        found, seen = started_at(monkeypatch, prior, measured, start, evaluations=evaluations)
+        assert evaluations == seen["evaluations"]
+        assert not any(part.any() for part in found)
 
 
 def test_the_fall_of_a_block_is_bounded_where_it_starts(monkeypatch):
     prior = (np.array([0.9, 0.1]), np.array([0.4, 0.6]))
-    old = table((2, 2), {1: np.arange(2)}, [0.4, 0.6], 1e-6)
+    old = joint((2, 2))
     new = table((2, 2), {0: np.arange(2)}, [-0.1, 1.1], 1e-6)
-    (_, first), _ = started_at(monkeypatch, prior, [old, new], [np.zeros(2)])
+    (_, first), _ = started_at(monkeypatch, prior, [old, new], [np.zeros(1)])
 
     assert math.log(0.2 / 11.0) == pytest.approx(first[0], abs=1e-6)
 
