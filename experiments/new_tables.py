@@ -18,7 +18,7 @@ import attrs
 import many_records
 import numpy as np
 from study.outcome import default_session, measured, script, seeds, stamped
-from study.sources import Stream
+from study.sources import Stream, stream_of
 from study.streams import Sizes, budget_of, quick_sizes, streams
 
 import onlineic as ic
@@ -40,6 +40,9 @@ class Config:
             laws=("mixture",),
         )
     )
+    linked: tuple[int, ...] = (60, 60, 70, 80)
+    records: int = 1_000_000
+    triples: int = 2_000  # ranges of three attributes, of ten times as many that are announced
     runs: int = 4
     seed: int = 20261126
 
@@ -50,11 +53,48 @@ def asked(config: Config, absent: list[str]) -> Iterator[tuple[Stream, ic.Budget
         yield stream, budget_of(stream), len(stream.queries)
     for stream in many_records.tables(config.larger, absent):
         yield stream, ic.Budget(1.0, 1e-9), config.larger.told
+    yield linked(config), ic.Budget(1.0, 1e-9), 10 * config.triples
+
+
+def linked(config: Config) -> Stream:
+    """Return a table of which each attribute leans on the two before it, and ranges of three attributes."""
+    rng, shape = np.random.default_rng(config.seed), config.linked
+    domain = ic.Domain.of({f"a{place}": size for place, size in enumerate(shape)})
+    kind, parts = rng.integers(0, 4, config.records), []
+    for place in range(len(shape)):
+        centres, widths = rng.random(4), 0.05 + 0.2 * rng.random(4)
+        part = centres[kind] + widths[kind] * rng.standard_normal(config.records)
+        if place > 1:
+            part += 0.3 * (1 + (parts[-2] > 0.5)) * (parts[-1] - 0.5) * (1 if place % 2 else -1)
+        parts.append(np.clip(part, 0.0, 1.0 - 1e-9))
+    records = {
+        f"a{place}": (part * size).astype(np.int64)
+        for place, (part, size) in enumerate(zip(parts, shape, strict=True))
+    }
+    queries = []
+    for _ in range(config.triples):
+        chosen = {}
+        for place in rng.choice(len(shape), 3, replace=False).tolist():
+            low, high = sorted(rng.integers(0, shape[place], 2).tolist())
+            chosen[f"a{place}"] = ic.between(low, high)
+        queries.append(ic.where(chosen))
+    return stream_of("linked, triples", ic.PrivateData.from_records(records, domain), queries)
 
 
 def nothing(masses: np.ndarray, values: np.ndarray, variances: np.ndarray) -> np.ndarray:
     """Return potentials that move nothing."""
     return np.zeros(len(values))
+
+
+def row_of(stream: Stream, budget: ic.Budget, told: int, config: Config) -> dict:
+    """Return the errors of both starts."""
+    opened, engines = default_session(stream, budget, max_queries=told), []
+    for label in STARTS:
+        zero = label == "zero"
+        with patch("onlineic.hypothesis.fitting._first_potentials", nothing) if zero else nullcontext():
+            engines.append(measured(label, opened, stream, seeds(config.seed, config.runs)))
+    data = stream.data
+    return {"stream": stream.label, "n": data.n, "cells": data.domain.size, "engines": engines}
 
 
 def run(quick: bool) -> dict:
@@ -63,23 +103,11 @@ def run(quick: bool) -> dict:
         larger = many_records.Config(
             real=(("adult5", 200_000),), made=((2,) * 8,), records=10_000, queries=60
         )
-        config = Config(quick_sizes(), ("chain of 5",), attrs.evolve(larger, laws=("mixture",)), runs=1)
+        config = Config(quick_sizes(), ("chain of 5",), attrs.evolve(larger, laws=("mixture",)))
+        config = attrs.evolve(config, linked=(6, 6, 7, 8), records=10_000, triples=60, runs=1)
     start, absent, rows = time.perf_counter(), [], []
     for stream, budget, told in asked(config, absent):
-        opened = default_session(stream, budget, max_queries=told)
-        engines = []
-        for label in STARTS:
-            zero = label == "zero"
-            with patch("onlineic.hypothesis.fitting._first_potentials", nothing) if zero else nullcontext():
-                engines.append(measured(label, opened, stream, seeds(config.seed, config.runs)))
-        rows.append(
-            {
-                "stream": stream.label,
-                "n": stream.data.n,
-                "cells": stream.data.domain.size,
-                "engines": engines,
-            }
-        )
+        rows.append(row_of(stream, budget, told, config))
     return stamped(config, start, absent, rows=rows)
 
 
