@@ -100,8 +100,8 @@ def fit(
         Of partitions, and of queries with weights 0 and 1.
     start : sequence of float arrays, optional
         Potentials of an earlier fit to the first `len(start)` measurements. The others start where their own
-        gaps say, at the price of one evaluation; at zero if several are over the same attributes, if no
-        table joins attributes, or if the prior is no product.
+        gaps say, at the price of one evaluation; at zero if several are over the same attributes, or if no
+        table joins attributes.
     evaluations : int, optional
         Limit on evaluations, >= 1. 30 is enough from earlier potentials; a cold start wants 75 to 100.
     dear_evaluations : int, optional
@@ -155,11 +155,10 @@ def fit(
         evaluations = checked_integer("dear_evaluations", dear_evaluations, at_least=1)
     observed, variance = np.concatenate(values), np.concatenate(variances)
     new = range(len(start), len(measurements))
-    # levels of one attribute, or all cells, which a dense prior is made of, have told what new tables tell;
-    # and those over the same attributes tell much the same: all at once they would go too far
-    joint = isinstance(prior, tuple) and len(domain.axes) > 0
+    # those over the same attributes tell much the same: all at once they would go too far; and levels of one
+    # attribute have told what a new table of it tells
     apart = len({measurements[place].target.axes for place in new}) == len(new)
-    looked = 0 < len(start) < len(measurements) and joint and apart and evaluations > 1
+    looked = 0 < len(start) < len(measurements) and apart and len(domain.axes) > 0 and evaluations > 1
     if looked:
         before = domain.split(domain.evaluate(np.concatenate(potentials))[0])
         for place in new:

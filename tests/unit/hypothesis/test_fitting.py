@@ -247,17 +247,15 @@ def test_several_new_tables_of_the_same_attributes_start_at_zero(monkeypatch, ow
     assert 20 - moves == seen["evaluations"]
 
 
-def test_where_older_tables_or_the_prior_tell_as_much_new_ones_start_at_zero(monkeypatch):
+def test_first_tables_single_evaluations_and_single_attributes_start_at_zero(monkeypatch):
     prior = (np.full(3, 1 / 3), np.full(2, 1 / 2))
     one = table((3, 2), {0: np.arange(3)}, [0.8, 0.1, 0.1], 0.01)
-    dense = np.multiply.outer(*prior)
-    for masses, measured, start, evaluations in (
-        (prior, [one, joint((3, 2))], [], 20),
-        (prior, [joint((3, 2)), one], [np.zeros(1)], 1),
-        (prior, [one, one], [np.zeros(3)], 20),
-        (dense, [joint((3, 2)), one], [np.zeros(1)], 20),
+    for measured, start, evaluations in (
+        ([one, joint((3, 2))], [], 20),
+        ([joint((3, 2)), one], [np.zeros(1)], 1),
+        ([one, one], [np.zeros(3)], 20),
     ):
-        found, seen = started_at(monkeypatch, masses, measured, start, evaluations=evaluations)
+        found, seen = started_at(monkeypatch, prior, measured, start, evaluations=evaluations)
         assert evaluations == seen["evaluations"]
         assert not any(part.any() for part in found)
 
