@@ -107,6 +107,22 @@ def test_tree_equals_dense_expand_and_measure(problem):
         assert np.abs(expected - actual).max() < 3e-15  # masses near 1: a few units in the last place
 
 
+def tied(shape, sets, rng):
+    """The class domain of whole tables over these attributes and two alone, and potentials of theirs."""
+    tables = [
+        table(
+            shape,
+            {axis: np.arange(shape[axis]) for axis in own},
+            np.zeros(math.prod(shape[a] for a in own)),
+            1,
+        )
+        for own in [(0,), (2,), *sets]
+    ]
+    prior = tuple(rng.dirichlet(np.full(size, 5.0)) for size in shape)
+    domain = CoarseDomain.of(prior, tables)
+    return domain, rng.normal(0.0, 2.0, sum(domain.sizes))
+
+
 PAIRS = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3), (0, 1, 2)]
 
 
@@ -123,18 +139,7 @@ PAIRS = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3), (0, 1, 2)]
 )
 def test_masses_by_products_of_matrices_are_those_of_all_class_cells(monkeypatch, last, sets, by_matrices):
     shape, rng = (3, 7, 5, last), np.random.default_rng(5)
-    tables = [
-        table(
-            shape,
-            {axis: np.arange(shape[axis]) for axis in own},
-            np.zeros(math.prod(shape[a] for a in own)),
-            1,
-        )
-        for own in [(0,), (2,), *sets]
-    ]
-    prior = tuple(rng.dirichlet(np.full(size, 5.0)) for size in shape)
-    domain = CoarseDomain.of(prior, tables)
-    theta = rng.normal(0.0, 2.0, sum(domain.sizes))
+    domain, theta = tied(shape, sets, rng)
     expected, log_normaliser = domain.evaluate(theta)
     monkeypatch.setattr(fitting, "_MATRICES", 0)
 
@@ -171,18 +176,7 @@ TRIPLES = [(0, 1, 2), (0, 1, 3), (0, 2, 3), (1, 2, 3)]
 @pytest.mark.parametrize("sets", [TRIPLES, [*TRIPLES, (2, 4)], [(0, 1), (0, 3), (1, 2), (3, 4)]])
 def test_masses_slab_by_slab_are_those_of_all_class_cells(monkeypatch, slab, sets):
     shape, rng = (3, 7, 5, 4, 2), np.random.default_rng(6)
-    tables = [
-        table(
-            shape,
-            {axis: np.arange(shape[axis]) for axis in own},
-            np.zeros(math.prod(shape[a] for a in own)),
-            1,
-        )
-        for own in [(0,), (2,), *sets]
-    ]
-    prior = tuple(rng.dirichlet(np.full(size, 5.0)) for size in shape)
-    domain = CoarseDomain.of(prior, tables)
-    theta = rng.normal(0.0, 2.0, sum(domain.sizes))
+    domain, theta = tied(shape, sets, rng)
     expected, log_normaliser = domain.evaluate(theta)
     monkeypatch.setattr(fitting, "MANY_CELLS", 0)
     monkeypatch.setattr(fitting, "_SLAB", slab)
