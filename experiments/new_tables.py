@@ -149,11 +149,11 @@ def figure(result: dict, path: Path) -> None:
     axes.axhline(1.0, color="#999999", linewidth=0.8)
     names = [f"{row['stream']}\nn = {row['n']:,}" for row in result["rows"]]
     axes.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=7)
-    axes.set_ylabel("rms error, from own gaps / from zero")
+    axes.set_ylabel("rms, own gaps / zero")
     axes.set_ylim(0.0, None)
     axes.grid(axis="y", color="#DDDDDD", linewidth=0.6)
     axes.set_axisbelow(True)
-    canvas.legend(loc="lower left", fontsize=8)
+    canvas.legend(loc="outside right upper", fontsize=8)
     canvas.savefig(path, dpi=110)
 
 
