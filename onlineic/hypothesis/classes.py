@@ -55,6 +55,8 @@ def kept_classes(tables: Sequence[Partition], most: float) -> dict[int, Ints]:
     for table in tables:
         if len(table.axes) > 1:
             for axis, labels in zip(table.axes, table.classes, strict=True):
+                if axis in kept and _tells_apart(kept[axis], labels):
+                    continue
                 classes, first = common_refinement([kept.get(axis, np.zeros_like(labels)), labels])
                 if math.prod({**counts, axis: len(first)}.values()) <= most:
                     kept[axis], counts[axis] = classes, len(first)
@@ -74,6 +76,13 @@ def few_cells(tables: Sequence[Partition], most: int) -> bool:
     return math.prod(int(cuts.sum()) + 1 for cuts in steps.values()) <= most
 
 
+def _tells_apart(classes: Ints, labels: Ints) -> bool:
+    """Whether every class lies in one block."""
+    blocks = np.zeros(int(classes.max()) + 1, labels.dtype)
+    blocks[classes] = labels
+    return bool((blocks[classes] == labels).all())
+
+
 def merged(table: Partition, kept: dict[int, Ints]) -> tuple[Partition, Ints]:
     """Return the finest table whose blocks are made of kept classes, and the block of it of every block."""
     from scipy.sparse import coo_array  # of large fits alone: imported with them
@@ -84,7 +93,7 @@ def merged(table: Partition, kept: dict[int, Ints]) -> tuple[Partition, Ints]:
     for axis, labels in zip(table.axes, table.classes, strict=True):
         own = kept.get(axis, np.zeros_like(labels))
         size = int(labels.max()) + 1
-        if len(np.unique(own * size + labels)) == int(own.max()) + 1:  # every class lies in one block
+        if _tells_apart(own, labels):
             classes.append(labels)
             places = np.add.outer(places * size, np.arange(size)).ravel()
             continue

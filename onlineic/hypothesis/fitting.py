@@ -20,7 +20,8 @@ block of each table. A measured 0/1 query has two blocks: the cells that it leav
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import final
 
 import attrs
@@ -48,7 +49,7 @@ _SAFE_NORMALISER = 1e-150
 MANY_CELLS = 2**19  # class cells, from which on evaluations that write them are dear
 _MATRICES = 2**17  # class cells, from which on products of matrices beat tables of all
 _MANY, _LARGE = 3, 2**15  # tables of one set of attributes, and their class cells together: running sums pay
-_SLAB = 2**19  # class cells that are written at once: 4 MB
+_SLAB = 2**17  # class cells that are written at once: 1 MB
 LARGEST_FALL = -0.8  # of a block's mass in the first step towards a new table
 _FEW = 4  # class cells for each corner of a table, from which on they do
 
@@ -83,6 +84,7 @@ def fit(
     measurements: Sequence[Measurement],
     start: Sequence[Floats] = (),
     *,
+    histogram: Histogram | ProductHistogram | None = None,
     evaluations: int = 30,
     dear_evaluations: int | None = None,
     kl_weight: float = 0.0,
@@ -103,6 +105,8 @@ def fit(
         Potentials of an earlier fit to the first `len(start)` measurements. The others start where their own
         gaps say, at the price of one evaluation; at zero if several are over the same attributes, or if no
         table joins attributes.
+    histogram : Histogram or ProductHistogram, optional
+        The distribution of these potentials: it saves an evaluation where they are dear and one table is new.
     evaluations : int, optional
         Limit on evaluations, >= 1. 30 is enough from earlier potentials; a cold start wants 75 to 100.
     dear_evaluations : int, optional
@@ -159,9 +163,14 @@ def fit(
     # those over the same attributes tell much the same: all at once they would go too far; and levels of one
     # attribute have told what a new table of it tells
     apart = len({measurements[place].target.axes for place in new}) == len(new)
-    looked = 0 < len(start) < len(measurements) and apart and len(domain.axes) > 0 and evaluations > 1
-    if looked:
-        before = domain.split(domain.evaluate(np.concatenate(potentials))[0])
+    looks = 0 < len(start) < len(measurements) and apart and len(domain.axes) > 0 and evaluations > 1
+    made = 0  # evaluations, to see what the new tables' blocks weigh so far
+    if looks and dear and histogram is not None and len(new) == 1:
+        last = fitting[-1].target
+        masses = histogram.blocks(last) if isinstance(last, Partition) else _sides(histogram.evaluate(last))
+        potentials[-1] = _first_potentials(masses, values[-1], variances[-1])
+    elif looks:
+        made, before = 1, domain.split(domain.evaluate(np.concatenate(potentials))[0])
         for place in new:
             potentials[place] = _first_potentials(before[place], values[place], variances[place])
     theta, masses, used = descend(
@@ -170,17 +179,22 @@ def fit(
         observed,
         variance,
         4 / math.fsum(scale**-2 for scale in scales),
-        evaluations=evaluations - looked,
+        evaluations=evaluations - made,
         kl_weight=kl_weight,
         tolerance=tolerance,
         enough=enough,
         dear=dear,
     )
-    found = fitted(domain, theta, masses, observed, variance, used + looked)
+    found = fitted(domain, theta, masses, observed, variance, used + made)
     potentials = list(found.potentials)
     for place, (_, blocks) in merging.items():
         potentials[place] = potentials[place][blocks]
     return attrs.evolve(found, potentials=tuple(potentials))
+
+
+def _sides(value: float) -> Floats:
+    """The masses of the two blocks of a 0/1 query: the cells that it leaves out, and those it counts."""
+    return np.array([1.0 - value, value])
 
 
 def _first_potentials(masses: Floats, values: Floats, variances: Floats) -> Floats:
@@ -284,7 +298,7 @@ def noisy_masses(measurements: Sequence[Measurement]) -> tuple[list[Floats], lis
                 f"values must be finite, one for each block of some attributes, got shape {one.values.shape}."
             )
         single = isinstance(one.target, Query)
-        values.append(np.array([1.0 - one.values[0], one.values[0]]) if single else one.values)
+        values.append(_sides(one.values[0]) if single else one.values)
         scales.append(scale * 2.0**0.5 if single else scale)
     return values, scales
 
@@ -720,26 +734,29 @@ def _margins_by_matrices(factors: Sequence[Floats], links: Sequence[_Link]) -> l
 
 def _margins_by_slabs(factors: Sequence[Floats], links: Sequence[_Link]) -> list[Floats]:
     """The same of any factors: the product is written slab by slab, each of which stays in the cache."""
-    shape = np.broadcast_shapes(*(factor.shape for factor in factors))
-    outer = next(
-        axis for axis in range(len(shape)) if math.prod(shape[axis:]) <= _SLAB or axis == len(shape) - 1
-    )
-    factors = sorted(factors, key=np.size, reverse=True)
-    margins = [np.zeros([shape[axis] for axis in link.keep]) for link in links]
-    slab = np.empty(shape[outer:])
-    for place in np.ndindex(*shape[:outer]):
-        parts = [
-            factor[tuple(at if size > 1 else 0 for at, size in zip(place, factor.shape, strict=False))]
-            for factor in factors
-        ]
-        np.multiply(parts[0], parts[1], out=slab)
-        for part in parts[2:]:
-            slab *= part
+    first, *others = np.broadcast_arrays(*sorted(factors, key=np.size, reverse=True))
+    margins = [np.zeros([first.shape[axis] for axis in link.keep]) for link in links]
+    held = np.empty(_SLAB)
+    for place in _slabs(first.shape):
+        sizes = first[place].shape
+        slab = held[: math.prod(sizes)].reshape(sizes)
+        np.multiply(first[place], others[0][place], out=slab)
+        for other in others[1:]:
+            slab *= other[place]
         for margin, link in zip(margins, links, strict=True):
-            own = tuple(place[axis] for axis in link.keep if axis < outer)
-            inner = tuple(axis - outer for axis in link.keep if axis >= outer)
-            margin[own] += slab if len(inner) == slab.ndim else contract(slab, inner)
+            part = margin[tuple(place[axis] for axis in link.keep)]
+            part += slab.reshape(part.shape) if part.size == slab.size else contract(slab, link.keep)
     return margins
+
+
+def _slabs(shape: Sequence[int]) -> Iterator[tuple[slice, ...]]:
+    """Where the slabs of a table lie: as many codes of the last axes as one may hold."""
+    left, runs = _SLAB, []
+    for size in reversed(shape):
+        step = min(size, left)
+        runs.append([slice(start, min(start + step, size)) for start in range(0, size, step)])
+        left //= step
+    return product(*reversed(runs))
 
 
 def block_codes(targets: Sequence[Query | Partition]) -> list[NDArray[np.intp]]:

@@ -39,7 +39,7 @@ def contract(cells: Floats, keep: tuple[int, ...]) -> Floats:
 def _sum_run(array: Floats, axis: int) -> Floats:
     """Sum over one axis of (A, n, B)."""
     before, length, after = array.shape[:axis], array.shape[axis], array.shape[axis + 1 :]
-    rows, columns = int(np.prod(before)), int(np.prod(after))
+    rows, columns = math.prod(before), math.prod(after)
     block = array.reshape(rows, length, columns)
     result: Floats
     if length <= FEW:

@@ -84,7 +84,7 @@ SPACING = 16
 FITTED_AT = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # where all are measured; one fit to 512 takes a second
 EVALUATIONS = 60  # of a refit behind a hit: 30 leave many tables half learned, 100 fit the noise
 MOST_EVALUATIONS = 240  # .. where there is less noise to be fitted: of many records and four attributes
-DEAR_EVALUATIONS = 10  # .. of more than 2^19 class cells, by longer steps: from 8 to 12 rms falls by a tenth
+DEAR_EVALUATIONS = 9  # .. of more than 2^19 class cells, by longer steps: from 8 to 12 rms falls by a tenth
 AGREEING = 3.0  # standard deviations of a sum of blocks within which a guess and a fit agree with it
 CHOSEN = 5.0  # .. of its distance from what the first tables say, beyond which their noise chose the query
 

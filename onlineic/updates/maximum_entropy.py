@@ -160,6 +160,7 @@ class MaximumEntropy(UpdateRule[FittedHistogram]):
             hypothesis.prior,
             tables,
             known,
+            histogram=hypothesis.histogram if known else None,
             evaluations=self.evaluations if known else max(self.evaluations, first),
             dear_evaluations=self.dear_evaluations if known else None,
             enough=0.0 if known else self.misfit,

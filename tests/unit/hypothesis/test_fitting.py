@@ -222,6 +222,28 @@ def test_a_new_table_starts_where_its_gaps_beyond_their_noise_say(monkeypatch):
     assert (19, 2, False) == (seen["evaluations"], seen["used"], seen["dear"])  # one was made to see them
 
 
+@pytest.mark.parametrize("single", [True, False])
+@pytest.mark.parametrize("most_cells", [2**20, 4])
+def test_where_evaluations_are_dear_the_histogram_says_what_a_new_table_would_weigh(
+    monkeypatch, single, most_cells
+):
+    prior = (np.array([0.2, 0.3, 0.5]), np.array([0.4, 0.6]))
+    old = table((3, 2), {0: np.array([0, 0, 1]), 1: np.arange(2)}, [0.1, 0.3, 0.4, 0.2], 0.01)
+    new = table((3, 2), {0: np.array([0, 1, 1]), 1: np.arange(2)}, [0.4, 0.3, 0.2, 0.1], 0.01)
+    if single:
+        new = Measurement(ic.where(a0=1, a1=0).bind(domain_of((3, 2))), np.array([0.3]), 0.01)
+    begun = fit(prior, [old], evaluations=40)
+    given = (monkeypatch, prior, [old, new], begun.potentials)
+    expected, looked = started_at(*given, evaluations=20, most_cells=most_cells)
+    monkeypatch.setattr(fitting, "MANY_CELLS", 0)
+    found, seen = started_at(*given, dear_evaluations=20, most_cells=most_cells, histogram=begun.histogram)
+
+    assert (1, 0) == (looked["used"] - 1, seen["used"] - 1)
+    assert (19, 20) == (looked["evaluations"], seen["evaluations"])
+    np.testing.assert_allclose(expected[1], found[1], atol=1e-12)
+    assert most_cells == 4 or expected[1].any()
+
+
 def test_what_a_new_table_says_within_its_noise_moves_nothing(monkeypatch):
     prior = (np.array([0.2, 0.3, 0.5]), np.array([0.4, 0.6]))
     old = joint((3, 2))
