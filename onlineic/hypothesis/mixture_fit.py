@@ -1,22 +1,26 @@
 """Fitting a mixture of products to noisy tables: gradient steps on all parameters, for a set number of them.
 
 Pure, deterministic functions of public facts. All tables of two attributes are blocks of one matrix product:
-its rows are the blocks of every cut of every attribute. Tables of more attributes are taken one by one. One
-thread does it all, in a fixed order: a second fit gives the same bits.
+its rows are the blocks of every cut of every attribute. Tables of more attributes are stacked, those of one
+shape together. One thread does it all, in a fixed order: a second fit gives the same bits.
 """
 
+import math
 from collections.abc import Sequence
-from typing import final
+from typing import Any, final
 
+import attrs
 import numpy as np
 
 from onlineic._typing import Floats, Ints
-from onlineic.hypothesis.mixture import UNTHREADED, Mixture, class_sums, product
+from onlineic.hypothesis.mixture import UNTHREADED, Mixture, class_sums
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
+from onlineic.queries.tables import multiply
 
 MOMENTUM, SQUARES = 0.9, 0.99  # what Adam keeps of its averages from step to step
 LAST = 0.02  # of the rate, at the end
+STACKED = 2**19  # numbers, a block and a component each, of the tables that are fitted at once: 4 MB
 MOST_JOINT = 2**12  # weights over several attributes that a measured number may have
 FLOOR = 0.3  # deviations of its noise: the least that a cell of a measured attribute begins with
 
@@ -145,8 +149,8 @@ class _Loss:
         self._offsets = np.concatenate([[0], np.cumsum(start.domain.shape)[:-1]])
         self._ends = np.cumsum(start.domain.shape)
         self._shape = start.domain.shape
-        self._ones, self._pairs = _Rows(), _Rows()
-        self._wider: list[tuple[list[tuple[int, Ints]], Floats, float]] = []
+        self._ones, self._pairs, self._wider = _Rows(), _Rows(), _Rows()
+        wider: dict[tuple[int, ...], list[tuple[list[slice], Floats, float]]] = {}
         self._numbers: list[tuple[Factors, float, float]] = []
         ones, pairs = [], []
         self.values = sum(one.values.size for one in tables)
@@ -165,7 +169,15 @@ class _Loss:
                 rows, columns = self._pairs.add(*cuts[0]), self._pairs.add(*cuts[1])
                 pairs.append((rows, columns, one.values.reshape(one.target.shape), precision))
             else:
-                self._wider.append((cuts, one.values.reshape(one.target.shape), precision))
+                held = [self._wider.add(*cut) for cut in cuts]
+                wider.setdefault(one.target.shape, []).append(
+                    (held, one.values.reshape(one.target.shape), precision)
+                )
+        self._stacks = []
+        for shape, alike in wider.items():
+            step = max(1, STACKED // (math.prod(shape) * start.components))
+            for at in range(0, len(alike), step):
+                self._stacks.append(_Stack.of(alike[at : at + step], self._wider.size))
         # tables of equal cuts are added up: together they are their mean, with the sum of their precisions
         self._one_precision, self._one_values = np.zeros(self._ones.size), np.zeros(self._ones.size)
         for rows, values, precision in ones:
@@ -223,8 +235,12 @@ class _Loss:
             twice += float(table.sum())
             slope *= weights
             self._pairs.back(slope, of_attributes)
-        for cuts, values, precision in self._wider:
-            twice += _wide(cuts, values, precision, attributes, weights, of_attributes, of_weights)
+        if self._stacks:
+            masses = self._wider.masses(attributes)
+            slope = np.zeros_like(masses)
+            for stack in self._stacks:
+                twice += stack.add(masses, weights, slope, of_weights)
+            self._wider.back(slope, of_attributes)
         for factors, value, precision in self._numbers:
             twice += _one(factors, value, precision, attributes, weights, of_attributes, of_weights)
         for part, slope in zip(attributes, of_attributes, strict=True):
@@ -241,41 +257,57 @@ def _number(query: Query, value: float) -> tuple[Factors, float]:
     return factors, 1.0 - value if query.complement else value
 
 
-def _wide(
-    cuts: Sequence[tuple[int, Ints]],
-    values: Floats,
-    precision: float,
-    attributes: Sequence[Floats],
-    weights: Floats,
-    of_attributes: Sequence[Floats],
-    of_weights: Floats,
-) -> float:
-    """Add the slopes of a table over three attributes or more; return twice its loss, less its constant."""
-    masses = [class_sums(attributes[axis], classes) for axis, classes in cuts]
-    components = len(weights)
-    left = masses[0]
-    for one in masses[1:-1]:
-        left = (left[:, np.newaxis, :] * one[np.newaxis, :, :]).reshape(-1, components)
-    flat = values.reshape(len(left), -1)
-    fitted = product(left * weights, masses[-1].T)
-    residual = precision * (fitted - flat)
-    twice = float((fitted * (residual - precision * flat)).sum())
-    of_last = product(residual.T, left)  # (last, K): all but the last attribute summed over
-    of_weights += np.einsum("rk,rk->k", of_last, masses[-1])
-    axis, classes = cuts[-1]
-    of_attributes[axis][...] += (weights * of_last)[classes]
-    rest = product(residual, masses[-1]) * weights  # (left, K)
-    for place in range(len(cuts) - 2, -1, -1):
-        before = masses[0] if place else None
-        for one in masses[1:place]:
-            before = (before[:, np.newaxis, :] * one[np.newaxis, :, :]).reshape(-1, components)  # type: ignore[index]
-        shaped = rest.reshape(-1, len(masses[place]), components)  # (before, own, K)
-        own = shaped.sum(axis=0) if before is None else np.einsum("bok,bk->ok", shaped, before)
-        axis, classes = cuts[place]
-        of_attributes[axis][...] += own[classes]
-        if before is not None:
-            rest = np.einsum("bok,ok->bk", shaped, masses[place])
-    return twice
+@final
+@attrs.frozen(eq=False)
+class _Stack:
+    """Tables of one shape over three attributes or more, which are fitted at once."""
+
+    # rows: (tables, blocks) of each attribute, into the masses of all cuts.
+    # sums: sparse, adds up what is told of the same row of the masses by several tables.
+    # values, precision: (tables, blocks of all attributes but the last, blocks of the last); (tables, 1, 1).
+    rows: tuple[Ints, ...]
+    sums: Any
+    values: Floats
+    precision: Floats
+
+    @classmethod
+    def of(cls, tables: Sequence[tuple[Sequence[slice], Floats, float]], size: int) -> "_Stack":
+        """Stack tables, each by the rows of its cuts, its values and its precision."""
+        from scipy.sparse import csr_array  # of wide domains alone: imported with them
+
+        shape = tables[0][1].shape
+        rows = tuple(
+            np.array([np.arange(held[place].start, held[place].stop) for held, _, _ in tables])
+            for place in range(len(shape))
+        )
+        told = np.concatenate([one.ravel() for one in rows])
+        sums = csr_array((np.ones(len(told)), (told, np.arange(len(told)))), shape=(size, len(told)))
+        values = np.array([values for _, values, _ in tables]).reshape(len(tables), -1, shape[-1])
+        precision = np.array([precision for _, _, precision in tables])[:, np.newaxis, np.newaxis]
+        return cls(rows, sums, values, precision)
+
+    def add(self, masses: Floats, weights: Floats, of_masses: Floats, of_weights: Floats) -> float:
+        """Add the slopes of these tables; return twice their loss, less its constant."""
+        held = [masses[rows] for rows in self.rows]  # (tables, blocks, K) each
+        count, components = len(self.values), len(weights)
+        before = [held[0]]  # the products of the first attributes' masses
+        for one in held[1:-1]:
+            joined = before[-1][:, :, np.newaxis] * one[:, np.newaxis]
+            before.append(joined.reshape(count, -1, components))
+        fitted = multiply(before[-1] * weights, held[-1].swapaxes(1, 2))
+        residual = self.precision * (fitted - self.values)
+        twice = float((fitted * (residual - self.precision * self.values)).sum())
+        of_last = multiply(residual.swapaxes(1, 2), before[-1])  # all but the last attribute summed over
+        of_weights += np.einsum("trk,trk->k", of_last, held[-1])
+        told = [weights * of_last]
+        rest = multiply(residual, held[-1]) * weights
+        for place in range(len(held) - 2, 0, -1):
+            shaped = rest.reshape(count, -1, held[place].shape[1], components)  # (tables, before, own, K)
+            told.append(np.einsum("tbok,tbk->tok", shaped, before[place - 1]))
+            rest = np.einsum("tbok,tok->tbk", shaped, held[place])
+        told.append(rest)
+        of_masses += self.sums @ np.concatenate([one.reshape(-1, components) for one in reversed(told)])
+        return twice
 
 
 def _one(

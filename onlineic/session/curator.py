@@ -366,9 +366,8 @@ class Curator:
         return question if chosen is None else chosen
 
     def _learn_sets(self, *targets: Query | Partition) -> None:
-        for target in targets:
-            if isinstance(target, Partition):
-                self._held |= sets_of(target)
+        tables = (target for target in targets if isinstance(target, Partition))
+        self._held = self._held.union(*map(sets_of, tables))  # at once: one by one takes a copy of all each
 
     def measure_tables(self, tables: FirstTables) -> None:
         """Release partitions with fresh noise before the first query, in one charge, to the ledger.
@@ -397,7 +396,7 @@ class Curator:
                 sigma, unit = scale.as_integer_ratio()
                 drawn = self._noise.discrete_gaussian(sigma, target.blocks)
             released.append(Measurement(target, (counts * unit + drawn) / (n * unit), deviation))
-            self._learn_sets(target)
+        self._learn_sets(*tables.targets)
         self._record([Opened(tuple(released), tables.charge)])
 
     def _record(self, records: Sequence[Easy | EasyBatch | Hard | Opened]) -> None:

@@ -40,6 +40,9 @@ LEAST_EPSILON = 0.003  # of those tests, as long as a tenth of the budget has it
 QUIETER = (
     1.2  # of two variances, where the Gaussian one pays for its whole scales and the filter of one order
 )
+PARTS_AT_MOST = 32  # of an ordered attribute in a pair
+# attributes, and parts of all: 8,600 tables hold all pairs of so many binary ones, and take half a minute
+MOST_PAIRED, MOST_PARTS = 300, 2**10
 MERGED_BLOCKS = 16  # small attributes share a table up to so many blocks ..
 # .. or while no pair in it has so many times the noise of a table of its own; more where n epsilon is large
 USUAL_SHARED, MOST_SHARED = 1.08, 1.55
@@ -65,6 +68,7 @@ BEYOND_PAIRS = 0.03
 
 # what is expected (`forecast`): records, of noise of unit sensitivity and deviation 1 but for Laplace pairs
 PAIRS_ERR, PAIRS_ERR_PURE = 8.5, 75.0  # of a session from pairs; at delta = 0 over epsilon
+SINGLES_ERR = 0.015  # of a session from single attributes, fraction of records: .006 to .033 on ten tables
 USUAL_SIZE, GROWTH = 5e4, 0.5  # beyond n epsilon the error of pairs grows: they do not hold everything
 LEVELS_ERR = 1.5  # of a range of one attribute, deviations of a cell
 SPREAD_OF_CONJUNCTIONS, SPREAD_OF_DENSE = 0.12, 0.25  # mean squared centred weight of a query's cells
@@ -149,7 +153,7 @@ def default_shares(
         hard_answers=planned if hard_answers is None else hard_answers,
         one_way=Fraction(round(one_way * 1000), 1000),
         pairs=Fraction(round(pairs * 1000), 1000) if pairs >= LEAST_PAIR_SHARE else Fraction(0),
-        parts=int(min(32.0, max(4.0, round(24.0 * size**0.6)))),
+        parts=int(min(float(PARTS_AT_MOST), max(4.0, round(24.0 * size**0.6)))),
         misfit=min(0.7, max(0.55, 0.55 + 0.1 * math.log2(0.4 / size))),
         evaluations=min(MOST_EVALUATIONS, round(EVALUATIONS * growth)),
         shared=min(MOST_SHARED, USUAL_SHARED * size**0.35),

@@ -32,7 +32,10 @@ from onlineic.session.defaults import (
     LAYER_OF_SHORT,
     LAYERED_PARTS,
     MERGED_BLOCKS,
+    MOST_PAIRED,
+    MOST_PARTS,
     MOST_QUIETER,
+    PARTS_AT_MOST,
     QUIETER,
     SHORT,
 )
@@ -43,7 +46,6 @@ RECORD_PARTS = (
     16  # in which Gaussian noise is drawn: whole records waste up to a tenth of it where it is small
 )
 MOST_CELLS = 2**22  # of a table of all: more would take gigabytes behind the read
-Pair = tuple[int, ...]
 
 
 @final
@@ -121,7 +123,8 @@ def chosen_first_tables(
 
     An attribute's one-way share grows with its size: large ones are harder to learn. A domain of one ordered
     attribute has no pairs: there the marginal is released on several levels of coarseness instead, so that
-    long ranges need not be summed from many noisy cells.
+    long ranges need not be summed from many noisy cells. Very many attributes have too many pairs: hits find
+    those that are asked.
     """
     axes = [axis for axis, size in enumerate(domain.shape) if size > 1]
     if laplace:
@@ -135,7 +138,8 @@ def chosen_first_tables(
         shares = [part * (one_way_share + pair_share) for part in _parts(mechanism, wanted, power)]
     else:
         ones = [one_way(domain, axis) for axis in axes]
-        cover = pair_cover(domain, rule, shared) if pair_share > 0 else []
+        paired = pair_share > 0 and not too_many_pairs(domain)
+        cover = pair_cover(domain, rule, shared) if paired else []
         layered = isinstance(mechanism, GumbelSparse) and rule.parts >= LAYERED_PARTS
         pairs = [_layers(rule.table(domain, held), layered) for held in cover]
         blocks = sum(target.blocks for target in ones)
@@ -233,34 +237,47 @@ def _laplace_price(order: Fraction, scales: Sequence[Fraction]) -> Fraction:
     return Fraction(sum(laplace_charge(order, scale, 2 * times) for scale, times in count.items()))
 
 
+def too_many_pairs(domain: Domain) -> bool:
+    """Return whether tables of all pairs would take too long to release and to fit, whatever n is."""
+    parts = [min(size, PARTS_AT_MOST) for size in domain.shape if size > 1]
+    return len(parts) > MOST_PAIRED or sum(parts) > MOST_PARTS
+
+
 def pair_cover(domain: Domain, rule: PartitionRule, shared: float) -> list[tuple[int, ...]]:
     """Return sets of axes that hold every pair, small attributes together.
 
     One joins a set if its blocks stay few, or the noise of each pair within `shared` times that of two alone.
     """
     width = {axis: rule.parts_of(attribute) for axis, attribute in enumerate(domain.attributes)}
-    axes = [axis for axis in width if width[axis] > 1]
-
-    todo: set[Pair] = set(itertools.combinations(axes, 2))
+    # least wide first: of several that gain as much the first one joins
+    axes = sorted((axis for axis in width if width[axis] > 1), key=lambda axis: (width[axis], axis))
+    widths = [width[axis] for axis in axes]
+    worth = np.array([math.log2(parts) for parts in widths])
+    kinds, kind_of = np.unique(widths, return_inverse=True)
+    todo = ~np.eye(len(axes), dtype=bool)  # pairs of places in `axes` that no set holds yet
     cover = []
-    while todo:
-        held = set(max(todo, key=lambda pair: (math.prod(width[axis] for axis in pair), pair)))
-        while True:
-            best = None
-            for axis in axes:
-                widths = sorted(width[other] for other in (*held, axis))
-                if axis in held or (math.prod(widths) > MERGED_BLOCKS and _noise_of_pairs(widths) > shared):
-                    continue
-                gain = sum((min(axis, other), max(axis, other)) in todo for other in held)
-                if gain:
-                    key = (gain / math.log2(width[axis]), -width[axis], -axis)
-                    best = key if best is None else max(best, key)
-            if best is None:
+    for pair in sorted(
+        itertools.combinations(range(len(axes)), 2),
+        key=lambda pair: (widths[pair[0]] * widths[pair[1]], sorted(axes[place] for place in pair)),
+        reverse=True,
+    ):
+        held = [*pair] if todo[pair] else []
+        while held:
+            wide = [widths[place] for place in held]
+            room = np.array([_fits(sorted([*wide, parts]), shared) for parts in kinds.tolist()])
+            gains = todo[held].sum(axis=0) * room[kind_of]
+            gains[held] = 0
+            if not gains.any():
+                todo[np.ix_(held, held)] = False
+                cover.append(tuple(sorted(axes[place] for place in held)))
                 break
-            held.add(-best[2])
-        todo -= set(itertools.combinations(sorted(held), 2))
-        cover.append(tuple(sorted(held)))
+            held.append(int(np.argmax(gains / worth)))
     return cover
+
+
+def _fits(widths: list[int], shared: float) -> bool:
+    """Return whether attributes of these widths, rising, may share a table."""
+    return math.prod(widths) <= MERGED_BLOCKS or _noise_of_pairs(widths) <= shared
 
 
 def _noise_of_pairs(widths: list[int]) -> float:

@@ -28,11 +28,12 @@ from onlineic.session.defaults import (
     LEVELS_ERR,
     PAIRS_ERR,
     PAIRS_ERR_PURE,
+    SINGLES_ERR,
     SPREAD_OF_CONJUNCTIONS,
     SPREAD_OF_DENSE,
     USUAL_SIZE,
 )
-from onlineic.session.first_tables import MOST_CELLS, laplace_suits, levels
+from onlineic.session.first_tables import MOST_CELLS, laplace_suits, levels, too_many_pairs
 from onlineic.sparse.unconditional import UnconditionalNumbers
 
 UNKNOWN = 0.5  # expected of answers between 0 and 1 of which nothing is known
@@ -45,6 +46,7 @@ SAID = {
     "levels": "one attribute is known from its levels",
     "pairs": "tables of all pairs of attributes, and hits for what they do not hold",
 }
+SAID_OF_MANY = "tables of every attribute, which have too many pairs, and hits for what they do not hold"
 
 
 @final
@@ -159,7 +161,8 @@ def forecast(
     dense, budget = "dense" in checked_kinds(kinds), alike(budget)
     ranked = tuple(sorted(_rows(domain, n, budget, max_queries, dense), key=lambda row: row.rms))
     start = next(row.start for row in ranked if row.start is not None)
-    return Forecast(ranked, start, SAID[start], n, max_queries)
+    said = SAID_OF_MANY if start == "pairs" and too_many_pairs(domain) else SAID[start]
+    return Forecast(ranked, start, said, n, max_queries)
 
 
 def checked_kinds(kinds: Iterable[Kind]) -> frozenset[Kind]:
@@ -198,9 +201,11 @@ def _rows(domain: Domain, n: int, budget: Budget, max_queries: int, dense: bool)
         rms = min(UNKNOWN, of_cells)
         rows.append(EngineForecast("session from all cells", rms, 2.0 * rms, "cells"))
     elif len(axes) > 1:
+        many = too_many_pairs(domain)
         # of dense queries they say nothing: what no answer between 0 and 1 errs by more than, in the mean
-        rms = UNKNOWN if dense else min(UNKNOWN, of_pairs)
-        rows.append(EngineForecast("session from pairs", rms, 2.0 * rms, "pairs"))
+        rms = UNKNOWN if dense else min(UNKNOWN, of_pairs + SINGLES_ERR if many else of_pairs)
+        engine = "session from single attributes" if many else "session from pairs"
+        rows.append(EngineForecast(engine, rms, 2.0 * rms, "pairs"))
     elif axes:
         tables = len(levels(domain, axes[0]))
         unit = math.sqrt(2.0) * 2.0 * tables / budget.epsilon

@@ -13,7 +13,7 @@ from onlineic.accounting import TICK, laplace_charge, renyi_capacity
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import PartitionRule, pairs_of
 from onlineic.session import session_plan
-from onlineic.session.first_tables import laplace_suits, pair_cover
+from onlineic.session.first_tables import laplace_suits, pair_cover, too_many_pairs
 from support.noise import Wrapped
 
 SMALL = ic.Domain.of(a=["x", "y"], b=4, c=range(16))
@@ -239,3 +239,50 @@ def test_attributes_share_a_table_as_long_as_no_pair_has_much_more_noise(widths,
     domain = ic.Domain.of({f"a{axis}": list(range(width)) for axis, width in enumerate(widths)})
 
     assert expected == sorted(pair_cover(domain, PartitionRule(), shared))
+
+
+@pytest.mark.parametrize("widths", [(2,) * 60, (2,) * 30 + (16,) * 4 + (3,) * 9 + (24,) * 3])
+def test_the_tables_of_many_attributes_hold_every_pair(widths):
+    domain = ic.Domain.of({f"a{axis}": width for axis, width in enumerate(widths)})
+    cover = pair_cover(domain, PartitionRule(), 1.08)
+    held = {pair for axes in cover for pair in itertools.combinations(axes, 2)}
+
+    assert set(itertools.combinations(range(len(widths)), 2)) == held
+    assert len(cover) < len(held)
+
+
+@pytest.mark.parametrize(
+    ("widths", "many"),
+    [((2,) * 300, False), ((2,) * 301, True), ((2,) * 300 + (1,), False), ((32,) * 32, False)]
+    + [((100,) * 32 + (2,), True), ((10**6,), False)],
+)
+def test_very_many_attributes_have_too_many_pairs(widths, many):
+    domain = ic.Domain.of({f"a{axis}": width for axis, width in enumerate(widths)})
+
+    assert many == too_many_pairs(domain)
+
+
+def test_a_session_of_very_many_attributes_opens_with_each_alone_and_hits_find_their_pairs():
+    rng = np.random.default_rng(3)
+    first = rng.integers(0, 2, 20_000)
+    records = {f"a{axis}": rng.integers(0, 2, 20_000) for axis in range(320)} | {"a1": first, "a0": first}
+    domain = ic.Domain.of({f"a{axis}": 2 for axis in range(320)})
+    data = ic.PrivateData.from_records(records, domain)
+    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-9), noise=SimulatedNoise(4))
+    answers = [session.answer(ic.where({f"a{axis}": 1, f"a{axis + 1}": 1})) for axis in range(0, 20, 2)]
+    truth = [(records[f"a{axis}"] & records[f"a{axis + 1}"]).mean() for axis in range(0, 20, 2)]
+
+    assert {1} == {len(target.axes) for target in session.plan.first_tables.targets}
+    assert "too many pairs" in ic.forecast(domain, 20_000, ic.Budget(1.0, 1e-9)).reason
+    assert "hard" == answers[0].status
+    assert truth == pytest.approx([answer.value for answer in answers], abs=0.05)
+    assert truth[0] == pytest.approx(answers[0].value, abs=0.02)
+
+
+@pytest.mark.parametrize(("n", "start"), [(2_000, "pairs"), (10**6, "numbers")])
+def test_where_pairs_are_too_many_numbers_are_taken_that_say_more_than_single_attributes(n, start):
+    domain = ic.Domain.of({f"a{axis}": 2 for axis in range(320)})
+    told = ic.forecast(domain, n, ic.Budget(1.0, 1e-9))
+
+    assert start == told.start
+    assert "session from single attributes" in {one.engine for one in told.engines}

@@ -242,4 +242,4 @@ def test_domains_of_more_cells_than_a_float_can_tell_are_forecast():
     assert domain.size == 10**360
     assert told.start != "cells"
     assert all(math.isfinite(one.rms) for one in told.engines if one.start == told.start)
-    assert "tables of all pairs" in repr(told)
+    assert "measured one by one" in repr(told)
