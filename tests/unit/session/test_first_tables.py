@@ -253,8 +253,14 @@ def test_the_tables_of_many_attributes_hold_every_pair(widths):
 
 @pytest.mark.parametrize(
     ("widths", "many"),
-    [((2,) * 300, False), ((2,) * 301, True), ((2,) * 300 + (1,), False), ((32,) * 32, False)]
-    + [((100,) * 32 + (2,), True), ((10**6,), False)],
+    [
+        ((2,) * 300, False),
+        ((2,) * 301, True),
+        ((2,) * 300 + (1,), False),
+        ((32,) * 32, False),
+        ((100,) * 32 + (2,), True),
+        ((10**6,), False),
+    ],
 )
 def test_very_many_attributes_have_too_many_pairs(widths, many):
     domain = ic.Domain.of({f"a{axis}": width for axis, width in enumerate(widths)})
