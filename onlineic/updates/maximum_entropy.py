@@ -110,7 +110,7 @@ class MaximumEntropy(UpdateRule[FittedHistogram]):
         their sum. A domain of no more cells is never touched by it.
     dear_evaluations : int, optional
         Evaluations of a refit each of which writes more than 2^19 class cells, with steps as long as is
-        stable; as many as of others, if left out. Behind a hit 10 learn as much there as 60 shorter ones.
+        stable; as many as of others, if left out. Behind a hit 9 learn as much there as 60 shorter ones.
 
     Notes
     -----
