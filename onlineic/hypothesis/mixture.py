@@ -167,16 +167,21 @@ class Mixture:
             class_sums(self.attributes[axis], classes)
             for axis, classes in zip(partition.axes, partition.classes, strict=True)
         ]
-        rows = math.prod(partition.shape[:-1])
+        return self._joint(sums).ravel()
+
+    def _joint(self, distributions: Sequence[Floats]) -> Floats:
+        """Return the sum over the components of the products of these, (codes or classes, K) each."""
+        *others, last = distributions
+        rows = math.prod(len(one) for one in others)
         step = max(1, WORK // rows)
-        result = np.zeros((rows, partition.shape[-1]))
+        result = np.zeros((rows, len(last)))
         for start in range(0, self.components, step):
             held = slice(start, start + step)
             left = self.weights[np.newaxis, held]
-            for one in sums[:-1]:
+            for one in others:
                 left = (left[:, np.newaxis, :] * one[np.newaxis, :, held]).reshape(-1, left.shape[-1])
-            result += product(left, sums[-1][:, held].T)
-        return result.ravel()
+            result += product(left, last[:, held].T)
+        return result.reshape([len(one) for one in distributions])
 
     def marginal(self, *names: str) -> Floats:
         """Return the marginal table over these attributes, in domain order. Public, no guarantee.
@@ -199,8 +204,7 @@ class Mixture:
 
     def _table(self, axes: tuple[int, ...]) -> Floats:
         """Return the marginal table over one or more axes."""
-        shape = tuple(self.domain.shape[axis] for axis in axes)
-        return self.blocks(Partition(self.domain, axes, tuple(map(np.arange, shape)))).reshape(shape)
+        return self._joint([self.attributes[axis] for axis in axes])
 
     def probabilities(self) -> Floats:
         """Return the cell probabilities, shape of the domain: of small domains only.

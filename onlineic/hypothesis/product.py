@@ -31,6 +31,7 @@ from onlineic.queries.query import Query
 from onlineic.queries.tables import CORNER_AXES, SummedArea, contract, spread, sum_classes
 
 _End = tuple[int, memoryview, memoryview | None]  # along an axis: step, places and parts, see `_CutArea`
+SHARED_CELLS = 2**18  # of a marginal table of R from which smaller ones are summed
 CUT_AXES = 4  # a box has up to 4^axes corners where its ends lie within classes
 
 
@@ -273,12 +274,31 @@ class _ClassSums:
         """Return the marginal table over the classes of `axes`; a cache, not to be written to."""
         table = self._coarse.get(axes)
         if table is None:
-            keep = tuple(place for place, axis in enumerate(self._axes) if axis in axes)
-            whole = len(keep) == self._density.ndim
-            table = self._density if whole else contract(self._density, keep)
-            held = dict(zip([self._axes[place] for place in keep], table.shape, strict=True))
-            self._coarse[axes] = table = table.reshape([held.get(axis, 1) for axis in axes])
+            held = tuple(axis for axis in self._axes if axis in axes)
+            table = self._summed_to(held)
+            sizes = dict(zip(held, table.shape, strict=True))
+            self._coarse[axes] = table = table.reshape([sizes.get(axis, 1) for axis in axes])
         return table
+
+    def _summed_to(self, axes: tuple[int, ...]) -> Floats:
+        """Return the table over the classes of `axes`, of those of R: from a larger one that others share.
+
+        Which larger one does not depend on what was asked before, so neither do the last bits.
+        """
+        if axes == self._axes:
+            return self._density
+        sizes = dict(zip(self._axes, self._density.shape, strict=True))
+        around, cells = {*axes}, math.prod(sizes[axis] for axis in axes)
+        for axis in self._axes:
+            if axis not in around and cells * sizes[axis] <= SHARED_CELLS:
+                around.add(axis)
+                cells *= sizes[axis]
+        shared, table = tuple(axis for axis in self._axes if axis in around), self._density
+        if len(axes) < len(shared) < len(self._axes):
+            table = self.coarse(shared)
+        else:
+            shared = self._axes
+        return contract(table, tuple(place for place, axis in enumerate(shared) if axis in axes))
 
     def table(self, axes: tuple[int, ...]) -> Floats:
         """Return the marginal table over the codes of `axes`, a fresh array."""
