@@ -19,7 +19,6 @@ block of each table. A measured 0/1 query has two blocks: the cells that it leav
 """
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import final
@@ -35,6 +34,7 @@ from onlineic.hypothesis.base import MAX_CELLS, check_cells
 from onlineic.hypothesis.classes import common_refinement, few_cells, kept_classes, merged, product_of_cuts
 from onlineic.hypothesis.descent import descend
 from onlineic.hypothesis.histogram import SMALLEST, Histogram
+from onlineic.hypothesis.merge_tree import MATRICES, Link, MergeTree
 from onlineic.hypothesis.product import ProductHistogram
 from onlineic.queries.partitions import Measurement, Partition, block_weights
 from onlineic.queries.query import Query
@@ -47,7 +47,10 @@ Prior = (
 # Below this normaliser the product of factors may have lost cells that matter: evaluate in log space instead.
 _SAFE_NORMALISER = 1e-150
 MANY_CELLS = 2**19  # class cells, from which on evaluations that write them are dear
-_MATRICES = 2**17  # class cells, from which on products of matrices beat tables of all
+MANY_JOINED = 2**20  # .. or entries of tables that are joined on the way
+# Class cells, from which on refits by matrices make no more evaluations than this: half a second, where 150 of
+# a million records take more and err by .5 to 2 % less.
+VERY_MANY_CELLS, MOST_OF_VERY_MANY = 2**22, 120
 _MANY, _LARGE = 3, 2**15  # tables of one set of attributes, and their class cells together: running sums pay
 _SLAB = 2**17  # class cells that are written at once: 1 MB
 LARGEST_FALL = -0.8  # of a block's mass in the first step towards a new table
@@ -108,7 +111,8 @@ def fit(
     histogram : Histogram or ProductHistogram, optional
         The distribution of these potentials: it saves an evaluation where they are dear and one table is new.
     evaluations : int, optional
-        Limit on evaluations, >= 1. 30 is enough from earlier potentials; a cold start wants 75 to 100.
+        Limit on evaluations, >= 1. 30 is enough from earlier potentials; a cold start wants 75 to 100. From
+        earlier ones it is 120 at most where there are more than 2^22 class cells.
     dear_evaluations : int, optional
         The limit where each writes more than 2^19 class cells; steps are then as long as is stable.
     kl_weight : float, optional
@@ -158,6 +162,8 @@ def fit(
     dear = dear_evaluations is not None and domain.is_dear
     if dear:
         evaluations = checked_integer("dear_evaluations", dear_evaluations, at_least=1)
+    elif len(start) and domain.cells > VERY_MANY_CELLS:
+        evaluations = min(evaluations, MOST_OF_VERY_MANY)
     observed, variance = np.concatenate(values), np.concatenate(variances)
     new = range(len(start), len(measurements))
     # those over the same attributes tell much the same: all at once they would go too far; and levels of one
@@ -301,15 +307,6 @@ def noisy_masses(measurements: Sequence[Measurement]) -> tuple[list[Floats], lis
         values.append(_sides(one.values[0]) if single else one.values)
         scales.append(scale * 2.0**0.5 if single else scale)
     return values, scales
-
-
-@attrs.frozen(eq=False)
-class _Link:
-    """Edge from a parent to a child: the parent's axes that the child has, and its shape for broadcasting."""
-
-    child: int
-    keep: tuple[int, ...]
-    broadcast: tuple[int, ...]
 
 
 @attrs.frozen(eq=False)
@@ -482,8 +479,7 @@ class CoarseDomain:
     # axes: those that the class cells have, fewest classes first (long inner loops): of a product those that
     # a joint table reads, else all that some table reads.
     # leaves: of the measured sets of two axes or more. ends: one axis each, behind the leaves.
-    # nodes: inner nodes of the tree that lack an axis, behind the ends; children before parents.
-    # root: the nodes, leaves and ends whose product the density is.
+    # tree: of the leaves and the ends; the density is the product of its root.
     domain: Domain
     sizes: tuple[int, ...]
     prior: tuple[Floats, ...] | _Dense
@@ -491,8 +487,7 @@ class CoarseDomain:
     axes: tuple[int, ...]
     leaves: tuple[_Leaf, ...]
     ends: tuple[int, ...]
-    nodes: tuple[tuple[_Link, _Link], ...]
-    root: tuple[_Link, ...]
+    tree: MergeTree
 
     @classmethod
     def of(cls, prior: Prior, measurements: Sequence[Measurement]) -> "CoarseDomain":
@@ -529,7 +524,6 @@ class CoarseDomain:
                 grouped.setdefault(own, []).append((part, target, table))
         ends = tuple(axis for axis in axes if product or held[axis].parts)
         sets = [*grouped, *((axis,) for axis in ends)]
-        nodes, root = _merge_tree(sets, {axis: len(first[axis]) for axis in axes}) if sets else ((), ())
         return cls(
             domain=targets[0].domain,
             sizes=sizes,
@@ -538,8 +532,7 @@ class CoarseDomain:
             axes=axes,
             leaves=tuple(_Leaf.of(own, first, several) for own, several in grouped.items()),
             ends=ends,
-            nodes=nodes,
-            root=root,
+            tree=MergeTree.of(sets, {axis: len(first[axis]) for axis in axes}) if sets else MergeTree((), ()),
         )
 
     def evaluate(self, potentials: Floats) -> tuple[Floats, float]:
@@ -548,7 +541,7 @@ class CoarseDomain:
             ends, shares, alone = self._ends(potentials)
             tables, shift = self._factors(potentials, ends)
             margins_of = _margins_by_matrices if self._by_matrices else _margins_by_slabs
-            margins = margins_of(self._join(tables, np.multiply), self.root)
+            margins = margins_of(self._join(tables, np.multiply), self.tree.root)
             normaliser = float(margins[0].sum())
             if normaliser > _SAFE_NORMALISER:
                 for margin in margins:
@@ -560,10 +553,7 @@ class CoarseDomain:
     @property
     def _by_matrices(self) -> bool:
         """Whether the root is large, and a product of three smaller tables with each axis in two of them."""
-        having = Counter(axis for link in self.root for axis in link.keep)
-        return (
-            len(self.root) == 3 and min(having.values()) > 1 and self._is_product and self.cells > _MATRICES
-        )
+        return self._is_product and self.cells > MATRICES and self.tree.by_matrices
 
     @property
     def _by_slabs(self) -> bool:
@@ -573,7 +563,9 @@ class CoarseDomain:
     @property
     def _is_product(self) -> bool:
         """Whether the root is a product of smaller tables."""
-        return isinstance(self.prior, tuple) and all(len(link.keep) < len(self.axes) for link in self.root)
+        return isinstance(self.prior, tuple) and all(
+            len(link.keep) < len(self.axes) for link in self.tree.root
+        )
 
     @property
     def cells(self) -> int:
@@ -582,8 +574,8 @@ class CoarseDomain:
 
     @property
     def is_dear(self) -> bool:
-        """Whether an evaluation writes many class cells."""
-        return self.cells > MANY_CELLS and not self._by_matrices
+        """Whether an evaluation writes many class cells, or entries of tables that are joined on the way."""
+        return self.cells > MANY_CELLS and (not self._by_matrices or self.tree.written > MANY_JOINED)
 
     def weigh(self, potentials: Floats) -> tuple[Floats, dict[int, Floats], float]:
         """Masses of the class cells, shares of the atoms in their class by axis, and the log-normaliser."""
@@ -630,21 +622,21 @@ class CoarseDomain:
 
     def _join(self, tables: list[Floats], join: np.ufunc) -> list[Floats]:
         """Join the tables of leaves and ends, up the tree: those whose product the root is, to broadcast."""
-        for pair in self.nodes:
+        for pair in self.tree.nodes:
             tables.append(_joined([tables[link.child].reshape(link.broadcast) for link in pair], join))
-        return [tables[link.child].reshape(link.broadcast) for link in self.root]
+        return [tables[link.child].reshape(link.broadcast) for link in self.tree.root]
 
     def measure(self, density: Floats, shares: Mapping[int, Floats]) -> Floats:
         """Block masses of a density over the class cells, table after table: down the tree."""
-        return self._masses([_margin(density, link) for link in self.root], shares)
+        return self._masses([_margin(density, link) for link in self.tree.root], shares)
 
     def _masses(self, margins: Sequence[Floats], shares: Mapping[int, Floats]) -> Floats:
         """Block masses, from the density's margins over the tables that the root is the product of."""
         count = len(self.leaves) + len(self.ends)
-        tables = {link.child: margin for link, margin in zip(self.root, margins, strict=True)}
-        for offset in range(len(self.nodes) - 1, -1, -1):
+        tables = {link.child: margin for link, margin in zip(self.tree.root, margins, strict=True)}
+        for offset in range(len(self.tree.nodes) - 1, -1, -1):
             parent = tables.pop(count + offset)
-            for link in self.nodes[offset]:
+            for link in self.tree.nodes[offset]:
                 tables[link.child] = _margin(parent, link)
         masses = np.empty(sum(self.sizes))
         for index, leaf in enumerate(self.leaves):
@@ -668,7 +660,7 @@ class CoarseDomain:
         for axis, one in self.held.items():
             classes[axis], within[axis] = one.within(shares[axis])
         axes = tuple(sorted(self.axes))
-        density = np.ascontiguousarray(density.transpose([self.axes.index(axis) for axis in axes]))
+        density = np.asarray(density.transpose([self.axes.index(axis) for axis in axes]), order="C")
         return ProductHistogram._tied(self.domain, axes, density, tuple(classes), tuple(within))
 
     def _expand(self, density: Floats, prior: _Dense) -> Floats:
@@ -698,12 +690,12 @@ def _joined(factors: Sequence[Floats], join: np.ufunc) -> Floats:
     return result
 
 
-def _margin(density: Floats, link: _Link) -> Floats:
+def _margin(density: Floats, link: Link) -> Floats:
     """The sums of a density over the axes that a child lacks."""
     return density if len(link.keep) == density.ndim else contract(density, link.keep)
 
 
-def _margins_by_matrices(factors: Sequence[Floats], links: Sequence[_Link]) -> list[Floats]:
+def _margins_by_matrices(factors: Sequence[Floats], links: Sequence[Link]) -> list[Floats]:
     """The margins, over the axes of each of three factors, of their product, which is never written.
 
     With A over axes (b, x, y), B over (b, x, z) and C over (b, y, z), the margin over (b, x, y) is A times
@@ -732,7 +724,7 @@ def _margins_by_matrices(factors: Sequence[Floats], links: Sequence[_Link]) -> l
     ]
 
 
-def _margins_by_slabs(factors: Sequence[Floats], links: Sequence[_Link]) -> list[Floats]:
+def _margins_by_slabs(factors: Sequence[Floats], links: Sequence[Link]) -> list[Floats]:
     """The same of any factors: the product is written slab by slab, each of which stays in the cache."""
     first, *others = np.broadcast_arrays(*sorted(factors, key=np.size, reverse=True))
     margins = [np.zeros([first.shape[axis] for axis in link.keep]) for link in links]
@@ -786,44 +778,3 @@ def _sum_classes(prior: Floats, axes: tuple[int, ...], held: Mapping[int, _Axis]
     for position, axis in enumerate(rising):
         base = sum_classes(base, held[axis].atoms, position)
     return np.ascontiguousarray((base / base.sum()).transpose([rising.index(axis) for axis in axes]))
-
-
-def _merge_tree(
-    sets: Sequence[tuple[int, ...]], sizes: Mapping[int, int]
-) -> tuple[tuple[tuple[_Link, _Link], ...], tuple[_Link, ...]]:
-    """The inner nodes of the tree, and what its root is the product of: tables that lack an axis, or leaves.
-
-    The two live nodes with the smallest union table are joined until one is left; ties go to the oldest pair.
-    """
-    axes, widths = list(sizes), np.array(list(sizes.values()), float)
-    members = np.zeros((2 * len(sets) - 1, len(axes)), bool)  # node -> its axes
-    members[: len(sets)] = [[axis in own for axis in axes] for own in sets]
-    cost = np.full((len(members), len(members)), np.inf)
-    live = np.zeros(len(members), bool)
-    pairs: dict[int, list[int]] = {}
-    for new in range(len(members)):
-        if new >= len(sets):
-            pairs[new] = [int(node) for node in np.unravel_index(np.argmin(cost), cost.shape)]
-            live[pairs[new]] = False
-            cost[pairs[new], :] = cost[:, pairs[new]] = np.inf
-            members[new] = members[pairs[new]].any(axis=0)
-        older = np.flatnonzero(live[:new])
-        cost[older, new] = np.where(members[older] | members[new], widths, 1.0).prod(axis=1)
-        live[new] = True
-    root = [len(members) - 1]
-    whole = {node for node in pairs if members[node].all()} | {*root}
-    # in the place of each its children, those with all axes first: multiplied in the order of the joins
-    while whole.intersection(root, pairs):
-        node = max(whole.intersection(root, pairs))
-        root.remove(node)
-        root = sorted(pairs[node], key=lambda child: child not in whole) + root
-    kept = [*range(len(sets)), *(node for node in pairs if node not in whole)]
-    place = {node: index for index, node in enumerate(kept)}
-
-    def link(parent: int, child: int) -> _Link:
-        has = members[child][members[parent]]
-        shape = np.where(has, widths[members[parent]], 1).astype(int)
-        return _Link(place[child], tuple(np.flatnonzero(has).tolist()), tuple(shape.tolist()))
-
-    nodes = [(link(node, pairs[node][0]), link(node, pairs[node][1])) for node in kept[len(sets) :]]
-    return tuple(nodes), tuple(link(len(members) - 1, child) for child in root)

@@ -141,7 +141,7 @@ def test_masses_by_products_of_matrices_are_those_of_all_class_cells(monkeypatch
     shape, rng = (3, 7, 5, last), np.random.default_rng(5)
     domain, theta = tied(shape, sets, rng)
     expected, log_normaliser = domain.evaluate(theta)
-    monkeypatch.setattr(fitting, "_MATRICES", 0)
+    monkeypatch.setattr(fitting, "MATRICES", 0)
 
     assert by_matrices == domain._by_matrices
     with monkeypatch.context() as held:
@@ -152,9 +152,35 @@ def test_masses_by_products_of_matrices_are_those_of_all_class_cells(monkeypatch
     assert log_normaliser == pytest.approx(other, abs=1e-13)
 
 
+def test_what_is_joined_on_the_way_to_matrices_may_make_an_evaluation_dear(monkeypatch):
+    domain, _ = tied((3, 7, 5, 4), [*PAIRS, (0, 1, 3)], np.random.default_rng(5))
+    monkeypatch.setattr(fitting, "MATRICES", 0)
+    monkeypatch.setattr(fitting, "MANY_CELLS", domain.cells - 1)
+    seen = []
+    for most in (domain.tree.written, domain.tree.written - 1):
+        monkeypatch.setattr(fitting, "MANY_JOINED", most)
+        seen.append((domain._by_matrices, domain.is_dear))
+
+    assert [(True, False), (True, True)] == seen
+
+
+@pytest.mark.parametrize(("cells", "expected"), [(0, 4), (6, 20)])
+def test_a_refit_of_very_many_classes_makes_fewer_evaluations(monkeypatch, cells, expected):
+    """Not the first fit: its potentials are not near yet."""
+    monkeypatch.setattr(fitting, "VERY_MANY_CELLS", cells)
+    monkeypatch.setattr(fitting, "MOST_OF_VERY_MANY", 4)
+    prior, old, seen = (np.full(3, 1 / 3), np.full(2, 1 / 2)), joint((3, 2)), []
+    pair = table((3, 2), {0: np.arange(3), 1: np.arange(2)}, [0.4, 0.1, 0.1, 0.1, 0.1, 0.2], 0.01)
+    for start in ((), (np.zeros(1),)):
+        _, settings = started_at(monkeypatch, prior, [old, pair], start, evaluations=20)
+        seen.append(settings["evaluations"])
+
+    assert [20, expected - 1] == seen  # one is made to see where the new table starts
+
+
 def test_factors_that_all_but_vanish_are_not_left_to_products_of_matrices(monkeypatch):
     """The diagonals of a-b and a-c, and what is beside that of b-c: each cell lacks one of the three."""
-    monkeypatch.setattr(fitting, "_MATRICES", 0)
+    monkeypatch.setattr(fitting, "MATRICES", 0)
     identity = np.arange(2)
     tables = [
         table((2, 2, 2), {a: identity, b: identity}, np.zeros(4), 1) for a, b in ((0, 1), (1, 2), (0, 2))
@@ -571,5 +597,5 @@ def test_tables_with_the_smallest_union_are_joined_first():
     ]
     domain = CoarseDomain.of(np.ones(sizes), tables)
 
-    assert [{1, 2}] == [{link.child for link in pair} for pair in domain.nodes]
-    assert {0, 3} == {link.child for link in domain.root}
+    assert [{1, 2}] == [{link.child for link in pair} for pair in domain.tree.nodes]
+    assert {0, 3} == {link.child for link in domain.tree.root}
