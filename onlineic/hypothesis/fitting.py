@@ -48,8 +48,8 @@ Prior = (
 _SAFE_NORMALISER = 1e-150
 MANY_CELLS = 2**19  # class cells, from which on evaluations that write them are dear
 MANY_JOINED = 2**20  # .. or entries of tables that are joined on the way
-# Class cells, from which on refits by matrices make no more evaluations than this: half a second, where 150 of
-# a million records take more and err by .5 to 2 % less.
+# Class cells, from which on refits by matrices make no more evaluations than this, in half a second: 150 of a
+# million records take longer, and err by .5 to 2 % less.
 VERY_MANY_CELLS, MOST_OF_VERY_MANY = 2**22, 120
 _MANY, _LARGE = 3, 2**15  # tables of one set of attributes, and their class cells together: running sums pay
 _SLAB = 2**17  # class cells that are written at once: 1 MB
