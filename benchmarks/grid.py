@@ -138,7 +138,7 @@ class Scale:
 
     cells: tuple[int, ...] = (1_000, 1_000_000, 100_000_000)
     shapes: tuple[tuple[int, ...], ...] = ((100,) * 4, (10,) * 8)
-    hit_shapes: tuple[tuple[int, ...], ...] = ((272,) * 3, (20, 20, 20, 50, 50))
+    hit_shapes: tuple[tuple[int, ...], ...] = ((272,) * 3, (20, 20, 20, 50, 50), (8,) * 8)
     hits: int = 2_000
     singles: int = 2_000
     batch: int = 10_000
@@ -234,7 +234,7 @@ GRIDS = {
         growth_seeds=3,
         scale=Scale(
             cells=(1_000, 100_000, 1_000_000, 100_000_000, 10**12, 10**18),
-            hit_shapes=((272,) * 3, (200, 250, 400), (20, 20, 20, 50, 50)),
+            hit_shapes=((272,) * 3, (200, 250, 400), (20, 20, 20, 50, 50), (16,) * 6, (8,) * 8),
             distinct=950_000,
             tables=2,
             rows=10_000_000,

@@ -70,9 +70,10 @@ class MergeTree:
 
     @property
     def written(self) -> int:
-        """How many entries the inner nodes have together."""
-        shapes = (np.broadcast_shapes(*(link.broadcast for link in pair)) for pair in self.nodes)
-        return sum(map(math.prod, shapes))
+        """How many entries the inner nodes have together, but for those that take the place of a child."""
+        sizes = ([math.prod(link.broadcast) for link in pair] for pair in self.nodes)
+        whole = (math.prod(np.broadcast_shapes(*(link.broadcast for link in pair))) for pair in self.nodes)
+        return sum(entries for entries, held in zip(whole, sizes, strict=True) if max(held) < entries)
 
     @property
     def by_matrices(self) -> bool:
@@ -85,9 +86,10 @@ class MergeTree:
         """How many entries are written, or could be in the time that products of matrices take."""
         shape = np.broadcast_shapes(*(link.broadcast for link in self.root))
         if not self.by_matrices:
-            return self.written + math.prod(shape)
+            return self.written + len(self.root) * math.prod(shape)  # each is read, and its margin summed
         batch = set.intersection(*(set(link.keep) for link in self.root))
-        return self.written + BATCH * math.prod(int(shape[place]) for place in batch)
+        factors = sum(math.prod(link.broadcast) for link in self.root)
+        return self.written + factors + BATCH * math.prod(int(shape[place]) for place in batch)
 
 
 def _joined(held: Bools, widths: Floats, labels: Ints) -> MergeTree:

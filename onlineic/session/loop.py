@@ -112,8 +112,8 @@ class Loop:
         self._begin_with(question)
         if grid != self.plan.sparse.grid_bits:  # of another plan, which a signal's handler may have asked for
             question = bind_question(query, self.domain, self.plan.sparse.grid_bits)
-        self.book.catch_up()  # no test begins with records pending, of a hypothesis that has asked
         self._buy_later()
+        self.book.catch_up()  # no test begins with records pending, also of a hypothesis that has asked
         return self._answered(question)
 
     def answer_many(self, queries: Queries | Iterable[Any]) -> Answers | list[Answer]:
@@ -130,7 +130,6 @@ class Loop:
             self._begin_with(_first_tested(part) if isinstance(part, Queries) else part)
         if grid != self.plan.sparse.grid_bits:
             parts = bind_batch(queries, self.domain, self.plan.sparse.grid_bits)
-        self.book.catch_up()  # no test begins with records pending, of a hypothesis that has asked
         self._buy_later()
         answers: list[Answer] = []
         total = sum(len(part) if isinstance(part, Queries) else 1 for part in parts)
@@ -143,6 +142,7 @@ class Loop:
                         return found
                     answers += found
                 else:
+                    self.book.catch_up()
                     answers.append(self._answered(part))
                     advance("answers", len(answers), total)
             except SessionExhaustedError as error:
@@ -151,7 +151,7 @@ class Loop:
         return answers
 
     def _answered(self, question: Question) -> Answer:
-        """Answer one question."""
+        """Answer one question, with no record pending."""
         book, curator = self.book, self.curator
         known = book.recalled(question)
         if known is not None:
@@ -198,7 +198,9 @@ class Loop:
 
     def _run(self, queries: Queries, columns: Columns) -> int:
         """Answer up to the first hard one, which is included, or one that must wait; return how many."""
-        book, recalled = self.book, self.book.recalled_many(queries)
+        book = self.book
+        book.catch_up()  # no test begins with records pending, also of a hypothesis that has asked
+        recalled = book.recalled_many(queries)
         columns.rest_on(book.settled)
         radius = book.easy_radius()
         constant = np.isfinite(queries.constants)
@@ -437,7 +439,8 @@ class Loop:
     def _buy_later(self) -> None:
         """Buy later tables once the questions of the record tell which, unless they cannot be paid any more.
 
-        Behind the answer that tells; or before the next one, where that was interrupted.
+        Behind the answer that tells; or before the next one, where that was interrupted. They are learned
+        with the next question: that answer may have waited for a fit of its own.
         """
         if not self._awaits or not self.begun or self.curator.sealed:
             return
@@ -449,7 +452,6 @@ class Loop:
             tables = self.plan.later(asked) if self._awaits else None
             if tables is not None and tables.charge.amount <= self.ledger.account.left:
                 self.curator.measure_tables(tables)
-                self.book.catch_up()
         finally:
             self._opening = False
 
