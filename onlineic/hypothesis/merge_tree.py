@@ -138,7 +138,8 @@ def _three_parts(held: Bools, widths: Floats) -> Ints:
     Axes are in the batch, which all three have, or in one of three groups, each of which one of them lacks: a
     table goes into the smallest that has its axes, or, if there is none, into one that has them from there.
     """
-    groups = _best_groups(held, widths)
+    groups, several = np.full(len(widths), 3), widths > 1.0  # what has one class may be anywhere
+    groups[several] = _best_groups(held[:, several], widths[several])
     having = np.array([held[:, groups == group].any(axis=1) for group in range(3)])  # (groups, tables)
     sizes = np.array([widths[groups == group].prod() for group in range(3)])
     lacked: Ints = np.where(having, 0.0, sizes[:, np.newaxis]).argmax(axis=0)

@@ -72,6 +72,16 @@ def test_what_cannot_be_parted_in_three_is_joined_by_pairs(monkeypatch):
     assert [link.keep for link in plain.root] == [link.keep for link in found.root]
 
 
+def test_attributes_of_one_class_do_not_slow_the_search():
+    """Twenty of them, in every table."""
+    alike = tuple(range(6, 26))
+    sets = [*((*own, *alike) for own in pairs_of(6)), *((axis,) for axis in alike)]
+    tree = planned(sets, (*(16,) * 6, *(1,) * 20))
+
+    assert tree.by_matrices
+    assert tree.written < 2.5e5
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_three_parts_never_write_more(monkeypatch, seed):
     rng = np.random.default_rng(seed)

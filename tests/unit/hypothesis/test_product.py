@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import onlineic as ic
 from onlineic.errors import InvalidParameterError, TooLargeError
-from onlineic.hypothesis import Histogram, ProductHistogram
+from onlineic.hypothesis import Histogram, ProductHistogram, product
 from onlineic.hypothesis.classes import class_cells, common_refinement, merged
 from onlineic.hypothesis.fitting import CoarseDomain, fit
 from onlineic.hypothesis.product import _ClassSums, _CutArea
@@ -414,6 +414,29 @@ def test_a_box_inside_of_classes_counts_their_shares():
     assert fitted.evaluate(query) == pytest.approx(
         float((query.weights() * fitted.probabilities()).sum()), abs=1e-13
     )
+
+
+def test_marginal_tables_of_classes_are_summed_from_shared_ones_with_the_same_bits_in_any_order(monkeypatch):
+    rng = np.random.default_rng(4)
+    shape = (3, 4, 2, 5, 3)
+    state = (
+        (0, 1, 2, 4, 5),
+        rng.random(shape),
+        (*map(np.arange, shape[:3]), np.zeros(6, np.int64), *map(np.arange, shape[3:])),
+        (*map(np.ones, (*shape[:3], 6, *shape[3:])),),
+    )
+    sets = [own for count in range(6) for own in itertools.combinations(range(6), count)]
+    monkeypatch.setattr(product, "SHARED_CELLS", 30)
+    found = []
+    for order in (sets, sets[::-1], [sets[place] for place in rng.permutation(len(sets))]):
+        sums = _ClassSums(*state)
+        made = {own: sums.coarse(own).copy() for own in order}
+        found.append([made[own] for own in sets])
+    for own, *several in zip(sets, *found, strict=True):
+        left = tuple(place for place, axis in enumerate(state[0]) if axis not in own)
+        np.testing.assert_allclose(state[1].sum(axis=left).ravel(), several[0].ravel(), rtol=1e-13)
+        np.testing.assert_array_equal(several[0], several[1])
+        np.testing.assert_array_equal(several[0], several[2])
 
 
 def test_tables_over_codes_are_written_where_all_of_as_many_attributes_are_small_together():

@@ -17,6 +17,7 @@ from onlineic.noise import SimulatedNoise
 from onlineic.queries import marginal
 from onlineic.session import replay, session_plan
 from onlineic.session.later_tables import Asked, LaterTables
+from onlineic.updates import MaximumEntropy
 from support.ledgers import quick_folder
 
 pytestmark = pytest.mark.usefixtures("pairs_first")
@@ -71,6 +72,29 @@ def test_five_questions_of_three_attributes_buy_all_triples_of_their_attributes(
     assert first.charge.amount + later.charge.amount == session.plan.spending.bought
     session.answer_many([ic.where(a=1, b=code, d="x") for code in range(5)] + JOINT)
     assert 2 == len(tables(session))
+
+
+def test_later_tables_are_learned_with_the_next_question(monkeypatch):
+    """The answer that tells may have waited for a fit already; whoever looks in between sees them, too."""
+    learned = []
+    update = MaximumEntropy.update
+
+    def noted(rule, hypothesis, measurements, alpha):
+        learned.append(len(measurements))
+        return update(rule, hypothesis, measurements, alpha)
+
+    monkeypatch.setattr(MaximumEntropy, "update", noted)
+    for look in (lambda session: session.answer(PAIRS[0]), lambda session: session.hypothesis):
+        learned.clear()
+        session = opened()
+        session.answer_many([*PAIRS[:3], *JOINT[:4], ALL])
+        session.answer(JOINT[4])
+        before = list(learned)
+        bought = sum(len(table.measurements) for table in tables(session)[1:])
+        look(session)
+
+        assert bought > 0
+        assert [*before, before[-1] + bought] == learned
 
 
 def test_all_triples_of_the_attributes_that_were_joined_are_bought():
