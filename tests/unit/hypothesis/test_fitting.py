@@ -1,5 +1,6 @@
 """The maximum-entropy kernel against dense references, and the promises of a refit."""
 
+import itertools
 import math
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import onlineic as ic
 from onlineic.domain import Domain
 from onlineic.errors import InvalidParameterError
-from onlineic.hypothesis import fitting
+from onlineic.hypothesis import fitting, merge_tree
 from onlineic.hypothesis.descent import descend
 from onlineic.hypothesis.fitting import CoarseDomain, fit, noisy_masses
 from onlineic.queries import Measurement, Partition, Query
@@ -150,6 +151,28 @@ def test_masses_by_products_of_matrices_are_those_of_all_class_cells(monkeypatch
         masses, other = domain.evaluate(theta)
     np.testing.assert_allclose(expected, masses, rtol=1e-13, atol=1e-16)
     assert log_normaliser == pytest.approx(other, abs=1e-13)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_masses_of_tables_in_three_parts_are_those_of_all_class_cells(monkeypatch, seed):
+    """Pairs of six attributes, and some tables of three and four, with a tree of three parts and without."""
+    rng = np.random.default_rng(seed)
+    shape = tuple(rng.integers(2, 5, 6).tolist())
+    larger = [rng.choice(6, size, replace=False) for size in rng.integers(3, 5, rng.integers(0, 4))]
+    sets = [*itertools.combinations(range(6), 2), *(tuple(sorted(own.tolist())) for own in larger)]
+    domain, theta = tied(shape, sets, np.random.default_rng(seed))
+    expected, log_normaliser = domain.evaluate(theta)
+    monkeypatch.setattr(merge_tree, "MATRICES", 0)
+    monkeypatch.setattr(merge_tree, "BATCH", 0)
+    monkeypatch.setattr(fitting, "MATRICES", 0)
+    parted, same = tied(shape, sets, np.random.default_rng(seed))
+    masses, other = parted.evaluate(theta)
+    cells = parted.distribution(theta).probabilities()
+
+    np.testing.assert_array_equal(theta, same)
+    np.testing.assert_allclose(expected, masses, rtol=1e-12, atol=1e-16)
+    assert log_normaliser == pytest.approx(other, abs=1e-12)
+    np.testing.assert_allclose(domain.distribution(theta).probabilities(), cells, rtol=1e-12, atol=1e-18)
 
 
 def test_what_is_joined_on_the_way_to_matrices_may_make_an_evaluation_dear(monkeypatch):
