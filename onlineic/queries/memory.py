@@ -164,7 +164,7 @@ class AnswerMemory:
         return len(self._waiting) + len(self._others) + sorted_in
 
     def _forget(self) -> None:
-        self._waiting: dict[tuple[Any, ...], Remembered] = {}
+        self._waiting: dict[tuple[Any, ...], tuple[Query, Any, float]] = {}  # as `Remembered` has them
         self._others: dict[tuple[Any, ...], Remembered] = {}  # of what is no conjunction of intervals
         self._runs: dict[tuple[int, ...], tuple[_Run, ...]] = {}  # the large one, and the small one
 
@@ -181,7 +181,7 @@ class AnswerMemory:
         if isinstance(question, BoundMarginal) or question.box is None:
             self._others[question.key] = Remembered(question, _copied(value), radius)
         else:
-            self._waiting[question.key] = Remembered(question, value, radius)
+            self._waiting[question.key] = question, value, radius
             if len(self._waiting) > WAITING:
                 self._sort_in()
 
@@ -200,8 +200,10 @@ class AnswerMemory:
         if isinstance(question, BoundMarginal) or question.box is None:
             return self._others.get(question.key)
         known = self._waiting.get(question.key)
-        if known is not None or question.axes not in self._runs:
-            return known
+        if known is not None:
+            return Remembered(*known)
+        if question.axes not in self._runs:
+            return None
         low, high = question.box
         layout = self._layouts.get(question.axes)
         if layout is None:
@@ -272,11 +274,11 @@ class AnswerMemory:
     def _sort_in(self) -> None:
         """Sort what waits into the runs."""
         waiting = list(self._waiting.values())
-        columns = Columns(waiting[0].question.domain)  # type: ignore[union-attr]
-        for kept in waiting:
-            columns.add(kept.question)  # type: ignore[arg-type]
+        columns = Columns(waiting[0][0].domain)
+        for question, _, _ in waiting:
+            columns.add(question)
         queries = columns.queries()
-        values, radii = _column(kept.value for kept in waiting), _column(kept.radius for kept in waiting)
+        values, radii = _column(value for _, value, _ in waiting), _column(radius for *_, radius in waiting)
         for group in queries.boxes:
             self._add(queries.domain, group, values[group.places], radii[group.places])
         self._waiting = {}  # last: an interrupt before it sorts the same in twice, which changes nothing
