@@ -112,8 +112,8 @@ class Loop:
         self._begin_with(question)
         if grid != self.plan.sparse.grid_bits:  # of another plan, which a signal's handler may have asked for
             question = bind_question(query, self.domain, self.plan.sparse.grid_bits)
+        self.book.catch_up()  # no test begins with records pending, of a hypothesis that has asked
         self._buy_later()
-        self.book.catch_up()  # no test begins with records pending, also of a hypothesis that has asked
         return self._answered(question)
 
     def answer_many(self, queries: Queries | Iterable[Any]) -> Answers | list[Answer]:
@@ -130,7 +130,7 @@ class Loop:
             self._begin_with(_first_tested(part) if isinstance(part, Queries) else part)
         if grid != self.plan.sparse.grid_bits:
             parts = bind_batch(queries, self.domain, self.plan.sparse.grid_bits)
-        self._buy_later()
+        self.book.catch_up()  # no test begins with records pending, of a hypothesis that has asked
         answers: list[Answer] = []
         total = sum(len(part) if isinstance(part, Queries) else 1 for part in parts)
         for part in parts:
@@ -142,7 +142,7 @@ class Loop:
                         return found
                     answers += found
                 else:
-                    self.book.catch_up()
+                    self._buy_later()
                     answers.append(self._answered(part))
                     advance("answers", len(answers), total)
             except SessionExhaustedError as error:
@@ -151,7 +151,7 @@ class Loop:
         return answers
 
     def _answered(self, question: Question) -> Answer:
-        """Answer one question, with no record pending."""
+        """Answer one question."""
         book, curator = self.book, self.curator
         known = book.recalled(question)
         if known is not None:
@@ -162,9 +162,7 @@ class Loop:
                 raise SessionExhaustedError(book.used_up())
             return book.untested(question)
         answer = self._taken(question)
-        answer = self._asked_again(question) if answer is None else answer
-        self._buy_later()
-        return answer
+        return self._asked_again(question) if answer is None else answer
 
     def _taken(self, question: Question) -> Answer | None:
         """Return the recorded answer, or None if a hypothesis that asks its own session has taken it."""
@@ -185,6 +183,7 @@ class Loop:
         columns = Columns.empty(len(queries))
         start = 0
         while start < len(queries):
+            self._buy_later()
             stop = min(len(queries), start + min(length, self.book.left_in_theorem or length))
             try:
                 taken = self._run(queries[start:stop], columns.part(start, stop))
@@ -198,9 +197,7 @@ class Loop:
 
     def _run(self, queries: Queries, columns: Columns) -> int:
         """Answer up to the first hard one, which is included, or one that must wait; return how many."""
-        book = self.book
-        book.catch_up()  # no test begins with records pending, also of a hypothesis that has asked
-        recalled = book.recalled_many(queries)
+        book, recalled = self.book, self.book.recalled_many(queries)
         columns.rest_on(book.settled)
         radius = book.easy_radius()
         constant = np.isfinite(queries.constants)
@@ -222,7 +219,6 @@ class Loop:
                 stop = int(payable[len(values)]) + 1  # those behind it were not tested
                 columns.give(stop - 1, hard)
         self._repeat(queries, columns, recalled, stop, int((unpaid < stop).sum()))
-        self._buy_later()
         return stop
 
     def _payable(self, queries: Queries, tested: Ints) -> tuple[Ints, int]:
@@ -439,8 +435,7 @@ class Loop:
     def _buy_later(self) -> None:
         """Buy later tables once the questions of the record tell which, unless they cannot be paid any more.
 
-        Behind the answer that tells; or before the next one, where that was interrupted. They are learned
-        with the next question: that answer may have waited for a fit of its own.
+        Before the next question, of whichever kind: the answer that tells may have waited for a fit.
         """
         if not self._awaits or not self.begun or self.curator.sealed:
             return
@@ -452,6 +447,7 @@ class Loop:
             tables = self.plan.later(asked) if self._awaits else None
             if tables is not None and tables.charge.amount <= self.ledger.account.left:
                 self.curator.measure_tables(tables)
+                self.book.catch_up()
         finally:
             self._opening = False
 
