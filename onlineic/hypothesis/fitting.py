@@ -10,10 +10,10 @@ block of each table. A measured 0/1 query has two blocks: the cells that it leav
   the distribution of a code within its class. Nothing is ever as large as the domain.
 * **Coarse domain.** R lives on the common refinement of the joint tables, taken axis by axis. A prior that
   is no product ties all attributes: then all tables refine, and the prior is summed over the classes once.
-* **Merge tree.** Tables over few axes are joined pairwise, smallest union first. Factors travel up the tree,
-  masses travel down it: one evaluation costs a few passes over the root. Where the root is the product of
-  three tables, as of pairs, it is never written: its margins are products of matrices. Other large products
-  are written slab by slab.
+* **Merge tree** (`merge_tree`). Tables over few axes are joined pairwise, smallest union first, or in three
+  parts. Factors travel up the tree, masses travel down it: one evaluation costs a few passes over the root.
+  Where the root is the product of three tables, as of pairs, it is never written: its margins are products of
+  matrices. Other large products are written slab by slab.
 * **Accelerated mirror descent** on the potentials, one evaluation per iteration. Fitting on fits the noise:
   the default of 30 evaluations from the previous potentials is a regulariser.
 """
@@ -114,7 +114,8 @@ def fit(
         Limit on evaluations, >= 1. 30 is enough from earlier potentials; a cold start wants 75 to 100. From
         earlier ones it is 120 at most where there are more than 2^22 class cells.
     dear_evaluations : int, optional
-        The limit where each writes more than 2^19 class cells; steps are then as long as is stable.
+        The limit where each writes more than 2^19 class cells, or joins tables of more than 2^20 entries on
+        the way to so many; steps are then as long as is stable.
     kl_weight : float, optional
         Weight >= 0 of ``KL(h || prior)``; a positive one makes the optimum unique, whatever the path.
     tolerance : float, optional

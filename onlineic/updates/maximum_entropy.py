@@ -109,8 +109,9 @@ class MaximumEntropy(UpdateRule[FittedHistogram]):
         them. Cuts of later measurements beyond are not told apart: the blocks on both sides are fitted by
         their sum. A domain of no more cells is never touched by it.
     dear_evaluations : int, optional
-        Evaluations of a refit each of which writes more than 2^19 class cells, with steps as long as is
-        stable; as many as of others, if left out. Behind a hit 9 learn as much there as 60 shorter ones.
+        Evaluations of a refit each of which writes more than 2^19 class cells, or 2^20 entries on the way to
+        so many, with steps as long as is stable; as many as of others, if left out. Behind a hit 9 learn as
+        much there as 60 shorter ones of three to five attributes; of seven a tenth is left to be learned.
 
     Notes
     -----
