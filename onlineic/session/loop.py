@@ -131,6 +131,7 @@ class Loop:
         if grid != self.plan.sparse.grid_bits:
             parts = bind_batch(queries, self.domain, self.plan.sparse.grid_bits)
         self.book.catch_up()  # no test begins with records pending, of a hypothesis that has asked
+        self._buy_later()
         answers: list[Answer] = []
         total = sum(len(part) if isinstance(part, Queries) else 1 for part in parts)
         for part in parts:
@@ -142,7 +143,6 @@ class Loop:
                         return found
                     answers += found
                 else:
-                    self._buy_later()
                     answers.append(self._answered(part))
                     advance("answers", len(answers), total)
             except SessionExhaustedError as error:
@@ -162,7 +162,9 @@ class Loop:
                 raise SessionExhaustedError(book.used_up())
             return book.untested(question)
         answer = self._taken(question)
-        return self._asked_again(question) if answer is None else answer
+        answer = self._asked_again(question) if answer is None else answer
+        self._buy_later()
+        return answer
 
     def _taken(self, question: Question) -> Answer | None:
         """Return the recorded answer, or None if a hypothesis that asks its own session has taken it."""
@@ -183,7 +185,6 @@ class Loop:
         columns = Columns.empty(len(queries))
         start = 0
         while start < len(queries):
-            self._buy_later()
             stop = min(len(queries), start + min(length, self.book.left_in_theorem or length))
             try:
                 taken = self._run(queries[start:stop], columns.part(start, stop))
@@ -219,6 +220,7 @@ class Loop:
                 stop = int(payable[len(values)]) + 1  # those behind it were not tested
                 columns.give(stop - 1, hard)
         self._repeat(queries, columns, recalled, stop, int((unpaid < stop).sum()))
+        self._buy_later()
         return stop
 
     def _payable(self, queries: Queries, tested: Ints) -> tuple[Ints, int]:
@@ -435,7 +437,7 @@ class Loop:
     def _buy_later(self) -> None:
         """Buy later tables once the questions of the record tell which, unless they cannot be paid any more.
 
-        Before the next question, of whichever kind: the answer that tells may have waited for a fit.
+        Behind the answer that tells; or before the next one, where that was interrupted.
         """
         if not self._awaits or not self.begun or self.curator.sealed:
             return

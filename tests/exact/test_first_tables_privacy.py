@@ -219,7 +219,6 @@ def later_cost_and_charge(monkeypatch, scale=1.0):
         session = ic.OnlineIC(PrivateData(table, domain), ic.Budget(1.0, 1e-9), noise=noise)
         for code in range(5):
             session.answer(ic.where(a=ic.between(0, 5 + code), b=code, c=1))
-        session.answer(ic.where(a=5))  # before it they are bought
         *_, record = [record for record in session.transcript if isinstance(record, Opened)]
         found.append((record, session))
     (here, session), (there, _) = found

@@ -61,7 +61,6 @@ def test_five_questions_of_three_attributes_buy_all_triples_of_their_attributes(
     session.answer_many([*PAIRS[:3], *JOINT[:4], ALL, JOINT[0], PAIRS[0]])
     assert 1 == len(tables(session))
     session.answer(JOINT[4])
-    session.answer(ALL)
     first, later = tables(session)
     targets = [one.target for one in later.measurements]
 
@@ -74,24 +73,9 @@ def test_five_questions_of_three_attributes_buy_all_triples_of_their_attributes(
     assert 2 == len(tables(session))
 
 
-@pytest.mark.parametrize("following", [PAIRS[0], JOINT[4], ALL])
-@pytest.mark.parametrize("batch", [False, True])
-def test_later_tables_wait_for_the_next_question_of_any_kind(following, batch):
-    """The answer that tells may have waited for a fit already."""
-    session = opened()
-    session.answer_many(JOINT[:5]) if batch else [session.answer(each) for each in JOINT[:5]]
-    session.statistics()
-    learned = len(session.hypothesis.potentials)
-    assert 1 == len(tables(session))
-    session.answer_many([following]) if batch else session.answer(following)
-
-    assert 2 == len(tables(session))
-    assert len(session.hypothesis.potentials) == learned + len(tables(session)[1].measurements)
-
-
 def test_all_triples_of_the_attributes_that_were_joined_are_bought():
     session = opened()
-    session.answer_many([ic.where(a=3, b=1, d="x"), ic.where(a=3, c=1, d="x"), *JOINT[:3], ALL])
+    session.answer_many([ic.where(a=3, b=1, d="x"), ic.where(a=3, c=1, d="x"), *JOINT[:3]])
     targets = [one.target for one in tables(session)[1].measurements]
 
     assert [target.axes for target in targets] == [*itertools.combinations(range(4), 3)]
@@ -103,7 +87,6 @@ def test_cross_tables_count_as_one_question_each():
     for names in ("abc", "abd", "acd", "bcd", "abcd"):
         assert 1 == len(tables(session)) or names == "abc"
         session.answer(marginal(*names))
-    session.answer(ALL)
 
     assert 2 == len(tables(session))
 
@@ -191,22 +174,22 @@ def test_an_interrupt_before_the_record_seals_and_one_before_the_read_is_made_up
         raise KeyboardInterrupt
 
     session = opened()
-    session.answer_many(JOINT[:5])
+    session.answer_many(JOINT[:4])
     with monkeypatch.context() as patched:
         patched.setattr(sessions.Curator, "measure_tables", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            session.answer(PAIRS[0])
+            session.answer(JOINT[4])
     assert 1 == len(tables(session))
     assert session.answer(PAIRS[0]).status == "easy"
     assert 2 == len(tables(session))
     assert isinstance(session.transcript[-1], Easy)  # bought before the next question is tested
 
     session = opened()
-    session.answer_many(JOINT[:5])
+    session.answer_many(JOINT[:4])
     with monkeypatch.context() as patched:
         patched.setattr(sessions.Curator, "_measured_tables", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            session.answer(PAIRS[0])
+            session.answer(JOINT[4])
     spent = session._loop.ledger.account.spent
     assert session.statistics().sealed
     assert spent == session.plan.spending.bought  # burned
