@@ -12,6 +12,7 @@ from onlineic.accounting.composition import (
     zcdp_order,
     zcdp_rho,
 )
+from onlineic.accounting.first_release import FirstRelease
 from onlineic.accounting.of_table import TableCharge, alike, per_row, share_of, table_charge
 from onlineic.accounting.renyi import (
     TICK,
@@ -28,6 +29,7 @@ __all__ = [
     "Budget",
     "Charge",
     "Filter",
+    "FirstRelease",
     "TableCharge",
     "advanced_composition",
     "advanced_share",

@@ -349,6 +349,8 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
                 wrong(place, f"{which} that the plan does not buy")
             elif not all(map(_near, [one.scale for one in record.measurements], bought.deviations(sparse.n))):
                 wrong(place, f"{which} whose noise has another scale than the plan's")
+            elif bought.first is not None and book.account.spent:
+                wrong(place, f"{which} that are paid as the first release, behind another one")
         if isinstance(record, Burned):
             kept = standing if record.reason != "closed" else sparse.unfinished(standing, due)
             if record.charge.amount != kept:

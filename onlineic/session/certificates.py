@@ -305,6 +305,7 @@ def _certificate_at(
             pair_share=opening.part * opening.shares.pairs,
             shared=opening.shares.shared,
             laplace=opening.laplace,
+            given_order=budget.order is not None,
         )
     if opening is not None and tables is not None:
         start = FittedStart(update, len(tables.targets), opening.shares.misfit, opening.uniform)

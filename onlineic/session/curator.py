@@ -21,6 +21,7 @@ from onlineic.accounting.budget import Charge, Filter
 from onlineic.data.private import PrivateData
 from onlineic.data.release import guarded
 from onlineic.errors import (
+    BudgetExceededError,
     ForkedSessionError,
     InternalError,
     LedgerError,
@@ -375,12 +376,19 @@ class Curator:
         Raises
         ------
         BudgetExceededError
-            If the account cannot pay them; nothing was spent.
+            If the account cannot pay them, or has paid something where they are paid as its first release;
+            nothing was spent.
         SessionSealedError
             As in `test`.
         """
         self.check_unsealed()
         account = self._ledger.account
+        if tables.first is not None and account.spent:  # theory 4.10 holds before anything else is released
+            raise BudgetExceededError(
+                "first tables must be the first release of their account, got one of which "
+                f"{float(account.spent / account.capacity):.4g} is used up; nothing was spent: open a "
+                "session with a new ledger."
+            )
         self._ledger.reserve(tables.charge)
         self._guarded(lambda: self._measured_tables(tables), account, self._ledger.reserved)
 

@@ -15,6 +15,7 @@ from typing import Any, Literal, final
 import attrs
 
 from onlineic.accounting.budget import Budget, Charge
+from onlineic.accounting.first_release import FirstRelease
 from onlineic.accounting.of_table import per_row
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
@@ -57,7 +58,7 @@ Durability = Literal["hits", "all"]
 KNOWN: Mapping[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
-        Budget, Charge, ExponentialSparse, FirstTables, FittedAt, FittedStart, GumbelSparse,
+        Budget, Charge, ExponentialSparse, FirstRelease, FirstTables, FittedAt, FittedStart, GumbelSparse,
         LaplaceSparse, LaterTables, MaximumEntropy, MeasuredSteps, MeasuredWeights, Median,
         MultiplicativeWeights, PartitionRule, MixtureOfProducts, Perceptron, Plan, UnconditionalNumbers,
     )
@@ -200,8 +201,11 @@ def planned(beginning: Line, domain: Domain, update: Any = None) -> Plan:
         (plan.next_share, Fraction),
     ]
     later, account = plan.later_tables, plan.sparse.account()
-    if any(one is not None and type(one) is not kind for one, kind in held) or (
-        later is not None and (later.charge.unit, later.charge.order) != (account.unit, account.order)
+    first = plan.sparse.first_release() if isinstance(plan.sparse, GumbelSparse) else None
+    if (
+        any(one is not None and type(one) is not kind for one, kind in held)
+        or (later is not None and (later.charge.unit, later.charge.order) != (account.unit, account.order))
+        or any(one.first not in (None, first) for one in plan.openings)
     ):
         raise LedgerCorruptError(
             "ledger must hold a plan of tables and prices, got another; restore the file."

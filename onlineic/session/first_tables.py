@@ -18,6 +18,7 @@ import numpy as np
 
 from onlineic.accounting.budget import Budget, Charge
 from onlineic.accounting.composition import zcdp_rho
+from onlineic.accounting.first_release import FirstRelease
 from onlineic.accounting.renyi import TICK, gaussian_charge, laplace_charge
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError
@@ -45,6 +46,7 @@ from onlineic.sparse.gumbel import GumbelSparse
 RECORD_PARTS = (
     16  # in which Gaussian noise is drawn: whole records waste up to a tenth of it where it is small
 )
+MOST_SAVED = 1.25  # divergence of first tables, over what pays for them as the first release
 MOST_CELLS = 2**22  # of a table of all: more would take gigabytes behind the read
 
 
@@ -62,8 +64,11 @@ class FirstTables:
     charge : Charge
         Of all of them: a replaced record moves between two blocks of each, so their costs add; each is
         order * 2 / (2 sigma^2) in Renyi divergence, 2 / scale in epsilon, or the Renyi divergence of that.
+        Less pays for Gaussian ones that are the `first` release.
     pure : bool
         Whether the noise is Laplace.
+    first : FirstRelease or None
+        What their charge counts on, if it counts on their being the first release of the account.
 
     Raises
     ------
@@ -75,18 +80,26 @@ class FirstTables:
     scales: tuple[Fraction, ...]
     charge: Charge
     pure: bool = False
+    first: FirstRelease | None = attrs.field(default=None, metadata={"later": True})
 
     def __attrs_post_init__(self) -> None:
         drawable = len(self.targets) == len(self.scales) and all(scale > 0 for scale in self.scales)
-        if not drawable or self._cost > self.charge.amount:
+        if not drawable or not self._paid:
             raise InvalidParameterError(
                 f"charge must pay for {len(self.targets)} tables at {len(self.scales)} scales, got "
                 f"{self.charge.amount} {self.charge.unit}; take what the plan made."
             )
 
     @property
-    def _cost(self) -> Fraction:
-        """What they cost by their scales, in the unit of the charge."""
+    def _paid(self) -> bool:
+        """Whether the charge pays for their noise."""
+        if self.first is None or self.pure or self.first.order != self.charge.order:
+            return self.cost <= self.charge.amount
+        return self.first.pays(self.scales, math.floor(self.charge.amount))
+
+    @property
+    def cost(self) -> Fraction:
+        """What they cost by their scales, wherever they come, in the unit of the charge."""
         order = self.charge.order
         if order is None:
             if not self.pure:
@@ -119,7 +132,9 @@ def chosen_first_tables(
 
     With `laplace` (see `laplace_suits`) there is one table of all cells instead, its noise Laplace at both
     shares of epsilon; or, of one attribute, its levels. Where the order of the filter was given, and could
-    not be chosen for the rest of epsilon, both shares are of the capacity.
+    not be chosen for the rest of epsilon, both shares are of the capacity. Elsewhere Gaussian tables are paid
+    as the first release of the account, which takes less than their divergence: a given order is that of a
+    total, from which others draw too.
 
     An attribute's one-way share grows with its size: large ones are harder to learn. A domain of one ordered
     attribute has no pairs: there the marginal is released on several levels of coarseness instead, so that
@@ -146,20 +161,22 @@ def chosen_first_tables(
         wanted = [*ones, *itertools.chain.from_iterable(pairs)]
         shares = [one_way_share * Fraction(target.blocks, blocks) for target in ones]
         shares += [pair_share / (len(pairs) * len(layers)) for layers in pairs for _ in layers]
-    targets: list[Partition] = []
-    scales: list[Fraction] = []
-    amount = Fraction(0)
-    for target, share in zip(wanted, shares, strict=True):
-        scale = _least_scale(mechanism, share)
-        if scale is not None:
-            targets.append(target)
-            scales.append(scale)
-            amount += _price(mechanism, scale)
-    if not targets:
-        return None
     account = mechanism.account()
-    charge = Charge(amount, f"{len(targets)} opening tables", account.unit, account.order)
-    return FirstTables(tuple(targets), tuple(scales), charge, isinstance(mechanism, ExponentialSparse))
+    first = None
+    if isinstance(mechanism, GumbelSparse) and not given_order:
+        first = mechanism.first_release()
+    scales = _least_scales(mechanism, shares, first)
+    bought = [place for place, scale in enumerate(scales) if scale is not None]
+    if not bought:
+        return None
+    kept = tuple(scale for scale in scales if scale is not None)
+    amount = sum((_price(mechanism, scale) for scale in kept), Fraction(0))
+    if first is not None:
+        most = math.floor(sum(shares[place] for place in bought) * account.capacity)
+        amount = min(amount, Fraction(most))
+    charge = Charge(amount, f"{len(bought)} opening tables", account.unit, account.order)
+    targets = tuple(wanted[place] for place in bought)
+    return FirstTables(targets, kept, charge, isinstance(mechanism, ExponentialSparse), first)
 
 
 def cells_instead(mechanism: GumbelSparse | ExponentialSparse, domain: Domain, charge: Charge) -> FirstTables:
@@ -341,6 +358,31 @@ def _least_laplace(order: Fraction, most: Fraction, enough: tuple[Fraction, ...]
     return best
 
 
+def _least_scales(
+    mechanism: GumbelSparse | ExponentialSparse, shares: Sequence[Fraction], first: FirstRelease | None
+) -> list[Fraction | None]:
+    """Return about the least scales with which tables together cost at most their shares; None: not drawable.
+
+    Those of the first release get more than their shares of divergence, all alike, as far as it pays.
+    """
+
+    def at(gain: float) -> dict[Fraction, Fraction | None]:
+        return {share: _least_scale(mechanism, share * Fraction(gain)) for share in set(shares)}
+
+    scales = at(1.0)
+    bought = [share for share in shares if scales[share] is not None]
+    if first is not None and bought:
+        low, high, most = 1.0, MOST_SAVED, math.floor(sum(bought) * mechanism.account().capacity)
+        for _ in range(10):
+            middle = (low + high) / 2
+            tried = at(middle)
+            if first.pays([scale for share in bought if (scale := tried[share]) is not None], most):
+                low, scales = middle, {share: tried[share] for share in bought}
+            else:
+                high = middle
+    return [scales.get(share) for share in shares]
+
+
 def _least_scale(mechanism: GumbelSparse | ExponentialSparse, share: Fraction) -> Fraction | None:
     """Return the least scale with which one table costs at most its share, or None if none is drawable."""
     most = share * mechanism.account().capacity
@@ -354,9 +396,10 @@ def least_gaussian(order: Fraction, most: Fraction) -> Fraction | None:
     """Return the least sigma, records, with which one table costs at most so many ticks, or None."""
     if most < 1:
         return None
-    sigma = max(1, math.floor(math.sqrt(float(order) * 2**40 / float(most)) * RECORD_PARTS) - 1)
+    # odd, so that it stays on that grid: on a coarser one a first release loses more by being discrete
+    sigma = max(1, math.floor(math.sqrt(float(order) * 2**40 / float(most)) * RECORD_PARTS) - 2) | 1
     while _gaussian_price(order, Fraction(sigma, RECORD_PARTS)) > most:
-        sigma += 1
+        sigma += 2
     return Fraction(sigma, RECORD_PARTS) if sigma <= SIGMA_LIMIT else None
 
 

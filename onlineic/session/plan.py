@@ -5,7 +5,7 @@ from typing import Any, final
 
 import attrs
 
-from onlineic.accounting.budget import Budget
+from onlineic.accounting.budget import Budget, Filter
 from onlineic.display.html import card, facts
 from onlineic.display.text import probability, records, shortened, upward
 from onlineic.errors import checked_integer, checked_real
@@ -128,6 +128,13 @@ class Plan:
         planned = [one.charge.amount for one in (self.first_tables, self.later_tables) if one is not None]
         bought = sum(planned, Fraction(0))
         return Spending(self.sparse, bought, self.hit_price, self.next_share, self.reserve, self.least_price)
+
+    @property
+    def drawn(self) -> Filter:
+        """The account as a total of the table pays it: with what first tables cost wherever they come."""
+        account = self.sparse.account()
+        saved = (one.cost - one.charge.amount for one in self.openings)
+        return attrs.evolve(account, capacity=account.capacity + max([Fraction(0), *saved]))
 
     @property
     def tested_beta(self) -> float:

@@ -388,7 +388,7 @@ class OnlineIC(Answering):
         self._lock = threading.RLock()
         if isinstance(ledger, LedgerFile):
             if ledger.new:  # no file is left of a session that the total of the table does not pay
-                data.check_affords(of_row, plan.sparse.account())
+                data.check_affords(of_row, plan.drawn)
             ledger, plan = ledger.opened(data.domain, data.n, plan)
         held, loop = ledger if ledger is not None else MemoryLedger(), None
         try:
@@ -405,7 +405,7 @@ class OnlineIC(Answering):
                 loop.restore(belief, Curator(data, plan.spending, noise, held, plan.partitions))
             # a session that was interrupted here left its ledger with what it had paid for
             spent = of_row if self._private else None
-            known = data.enter(held, spent, held.file, plan.sparse.account())
+            known = data.enter(held, spent, held.file, plan.drawn)
             if held.account.spent and not resumed and (plan.first_tables is None or not known):
                 raise LedgerMismatchError(
                     "ledger must be new, or of a session on this table that was interrupted while it bought "

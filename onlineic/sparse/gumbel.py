@@ -14,6 +14,7 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget, Charge, Filter
+from onlineic.accounting.first_release import FirstRelease
 from onlineic.accounting.renyi import gumbel_charge, renyi_capacity
 from onlineic.errors import (
     InfeasibleAccuracyError,
@@ -274,6 +275,12 @@ class GumbelSparse(NumericSparse):
 
     def account(self) -> Filter:
         return Filter(Fraction(self.capacity), "ticks", self.order)
+
+    def first_release(self) -> FirstRelease:
+        """Return what pays for Gaussian tables before every test of this mechanism, and of it stretched."""
+        steepest = Fraction(1 << self.grid_bits) / self.scale
+        # sigma is rounded up to a unit of a grid that may be as coarse as one count
+        return FirstRelease(self.order, self.epsilon, self.delta, steepest, self.ratio + steepest)
 
     def start_charge(self) -> Charge | None:
         return None
