@@ -1,8 +1,10 @@
 """What pays for Gaussian tables as the first release (theory 4.10), against exact privacy losses."""
 
+import json
 import math
 from fractions import Fraction
 
+import attrs
 import numpy as np
 import pytest
 from scipy import stats
@@ -18,9 +20,11 @@ from onlineic.accounting import (
     renyi_capacity,
 )
 from onlineic.accounting.renyi import _gumbel_part
-from onlineic.errors import BudgetExceededError, InvalidParameterError
+from onlineic.errors import BudgetExceededError, InvalidParameterError, LedgerCorruptError
+from onlineic.ledger import read
 from onlineic.queries import one_way
 from onlineic.session import session_plan
+from onlineic.session.durable import planned
 
 CASES = [  # epsilon, delta, order, part of the capacity that pays for the tables
     (1.0, 1e-9, Fraction(32), 0.8),
@@ -181,6 +185,10 @@ def test_bounds_are_those_of_the_integral():
     first = of_filter(*CASES[0][:3])
     scales, left = least_noise(first, 0.8)
     squared, lost, factor = first_release._moments(scales)
+    inverse = sum(1.0 / float(scale) ** 2 for scale in scales)
+    assert squared == pytest.approx(2.0 * inverse, rel=1e-8)
+    assert lost == pytest.approx(inverse / 16, rel=1e-8)  # drawn in sixteenths
+    assert math.log(factor) == pytest.approx(inverse / 4 / 16**2, rel=1e-4)
     slopes, offsets = first._lines(left)
     losses = np.linspace(-12, 12, 200_001) * math.sqrt(squared) + squared / 2
     least = np.exp(np.min(offsets - slopes * (first.epsilon - lost - losses[:, None]), axis=1))
@@ -255,6 +263,25 @@ def test_default_tables_are_paid_as_the_first_release_by_what_their_mechanism_sa
                     )  # fmt: skip
                     paid = float(mechanism.price(target).amount)
                     assert float(same.price(target).amount) <= growth * paid * (1 + 1e-9) + 2
+
+
+def test_a_charge_that_does_not_pay_is_refused_and_so_is_a_file_of_another_filter(tmp_path):
+    bought = session_plan(DOMAIN, 20_000, ic.Budget(1.0, 1e-9)).first_tables
+    less = attrs.evolve(bought.charge, amount=bought.charge.amount * Fraction(98, 100))
+    with pytest.raises(InvalidParameterError, match="charge must pay"):
+        attrs.evolve(bought, charge=less)
+    with pytest.raises(InvalidParameterError, match="charge must pay"):
+        attrs.evolve(bought, first=None)
+
+    session(ledger=tmp_path / "census.db", table="census").close()
+    beginning = read(tmp_path / "census.db").beginning
+    assert planned(beginning, DOMAIN).first_tables == bought
+    for name, value in (("ratio", "1/2"), ("steepest", "1/1000"), ("epsilon", 1.5)):
+        forged = json.loads(json.dumps(beginning))
+        held = forged["plan"]["fields"]["first_tables"]["fields"]["first"]["fields"]
+        held[name] = value if isinstance(value, float) else {"fraction": value}
+        with pytest.raises(LedgerCorruptError):
+            planned(forged, DOMAIN)
 
 
 def test_tables_that_come_second_are_refused():

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import onlineic as ic
+from onlineic.audit import verified
 from onlineic.data import PrivateData
 from onlineic.errors import (
     InvalidParameterError,
@@ -21,8 +22,9 @@ from onlineic.errors import (
     SessionStateError,
     UpdateFailedWarning,
 )
-from onlineic.ledger import Burned, Closed, Hard, Opened, Reserved, Resumed, SqliteLedger
+from onlineic.ledger import Burned, Closed, Hard, Opened, Reserved, Resumed, SqliteLedger, read
 from onlineic.noise import SimulatedNoise
+from onlineic.session.curator import Curator
 from onlineic.session.session import OnlineIC
 from support.ledgers import (
     COUNTS,
@@ -317,6 +319,36 @@ def test_tables_that_were_burned_are_not_bought_for_nothing(path, monkeypatch):
     assert again.plan.first_tables.charge.amount <= again._loop.ledger.spent
     assert [] == recorded(again, Opened)
     assert {"easy", "hard", "untested"} >= {one.status for one in again.answer_many(ASKED[:9])}
+
+
+def test_tables_that_are_paid_as_the_first_release_are_not_bought_behind_burned_ones(path, monkeypatch):
+    """Although what is left would pay once more; and a record in which they were is found."""
+    domain = ic.Domain.of(a=30, b=40, c=50)
+    data = table(np.random.default_rng(3).multinomial(20_000, np.full(60_000, 1 / 60_000)), domain)
+    measured = Curator._measured_tables
+
+    def broken(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Curator, "_measured_tables", broken)
+    with pytest.raises(KeyboardInterrupt):
+        opened(path, data=data, hard_answers=14, threshold=None, first_tables=True)
+    monkeypatch.setattr(Curator, "_measured_tables", measured)
+    with resumed(path, data) as again:
+        bought = again.plan.first_tables
+        assert bought.first == again.plan.sparse.first_release()
+        assert again._loop.ledger.account.left >= bought.charge.amount
+        again.answer(ic.where(a=ic.between(3, 9)))
+        assert [] == recorded(again, Opened)
+    assert () == verified(read(path)).problems
+
+    # a session that does not look at what was spent buys them
+    with resumed(path, data) as again:
+        ledger, curator = again._loop.ledger, again._loop.curator
+        ledger.reserve(bought.charge)
+        curator._guarded(lambda: curator._measured_tables(bought), ledger.account, ledger.reserved)
+        assert 1 == len(recorded(again, Opened))
+    assert any("paid as the first release" in problem for problem in verified(read(path)).problems)
 
 
 class Own(ic.UpdateRule):
