@@ -13,12 +13,11 @@ from typing import final
 
 import attrs
 import numpy as np
-from scipy import special
 
 from onlineic._typing import Floats
 from onlineic.accounting.renyi import TICK, _gumbel_part, gaussian_charge, renyi_capacity
 from onlineic.accounting.rounding import _exact, _order, float_up
-from onlineic.errors import InvalidParameterError, checked_real, set_fields
+from onlineic.errors import InvalidParameterError, checked_integer, checked_real, set_fields
 
 # orders at which the rest is bounded, as factors of what the filter's own exceeds 1 by; between neighbours
 # the bound is at most some 1e-3 of delta above that of all orders
@@ -86,6 +85,7 @@ class FirstRelease:
 
         What `plain` says does, wherever they come; mostly less does.
         """
+        ticks = checked_integer("ticks", ticks, at_least=0)
         if self.plain(scales) <= ticks:
             return True
         left = renyi_capacity(self.order, self.epsilon, self.delta) - ticks
@@ -94,7 +94,9 @@ class FirstRelease:
     def delta_bound(self, scales: Sequence[Fraction], left: int) -> float:
         """Return a bound, rounded up, on delta of such tables and then charges of at most `left` ticks."""
         squared, lost, factor = _moments(scales)
-        slopes, offsets = self._lines(left)
+        if squared == 0.0:
+            raise InvalidParameterError("scales must hold one at the least, got none.")
+        slopes, offsets = self._lines(checked_integer("left", left, at_least=0))
         # the least of these lines at each loss that is left: each between its crossings with its neighbours
         held = _envelope(slopes, offsets)
         slopes, offsets = slopes[held], offsets[held]
@@ -141,7 +143,7 @@ def _orders(order: Fraction, steepest: Fraction, ratio: Fraction) -> tuple[tuple
                 ]
             except InvalidParameterError:  # beyond the pole no divergence is finite
                 break
-            growth = hits[0] / hits[1] * (1 + TICK)
+            growth = max(growth, hits[0] / hits[1] * (1 + TICK))
         bounds.append((other, float_up(growth)))
     return tuple(bounds)
 
@@ -163,7 +165,7 @@ def _moments(scales: Sequence[Fraction]) -> tuple[float, float, float]:
 
 
 def _counted(scales: Sequence[Fraction]) -> Iterable[tuple[Fraction, int]]:
-    return Counter(scales).items()
+    return Counter(_positive("scales", scale) for scale in scales).items()
 
 
 def _positive(name: str, value: object) -> Fraction:
@@ -195,6 +197,8 @@ def _envelope(slopes: Floats, offsets: Floats) -> list[int]:
 
 def _log_between(low: Floats, high: Floats) -> Floats:
     """Return ln of a bound on the normal probability of low < x < high."""
+    from scipy import special  # loading it takes longer than all of this package
+
     swapped = low + high > 0  # the tail on the nearer side has its digits
     low, high = np.where(swapped, -high, low), np.where(swapped, -low, high)
     upper = special.log_ndtr(high)

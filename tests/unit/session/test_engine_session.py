@@ -165,19 +165,20 @@ def test_first_tables_are_reserved_then_read_then_recorded_once_at_their_price(m
     order = session.plan.sparse.order
     for target, sigma, one in zip(bought.targets, bought.scales, record.measurements, strict=True):
         assert (float(sigma) / N, (target.blocks,)) == (one.scale, one.values.shape)
-    assert bought.charge.amount >= sum(gaussian_charge(order, Fraction(sigma), 2) for sigma in bought.scales)
+    assert bought.cost >= sum(gaussian_charge(order, Fraction(sigma), 2) for sigma in bought.scales)
+    assert bought.first.pays(bought.scales, int(bought.charge.amount))
     assert bought.charge.amount < session.plan.sparse.capacity
 
 
 @pytest.mark.usefixtures("pairs_first")
-def test_the_exact_cost_of_the_opening_is_not_above_its_charge():
+def test_the_exact_cost_of_the_opening_is_not_above_what_it_says():
     """order * 2 / (2 sigma^2) a table, in exact fractions."""
     session = opened()
     exact = sum(
         session.plan.sparse.order / Fraction(sigma) ** 2 for sigma in session.plan.first_tables.scales
     )
 
-    assert exact * 2**40 <= session.plan.first_tables.charge.amount < exact * 2**40 + 100
+    assert exact * 2**40 <= session.plan.first_tables.cost < exact * 2**40 + 100
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def test_short_attributes_have_one_level_and_long_ones_a_tree_with_a_wide_root(s
     [
         (8, 1e-3, True),
         (256, 1e-3, True),
-        (300, 1e-3, True),
+        (300, 1e-3, False),
         (1_000, 1e-3, False),
         (1_000, 1e-6, True),
         (4_096, 1e-4, False),
