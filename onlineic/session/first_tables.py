@@ -37,6 +37,7 @@ from onlineic.session.defaults import (
     MOST_PARTS,
     MOST_QUIETER,
     MOST_QUIETER_OF_RANGES,
+    MOST_SPREAD,
     PARTS_AT_MOST,
     QUIETER,
     ROOT,
@@ -259,10 +260,10 @@ def _parts(
     inverse scale.
     """
     few = tables[0].blocks / (mechanism.n * mechanism.epsilon)
-    growth, most = COARSE_QUIETER, MOST_QUIETER
-    if ranges:
-        growth, most = COARSE_QUIETER_OF_RANGES, MOST_QUIETER_OF_RANGES
-    quieter = min(most, 1.0 + growth * math.sqrt(few))
+    quieter = min(MOST_QUIETER, 1.0 + COARSE_QUIETER * math.sqrt(few))
+    if ranges:  # deep trees would leave too little to their fine levels
+        most = min(MOST_QUIETER_OF_RANGES, MOST_SPREAD ** (1.0 / (len(tables) - 1)))
+        quieter = max(quieter, min(most, 1.0 + COARSE_QUIETER_OF_RANGES * math.sqrt(few)))
     weights = [round(1000 * quieter ** (power * level)) for level in range(len(tables))]
     return [Fraction(weight, sum(weights)) for weight in weights]
 

@@ -136,7 +136,7 @@ def test_the_fewer_records_the_less_noise_have_coarse_levels(delta, pure):
             assert [pytest.approx(expected, rel=0.02)] * 2 == ratios
 
 
-@pytest.mark.parametrize("size", [300, 4_096, 65_536])
+@pytest.mark.parametrize("size", [300, 4_096, 16_384])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 @pytest.mark.parametrize("delta", [0.0, 1e-9, 1e-3])
 def test_levels_that_suit_ranges_are_bought_at_the_charge_of_those_that_suit_codes(size, epsilon, delta):
@@ -149,12 +149,14 @@ def test_levels_that_suit_ranges_are_bought_at_the_charge_of_those_that_suit_cod
     assert codes.charge.event != ranges.charge.event
     assert ranges.scales[0] > codes.scales[0]
     assert ranges.scales[-1] < codes.scales[-1]
+    assert ranges.scales[0] < 3.3 * ranges.scales[-1]
 
 
 @pytest.mark.parametrize(
     ("domain", "wish"),
     [
         (ic.Domain.of(x=range(256)), {}),
+        (ic.Domain.of(x=range(65_536)), {}),  # so deep a tree leaves coarse levels no less noise
         (ic.Domain.of(x=[f"label {code}" for code in range(400)]), {}),
         (ic.Domain.of(x=range(400), y=2), {}),
         (ic.Domain.of(x=range(400)), {"first_tables": True}),
