@@ -344,12 +344,13 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
             later = plan.later(asked)
             planned_here = plan.openings if not asked.bought else () if later is None else (later,)
             which = "later tables" if asked.bought else "first tables"
-            bought = next((one for one in planned_here if one.targets == targets), None)
-            if bought is None or record.charge != bought.charge:
+            bought = [one for one in planned_here if (one.targets, one.charge) == (targets, record.charge)]
+            held = [one.scale for one in record.measurements]
+            if not bought:
                 wrong(place, f"{which} that the plan does not buy")
-            elif not all(map(_near, [one.scale for one in record.measurements], bought.deviations(sparse.n))):
+            elif not any(all(map(_near, held, one.deviations(sparse.n))) for one in bought):
                 wrong(place, f"{which} whose noise has another scale than the plan's")
-            elif bought.first is not None and book.account.spent:
+            elif book.account.spent and any(one.first is not None for one in bought):
                 wrong(place, f"{which} that are paid as the first release, behind another one")
         if isinstance(record, Burned):
             kept = standing if record.reason != "closed" else sparse.unfinished(standing, due)

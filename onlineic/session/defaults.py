@@ -47,9 +47,13 @@ USUAL_SHARED, MOST_SHARED = 1.08, 1.55
 LAYERED_PARTS = 16  # from so many parts on tables of pairs are bought on two levels of coarseness as well
 SHORT = 16  # codes: an ordered attribute of at most half as many has one level, up to it ..
 LAYER_OF_SHORT, LAYER_OF_LONG = 4, 6  # .. a coarse one of 4 blocks, and beyond it one of 6
-FLAT, BRANCH = 256, 8  # cells with one level; parts of a block, at the least, from one level to the next
+FLAT = 256  # cells with one level
+BRANCH, ROOT = 13, 2  # parts of a block, at most, from one level to the next; so many times these at the root
 # noise of a level over that of the next coarser one: 1 + so much times sqrt(cells / (n epsilon)), at most ..
 COARSE_QUIETER, MOST_QUIETER = 0.25, 1.35
+# .. and if the first question is a range, while the finest has at most so many times that of the coarsest:
+# codes err by up to 1.4 times as much so
+COARSE_QUIETER_OF_RANGES, MOST_QUIETER_OF_RANGES, MOST_SPREAD = 1.6, 1.8, 3.25
 
 # a second instalment of tables, once it is known what is asked
 LATER_SHARE = Fraction(1, 10)  # of what pairs would cost; between .08 and .2 nothing changes

@@ -197,6 +197,7 @@ def planned(beginning: Line, domain: Domain, update: Any = None) -> Plan:
         (plan.first_tables, FirstTables),
         (plan.dense_tables, FirstTables),
         (plan.later_tables, LaterTables),
+        (plan.range_tables, FirstTables),
         (plan.hit_price, Fraction),
         (plan.next_share, Fraction),
     ]

@@ -28,6 +28,7 @@ from onlineic.session.defaults import (
     BRANCH,
     CLEAR,
     COARSE_QUIETER,
+    COARSE_QUIETER_OF_RANGES,
     FLAT,
     LAYER_OF_LONG,
     LAYER_OF_SHORT,
@@ -36,8 +37,11 @@ from onlineic.session.defaults import (
     MOST_PAIRED,
     MOST_PARTS,
     MOST_QUIETER,
+    MOST_QUIETER_OF_RANGES,
+    MOST_SPREAD,
     PARTS_AT_MOST,
     QUIETER,
+    ROOT,
     SHORT,
 )
 from onlineic.sparse.exponential import ExponentialSparse
@@ -196,6 +200,32 @@ def cells_instead(mechanism: GumbelSparse | ExponentialSparse, domain: Domain, c
     return FirstTables((cells,), scales, charge, pure=True)
 
 
+def ranges_instead(
+    mechanism: GumbelSparse | ExponentialSparse, domain: Domain, tables: FirstTables
+) -> FirstTables | None:
+    """Return these levels of one attribute with less noise in coarse ones, at their charge, or None.
+
+    Ranges are sums of many fine blocks but where a coarse one stands for them; a code is one fine block. None
+    where there is one level, or where these have no other noise.
+    """
+    parts = _parts(mechanism, tables.targets, 1 if tables.pure else 2, ranges=True)
+    most = tables.charge.amount
+    found: list[Fraction | None]
+    if isinstance(mechanism, ExponentialSparse):
+        found = [scale_at_least(2 / (part * most)) for part in parts]
+    elif tables.pure:
+        enough = tuple(scale_at_least(2 / (part * most * TICK)) for part in parts)
+        found = [*_least_laplace(mechanism.order, most, enough)]
+    else:
+        shares = [part * most / mechanism.account().capacity for part in parts]
+        found = _least_scales(mechanism, shares, tables.first)
+    scales = tuple(scale for scale in found if scale is not None and scale <= SIGMA_LIMIT)
+    if scales == tables.scales or len(scales) < len(found):
+        return None
+    charge = attrs.evolve(tables.charge, event=f"{tables.charge.event}, of ranges")
+    return attrs.evolve(tables, scales=scales, charge=charge)
+
+
 def laplace_suits(domain: Domain, n: int, budget: Budget, share: float) -> bool:
     """Return whether to open with Laplace noise, at this share of epsilon: few tables have less of it so.
 
@@ -235,15 +265,23 @@ def _laplace_tables(
 
 
 def _parts(
-    mechanism: GumbelSparse | ExponentialSparse, tables: Sequence[Partition], power: int
+    mechanism: GumbelSparse | ExponentialSparse,
+    tables: Sequence[Partition],
+    power: int,
+    *,
+    ranges: bool = False,
 ) -> list[Fraction]:
     """Return what part of their price each of these tables gets, finest first: coarse ones have less noise.
 
     By a factor that grows as records are few beside cells: their noise drowns most cells then, and what can
-    be known lies in the coarse levels. Noise costs this power of its inverse scale.
+    be known lies in the coarse levels; `ranges` rest on these, codes do not. Noise costs this power of its
+    inverse scale.
     """
     few = tables[0].blocks / (mechanism.n * mechanism.epsilon)
     quieter = min(MOST_QUIETER, 1.0 + COARSE_QUIETER * math.sqrt(few))
+    if ranges:  # deep trees would leave too little to their fine levels
+        most = min(MOST_QUIETER_OF_RANGES, MOST_SPREAD ** (1.0 / (len(tables) - 1)))
+        quieter = max(quieter, min(most, 1.0 + COARSE_QUIETER_OF_RANGES * math.sqrt(few)))
     weights = [round(1000 * quieter ** (power * level)) for level in range(len(tables))]
     return [Fraction(weight, sum(weights)) for weight in weights]
 
@@ -325,17 +363,16 @@ def _layers(table: Partition, layered: bool) -> list[Partition]:
 def levels(domain: Domain, axis: int) -> list[Partition]:
     """Return the marginal of an attribute, and of a long ordered one also its coarser levels.
 
-    As many as a tree of `BRANCH` parts a block has with no fewer at its root; where that root would have more
-    than twice as many, the levels are spread evenly, with twice as many parts at the root as in a block: an
-    end of a range lies in one block of every level, but both ends share the root.
+    As few as leave no block more than `BRANCH` parts, spread evenly, with `ROOT` times as many parts at the
+    root as in a block: an end of a range lies in one block of every level, but both ends share the root.
     """
     levels, size = [one_way(domain, axis)], domain.shape[axis]
     if size <= FLAT or not domain.attributes[axis].ordered:
         return levels
     depth = 1
-    while size >= BRANCH ** (depth + 1):
+    while size > ROOT * BRANCH**depth:
         depth += 1
-    branch = max(float(BRANCH), (size / 2.0) ** (1.0 / depth))
+    branch = (size / ROOT) ** (1.0 / depth)
     for level in range(1, depth):
         before, parts = levels[-1], round(size / branch**level)
         # of whole blocks of the level before: least squares wants a tree

@@ -3,6 +3,8 @@ about it, from its weights alone."""
 
 import itertools
 
+import numpy as np
+
 from onlineic.errors import InvalidQueryError
 from onlineic.hypothesis.base import NO_BLOCKS, HasBlocks, Hypothesis, supports_all
 from onlineic.queries.ask import Question
@@ -51,6 +53,24 @@ def is_dense(question: Question) -> bool:
     if attributes == 2:
         return any(len(factor.axes) == 2 for factor in question.factors)
     return any(len(factor.axes) > 2 and beyond_pairs(factor) > BEYOND_PAIRS for factor in question.factors)
+
+
+def is_range(question: Question) -> bool:
+    """Whether a question of one long attribute sums up codes that stand next to each other.
+
+    Weights that rise at most once and fall at most once, or fall and rise: a range, all but a range, a cut, a
+    mean. They have the width of two codes or more, and so has what they leave: an answer about a single code
+    errs as that cell does, and one about many ranges as many cells do.
+    """
+    if not isinstance(question, Query) or len(question.factors) != 1:
+        return False
+    weights = question.factors[0].weights(question.domain).ravel()
+    turns = np.sign(np.diff(weights))
+    turns = turns[turns != 0]
+    lowest, highest = int(weights.min()), int(weights.max())
+    # a fraction of the highest weight each, so that no sum leaves the integers
+    width = float(((weights - lowest) / max(1, highest - lowest)).sum())
+    return int(np.count_nonzero(np.diff(turns))) <= 1 and 2.0 <= width <= weights.size - 2.0
 
 
 def beyond_pairs(factor: Factor) -> float:

@@ -13,7 +13,7 @@ from onlineic.ledger.records import Opened
 from onlineic.queries.ask import Question
 from onlineic.queries.partitions import PartitionRule
 from onlineic.session.first_tables import FirstTables
-from onlineic.session.kinds import is_dense
+from onlineic.session.kinds import is_dense, is_range
 from onlineic.session.later_tables import Asked, LaterTables
 from onlineic.session.spending import Spending
 from onlineic.sparse.base import NumericSparse
@@ -68,6 +68,8 @@ class Plan:
         What is released in their place, at the charge of all tables, if the first question is a dense one.
     later_tables : LaterTables or None
         Released behind the first ones, once the questions tell which.
+    range_tables : FirstTables or None
+        What is released in their place, at the same charge, if the first question is a range of codes.
     hit_price : Fraction
         Of a planned hit, in the unit of the account.
     next_share : Fraction or None
@@ -94,16 +96,21 @@ class Plan:
     least_price: Fraction = Fraction(0)
     dense_tables: FirstTables | None = None
     later_tables: LaterTables | None = attrs.field(default=None, metadata={"later": True})
+    range_tables: FirstTables | None = attrs.field(default=None, metadata={"later": True})
 
     @property
     def openings(self) -> tuple[FirstTables, ...]:
         """What may be released at the start: one of these."""
-        return tuple(one for one in (self.first_tables, self.dense_tables) if one is not None)
+        held = (self.first_tables, self.dense_tables, self.range_tables)
+        return tuple(one for one in held if one is not None)
 
     def opening(self, question: Question | None) -> FirstTables | None:
         """Return what is released before this question, as the first, or before there is any."""
-        dense = self.dense_tables is not None and question is not None and is_dense(question)
-        return self.dense_tables if dense else self.first_tables
+        if self.dense_tables is not None and question is not None and is_dense(question):
+            return self.dense_tables
+        if self.range_tables is not None and question is not None and is_range(question):
+            return self.range_tables
+        return self.first_tables
 
     def opening_of(self, record: Opened) -> FirstTables | None:
         """Return which of the openings a record holds, if it is one."""
@@ -183,6 +190,9 @@ def plan_facts(plan: Plan) -> list[tuple[str, str]]:
         many, when = f"{len(plan.first_tables.targets)} of counts", "at the start"
         if plan.dense_tables is not None:
             many = f"{many}, or {len(plan.dense_tables.targets)} of all cells where that is a dense question"
+            when = "behind the first question"
+        if plan.range_tables is not None:
+            many = f"{many}, coarse ones with less noise where that is a range"
             when = "behind the first question"
         said.append(("first tables", f"released {when} for {part:.0%} of the budget: {many}"))
     if plan.later_tables is not None:

@@ -41,7 +41,13 @@ from onlineic.session.defaults import (
     default_numbers,
     default_shares,
 )
-from onlineic.session.first_tables import FirstTables, cells_instead, chosen_first_tables, laplace_opens
+from onlineic.session.first_tables import (
+    FirstTables,
+    cells_instead,
+    chosen_first_tables,
+    laplace_opens,
+    ranges_instead,
+)
 from onlineic.session.fitting_rule import TABLE_RULES, check_holds, fitting_rule
 from onlineic.session.forecasts import Kind, checked_kinds, forecast
 from onlineic.session.later_tables import LaterTables, kept_share, later_tables, together
@@ -112,7 +118,8 @@ def session_plan(
         is without. True: other rules start from the maximum-entropy fit of the tables.
     kinds : iterable of "conjunctions" or "dense"
         What will be asked, see `forecast`: with dense queries among it pairs are no start. Without them, and
-        unless `first_tables` says when, a dense first question buys all cells (`Plan.dense_tables`).
+        unless `first_tables` says when, a dense first question buys all cells (`Plan.dense_tables`), and a
+        range of one long attribute its levels with less noise in coarse ones (`Plan.range_tables`).
 
     Raises
     ------
@@ -150,15 +157,16 @@ def session_plan(
     mechanism, pure = _mechanism(facts, wishes, shares, cutoff, start)
     cut = PartitionRule(parts=shares.parts)
     tables, later = _tables(facts, wishes, shares, mechanism, cut, start, pure)
-    instead = None
+    cells = of_ranges = None
     if (
         tables is not None
-        and start == "pairs"
-        and wishes.may_start_from_cells
+        and wishes.may_start_otherwise
         and isinstance(mechanism, (GumbelSparse, ExponentialSparse))
-        and _cells_say(facts)
     ):
-        instead = cells_instead(mechanism, domain, together(tables, later))
+        if start == "pairs" and _cells_say(facts):
+            cells = cells_instead(mechanism, domain, together(tables, later))
+        elif start == "levels" and "dense" not in kinds and len(tables.targets) > 1:
+            of_ranges = ranges_instead(mechanism, domain, tables)
     if update is None and wishes.partition:
         rule = MaximumEntropy(shares.evaluations, misfit=shares.misfit, dear_evaluations=DEAR_EVALUATIONS)
         rule = fitting_rule(domain, () if tables is None else tables.targets, prior, rule)
@@ -185,8 +193,9 @@ def session_plan(
         first_tables=tables,
         hit_price=hit_price(mechanism, domain, wishes.partition),
         next_share=NEXT_SHARE if wishes.prices_fall else None,
-        dense_tables=instead,
+        dense_tables=cells,
         later_tables=later,
+        range_tables=of_ranges,
     )
 
 
@@ -281,7 +290,7 @@ class _Wishes:
         )
 
     @property
-    def may_start_from_cells(self) -> bool:
+    def may_start_otherwise(self) -> bool:
         """Whether a first question may choose another start, which `MaximumEntropy` has to read."""
         fits = self.update is None or isinstance(self.update, MaximumEntropy)
         return self.partition and self.first_tables is None and fits

@@ -426,7 +426,7 @@ class OnlineIC(Answering):
             if self._is_open:
                 raise SessionStateError(TWICE)
             self._loop = loop
-            if plan.dense_tables is None:  # else the first question tells what is bought
+            if len(plan.openings) < 2:  # else the first question tells what is bought
                 loop.begin(None)
                 with reporting(self._progress):
                     tell_opening(1.0, plan)

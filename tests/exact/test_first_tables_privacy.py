@@ -200,6 +200,57 @@ def test_all_cells_at_half_the_noise_of_their_charge_are_found(monkeypatch):
         assert cost > 1.5 * charge
 
 
+# -- levels of one attribute -------------------------------------------------------------------------------
+
+LONG = ic.Domain.of(x=range(400))
+
+
+def cost_of_levels(budget, first):
+    """(cost of the levels that a first question buys to two records that differ everywhere, their charge)."""
+    drawn = []
+
+    class Still(Wrapped):
+        def discrete_laplace(self, scale, size):
+            drawn.append(scale)
+            return super().discrete_laplace(scale, size)
+
+    counts = np.full(400, 5, np.int64)
+    session = ic.OnlineIC(PrivateData(counts, LONG), budget, noise=Still(1), max_queries=1_000)
+    session.answer(first)
+    (record,) = [record for record in session.transcript if isinstance(record, Opened)]
+    order = None if budget.pure else float(session.plan.sparse.order)
+    scales = [float(scale) for scale in drawn[: len(record.measurements)]]
+    cost = sum(2 * laplace_divergence(scale, order, 1) for scale in scales)  # two blocks of each
+    return cost, float(record.charge.amount * (1 if budget.pure else TICK)), scales
+
+
+@pytest.mark.parametrize("budget", [ic.Budget(0.5, 1e-9), ic.Budget(3.0, 1e-9), ic.Budget(1.0)])
+def test_levels_that_a_first_range_or_code_wants_cost_what_either_is_charged(budget):
+    (cost, charge, scales), (other, same, codes) = (
+        cost_of_levels(budget, ic.where(x=asked)) for asked in (ic.between(10, 200), 7)
+    )
+
+    assert charge == same
+    assert scales != codes
+    assert 0.98 * charge < cost <= charge * (1.0 + 1e-9)
+    assert 0.98 * charge < other <= charge * (1.0 + 1e-9)
+
+
+def test_levels_of_ranges_at_half_the_noise_of_their_charge_are_found(monkeypatch):
+    instead = plans.ranges_instead
+
+    def halved(*arguments):
+        made = instead(*arguments)
+        return attrs.evolve(made, scales=tuple(scale / 2 for scale in made.scales))
+
+    monkeypatch.setattr(first_tables.FirstTables, "__attrs_post_init__", lambda _: None)  # a second guard
+    monkeypatch.setattr(plans, "ranges_instead", halved)
+    for budget in (ic.Budget(0.5, 1e-9), ic.Budget(0.5)):
+        cost, charge, _ = cost_of_levels(budget, ic.where(x=ic.between(10, 200)))
+
+        assert cost > 1.5 * charge
+
+
 # -- later tables ------------------------------------------------------------------------------------------
 
 

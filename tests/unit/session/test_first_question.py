@@ -1,14 +1,17 @@
-"""Sessions whose first question tells what is bought: pairs, or all cells if it is a dense one."""
+"""Sessions whose first question tells what is bought: pairs, or all cells if it is a dense one; or, of one
+long attribute, levels that suit codes or ranges."""
 
 import math
 from itertools import pairwise
+from pathlib import Path
 
 import attrs
 import numpy as np
 import pytest
 
 import onlineic as ic
-from onlineic.audit import verified
+import onlineic.session.planning as planning
+from onlineic.audit import ledgers, verified
 from onlineic.data import PrivateData
 from onlineic.errors import SessionSealedError, SessionStateError
 from onlineic.ledger import MemoryLedger, Opened, Reserved, SqliteLedger, read
@@ -415,3 +418,160 @@ def test_the_page_of_a_plan_says_what_may_be_bought_in_the_place_of_the_first_ta
     assert 1 == len(bought.measurements) < len(session.plan.first_tables.targets)
     assert "behind the first question" in told
     assert "or 1 of all cells where that is a dense question" in told
+
+
+# -- one long attribute ------------------------------------------------------------------------------------
+
+LONG = ic.Domain.of(x=range(600), of_one=1)
+LONG_COUNTS = GENERATOR.multinomial(20_000, GENERATOR.dirichlet(np.full(600, 0.1))).reshape(600, 1)
+RANGES = [ic.where(x=ic.between(low, low + 90)) for low in range(0, 500, 60)]
+CODES = [ic.where(x=code) for code in (3, 88, 590)]
+EVERY = ic.where(x=ic.between(0, 599))  # a constant
+
+
+def long_session(budget, ledger=None, **settings):
+    noise = {} if isinstance(ledger, Path) else {"noise": SimulatedNoise(2)}
+    return ic.OnlineIC(PrivateData(LONG_COUNTS, LONG), budget, ledger=ledger, **noise, **settings)
+
+
+@BUDGETS
+@pytest.mark.parametrize(
+    ("first", "of_ranges"),
+    [
+        (RANGES[1], True),
+        (~RANGES[1], True),
+        (ic.where(x=ic.between(7, 8)), True),
+        (ic.where(x=ic.between(0, 1)), True),
+        (ic.where(x=ic.one_of(4, 5, 6)), True),
+        (ic.where(x=ic.weights([code / 599 for code in range(600)])), True),  # a mean
+        (ic.where(x=ic.weights([abs(code - 300) / 300 for code in range(600)])), True),
+        (CODES[0], False),
+        (~CODES[0], False),
+        (ic.where(x=ic.between(1, 599)), False),  # all but a code
+        (ic.where(x=ic.one_of(3, 70, 71, 300)), False),
+        (ic.where(x=ic.weights([code % 4 / 4 for code in range(600)])), False),
+        (ic.dense(np.arange(600).reshape(600, 1) % 2.0), False),
+        (marginal("x"), False),
+    ],
+)
+def test_a_first_range_buys_the_levels_that_suit_ranges_at_one_charge(first, of_ranges, budget):
+    session = long_session(budget)
+    plan = session.plan
+    assert (0.0, 0) == (session.statistics().spent, len(session.transcript))
+    assert session.answer(EVERY).status == "easy"  # needs no test, and tells nothing
+    assert 0 == len(session.transcript)
+    session.answer(first)
+    (record,) = tables(session)
+    bought = plan.range_tables if of_ranges else plan.first_tables
+
+    assert tuple(one.target for one in record.measurements) == bought.targets
+    assert tuple(one.scale for one in record.measurements) == bought.deviations(20_000)
+    assert record.charge == bought.charge
+    assert record.charge.amount == plan.spending.bought
+    session.answer_many([*RANGES, *CODES])
+    assert [record] == tables(session)
+    assert plan == session.plan
+
+
+def test_the_hypothesis_of_one_attribute_is_that_of_levels_for_codes_if_nothing_was_asked():
+    session = long_session(ic.Budget(1.0, 1e-9))
+    assert not np.allclose(session.hypothesis.probabilities(), 1 / 600)
+    session.answer(RANGES[0])
+    (record,) = tables(session)
+
+    assert record.charge == session.plan.first_tables.charge
+
+
+@BUDGETS
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_batch_of_ranges_and_codes_is_begun_as_one_question_at_a_time(order, budget):
+    asked = [EVERY, *[*RANGES, marginal("x"), *CODES][::order]]
+    whole, single = long_session(budget), long_session(budget)
+    many = whole.answer_many(asked)
+    one = [single.answer(question) for question in asked]
+
+    assert [np.asarray(each.value).tolist() for each in many] == [
+        np.asarray(each.value).tolist() for each in one
+    ]
+    assert [each.error_bound for each in many] == [each.error_bound for each in one]
+    assert [each.charge for each in tables(whole)] == [each.charge for each in tables(single)]
+    wanted = whole.plan.range_tables if order == 1 else whole.plan.first_tables
+    assert [wanted.charge] == [each.charge for each in tables(whole)]
+
+
+@BUDGETS
+@pytest.mark.parametrize("first", [RANGES[0], CODES[0]], ids=["range", "code"])
+def test_a_question_of_one_attribute_is_explained_within_what_it_gets(first, budget):
+    session = long_session(budget)
+    explained = session.explain(first)
+    assert 0 == len(session.transcript)
+    answer = session.answer(first)
+    bought = session.plan.first_tables.charge.amount / session.plan.sparse.account().capacity
+
+    assert math.isclose(1.0 - bought, explained.left)
+    assert answer.error_bound <= (explained.bound_easy if answer.status == "easy" else explained.bound_hard)
+
+
+@pytest.mark.parametrize("first", [RANGES[0], CODES[0]], ids=["range", "code"])
+def test_a_ledger_file_of_one_attribute_keeps_the_choice_and_one_that_was_not_made_stays_open(first):
+    with quick_folder() as folder:
+        path, data = folder / "ledger.db", PrivateData(LONG_COUNTS, LONG)
+        long_session(ic.Budget(1.0, 1e-9), path, table="made up").close()
+        with ic.OnlineIC.resume(path, data) as session:
+            assert 0.0 == session.statistics().spent
+            value = session.answer(first).value
+        with ic.OnlineIC.resume(path, data) as session:
+            session.answer_many([*CODES, *RANGES])  # what was bought stands, whatever is asked now
+            assert value == session.answer(first).value
+            (record,) = tables(session)
+            plan = session.plan
+        report = verified(read(path))
+
+    assert () == report.problems
+    assert record.charge == (plan.range_tables if first is RANGES[0] else plan.first_tables).charge
+
+
+def test_a_file_of_a_version_without_the_choice_goes_on_without_it(monkeypatch):
+    with quick_folder() as folder:
+        path, data = folder / "ledger.db", PrivateData(LONG_COUNTS, LONG)
+        with monkeypatch.context() as patched:
+            patched.setattr(planning, "ranges_instead", lambda *_: None)
+            patched.setattr("onlineic.session.session.Loop.begin", lambda *_: None)  # was stopped there
+            long_session(ic.Budget(1.0, 1e-9), path, table="made up").close()
+        assert "range_tables" not in read(path).beginning["plan"]["fields"]
+        with ic.OnlineIC.resume(path, data) as session:
+            assert session.plan.range_tables is None
+            session.answer(RANGES[0])
+            (record,) = tables(session)
+
+    assert record.charge == session.plan.first_tables.charge
+
+
+def test_an_audit_knows_levels_whose_noise_is_not_that_of_their_charge():
+    session = long_session(ic.Budget(1.0, 1e-9))
+    session.answer(RANGES[0])
+    (record,) = tables(session)
+    codes = session.plan.first_tables
+    other = attrs.evolve(
+        record,
+        measurements=tuple(
+            attrs.evolve(one, scale=scale)
+            for one, scale in zip(record.measurements, codes.deviations(20_000), strict=True)
+        ),
+    )
+
+    def problems(held):
+        records = [held if one is record else one for one in session.transcript]
+        return ledgers._unpaid(records, session.plan, LONG)
+
+    assert [] == problems(record)
+    assert ["record 1: first tables whose noise has another scale than the plan's"] == problems(other)
+
+
+def test_the_page_of_a_plan_of_one_attribute_says_that_a_range_tells():
+    session = long_session(ic.Budget(1.0, 1e-9))
+    session.answer(RANGES[0])
+    (told,) = (line for line in str(session.summary()).splitlines() if line.startswith("first tables"))
+
+    assert "behind the first question" in told
+    assert "coarse ones with less noise where that is a range" in told
