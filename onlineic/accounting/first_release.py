@@ -5,6 +5,7 @@ order and at others (theory 4.10).
 """
 
 import math
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -94,8 +95,8 @@ class FirstRelease:
     def delta_bound(self, scales: Sequence[Fraction], left: int) -> float:
         """Return a bound, rounded up, on delta of such tables and then charges of at most `left` ticks."""
         squared, lost, factor = _moments(scales)
-        if squared == 0.0:
-            raise InvalidParameterError("scales must hold one at the least, got none.")
+        if not sys.float_info.min < squared < math.inf > factor:
+            return math.inf  # of no table, or of noise that nobody can draw
         slopes, offsets = self._lines(checked_integer("left", left, at_least=0))
         # the least of these lines at each loss that is left: each between its crossings with its neighbours
         held = _envelope(slopes, offsets)
@@ -107,8 +108,10 @@ class FirstRelease:
         mean, deviation = squared / 2.0, math.sqrt(squared)
         tilt = offsets - slopes * (within - mean) + slopes**2 * squared / 2.0
         place = mean + slopes * squared
-        logs = _log_between((below - place) / deviation, (above - place) / deviation)
-        return float(np.exp(tilt + logs).sum()) * factor * (1.0 + ROUNDED)
+        with np.errstate(over="ignore", invalid="ignore"):
+            logs = _log_between((below - place) / deviation, (above - place) / deviation)
+            bound = float(np.exp(tilt + logs).sum()) * factor * (1.0 + ROUNDED) + sys.float_info.min
+        return bound if bound < math.inf else math.inf  # also where nothing can be said
 
     def _lines(self, left: int) -> tuple[Floats, Floats]:
         """Return slope and offset of ln of each bound on delta of the rest, against the loss that is left.
@@ -136,14 +139,16 @@ def _orders(order: Fraction, steepest: Fraction, ratio: Fraction) -> tuple[tuple
         growth = other / order
         if other > order:
             try:
-                hits = [
+                tests = [
                     _gumbel_part(one, steepest.numerator, Fraction(steepest.denominator))
-                    + one * (steepest / ratio) ** 2 / 2
                     for one in (other, order)
                 ]
             except InvalidParameterError:  # beyond the pole no divergence is finite
                 break
-            growth = max(growth, hits[0] / hits[1] * (1 + TICK))
+            answers = [one * (steepest / ratio) ** 2 / 2 for one in (other, order)]
+            # a test is never priced below a thousandth of a tick: it may cost less
+            least = max(Fraction(0), tests[1] - TICK / 1000)
+            growth = max(growth, (tests[0] + answers[0]) / (least + answers[1]) * (1 + TICK))
         bounds.append((other, float_up(growth)))
     return tuple(bounds)
 
@@ -161,7 +166,7 @@ def _moments(scales: Sequence[Fraction]) -> tuple[float, float, float]:
         lost += times * float(scale.denominator / sigma**2)
         log += times * float(1 / (4 * sigma**2))
     up = 1.0 + ROUNDED
-    return squared * up, lost * up, math.exp(log * up) * up
+    return squared * up, lost * up, math.exp(log * up) * up if log < 1.0 else math.inf
 
 
 def _counted(scales: Sequence[Fraction]) -> Iterable[tuple[Fraction, int]]:

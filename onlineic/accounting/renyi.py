@@ -183,7 +183,8 @@ def renyi_epsilon(order: Fraction, spent_ticks: int, delta: float) -> float:
 def loss_bound(order: Fraction, spent_ticks: int, delta: float) -> float:
     """Return spent + ln(1/delta)/(a - 1), rounded up: the realised loss stays below it at all times.
 
-    It holds with probability >= 1 - delta for the loss so far; it is no smaller (epsilon, delta).
+    It holds with probability >= 1 - delta for the loss so far; it is no smaller (epsilon, delta). First
+    tables that were charged less than their divergence (`FirstRelease`) have to be counted in full.
 
     Raises
     ------

@@ -300,7 +300,7 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
     book, due, pairs, problems = Book(account), opening, AxisSets(), list[str]()
     # whether the noise of the present threshold was drawn: for a run that is paid at its start, or for a hit
     drawn, last = False, None
-    asked = Asked()
+    asked, tested_before = Asked(), False
 
     def wrong(place: int, text: str) -> None:
         problems.append(f"record {place}: {text}")
@@ -316,6 +316,7 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
             if standing:
                 wrong(place, "a reservation that was standing is not spent")
         if isinstance(record, Easy | EasyBatch | Hard):
+            tested_before = True
             tested = record.queries if isinstance(record, EasyBatch) else (record.query,)
             dearest = max({_price(sparse, question, plan, domain) for question in _distinct(tested)})
             if standing < dearest + due:
@@ -350,7 +351,7 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
                 wrong(place, f"{which} that the plan does not buy")
             elif not any(all(map(_near, held, one.deviations(sparse.n))) for one in bought):
                 wrong(place, f"{which} whose noise has another scale than the plan's")
-            elif book.account.spent and any(one.first is not None for one in bought):
+            elif (book.account.spent or tested_before) and any(one.first is not None for one in bought):
                 wrong(place, f"{which} that are paid as the first release, behind another one")
         if isinstance(record, Burned):
             kept = standing if record.reason != "closed" else sparse.unfinished(standing, due)

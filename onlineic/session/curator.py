@@ -383,10 +383,14 @@ class Curator:
         """
         self.check_unsealed()
         account = self._ledger.account
-        if tables.first is not None and account.spent:  # theory 4.10 holds before anything else is released
+        # theory 4.10 holds before anything else is released, easy tests among it, which cost nothing
+        tested = any(
+            isinstance(record, Easy | EasyBatch | Hard | Opened) for record in self._ledger.records()
+        )
+        if tables.first is not None and (account.spent or tested):
             raise BudgetExceededError(
-                "first tables must be the first release of their account, got one of which "
-                f"{float(account.spent / account.capacity):.4g} is used up; nothing was spent: open a "
+                "first tables must be the first release of their account, got one that has tested, or of "
+                f"which {float(account.spent / account.capacity):.4g} is used up; nothing was spent: open a "
                 "session with a new ledger."
             )
         self._ledger.reserve(tables.charge)

@@ -42,6 +42,7 @@ from onlineic.session.defaults import (
     PARTS_AT_MOST,
     QUIETER,
     ROOT,
+    SHARE_OF_BLOCKS,
     SHORT,
 )
 from onlineic.sparse.exponential import ExponentialSparse
@@ -164,7 +165,13 @@ def chosen_first_tables(
         blocks = sum(target.blocks for target in ones)
         wanted = [*ones, *itertools.chain.from_iterable(pairs)]
         shares = [one_way_share * Fraction(target.blocks, blocks) for target in ones]
-        shares += [pair_share / (len(pairs) * len(layers)) for layers in pairs for _ in layers]
+        # of larger tables more blocks are summed, and asked for
+        worth = [round(1000 * max(target.blocks for target in layers) ** SHARE_OF_BLOCKS) for layers in pairs]
+        shares += [
+            pair_share * Fraction(part, sum(worth) * len(layers))
+            for layers, part in zip(pairs, worth, strict=True)
+            for _ in layers
+        ]
     account = mechanism.account()
     first = None
     if isinstance(mechanism, GumbelSparse) and not given_order:

@@ -347,7 +347,8 @@ class Loop:
             tables = self.plan.opening(question)
             if not self.begun and tables is not None and not self.bought():
                 # of a session that goes on after its tables were burned tests are left
-                with contextlib.suppress(*([BudgetExceededError] if self.resumed else [])):
+                burned = self.resumed or self.ledger.spent
+                with contextlib.suppress(*([BudgetExceededError] if burned else [])):
                     self.curator.measure_tables(tables)
             self.begun = True
         finally:

@@ -62,7 +62,8 @@ class GumbelSparse(NumericSparse):
     to a Renyi filter of the one order a, fixed here, of capacity
     R = epsilon - ln(1 - 1/a) + (ln delta + ln a)/(a - 1). Theorem: if a test is asked only while
     spent + its charge <= R, the whole interaction, however long and adaptive, is (a, R)-Renyi private for
-    replace-one neighbours and hence (epsilon, delta)-differentially private. Proof: the slot of each test
+    replace-one neighbours and hence (epsilon, delta)-differentially private. (Behind tables that are charged
+    as the `first_release` the second holds alone: theory 4.10.) Proof: the slot of each test
     that fires costs theta(eta) in the moment and the silent ones nothing (the sum telescopes), so the
     moment times exp(-(a - 1) * charges) is a supermartingale; charges <= R on every transcript.
 

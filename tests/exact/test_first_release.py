@@ -20,9 +20,16 @@ from onlineic.accounting import (
     renyi_capacity,
 )
 from onlineic.accounting.renyi import _gumbel_part
-from onlineic.errors import BudgetExceededError, InvalidParameterError, LedgerCorruptError
-from onlineic.ledger import read
-from onlineic.queries import one_way
+from onlineic.audit.ledgers import _unpaid
+from onlineic.errors import (
+    BudgetExceededError,
+    InvalidParameterError,
+    LedgerCorruptError,
+    SessionSealedError,
+)
+from onlineic.ledger import Easy, MemoryLedger, Opened, Reserved, read
+from onlineic.queries import Measurement, one_way
+from onlineic.queries.ask import bind_question
 from onlineic.session import session_plan
 from onlineic.session.durable import planned
 
@@ -238,10 +245,13 @@ def test_facts_outside_of_their_range_are_refused(name, value):
 DOMAIN = ic.Domain.of(a=30, b=40, c=50)
 
 
-def session(**given):
+def table():
     records = {name: np.zeros(20_000, np.int64) for name in DOMAIN.names}
-    data = ic.PrivateData.from_records(records, DOMAIN)
-    return ic.OnlineIC(data, ic.Budget(1.0, 1e-9), **given)
+    return ic.PrivateData.from_records(records, DOMAIN)
+
+
+def session(data=None, **given):
+    return ic.OnlineIC(data or table(), ic.Budget(1.0, 1e-9), **given)
 
 
 def test_default_tables_are_paid_as_the_first_release_by_what_their_mechanism_says():
@@ -293,6 +303,41 @@ def test_tables_that_come_second_are_refused():
     with pytest.raises(BudgetExceededError, match="first release"):
         opened._loop.curator.measure_tables(bought)
     assert (spent, False) == (opened._loop.ledger.spent, opened.statistics().sealed)
+
+    fresh = session()  # which waits for its first question
+    curator, ledger = fresh._loop.curator, fresh._loop.ledger
+    asked = bind_question(ic.where(b=3), DOMAIN, fresh.plan.sparse.grid_bits)
+    assert curator.test_alone(asked, 0)
+    assert (0, 1) == (ledger.account.spent, sum(isinstance(one, Easy) for one in ledger.records()))
+    with pytest.raises(BudgetExceededError, match="has tested"):
+        curator.measure_tables(bought)
+    plan, n = fresh.plan, 20_000
+    noisy = tuple(
+        Measurement(target, np.zeros(target.blocks), deviation)
+        for target, deviation in zip(bought.targets, bought.deviations(n), strict=True)
+    )
+    opened_late = [*ledger.records(), Reserved(bought.charge), Opened(noisy, bought.charge)]
+    assert any("as the first release" in problem for problem in _unpaid(opened_late, plan, DOMAIN))
+
+
+def test_a_ledger_whose_opening_was_burned_goes_on_without_tables(monkeypatch):
+    def broken(*_):
+        raise MemoryError
+
+    data, ledger = table(), MemoryLedger()
+    with monkeypatch.context() as patch:
+        patch.setattr("onlineic.session.curator.Curator._measured_tables", broken)
+        with pytest.raises(SessionSealedError):
+            session(data, ledger=ledger, first_tables=True)
+    again = session(data, ledger=ledger, first_tables=True)
+    assert again.answer(ic.where(a=3)).status in ("easy", "hard", "untested")
+    assert not any(isinstance(record, Opened) for record in ledger.records())
+
+
+@pytest.mark.parametrize("scales", [[], [Fraction(1, 16)] * 3000, [Fraction(10**160)], [Fraction(10**200)]])
+def test_of_noise_that_nobody_can_draw_nothing_is_said(scales):
+    first = of_filter(*CASES[0][:3])
+    assert first.delta_bound(scales, 0) > first.delta or scales[:1] == [Fraction(10**160)]
 
 
 def test_where_the_order_was_given_tables_cost_their_divergence():
