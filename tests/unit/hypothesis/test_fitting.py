@@ -285,6 +285,27 @@ def test_single_precision_agrees_where_it_is_used(monkeypatch, seed):
         np.testing.assert_allclose(plain.marginal(*names), wide.marginal(*names), rtol=1e-12)
 
 
+@pytest.mark.parametrize("sets", [TRIPLES, [(0, 1), (0, 3), (1, 2), (3, 4)]])
+def test_dear_fits_are_made_again_to_the_bit(monkeypatch, sets):
+    """From the same tables, and the distribution from the exponents alone."""
+    monkeypatch.setattr(fitting, "MANY_CELLS", 0)
+    shape, rng = (3, 7, 5, 4, 2), np.random.default_rng(3)
+    prior = tuple(np.full(size, 1.0 / size) for size in shape)
+    tables = [
+        table(shape, {axis: np.arange(shape[axis]) for axis in own}, rng.dirichlet(np.ones(size)), 0.01)
+        for own, size in ((own, math.prod(shape[axis] for axis in own)) for own in sets)
+    ]
+    first, second = (fit(prior, tables, (np.zeros(tables[0].target.blocks),)) for _ in range(2))
+    histogram, potentials = fitting.remade(prior, tables, first.exponents, 2**20)
+
+    for one, other in zip(first.potentials, second.potentials, strict=True):
+        np.testing.assert_array_equal(one, other)
+    for one, other in zip(first.potentials, potentials, strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(first.histogram.probabilities(), second.histogram.probabilities())
+    np.testing.assert_array_equal(first.histogram.probabilities(), histogram.probabilities())
+
+
 def started_at(monkeypatch, *args, **options):
     """The potentials at which the descent of a fit starts, and its options."""
     seen = {}
