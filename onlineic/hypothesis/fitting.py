@@ -759,7 +759,7 @@ def _margins_by_slabs(factors: Sequence[Floats], links: Sequence[Link]) -> list[
         for margin in margins:
             part = margin[_within(place, margin)]
             keep = tuple(axis for axis, size in enumerate(part.shape) if size == slab.shape[axis])
-            part += slab if len(keep) == slab.ndim else _summed_slab(slab, keep).reshape(part.shape)
+            part += slab if len(keep) == slab.ndim else contract(slab, keep).reshape(part.shape)
     return [
         margin.reshape([factor.shape[axis] for axis in link.keep])
         for margin, factor, link in zip(margins, factors, links, strict=True)
@@ -802,19 +802,6 @@ def _products(factors: Sequence[Floats], out: Floats) -> Iterator[tuple[tuple[sl
 def _within(place: tuple[slice, ...], table: Floats) -> tuple[slice, ...]:
     """Where a slab lies in a table that lacks axes."""
     return tuple(run if size > 1 else slice(None) for run, size in zip(place, table.shape, strict=True))
-
-
-def _summed_slab(slab: Floats, keep: tuple[int, ...]) -> Floats:
-    """The sums of a slab over the axes that are not kept: over axes side by side as a product with ones."""
-    lacked = [axis for axis in range(slab.ndim) if axis not in keep]
-    rows, columns = math.prod(slab.shape[: lacked[0]]), math.prod(slab.shape[lacked[-1] + 1 :])
-    length = slab.size // (rows * columns)
-    if len(lacked) < lacked[-1] - lacked[0] + 1:
-        return contract(slab, keep)
-    ones = np.ones(length, slab.dtype)
-    if columns == 1:
-        return np.asarray(slab.reshape(rows, length) @ ones)
-    return np.asarray(np.matmul(ones, slab.reshape(rows, length, columns)))
 
 
 def _slabs(shape: Sequence[int]) -> Iterator[tuple[slice, ...]]:
