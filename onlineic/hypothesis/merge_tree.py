@@ -42,10 +42,13 @@ class MergeTree:
         Inner nodes that lack an axis; children before parents.
     root : tuple of Link
         The tables whose product is the one over all axes.
+    order : tuple of int
+        The axes, in the order in which all tables have them.
     """
 
     nodes: tuple[tuple[Link, Link], ...]
     root: tuple[Link, ...]
+    order: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, sets: Sequence[tuple[int, ...]], sizes: Mapping[int, int]) -> "MergeTree":
@@ -59,14 +62,15 @@ class MergeTree:
         sets : sequence of tuple of int
             Which together have all axes.
         sizes : mapping of int to int
-            Of every axis, in the order in which tables have them.
+            Of every axis, in the order in which tables have them where they are small.
         """
         widths = np.array(list(sizes.values()), float)
         held = np.array([[axis in own for axis in sizes] for own in sets], bool).reshape(len(sets), -1)
         trees = [_joined(held, widths, np.zeros(len(sets), int))]
         if len(sizes) > 3 and widths.prod() > MATRICES:
             trees.append(_joined(held, widths, _three_parts(held, widths)))
-        return min(trees, key=lambda tree: tree.cost)
+        tree = min(trees, key=lambda tree: tree.cost)
+        return attrs.evolve(tree, order=tuple([*sizes][place] for place in tree.order))
 
     @property
     def written(self) -> int:
@@ -120,6 +124,10 @@ def _joined(held: Bools, widths: Floats, labels: Ints) -> MergeTree:
         root = sorted(pairs[node], key=lambda child: child not in whole) + root
     kept = [*range(count), *(node for node in pairs if node not in whole)]
     place = {node: index for index, node in enumerate(kept)}
+    order = np.arange(len(widths))
+    if widths.prod() > MATRICES:
+        order = _order(members[root], members[kept[: count - 1 : -1]], widths)
+    members, widths = members[:, order], widths[order]
 
     def link(parent: Bools, child: int) -> Link:
         has = members[child][parent]
@@ -129,7 +137,27 @@ def _joined(held: Bools, widths: Floats, labels: Ints) -> MergeTree:
     nodes = [
         (link(members[node], pairs[node][0]), link(members[node], pairs[node][1])) for node in kept[count:]
     ]
-    return MergeTree(tuple(nodes), tuple(link(np.ones(len(widths), bool), child) for child in root))
+    tables = tuple(link(np.ones(len(widths), bool), child) for child in root)
+    return MergeTree(tuple(nodes), tables, tuple(order.tolist()))
+
+
+def _order(root: Bools, nodes: Bools, widths: Floats) -> Ints:
+    """In what order tables had best have their axes; root, nodes: (tables, axes), largest nodes first.
+
+    Side by side are those that the same tables of the root have, so that it has a few long axes; among these,
+    those of the same nodes. Matrices want the batch first, then what the last of the three lacks: nothing is
+    turned. Slabs want the longest last, for long inner loops.
+    """
+    tables = list(map(tuple, root.T.tolist()))
+    lengths = {own: widths[[one == own for one in tables]].prod() for own in tables}
+    matrices = len(root) == 3 and min(map(sum, tables)) > 1
+    inside = (~nodes.T).tolist()
+
+    def key(axis: int) -> tuple[float, list[bool], list[bool]]:
+        own = tables[axis]
+        return 0.0 if matrices else lengths[own], [not one for one in own], inside[axis]
+
+    return np.array(sorted(range(len(widths)), key=key), int)
 
 
 def _three_parts(held: Bools, widths: Floats) -> Ints:

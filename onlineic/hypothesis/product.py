@@ -86,7 +86,10 @@ class ProductHistogram:
         classes: tuple[Ints, ...],
         within: tuple[Floats, ...],
     ) -> "ProductHistogram":
-        """Return R, over the classes of `axes`, and the class of every code with its share, by attribute."""
+        """Return R, over the classes of `axes`, and the class of every code with its share, by attribute.
+
+        The axes may come in any order: a large R would take as long to turn as to write.
+        """
         check_cells(density.size + sum(domain.shape))
         result = object.__new__(cls)
         result._hold(domain, axes, density, classes, within)
@@ -274,7 +277,7 @@ class _ClassSums:
         """Return the marginal table over the classes of `axes`; a cache, not to be written to."""
         table = self._coarse.get(axes)
         if table is None:
-            held = tuple(axis for axis in self._axes if axis in axes)
+            held = tuple(axis for axis in sorted(self._axes) if axis in axes)
             table = self._summed_to(held)
             sizes = dict(zip(held, table.shape, strict=True))
             self._coarse[axes] = table = table.reshape([sizes.get(axis, 1) for axis in axes])
@@ -285,20 +288,20 @@ class _ClassSums:
 
         Which larger one does not depend on what was asked before, so neither do the last bits.
         """
-        if axes == self._axes:
-            return self._density
         sizes = dict(zip(self._axes, self._density.shape, strict=True))
         around, cells = {*axes}, math.prod(sizes[axis] for axis in axes)
-        for axis in self._axes:
+        for axis in sorted(self._axes):
             if axis not in around and cells * sizes[axis] <= SHARED_CELLS:
                 around.add(axis)
                 cells *= sizes[axis]
-        shared, table = tuple(axis for axis in self._axes if axis in around), self._density
+        shared = tuple(sorted(around))
         if len(axes) < len(shared) < len(self._axes):
-            table = self.coarse(shared)
-        else:
-            shared = self._axes
-        return contract(table, tuple(place for place, axis in enumerate(shared) if axis in axes))
+            return contract(self.coarse(shared), tuple(map(shared.index, axes)))
+        table, held = self._density, self._axes
+        if len(axes) < len(held):
+            table = contract(table, tuple(place for place, axis in enumerate(held) if axis in axes))
+            held = tuple(axis for axis in held if axis in axes)
+        return table if held == axes else np.ascontiguousarray(table.transpose(list(map(held.index, axes))))
 
     def table(self, axes: tuple[int, ...]) -> Floats:
         """Return the marginal table over the codes of `axes`, a fresh array."""

@@ -47,7 +47,8 @@ def _sum_run(array: Floats, axis: int) -> Floats:
         for slab in range(1, length):
             result += block[:, slab]
     elif columns >= 32 and length * columns <= UNTHREADED:
-        result = np.matmul(np.ones(length), block)  # the fastest, but BLAS shares large ones among threads
+        ones = np.ones(length, np.result_type(array, np.float32))
+        result = np.matmul(ones, block)  # the fastest, but BLAS shares large ones among threads
     else:
         result = np.einsum("anb->ab", block)
     return result.reshape(before + after)
@@ -66,7 +67,7 @@ def multiply(left: Floats, right: Floats) -> Floats:
     tall = min(rows, UNTHREADED // inside, UNTHREADED_PRODUCTS // (inside * wide))
     if (inside, wide, tall) == (inner, columns, rows):
         return np.asarray(np.matmul(left, right))
-    result = np.zeros((count, rows, columns))
+    result = np.zeros((count, rows, columns), left.dtype)
     for k in range(0, inner, inside):
         for i in range(0, rows, tall):
             for j in range(0, columns, wide):

@@ -230,11 +230,80 @@ def test_masses_slab_by_slab_are_those_of_all_class_cells(monkeypatch, slab, set
     monkeypatch.setattr(fitting, "MANY_CELLS", 0)
     monkeypatch.setattr(fitting, "_SLAB", slab)
 
-    with monkeypatch.context() as held:  # nothing of the size of the domain is written
-        held.setattr(CoarseDomain, "weigh", None)
-        masses, other = domain.evaluate(theta)
+    for kinds, close in ((fitting._KINDS, 1e-6), (fitting._KINDS[1:], 1e-13)):
+        with monkeypatch.context() as held:  # nothing of the size of the domain is written
+            held.setattr(CoarseDomain, "weigh", None)
+            held.setattr(fitting, "_KINDS", kinds)
+            masses, other = domain.evaluate(theta)
+            again, _ = domain.evaluate(theta)
+        np.testing.assert_allclose(expected, masses, rtol=close, atol=1e-16)
+        assert log_normaliser == pytest.approx(other, abs=close)
+        np.testing.assert_array_equal(masses, again)
+
+
+def test_factors_too_small_for_single_precision_are_held_in_double(monkeypatch):
+    """Three tables that have their largest entries where the others have none: cells of e^-80 in all."""
+    domain, theta = tied((3, 7, 5), [(0, 1), (0, 2), (1, 2)], np.random.default_rng(6))
+    pairs = domain.split(theta)[2:]
+    for place, part in enumerate(pairs):
+        part -= 80.0
+        part[place] += 80.0
+    expected, log_normaliser = domain.evaluate(theta)
+    monkeypatch.setattr(fitting, "MANY_CELLS", 0)
+    masses, other = domain.evaluate(theta)
+
     np.testing.assert_allclose(expected, masses, rtol=1e-13, atol=1e-16)
-    assert log_normaliser == pytest.approx(other, abs=1e-13)
+    assert log_normaliser == pytest.approx(other, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_single_precision_agrees_where_it_is_used(monkeypatch, seed):
+    """Masses, the distribution and what is answered from it, of random tables of six attributes."""
+    rng = np.random.default_rng(seed)
+    shape = tuple(rng.integers(2, 5, 6).tolist())
+    larger = [rng.choice(6, size, replace=False) for size in rng.integers(3, 5, seed % 4)]
+    sets = [*itertools.combinations(range(6), 2), *(tuple(sorted(own.tolist())) for own in larger)]
+    domain, theta = tied(shape, sets, np.random.default_rng(seed))
+    expected, log_normaliser = domain.evaluate(theta)
+    plain = domain.distribution(theta)
+    monkeypatch.setattr(merge_tree, "MATRICES", 0)
+    monkeypatch.setattr(merge_tree, "BATCH", 0)
+    monkeypatch.setattr(fitting, "MATRICES", 0)
+    monkeypatch.setattr(fitting, "MANY_CELLS", 0)
+    monkeypatch.setattr(fitting, "_SLAB", 40)
+    single, _ = tied(shape, sets, np.random.default_rng(seed))
+    masses, other = single.evaluate(theta)
+    wide = single.distribution(theta)
+
+    np.testing.assert_allclose(expected, masses, rtol=1e-6, atol=1e-12)
+    assert log_normaliser == pytest.approx(other, abs=1e-6)
+    np.testing.assert_array_equal(masses, single.evaluate(theta)[0])
+    assert (single.axes, tuple(range(6))) == (wide._axes, plain._axes)  # a large one is not turned
+    np.testing.assert_allclose(plain.probabilities(), wide.probabilities(), rtol=1e-12, atol=1e-18)
+    for axes in itertools.chain(*(itertools.combinations(range(6), count) for count in range(1, 6))):
+        names = [plain.domain.names[axis] for axis in axes]
+        np.testing.assert_allclose(plain.marginal(*names), wide.marginal(*names), rtol=1e-12)
+
+
+@pytest.mark.parametrize("sets", [TRIPLES, [(0, 1), (0, 3), (1, 2), (3, 4)]])
+def test_dear_fits_are_made_again_to_the_bit(monkeypatch, sets):
+    """From the same tables, and the distribution from the exponents alone."""
+    monkeypatch.setattr(fitting, "MANY_CELLS", 0)
+    shape, rng = (3, 7, 5, 4, 2), np.random.default_rng(3)
+    prior = tuple(np.full(size, 1.0 / size) for size in shape)
+    tables = [
+        table(shape, {axis: np.arange(shape[axis]) for axis in own}, rng.dirichlet(np.ones(size)), 0.01)
+        for own, size in ((own, math.prod(shape[axis] for axis in own)) for own in sets)
+    ]
+    first, second = (fit(prior, tables, (np.zeros(tables[0].target.blocks),)) for _ in range(2))
+    histogram, potentials = fitting.remade(prior, tables, first.exponents, 2**20)
+
+    for one, other in zip(first.potentials, second.potentials, strict=True):
+        np.testing.assert_array_equal(one, other)
+    for one, other in zip(first.potentials, potentials, strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(first.histogram.probabilities(), second.histogram.probabilities())
+    np.testing.assert_array_equal(first.histogram.probabilities(), histogram.probabilities())
 
 
 def started_at(monkeypatch, *args, **options):

@@ -45,8 +45,22 @@ def test_pairs_of_many_attributes_are_three_parts(sizes, most):
     assert tree.written < most < math.prod(sizes) / 10
     assert list(range(len(sets))) == sorted(place for own in below for place in own)
     for link, own in zip(tree.root, below, strict=True):
-        assert set(link.keep) == set().union(*(sets[place] for place in own))
-        assert [size if axis in link.keep else 1 for axis, size in enumerate(sizes)] == list(link.broadcast)
+        having = {tree.order[place] for place in link.keep}
+        assert having == set().union(*(sets[place] for place in own))
+        assert [sizes[axis] if axis in having else 1 for axis in tree.order] == list(link.broadcast)
+    # nothing is turned: the batch, and then what the last, the second and the first of the three lacks
+    lacks = [[place for place in range(len(sizes)) if place not in link.keep] for link in tree.root]
+    assert [*range(len(sizes))][-sum(map(len, lacks)) :] == lacks[2] + lacks[1] + lacks[0]
+
+
+def test_axes_of_a_large_root_lie_side_by_side_where_the_same_tables_have_them():
+    """Two tables of half of all axes, each with one of the other half: what is in both is shortest."""
+    sets = [(0, 2, 4, 6), (1, 3, 5, 6)]
+    tree = planned(sets, (16, 8, 16, 8, 16, 8, 4))
+
+    assert (6, 1, 3, 5, 0, 2, 4) == tree.order
+    assert [(0, 4, 5, 6), (0, 1, 2, 3)] == [link.keep for link in tree.root]
+    assert tuple(range(7)) == planned(sets, (2,) * 7).order  # small tables are left as they are
 
 
 def test_an_axis_of_triples_that_no_three_groups_part_is_common_to_all_three_parts():
@@ -69,7 +83,8 @@ def test_what_cannot_be_parted_in_three_is_joined_by_pairs(monkeypatch):
     plain = planned(sets, sizes)
 
     assert not found.by_matrices
-    assert [link.keep for link in plain.root] == [link.keep for link in found.root]
+    axes = [[{tree.order[at] for at in link.keep} for link in tree.root] for tree in (plain, found)]
+    assert axes[0] == axes[1]
 
 
 def test_attributes_of_one_class_do_not_slow_the_search():
