@@ -44,8 +44,8 @@ MOST_PAIRED, MOST_PARTS = 300, 2**10
 MERGED_BLOCKS = 16  # small attributes share a table up to so many blocks ..
 # .. or while no pair in it has so many times the noise of a table of its own; more where n epsilon is large
 USUAL_SHARED, MOST_SHARED = 1.08, 1.55
-# the power of a table's blocks to which its share of the pairs' grows: at .25 every cell of all pairs errs by .975
-# of what it does at 0, but ranges of few attributes by up to 1.03
+# power of a table's blocks with which its share of the pairs grows: at 0 cells of all pairs err by 1.02 times
+# as much; at .25 ranges of five attributes do by up to 1.03 times
 SHARE_OF_BLOCKS = 0.15
 LAYERED_PARTS = 16  # from so many parts on tables of pairs are bought on two levels of coarseness as well
 SHORT = 16  # codes: an ordered attribute of at most half as many has one level, up to it ..
