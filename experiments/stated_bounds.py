@@ -41,7 +41,7 @@ class Config:
 
     sizes: Sizes = attrs.field(factory=Sizes)
     beta: float = 0.05
-    runs: int = 3
+    runs: int = 9
     answers: int = 200  # of a stream over all runs, at the least, with at most so many runs:
     most_runs: int = 60
     epsilon: float = 1.0  # of the second part

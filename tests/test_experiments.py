@@ -40,7 +40,7 @@ def test_every_result_carries_its_settings_seed_versions_and_time(name):
 
     assert isinstance(result["config"]["seed"], int)
     assert {"onlineic", "numpy", "python"} <= result["versions"].keys()
-    assert 0 < result.get("processor_seconds", result["wall_seconds"]) < 3600  # the gallery, beside others
+    assert 0 < result.get("processor_seconds", result["wall_seconds"]) < 4500  # the gallery, beside others
     for ending in (".md", ".png"):
         assert (FOLDER / "results" / f"{name}{ending}").stat().st_size > 100
 
