@@ -36,7 +36,8 @@ CLEAR = 9.7
 # .. or where their expected error is at most so many times that of pairs: small domains, few records
 CELLS_FOR_PAIRS, CELLS_FOR_PAIRS_PURE = 0.93, 0.46
 CELLS_TESTS = 0.03  # of the budget, for tests of what a table of all cells has said: its noise is known
-LEAST_EPSILON = 0.003  # of those tests, as long as a tenth of the budget has it: with less no order suits
+# of those tests, and of those beside levels, if a tenth of the budget has it: with less no order suits
+LEAST_EPSILON, LEAST_EPSILON_OF_ONE = 0.003, 1e-4
 QUIETER = 0.95  # variance of Laplace noise over Gaussian, worked out roughly: .9 to 1.1 where they are equal
 PARTS_AT_MOST = 32  # of an ordered attribute in a pair
 # attributes, and parts of all: 8,600 tables hold all pairs of so many binary ones, and take half a minute
@@ -148,6 +149,7 @@ def default_shares(
         full = ONE_ATTRIBUTE * min(MOST_TESTS, max(LEAST_TESTS, 0.25 * size**0.45))
         tests = min(MOST_OF_ONE, full)
         planned = max(1, round(planned * ONE_ATTRIBUTE * tests / full))
+        tests = max(tests, min(LEAST_TESTS, LEAST_EPSILON_OF_ONE / budget.epsilon))
     if hard_answers is not None:
         tests = min(0.9, max(0.1, tests * hard_answers / planned))
     one_way = min(0.1, 1.0 - tests)

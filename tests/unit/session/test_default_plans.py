@@ -76,6 +76,13 @@ def test_a_default_plan_is_the_one_written_down(point, expected):
     assert expected[6] == pytest.approx(scales, rel=1e-3)
 
 
+@pytest.mark.parametrize("n", [1, 10**8])
+@pytest.mark.parametrize("size", [2, 257, 4_096])
+def test_small_budgets_leave_levels_a_test(size, n):
+    plan = session_plan(ic.Domain.of(x=size), n, ic.Budget(0.001, 1e-9))
+    assert plan.sparse.account().capacity > plan.first_tables.charge.amount
+
+
 @pytest.mark.parametrize(("point", "expected"), list(zip(POINTS, NUMBERS, strict=True)), ids=NAMES)
 def test_a_default_plan_of_numbers_is_the_one_written_down(point, expected):
     domain, n, epsilon, delta, _ = point
