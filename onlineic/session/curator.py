@@ -384,7 +384,7 @@ class Curator:
         self.check_unsealed()
         account = self._ledger.account
         # theory 4.10 holds before anything else is released, easy tests among it, which cost nothing
-        tested = any(
+        tested = tables.first is not None and any(
             isinstance(record, Easy | EasyBatch | Hard | Opened) for record in self._ledger.records()
         )
         if tables.first is not None and (account.spent or tested):
