@@ -40,6 +40,7 @@ from onlineic.queries.expressions import Expression, dense, one_of, where
 from onlineic.queries.partitions import Measurement
 from onlineic.session.durable import KNOWN
 from onlineic.session.session import OnlineIC
+from onlineic.session.spending import Spent
 from onlineic.updates.base import UpdateRule
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 
@@ -197,10 +198,11 @@ class RecordBreach:
         cost = Fraction(0) if plan.first_tables is None else plan.first_tables.charge.amount
         if start is not None and any(isinstance(record, Hard) for record in records):
             cost += start.amount  # paid with the first of them
+        spent = Spent()
         for record in records:
             if isinstance(record, Hard):  # whatever it was charged: the mechanism that ran
-                cost += plan.spending.at(book.account.spent).price(record.measurement.target).amount
-            book = book.after(record)
+                cost += plan.spending.at(spent).price(record.measurement.target).amount
+            book, spent = book.after(record), plan.spending.after(spent, record)
         beginning = beginning_of(
             created="",
             version=package_version(),

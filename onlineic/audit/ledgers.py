@@ -54,6 +54,7 @@ from onlineic.session.durable import KNOWN, budget_of, check_prior, planned, pri
 from onlineic.session.later_tables import Asked
 from onlineic.session.plan import Plan
 from onlineic.session.planning import session_plan
+from onlineic.session.spending import Spent
 from onlineic.sparse.base import Hit, NumericSparse
 from onlineic.sparse.laplace import LaplaceSparse
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
@@ -300,13 +301,13 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
     book, due, pairs, problems = Book(account), opening, AxisSets(), list[str]()
     # whether the noise of the present threshold was drawn: for a run that is paid at its start, or for a hit
     drawn, last = False, None
-    asked, tested_before = Asked(), False
+    asked, tested_before, spent = Asked(), False, Spent()
 
     def wrong(place: int, text: str) -> None:
         problems.append(f"record {place}: {text}")
 
     for place, record in enumerate(records):
-        sparse = spending.at(book.account.spent)
+        sparse = spending.at(spent)
         standing = Fraction(0) if book.reserved is None else book.reserved.amount
         if not isinstance(record, _next(last)):
             wrong(place, "a line that cannot follow the one before: a run has ended there")
@@ -360,7 +361,7 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
         for released in measured(record):
             if isinstance(released.target, Partition):
                 pairs |= sets_of(released.target)
-        book = book.after(record)
+        book, spent = book.after(record), spending.after(spent, record)
         if plan.later_tables is not None:
             asked = plan.later_tables.behind(asked, record)
     if isinstance(last, Burned) and last.reason != "interrupted":

@@ -60,7 +60,7 @@ def _ask(arguments: argparse.Namespace) -> int:
     domain = _domain(arguments.domain)
     options = {
         name: value
-        for name in ("hard_answers", "certify", "max_queries", "ledger", "table")
+        for name in ("hard_answers", "certify", "max_queries", "ledger", "table", "restarts")
         if (value := getattr(arguments, name)) is not None
     }
     form = {name: getattr(arguments, name) for name in ("delimiter", "encoding", "decimal", "missing")}
@@ -155,9 +155,10 @@ def _is_command(session: OnlineIC, text: str) -> bool:
         print(repr(session.domain), file=sys.stderr)
     elif word == "left":
         left = session.statistics()
+        again = "" if left.restarts_left is None else f", paid for {left.restarts_left} more runs"
         print(
             f"{left.asked} asked, {left.hard} measured, {left.hard_left} measured answers left; "
-            f"{left.spent:.0%} of the budget spent or reserved",
+            f"{left.spent:.0%} of the budget spent or reserved{again}",
             file=sys.stderr,
         )
     elif word == "explain":

@@ -116,6 +116,9 @@ def _parser() -> argparse.ArgumentParser:
         "--ledger", metavar="FILE.db", help="spend the budget from this file, made at the first run"
     )
     ask.add_argument("--table", metavar="LABEL", help="name and release of the table, with --ledger")
+    ask.add_argument(
+        "--restarts", type=_whole, metavar="R", help="runs after the first that are paid for, with --ledger"
+    )
     ask.add_argument("--format", choices=("text", "json", "csv"), default="text")
     ask.add_argument("--repl", action="store_true", help="ask at a prompt; in place of QUERIES")
     ask.add_argument(

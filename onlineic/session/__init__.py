@@ -14,7 +14,7 @@ from onlineic.session.means import Derived, mean, total
 from onlineic.session.plan import ALL_HARD, EASY_OR_HARD, KNOWN, Plan
 from onlineic.session.planning import session_plan
 from onlineic.session.session import OnlineIC
-from onlineic.session.spending import Spending
+from onlineic.session.spending import Spending, Spent
 from onlineic.session.statements import AnswerTable
 from onlineic.session.summary import BelievedMarginal, Summary
 from onlineic.session.synthetic import Synthetic
@@ -40,6 +40,7 @@ __all__ = [
     "SessionStatistics",
     "SparseName",
     "Spending",
+    "Spent",
     "Summary",
     "Synthetic",
     "cdf",

@@ -46,7 +46,7 @@ from onlineic.session.columns import Answers, Columns, Settled, cut, known_bound
 from onlineic.session.defaults import AGREEING, CHOSEN, SPACING
 from onlineic.session.first_tables import FirstTables
 from onlineic.session.plan import ALL_EASY, ALL_HARD, EASY_OR_HARD, KNOWN, Plan
-from onlineic.session.spending import hits_left
+from onlineic.session.spending import Spent, hits_left
 from onlineic.sparse.base import NumericSparse
 from onlineic.updates.base import HasParameters
 
@@ -68,6 +68,10 @@ class SessionStatistics:
     hard_left : int
         Hard answers of the largest price that can still be paid, at the price of the next; cheaper ones
         leave more, and so do falling prices.
+    restarts_left : int or None
+        How often the session can be closed and resumed until no hard answer can be paid, if something is
+        tested each time: a kept threshold is paid for again, which `hard_left` falls by. None: as often as
+        one likes.
     spent : float
         Share of the budget that is used up or reserved, in [0, 1].
     budget : Budget
@@ -79,7 +83,7 @@ class SessionStatistics:
         Bound on all tested answers at once with probability 1 - beta: where first tables were bought, on
         those given so far, else on all of the stream. inf once more than max_queries were asked (of each
         killed process 256 more, which its ledger file may have lost), or a certified session has measured
-        a table.
+        a table. With a ledger file each kept threshold has a part of beta.
     certified : bool
         Whether the hard answers cannot run out in that event: T(alpha) counts them, of single queries, and
         if every update succeeds; or each question announced is paid.
@@ -111,6 +115,7 @@ class SessionStatistics:
     sealed: bool
     private: bool
     family: Family | None = None
+    restarts_left: int | None = None
 
 
 @final
@@ -123,7 +128,7 @@ class _Taken:
     easy: int = 0
     hard: int = 0
     first: tuple[Measurement, ...] = ()  # the first tables
-    spent: Fraction = Fraction(0)  # on releases: it settles which mechanism tested what comes next
+    spent: Spent = Spent()  # it settles which mechanism tested what comes next
 
 
 @final
@@ -132,7 +137,7 @@ class _Weighed:
     """The largest bound of an easy answer, all at once, among the leading records."""
 
     records: int = 0
-    spent: Fraction = Fraction(0)
+    spent: Spent = Spent()
     worst: float = 0.0
 
 
@@ -158,7 +163,7 @@ class AnswerBook:
     __slots__ = (
         "_awaited", "_begins", "_burned", "_design", "_domain", "_due", "_easy_radius", "_estimates",
         "_fitted", "_kept", "_ledger", "_lost", "_memory", "_n", "_payable", "_plan", "_private", "_radii",
-        "_restarted", "_restoring", "_rounding", "_seen", "_settled", "_spending", "_table", "_taken",
+        "_restoring", "_rounding", "_runs", "_seen", "_settled", "_spending", "_table", "_taken",
         "_trivial", "_untaken", "_warned", "_weighed", "_worst",
     )  # fmt: skip
 
@@ -177,9 +182,11 @@ class AnswerBook:
         start = plan.sparse.start_charge()
         self._begins = self._due = Fraction(0) if start is None else start.amount  # besides the next price
         self._burned = False  # in this process: nothing is tested any more
-        self._settled: tuple[Fraction | None, Settled] = (None, Settled(n, private, None, int))
+        self._settled: tuple[Spent | None, Settled] = (None, Settled(n, private, None, int))
+        # only a file outlives its process, and only what is kept for a whole run is drawn again with it
+        self._runs = ledger.lasting and start is not None
         self._easy_radius = lru_cache(256)(partial(_easy_radii, plan))
-        self._radii: tuple[Fraction, tuple[float, float]] | None = None  # of the tests at what was spent
+        self._radii: tuple[Spent, tuple[float, float]] | None = None  # of the tests at what was spent
         self._payable = plan.sparse.account().capacity  # what all hits together can cost
         self._design: TableDesign | None = None
         self._estimates: Estimates | None = None
@@ -199,8 +206,7 @@ class AnswerBook:
         self._kept = (0, 0)  # records and updates that checkpoints follow from
         later = plan.later_tables  # what they will cost, until it is known that they are bought, or never
         self._awaited = Fraction(0) if later is None else later.charge.amount
-        self._lost = False  # whether a restart has used up what was certified
-        self._restarted = False  # whether tests have had more than one kept threshold
+        self._lost = False  # whether a test that failed has used up what was certified
         self._restoring = 0  # records whose updates a checkpoint makes needless
 
     @property
@@ -222,7 +228,9 @@ class AnswerBook:
     @property
     def certified(self) -> bool:
         """Whether T(alpha) still bounds the hard answers: of single queries, learned from one by one."""
-        return self._plan.certified and not self._table and not self.belief.failures and not self._lost
+        planned = self._taken.spent.restarts <= (self._plan.restarts or 0)
+        kept = planned and not self._table and not self._lost
+        return self._plan.certified and kept and not self.belief.failures
 
     @property
     def family(self) -> Family | None:
@@ -256,11 +264,8 @@ class AnswerBook:
             counted = {"easy": record.constants, "repeat": record.repeats, "untested": record.untested}
             self._untaken = {status: counted[status] for status in self._untaken}
             self._rounding = max(self._rounding, record.rounding)
-        # what a restart has used up is missing in the hard answers that were certified; a burned test of a
-        # session that goes on, too
-        self._lost = self._lost or isinstance(record, Burned)
-        if isinstance(record, Resumed) and self._plan.sparse.start_charge() is not None:
-            self._lost = self._restarted = True
+        # a reservation that was burned is missing in the hard answers that were certified
+        self._lost = self._lost or (isinstance(record, Burned) and record.reason != "closed")
         if self._asked_by_rule():
             raise SessionStateError(
                 "session must not be asked while its hypothesis learns, but was by its own update rule or a "
@@ -282,7 +287,12 @@ class AnswerBook:
             if bought is not None and bought is not self._plan.first_tables:
                 self._design, self._awaited = _design(bought), Fraction(0)
         self._taken = _Taken(
-            belief, at.records + 1, at.easy, at.hard + (hard is not None), first, at.spent + _charged(record)
+            belief,
+            at.records + 1,
+            at.easy,
+            at.hard + (hard is not None),
+            first,
+            self._spending.after(at.spent, record),
         )
         if failed:
             with contextlib.suppress(UpdateFailedWarning):  # not even as an error may it stop the answer
@@ -507,8 +517,20 @@ class AnswerBook:
     def _settled_radii(self) -> tuple[float, float]:
         spent = self._taken.spent
         if self._radii is None or self._radii[0] is not spent:
-            self._radii = (spent, self._easy_radius(self._spending.at(spent)))
+            self._radii = (spent, self._radii_at(spent))
         return self._radii[1]
+
+    def _radii_at(self, spent: Spent) -> tuple[float, float]:
+        return self._easy_radius(self._spending.at(spent), self._share(spent))
+
+    def _share(self, spent: Spent) -> float:
+        """Return the part of beta that the present run has of what is said of all answers at once.
+
+        Its kept threshold is drawn anew, and can fail anew: run k = 1, 2, .. gets 1/(k (k + 1)), which sums
+        to 1 however many there will be. How many is not fixed beforehand, and may follow from the answers.
+        """
+        run = spent.restarts + 1
+        return 1.0 / (run * (run + 1)) if self._runs else 1.0
 
     def _easy(self, question: Question, guess: Guess) -> Answer:
         """Return the guess that was tested."""
@@ -587,8 +609,9 @@ class AnswerBook:
         # of all hits: each may fail with 1/m of what all may; cheap ones can be many, so m has its price
         sharing = max(2, math.ceil(self._payable / sparse.price(target).amount))
         beta, known = self._plan.tested_beta, self._known(question, value)
-        self._worst = max(self._worst, min(known, moved + radius(ALL_HARD * beta, sharing)))
-        spent = self._taken.spent + _charged(record)  # what is left is told behind this hit
+        together = self._share(self._taken.spent) * ALL_HARD * beta
+        self._worst = max(self._worst, min(known, moved + radius(together, sharing)))
+        spent = self._spending.after(self._taken.spent, record)  # what is left is told with this hit
         return self._released(question, "hard", value, moved + radius(EASY_OR_HARD * beta, 1), spent)
 
     def _learned_of(self, question: Query, learned: Belief) -> float:
@@ -613,18 +636,18 @@ class AnswerBook:
     def error_bound(self) -> float:
         """Return the bound on all tested answers at once, or inf where none is proven.
 
-        So it is once more than max_queries were asked, those counted that a killed process may have lost; a
-        certified session has measured a table; or a restart has brought a second threshold, since a joint
-        bound speaks of the noise of one. Of answers that a killed process may have lost it does not know by
-        how much their weights were rounded.
+        So it is once more than max_queries were asked, those counted that a killed process may have lost, or
+        a certified session has measured a table. Of answers that a killed process may have lost it does not
+        know by how much their weights were rounded.
         """
-        if self._told() > self._plan.max_queries or self._restarted:
+        if self._told() > self._plan.max_queries:
             return math.inf
         if self._plan.certified and self._table:
             return math.inf
         begun = self._design is not None and self._taken.easy + self._taken.hard > 0
         worst = self._weigh()
-        easy = worst if begun else max(self._plan.error_bound, worst)
+        coming = self._settled_radii()[1] if self._runs else self._plan.error_bound
+        easy = worst if begun else max(coming, worst)
         # numbers err by less than a certificate's bound, but not by less than its first tables leave of it
         bound = easy if self.certified and not begun else max(easy, self._worst)
         return min(bound + self._rounding, self._trivial)
@@ -655,15 +678,15 @@ class AnswerBook:
         for record in self._ledger.merged(at.records, last):
             if lost and isinstance(record, Burned) and record.reason == "restarted":
                 # of easy answers that the killed process gave, and no record holds
-                worst = max(worst, self._easy_radius(self._spending.at(spent))[1])
+                worst = max(worst, self._radii_at(spent)[1])
             if isinstance(record, Easy | EasyBatch):
-                joint = self._easy_radius(self._spending.at(spent))[1]
+                joint = self._radii_at(spent)[1]
                 for easy in [record] if isinstance(record, Easy) else record:
                     if worst >= joint:
                         break
                     known = self._known(easy.query, self._value(easy.query, easy.guess))
                     worst = max(worst, min(joint, known))
-            spent += _charged(record)
+            spent = self._spending.after(spent, record)
         self._weighed = _Weighed(last, spent, worst)
         return worst
 
@@ -724,7 +747,7 @@ class AnswerBook:
         return tested / (self._n << question.grid_bits)
 
     def _released(
-        self, question: Question, status: Status, value: Any, radius: float, spent: Fraction
+        self, question: Question, status: Status, value: Any, radius: float, spent: Spent
     ) -> Answer:
         """Return and remember what a record released, under the belief that was tested."""
         in_theorem = self._plan.textbook and self.left_in_theorem and isinstance(question, Query)
@@ -743,11 +766,11 @@ class AnswerBook:
         held, spent = self._settled, self._taken.spent
         return held[1] if held[0] is spent else self._settle(spent)
 
-    def _settle(self, spent: Fraction) -> Settled:
+    def _settle(self, spent: Spent) -> Settled:
         whole, due, owed = self._plan.partitions is not None, self._due, self._awaited
         if not self._taken.first:  # nothing is bought: all of it is owed
-            owed = max(Fraction(0), self._spending.bought - spent)
-        elif owed > self._spending.sparse.account().capacity - spent:
+            owed = max(Fraction(0), self._spending.bought - spent.amount)
+        elif owed > self._spending.sparse.account().capacity - spent.amount:
             owed = Fraction(0)  # it cannot be paid any more
         left = partial(hits_left, self._spending, self._domain, whole, spent, due, owed)
         settled = Settled(self._n, self._private, self._estimates_now(), int if self._burned else left)
@@ -768,19 +791,25 @@ def _is_looked_at(number: Any) -> Any:
     return number * number * GOLDEN % 1.0 < 6.0 / number
 
 
-def _charged(record: Record) -> Fraction | int:
-    """Return what a record says was spent, on a release or without one."""
-    return record.charge.amount if isinstance(record, Hard | Opened | Burned) else 0
+def _easy_radii(plan: Plan, sparse: NumericSparse, share: float) -> tuple[float, float]:
+    """Return the radius of one easy answer, and of it among all of them at once.
 
-
-def _easy_radii(plan: Plan, sparse: NumericSparse) -> tuple[float, float]:
-    """Return the radius of one easy answer, and of it among all of them at once."""
+    Parameters
+    ----------
+    share : float
+        The part of beta that the run has of the second.
+    """
     if plan.next_share is None:
-        return sparse.easy_radius(EASY_OR_HARD * plan.tested_beta), plan.error_bound
+        together = plan.error_bound
+        if share < 1.0:
+            _, missed, number = sparse.margins(plan.max_queries, share * plan.tested_beta, plan.hard_answers)
+            threshold = sparse.threshold / (sparse.n << sparse.grid_bits)
+            together = max(together, threshold + missed, 0.0 if plan.partitions is not None else number)
+        return sparse.easy_radius(EASY_OR_HARD * plan.tested_beta), together
     # Hits depend on a kept threshold, and choose the scales of later tests: what is left is that its own
     # noise is that large, which fails all tests at once, whatever their scales.
     one, tests = (1, plan.max_queries) if sparse.start_charge() is None else (MOST_TESTS, MOST_TESTS)
     return (
         sparse.easy_radius(EASY_OR_HARD * plan.tested_beta, one),
-        sparse.easy_radius(ALL_EASY * plan.tested_beta, tests),
+        sparse.easy_radius(share * ALL_EASY * plan.tested_beta, tests),
     )

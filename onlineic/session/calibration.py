@@ -54,6 +54,7 @@ def mechanism_for(
     reserved: Fraction = Fraction(0),
     pure: bool = False,
     room: int = 0,
+    restarts: int = 0,
     **settings: Any,
 ) -> NumericSparse:
     """Return the named mechanism with the least noise that pays for the planned hard answers.
@@ -64,14 +65,18 @@ def mechanism_for(
         Share of the capacity, or with `pure` of epsilon, that is kept for other releases.
     room : int
         Bits by which the noise of a Gumbel session may grow: its grid is so much coarser.
+    restarts : int
+        How many are paid for, by mechanisms that keep a threshold: `GumbelSparse` loses nothing by one.
     **settings
         What `calibrated` of every mechanism takes: hard_answers, max_queries, beta, alpha or threshold.
     """
     settings |= {"n": n, "grid_bits": session_grid_bits(n)}
     if name == "laplace":
-        return LaplaceSparse.calibrated(budget, **settings)
+        return LaplaceSparse.calibrated(budget, **settings, restarts=restarts)
     if name == "exponential":
-        return ExponentialSparse.calibrated(budget, **settings, fresh=partition, reserved=reserved)
+        return ExponentialSparse.calibrated(
+            budget, **settings, fresh=partition, reserved=reserved, restarts=restarts
+        )
     if partition:
         settings |= {"ratio": PARTITION_RATIO, "false_hits": PARTITION_FALSE_HITS, "partition": True}
     made = partial(GumbelSparse.calibrated, budget, reserved=reserved)

@@ -114,6 +114,7 @@ def textbook_plan(
         error_bound=accuracy.error_bound,
         certified=True,
         textbook=True,
+        restarts=0,
     )
 
 
@@ -128,6 +129,7 @@ def certified_plan(
     max_queries: int,
     alpha: float,
     first_tables: bool | None,
+    restarts: int,
 ) -> Plan:
     """Return the certificate of a known T(alpha): every error <= alpha + a_hit + a_miss."""
     if update_bound_of(update, domain, prior) is None:
@@ -137,7 +139,7 @@ def certified_plan(
         )
     if isinstance(sparse, NumericSparse):
         raise InvalidParameterError("sparse must be a name with certify, which settles its scales.")
-    made = partial(_certificate_at, domain, n, budget, update, prior, beta, max_queries)
+    made = partial(_certificate_at, domain, n, budget, update, prior, beta, max_queries, restarts)
     names: tuple[SparseName | None, ...] = (sparse,)
     if (
         sparse is None and budget.delta > 0.0 and budget.order is None
@@ -260,6 +262,7 @@ def _certificate_at(
     prior: Hypothesis | None,
     beta: float,
     max_queries: int,
+    restarts: int,
     name: SparseName | None,
     alpha: float,
     opening: _Opening | None,
@@ -292,6 +295,7 @@ def _certificate_at(
         alpha=alpha + 0.5 / n,
         reserved=bought,
         pure=opening is not None and opening.laplace,
+        restarts=restarts,
     )
     _, miss, number = mechanism.margins(max_queries, tested, cutoff)
     if number > alpha:
@@ -319,6 +323,7 @@ def _certificate_at(
         error_bound=mechanism.threshold / (n << mechanism.grid_bits) + miss,
         certified=True,
         first_tables=tables,
+        restarts=restarts,
     )
 
 

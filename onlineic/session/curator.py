@@ -37,7 +37,7 @@ from onlineic.queries.partitions import AxisSets, Measurement, Partition, Partit
 from onlineic.queries.query import Query
 from onlineic.session.belief import measured
 from onlineic.session.first_tables import FirstTables
-from onlineic.session.spending import Spending, dearest_hit
+from onlineic.session.spending import Spending, Spent, dearest_hit, restarts_left
 from onlineic.sparse.base import Hit, NumericSparse, SparseState
 
 SEALED = (
@@ -106,7 +106,7 @@ class Curator:
 
     __slots__ = (
         "_closed", "_data", "_dearest_of", "_due", "_held", "_ledger", "_noise", "_partitions", "_priced",
-        "_process", "_sealed", "_spending", "_standing", "_state",
+        "_process", "_sealed", "_spending", "_spent", "_standing", "_state",
     )  # fmt: skip
 
     def __init__(
@@ -130,6 +130,7 @@ class Curator:
         self._standing: _Standing | None = None  # each test asks for it several times
         self._dearest_of: tuple[NumericSparse | None, Fraction] = (None, Fraction(0))
         self._partitions = partitions
+        self._spent: tuple[int, Spent] = (0, Spent())  # of so many records
         # of axes that stand together in a released partition
         self._held: AxisSets = frozenset()
         for record in ledger.records():
@@ -169,6 +170,17 @@ class Curator:
             self.check_open()
             raise SessionSealedError(SEALED)
 
+    @property
+    def spent(self) -> Spent:
+        """What prices take from the record."""
+        known, spent = self._spent
+        if known < len(self._ledger):
+            records = self._ledger.records(known)
+            for record in records:
+                spent = self._spending.after(spent, record)
+            self._spent = (known + len(records), spent)
+        return spent
+
     def _now(self) -> _Standing:
         """Return what the next test rests on."""
         held, account, reserved = self._standing, self._ledger.account, self._ledger.reserved
@@ -178,7 +190,7 @@ class Curator:
             or held.reserved is not reserved
             or held.due is not self._due
         ):
-            sparse, level, serving = self._spending.at(account.spent), Fraction(0), Fraction(0)
+            sparse, level, serving = self._spending.at(self.spent), Fraction(0), Fraction(0)
             if reserved is not None:
                 level = reserved.amount - self._due
                 serving = level if level <= self._dearest(sparse) else Fraction(0)
@@ -200,7 +212,7 @@ class Curator:
         level = covered = standing.covered if isinstance(first, BoundMarginal) else standing.serving
         if all(price <= level for price in _different(prices)):
             return [True] * len(prices)
-        left = self._ledger.account.left - self._due
+        left = self._ledger.account.left - self._due - self._spending.set_aside(self.spent)
         payable: list[bool] = []
         for price in prices:
             if level < price <= left:
@@ -492,7 +504,15 @@ class Curator:
         if self._sealed:
             return 0
         left = (self._ledger.account if account is None else account).left - self._due - owed
+        left -= self._spending.set_aside(self.spent)
         return max(0, int(left // self._dearest(self._now().sparse)))
+
+    def restarts_left(self, owed: Fraction = Fraction(0)) -> int | None:
+        """Return how often the session can be closed and resumed; None: any number, or it cannot be."""
+        if not self._ledger.lasting:
+            return None
+        of_tables = self._partitions is not None
+        return restarts_left(self._spending, self._data.domain, of_tables, self.spent, self._due, owed)
 
     def _dearest(self, sparse: NumericSparse) -> Fraction:
         held = self._dearest_of

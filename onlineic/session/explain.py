@@ -31,7 +31,7 @@ from onlineic.session.groups import Groups
 from onlineic.session.kinds import answers_tables, check_supported
 from onlineic.session.loop import Loop
 from onlineic.session.means import Derived
-from onlineic.session.plan import Plan
+from onlineic.session.plan import Plan, restarts_text
 from onlineic.session.statements import AnswerTable, answered
 
 Form = Literal["constant", "product", "complement", "joint", "table", "several"]
@@ -79,6 +79,9 @@ class Explanation:
         buys.
     payable : bool
         Whether a hit of each can be paid now; if not, those are answered untested.
+    restarts_left : int or None
+        How often the session can be closed and resumed until no hit can be paid, as
+        `SessionStatistics.restarts_left`.
     """
 
     asked: str
@@ -97,6 +100,7 @@ class Explanation:
     at_most: float
     left: float
     payable: bool
+    restarts_left: int | None = None
 
     @property
     def free(self) -> bool:
@@ -134,6 +138,8 @@ class Explanation:
         if not self.payable and not self.free:
             said.append(("not payable", "the budget does not pay a measured answer of each"))
         said.append(("measured answers left", f"{self.hits_left:,} ({self.left:.2%} of the budget)"))
+        if self.restarts_left is not None:
+            said.append(("restarts left", restarts_text(self.restarts_left)))
         return card(f"If asked: {shortened(self.asked, LONGEST_QUERY)}", facts(said))
 
 
@@ -182,6 +188,11 @@ class Outlook:
     def hits_left(self) -> int:
         """Hits of the largest price that can still be paid."""
         return self.curator.hard_left(self.loop.owed(self.plan), self.account)
+
+    @property
+    def restarts_left(self) -> int | None:
+        """How often the session can be resumed until no hit can be paid."""
+        return self.curator.restarts_left(self.loop.owed(self.plan))
 
     @property
     def answers_tables(self) -> bool:
@@ -327,6 +338,7 @@ def _explanation(
         at_most=float(min(total, left)),  # prices only fall, but more hits than `hits_left` can follow
         left=float(left),
         payable=payable,
+        restarts_left=outlook.restarts_left,
     )
 
 

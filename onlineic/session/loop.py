@@ -317,6 +317,7 @@ class Loop:
             repeat=book.counts["repeat"],
             untested=book.counts["untested"],
             hard_left=self.curator.hard_left(self.owed(plan)),
+            restarts_left=self.curator.restarts_left(self.owed(plan)),
             spent=float(self.ledger.spent / plan.sparse.account().capacity),
             budget=budget,
             threshold=self.curator.threshold(),

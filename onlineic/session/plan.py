@@ -77,6 +77,8 @@ class Plan:
     reserve, least_price : Fraction or None, Fraction
         Of a session of numbers, in the unit of the account: what is kept for questions beyond those
         announced, and what a number must cost to be of use.
+    restarts : int or None
+        How many restarts are paid for besides the hard answers. None: the plan of an older file.
     """
 
     sparse: NumericSparse
@@ -97,6 +99,7 @@ class Plan:
     dense_tables: FirstTables | None = None
     later_tables: LaterTables | None = attrs.field(default=None, metadata={"later": True})
     range_tables: FirstTables | None = attrs.field(default=None, metadata={"later": True})
+    restarts: int | None = attrs.field(default=None, metadata={"later": True})
 
     @property
     def openings(self) -> tuple[FirstTables, ...]:
@@ -134,7 +137,15 @@ class Plan:
         """Which mechanism tests, by what the record has spent."""
         planned = [one.charge.amount for one in (self.first_tables, self.later_tables) if one is not None]
         bought = sum(planned, Fraction(0))
-        return Spending(self.sparse, bought, self.hit_price, self.next_share, self.reserve, self.least_price)
+        return Spending(
+            self.sparse,
+            bought,
+            self.hit_price,
+            self.next_share,
+            self.reserve,
+            self.least_price,
+            self.restarts,
+        )
 
     @property
     def drawn(self) -> Filter:
@@ -168,6 +179,11 @@ def checked_facts(n: int, budget: Budget, max_queries: int, beta: float) -> tupl
         checked_integer("max_queries", max_queries, at_least=1, at_most=MOST),
         checked_real("beta", beta, at_least=LEAST, below=1.0),
     )
+
+
+def restarts_text(left: int) -> str:
+    """Return how often a session can be resumed, in words."""
+    return f"{left:,}: each costs what a new secret threshold costs, out of the measured answers left"
 
 
 def tested_beta(beta: float, first_tables: FirstTables | None) -> float:

@@ -87,6 +87,7 @@ def session_plan(
     threshold: float | None = None,
     first_tables: bool | None = None,
     kinds: Iterable[Kind] = ("conjunctions",),
+    restarts: int = 0,
 ) -> Plan:
     """Return the parameters of a session that tests every query once.
 
@@ -120,6 +121,9 @@ def session_plan(
         What will be asked, see `forecast`: with dense queries among it pairs are no start. Without them, and
         unless `first_tables` says when, a dense first question buys all cells (`Plan.dense_tables`), and a
         range of one long attribute its levels with less noise in coarse ones (`Plan.range_tables`).
+    restarts : int
+        How often the session shall be closed and resumed: that is paid for besides the hard answers, by
+        mechanisms that keep a threshold (theory 5.4).
 
     Raises
     ------
@@ -128,7 +132,8 @@ def session_plan(
         least that can.
     """
     n, budget, max_queries, beta = checked_facts(n, budget, max_queries, beta)
-    facts, kinds = _Facts(domain, n, budget, max_queries, beta), checked_kinds(kinds)
+    restarts = checked_integer("restarts", restarts, at_least=0, at_most=MOST_HARD)
+    facts, kinds = _Facts(domain, n, budget, max_queries, beta, restarts), checked_kinds(kinds)
     wishes = _Wishes(update, sparse, release, prior, certify, hard_answers, threshold, first_tables)
     if isinstance(sparse, str):
         chosen_name(sparse, 1, 1, budget, partition=False)  # refuses what this budget cannot be spent by
@@ -141,7 +146,7 @@ def session_plan(
             if numbers is not None:
                 return numbers
         return certified_plan(
-            domain, n, budget, rule, sparse, prior, beta, max_queries, wishes.certify, first_tables
+            domain, n, budget, rule, sparse, prior, beta, max_queries, wishes.certify, first_tables, restarts
         )
     opens = wishes.opens
     start = forecast(domain, n, budget, max_queries, kinds).start if opens else None
@@ -196,6 +201,7 @@ def session_plan(
         dense_tables=cells,
         later_tables=later,
         range_tables=of_ranges,
+        restarts=restarts,
     )
 
 
@@ -209,6 +215,7 @@ class _Facts:
     budget: Budget
     max_queries: int
     beta: float
+    restarts: int
 
 
 @final
@@ -320,6 +327,7 @@ def _mechanism(
         reserved=bought,
         pure=laplace,
         room=ROOM if wishes.threshold is None else 0,
+        restarts=facts.restarts,
     )
     return mechanism, laplace
 
@@ -388,6 +396,7 @@ def _plan_of_numbers(facts: _Facts, reserved: Fraction) -> Plan:
         next_share=Fraction(1, asked + 1) if reserved else None,
         reserve=reserved * mechanism.account().capacity if reserved else None,
         least_price=price / (wider if mechanism.order is None else wider**2),
+        restarts=facts.restarts,
     )
 
 

@@ -159,6 +159,10 @@ class OnlineIC(Answering):
         where every session is a new budget. See `docs/ledger.md`.
     table : str, optional
         With a file: the public name of the table and its release. Bounds hold for the table as it was.
+    restarts : int
+        With a file: how often the session will be closed and resumed. A mechanism that keeps a threshold
+        (delta = 0) pays for it again each time; so many are paid for besides the hard answers. More are
+        taken from these: `statistics().restarts_left` tells how many.
     durability : "hits" or "all"
         With a file: charges and hard answers are durable before they leave. "hits": up to 256 easy answers
         can be lost by a crash, which are then tested again; "all": none.
@@ -200,6 +204,7 @@ class OnlineIC(Answering):
         exhausted: Literal["untested", "raise"] = "untested",
         ledger: Ledger | str | os.PathLike[str] | None = None,
         table: str | None = None,
+        restarts: int = 0,
         durability: Durability = "hits",
         noise: Noise | None = None,
         progress: Progress | Literal["bar"] | None = None,
@@ -222,6 +227,7 @@ class OnlineIC(Answering):
             "first_tables": first_tables,
             "kinds": sorted(kinds),
             "exhausted": exhausted,
+            **({"restarts": restarts} if restarts != 0 else {}),
         }
         chosen = ledger_choice(ledger, table, durability, settings)
         planned_for = partial(
@@ -239,6 +245,7 @@ class OnlineIC(Answering):
             hard_answers=hard_answers,
             threshold=threshold,
             first_tables=first_tables,
+            restarts=restarts,
         )
         plan, for_dense = planned_for(kinds=kinds), partial(planned_for, kinds=("dense",))
         self._open(data, budget, plan, prior, exhausted, chosen, noise, progress, of_row, for_dense)

@@ -1,11 +1,11 @@
 """What the next hit may cost, from the public record alone: a share of what is left, so that some always is.
 
-The first hits cost what the plan says. Later ones cost a fixed share of the budget that is left, if that is
-less: their tests have more noise and a higher threshold, and tests never stop for want of budget. Numbers
-that are announced all cost the same; those beyond fall as the square of how many there were. Which mechanism
-tests is a function of the plan and of what the releases in the record have cost, settled before the
-test; instances of one Renyi order share one filter, and pure ones keep the threshold noise of their run
-(theory 4.5). Whoever reads the record can work out the noise of every test and every number in it.
+The first hit costs what the plan says, however often the session was restarted before it. Later ones cost a
+fixed share of the budget that is left, if that is less: their tests have more noise and a higher threshold,
+and tests never stop for want of budget. Numbers that are announced all cost the same; those beyond fall as
+the square of how many there were. Which mechanism tests is a function of the plan and of the record, settled
+before the test; instances of one Renyi order share one filter, and pure ones keep the threshold noise of
+their run (theory 4.5). Whoever reads the record can work out the noise of every test and every number in it.
 """
 
 from fractions import Fraction
@@ -16,9 +16,30 @@ import attrs
 import numpy as np
 
 from onlineic.domain.domain import Domain
+from onlineic.ledger.records import Burned, Hard, Opened, Record, Resumed
 from onlineic.queries.partitions import one_way
 from onlineic.queries.query import canonical
 from onlineic.sparse.base import NumericSparse
+
+
+@final
+@attrs.frozen
+class Spent:
+    """What prices take from the record.
+
+    Attributes
+    ----------
+    amount : Fraction
+        Of all charges, in the unit of the account.
+    hit : bool
+        Whether anything was measured because its test fired.
+    restarts : int
+        How many runs began again, of a mechanism whose runs cost something.
+    """
+
+    amount: Fraction = Fraction(0)
+    hit: bool = False
+    restarts: int = 0
 
 
 @final
@@ -42,6 +63,9 @@ class Spending:
         announced ones costs about (m/(m + j))^2 of the first.
     least : Fraction
         Below which no hit is worth its noise; once less is left, nothing is tested.
+    restarts : int or None
+        How many restarts are set aside. None: of a plan that an older file holds, whose prices fall once
+        anything was spent besides the tables.
     """
 
     sparse: NumericSparse
@@ -50,22 +74,49 @@ class Spending:
     share: Fraction | None = None
     reserve: Fraction | None = None
     least: Fraction = Fraction(0)
+    restarts: int | None = 0
 
-    def at(self, spent: Fraction) -> NumericSparse:
-        """Return the mechanism of the next test, when the releases so far have cost `spent`."""
-        if self.share is None or spent <= self.bought:
+    def after(self, spent: Spent, record: Record) -> Spent:
+        """Return what prices take from the record, this one included; the same object if that is nothing."""
+        if isinstance(record, Hard | Opened | Burned):
+            # a run that ends in order burns what its tests have used up, where each hit ends a run
+            ended = isinstance(record, Burned) and record.reason == "closed" and not self._kept
+            hit = spent.hit or isinstance(record, Hard)
+            return Spent(spent.amount + record.charge.amount, hit, spent.restarts + ended)
+        if isinstance(record, Resumed) and self._kept:
+            return attrs.evolve(spent, restarts=spent.restarts + 1)
+        return spent
+
+    def at(self, spent: Spent) -> NumericSparse:
+        """Return the mechanism of the next test."""
+        if self.share is None or (self.restarts is None and spent.amount <= self.bought):
             return self.sparse
-        return _mechanism(self, spent)
+        left = self.sparse.account().capacity - spent.amount - self.set_aside(spent)
+        if spent.hit or self.restarts is None:
+            return _mechanism(self, self._most(left))
+        return _mechanism(self, left - self.sparse.restart_price())  # all that is left may pay the first hit
+
+    def set_aside(self, spent: Spent) -> Fraction:
+        """Return what is kept for restarts that were planned and have not come."""
+        return max(0, (self.restarts or 0) - spent.restarts) * self.sparse.restart_price()
+
+    def _most(self, left: Fraction) -> Fraction:
+        """Return the most that a hit may cost, once there was one."""
+        most = left * (self.share or 1)
+        if self.reserve is not None:
+            within = left - self.price >= self.reserve
+            most = self.price if within else most * min(Fraction(1), left / self.reserve)
+        return max(most, self.least)
+
+    @property
+    def _kept(self) -> bool:
+        """Whether one threshold serves a whole run, the hits in it too."""
+        return self.sparse.start_charge() is not None
 
 
 @lru_cache(maxsize=4096)
-def _mechanism(spending: Spending, spent: Fraction) -> NumericSparse:
-    left = spending.sparse.account().capacity - spent
-    most = left * (spending.share or 1)
-    if spending.reserve is not None:
-        within = left - spending.price >= spending.reserve
-        most = spending.price if within else most * min(Fraction(1), left / spending.reserve)
-    most = max(most, spending.least)
+def _mechanism(spending: Spending, most: Fraction) -> NumericSparse:
+    """Return the mechanism whose hits cost at most so much, no more than planned."""
     if most >= spending.price or most <= 0:
         return spending.sparse
     return spending.sparse.stretched(spending.price / most)
@@ -97,18 +148,32 @@ def dearest_hit(sparse: NumericSparse, domain: Domain, partition: bool) -> Fract
 
 
 def hits_left(
-    spending: Spending, domain: Domain, partition: bool, spent: Fraction, due: Fraction, owed: Fraction
+    spending: Spending, domain: Domain, partition: bool, spent: Spent, due: Fraction, owed: Fraction
 ) -> int:
-    """Return how many hits of the largest price can be paid behind these charges, at the price of the next.
+    """Return how many hits of the largest price can be paid after these charges, at the price of the next.
 
     Parameters
     ----------
-    spent : Fraction
+    spent : Spent
         By the record.
     due : Fraction
         What the next hit pays besides its price, for the threshold of its run.
     owed : Fraction
         For tables that questions will buy.
     """
-    left = spending.sparse.account().capacity - spent - owed - due
-    return int(left // dearest_hit(spending.at(spent), domain, partition))
+    left = spending.sparse.account().capacity - spent.amount - owed - due - spending.set_aside(spent)
+    return max(0, int(left // dearest_hit(spending.at(spent), domain, partition)))
+
+
+def restarts_left(
+    spending: Spending, domain: Domain, partition: bool, spent: Spent, due: Fraction, owed: Fraction
+) -> int | None:
+    """Return how often a session can be closed and resumed until no hit can be paid; None: any number.
+
+    Each time counts as one in which something was tested. The parameters are those of `hits_left`.
+    """
+    cost = spending.sparse.restart_price()
+    if not cost:
+        return None
+    left = spending.sparse.account().capacity - spent.amount - owed - due
+    return max(0, int((left - dearest_hit(spending.at(spent), domain, partition)) // cost))

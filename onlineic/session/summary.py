@@ -34,7 +34,7 @@ from onlineic.queries.answers import ANSWER_HEAD, LONGEST_QUERY, Answer, answer_
 from onlineic.queries.marginals import marginal
 from onlineic.queries.partitions import one_way
 from onlineic.session.answers import SessionStatistics
-from onlineic.session.plan import KNOWN, Plan, plan_facts
+from onlineic.session.plan import KNOWN, Plan, plan_facts, restarts_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -259,6 +259,8 @@ def budget_facts(budget: Budget, stats: SessionStatistics) -> list[tuple[str, st
         ("measured answers left", f"{stats.hard_left:,} ({stats.spent:.1%} of the budget used or set aside)"),
         ("answers", given + f", {stats.untested:,} untested" * bool(stats.untested)),
     ]
+    if stats.restarts_left is not None:
+        said.insert(2, ("restarts left", restarts_text(stats.restarts_left)))
     if math.isfinite(stats.error_bound):
         sure = probability(1.0 - stats.beta)
         holds = f"± {upward(stats.error_bound)} for all tested answers at once, with probability {sure}"

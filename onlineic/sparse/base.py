@@ -112,6 +112,14 @@ class NumericSparse(abc.ABC):
     def start_charge(self) -> Charge | None:
         """Return what the first test of a run costs besides `price`, or None."""
 
+    def restart_price(self) -> Fraction:
+        """Return the most that a session which is closed in order and resumed spends again.
+
+        Only the noise of a kept threshold is lost (theory 5.4): where there is none this is 0.
+        """
+        start = self.start_charge()
+        return Fraction(0) if start is None else start.amount
+
     @abc.abstractmethod
     def price(self, target: Query | Partition) -> Charge:
         """Return the charge of one hard answer, its test included; public.

@@ -127,6 +127,7 @@ class ExponentialSparse(NumericSparse):
         fresh: bool = False,
         answer_share: Fraction = Fraction(1, 3),
         reserved: Fraction = Fraction(0),
+        restarts: int = 0,
     ) -> "ExponentialSparse":
         """Return the settings that pay for the planned hard answers.
 
@@ -155,6 +156,8 @@ class ExponentialSparse(NumericSparse):
             test resolves.
         reserved : Fraction, in [0, 1)
             Share of epsilon kept for other releases of the same filter, such as a noisy prior.
+        restarts : int, >= 0
+            Runs paid for besides the first, each with a threshold noise of its own.
 
         Raises
         ------
@@ -168,10 +171,10 @@ class ExponentialSparse(NumericSparse):
         count = hits_paid(cutoff, false_hits)
         epsilon = Fraction(budget.epsilon) * (1 - reserved)
         left = epsilon * (1 - answer_share)
-        unit = 1 << grid_bits
+        unit, runs = 1 << grid_bits, 1 + checked_integer("restarts", restarts, at_least=0)
         # exact from here on: the hits take what the thresholds, rounded up, leave
-        threshold_scale = scale_at_least(Fraction(exponential_scales(count, float(left))[0]) * unit)
-        query_scale = scale_at_least(2 * count * unit / (left - unit / threshold_scale))
+        threshold_scale = scale_at_least(Fraction(exponential_scales(count, float(left), runs)[0]) * unit)
+        query_scale = scale_at_least(2 * count * unit / (left - runs * unit / threshold_scale))
         b1, b2 = float(threshold_scale), float(query_scale)
         if alpha is not None:
             margin = b2 * math.log(2.0 * tests * b2 / ((b1 + b2) * 0.95 * beta))
@@ -378,16 +381,18 @@ def _weight(own: Fraction, other: Fraction) -> float:
     return math.expm1(-1.0 / other) / math.expm1(-1.0 / own - 1.0 / other)
 
 
-def exponential_scales(count: int, epsilon: float) -> tuple[float, float]:
-    """Return (b1, b2), counts: threshold and test scale with 1/b1 + 2 count/b2 = epsilon.
+def exponential_scales(count: int, epsilon: float, runs: int = 1) -> tuple[float, float]:
+    """Return (b1, b2), counts: threshold and test scale with runs/b1 + 2 count/b2 = epsilon.
 
-    Split 1 : (2 count)^(2/3) between one threshold and all hits: within 2 % of the best.
+    Split runs^(2/3) : (2 count)^(2/3) between all thresholds and all hits: within 2 % of the best.
 
     Parameters
     ----------
     count : int, >= 1
         c', hard answers that must be payable.
     epsilon : float, > 0
+    runs : int, >= 1
+        Thresholds that must be payable.
 
     Raises
     ------
@@ -396,8 +401,9 @@ def exponential_scales(count: int, epsilon: float) -> tuple[float, float]:
     """
     count = checked_integer("count", count, at_least=1)
     epsilon = checked_real("epsilon", epsilon, above=0.0)
-    weight = (2.0 * count) ** (2.0 / 3.0)
-    threshold_part = epsilon / (1.0 + weight)
+    runs = checked_integer("runs", runs, at_least=1)
+    weight = (2.0 * count) ** (2.0 / 3.0) * runs ** (1.0 / 3.0)
+    threshold_part = epsilon / (runs + weight)
     return 1.0 / threshold_part, 2.0 * count / (threshold_part * weight)
 
 

@@ -126,6 +126,7 @@ class LaplaceSparse(NumericSparse):
         threshold: float | None = None,
         beta: float = 0.05,
         pair: bool = False,
+        restarts: int = 0,
     ) -> "LaplaceSparse":
         """Return the settings for a plan, with the better of the two branches.
 
@@ -142,6 +143,8 @@ class LaplaceSparse(NumericSparse):
         threshold : float, optional
             T as a fraction of records. With neither, T is such that k tests of equal numbers cause at most
             0.2 c false hits on average: P(nu - rho >= T) <= (2/3) e^(-T/2s).
+        restarts : int, >= 0
+            Epochs paid for besides, of sessions that end without a hit and are resumed.
 
         Raises
         ------
@@ -151,6 +154,7 @@ class LaplaceSparse(NumericSparse):
         n, hard_answers, max_queries, grid_bits, beta = checked_plan(
             n, hard_answers, max_queries, grid_bits, beta
         )
+        hard_answers += checked_integer("restarts", restarts, at_least=0)
         branch = numeric_sparse_branch(hard_answers, budget.delta)
         try:
             scales = numeric_sparse_scales(hard_answers, budget.epsilon, budget.delta, branch)
@@ -192,6 +196,9 @@ class LaplaceSparse(NumericSparse):
 
     def start_charge(self) -> Charge | None:
         return None
+
+    def restart_price(self) -> Fraction:
+        return self._price.amount  # an epoch that ended without a hit costs as much as one with a hit
 
     def price(self, target: Query | Partition) -> Charge:
         return self._price

@@ -9,6 +9,7 @@ moving the hypothesis, which is post-processing, so that guesses are the same in
 import itertools
 import math
 from fractions import Fraction
+from functools import reduce
 
 import attrs
 import numpy as np
@@ -20,6 +21,7 @@ from onlineic.data import PrivateData
 from onlineic.ledger import Hard, MemoryLedger, Opened
 from onlineic.noise import Noise, SimulatedNoise
 from onlineic.queries import BoundMarginal, Marginal, Measurement, Partition, Query, marginal
+from onlineic.session import Spent
 from onlineic.session.curator import Curator
 from onlineic.session.first_tables import RECORD_PARTS, FirstTables
 from onlineic.sparse import GumbelSparse
@@ -112,9 +114,9 @@ def play(setting, counts, pattern):
         noise=director,
         **({"hard_answers": 2, "max_queries": 4} | setting.settings),
     )
-    director.chances, answers = [], []
+    director.chances, answers, spending = [], [], session.plan.spending
     for question in setting.questions:
-        sparse = session.plan.spending.at(ledger.account.spent)  # what tests next is in the record
+        sparse = spending.at(reduce(spending.after, ledger.records(), Spent()))  # it is in the record
         director.chances.append(hazard(question, counts, sparse))
         answers.append(session.answer(question))
     return session, director, answers
@@ -124,10 +126,9 @@ def checked(setting, counts, pattern):
     """Play, and check that all that is released is a fresh draw on the exact counts, paid before."""
     session, director, answers = play(setting, counts, pattern)
     n, data = sum(counts), session._data
-    released, paid = [], Fraction(0)
+    released, spent, spending = [], Spent(), session.plan.spending
     for record in session.transcript:
-        sparse = session.plan.spending.at(paid)
-        paid += record.charge.amount if isinstance(record, Hard | Opened) else 0
+        sparse, spent = spending.at(spent), spending.after(spent, record)
         if isinstance(record, Opened):
             released += record.measurements
         if isinstance(record, Hard):

@@ -22,6 +22,7 @@ from onlineic.data import PrivateData
 from onlineic.ledger import Easy, Hard, MemoryLedger, Opened, TableBudget
 from onlineic.noise import Noise
 from onlineic.queries import Marginal, Query, marginal
+from onlineic.session import Spent
 from onlineic.session.loop import Loop
 from onlineic.updates import MaximumEntropy
 
@@ -106,11 +107,11 @@ def public(session):
 
 def log_law(session, questions, statuses):
     """ln P(pattern): sums of e^(-x rho), whose mean over the geometric noise of the threshold is closed."""
-    plan, data, law, paid = session.plan, session._data, {0.0: 1.0}, Fraction(0)
+    plan, data, law, spent = session.plan, session._data, {0.0: 1.0}, Spent()
     tested = iter(zip(questions, statuses, strict=True))
     for record in session.transcript:
-        sparse = plan.spending.at(paid)  # what tests next is in the record
-        paid += record.charge.amount if isinstance(record, Hard | Opened) else 0
+        sparse = plan.spending.at(spent)  # what tests next is in the record
+        spent = plan.spending.after(spent, record)
         if not isinstance(record, Easy | Hard):
             continue
         question, status = next(tested)

@@ -44,7 +44,7 @@ def test_hard_answers_leave_their_bound_no_oftener_than_what_was_measured(monkey
     plan_once(monkeypatch, plan)
     if failing:
         monkeypatch.setattr(MaximumEntropy, "update", lambda *_: 1 / 0)
-    sparse, share = plan.spending.at(plan.first_tables.charge.amount), EASY_OR_HARD * plan.tested_beta
+    sparse, share = plan.sparse, EASY_OR_HARD * plan.tested_beta
     errors, outside, radii = [], [], []
     for seed in range(SESSIONS):
         noise = Firing(seed) if delta else SimulatedNoise(seed)

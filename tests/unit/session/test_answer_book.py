@@ -165,8 +165,7 @@ class Hit:
         plan, answer = session.plan, session.answer(QUERY_OF_MANY)
         (record,) = hits(session)
         value, weights = derived(record.query, record.measurement)
-        sparse = plan.spending.at(plan.first_tables.charge.amount)
-        radius = sparse.sum_radius(record.measurement.target, weights, EASY_OR_HARD * plan.tested_beta)
+        radius = plan.sparse.sum_radius(record.measurement.target, weights, EASY_OR_HARD * plan.tested_beta)
         return cls(session, answer, value, record.measurement.scale * float(np.linalg.norm(weights)), radius)
 
 

@@ -89,10 +89,11 @@ def test_a_session_that_was_closed_is_resumed_in_another_process_as_it_was(kind,
     assert np.array_equal(cells, expected[1])
     # reserved for the next hit, which is given back, and counted again for the run that begins
     differing = {name for name in stats if stats[name] != expected[0][name]}
-    assert differing <= {"spent", "asked", "repeat", "untested", "hard_left", "error_bound"}
-    # a joint bound speaks of one kept threshold: the restart has brought a second
+    assert differing <= {"spent", "asked", "repeat", "untested", "hard_left", "restarts_left", "error_bound"}
+    # the noise of a second kept threshold can fail too, in its own part of beta
     kept = session.plan.sparse.start_charge() is not None
-    assert stats["error_bound"] == (math.inf if kept else expected[0]["error_bound"])
+    assert expected[0]["error_bound"] <= stats["error_bound"] < math.inf
+    assert kept or stats["error_bound"] == expected[0]["error_bound"]
     assert stats["asked"] == expected[0]["asked"] + len(ASKED)
 
 

@@ -11,9 +11,9 @@ import pytest
 import onlineic as ic
 from onlineic.data import PrivateData
 from onlineic.errors import LedgerMismatchError
-from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Opened
+from onlineic.ledger import Easy, Hard, MemoryLedger, Opened
 from onlineic.noise import SimulatedNoise
-from onlineic.session import EASY_OR_HARD, Spending, session_plan
+from onlineic.session import EASY_OR_HARD, Spending, Spent, session_plan
 from onlineic.session.spending import dearest_hit
 from onlineic.sparse import Hit, UnconditionalNumbers
 
@@ -35,12 +35,11 @@ def opened(delta, seed=5, **settings):
 
 def sparse_at(session):
     """(record, mechanism of its test), for whoever holds the transcript and the plan."""
-    spent, found = Fraction(0), []
+    spending, spent, found = session.plan.spending, Spent(), []
     for record in session.transcript:
         if isinstance(record, Easy | Hard):
-            found.append((record, session.plan.spending.at(spent)))
-        if isinstance(record, Opened | Hard | Burned):
-            spent += record.charge.amount
+            found.append((record, spending.at(spent)))
+        spent = spending.after(spent, record)
     return found
 
 
@@ -120,7 +119,8 @@ def test_what_is_left_is_counted_in_hits_at_the_price_of_the_next(delta):
         spent = session._loop.ledger.account.spent
         if not spent:
             continue
-        dearest = dearest_hit(session.plan.spending.at(spent), DOMAIN, session.plan.partitions is not None)
+        sparse = session.plan.spending.at(Spent(spent, hit=True))
+        dearest = dearest_hit(sparse, DOMAIN, session.plan.partitions is not None)
         prices.add(dearest)
 
         assert (capacity - spent) // dearest == session.statistics().hard_left == told
@@ -188,7 +188,8 @@ def test_prices_stay_where_a_threshold_or_a_mechanism_is_given(delta):
 
     assert plan.next_share is not None
     assert [None] * 3 == [each.next_share for each in fixed]
-    assert all(each.spending.at(each.sparse.account().capacity / 2) is each.sparse for each in fixed)
+    half = [Spent(each.sparse.account().capacity / 2, hit=True) for each in fixed]
+    assert all(each.spending.at(spent) is each.sparse for each, spent in zip(fixed, half, strict=True))
 
 
 @BOTH
@@ -210,14 +211,16 @@ def test_the_first_hit_has_the_plans_price_and_no_later_one_is_dearer():
     sparse, capacity = plan.sparse, plan.sparse.account().capacity
     spending = Spending(sparse, capacity / 2, plan.hit_price, Fraction(1, 4))
     prices = [
-        spending.at(capacity * Fraction(part, 32)).price(ic.marginal("a").bind(DOMAIN).partition).amount
+        spending.at(Spent(capacity * Fraction(part, 32), hit=part > 16))
+        .price(ic.marginal("a").bind(DOMAIN).partition)
+        .amount
         for part in (0, 16, 17, 24, 30)
     ]
 
     assert prices[0] == prices[1] == plan.hit_price
     assert all(later <= before for before, later in itertools.pairwise(prices))
     assert prices[-1] <= capacity / 32 * 2 / 4 + 1
-    assert spending.at(capacity) is sparse
+    assert spending.at(Spent(capacity, hit=True)) is sparse
 
 
 def test_pure_tests_of_falling_prices_cost_what_they_are_charged_and_a_redrawn_threshold_is_not_free():
@@ -264,14 +267,14 @@ def test_numbers_beyond_those_announced_fall_slowly_and_say_something_to_the_end
     domain = ic.Domain.of(a=100, b=60, c=40)
     plan = session_plan(domain, 10**6, ic.Budget(1.0, delta), max_queries=announced)
     target = ic.where(a=1).bind(domain)
-    spent, prices, deviations = Fraction(0), [], []
+    spent, prices, deviations = Spent(), [], []
     capacity = plan.sparse.account().capacity
     while len(prices) < 4 * announced + 20:
         sparse = plan.spending.at(spent)
         price = sparse.price(target).amount
-        if price > capacity - spent:
+        if price > capacity - spent.amount:
             break
-        spent += price
+        spent = Spent(spent.amount + price, hit=True)
         prices.append(price)
         deviations.append(sparse.deviation)
 
