@@ -128,7 +128,7 @@ class _Taken:
     easy: int = 0
     hard: int = 0
     first: tuple[Measurement, ...] = ()  # the first tables
-    spent: Spent = Spent()  # it settles which mechanism tested what comes next
+    spent: Spent = attrs.field(factory=Spent)  # settles which mechanism tested what comes next
 
 
 @final
@@ -137,7 +137,7 @@ class _Weighed:
     """The largest bound of an easy answer, all at once, among the leading records."""
 
     records: int = 0
-    spent: Spent = Spent()
+    spent: Spent = attrs.field(factory=Spent)
     worst: float = 0.0
 
 

@@ -1,4 +1,4 @@
-"""What a restart costs a session that keeps a threshold, what it leaves as it was, and what is said before."""
+"""What a restart costs a session that keeps a threshold, what it leaves as it was, what is said before."""
 
 import math
 from fractions import Fraction
@@ -153,7 +153,7 @@ def test_a_certificate_survives_the_restarts_that_were_planned_and_no_other(path
 
 @pytest.mark.parametrize(("threshold", "part"), [(0.9, 0.05), (None, 0.9)])
 def test_the_thresholds_of_all_runs_share_beta_once(threshold, part, path):
-    """P(some run's noise leaves its part of the joint bound), by the exact law of each, is at most its share."""
+    """By the exact law of each run: that the noise of any leaves its part of the bound has its share of beta."""
     flat = table(np.full(DOMAIN.shape, 10**5))
     session = opened(path, flat, restarts=40, threshold=threshold)
     plan, n = session.plan, session.n
