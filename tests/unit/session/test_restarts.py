@@ -153,7 +153,7 @@ def test_a_certificate_survives_the_restarts_that_were_planned_and_no_other(path
 
 @pytest.mark.parametrize(("threshold", "part"), [(0.9, 0.05), (None, 0.9)])
 def test_the_thresholds_of_all_runs_share_beta_once(threshold, part, path):
-    """By the exact law of each run: that the noise of any leaves its part of the bound has its share of beta."""
+    """By the exact law: the noise of some run leaves its part of the bound with its share of beta at most."""
     flat = table(np.full(DOMAIN.shape, 10**5))
     session = opened(path, flat, restarts=40, threshold=threshold)
     plan, n = session.plan, session.n
