@@ -168,7 +168,8 @@ class OnlineIC(Answering):
         Called as the opening, fits and batches go on, with public facts alone; "bar" shows bars of what takes
         more than two seconds, by the extra `onlineic[progress]`. If it raises, the call stops there, safely:
         what was released is in the transcript, and asked again it is a repeat. An opening that was stopped
-        behind its release is taken up by a session with the same `ledger`.
+        behind its release is taken up by a session with the same `ledger`. It cannot ask the session that
+        calls it, which refuses by `SessionStateError`.
 
     Notes
     -----
