@@ -42,9 +42,9 @@ from onlineic.updates.perceptron import Perceptron as Perceptron
 __version__ = "0.1.0"
 
 _WINGS = {
-    "accounting", "audit", "baselines", "bounds", "cli", "data", "datasets", "display", "domain", "errors",
-    "evaluate", "hypothesis", "ledger", "mechanisms", "noise", "offline", "progress", "queries", "session",
-    "sparse", "testing", "updates",
+    "accounting", "audit", "baselines", "bounds", "cli", "data", "datasets", "display", "domain", "door",
+    "errors", "evaluate", "hypothesis", "ledger", "mechanisms", "noise", "offline", "progress", "queries",
+    "session", "sparse", "testing", "updates",
 }  # fmt: skip
 
 

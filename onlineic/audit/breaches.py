@@ -244,8 +244,15 @@ class _Slipped(Noise):
     def discrete_gaussian(self, sigma: int, size: int) -> Ints:
         return self._change(self._source.discrete_gaussian(sigma, size))
 
-    def unread(self, count: int) -> None:
-        self._source.unread(count)
+    @property
+    def calls(self) -> int:
+        return self._source.calls
+
+    def unread(self, count: int, since: int) -> None:
+        self._source.unread(count, since)
+
+    def check_outside(self) -> None:
+        self._source.check_outside()
 
 
 class _Echo:

@@ -6,7 +6,6 @@ shows them: where one of them wins, use it.
 
 import math
 import os
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Any, NoReturn, final
@@ -20,6 +19,7 @@ from onlineic.baselines.noise import Choice, GridNoise, Name, least_noise, momen
 from onlineic.data.private import PrivateData
 from onlineic.data.release import (
     charged,
+    check_outside,
     check_types,
     checked_noise,
     guarded,
@@ -29,11 +29,11 @@ from onlineic.data.release import (
     stamp,
 )
 from onlineic.domain.domain import Domain
+from onlineic.door import Door
 from onlineic.errors import (
     ForkedSessionError,
     InvalidParameterError,
     SessionSealedError,
-    SessionStateError,
     TooLargeError,
     checked_integer,
     checked_real,
@@ -178,12 +178,15 @@ class PerQueryNoise:
             raise ForkedSessionError(
                 "a baseline must be used in the process that made it, got a forked one; make another there."
             )
-        with self._shell.lock:
-            bound = self._shell.bound(queries)
-            if self._sealed and any(query.constant is None and not self._known(query) for query in bound):
-                raise SessionSealedError(SEALED)
-            fresh = iter(self._measured(self._payable(bound)))
-            return [self._released(query, fresh) for query in bound]
+        asked = list(queries)  # a generator may ask on its own
+        return self._shell.door.run(lambda: self._answered(asked))
+
+    def _answered(self, queries: list[Any]) -> list[Answer]:
+        bound = self._shell.bound(queries)
+        if self._sealed and any(query.constant is None and not self._known(query) for query in bound):
+            raise SessionSealedError(SEALED)
+        fresh = iter(self._measured(self._payable(bound)))
+        return [self._released(query, fresh) for query in bound]
 
     def _payable(self, queries: Sequence[Query]) -> list[Query]:
         """The queries that will be measured, in order: a function of the queries and what is left."""
@@ -208,13 +211,8 @@ class PerQueryNoise:
             numbers = exact + shell.law.draw(shell.noise, len(queries))
             return [math.ldexp(number, -bits) for number in numbers.tolist()]
 
-        self._sealed = True  # a nested call, or a second Ctrl-C, finds it closed
-        if len(queries) > self._left:  # only a signal's handler can have asked since that was looked up
-            self._sealed = False
-            raise SessionStateError(
-                "a baseline must be asked by one call at a time, got one of a signal's handler, which has "
-                "used up what was left; nothing was spent: ask again."
-            )
+        check_outside(shell.data, shell.noise)
+        self._sealed = True  # a second Ctrl-C finds it closed
         self._left -= len(queries)
         numbers = guarded(private, log_failure, SEALED)
         self._sealed = False
@@ -240,12 +238,13 @@ class PerQueryNoise:
         return answer
 
     def statistics(self) -> BaselineStatistics:
-        with self._shell.lock:
-            return self._shell.statistics(
+        return self._shell.door.run(
+            lambda: self._shell.statistics(
                 left=0 if self._sealed else self._left,
                 spent=(self._paid - self._left) / self._paid,
                 sealed=self._sealed,
             )
+        )
 
     def __repr__(self) -> str:
         cached = ", cached" if self._memory is not None else ""
@@ -325,20 +324,23 @@ class NoisyTables:
         return self.answer_many([query])[0]
 
     def answer_many(self, queries: Iterable[Expression | Query | Any]) -> list[Answer]:
-        with self._shell.lock:
-            bound = self._shell.bound(queries)
-            places: dict[tuple[int, ...], list[int]] = {}
-            for index, query in enumerate(bound):
-                table = self._table_of(query.axes)
-                if query.constant is None and table is not None:
-                    places.setdefault(table, []).append(index)
-            values = np.full(len(bound), np.nan)
-            for axes, members in places.items():
-                domain, cells = self._held[axes]
-                moved = [moved_to(bound[index], axes, domain) for index in members]
-                units = np.array([1 << bound[index].grid_bits for index in members])
-                values[members] = totals(moved, cells, self._shell.data.n) / units
-            return [self._released(*pair) for pair in zip(bound, values.tolist(), strict=True)]
+        asked = list(queries)  # a generator may ask on its own
+        return self._shell.door.run(lambda: self._answered(asked))
+
+    def _answered(self, queries: list[Any]) -> list[Answer]:
+        bound = self._shell.bound(queries)
+        places: dict[tuple[int, ...], list[int]] = {}
+        for index, query in enumerate(bound):
+            table = self._table_of(query.axes)
+            if query.constant is None and table is not None:
+                places.setdefault(table, []).append(index)
+        values = np.full(len(bound), np.nan)
+        for axes, members in places.items():
+            domain, cells = self._held[axes]
+            moved = [moved_to(bound[index], axes, domain) for index in members]
+            units = np.array([1 << bound[index].grid_bits for index in members])
+            values[members] = totals(moved, cells, self._shell.data.n) / units
+        return [self._released(*pair) for pair in zip(bound, values.tolist(), strict=True)]
 
     def _table_of(self, axes: tuple[int, ...]) -> tuple[int, ...] | None:
         """The smallest table over a superset of the axes, or None."""
@@ -361,8 +363,7 @@ class NoisyTables:
         return self._shell.answer(query, "hard", count / n, radius / n + query.rounding)
 
     def statistics(self) -> BaselineStatistics:
-        with self._shell.lock:
-            return self._shell.statistics(None, 1.0, sealed=False)
+        return self._shell.door.run(lambda: self._shell.statistics(None, 1.0, sealed=False))
 
     def __repr__(self) -> str:
         return f"NoisyTables({self._shell.describe()}, {len(self._held)} tables)"
@@ -394,7 +395,7 @@ def noisy_histogram(
 class _Shell:
     """What all baselines share: checked arguments, the law, binding and counting."""
 
-    __slots__ = ("_counts", "beta", "budget", "data", "law", "lock", "noise", "private")
+    __slots__ = ("_counts", "beta", "budget", "data", "door", "law", "noise", "private")
 
     def __init__(
         self,
@@ -411,7 +412,7 @@ class _Shell:
         self.law: GridNoise = least_noise(data.n, budget, moved, law)
         self.noise = checked_noise(noise)
         self.private = is_private(self.noise)
-        self.lock = threading.RLock()
+        self.door = Door("a baseline")
         self._counts: dict[Status, int] = {"easy": 0, "hard": 0, "repeat": 0, "untested": 0}
 
     def bound(self, queries: Iterable[Any]) -> list[Query]:

@@ -8,7 +8,6 @@ import contextlib
 import logging
 import math
 import os
-import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NoReturn, final, overload
@@ -21,6 +20,7 @@ from onlineic.data.problems import TableReport, checked_table
 from onlineic.data.rows import Column, Rows, narrowest
 from onlineic.data.table_file import CsvFormat, read_csv
 from onlineic.domain.domain import Domain, Records, check_domain
+from onlineic.door import Door
 from onlineic.errors import (
     BudgetsAddWarning,
     DomainMismatchError,
@@ -75,7 +75,7 @@ class PrivateData:
     """
 
     __slots__ = (
-        "__weakref__", "_budgets", "_files", "_lock", "_process", "_reads", "_sessions", "_tables", "_total",
+        "__weakref__", "_budgets", "_door", "_files", "_process", "_reads", "_sessions", "_tables", "_total",
         "domain", "loading", "n",
     )  # fmt: skip
 
@@ -116,7 +116,7 @@ class PrivateData:
 
     def renew_locks(self) -> None:
         """Let no read hold up another: for forked processes, where the one that ran is not."""
-        self._lock = threading.Lock()
+        self._door = Door("data")
 
     @classmethod
     def from_records(cls, columns: Records, domain: Domain) -> "PrivateData":
@@ -332,14 +332,16 @@ class PrivateData:
             Bound to this domain, with n 2^grid_bits <= 2^53.
         """
         self._check_domain(target.domain, target.grid_bits)
-        with self._lock:
-            self._reads += 1
-            tables = self._tables
-            if not isinstance(target, Partition):
-                return int(target.total(tables, self.n))
-            if isinstance(tables, Rows):
-                return tables.measure(target)
-            return np.rint(target.measure(tables.table(target.axes))).astype(np.int64)
+        return self._door.run(lambda: self._counted(target))
+
+    def _counted(self, target: Query | Partition) -> int | Ints:
+        self._reads += 1
+        tables = self._tables
+        if not isinstance(target, Partition):
+            return int(target.total(tables, self.n))
+        if isinstance(tables, Rows):
+            return tables.measure(target)
+        return np.rint(target.measure(tables.table(target.axes))).astype(np.int64)
 
     def exact_counts_many(self, queries: Sequence[Query]) -> Ints:
         """Return n 2^k f(D) of every query, shape (m,), exact: one read each. PRIVATE."""
@@ -348,9 +350,18 @@ class PrivateData:
         else:
             for query in queries:
                 self._check_domain(query.domain, query.grid_bits)
-        with self._lock:
-            self._reads += len(queries)
-            return np.rint(totals(queries, self._tables, self.n)).astype(np.int64)
+        return self._door.run(lambda: self._counted_many(queries))
+
+    def _counted_many(self, queries: Sequence[Query]) -> Ints:
+        self._reads += len(queries)
+        return np.rint(totals(queries, self._tables, self.n)).astype(np.int64)
+
+    def check_outside(self) -> None:
+        """Raise `SessionStateError` in the middle of a read of the same thread: a handler would read there.
+
+        Whatever a handler asks of this table asks this before it spends anything.
+        """
+        self._door.check()
 
     def _check_domain(self, other: Domain, grid_bits: int) -> None:
         if other is not self.domain and (other.shape != self.domain.shape or other != self.domain):

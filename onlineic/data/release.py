@@ -65,6 +65,16 @@ def stamp(private: bool) -> str:
     return "" if private else ", NOT PRIVATE"
 
 
+def check_outside(data: PrivateData, noise: Noise) -> None:
+    """Raise `SessionStateError` in the thread that reads this table or draws from this noise: in a handler.
+
+    Asked before anything is spent, it tells for all that follows: a handler that comes later is done before
+    the call goes on.
+    """
+    data.check_outside()
+    noise.check_outside()
+
+
 def charged(data: PrivateData, budget: Budget, noise: Noise) -> None:
     """Enter `budget` among those of the table, if what is released with this noise is private.
 
@@ -76,8 +86,11 @@ def charged(data: PrivateData, budget: Budget, noise: Noise) -> None:
         If data or budget are of another type; nothing was spent.
     BudgetExceededError, LedgerError
         If the table has a total that does not pay it; nothing was spent.
+    SessionStateError
+        In the middle of a read of this table, or of a draw, of the same thread; nothing was spent.
     """
     check_types(data, budget)
+    check_outside(data, noise)
     if is_private(noise):
         data.spend(budget)
 
@@ -87,7 +100,7 @@ def released(data: PrivateData, budget: Budget, noise: Noise, private: Callable[
 
     Raises
     ------
-    InvalidParameterError, BudgetExceededError, LedgerError
+    InvalidParameterError, BudgetExceededError, LedgerError, SessionStateError
         As `charged`.
     SessionSealedError
         If `private` failed. Its cause is not chained: a traceback could hold a private number.

@@ -4,7 +4,6 @@ Blocks are refilled on the counter only, never on a value, so that the time of a
 what is drawn. What was handed out is zeroed as soon as it can no longer be given back.
 """
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import final
@@ -12,7 +11,8 @@ from typing import final
 import numpy as np
 
 from onlineic._typing import Ints
-from onlineic.errors import InternalError, checked_integer
+from onlineic.door import Door
+from onlineic.errors import checked_integer
 
 Key = tuple[int, int, int]
 
@@ -95,15 +95,20 @@ class Blocks:
         Returns the draw of a key (validated there): a function that returns one refill, int64.
     held : int, >= 2, or None
         Most blocks kept; None keeps all.
+
+    Attributes
+    ----------
+    calls : int
+        How many have drawn, whatever they drew: `unread` tells by it which call it is about.
     """
 
-    __slots__ = ("_by_key", "_held", "_latest", "_lock", "_open", "_taker")
+    __slots__ = ("_by_key", "_door", "_held", "_latest", "_open", "calls")
 
     def __init__(self, opener: Callable[[Key], _Draw], *, held: int | None) -> None:
         self._open = opener
         self._held = held
-        self._lock = threading.Lock()
-        self._taker = threading.get_ident()
+        self._door = Door("noise")
+        self.calls = 0
         self.drop()
 
     def drop(self) -> None:
@@ -111,21 +116,26 @@ class Blocks:
         self._by_key: OrderedDict[Key, _Block] = OrderedDict()
         self._latest = _Block(lambda: np.empty(0, np.int64))  # stands for "no call yet"
 
+    def check_outside(self) -> None:
+        """Raise `SessionStateError` in the thread that draws: a handler in the middle of a draw."""
+        self._door.check()
+
     def take(self, key: Key, size: int) -> Ints:
         """Return the next `size` values of `key`."""
         if type(size) is not int or size < 0:
             size = checked_integer("size", size, at_least=0)
-        with self._lock:
-            return self._turned_to(key).take(size)
+        return self._door.run(lambda: self._turned_to(key).take(size))
 
     def take_one(self, key: Key) -> int:
         """Return the next value of `key`, as `take` of one does, without an array."""
-        with self._lock:
-            block = self._latest
-            if block is self._by_key.get(key):  # one of the same after the other: the commonest
-                self._taker = threading.get_ident()
-                return block.take_one_more()
-            return self._turned_to(key).take_one()
+        return self._door.run(lambda: self._taken_one(key))
+
+    def _taken_one(self, key: Key) -> int:
+        block = self._latest
+        if block is self._by_key.get(key):  # one of the same after the other: the commonest
+            self.calls += 1
+            return block.take_one_more()
+        return self._turned_to(key).take_one()
 
     def _turned_to(self, key: Key) -> _Block:
         """Return the block of a key, what the latest call handed out being forgotten."""
@@ -136,18 +146,23 @@ class Blocks:
             self._by_key.move_to_end(key)
         self._latest.forget()
         self._latest = block
-        self._taker = threading.get_ident()
+        self.calls += 1
         return block
 
-    def unread(self, count: int) -> None:
-        """Put the last `count` values of the latest call back; the others are used."""
-        with self._lock:
-            if self._taker != threading.get_ident():
-                raise InternalError("unread must follow the draw in the same thread.")
-            block = self._latest
-            remedy = "unread at most what the most recent call returned"
-            most = block.at - block.start
-            block.forget(keep=checked_integer("count", count, at_least=0, at_most=most, remedy=remedy))
+    def unread(self, count: int, since: int) -> None:
+        """Put the last `count` values of the latest call back; the others are used.
+
+        The call is the one that came after `since` others: if it is not the latest, all its values are used.
+        """
+        self._door.run(lambda: self._put_back(count, since))
+
+    def _put_back(self, count: int, since: int) -> None:
+        if self.calls != since + 1:
+            return
+        block = self._latest
+        remedy = "unread at most what the most recent call returned"
+        most = block.at - block.start
+        block.forget(keep=checked_integer("count", count, at_least=0, at_most=most, remedy=remedy))
 
     def _add(self, key: Key) -> _Block:
         block = _Block(self._open(key))

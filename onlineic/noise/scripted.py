@@ -64,9 +64,14 @@ class ScriptedNoise(Noise):
     def discrete_gaussian(self, sigma: int, size: int) -> Ints:
         return np.array(self._play("discrete_gaussian", sigma, size, -(2**63)), np.int64)
 
-    def unread(self, count: int) -> None:
-        self._at -= checked_integer("count", count, at_least=0, at_most=self._latest)
-        self._latest = 0
+    @property
+    def calls(self) -> int:
+        return len(self.scales)
+
+    def unread(self, count: int, since: int) -> None:
+        if self.calls == since + 1:
+            self._at -= checked_integer("count", count, at_least=0, at_most=self._latest)
+            self._latest = 0
 
     def _play(
         self, method: str, scale: Fraction | int | None, size: int, least: int, most: int = 2**63 - 1

@@ -136,22 +136,36 @@ class Noise(abc.ABC):
             If a parameter is outside its range.
         """
 
+    @property
     @abc.abstractmethod
-    def unread(self, count: int) -> None:
-        """Give back the last values of the most recent call: nobody looked at them.
+    def calls(self) -> int:
+        """How many calls have drawn so far: `unread` tells by it which call it is about."""
+
+    @abc.abstractmethod
+    def unread(self, count: int, since: int) -> None:
+        """Give back the last values of a call: nobody looked at them.
 
         They come first in the next call of the same method with the same scale. All others of that
-        call count as used and are forgotten.
+        call count as used and are forgotten. If anything was drawn after that call, by another thread or by a
+        signal's handler, all of it count as used: what would be given back is not this call's.
 
         Parameters
         ----------
-        count : int, in [0, size of the most recent call]
+        count : int, in [0, size of the call]
             Values given back. A second `unread` of the same call can give back none.
+        since : int
+            `calls` before the call.
 
         Raises
         ------
         InvalidParameterError
             If `count` is outside its range.
+        """
+
+    def check_outside(self) -> None:  # noqa: B027  (a source that anyone may draw from at any time)
+        """Raise `SessionStateError` in the middle of a draw of the same thread: a handler would draw there.
+
+        A session that is asked by a handler asks this before it spends anything.
         """
 
 
@@ -162,7 +176,7 @@ class SystemNoise(Noise):
 
     It has no seed. It cannot be copied or pickled, and neither side of a fork but the parent may go on
     with it, because two holders of one block would add the same noise to different answers. It may
-    be shared between threads, if no thread draws between another's draw and `unread`.
+    be shared between threads and sessions.
     """
 
     _blocks: Blocks = attrs.field(init=False)
@@ -192,8 +206,15 @@ class SystemNoise(Noise):
     def discrete_gaussian(self, sigma: int, size: int) -> Ints:
         return self._owned().take(_sigma_key(sigma), size)
 
-    def unread(self, count: int) -> None:
-        self._owned().unread(count)
+    @property
+    def calls(self) -> int:
+        return self._blocks.calls
+
+    def unread(self, count: int, since: int) -> None:
+        self._owned().unread(count, since)
+
+    def check_outside(self) -> None:
+        self._blocks.check_outside()
 
     def __repr__(self) -> str:
         return "SystemNoise(<hidden>)"
@@ -265,8 +286,15 @@ class SimulatedNoise(Noise):
     def discrete_gaussian(self, sigma: int, size: int) -> Ints:
         return self._blocks.take(_sigma_key(sigma), size)
 
-    def unread(self, count: int) -> None:
-        self._blocks.unread(count)
+    @property
+    def calls(self) -> int:
+        return self._blocks.calls
+
+    def unread(self, count: int, since: int) -> None:
+        self._blocks.unread(count, since)
+
+    def check_outside(self) -> None:
+        self._blocks.check_outside()
 
     def __repr__(self) -> str:
         return f"SimulatedNoise(seed={self.seed})"

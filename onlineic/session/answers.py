@@ -3,7 +3,6 @@
 import contextlib
 import itertools
 import math
-import sys
 import warnings
 from collections.abc import Sequence
 from fractions import Fraction
@@ -17,7 +16,7 @@ from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget
 from onlineic.display.text import upward
 from onlineic.domain.domain import Domain
-from onlineic.errors import SessionStateError, UpdateFailedWarning, WideBoundWarning
+from onlineic.errors import UpdateFailedWarning, WideBoundWarning
 from onlineic.hypothesis.base import batch_guesses, block_guesses, grid_guess, grid_guesses
 from onlineic.hypothesis.estimates import Estimates, Family, TableDesign
 from onlineic.ledger.records import (
@@ -248,8 +247,6 @@ class AnswerBook:
         Of a batch the answers are its columns, with the radius that `easy_radius` gave before.
         """
         at = self._taken
-        if at.records >= len(self._ledger):  # a signal's handler has taken it in since the caller looked
-            return None
         record = self._ledger.record(at.records)
         if type(record) is Easy:
             answer = self._easy(record.query, record.guess)
@@ -266,11 +263,6 @@ class AnswerBook:
             self._rounding = max(self._rounding, record.rounding)
         # a reservation that was burned is missing in the hard answers that were certified
         self._lost = self._lost or (isinstance(record, Burned) and record.reason != "closed")
-        if self._asked_by_rule():
-            raise SessionStateError(
-                "session must not be asked while its hypothesis learns, but was by its own update rule or a "
-                "callback that is told how far it is; mend the rule, or ask when the callback has returned."
-            )
         later = self._ledger.records(at.records + 1, at.records + 2)
         belief, failed = self._learned(record, isinstance(later[0] if later else None, UpdateFailed))
         if isinstance(record, Hard | Burned | Resumed):
@@ -396,15 +388,6 @@ class AnswerBook:
         except Exception as error:  # paid and public already: the answer stands, the old hypothesis is kept
             self._ledger.commit([UpdateFailed(type(error).__name__)])
             return belief.unmoved(released), True
-
-    def _asked_by_rule(self) -> bool:
-        """Whether a record is being taken further up: a flag would be left behind by an interrupt."""
-        frame = sys._getframe(1)
-        while frame.f_back is not None:
-            frame = frame.f_back
-            if frame.f_code is AnswerBook.take.__code__ and frame.f_locals["self"] is self:
-                return True
-        return False
 
     def recalled(self, question: Question) -> Answer | None:
         """Return the answer of a question that needs no test, a constant or a repeat, or None."""

@@ -19,7 +19,7 @@ import numpy as np
 from onlineic._typing import Ints
 from onlineic.accounting.budget import Charge, Filter
 from onlineic.data.private import PrivateData
-from onlineic.data.release import guarded
+from onlineic.data.release import check_outside, guarded
 from onlineic.errors import (
     BudgetExceededError,
     ForkedSessionError,
@@ -154,6 +154,10 @@ class Curator:
                 "session must be used in the process that opened it, got a forked one; open a new session."
             )
 
+    def check_outside(self) -> None:
+        """Raise `SessionStateError` in the middle of a read of this table, or a draw, of the same thread."""
+        check_outside(self._data, self._noise)
+
     @property
     def closed(self) -> bool:
         """Whether the session was closed."""
@@ -268,7 +272,6 @@ class Curator:
             If anything failed after the data were read. Its cause is not chained: a traceback could hold
             a private number. The curator's log says where, never what.
         """
-        # once more, because a hypothesis of its own may have asked since `cover`
         standing = self._now()  # what is priced here is what is drawn from below
         if type(questions) is Queries:
             dearest = max(_different(self._prices(standing.sparse, questions)))
@@ -280,9 +283,7 @@ class Curator:
         if not paid:
             self.check_unsealed()  # then nothing is reserved
             raise InternalError("a test must be reserved before the data are read.")
-        self._guarded(
-            lambda: self._tested(standing.sparse, questions, guesses), standing.account, standing.reserved
-        )
+        self._guarded(lambda: self._tested(standing.sparse, questions, guesses))
 
     def test_alone(self, question: Question, guess: Guess) -> bool:
         """Test one question as `test` does, covered here, and return whether a hit could be paid.
@@ -299,9 +300,7 @@ class Curator:
             standing = self._now()
             if not self._pays(standing, question):
                 raise InternalError("a test must be reserved before the data are read.")
-        self._guarded(
-            lambda: self._tested(standing.sparse, (question,), (guess,)), standing.account, standing.reserved
-        )
+        self._guarded(lambda: self._tested(standing.sparse, (question,), (guess,)))
         return True
 
     def _tested(
@@ -406,7 +405,7 @@ class Curator:
                 "session with a new ledger."
             )
         self._ledger.reserve(tables.charge)
-        self._guarded(lambda: self._measured_tables(tables), account, self._ledger.reserved)
+        self._guarded(lambda: self._measured_tables(tables))
 
     def _measured_tables(self, tables: FirstTables) -> None:
         n = self._data.n
@@ -428,13 +427,12 @@ class Curator:
         self._ledger.commit(records)
         self._sealed = False
 
-    def _guarded(self, private: Callable[[], None], account: Filter, reserved: Charge | None) -> None:
+    def _guarded(self, private: Callable[[], None]) -> None:
         """Run what reads the data and ends with `_record`: sealed while it runs, for good if it fails.
 
-        What pays for it must still stand once nobody else can ask: a signal's handler that asked in between
-        may have used up the reservation, or changed what a hit costs.
+        What pays for it still stands: nobody can have asked since, as the door of the session is closed.
         """
-        if self._sealed or self._closed:  # by a rule of its own that has asked, since the last check
+        if self._sealed or self._closed:
             self.check_unsealed()
         length = len(self._ledger)
 
@@ -448,17 +446,7 @@ class Curator:
                 self._ledger.burn()
             _log.error("session sealed: %s at %s", name, place)
 
-        self._sealed = True  # a second Ctrl-C, or a nested call, finds it closed
-        try:
-            ledger = self._ledger
-            if ledger.account is not account or ledger.reserved is not reserved or reserved is None:
-                raise SessionStateError(
-                    "session must not be asked while it tests, got a question of a signal's handler or a "
-                    "callback; nothing was read for the question it came into: ask that again."
-                )
-        except BaseException:
-            self._sealed = False  # nothing was read
-            raise
+        self._sealed = True  # a second Ctrl-C finds it closed
         guarded(private, failed, SEALED)
 
     def close(self, record: Closed) -> None:

@@ -8,7 +8,7 @@ loses one. Which tables are bought, and when, follows from the plan and from wha
 
 import contextlib
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, final
 
@@ -21,7 +21,6 @@ from onlineic.errors import (
     BudgetExceededError,
     LedgerMismatchError,
     SessionExhaustedError,
-    SessionStateError,
 )
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.records import EasyBatch, Hard, Ledger, Opened
@@ -81,7 +80,6 @@ class Loop:
         self._exhausted = exhausted
         self.begun = self.resumed = False
         self.for_dense: Callable[[], Plan] | None = None
-        self._opening = False
         self._quiet = RUN  # queries that the next run may hold
         self._asked: tuple[int, Asked] = (0, Asked())  # of so many records
         self._awaits = True  # what is asked, for later tables
@@ -105,32 +103,25 @@ class Loop:
     def answer(self, query: Any) -> Answer:
         """Answer one query, as `OnlineIC.answer` says."""
         self.curator.check_open()
-        grid = self.plan.sparse.grid_bits
-        question = bind_question(query, self.domain, grid)
+        question = bind_question(query, self.domain, self.plan.sparse.grid_bits)
         self.book.catch_up()
         check_supported(question, self.plan.sparse, self.book.belief.hypothesis)
         self._begin_with(question)
-        if grid != self.plan.sparse.grid_bits:  # of another plan, which a signal's handler may have asked for
-            question = bind_question(query, self.domain, self.plan.sparse.grid_bits)
-        self.book.catch_up()  # no test begins with records pending, of a hypothesis that has asked
         self._buy_later()
         return self._answered(question)
 
-    def answer_many(self, queries: Queries | Iterable[Any]) -> Answers | list[Answer]:
+    def answer_many(self, queries: Queries | Sequence[Any]) -> Answers | list[Answer]:
         """Answer queries in order, as `OnlineIC.answer_many` says."""
         self.curator.check_open()
-        if not self.begun and not isinstance(queries, Queries):
-            queries = list(queries)  # bound again, if the first of them changes the plan
         grid = self.plan.sparse.grid_bits
         parts = bind_batch(queries, self.domain, grid)
-        self.book.catch_up()  # behind the loop, because a generator may have asked on its own
+        self.book.catch_up()
         for part in parts:
             check_supported(part, self.plan.sparse, self.book.belief.hypothesis)
         for part in parts if not self.begun else ():
             self._begin_with(_first_tested(part) if isinstance(part, Queries) else part)
         if grid != self.plan.sparse.grid_bits:
             parts = bind_batch(queries, self.domain, self.plan.sparse.grid_bits)
-        self.book.catch_up()  # no test begins with records pending, of a hypothesis that has asked
         self._buy_later()
         answers: list[Answer] = []
         total = sum(len(part) if isinstance(part, Queries) else 1 for part in parts)
@@ -161,24 +152,15 @@ class Loop:
             if self._exhausted == "raise":
                 raise SessionExhaustedError(book.used_up())
             return book.untested(question)
-        answer = self._taken(question)
-        answer = self._asked_again(question) if answer is None else answer
+        answer = self._taken()
         self._buy_later()
         return answer
 
-    def _taken(self, question: Question) -> Answer | None:
-        """Return the recorded answer, or None if a hypothesis that asks its own session has taken it."""
-        while True:
-            released = self.book.take()
-            if released is not None and released[0] is question:
-                return released[1]
-            if not self.book.pending:
-                return None
-
-    def _asked_again(self, question: Question) -> Answer:
-        """Return the answer of a question whose record a hypothesis that asks its own session has taken."""
-        known = self.book.recalled(question)
-        return self.book.untested(question) if known is None else known
+    def _taken(self) -> Answer:
+        """Return the answer that was just recorded."""
+        while (released := self.book.take()) is None:
+            pass
+        return released[1]
 
     def _stream(self, queries: Queries, length: int, before: int, total: int) -> Answers:
         """Answer a batch in order: between two hits all at once, in runs that double while there is none."""
@@ -261,8 +243,7 @@ class Loop:
         easy, hard = len(batch), None
         if isinstance(last, Hard):
             easy = sum(len(record) for record in records if isinstance(record, EasyBatch))
-            hard = self._taken(last.query)
-            hard = self._asked_again(last.query) if hard is None else hard
+            hard = self._taken()
         self.book.catch_up()
         return guesses[:easy] / (np.int64(self.n) << batch.grid_bits[:easy]), hard
 
@@ -337,23 +318,18 @@ class Loop:
         They are learned with the next record that is taken in. Where it was left to the first question to
         tell what is bought, it tells by what plan too.
         """
-        self._check_not_opening()
-        try:
-            self._opening = True
-            if question is not None:
-                plan = self.plan_for(question)
-                tell_opening(0.0, plan)  # who stops it here has changed nothing
-                if plan is not self.plan:
-                    self._plan_anew(plan)
-            tables = self.plan.opening(question)
-            if not self.begun and tables is not None and not self.bought():
-                # of a session that goes on after its tables were burned tests are left
-                burned = self.resumed or self.ledger.spent
-                with contextlib.suppress(*([BudgetExceededError] if burned else [])):
-                    self.curator.measure_tables(tables)
-            self.begun = True
-        finally:
-            self._opening = False
+        if question is not None:
+            plan = self.plan_for(question)
+            tell_opening(0.0, plan)  # who stops it here has changed nothing
+            if plan is not self.plan:
+                self._plan_anew(plan)
+        tables = self.plan.opening(question)
+        if not self.begun and tables is not None and not self.bought():
+            # of a session that goes on after its tables were burned tests are left
+            burned = self.resumed or self.ledger.spent
+            with contextlib.suppress(*([BudgetExceededError] if burned else [])):
+                self.curator.measure_tables(tables)
+        self.begun = True
 
     def _begin_with(self, question: Question) -> None:
         """Open with the first question that is tested, where it was left to tell what is bought."""
@@ -443,25 +419,12 @@ class Loop:
         """
         if not self._awaits or not self.begun or self.curator.sealed:
             return
-        self._check_not_opening()
-        try:
-            self._opening = True
-            later, asked = self.plan.later_tables, self._asked_so_far()
-            self._awaits = later is not None and asked.bought <= later.first
-            tables = self.plan.later(asked) if self._awaits else None
-            if tables is not None and tables.charge.amount <= self.ledger.account.left:
-                self.curator.measure_tables(tables)
-                self.book.catch_up()
-        finally:
-            self._opening = False
-
-    def _check_not_opening(self) -> None:
-        """Refuse what comes while tables are bought: the lock lets handlers of the same thread in."""
-        if self._opening:
-            raise SessionStateError(
-                "session must buy its tables before it is asked, got a question of a signal's handler or a "
-                "callback while it does; nothing was spent on it: ask when that has returned."
-            )
+        later, asked = self.plan.later_tables, self._asked_so_far()
+        self._awaits = later is not None and asked.bought <= later.first
+        tables = self.plan.later(asked) if self._awaits else None
+        if tables is not None and tables.charge.amount <= self.ledger.account.left:
+            self.curator.measure_tables(tables)
+            self.book.catch_up()
 
 
 def tell_opening(part: float, plan: Plan) -> None:

@@ -3,23 +3,22 @@
 It opens, resumes, locks and closes; how a question becomes an answer stands in `onlineic.session.loop`.
 """
 
-import contextlib
 import os
-import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, final, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, final, overload
 
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget
 from onlineic.accounting.of_table import per_row
 from onlineic.data.private import PrivateData
-from onlineic.data.release import check_types, is_private
+from onlineic.data.release import check_outside, check_types, is_private
 from onlineic.display.html import card
 from onlineic.display.text import upward
 from onlineic.domain.domain import Domain
 from onlineic.domain.hints import nearest
+from onlineic.door import Door
 from onlineic.errors import (
     InvalidParameterError,
     InvalidQueryError,
@@ -73,6 +72,7 @@ from onlineic.sparse.base import NumericSparse
 from onlineic.updates.base import UpdateRule, check_rule
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 
+T = TypeVar("T")
 TWICE = "a session must be opened once, got __init__ again; open a new one."
 
 
@@ -172,7 +172,8 @@ class OnlineIC(Answering):
         Called as the opening, fits and batches go on, with public facts alone; "bar" shows bars of what takes
         more than two seconds, by the extra `onlineic[progress]`. If it raises, the call stops there, safely:
         what was released is in the transcript, and asked again it is a repeat. An opening that was stopped
-        behind its release is taken up by a session with the same `ledger`.
+        behind its release is taken up by a session with the same `ledger`. It cannot ask the session that
+        calls it, which refuses by `SessionStateError`.
 
     Notes
     -----
@@ -392,7 +393,8 @@ class OnlineIC(Answering):
         self._progress = checked_progress(progress)
         noise = noise if noise is not None else SystemNoise()
         self._data, self._budget, self._private = data, budget, is_private(noise)
-        self._lock = threading.RLock()
+        self._door = Door("session")
+        check_outside(data, noise)
         if isinstance(ledger, LedgerFile):
             if ledger.new:  # no file is left of a session that the total of the table does not pay
                 data.check_affords(of_row, plan.drawn)
@@ -469,9 +471,11 @@ class OnlineIC(Answering):
             With exhausted="raise", when the hard answers are used up.
         SessionSealedError, ForkedSessionError
             If the session can no longer answer.
+        SessionStateError
+            If it is closed; or if a signal's handler or a callback asks in the middle of another call of this
+            session, or of a read of its table: nothing was spent.
         """
-        with self._held():
-            return self._loop.answer(query)
+        return self._alone(lambda: self._loop.answer(query))
 
     @overload
     def answer_many(self, queries: Queries) -> Answers: ...  # type: ignore[overload-overlap]
@@ -493,8 +497,8 @@ class OnlineIC(Answering):
             Of a batch as columns, columns.
         """
         check_many(queries)
-        with self._held():
-            return self._loop.answer_many(queries)
+        asked = queries if isinstance(queries, Queries) else list(queries)  # a generator may ask on its own
+        return self._alone(lambda: self._loop.answer_many(asked))
 
     def sql(
         self,
@@ -549,17 +553,20 @@ class OnlineIC(Answering):
         (m,) float64
             Fractions; of a constant what it was rounded by, inf where nothing is known.
         """
-        with self._held():
+        chosen, given = list(queries), list(answers)
+
+        def bounds() -> Floats:
             book, grid = self._loop.book, self._loop.plan.sparse.grid_bits
             book.catch_up()
-            asked = [bind_question(query, self._data.domain, grid) for query in queries]
-            given = list(answers)
+            asked = [bind_question(query, self._data.domain, grid) for query in chosen]
             if len(given) != len(asked) or not all(isinstance(answer, Answer) for answer in given):
                 raise InvalidParameterError(
                     f"answers must be the answers to these {len(asked)} queries, got {len(given)} objects; "
                     "give one Answer a query, in their order."
                 )
             return book.joint_bounds(asked, given)
+
+        return self._alone(bounds)
 
     def explain(self, question: Any) -> Explanation:
         """Return what a question is, what it may cost and what its answer will be worth; asks nothing.
@@ -582,13 +589,12 @@ class OnlineIC(Answering):
         InvalidQueryError, DomainMismatchError, TooLargeError
             If it cannot be asked.
         """
-        with self._held():
-            if isinstance(getattr(question, "__self__", None), OnlineIC):
-                raise InvalidQueryError(
-                    "a derived question must be a function of a session, got a method of one; write "
-                    "explain(lambda session: session.mean('age'))."
-                )
-            return explained(self._loop, question)
+        if isinstance(getattr(question, "__self__", None), OnlineIC):
+            raise InvalidQueryError(
+                "a derived question must be a function of a session, got a method of one; write "
+                "explain(lambda session: session.mean('age'))."
+            )
+        return self._alone(lambda: explained(self._loop, question))
 
     @property
     def receipt(self) -> Receipt:
@@ -607,14 +613,16 @@ class OnlineIC(Answering):
         Nothing is given back of a sealed session, nor what tests against a kept threshold have used up: the
         noise of such a threshold ends with its process, and is never stored.
         """
-        with self._held():
-            loop = self._loop
-            if not loop.curator.closed:
-                loop.book.catch_up()
-                loop.book.keep_checkpoint()
-                self._data.leave(loop.ledger)
-                loop.curator.close(loop.book.closing())
-            loop.ledger.give_back(loop)
+        self._alone(self._closed)
+
+    def _closed(self) -> None:
+        loop = self._loop
+        if not loop.curator.closed:
+            loop.book.catch_up()
+            loop.book.keep_checkpoint()
+            self._data.leave(loop.ledger)
+            loop.curator.close(loop.book.closing())
+        loop.ledger.give_back(loop)
 
     if not TYPE_CHECKING:
 
@@ -635,8 +643,12 @@ class OnlineIC(Answering):
     def _is_open(self) -> bool:
         return hasattr(self, "_loop") and self._loop.usable
 
-    def _held(self) -> contextlib.AbstractContextManager[Any]:
-        """Return the lock, in the session's own process: in a forked one nobody may ever release it."""
+    def _alone(self, act: Callable[[], T]) -> T:
+        """Return what `act` returns, called alone, and tell the callback how far it has come.
+
+        Refused in a forked process, where nobody may ever open the door, and in the middle of a read or a
+        draw of this thread, where nothing could be tested: before anything is spent.
+        """
         try:
             curator = self._loop.curator
         except AttributeError:
@@ -644,13 +656,12 @@ class OnlineIC(Answering):
                 "a session must be open to be used, got one whose opening failed; open another."
             ) from None
         curator.check_process()
-        return self._lock if self._progress is None else self._told()
+        curator.check_outside()
+        return self._door.run(act if self._progress is None else partial(self._told, act))
 
-    @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
-        """Hold the lock, and tell the callback how far this call has come."""
-        with self._lock, reporting(self._progress):
-            yield
+    def _told(self, act: Callable[[], T]) -> T:
+        with reporting(self._progress):
+            return act()
 
     @property
     def hypothesis(self) -> Hypothesis:
@@ -658,8 +669,7 @@ class OnlineIC(Answering):
 
         First tables that were left to the first question are bought before, if there was none.
         """
-        with self._held():
-            return self._loop.hypothesis()
+        return self._alone(lambda: self._loop.hypothesis())
 
     @property
     def domain(self) -> Domain:
@@ -689,15 +699,21 @@ class OnlineIC(Answering):
     @property
     def transcript(self) -> Transcript:
         """Everything recorded so far, in order: public; `replay` rebuilds the hypothesis from it."""
-        with self._held():
+
+        def recorded() -> Transcript:
             self._loop.book.catch_up()  # an update that fails is recorded behind its release
             return Transcript(self._loop.ledger.records())
 
+        return self._alone(recorded)
+
     def statistics(self) -> SessionStatistics:
         """Return a snapshot of public facts."""
-        with self._held():
+
+        def counted() -> SessionStatistics:
             self._loop.book.catch_up()
             return self._loop.statistics(self._budget)
+
+        return self._alone(counted)
 
     def summary(self, answers: int = 20, attributes: Iterable[str] | None = None) -> Summary:
         """Return a page about the session that can be handed on: text, HTML, Markdown and figures.
@@ -724,7 +740,8 @@ class OnlineIC(Answering):
                 f"attributes must be a list of names, got the text {attributes!r:.60}; write it in brackets."
             )
         names = domain.names if attributes is None else [domain.names[domain.axis(one)] for one in attributes]
-        with self._held():
+
+        def summed_up() -> Summary:
             book = self._loop.book
             book.catch_up()
             marginals = believed_marginals(book.belief.hypothesis, book.estimates, self._data.n, names)
@@ -737,6 +754,8 @@ class OnlineIC(Answering):
                 marginals,
                 book.latest(answers) if answers else (),
             )
+
+        return self._alone(summed_up)
 
     def synthetic(self, rows: int, seed: int = 0) -> Synthetic:
         """Return synthetic records, drawn from the hypothesis: free, and without any guarantee.

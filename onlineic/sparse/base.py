@@ -264,12 +264,13 @@ def first_reaching(
             if excess >= 0:
                 return index, excess
         return len(values), None
+    since = noise.calls
     nu = draw(len(values))
     above = np.flatnonzero(np.asarray(values, np.int64) + nu >= level)
     if len(above) == 0:
         return len(values), None
     first = int(above[0])
-    noise.unread(len(values) - 1 - first)  # behind the first hit: never looked at
+    noise.unread(len(values) - 1 - first, since)  # behind the first hit: never looked at
     return first, int(values[first]) + int(nu[first]) - level
 
 

@@ -319,13 +319,14 @@ class GumbelSparse(NumericSparse):
         excesses = np.abs(np.asarray(gaps, np.int64)) - self.threshold
         start = 0
         while start < len(excesses):
+            since = noise.calls
             words = noise.words(len(excesses) - start)
             verdicts = screen(words, excesses[start:], self.scale)
             open_lanes = np.flatnonzero(verdicts)
             if len(open_lanes) == 0:
                 break
             lane = int(open_lanes[0])
-            noise.unread(len(words) - 1 - lane)  # behind it: never looked at
+            noise.unread(len(words) - 1 - lane, since)  # behind it: never looked at
             start += lane
             if verdicts[lane] > 0 or fires_exactly(
                 int(words[lane]), int(excesses[start]), self.scale, noise.next_word

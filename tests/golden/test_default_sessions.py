@@ -45,9 +45,9 @@ class Logged(Wrapped):
         self.asked.append(f"gaussian {sigma} {size}")
         return super().discrete_gaussian(sigma, size)
 
-    def unread(self, count):
+    def unread(self, count, since):
         self.asked.append(f"unread {count}")
-        super().unread(count)
+        super().unread(count, since)
 
 
 def table(shape, n, concentration):

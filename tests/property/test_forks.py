@@ -9,6 +9,7 @@ import pytest
 
 import onlineic as ic
 from onlineic import baselines, offline
+from onlineic.door import Door
 from onlineic.errors import ForkedSessionError
 from onlineic.ledger import TableBudget, read
 from onlineic.noise import SimulatedNoise
@@ -55,10 +56,10 @@ CALLS = {
     "draw on it": lambda one: one.data.draw_on(one.total),
 }
 LOCKS = {
-    "session": lambda one: one.session._lock,
+    "session": lambda one: one.session._door,
     "sessions of the table": lambda one: one.data._sessions.gate,
     "total": lambda one: one.total._lock,
-    "read": lambda one: one.data._lock,
+    "read": lambda one: one.data._door,
     "file of the session": lambda one: one.session._loop.ledger._gate,
 }
 
@@ -96,9 +97,15 @@ def held(lock, act):
     has, done = threading.Event(), threading.Event()
 
     def hold():
-        with lock:
-            has.set()
-            done.wait()
+        if isinstance(lock, Door):
+            lock.run(wait)
+        else:
+            with lock:
+                wait()
+
+    def wait():
+        has.set()
+        done.wait()
 
     thread = threading.Thread(target=hold)
     thread.start()

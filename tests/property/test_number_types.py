@@ -363,7 +363,7 @@ def drawn(make):
             source.words(size), source.geometric(scale, size), source.discrete_laplace(scale, size),
             source.discrete_gaussian(sigma, size),
         ]  # fmt: skip
-        source.unread(count)
+        source.unread(count, source.calls - 1)
         return values, source.discrete_gaussian(sigma, 3)
 
     return draw
@@ -392,7 +392,7 @@ def scripted(size, scale, sigma, count):
     source = ScriptedNoise(list(range(40)))
     source.words(size), source.geometric(scale, size), source.discrete_laplace(scale, size)
     values = source.discrete_gaussian(sigma, size)
-    source.unread(count)
+    source.unread(count, source.calls - 1)
     return values, source.discrete_gaussian(sigma, 3), source.scales
 
 

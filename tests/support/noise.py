@@ -21,7 +21,9 @@ class Silent(Noise):
 
     discrete_laplace = discrete_gaussian = geometric
 
-    def unread(self, count):
+    calls = 0
+
+    def unread(self, count, since):
         pass
 
 
@@ -45,5 +47,9 @@ class Wrapped(Noise):
     def discrete_gaussian(self, sigma, size):
         return self.inner.discrete_gaussian(sigma, size)
 
-    def unread(self, count):
-        self.inner.unread(count)
+    @property
+    def calls(self):
+        return self.inner.calls
+
+    def unread(self, count, since):
+        self.inner.unread(count, since)

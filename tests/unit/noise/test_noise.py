@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies
 
-from onlineic.errors import ForkedSessionError, InternalError, InvalidParameterError
+from onlineic.errors import ForkedSessionError, InternalError, InvalidParameterError, SessionStateError
 from onlineic.noise import Noise, SimulatedNoise, SystemNoise, public_generator, scale_at_least
 from onlineic.noise import blocks as _blocks
 from onlineic.noise import sources as noise_module
@@ -139,7 +139,7 @@ def test_unread_values_come_first_in_the_next_call(draw, size):
     count = size // 2 + 1
     noise = SimulatedNoise(7)
     draw(noise, size)
-    noise.unread(count)
+    noise.unread(count, noise.calls - 1)
 
     assert sequence[size - count :] == draw(noise, count + 50).tolist()
 
@@ -149,7 +149,7 @@ def test_unread_waits_for_its_method_and_scale(draw):
     sequence = draw(SimulatedNoise(7), 20).tolist()
     noise = SimulatedNoise(7)
     draw(noise, 10)
-    noise.unread(4)
+    noise.unread(4, noise.calls - 1)
     noise.discrete_laplace(Fraction(5), 30)
     noise.discrete_gaussian(5, 30)
 
@@ -161,7 +161,7 @@ def test_unread_restores_what_was_drawn_and_not_what_the_caller_made_of_it():
     noise = SimulatedNoise(7)
     drawn = noise.discrete_laplace(SCALE, 10)
     drawn += 1000
-    noise.unread(10)
+    noise.unread(10, noise.calls - 1)
 
     assert sequence == noise.discrete_laplace(SCALE, 10).tolist()
 
@@ -174,32 +174,61 @@ def test_unread_gives_back_at_most_the_most_recent_call(make, count):
     noise.discrete_laplace(SCALE, 3)
 
     with pytest.raises(InvalidParameterError, match="count must be an integer >= 0 and <= 3, got count="):
-        noise.unread(count)
+        noise.unread(count, noise.calls - 1)
 
 
 @each_source
 def test_a_call_is_unread_once(make):
     noise = make()
     noise.discrete_laplace(SCALE, 3)
-    noise.unread(2)
+    noise.unread(2, noise.calls - 1)
 
     with pytest.raises(InvalidParameterError, match="count must be an integer >= 0 and <= 0, got count=1"):
-        noise.unread(1)
+        noise.unread(1, noise.calls - 1)
 
 
 def test_nothing_is_unread_before_the_first_call():
     with pytest.raises(InvalidParameterError, match="count must be an integer >= 0 and <= 0, got count=1"):
-        SystemNoise().unread(1)
+        SystemNoise().unread(1, -1)
 
 
-def test_unread_in_another_thread_than_the_draw_is_refused():
-    noise = SystemNoise()
-    worker = threading.Thread(target=noise.words, args=(3,))
+def in_a_thread(act):
+    worker = threading.Thread(target=act)
     worker.start()
     worker.join()
 
-    with pytest.raises(InternalError, match="same thread"):
-        noise.unread(1)
+
+@pytest.mark.parametrize("run", [lambda act: act(), in_a_thread], ids=["a handler", "another thread"])
+@each_draw
+def test_nothing_is_given_back_of_a_call_after_which_another_drew(draw, run):
+    """Planted before: the words of a handler that drew in between came again, in the place of one's own."""
+    noise, between, sequence = SimulatedNoise(7), [], draw(SimulatedNoise(7), 40).tolist()
+    since = noise.calls
+    draw(noise, 10)
+    run(lambda: between.extend(draw(noise, 10).tolist()))
+    noise.unread(9, since)
+
+    assert (sequence[10:20], sequence[20:]) == (between, draw(noise, 20).tolist())
+
+
+def test_a_handler_that_draws_in_the_middle_of_a_draw_is_refused_and_the_draw_goes_on():
+    """Planted before: it waited for ever for the lock of its own thread."""
+    caught = []
+
+    def draw():
+        with pytest.raises(SessionStateError, match="noise must be asked one call at a time"):
+            blocks.take((1, 1, 1), 2)
+        with pytest.raises(SessionStateError):
+            blocks.take_one((0, 1, 1))
+        with pytest.raises(SessionStateError) as refused:
+            blocks.unread(0, 0)
+        caught.append(refused.value)
+        return np.arange(1, 5)
+
+    blocks = Blocks(lambda key: draw, held=None)
+
+    assert [1, 2, 3] == blocks.take((0, 1, 1), 3).tolist()
+    assert (1, 4, 1) == (len(caught), blocks.take_one((0, 1, 1)), blocks.take_one((0, 1, 1)))
 
 
 def test_threads_share_a_source_without_a_value_twice():
@@ -238,7 +267,7 @@ def test_one_value_after_the_other_is_the_sequence_of_all_and_those_used_are_zer
     blocks, taken = counting_blocks(), []
     for size in calls:
         if size < 0:
-            blocks.unread(-size)
+            blocks.unread(-size, blocks.calls - 1)
             del taken[size:]
         elif size == 1:
             taken.append(blocks.take_one((0, 1, 1)))
@@ -267,7 +296,7 @@ def test_a_block_that_made_room_for_its_refill_is_zeroed():
 def test_unread_zeroes_what_it_leaves_used():
     blocks = counting_blocks()
     blocks.take((0, 1, 1), 3)
-    blocks.unread(1)
+    blocks.unread(1, blocks.calls - 1)
 
     assert [0, 0, 3, 4] == blocks._by_key[0, 1, 1].values.tolist()
 
@@ -319,7 +348,7 @@ def test_an_interruption_at_any_line_hands_out_no_value_twice_and_no_zeroed_one(
             values = [(at, value) for value in blocks.take(at, size).tolist()]
             taken += values[: size - count]
             if count:
-                blocks.unread(count)
+                blocks.unread(count, blocks.calls - 1)
 
     def interrupt_at(line):
         steps = iter(range(line + 1))
@@ -457,7 +486,7 @@ if child == 0:
         lambda: noise.geometric(Fraction(5), 1),
         lambda: noise.discrete_laplace(Fraction(5), 1),
         lambda: noise.discrete_gaussian(5, 1),
-        lambda: noise.unread(1),
+        lambda: noise.unread(1, noise.calls - 1),
     ]
     for call in calls:
         try:
@@ -468,7 +497,7 @@ if child == 0:
     fresh = SystemNoise().words(1).size == 1
     os._exit(0 if (refused, dropped, fresh) == (5, True, True) else 1)
 _, status = os.waitpid(child, 0)
-noise.unread(2)
+noise.unread(2, noise.calls - 1)
 print(os.waitstatus_to_exitcode(status), noise.discrete_laplace(Fraction(5), 12).size)
 """
 
@@ -659,11 +688,11 @@ def test_scripted_noise_plays_its_draws_in_order_and_records_what_was_asked():
 def test_scripted_noise_plays_unread_draws_again():
     noise = ScriptedNoise([1, 2, 3, 4])
     noise.discrete_laplace(Fraction(4), 3)
-    noise.unread(2)
+    noise.unread(2, noise.calls - 1)
 
     assert [2, 3, 4] == noise.discrete_laplace(Fraction(4), 3).tolist()
     with pytest.raises(InvalidParameterError, match="count must be an integer >= 0 and <= 3, got count=4"):
-        noise.unread(4)
+        noise.unread(4, noise.calls - 1)
 
 
 def test_scripted_noise_names_what_its_script_lacks():

@@ -345,7 +345,7 @@ def test_a_reservation_left_by_an_interrupted_opening_does_not_make_hits_dearer(
     data, ledger = ic.PrivateData(np.full((2, 2, 2), 10_000), CELLS), MemoryLedger()
     settings = {"certify": 0.2, "max_queries": 50, "sparse": "exponential", "ledger": ledger}
 
-    def stopped(curator, private, account, reserved):
+    def stopped(curator, private):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:

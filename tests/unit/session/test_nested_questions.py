@@ -10,7 +10,7 @@ from onlineic.accounting import Charge
 from onlineic.audit import verified
 from onlineic.data import PrivateData
 from onlineic.errors import SessionStateError
-from onlineic.ledger import Easy, Hard, Opened, Reserved, read
+from onlineic.ledger import MemoryLedger, Opened, Reserved, read
 from onlineic.ledger.kept import Kept
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import marginal
@@ -24,48 +24,57 @@ COUNTS = (
 )
 
 
-def asked_at(monkeypatch, owner, name, session, question):
-    """Ask once, at the first call of a method that another question makes."""
-    plain, asked = getattr(owner, name), []
+def refused_at(monkeypatch, owner, name, session):
+    """Ask a session, if there is one, at each call of a method, which refuses; the list counts."""
+    plain, refused = getattr(owner, name), []
 
     def handled(self, *arguments):
-        if not asked:
-            asked.append(None)
-            asked[0] = session.answer(question)
+        if session is not None:
+            with pytest.raises(SessionStateError, match=r"one call at a time.* nothing was spent") as error:
+                session.answer(ic.where(a=2))
+            refused.append(error)
         return plain(self, *arguments)
 
     monkeypatch.setattr(owner, name, handled)
-    return asked
+    return refused
 
 
-@pytest.mark.parametrize("together", [False, True], ids=["alone", "batch"])
-@pytest.mark.parametrize("first", [ic.where(a=1), ic.where(b=1)])
-def test_a_reservation_that_a_nested_question_used_up_pays_for_no_other(monkeypatch, first, together):
+STEPS = [
+    (Curator, "_guarded"),
+    (Curator, "cover"),
+    (PrivateData, "exact_counts"),
+    (SimulatedNoise, "discrete_laplace"),
+    (MemoryLedger, "reserve"),
+    (MemoryLedger, "commit"),
+]
+
+
+def answered(monkeypatch, step, together, *, asking):
+    """Return what a session answers and has spent, and how often a handler that asks it was refused."""
     session = ic.OnlineIC(
         PrivateData(COUNTS, DOMAIN), ic.Budget(1.0, 1e-9), max_queries=3, noise=SimulatedNoise(1)
     )
     assert session.answer(ic.where(a=5)).status == "hard"  # each question is measured, at a price
-    asked = asked_at(monkeypatch, Curator, "_guarded", session, ic.where(a=2))
-    with pytest.raises(SessionStateError, match="nothing was read"):
-        session.answer_many([first, ic.where(a=4)]) if together else session.answer(first)
-    records = [record for record in session.transcript if isinstance(record, Hard)]
-
-    assert asked[0].status == "hard"
-    assert [record.query for record in records] == [
-        one.bind(DOMAIN) for one in (ic.where(a=5), ic.where(a=2))
-    ]
+    with monkeypatch.context() as patched:
+        refused = refused_at(patched, *step, session) if asking else []
+        first, second = ic.where(a=1), ic.where(b=1)
+        answers = session.answer_many([first, second]) if together else [session.answer(first)]
     assert session._loop.ledger.spent == charged(session._loop.ledger)
-    assert session.answer(first).status == "hard"  # asked again, and paid
     assert not session.statistics().sealed
+    return [one.value for one in answers], len(session.transcript), session._loop.ledger.spent, len(refused)
 
 
-def test_a_nested_easy_answer_leaves_the_reservation_to_the_outer_question(monkeypatch):
-    session = ic.OnlineIC(PrivateData(COUNTS * 1_000, DOMAIN), ic.Budget(1.0, 1e-9), noise=SimulatedNoise(1))
-    session.answer(ic.where(a=5))
-    asked = asked_at(monkeypatch, Curator, "_guarded", session, ic.where(a=2))
+@pytest.mark.parametrize("together", [False, True], ids=["alone", "batch"])
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step[1])
+def test_a_handler_that_asks_its_session_at_any_step_of_an_answer_is_refused_for_nothing(
+    monkeypatch, step, together
+):
+    """Its question would use up what stands reserved for the one that it came into."""
+    plain = answered(monkeypatch, step, together, asking=False)
+    *asked, refused = answered(monkeypatch, step, together, asking=True)
 
-    assert {"easy"} == {session.answer(ic.where(a=1)).status, asked[0].status}
-    assert 3 == sum(isinstance(record, Easy) for record in session.transcript)
+    assert plain == (*asked, 0)
+    assert refused >= 1
 
 
 def test_of_two_records_that_follow_the_same_one_neither_erases_the_other():
@@ -92,14 +101,14 @@ def test_later_tables_are_bought_once_though_a_handler_asks_while_they_are_chose
         questions = [ic.where(a=ic.between(0, 3), b=code, c=ic.between(0, 1)) for code in range(5)]
         for question in questions[:4]:
             session.answer(question)
-        asked_at(monkeypatch, LaterTables, "tables", session, ic.where(a=1))
-        with pytest.raises(SessionStateError, match="must buy its tables before it is asked"):
+        with monkeypatch.context() as patched:
+            refused = refused_at(patched, LaterTables, "tables", session)
             session.answer(questions[4])
-        session.answer(questions[4])
         session.answer(ic.where(a=2, b=1))
         session.close()
         report = verified(read(folder / "ledger.db"))
 
+    assert refused
     assert 2 == sum(isinstance(record, Opened) for record in session.transcript)
     assert not [problem for problem in report.problems if "later" in problem or "due" in problem]
 

@@ -347,7 +347,7 @@ def test_tables_that_are_paid_as_the_first_release_are_not_bought_behind_burned_
     with resumed(path, data) as again:
         ledger, curator = again._loop.ledger, again._loop.curator
         ledger.reserve(bought.charge)
-        curator._guarded(lambda: curator._measured_tables(bought), ledger.account, ledger.reserved)
+        curator._guarded(lambda: curator._measured_tables(bought))
         assert 1 == len(recorded(again, Opened))
     assert any("paid as the first release" in problem for problem in verified(read(path)).problems)
 

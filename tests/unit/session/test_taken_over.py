@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-from onlineic.accounting import Filter
+from onlineic.accounting import Charge, Filter
 from onlineic.data import PrivateData
 from onlineic.errors import (
     BudgetsAddWarning,
@@ -17,7 +17,7 @@ from onlineic.errors import (
     LedgerMismatchError,
     SessionStateError,
 )
-from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Opened
+from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Opened, Reserved
 from onlineic.noise import SimulatedNoise
 from onlineic.sparse import ExponentialSparse, GumbelSparse, SparseState
 
@@ -126,16 +126,6 @@ def test_one_that_a_callback_opens_while_it_opens_is_the_one_that_stands():
     assert session.answer(ic.where(a=1)).error_bound > 0.0
 
 
-def test_nothing_is_taken_in_twice_that_a_handler_took_in_between_two_lines():
-    session = ic.OnlineIC(table(), ic.Budget(1.0), noise=SimulatedNoise(1))
-    session.answer(ic.where(a=1))
-    asked, records = session.statistics(), len(session.transcript)
-
-    assert not session._loop.book.pending
-    assert session._loop.book.take() is None
-    assert (asked, records) == (session.statistics(), len(session.transcript))
-
-
 def test_a_threshold_beyond_the_integers_is_refused():
     """In a batch gap + noise - threshold would wrap around, and the test run the wrong way."""
     settings = {"n": 100, "epsilon": 1.0, "threshold_scale": Fraction(4), "query_scale": Fraction(40)}
@@ -233,24 +223,43 @@ def test_what_stands_reserved_in_a_sealed_session_is_not_given_to_the_next(monke
     assert isinstance(ledger.records()[-1], Burned)
 
 
-def test_a_handler_that_asks_in_the_middle_of_a_write_is_not_erased(monkeypatch):
-    """Its hit was drawn and told: the write that it interrupted is refused."""
-    session = ic.OnlineIC(
-        table(), ic.Budget(1.0, 1e-9), hard_answers=10, release="answer", first_tables=False
-    )
-    charge, answers = Filter.charge, []
+def test_what_a_handler_writes_in_the_middle_of_a_write_is_not_erased(monkeypatch):
+    """The write that it interrupted is refused."""
+    ledger, charge, inner = MemoryLedger(), Filter.charge, []
+    ledger.claim(ledger, Filter(Fraction(1), "epsilon"), True)
+    ledger.reserve(Charge(Fraction(1, 4), "", "epsilon"))
 
     def interrupted(self, amount):
         paid = charge(self, amount)
-        if not answers:
-            answers.append(None)
-            answers.append(session.answer(ic.where(a=1)))
+        if not inner:
+            inner.append(None)
+            ledger.burn()
         return paid
 
     monkeypatch.setattr(Filter, "charge", interrupted)
     with pytest.raises(InternalError, match="one step at a time"):
+        ledger.burn()
+
+    assert [Reserved, Burned] == [type(record) for record in ledger.records()]
+    assert Fraction(1, 4) == ledger.account.spent
+
+
+def test_a_handler_that_asks_in_the_middle_of_a_write_is_refused_and_the_write_goes_on(monkeypatch):
+    session = ic.OnlineIC(
+        table(), ic.Budget(1.0, 1e-9), hard_answers=10, release="answer", first_tables=False
+    )
+    charge, refused = Filter.charge, []
+
+    def interrupted(self, amount):
+        with pytest.raises(SessionStateError, match="one call at a time") as error:
+            session.answer(ic.where(a=1))
+        refused.append(error)
+        return charge(self, amount)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Filter, "charge", interrupted)
         session.answer(ic.where(a=0))
 
-    tested = [record.query for record in session.transcript if isinstance(record, Easy | Hard)]
-    assert tested == [ic.where(a=1).bind(DOMAIN)]
-    assert session.answer(ic.where(a=1)).status == "repeat"
+    assert refused
+    asked = [record.query for record in session.transcript if isinstance(record, Easy | Hard)]
+    assert asked == [ic.where(a=0).bind(DOMAIN)]
