@@ -160,7 +160,7 @@ class AnswerBook:
     """
 
     __slots__ = (
-        "_awaited", "_begins", "_burned", "_design", "_domain", "_due", "_easy_radius", "_estimates",
+        "_awaited", "_burned", "_design", "_domain", "_easy_radius", "_estimates",
         "_fitted", "_kept", "_ledger", "_lost", "_memory", "_n", "_payable", "_plan", "_private", "_radii",
         "_restoring", "_rounding", "_runs", "_seen", "_settled", "_spending", "_table", "_taken",
         "_trivial", "_untaken", "_warned", "_weighed", "_worst",
@@ -174,16 +174,14 @@ class AnswerBook:
         self._n = n
         self._ledger = ledger
         self._private = private
-        self._taken = _Taken(belief)
+        self._taken = _Taken(belief, spent=plan.spending.unspent)
         self._untaken: dict[Status, int] = {"easy": 0, "repeat": 0, "untested": 0}  # answers without a record
         self._memory = AnswerMemory(lasting=not plan.textbook)
         self._spending = plan.spending
-        start = plan.sparse.start_charge()
-        self._begins = self._due = Fraction(0) if start is None else start.amount  # besides the next price
         self._burned = False  # in this process: nothing is tested any more
         self._settled: tuple[Spent | None, Settled] = (None, Settled(n, private, None, int))
         # only a file outlives its process, and only what is kept for a whole run is drawn again with it
-        self._runs = ledger.lasting and start is not None
+        self._runs = ledger.lasting and plan.sparse.start_charge() is not None
         self._easy_radius = lru_cache(256)(partial(_easy_radii, plan))
         self._radii: tuple[Spent, tuple[float, float]] | None = None  # of the tests at what was spent
         self._payable = plan.sparse.account().capacity  # what all hits together can cost
@@ -193,7 +191,7 @@ class AnswerBook:
             self._payable -= plan.first_tables.charge.amount
             self._design = _design(plan.first_tables)
         # largest so far, of any tested answer; taking a record twice does not change them
-        self._weighed = _Weighed()  # of the easy ones: when it is asked for
+        self._weighed = _Weighed(spent=plan.spending.unspent)  # of the easy ones: when it is asked for
         self._worst = 0.0  # bound of a hard answer, all at once
         self._rounding = 0.0  # distance of an answered query from the one written
         self._trivial = 1.0  # distance of a value from the far end of [0, 1]
@@ -266,7 +264,6 @@ class AnswerBook:
         later = self._ledger.records(at.records + 1, at.records + 2)
         belief, failed = self._learned(record, isinstance(later[0] if later else None, UpdateFailed))
         if isinstance(record, Hard | Burned | Resumed):
-            self._due = self._begins if isinstance(record, Resumed) else Fraction(0)
             self._burned = isinstance(record, Burned)
         hard = (record.query, self._hard(record, belief)) if isinstance(record, Hard) else None
         # what is bought later is bought because of the noise of the first: it must not enter (theory 6.7)
@@ -298,6 +295,12 @@ class AnswerBook:
         if hard is not None and not self._warned:
             self._warn_if_wide(hard[1].error_bound)
         return hard
+
+    def answered(self) -> Answer:
+        """Take in what was recorded, and return the answer that it is."""
+        while (released := self.take()) is None:
+            pass
+        return released[1]
 
     def _keep(self) -> None:
         """Keep a checkpoint once there are enough updates that resuming would have to repeat."""
@@ -750,12 +753,12 @@ class AnswerBook:
         return held[1] if held[0] is spent else self._settle(spent)
 
     def _settle(self, spent: Spent) -> Settled:
-        whole, due, owed = self._plan.partitions is not None, self._due, self._awaited
+        whole, owed = self._plan.partitions is not None, self._awaited
         if not self._taken.first:  # nothing is bought: all of it is owed
             owed = max(Fraction(0), self._spending.bought - spent.amount)
         elif owed > self._spending.sparse.account().capacity - spent.amount:
             owed = Fraction(0)  # it cannot be paid any more
-        left = partial(hits_left, self._spending, self._domain, whole, spent, due, owed)
+        left = partial(hits_left, self._spending, self._domain, whole, spent, owed)
         settled = Settled(self._n, self._private, self._estimates_now(), int if self._burned else left)
         self._settled = (spent, settled)
         return settled

@@ -24,7 +24,6 @@ from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.sql_conditions import Value
 from onlineic.session.answers import AnswerBook
-from onlineic.session.curator import Curator
 from onlineic.session.derived import Answering
 from onlineic.session.distributions import Cdf, Quantile
 from onlineic.session.groups import Groups
@@ -32,6 +31,7 @@ from onlineic.session.kinds import answers_tables, check_supported
 from onlineic.session.loop import Loop
 from onlineic.session.means import Derived
 from onlineic.session.plan import Plan, restarts_text
+from onlineic.session.prices import Prices
 from onlineic.session.statements import AnswerTable, answered
 
 Form = Literal["constant", "product", "complement", "joint", "table", "several"]
@@ -175,24 +175,29 @@ class Outlook:
     loop: Loop
     plan: Plan
     book: AnswerBook
-    curator: Curator
+    prices: Prices
     account: Filter
     seen: dict[Any, Prospect] = attrs.field(factory=dict)
 
     @property
     def left(self) -> Fraction:
         """What no release has used up, or will with the first question, in the unit of the account."""
-        return self.account.left - self.loop.owed(self.plan)
+        return self.account.left - self.owed
+
+    @property
+    def owed(self) -> Fraction:
+        """The charge of tables that questions will buy, by this plan."""
+        return self.plan.owed(self.loop.core.heard, self.account)
 
     @property
     def hits_left(self) -> int:
         """Hits of the largest price that can still be paid."""
-        return self.curator.hard_left(self.loop.owed(self.plan), self.account)
+        return 0 if self.loop.core.seal.sealed else self.prices.hard_left(self.owed, self.account)
 
     @property
     def restarts_left(self) -> int | None:
         """How often the session can be resumed until no hit can be paid."""
-        return self.curator.restarts_left(self.loop.owed(self.plan))
+        return self.prices.restarts_left(self.owed)
 
     @property
     def answers_tables(self) -> bool:
@@ -221,8 +226,8 @@ class Outlook:
         """Return what is known of a question before it is asked."""
         key = (question.key, question.complement)
         if key not in self.seen:
-            answer, hard, joint, known = self.book.prospect(question, self.curator.released_by(question))
-            price = Fraction(0) if known else self.curator.cost(question) / self.account.capacity
+            answer, hard, joint, known = self.book.prospect(question, self.prices.target(question))
+            price = Fraction(0) if known else self.prices.cost(question) / self.account.capacity
             self.seen[key] = Prospect(answer, hard, joint, price, known)
         return self.seen[key]
 
@@ -284,9 +289,9 @@ class Rehearsal(Answering):
 
 def explained(loop: Loop, question: Any) -> Explanation:
     """Return what is known of a question before it is asked, as `OnlineIC.explain` says."""
-    loop.curator.check_open()
+    loop.core.seal.check_open()
     loop.book.catch_up()
-    outlook = Outlook(loop, loop.plan, loop.book, loop.curator, loop.ledger.account)
+    outlook = Outlook(loop, loop.plan, loop.book, loop.core.prices, loop.ledger.account)
     asked, derived, questions = outlook.rehearsed(question)
     first = next((one for one in questions if one.constant is None), None)
     plan = loop.plan if loop.begun or first is None else loop.plan_for(first)

@@ -16,13 +16,15 @@ from typing import final
 import attrs
 import numpy as np
 
-from onlineic.accounting.budget import Budget, Charge
+from onlineic._typing import Ints
+from onlineic.accounting.budget import Budget, Charge, Filter
 from onlineic.accounting.composition import zcdp_rho
 from onlineic.accounting.first_release import FirstRelease
 from onlineic.accounting.renyi import TICK, gaussian_charge, laplace_charge
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidParameterError
-from onlineic.noise.sources import SIGMA_LIMIT, scale_at_least
+from onlineic.errors import BudgetExceededError, InvalidParameterError
+from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger, Opened
+from onlineic.noise.sources import SIGMA_LIMIT, Noise, scale_at_least
 from onlineic.queries.partitions import Partition, PartitionRule, one_way
 from onlineic.session.defaults import (
     BRANCH,
@@ -114,10 +116,37 @@ class FirstTables:
             return _laplace_price(order, self.scales)
         return sum((_gaussian_price(order, scale) for scale in self.scales), Fraction(0))
 
+    def affordable(self, account: Filter) -> bool:
+        """Whether the account can pay them, and has paid nothing where they are paid as its first release."""
+        return account.affords(self.charge) and (self.first is None or not account.spent)
+
+    def noise(self, scale: Fraction, blocks: int, noise: Noise) -> tuple[Ints, int]:
+        """Return fresh noise for so many blocks, and in how many parts of a record it is."""
+        if self.pure:
+            return noise.discrete_laplace(scale, blocks), 1
+        sigma, unit = scale.as_integer_ratio()
+        return noise.discrete_gaussian(sigma, blocks), unit
+
     def deviations(self, n: int) -> tuple[float, ...]:
         """Return the standard deviation of the noise in each one's blocks, fraction of n records."""
         unit = math.sqrt(2.0) if self.pure else 1.0
         return tuple(unit * float(scale) / n for scale in self.scales)
+
+
+def check_first(tables: FirstTables, ledger: Ledger) -> None:
+    """Raise `BudgetExceededError` where tables are paid as the first release, and are not (theory 4.10).
+
+    Easy tests before them are releases too, although they cost nothing.
+    """
+    if tables.first is None:
+        return
+    tested = any(isinstance(record, Easy | EasyBatch | Hard | Opened) for record in ledger.records())
+    if ledger.account.spent or tested:
+        raise BudgetExceededError(
+            "first tables must be the first release of their account, got one that has tested, or of "
+            f"which {float(ledger.account.spent / ledger.account.capacity):.4g} is used up; nothing was "
+            "spent: open a session with a new ledger."
+        )
 
 
 def chosen_first_tables(

@@ -1,5 +1,6 @@
 """All that a session fixes before the data are touched: its plan, a function of public facts."""
 
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any, final
 
@@ -9,7 +10,7 @@ from onlineic.accounting.budget import Budget, Filter
 from onlineic.display.html import card, facts
 from onlineic.display.text import probability, records, shortened, upward
 from onlineic.errors import checked_integer, checked_real
-from onlineic.ledger.records import Opened
+from onlineic.ledger.records import Opened, Record
 from onlineic.queries.ask import Question
 from onlineic.queries.partitions import PartitionRule
 from onlineic.session.first_tables import FirstTables
@@ -124,6 +125,29 @@ class Plan:
         if self.later_tables is None or self.first_tables is None:
             return None
         return self.later_tables.tables(asked, self.first_tables)
+
+    def heard(self, so_far: Asked, record: Record) -> Asked:
+        """Return what was asked and bought with one more record, as far as purchases go by it."""
+        if self.later_tables is not None:
+            return self.later_tables.behind(so_far, record)
+        if isinstance(record, Opened):
+            return attrs.evolve(so_far, bought=so_far.bought + record.charge.amount)
+        return so_far
+
+    def due_at(self, heard: Asked, questions: Iterable[Question]) -> int | None:
+        """Return after how many of these questions later tables are bought; None: not before the last."""
+        later = self.later_tables
+        if later is None or not later.waits(heard) or later.due(heard):
+            return None
+        return later.due_at(heard, questions)
+
+    def owed(self, heard: Asked, account: Filter) -> Fraction:
+        """Return the charge of tables that questions will buy."""
+        if not heard.bought:
+            return Fraction(0) if self.first_tables is None or account.spent else self.spending.bought
+        later = self.later_tables
+        payable = later is not None and later.waits(heard) and later.charge.amount <= account.left
+        return later.charge.amount if later is not None and payable else Fraction(0)
 
     def released(self, record: Opened, asked: Asked) -> FirstTables | None:
         """Return which tables of this plan a record holds, behind what was asked, if any."""

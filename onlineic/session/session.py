@@ -47,7 +47,6 @@ from onlineic.session.belief import Belief
 from onlineic.session.calibration import SparseName
 from onlineic.session.certificates import textbook_plan
 from onlineic.session.columns import Answers
-from onlineic.session.curator import Curator
 from onlineic.session.derived import Answering
 from onlineic.session.durable import (
     Durability,
@@ -402,7 +401,7 @@ class OnlineIC(Answering):
         held, loop = ledger if ledger is not None else MemoryLedger(), None
         try:
             resumed = isinstance(ledger, SqliteLedger) and not ledger.fresh
-            loop = Loop(data.domain, data.n, plan, held, exhausted, self._private)
+            loop = Loop(data.domain, data.n, plan, held, self._private)
             belief = Belief(plan.update.init(data.domain, prior))
             with reporting(self._progress):
                 tell_opening(0.0, plan)  # nothing is claimed yet
@@ -411,7 +410,7 @@ class OnlineIC(Answering):
             if isinstance(ledger, SqliteLedger) and resumed:
                 ledger.restart(package_version())
             with restoring(resumed):
-                loop.restore(belief, Curator(data, plan.spending, noise, held, plan.partitions))
+                loop.restore(belief, data, noise, exhausted == "raise")
             # a session that was interrupted here left its ledger with what it had paid for
             spent = of_row if self._private else None
             known = data.enter(held, spent, held.file, plan.drawn)
@@ -427,7 +426,7 @@ class OnlineIC(Answering):
                     "ledger must hold the first tables alone to certify what is left for hard answers, got "
                     "one of which more is used up; leave the ledger out."
                 )
-            loop.begun, loop.resumed = bought, resumed
+            loop.begun = bought
             # the account of a file stands in its first line; a total of the table has paid that of this plan,
             # and from here on none can be opened that has not
             if isinstance(held, MemoryLedger) and data.total is None:
@@ -435,10 +434,8 @@ class OnlineIC(Answering):
             if self._is_open:
                 raise SessionStateError(TWICE)
             self._loop = loop
-            if len(plan.openings) < 2:  # else the first question tells what is bought
-                loop.begin(None)
-                with reporting(self._progress):
-                    tell_opening(1.0, plan)
+            with reporting(self._progress):
+                loop.begin()
             if resumed:
                 loop.book.catch_up()
             return self
@@ -617,11 +614,11 @@ class OnlineIC(Answering):
 
     def _closed(self) -> None:
         loop = self._loop
-        if not loop.curator.closed:
+        if not loop.core.seal.closed:
             loop.book.catch_up()
             loop.book.keep_checkpoint()
             self._data.leave(loop.ledger)
-            loop.curator.close(loop.book.closing())
+            loop.core.close()
         loop.ledger.give_back(loop)
 
     if not TYPE_CHECKING:
@@ -650,13 +647,13 @@ class OnlineIC(Answering):
         draw of this thread, where nothing could be tested: before anything is spent.
         """
         try:
-            curator = self._loop.curator
+            core = self._loop.core
         except AttributeError:
             raise SessionStateError(
                 "a session must be open to be used, got one whose opening failed; open another."
             ) from None
-        curator.check_process()
-        curator.check_outside()
+        core.seal.check_process()
+        core.check_outside()
         return self._door.run(act if self._progress is None else partial(self._told, act))
 
     def _told(self, act: Callable[[], T]) -> T:

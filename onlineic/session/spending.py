@@ -35,11 +35,14 @@ class Spent:
         Whether anything was measured because its test fired.
     restarts : int
         How many runs began again, of a mechanism whose runs cost something.
+    due : Fraction
+        What the next hit pays besides its price: the threshold of a run that it is the first of.
     """
 
     amount: Fraction = Fraction(0)
     hit: bool = False
     restarts: int = 0
+    due: Fraction = Fraction(0)
 
 
 @final
@@ -64,8 +67,8 @@ class Spending:
     least : Fraction
         Below which no hit is worth its noise; once less is left, nothing is tested.
     restarts : int or None
-        How many restarts are set aside. None: of a plan that an older file holds, whose prices fall once
-        anything was spent besides the tables.
+        How many restarts are set aside. None: of a plan that an older file holds, whose prices fall with
+        whatever is spent besides the tables, restarts too.
     """
 
     sparse: NumericSparse
@@ -76,20 +79,27 @@ class Spending:
     least: Fraction = Fraction(0)
     restarts: int | None = 0
 
+    @property
+    def unspent(self) -> Spent:
+        """What prices take from an empty record."""
+        return Spent(due=self._start)
+
     def after(self, spent: Spent, record: Record) -> Spent:
         """Return what prices take from the record, this one included; the same object if that is nothing."""
-        if isinstance(record, Hard | Opened | Burned):
+        if isinstance(record, Hard):
+            return Spent(spent.amount + record.charge.amount, True, spent.restarts)
+        if isinstance(record, Opened | Burned):
             # a run that ends in order burns what its tests have used up, where each hit ends a run
-            ended = isinstance(record, Burned) and record.reason == "closed" and not self._kept
-            hit = spent.hit or isinstance(record, Hard)
-            return Spent(spent.amount + record.charge.amount, hit, spent.restarts + ended)
-        if isinstance(record, Resumed) and self._kept:
-            return attrs.evolve(spent, restarts=spent.restarts + 1)
+            ended = isinstance(record, Burned) and record.reason == "closed" and not self._start
+            amount = spent.amount + record.charge.amount
+            return attrs.evolve(spent, amount=amount, restarts=spent.restarts + ended)
+        if isinstance(record, Resumed) and self._start:
+            return attrs.evolve(spent, restarts=spent.restarts + 1, due=self._start)
         return spent
 
     def at(self, spent: Spent) -> NumericSparse:
         """Return the mechanism of the next test."""
-        if self.share is None or (self.restarts is None and spent.amount <= self.bought):
+        if self.share is None or spent.amount <= self.bought:
             return self.sparse
         left = self.sparse.account().capacity - spent.amount - self.set_aside(spent)
         if spent.hit or self.restarts is None:
@@ -109,9 +119,10 @@ class Spending:
         return max(most, self.least)
 
     @property
-    def _kept(self) -> bool:
-        """Whether one threshold serves a whole run, the hits in it too."""
-        return self.sparse.start_charge() is not None
+    def _start(self) -> Fraction:
+        """What a run costs besides its hits: 0 unless one threshold serves all of it."""
+        start = self.sparse.start_charge()
+        return Fraction(0) if start is None else start.amount
 
 
 @lru_cache(maxsize=4096)
@@ -147,26 +158,22 @@ def dearest_hit(sparse: NumericSparse, domain: Domain, partition: bool) -> Fract
     return max(table, *numbers)
 
 
-def hits_left(
-    spending: Spending, domain: Domain, partition: bool, spent: Spent, due: Fraction, owed: Fraction
-) -> int:
+def hits_left(spending: Spending, domain: Domain, partition: bool, spent: Spent, owed: Fraction) -> int:
     """Return how many hits of the largest price can be paid after these charges, at the price of the next.
 
     Parameters
     ----------
     spent : Spent
         By the record.
-    due : Fraction
-        What the next hit pays besides its price, for the threshold of its run.
     owed : Fraction
         For tables that questions will buy.
     """
-    left = spending.sparse.account().capacity - spent.amount - owed - due - spending.set_aside(spent)
+    left = spending.sparse.account().capacity - spent.amount - spent.due - owed - spending.set_aside(spent)
     return max(0, int(left // dearest_hit(spending.at(spent), domain, partition)))
 
 
 def restarts_left(
-    spending: Spending, domain: Domain, partition: bool, spent: Spent, due: Fraction, owed: Fraction
+    spending: Spending, domain: Domain, partition: bool, spent: Spent, owed: Fraction
 ) -> int | None:
     """Return how often a session can be closed and resumed until no hit can be paid; None: any number.
 
@@ -175,5 +182,5 @@ def restarts_left(
     cost = spending.sparse.restart_price()
     if not cost:
         return None
-    left = spending.sparse.account().capacity - spent.amount - owed - due
+    left = spending.sparse.account().capacity - spent.amount - spent.due - owed
     return max(0, int((left - dearest_hit(spending.at(spent), domain, partition)) // cost))

@@ -1,0 +1,178 @@
+"""Many questions at array speed: runs of them are tested at once, up to the first that is hard.
+
+The answers, the noise used and the record are those of one at a time.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import final
+
+import numpy as np
+
+from onlineic._typing import Floats, Ints
+from onlineic.errors import SessionExhaustedError
+from onlineic.ledger.records import EasyBatch, Hard, Ledger
+from onlineic.progress import advance
+from onlineic.queries.answers import Answer, Status
+from onlineic.queries.batch import Queries
+from onlineic.queries.marginals import BoundMarginal
+from onlineic.queries.memory import Recalled
+from onlineic.queries.query import Query
+from onlineic.session.columns import EASY, UNTESTED, Answers, Columns
+from onlineic.session.core import Core
+
+RUN, LONGEST_RUN = 64, 2**16  # queries that are tested at once, to begin with and at most
+
+
+@final
+class Batches:
+    """Answers batches through a core.
+
+    Parameters
+    ----------
+    core : Core
+    ledger : Ledger
+        That of the core.
+    n : int
+    """
+
+    def __init__(self, core: Core, ledger: Ledger, n: int) -> None:
+        self._core, self._book, self._ledger, self._n = core, core.book, ledger, n
+        self._quiet = RUN  # queries that the next run may hold
+
+    def answer(self, parts: Sequence[Queries | BoundMarginal], whole: bool) -> Answers | list[Answer]:
+        """Answer parts of a batch in order; of one that is `whole` as columns."""
+        answers: list[Answer] = []
+        total = sum(len(part) if isinstance(part, Queries) else 1 for part in parts)
+        for part in parts:
+            try:
+                if isinstance(part, Queries):
+                    found = self._stream(part, self._quiet if whole else RUN, len(answers), total)
+                    if whole:
+                        return found
+                    answers += found
+                else:
+                    self._core.buy(part)
+                    self._book.catch_up()
+                    answers.append(self._core.answer_bound(part))
+                    advance("answers", len(answers), total)
+            except SessionExhaustedError as error:
+                error.answers = (*answers, *error.answers)
+                raise
+        return answers
+
+    def _stream(self, queries: Queries, length: int, before: int, total: int) -> Answers:
+        """Answer a batch in order: between two hits all at once, in runs that double while there is none."""
+        columns = Columns.empty(len(queries))
+        start = 0
+        while start < len(queries):
+            stop = min(len(queries), start + min(length, self._book.left_in_theorem or length))
+            try:
+                taken = self._run(queries[start:stop], columns.part(start, stop))
+            except SessionExhaustedError as error:
+                error.answers = tuple(self._book.answers(queries[:start], columns.part(0, start)))
+                raise
+            length = min(2 * length, LONGEST_RUN) if start + taken == stop else max(RUN, 2 * taken)
+            start, self._quiet = start + taken, length
+            advance("answers", before + start, total)
+        return self._book.answers(queries, columns)
+
+    def _run(self, queries: Queries, columns: Columns) -> int:
+        """Answer up to the first hard one, which is included, or one that must wait; return how many."""
+        self._core.buy(first_tested(queries))
+        self._book.catch_up()  # no test begins with records pending
+        book, recalled = self._book, self._book.recalled_many(queries)
+        columns.rest_on(book.settled)
+        radius = book.easy_radius()
+        constant = np.isfinite(queries.constants)
+        asked = ~recalled.known & ~constant
+        first = recalled.first == np.arange(len(queries), dtype=np.int32)
+        tested = np.flatnonzero(asked & first)
+        due = self._core.purchases.due_at(self._core.heard, (queries[at] for at in tested.tolist()))
+        if due is not None and (told := int(tested[due - 1]) + 1) < len(queries):
+            return self._run(queries[:told], columns.part(0, told))  # those after it have what they buy
+        payable, stop = self._payable(queries, tested)
+        unpaid = np.setdiff1d(tested[tested < stop], payable, assume_unique=True)
+        if len(unpaid):  # and the same once more: nothing is remembered of it
+            unpaid = np.flatnonzero(asked[:stop] & np.isin(recalled.first[:stop], unpaid))
+            columns.put(unpaid, self._guessed(queries.chosen(unpaid)), UNTESTED, math.inf)
+        if len(payable):
+            values, hard = self._tested(queries.chosen(payable))
+            columns.put(payable[: len(values)], values, EASY, radius)
+            if hard is not None:
+                stop = int(payable[len(values)]) + 1  # those behind it were not tested
+                columns.give(stop - 1, hard)
+        self._repeat(queries, columns, recalled, stop, int((unpaid < stop).sum()))
+        return stop
+
+    def _payable(self, queries: Queries, tested: Ints) -> tuple[Ints, int]:
+        """Return the places whose tests are paid for, and how many answers can be given by them.
+
+        Raises
+        ------
+        SessionExhaustedError, SessionSealedError
+            If the first answer cannot.
+        """
+        if len(tested) == 0:
+            return tested, len(queries)
+        first = int(tested[0])
+        if self._core.seal.sealed:
+            if first == 0:
+                self._core.seal.check()
+            return tested[:0], first
+        covered = np.array(self._core.cover(queries.chosen(tested)), np.bool_)
+        if self._core.raises and not covered.all():
+            covered = covered[: covered.argmin()]
+            if len(covered) == 0 and first == 0:
+                raise SessionExhaustedError(self._book.used_up())
+        stop = int(tested[len(covered)]) if len(covered) < len(tested) else len(queries)
+        return tested[: len(covered)][covered], stop
+
+    def _tested(self, batch: Queries) -> tuple[Floats, Answer | None]:
+        """Test a batch up to its first hard one; return the values of those before it, and its answer."""
+        length = len(self._ledger)
+        alone = (batch[0],) if len(batch) == 1 else None
+        asked_for = self._book.guesses_many(batch) if alone is None else self._book.guesses(alone)
+        guesses = np.asarray(asked_for, np.int64)
+        self._core.test(batch if alone is None else alone, asked_for)
+        *_, last = records = self._ledger.records(length)  # what is answered comes by way of the ledger
+        easy, hard = len(batch), None
+        if isinstance(last, Hard):
+            easy = sum(len(record) for record in records if isinstance(record, EasyBatch))
+            hard = self._book.answered()
+        self._book.catch_up()
+        return guesses[:easy] / (np.int64(self._n) << batch.grid_bits[:easy]), hard
+
+    def _guessed(self, queries: Queries) -> Floats:
+        """Return the hypothesis's answers, on the grid."""
+        return self._book.guesses_many(queries) / (np.int64(self._n) << queries.grid_bits)
+
+    def _repeat(
+        self, queries: Queries, columns: Columns, recalled: Recalled, stop: int, untested: int
+    ) -> None:
+        """Enter the constants and repeats of a run, also those of a query earlier in it, and count them."""
+        places = np.arange(stop, dtype=np.int32)
+        constants = queries.constants[:stop]
+        constant = np.isfinite(constants)
+        known = np.flatnonzero(recalled.known[:stop] & ~constant)
+        first = recalled.first[:stop]
+        again = np.flatnonzero((first != places) & ~recalled.known[:stop] & ~constant)
+        again = again[columns.codes[first[again]] != UNTESTED]
+        alone = np.flatnonzero(constant)
+        columns.put(alone, constants[alone], EASY, 0.0)
+        columns.recall(known, recalled, queries)
+        columns.repeat(again, first[again], queries)
+        counts: dict[Status, int] = {
+            "easy": len(alone),
+            "repeat": len(known) + len(again),
+            "untested": untested,
+        }
+        rounding = 0.0
+        if queries.rounding > 0.0:
+            rounding = float(queries.roundings[np.concatenate([alone, known, again])].max(initial=0.0))
+        self._book.count_untaken(counts, rounding)
+
+
+def first_tested(queries: Queries) -> Query:
+    """Return the first query of a batch that is no constant, or a constant."""
+    return queries[int(np.argmin(np.isfinite(queries.constants)))]

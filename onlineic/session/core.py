@@ -1,0 +1,215 @@
+"""Algorithm OnlineIC (Dwork & Roth 2014, section 5.2.2, Algorithm 11): the loop that every session runs.
+
+======================================================  ==================================================
+the book                                                here
+======================================================  ==================================================
+NumericSparse with threshold T and c hard answers       `Prices`: the mechanism of the next test, its price
+D^1: the start of the rule U                            `AnswerBook.belief`
+for each query f_t in the stream:                       `Core.answer`: bind; known?
+  (nothing is bought without a test)                    `Core.buy`: what the purchase rule names
+  f_{2t-1} = f_t - f_t(D^t), f_{2t} = f_t(D^t) - f_t    guess: the number that is tested, and released if easy
+  a = NumericSparse(f_{2t-1}, f_{2t})                   cover, then `Core._test`: read and step
+  if a is bottom twice: answer f_t(D^t)                 record `Easy`
+  else: answer f_t(D^t) + a, or f_t(D^t) - a            measure, record `Hard`
+        D^{t+1} = U(D^t, f_t, answer)                   `AnswerBook.take`: learn
+======================================================  ==================================================
+
+What varies stands in the objects that the core is handed: mechanism, threshold and falling prices in
+`Prices`, update rule and bounds in `AnswerBook`, what is bought without a test in the `PurchaseRule`. What is
+private happens in `_test`, `_test_many` and `_measure_tables`, between a reservation and a commit.
+"""
+
+from collections.abc import Sequence
+from typing import Any, final
+
+import numpy as np
+
+from onlineic._typing import Ints
+from onlineic.data.private import PrivateData
+from onlineic.data.release import check_outside
+from onlineic.errors import InternalError, SessionExhaustedError
+from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger, Opened
+from onlineic.noise.sources import Noise
+from onlineic.queries.answers import Answer
+from onlineic.queries.ask import Guess, Question, bind_question
+from onlineic.queries.batch import Queries
+from onlineic.queries.marginals import BoundMarginal
+from onlineic.queries.partitions import Measurement
+from onlineic.queries.query import Query
+from onlineic.session.answers import AnswerBook
+from onlineic.session.first_tables import FirstTables, check_first
+from onlineic.session.kinds import check_supported
+from onlineic.session.later_tables import Asked
+from onlineic.session.prices import Prices
+from onlineic.session.purchases import Facts, PurchaseRule
+from onlineic.session.seal import Seal
+from onlineic.sparse.base import Hit, SparseState
+
+
+@final
+class Core:
+    """The private table, the public record, and the algorithm between them.
+
+    Parameters
+    ----------
+    data : PrivateData
+    noise : Noise
+    ledger : Ledger
+        Claimed for the account of the mechanism. All that is released goes there, and comes from there.
+    prices : Prices
+    book : AnswerBook
+        Learns from the record, and makes answers of it.
+    purchases : PurchaseRule
+    raises : bool
+        Whether a question that cannot be paid raises `SessionExhaustedError`; else it is answered untested.
+    """
+
+    def __init__(
+        self,
+        data: PrivateData,
+        noise: Noise,
+        ledger: Ledger,
+        prices: Prices,
+        book: AnswerBook,
+        purchases: PurchaseRule,
+        raises: bool = False,
+    ) -> None:
+        self.prices, self.book, self.seal, self.purchases = prices, book, Seal(ledger), purchases
+        self._data, self._noise, self._ledger, self.raises = data, noise, ledger, raises
+        self._state: SparseState = prices.sparse.init()  # holds the secret threshold noise: never shown
+        self._heard: tuple[int, Asked] = (0, Asked())  # of so many records
+
+    def anew(self, prices: Prices, book: AnswerBook, purchases: PurchaseRule) -> "Core":
+        """Return the core of another plan, of the same table, noise and ledger."""
+        return Core(self._data, self._noise, self._ledger, prices, book, purchases, self.raises)
+
+    def answer(self, asked: Any) -> Answer:
+        """Answer one query, as `OnlineIC.answer` says."""
+        question = self.bound(asked)
+        self.buy(question)
+        self.book.catch_up()  # no test begins with records pending
+        return self.answer_bound(question)
+
+    def bound(self, asked: Any) -> Question:
+        """Return a question bound to the domain and the grid, if it can be asked."""
+        self.seal.check_open()
+        question = bind_question(asked, self._data.domain, self.prices.sparse.grid_bits)
+        self.book.catch_up()
+        check_supported(question, self.prices.sparse, self.book.belief.hypothesis)
+        return question
+
+    def answer_bound(self, question: Question) -> Answer:
+        """Answer a question that is bound, and for which nothing is left to buy."""
+        known = self.book.recalled(question)
+        if known is not None:
+            return known
+        guess = self.book.guesses((question,))[0]
+        if not self.cover((question,))[0]:
+            if self.raises:
+                raise SessionExhaustedError(self.book.used_up())
+            return self.book.untested(question)
+        self.test((question,), (guess,))
+        return self.book.answered()
+
+    def cover(self, questions: Sequence[Question]) -> list[bool]:
+        """Set aside the price of a hit, and return which of the leading questions it pays."""
+        self.seal.check()
+        return self.prices.cover(questions)
+
+    def buy(self, question: Question | None) -> None:
+        """Buy all that the rule names before this question: reserved, drawn and recorded."""
+        while not (self.seal.closed or self.seal.sealed):
+            facts = Facts(self._data.domain, self._data.n, self._ledger.account, self.heard, question)
+            tables = self.purchases.next(facts)
+            if tables is None:
+                return
+            self._measure_all(tables)
+
+    def _measure_all(self, tables: FirstTables) -> None:
+        check_first(tables, self._ledger)
+        self._ledger.reserve(tables.charge)
+        self.seal.run(lambda: self._measure_tables(tables))
+
+    @property
+    def heard(self) -> Asked:
+        """What the purchase rule takes from the record."""
+        known, heard = self._heard
+        if known < len(self._ledger):
+            records = self._ledger.records(known)
+            for record in records:
+                heard = self.purchases.heard(heard, record)
+            self._heard = (known + len(records), heard)
+        return heard
+
+    def test(self, questions: Sequence[Question], guesses: Any) -> None:
+        """Test covered questions in order up to the first hit, which is measured; all goes to the ledger."""
+        if not self.prices.covers(questions):
+            raise InternalError("a test must be reserved before the data are read.")
+        if isinstance(questions, Queries):
+            self.seal.run(lambda: self._test_many(questions, guesses))
+        else:
+            self.seal.run(lambda: self._test(questions[0], guesses[0]))
+
+    def close(self) -> None:
+        """Test nothing more, and give the standing reservation back, but for what easy tests have used up."""
+        drawn = self._state.threshold_noise is not None
+        self.seal.close(self.book.closing(), lambda: self.prices.unfinished(drawn))
+
+    def check_outside(self) -> None:
+        """Raise `SessionStateError` in the middle of a read of this table, or a draw, of the same thread."""
+        check_outside(self._data, self._noise)
+
+    # From here on frames hold private numbers.
+
+    def _test(self, question: Question, guess: Guess) -> None:
+        """Read, test, measure if it is hard, record."""
+        sparse = self.prices.sparse
+        if isinstance(question, BoundMarginal):
+            counts: Any = self._data.exact_counts(question.partition)
+            gaps = np.abs(counts - np.array(guess, np.int64))[np.unique(question.cells[question.cells >= 0])]
+            state, hit = sparse.step_table(self._state, int(gaps.max()) << sparse.grid_bits, self._noise)
+        else:
+            counts, shift = self._data.exact_counts(question), sparse.grid_bits - question.grid_bits
+            gap, moved = (counts - guess) << shift, question.sensitivity << shift
+            state, hit = sparse.step(self._state, gap, moved, self._noise)
+        if hit is None:
+            self._record(state, [Easy(question, guess)])
+        else:
+            self._record(state, [self._measured(hit, question, guess, counts)])
+
+    def _test_many(self, queries: Queries, guesses: Ints) -> None:
+        sparse, counts = self.prices.sparse, self._data.exact_counts_many(queries)
+        shifts = sparse.grid_bits - queries.grid_bits
+        gaps, moved = (counts - guesses) << shifts, queries.sensitivities << shifts
+        state, easy, hit = sparse.step_many(self._state, gaps, moved, self._noise)
+        records: list[EasyBatch | Hard] = []
+        if easy:
+            records.append(EasyBatch(queries[:easy], np.array(guesses[:easy], np.int64)))
+        if hit is not None:
+            records.append(self._measured(hit, queries[easy], int(guesses[easy]), int(counts[easy])))
+        self._record(state, records)
+
+    def _measured(self, hit: Hit, question: Question, guess: Guess, counts: Any) -> Hard:
+        """Return what a hit releases: the number with fresh noise, or all blocks of a partition."""
+        charge, target = self._ledger.reserved, self.prices.target(question)
+        if charge is None:
+            raise InternalError("a hit must be reserved before the data are read.")
+        tested = guess if isinstance(target, Query) and isinstance(guess, int) else 0
+        if target is not question and not isinstance(question, BoundMarginal):
+            counts = self._data.exact_counts(target)
+        measured = self.prices.sparse.measure(hit, target, tested, counts, self._noise)
+        return Hard(question, guess, measured, charge)
+
+    def _measure_tables(self, tables: FirstTables) -> None:
+        released, n = [], self._data.n
+        for target, scale, deviation in zip(tables.targets, tables.scales, tables.deviations(n), strict=True):
+            drawn, unit = tables.noise(scale, target.blocks, self._noise)
+            counts = self._data.exact_counts(target)
+            released.append(Measurement(target, (counts * unit + drawn) / (n * unit), deviation))
+        self._record(self._state, [Opened(tuple(released), tables.charge)])
+
+    def _record(self, state: SparseState, records: list[Any]) -> None:
+        """Commit what was released: nothing private is left to do."""
+        self._state = state
+        self._ledger.commit(records)
+        self.seal.unseal()

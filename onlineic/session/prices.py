@@ -1,0 +1,281 @@
+"""What the next hit costs and what is set aside for it: public, from the plan and the record alone.
+
+Nothing here reads the table. Whoever holds the record works out the same prices.
+"""
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import final
+
+import attrs
+
+from onlineic.accounting.budget import Charge, Filter
+from onlineic.domain.domain import Domain
+from onlineic.ledger.records import Ledger
+from onlineic.queries.ask import Question
+from onlineic.queries.batch import Queries
+from onlineic.queries.marginals import BoundMarginal
+from onlineic.queries.partitions import AxisSets, Partition, PartitionRule, one_way, sets_of
+from onlineic.queries.query import Query
+from onlineic.session.belief import measured
+from onlineic.session.spending import Spending, Spent, dearest_hit, restarts_left
+from onlineic.sparse.base import NumericSparse
+
+
+@final
+@attrs.frozen(eq=False)
+class _Standing:
+    """What the next test rests on: worked out once from the very objects that it names.
+
+    Attributes
+    ----------
+    account : Filter
+    reserved : Charge or None
+        Of the ledger: after a Ctrl-C only it knows.
+    due : Fraction
+        What the first hit pays besides its price.
+    sparse : NumericSparse
+        The mechanism of the next test.
+    covered : Fraction
+        The dearest hit that the reservation pays.
+    serving : Fraction
+        The same of single queries, 0 if it is reserved for a cross table. A hit uses up all that was set
+        aside: hits of single queries would become as dear as those of the table, so less is set aside anew.
+    pays : dict of (sensitivity, grid bits) to bool
+        Whether it serves single queries of each kind, as far as it was asked.
+    """
+
+    account: Filter
+    reserved: Charge | None
+    due: Fraction
+    sparse: NumericSparse
+    covered: Fraction
+    serving: Fraction
+    pays: dict[tuple[int, int], bool] = attrs.field(factory=dict)
+
+
+@final
+class Prices:
+    """Prices of hits, and the reservations that cover them.
+
+    Parameters
+    ----------
+    spending : Spending
+        Which mechanism tests next.
+    ledger : Ledger
+        Claimed for the account of that mechanism.
+    domain : Domain
+    partitions : PartitionRule, optional
+        Which partition a hard query releases; None: its number alone.
+    """
+
+    __slots__ = (
+        "_dearest_of", "_domain", "_held", "_ledger", "_partitions", "_priced", "_seen", "_spending",
+        "_spent", "_standing",
+    )  # fmt: skip
+
+    def __init__(
+        self, spending: Spending, ledger: Ledger, domain: Domain, partitions: PartitionRule | None
+    ) -> None:
+        self._spending, self._ledger, self._domain = spending, ledger, domain
+        self._partitions = partitions
+        # a mechanism and its prices, replaced together: another thread may ask for a repr at any time
+        self._priced: tuple[NumericSparse, dict[tuple[int, int], Fraction]] = (spending.sparse, {})
+        self._standing: _Standing | None = None  # each test asks for it several times
+        self._dearest_of: tuple[NumericSparse | None, Fraction] = (None, Fraction(0))
+        self._seen, self._spent, self._held = 0, spending.unspent, frozenset[tuple[int, ...]]()
+        self._catch_up()
+        # whatever the record holds, the threshold of this process is a new one
+        self._spent = attrs.evolve(self._spent, due=spending.unspent.due)
+
+    def _catch_up(self) -> None:
+        """Take in what the record has grown by."""
+        if self._seen < len(self._ledger):
+            records, spent = self._ledger.records(self._seen), self._spent
+            targets: list[Partition] = []
+            for record in records:
+                spent = self._spending.after(spent, record)
+                targets += [one.target for one in measured(record) if isinstance(one.target, Partition)]
+            held: AxisSets = self._held.union(*map(sets_of, targets))
+            self._seen, self._spent, self._held = self._seen + len(records), spent, held
+
+    @property
+    def spent(self) -> Spent:
+        """What prices take from the record."""
+        self._catch_up()
+        return self._spent
+
+    @property
+    def sparse(self) -> NumericSparse:
+        """The mechanism of the next test."""
+        return self._now().sparse
+
+    def target(self, question: Question) -> Query | Partition:
+        """Return what a hit releases: settled before its test by the question and the record alone."""
+        if isinstance(question, BoundMarginal):
+            return question.partition
+        if self._partitions is None or question.constant is not None:
+            return question
+        self._catch_up()
+        chosen = self._partitions.partition(question, self._held)
+        return question if chosen is None else chosen
+
+    def cover(self, questions: Sequence[Question]) -> list[bool]:
+        """Reserve a hit, and return which of the leading questions may be tested.
+
+        A standing reservation serves every test until a hit uses it up, and is topped up for the first
+        payable question, if that is dearer. The list ends before the next one that is dearer still: so a
+        batch pays what its questions pay one at a time.
+        """
+        standing, first = self._now(), questions[0]
+        if len(questions) == 1 and self._pays(standing, first):
+            return [True]
+        prices = self._prices(standing.sparse, questions)
+        level = covered = standing.covered if isinstance(first, BoundMarginal) else standing.serving
+        if all(price <= level for price in _different(prices)):
+            return [True] * len(prices)
+        left = self._ledger.account.left - standing.due - self._spending.set_aside(self._spent)
+        payable: list[bool] = []
+        for price in prices:
+            if level < price <= left:
+                if any(payable):
+                    break
+                level = price
+            payable.append(price <= left)
+        if any(payable) and (self._ledger.reserved is None or level > covered):
+            account, event = self._ledger.account, "one hard answer with its tests"
+            self._ledger.reserve(Charge(level + standing.due, event, account.unit, account.order))
+        return payable
+
+    def covers(self, questions: Sequence[Question]) -> bool:
+        """Return whether the standing reservation pays a hit of each."""
+        standing = self._now()
+        if len(questions) == 1:
+            return self._pays(standing, questions[0])
+        dearest = max(_different(self._prices(standing.sparse, questions)))
+        return standing.reserved is not None and dearest <= standing.covered
+
+    def cost(self, question: Question) -> Fraction:
+        """Return what a hit would cost now with all that it is owed, in the unit of the account.
+
+        A hit uses up all that stands reserved, also what a dearer question before it has left standing.
+        """
+        standing = self._now()
+        price = self._price(standing.sparse, question)
+        serving = standing.covered if isinstance(question, BoundMarginal) else standing.serving
+        if standing.reserved is not None and price <= serving:
+            return standing.reserved.amount
+        return price + standing.due
+
+    def threshold(self) -> float:
+        """Return the threshold of the next test, fraction of records."""
+        sparse = self._now().sparse
+        return sparse.threshold / (sparse.n << sparse.grid_bits)
+
+    def hard_left(self, owed: Fraction = Fraction(0), account: Filter | None = None) -> int:
+        """Return how many hits of the largest price can still be paid, at the price of the next one.
+
+        Parameters
+        ----------
+        owed : Fraction
+            For tables that are not bought yet.
+        account : Filter, optional
+            That of the ledger, unless it is not claimed for this mechanism yet.
+        """
+        standing = self._now()
+        left = (self._ledger.account if account is None else account).left - standing.due - owed
+        left -= self._spending.set_aside(self._spent)
+        return max(0, int(left // self._dearest(standing.sparse)))
+
+    def restarts_left(self, owed: Fraction = Fraction(0)) -> int | None:
+        """Return how often the session can be closed and resumed; None: any number, or it cannot be."""
+        if not self._ledger.lasting:
+            return None
+        return restarts_left(self._spending, self._domain, self._partitions is not None, self.spent, owed)
+
+    def unfinished(self, drawn: bool) -> Charge | None:
+        """Return what of the standing reservation easy tests have used up, when their process ends in order.
+
+        Parameters
+        ----------
+        drawn : bool
+            Whether the noise of a kept threshold was drawn.
+        """
+        standing = self._ledger.reserved
+        if standing is None or not drawn:
+            return None
+        amount = self.sparse.unfinished(standing.amount, self.spent.due)
+        event = "easy tests of a run that was closed"
+        return attrs.evolve(standing, amount=amount, event=event) if amount else None
+
+    def _now(self) -> _Standing:
+        """Return what the next test rests on."""
+        held, account, reserved = self._standing, self._ledger.account, self._ledger.reserved
+        spent = self.spent
+        if (
+            held is None
+            or held.account is not account
+            or held.reserved is not reserved
+            or held.due is not spent.due
+        ):
+            sparse, level, serving = self._spending.at(spent), Fraction(0), Fraction(0)
+            if reserved is not None:
+                level = reserved.amount - spent.due
+                serving = level if level <= self._dearest(sparse) else Fraction(0)
+            self._standing = held = _Standing(account, reserved, spent.due, sparse, level, serving)
+        return held
+
+    def _prices(self, sparse: NumericSparse, questions: Sequence[Question]) -> list[Fraction]:
+        """Return the price of each: most of a batch have one."""
+        if not isinstance(questions, Queries):
+            return [self._price(sparse, question) for question in questions]
+        prices: list[Fraction] = []
+        for group in questions.boxes:
+            prices = [self._price(sparse, questions[int(group.places[0])])] * len(questions)
+            break
+        prices = prices or [Fraction(0)] * len(questions)
+        for place, query in questions.others:
+            prices[place] = self._price(sparse, query)
+        return prices
+
+    def _pays(self, standing: _Standing, question: Question) -> bool:
+        """Return whether the standing reservation serves this question and pays its hit."""
+        if standing.reserved is None:
+            return False
+        if isinstance(question, BoundMarginal):
+            return self._price(standing.sparse, question) <= standing.covered
+        kind = (question.sensitivity, question.grid_bits)
+        known = standing.pays.get(kind)
+        if known is None:
+            known = standing.pays[kind] = self._price(standing.sparse, question) <= standing.serving
+        return known
+
+    def _dearest(self, sparse: NumericSparse) -> Fraction:
+        held = self._dearest_of
+        if held[0] is not sparse:
+            price = dearest_hit(sparse, self._domain, self._partitions is not None)
+            self._dearest_of = held = (sparse, price)
+        return held[1]
+
+    def _price(self, sparse: NumericSparse, question: Question) -> Fraction:
+        if isinstance(question, BoundMarginal):
+            return sparse.price(question.partition).amount
+        held, prices = self._priced
+        if held is not sparse:
+            prices = {}
+            self._priced = (sparse, prices)
+        key = (question.sensitivity, question.grid_bits)
+        if key not in prices:
+            number = sparse.price(question).amount
+            # a hit of a partition session costs what a partition does, or the number that is released
+            # instead: which of the two, no test can change
+            prices[key] = number if self._partitions is None else max(number, self._table_price(sparse))
+        return prices[key]
+
+    def _table_price(self, sparse: NumericSparse) -> Fraction:
+        return sparse.price(one_way(self._domain, 0)).amount
+
+
+def _different(prices: list[Fraction]) -> Iterable[Fraction]:
+    """Return each object among the prices once: most questions of a batch share one, and hashing is slow."""
+    return prices if len(prices) == 1 else {id(price): price for price in prices}.values()

@@ -1,0 +1,83 @@
+"""What a session buys without a test: one rule, asked before each test, that sees public facts alone."""
+
+import abc
+from collections.abc import Iterable
+from typing import final
+
+import attrs
+
+from onlineic.accounting.budget import Filter
+from onlineic.domain.domain import Domain
+from onlineic.ledger.records import Record
+from onlineic.queries.ask import Question
+from onlineic.session.first_tables import FirstTables
+from onlineic.session.later_tables import Asked
+from onlineic.session.plan import Plan
+
+
+@final
+@attrs.frozen(eq=False)
+class Facts:
+    """All that a purchase may rest on: public, and in the record before it.
+
+    Attributes
+    ----------
+    domain : Domain
+    n : int
+    account : Filter
+        What is spent, and what is left.
+    heard : Asked
+        What the record has asked and bought, as the rule has summed it up.
+    question : Query or BoundMarginal or None
+        What is about to be asked; of a batch the first that is no constant.
+    """
+
+    domain: Domain
+    n: int
+    account: Filter
+    heard: Asked
+    question: Question | None
+
+
+class PurchaseRule(abc.ABC):
+    """What to buy next; pure and deterministic, so that whoever holds the record can work it out again."""
+
+    @abc.abstractmethod
+    def heard(self, so_far: Asked, record: Record) -> Asked:
+        """Return what was asked and bought with one more record."""
+
+    @abc.abstractmethod
+    def next(self, facts: Facts) -> FirstTables | None:
+        """Return what to buy before the next test, or None. What the account cannot pay is not named."""
+
+    def due_at(self, heard: Asked, questions: Iterable[Question]) -> int | None:
+        """Return after how many of these questions something is to be bought; None: not before the last."""
+        return None
+
+
+@final
+@attrs.frozen
+class PlannedPurchases(PurchaseRule):
+    """The tables of a plan: the first ones with the first question, later ones once the questions tell which.
+
+    Attributes
+    ----------
+    plan : Plan
+    """
+
+    plan: Plan
+
+    def heard(self, so_far: Asked, record: Record) -> Asked:
+        return self.plan.heard(so_far, record)
+
+    def due_at(self, heard: Asked, questions: Iterable[Question]) -> int | None:
+        return self.plan.due_at(heard, questions)
+
+    def next(self, facts: Facts) -> FirstTables | None:
+        if facts.heard.bought:
+            tables = self.plan.later(facts.heard)
+        elif facts.question is not None and facts.question.constant is not None:
+            return None  # it is answered without the table
+        else:
+            tables = self.plan.opening(facts.question)
+        return tables if tables is not None and tables.affordable(facts.account) else None

@@ -1,0 +1,122 @@
+"""When a session may read its table: open, in its own process, and no read before it that failed.
+
+The order is the guarantee: reserve, read, draw, commit. Before the reservation a failure changes nothing.
+From the read to the commit any exception seals the session and burns the reservation, because to fall back
+to the old state would tell, unpaid, whether the hard path was taken.
+"""
+
+import contextlib
+import logging
+import os
+from collections.abc import Callable
+from typing import final
+
+from onlineic.accounting.budget import Charge
+from onlineic.data.release import guarded
+from onlineic.errors import ForkedSessionError, LedgerError, SessionSealedError, SessionStateError
+from onlineic.ledger.records import Closed, Ledger, UpdateFailed
+
+SEALED = (
+    "session must not test another query while a test runs, or after one was interrupted between reading the "
+    "data and its record, whose charge stays spent. What was released stands: repeats are answered, "
+    "hypothesis and transcript can be read; open a new session for more (budgets add)."
+)
+CLOSED = (
+    "session must be open to answer, got a closed one; go on with OnlineIC.resume(FILE, data), if it has a "
+    "ledger file."
+)
+
+_log = logging.getLogger("onlineic")
+
+
+@final
+class Seal:
+    """Guards the reads of one session.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Whose standing reservation pays for what is read.
+    """
+
+    __slots__ = ("_closed", "_ledger", "_process", "_sealed")
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._sealed = self._closed = False
+        self._process = os.getpid()
+
+    @property
+    def sealed(self) -> bool:
+        """Whether nothing may be tested: an answer was interrupted after the data were read, or runs."""
+        return self._sealed
+
+    @property
+    def closed(self) -> bool:
+        """Whether the session was closed."""
+        return self._closed
+
+    def check_process(self) -> None:
+        """Raise `ForkedSessionError` in another process than the one that opened the session."""
+        if os.getpid() != self._process:
+            raise ForkedSessionError(
+                "session must be used in the process that opened it, got a forked one; open a new session."
+            )
+
+    def check_open(self) -> None:
+        """Raise `SessionStateError` after `close`."""
+        if self._closed:
+            raise SessionStateError(CLOSED)
+
+    def check(self) -> None:
+        """Raise `SessionSealedError`, or `SessionStateError` after `close`, if nothing may be tested."""
+        self.check_open()
+        if self._sealed:
+            raise SessionSealedError(SEALED)
+
+    def run(self, private: Callable[[], None]) -> None:
+        """Run what reads the data and ends with a commit: sealed while it runs, for good if it fails.
+
+        What pays for it still stands: nobody can have asked since, as the door of the session is closed.
+
+        Raises
+        ------
+        SessionSealedError
+            If anything failed. Its cause is not chained: a traceback could hold a private number. The log
+            says where, never what.
+        """
+        self.check()
+        length = len(self._ledger)
+
+        def failed(name: str, place: str, interrupted: bool) -> None:
+            written = self._ledger.records(length)  # an update may have failed meanwhile, which is no release
+            if interrupted and any(not isinstance(record, UpdateFailed) for record in written):
+                self._sealed = False  # after the commit: what was released is recorded, and all else done
+                return
+            self._sealed = True
+            with contextlib.suppress(Exception):  # a reservation that cannot be burned still counts as spent
+                self._ledger.burn()
+            _log.error("session sealed: %s at %s", name, place)
+
+        self._sealed = True  # a second Ctrl-C finds it closed
+        guarded(private, failed, SEALED)
+
+    def unseal(self) -> None:
+        """Say that the commit is done: the last statement of what `run` runs."""
+        self._sealed = False
+
+    def close(self, record: Closed, kept: Callable[[], Charge | None]) -> None:
+        """Test nothing more, and give the standing reservation back, but for what easy tests have used up.
+
+        Parameters
+        ----------
+        record : Closed
+        kept : () -> Charge or None
+            What they have used up; asked once nobody can test any more.
+        """
+        self._closed = True  # first: nobody tests under what is given back
+        if self._sealed:  # what stands reserved may be all that pays for what was read: nobody else has it
+            with contextlib.suppress(LedgerError):  # of a file that cannot be written a restart burns it
+                self._ledger.burn()
+            return
+        self._ledger.close(kept(), record)
