@@ -64,8 +64,8 @@ class Spending:
     least : Fraction
         Below which no hit is worth its noise; once less is left, nothing is tested.
     restarts : int or None
-        How many restarts are set aside. None: of a plan that an older file holds, whose prices fall once
-        anything was spent besides the tables.
+        How many restarts are set aside. None: of a plan that an older file holds, whose prices fall with
+        whatever is spent besides the tables, restarts too.
     """
 
     sparse: NumericSparse
@@ -89,7 +89,7 @@ class Spending:
 
     def at(self, spent: Spent) -> NumericSparse:
         """Return the mechanism of the next test."""
-        if self.share is None or (self.restarts is None and spent.amount <= self.bought):
+        if self.share is None or spent.amount <= self.bought:
             return self.sparse
         left = self.sparse.account().capacity - spent.amount - self.set_aside(spent)
         if spent.hit or self.restarts is None:
