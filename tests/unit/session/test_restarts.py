@@ -163,12 +163,33 @@ def test_the_thresholds_of_all_runs_share_beta_once(threshold, part, path):
         bound = asked_and_closed(session, ic.dense(weights[place]))
         excesses.append(bound.error_bound * unit - plan.sparse.threshold)
         session = ic.OnlineIC.resume(path, flat)
+        coming = session.statistics().error_bound  # of the run that begins, before its first test
+        assert coming > bound.error_bound
     failing = [math.exp(-excess / scale) for excess in excesses]
 
     assert excesses == sorted(excesses)
     assert 0.9 * part * plan.beta < sum(failing) <= part * plan.beta
     assert len(failing) * failing[0] > 10 * part * plan.beta  # planted: each run at the part of the first
     assert sum(failing) / failing[0] == pytest.approx(sum(2 / (k * (k + 1)) for k in range(1, 31)), rel=1e-6)
+
+
+def test_the_hard_answers_of_each_run_have_its_part_of_beta(path):
+    session = opened(path, restarts=3, threshold=0.0001)
+    worst = []
+    for place in range(3):
+        query = ic.where(a=place)
+        assert session.answer(query).status == "hard"
+        worst.append(session.statistics().error_bound)
+        session.close()
+        session = ic.OnlineIC.resume(path, table())
+    plan = session.plan
+    payable = math.ceil(plan.sparse.account().capacity / plan.sparse.price(query.bind(DOMAIN)).amount)
+    expected = [
+        plan.sparse.hard_radius(query.bind(DOMAIN), 0.1 * plan.beta * share, payable, plan.max_queries)
+        for share in (1 / 2, 1 / 6, 1 / 12)
+    ]
+
+    assert worst == pytest.approx(expected)
 
 
 def test_a_session_in_memory_has_all_of_beta_for_its_one_threshold(path):
