@@ -28,7 +28,7 @@ ROWS = (
 ROW = {wing: row for row, wings in enumerate(ROWS) for wing in wings}
 
 # Exact counts are read by these files and wings only; never by testing.
-READERS = ("data.private", "session.curator", "offline", "baselines", "evaluate", "audit")
+READERS = ("data.private", "session.core", "offline", "baselines", "evaluate", "audit")
 # These may build a PrivateData, or hand the name on.
 IMPORTERS = (*READERS, "data", "session.session", "cli", "__init__")
 RANDOM_MODULES = ("noise",)
@@ -291,7 +291,7 @@ def test_planted_violation_is_found(module, source, message):
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("session.curator", "from onlineic.data import PrivateData\nPrivateData.exact_counts"),
+        ("session.core", "from onlineic.data import PrivateData\nPrivateData.exact_counts"),
         ("data.private", "def exact_counts(): ..."),
         ("offline.cdf", "from onlineic.data.release import released"),
         ("cli", "from onlineic.data import PrivateData"),

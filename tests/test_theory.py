@@ -27,10 +27,11 @@ INSIDE = {
     "noise.gumbel.screen",
     "noise.samplers.bernoulli_exp",
     "session.answers.AnswerBook.take",
-    "session.curator.Curator.cover",
-    "session.curator.Curator.measure_tables",
-    "session.curator.Curator.test",
-    "session.curator.Curator.test_alone",
+    "session.core.Core",
+    "session.core.Core.buy",
+    "session.core.Core.test",
+    "session.prices.Prices.cover",
+    "session.seal.Seal.run",
 }
 WIDEST = 118
 

@@ -143,6 +143,7 @@ class Core:
 
     def test(self, questions: Sequence[Question], guesses: Any) -> None:
         """Test covered questions in order up to the first hit, which is measured; all goes to the ledger."""
+        self.seal.check()
         if not self.prices.covers(questions):
             raise InternalError("a test must be reserved before the data are read.")
         if isinstance(questions, Queries):

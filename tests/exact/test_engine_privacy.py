@@ -22,8 +22,9 @@ from onlineic.ledger import Hard, MemoryLedger, Opened
 from onlineic.noise import Noise, SimulatedNoise
 from onlineic.queries import BoundMarginal, Marginal, Measurement, Partition, Query, marginal
 from onlineic.session import Spent
-from onlineic.session.curator import Curator
+from onlineic.session.core import Core
 from onlineic.session.first_tables import RECORD_PARTS, FirstTables
+from onlineic.session.purchases import PlannedPurchases
 from onlineic.sparse import GumbelSparse
 from onlineic.updates import MaximumEntropy
 
@@ -336,13 +337,17 @@ def test_a_partition_charged_with_the_sensitivity_of_one_block_is_found(monkeypa
 
 
 def test_first_tables_that_are_not_charged_are_found(monkeypatch):
-    method = Curator.measure_tables
+    method = PlannedPurchases.next
 
-    def unpaid(self, bought):
-        return method(self, attrs.evolve(bought, charge=attrs.evolve(bought.charge, amount=Fraction(0))))
+    once = []
+
+    def unpaid(self, facts):
+        bought = None if once else method(self, facts)
+        once.append(bought)
+        return bought and attrs.evolve(bought, charge=attrs.evolve(bought.charge, amount=Fraction(0)))
 
     monkeypatch.setattr(FirstTables, "__attrs_post_init__", lambda _: None)  # a second guard
-    monkeypatch.setattr(Curator, "measure_tables", unpaid)
+    monkeypatch.setattr(PlannedPurchases, "next", unpaid)
     cost, capacity = all_hard(70)
 
     assert cost > 1.02 * capacity  # the released numbers alone; the tests come on top
@@ -358,11 +363,11 @@ def test_the_noise_of_the_test_reused_in_the_answer_is_found(monkeypatch):
 
 
 def test_a_charge_after_the_draw_is_found(monkeypatch):
-    def uncharged(self, question, guess):
-        self._tested(self._now().sparse, (question,), (guess,))
-        return True
+    def uncharged(self, questions, guesses):
+        self._test(questions[0], guesses[0])
 
-    monkeypatch.setattr(Curator, "test_alone", uncharged)
+    monkeypatch.setattr(Core, "cover", lambda self, questions: [True])
+    monkeypatch.setattr(Core, "test", uncharged)
     setting = SETTINGS["first tables, corner, side"]
     session, director, _ = play(setting, setting.counts, (False, False, False))
 

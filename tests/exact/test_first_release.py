@@ -32,6 +32,7 @@ from onlineic.queries import Measurement, one_way
 from onlineic.queries.ask import bind_question
 from onlineic.session import session_plan
 from onlineic.session.durable import planned
+from onlineic.session.first_tables import check_first
 
 CASES = [  # epsilon, delta, order, part of the capacity that pays for the tables
     (1.0, 1e-9, Fraction(32), 0.8),
@@ -301,16 +302,17 @@ def test_tables_that_come_second_are_refused():
     spent = opened._loop.ledger.spent
     assert spent > 0
     with pytest.raises(BudgetExceededError, match="first release"):
-        opened._loop.curator.measure_tables(bought)
+        check_first(bought, opened._loop.ledger)
     assert (spent, False) == (opened._loop.ledger.spent, opened.statistics().sealed)
 
     fresh = session()  # which waits for its first question
-    curator, ledger = fresh._loop.curator, fresh._loop.ledger
+    core, ledger = fresh._loop.core, fresh._loop.ledger
     asked = bind_question(ic.where(b=3), DOMAIN, fresh.plan.sparse.grid_bits)
-    assert curator.test_alone(asked, 0)
+    assert core.cover((asked,)) == [True]
+    core.test((asked,), (0,))
     assert (0, 1) == (ledger.account.spent, sum(isinstance(one, Easy) for one in ledger.records()))
     with pytest.raises(BudgetExceededError, match="has tested"):
-        curator.measure_tables(bought)
+        check_first(bought, ledger)
     plan, n = fresh.plan, 20_000
     noisy = tuple(
         Measurement(target, np.zeros(target.blocks), deviation)
@@ -326,7 +328,7 @@ def test_a_ledger_whose_opening_was_burned_goes_on_without_tables(monkeypatch):
 
     data, ledger = table(), MemoryLedger()
     with monkeypatch.context() as patch:
-        patch.setattr("onlineic.session.curator.Curator._measured_tables", broken)
+        patch.setattr("onlineic.session.core.Core._measure_tables", broken)
         with pytest.raises(SessionSealedError):
             session(data, ledger=ledger, first_tables=True)
     again = session(data, ledger=ledger, first_tables=True)

@@ -15,7 +15,7 @@ from onlineic.accounting import TICK
 from onlineic.data import PrivateData
 from onlineic.ledger import Opened
 from onlineic.noise.sources import SIGMA_LIMIT
-from onlineic.session.curator import Curator
+from onlineic.session.core import Core
 from support.noise import Wrapped
 
 pytestmark = pytest.mark.usefixtures("pairs_first")
@@ -91,7 +91,7 @@ def test_a_price_whose_sensitivity_is_one_part_of_a_record_is_found(monkeypatch)
 
 
 def test_noise_of_as_many_parts_as_its_scale_has_records_is_found(monkeypatch):
-    measured = Curator._measured_tables
+    measured = Core._measure_tables
 
     def narrow(self, tables):
         noise = self._noise
@@ -103,7 +103,7 @@ def test_noise_of_as_many_parts_as_its_scale_has_records_is_found(monkeypatch):
         self._noise = Narrow(1)
         measured(self, tables)
 
-    monkeypatch.setattr(Curator, "_measured_tables", narrow)
+    monkeypatch.setattr(Core, "_measure_tables", narrow)
     divergence, charge, _ = cost_and_charge(5.0)
 
     assert divergence > 4.0 * charge

@@ -9,13 +9,10 @@ import pytest
 import onlineic as ic
 from onlineic.accounting import TICK
 from onlineic.domain import Domain
-from onlineic.ledger import MemoryLedger
-from onlineic.noise import SimulatedNoise
 from onlineic.queries import Measurement, PartitionRule, block_weights, derived, one_way, pairs_of
-from onlineic.session import Spending
-from onlineic.session.curator import Curator
 from onlineic.session.first_tables import chosen_first_tables
 from onlineic.sparse import GumbelSparse
+from support.cores import core_of
 
 DOMAIN = Domain.of(a=["x", "y", "z"], b=range(5), c=[False, True])
 
@@ -40,14 +37,8 @@ def table(codes, domain=DOMAIN):
     )
 
 
-def curator(data, sparse, rule):
-    ledger = MemoryLedger()
-    ledger.claim("a test", sparse.account())
-    return Curator(data, Spending(sparse), SimulatedNoise(1), ledger, rule), ledger
-
-
 def test_the_largest_gap_of_a_table_moves_by_at_most_one_count(monkeypatch):
-    """Theory 1.6, through the curator: neighbours, any guesses, with and without a condition."""
+    """Theory 1.6, through the core: neighbours, any guesses, with and without a condition."""
     seen = []
     step = GumbelSparse.step_table
 
@@ -68,7 +59,7 @@ def test_the_largest_gap_of_a_table_moves_by_at_most_one_count(monkeypatch):
         bound = asked.bind(DOMAIN)
         guesses = tuple(int(guess) for guess in generator.integers(0, 12, bound.partition.blocks))
         for records in (codes, other):
-            judge, _ = curator(table(records), gumbel(grid_bits=3, scale=Fraction(320), threshold=720), None)
+            judge, _ = core_of(table(records), gumbel(grid_bits=3, scale=Fraction(320), threshold=720))
             assert judge.cover([bound]) == [True]
             judge.test([bound], [guesses])
         moves.add(abs(seen[-1] - seen[-2]))
@@ -82,7 +73,7 @@ def test_a_number_released_in_a_partition_session_is_paid_as_such():
         grid_bits=10, scale=Fraction(20 * 2**10), threshold=50 * 2**10, ratio=Fraction(1, 40), epsilon=15.0
     )
     data = table(np.zeros((60, 3), int))
-    judge, ledger = curator(data, sparse, PartitionRule(most_blocks=1))
+    judge, ledger = core_of(data, sparse, PartitionRule(most_blocks=1))
     fine = ic.where(b=ic.weights([0.0, 0.1, 0.2, 0.3, 1.0])).bind(DOMAIN, 10)
     number, partition = sparse.price(fine).amount, sparse.price(one_way(DOMAIN, 0)).amount
 

@@ -48,7 +48,7 @@ SESSIONS = neighbours()
 
 def digest(session):
     """All that an answer may change: hypothesis, charges, records, noise, reads, counters."""
-    blocks = session._loop.curator._noise._blocks
+    blocks = session._loop.core._noise._blocks
     noise = [(key, block.at, block.values.tobytes()) for key, block in blocks._by_key.items()]
     records = [
         (type(record).__name__, record.guess, record.query.key)
@@ -64,7 +64,7 @@ def digest(session):
         session._data.reads,
         session.statistics(),
         len(session._loop.book._memory),
-        session._loop.curator._state,
+        session._loop.core._state,
     )
     return hashlib.sha256(repr(state).encode()).hexdigest()
 
@@ -247,6 +247,6 @@ def test_a_session_opens_or_refuses_by_name(name, value, textbook):
 
 def test_copies_of_what_holds_private_numbers_are_refused():
     session = SESSIONS[0]
-    for private in (session, session._data, session._loop.curator._noise):
+    for private in (session, session._data, session._loop.core._noise):
         with pytest.raises(TypeError):
             pickle.dumps(private)

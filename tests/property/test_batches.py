@@ -105,7 +105,7 @@ def test_lists_and_columns_are_answered_as_one_at_a_time(name, seed):
     ]
     first, second = map(columns.answer_many, parts)
 
-    words = [session._loop.curator._noise.words(5).tolist() for session in (one, many, columns)]
+    words = [session._loop.core._noise.words(5).tolist() for session in (one, many, columns)]
     assert words[0] == words[1] == words[2]
     check_alike(one, many, alone, together, generator.random() < 0.5)
     check_alike(one, columns, alone, [*first, *second], generator.random() < 0.5)

@@ -161,7 +161,7 @@ def test_a_failure_before_the_read_changes_nothing_but_a_reservation(owner, fail
         plant(patched, owner, name, 1, failure, after=False)
         with pytest.raises(failure):
             session.answer(QUERIES[0])
-    noise, scale = session._loop.curator._noise, session.plan.sparse.threshold_scale
+    noise, scale = session._loop.core._noise, session.plan.sparse.threshold_scale
     noise_after = noise.discrete_laplace(scale, 1).tolist()
 
     assert not session.statistics().sealed

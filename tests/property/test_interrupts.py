@@ -21,11 +21,12 @@ from onlineic.noise import SimulatedNoise
 from onlineic.queries import Query
 from onlineic.session import answers as releases
 from onlineic.session import belief as transcript
-from onlineic.session import curator, session
+from onlineic.session import core, prices, seal, session
 from support.failures import Traced
 
 FILES = {
-    os.path.realpath(module.__file__) for module in (curator, ledger, records, releases, session, transcript)
+    os.path.realpath(module.__file__)
+    for module in (core, ledger, prices, records, releases, seal, session, transcript)
 }
 DOMAIN = ic.Domain.of(a=4, b=3)
 COUNTS = np.array([[4000, 0, 10], [0, 500, 100], [2000, 7, 3], [0, 0, 489]])

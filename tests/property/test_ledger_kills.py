@@ -11,10 +11,11 @@ import time
 import pytest
 
 from onlineic.audit import verified
+from onlineic.data import PrivateData
 from onlineic.errors import LedgerLockedError
 from onlineic.ledger import Burned, Easy, EasyBatch, Hard, Opened, Reserved, Resumed, SqliteLedger, read
 from onlineic.session.answers import AnswerBook
-from onlineic.session.curator import Curator
+from onlineic.session.core import Core
 from support.ledgers import MECHANISMS, in_a_process, killed_at, opened, queries, quick_folder, resumed
 
 KILLS = int(os.environ.get("ONLINEIC_KILLS", "60"))
@@ -22,9 +23,9 @@ KILLS = int(os.environ.get("ONLINEIC_KILLS", "60"))
 POINTS = [
     (SqliteLedger, "_store", False),
     (SqliteLedger, "_store", True),
-    (Curator, "_stepped", False),
-    (Curator, "_stepped", True),
-    (Curator, "_measured", True),
+    (Core, "_test", False),
+    (PrivateData, "exact_counts", True),
+    (Core, "_measured", True),
     (SqliteLedger, "commit", True),
     (AnswerBook, "_hard", True),
 ]
@@ -38,16 +39,17 @@ def killed_round(path, kind, durability, round_number, point):
     """One process that answers until it is killed; what it told before."""
 
     def act(tell):
-        stepped = Curator._stepped
+        test, measured = Core._test, Core._measured
 
         def tested(*arguments):
             tell("read")
-            result = stepped(*arguments)
-            if result[1] is not None:
-                tell("hit")  # known to the process, and to nobody else
-            return result
+            test(*arguments)
 
-        Curator._stepped = tested
+        def fired(*arguments):
+            tell("hit")  # known to the process, and to nobody else
+            return measured(*arguments)
+
+        Core._test, Core._measured = tested, fired
         owner, name, after = point
         killed_at(owner, name, 2 + round_number % 5, after=after)
         session = opened(path, kind, durability=durability)

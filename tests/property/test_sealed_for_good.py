@@ -15,14 +15,14 @@ from onlineic.errors import InvalidParameterError, LedgerLockedError, SessionSea
 from onlineic.hypothesis import block_guesses, grid_guesses
 from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Opened
 from onlineic.noise import SimulatedNoise, SystemNoise
-from onlineic.session import curator as curator_module
+from onlineic.session import core, seal
 from support.sessions import Still
 
 DOMAIN = ic.Domain.of(a=4, b=2)
 COUNTS = np.array([[90_000, 0], [2500, 2500], [1000, 1500], [1500, 1000]])
 PURE, GUMBEL = ic.Budget(1.0), ic.Budget(1.0, 1e-6)
 BOXES = [ic.where(a=a, b=b) for a in range(4) for b in range(2)]
-CURATOR = {curator_module.__file__}
+CURATOR = {core.__file__, seal.__file__}
 
 
 @pytest.fixture(autouse=True)

@@ -123,7 +123,7 @@ def test_a_batch_tells_the_same_as_one_at_a_time():
 def test_after_the_session_was_sealed_nothing_is_left(monkeypatch):
     session = opened()
     known = session.answer(ic.where(sex="F"))
-    monkeypatch.setattr("onlineic.session.curator.Curator._tested", lambda *_: 1 / 0)
+    monkeypatch.setattr("onlineic.session.core.Core._test", lambda *_: 1 / 0)
     with pytest.raises(Exception, match="must not test"):
         session.answer(ic.where(sex="F", age=1))
 

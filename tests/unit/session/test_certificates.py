@@ -349,7 +349,7 @@ def test_a_reservation_left_by_an_interrupted_opening_does_not_make_hits_dearer(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("onlineic.session.curator.Curator._guarded", stopped)
+        patched.setattr("onlineic.session.seal.Seal.run", stopped)
         with pytest.raises(KeyboardInterrupt):
             ic.OnlineIC(data, ic.Budget(2.0), first_tables=True, **settings)
     session = ic.OnlineIC(data, ic.Budget(2.0), first_tables=False, noise=SystemNoise(), **settings)

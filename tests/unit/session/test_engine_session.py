@@ -294,7 +294,7 @@ def test_every_hit_is_reserved_before_its_read_at_the_price_of_a_partition(delta
     number = int(left // price)
     assert number == session.statistics().hard_left
     reads = []
-    method = session._loop.curator._data.exact_counts
+    method = session._data.exact_counts
     assert method is not None
     for query in stream(60, 5, tables=False):
         session.answer(query)
@@ -601,7 +601,7 @@ def test_many_at_once_are_the_answers_transcript_and_charges_of_one_at_a_time(se
     assert list(map(plain, one.transcript)) == list(map(plain, many.transcript))
     assert one.statistics() == many.statistics()
     assert one.hypothesis.probabilities().tobytes() == many.hypothesis.probabilities().tobytes()
-    assert np.array_equal(one._loop.curator._noise.words(64), many._loop.curator._noise.words(64))
+    assert np.array_equal(one._loop.core._noise.words(64), many._loop.core._noise.words(64))
 
 
 def test_a_batch_with_a_dear_query_far_behind_pays_the_cheap_hit_cheaply():
@@ -805,7 +805,7 @@ def test_nothing_shown_holds_a_private_number(delta, caplog):
     session = opened(table(counts), threshold=1e-8, delta=delta, seed=6)
     answers = session.answer_many(ASKED)
     shown = repr(session) + repr(session.statistics()) + repr(session.transcript) + caplog.text
-    shown += repr(answers) + repr(session.plan) + repr(session._loop.ledger) + repr(session._loop.curator)
+    shown += repr(answers) + repr(session.plan) + repr(session._loop.ledger) + repr(session._loop.core)
     shown += " ".join(str(answer.count) for answer in answers)
     summary = session.summary()
     shown += str(summary) + summary.to_html() + summary.to_markdown() + session._repr_html_()

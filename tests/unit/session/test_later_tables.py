@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-import onlineic.session.session as sessions
 from onlineic.audit import verified
 from onlineic.data import PrivateData
 from onlineic.errors import InvalidParameterError, LedgerMismatchError, SessionSealedError
@@ -16,6 +15,7 @@ from onlineic.ledger import Easy, EasyBatch, Hard, MemoryLedger, Opened, read
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import marginal
 from onlineic.session import replay, session_plan
+from onlineic.session.core import Core
 from onlineic.session.later_tables import Asked, LaterTables
 from support.ledgers import quick_folder
 
@@ -61,6 +61,8 @@ def test_five_questions_of_three_attributes_buy_all_triples_of_their_attributes(
     session.answer_many([*PAIRS[:3], *JOINT[:4], ALL, JOINT[0], PAIRS[0]])
     assert 1 == len(tables(session))
     session.answer(JOINT[4])
+    assert 1 == len(tables(session))
+    session.answer(JOINT[4])  # known already: what the questions have told is bought before it
     first, later = tables(session)
     targets = [one.target for one in later.measurements]
 
@@ -76,6 +78,7 @@ def test_five_questions_of_three_attributes_buy_all_triples_of_their_attributes(
 def test_all_triples_of_the_attributes_that_were_joined_are_bought():
     session = opened()
     session.answer_many([ic.where(a=3, b=1, d="x"), ic.where(a=3, c=1, d="x"), *JOINT[:3]])
+    session.answer(JOINT[0])
     targets = [one.target for one in tables(session)[1].measurements]
 
     assert [target.axes for target in targets] == [*itertools.combinations(range(4), 3)]
@@ -87,6 +90,7 @@ def test_cross_tables_count_as_one_question_each():
     for names in ("abc", "abd", "acd", "bcd", "abcd"):
         assert 1 == len(tables(session)) or names == "abc"
         session.answer(marginal(*names))
+    session.answer(marginal("a"))
 
     assert 2 == len(tables(session))
 
@@ -176,9 +180,10 @@ def test_an_interrupt_before_the_record_seals_and_one_before_the_read_is_made_up
     session = opened()
     session.answer_many(JOINT[:4])
     with monkeypatch.context() as patched:
-        patched.setattr(sessions.Curator, "measure_tables", interrupted)
+        patched.setattr(MemoryLedger, "reserve", interrupted)
+        session.answer(JOINT[4])
         with pytest.raises(KeyboardInterrupt):
-            session.answer(JOINT[4])
+            session.answer(PAIRS[0])
     assert 1 == len(tables(session))
     assert session.answer(PAIRS[0]).status == "easy"
     assert 2 == len(tables(session))
@@ -187,9 +192,10 @@ def test_an_interrupt_before_the_record_seals_and_one_before_the_read_is_made_up
     session = opened()
     session.answer_many(JOINT[:4])
     with monkeypatch.context() as patched:
-        patched.setattr(sessions.Curator, "_measured_tables", interrupted)
+        patched.setattr(Core, "_measure_tables", interrupted)
+        session.answer(JOINT[4])
         with pytest.raises(KeyboardInterrupt):
-            session.answer(JOINT[4])
+            session.answer(PAIRS[0])
     spent = session._loop.ledger.account.spent
     assert session.statistics().sealed
     assert spent == session.plan.spending.bought  # burned

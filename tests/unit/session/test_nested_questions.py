@@ -14,7 +14,8 @@ from onlineic.ledger import MemoryLedger, Opened, Reserved, read
 from onlineic.ledger.kept import Kept
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import marginal
-from onlineic.session.curator import Curator
+from onlineic.session.prices import Prices
+from onlineic.session.seal import Seal
 from support.ledgers import quick_folder
 from support.sessions import charged
 
@@ -40,8 +41,8 @@ def refused_at(monkeypatch, owner, name, session):
 
 
 STEPS = [
-    (Curator, "_guarded"),
-    (Curator, "cover"),
+    (Seal, "run"),
+    (Prices, "cover"),
     (PrivateData, "exact_counts"),
     (SimulatedNoise, "discrete_laplace"),
     (MemoryLedger, "reserve"),

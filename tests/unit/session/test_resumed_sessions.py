@@ -24,7 +24,7 @@ from onlineic.errors import (
 )
 from onlineic.ledger import Burned, Closed, Hard, Opened, Reserved, Resumed, SqliteLedger, read
 from onlineic.noise import SimulatedNoise
-from onlineic.session.curator import Curator
+from onlineic.session.core import Core
 from onlineic.session.session import OnlineIC
 from support.ledgers import (
     COUNTS,
@@ -310,7 +310,7 @@ def test_tables_that_were_burned_are_not_bought_for_nothing(path, monkeypatch):
     def broken(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("onlineic.session.curator.Curator._measured_tables", broken)
+    monkeypatch.setattr("onlineic.session.core.Core._measure_tables", broken)
     with pytest.raises(KeyboardInterrupt):
         opened(path, hard_answers=5, threshold=None)
     monkeypatch.undo()
@@ -326,15 +326,15 @@ def test_tables_that_are_paid_as_the_first_release_are_not_bought_behind_burned_
     """Although what is left would pay once more; and a record in which they were is found."""
     domain = ic.Domain.of(a=30, b=40, c=50)
     data = table(np.random.default_rng(3).multinomial(20_000, np.full(60_000, 1 / 60_000)), domain)
-    measured = Curator._measured_tables
+    measured = Core._measure_tables
 
     def broken(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Curator, "_measured_tables", broken)
+    monkeypatch.setattr(Core, "_measure_tables", broken)
     with pytest.raises(KeyboardInterrupt):
         opened(path, data=data, hard_answers=14, threshold=None, first_tables=True)
-    monkeypatch.setattr(Curator, "_measured_tables", measured)
+    monkeypatch.setattr(Core, "_measure_tables", measured)
     with resumed(path, data) as again:
         bought = again.plan.first_tables
         assert bought.first == again.plan.sparse.first_release()
@@ -345,9 +345,9 @@ def test_tables_that_are_paid_as_the_first_release_are_not_bought_behind_burned_
 
     # a session that does not look at what was spent buys them
     with resumed(path, data) as again:
-        ledger, curator = again._loop.ledger, again._loop.curator
+        ledger, core = again._loop.ledger, again._loop.core
         ledger.reserve(bought.charge)
-        curator._guarded(lambda: curator._measured_tables(bought))
+        core.seal.run(lambda: core._measure_tables(bought))
         assert 1 == len(recorded(again, Opened))
     assert any("paid as the first release" in problem for problem in verified(read(path)).problems)
 
@@ -447,7 +447,7 @@ def test_a_sealed_session_that_goes_on_from_its_file_certifies_no_more(path, mon
         raise RuntimeError("in the middle of a test")
 
     with monkeypatch.context() as patched:
-        patched.setattr("onlineic.session.curator.Curator._stepped", fails)
+        patched.setattr("onlineic.session.core.Core._test", fails)
         with pytest.raises(SessionSealedError):
             session.answer(ic.where(a=1))
     abandon(session)

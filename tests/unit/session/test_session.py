@@ -312,7 +312,7 @@ def test_many_at_once_are_the_answers_transcript_and_noise_of_one_at_a_time(make
     assert one._data.reads <= len(queries)
     sparse = one.plan.sparse
     for scale in (sparse.threshold_scale, sparse.query_scale):  # both noises stand at the same place
-        left, right = (s._loop.curator._noise.discrete_laplace(scale, 50).tolist() for s in (one, many))
+        left, right = (s._loop.core._noise.discrete_laplace(scale, 50).tolist() for s in (one, many))
         assert left == right
     probe = queries[0].bind(DOMAIN)
     assert one.hypothesis.evaluate(probe) == many.hypothesis.evaluate(probe)

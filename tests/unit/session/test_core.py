@@ -8,11 +8,10 @@ import pytest
 import onlineic as ic
 from onlineic.data import PrivateData
 from onlineic.errors import InternalError, SessionSealedError
-from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Reserved, Transcript
+from onlineic.ledger import Burned, Easy, Hard, Reserved, Transcript
 from onlineic.queries import Partition, PartitionRule, Queries, derived, marginal
-from onlineic.session import Spending
-from onlineic.session.curator import Curator
 from onlineic.sparse import ExponentialSparse
+from support.cores import core_of
 from support.failures import SECRET, BrokenError, Stop, frames, plant, reached_by
 from support.noise import Silent
 from support.sessions import charged
@@ -35,20 +34,20 @@ def grid(query, records):
     return records << query.grid_bits
 
 
-def curated(partitions=None):
-    data, ledger = PrivateData(COUNTS, DOMAIN), MemoryLedger()
-    ledger.claim("a test", SPARSE.account())
-    return Curator(data, Spending(SPARSE), Silent(), ledger, partitions), data, ledger
+def cored(partitions=None):
+    data = PrivateData(COUNTS, DOMAIN)
+    core, ledger = core_of(data, SPARSE, partitions, Silent())
+    return core, data, ledger
 
 
 # -- what is reserved ----------------------------------------------------------------------------------------
 
 
 def test_the_first_hit_is_reserved_with_the_threshold_noise_of_the_run_and_nothing_is_read():
-    curator, data, ledger = curated()
-    payable = curator.cover([MANY, FEW])
+    core, data, ledger = cored()
+    payable = core.cover([MANY, FEW])
     records = ledger.records()
-    again = curator.cover([FEW])
+    again = core.cover([FEW])
 
     assert ([True, True], [True]) == (payable, again)
     assert START + PRICE == ledger.reserved.amount == ledger.spent
@@ -57,10 +56,10 @@ def test_the_first_hit_is_reserved_with_the_threshold_noise_of_the_run_and_nothi
 
 
 def test_a_batch_ends_before_what_is_dearer_than_its_first_payable_question_which_tops_up_later():
-    curator, data, ledger = curated()
-    payable = curator.cover([CHEAP, MANY, CHEAP])
+    core, data, ledger = cored()
+    payable = core.cover([CHEAP, MANY, CHEAP])
     cheap = ledger.reserved.amount
-    rest = curator.cover([MANY, CHEAP])
+    rest = core.cover([MANY, CHEAP])
 
     assert PRICE == SPARSE.price(MANY).amount > 2 * LESS
     assert ([True], [True, True]) == (payable, rest)
@@ -69,18 +68,18 @@ def test_a_batch_ends_before_what_is_dearer_than_its_first_payable_question_whic
 
 
 def test_what_cannot_be_paid_is_said_and_what_is_cheap_enough_still_is():
-    curator, _, ledger = curated()
-    curator.cover([CHEAP])
-    curator.test([CHEAP], [0])  # a hit: more than half of all records
+    core, _, ledger = cored()
+    core.cover([CHEAP])
+    core.test([CHEAP], [0])  # a hit: more than half of all records
     for left in (2, 1):
-        curator.cover([MANY])
-        curator.test([MANY], [0])
-        assert left == curator.hard_left() + 1
+        core.cover([MANY])
+        core.test([MANY], [0])
+        assert left == core.prices.hard_left() + 1
     spent = ledger.spent
 
     assert START + 2 * PRICE + LESS == spent
-    assert 0 == curator.hard_left()
-    assert [False, True, False] == curator.cover([MANY, CHEAP, FEW])
+    assert 0 == core.prices.hard_left()
+    assert [False, True, False] == core.cover([MANY, CHEAP, FEW])
     assert spent + LESS == ledger.spent
 
 
@@ -88,77 +87,70 @@ def test_what_cannot_be_paid_is_said_and_what_is_cheap_enough_still_is():
 
 
 def test_a_test_without_a_reservation_or_above_it_reads_nothing():
-    curator, data, ledger = curated()
+    core, data, ledger = cored()
     with pytest.raises(InternalError, match="reserved"):
-        curator.test([MANY], [0])
-    curator.cover([CHEAP])
+        core.test([MANY], [0])
+    core.cover([CHEAP])
     before = ledger.records()
     with pytest.raises(InternalError, match="reserved"):
-        curator.test(Queries.bound(DOMAIN, [CHEAP, MANY]), np.array([0, 0]))
+        core.test(Queries.bound(DOMAIN, [CHEAP, MANY]), np.array([0, 0]))
     with pytest.raises(InternalError, match="reserved"):
-        curator.test([MANY], [0])
+        core.test([MANY], [0])
 
-    assert (0, before, False) == (data.reads, ledger.records(), curator.sealed)
+    assert (0, before, False) == (data.reads, ledger.records(), core.seal.sealed)
 
 
 def test_easy_tests_are_recorded_with_what_was_tested_and_cost_nothing():
-    curator, _, ledger = curated()
-    curator.cover([MANY, FEW])
+    core, _, ledger = cored()
+    core.cover([MANY, FEW])
     standing = ledger.reserved
-    curator.test(Queries.bound(DOMAIN, [MANY, FEW]), np.array([grid(MANY, 20_000), grid(FEW, 5000)]))
+    core.test(Queries.bound(DOMAIN, [MANY, FEW]), np.array([grid(MANY, 20_000), grid(FEW, 5000)]))
 
     assert (Easy(MANY, grid(MANY, 20_000)), Easy(FEW, grid(FEW, 5000))) == Transcript(ledger.records(1))
-    assert (standing, 3) == (ledger.reserved, curator.hard_left())
+    assert (standing, 3) == (ledger.reserved, core.prices.hard_left())
 
 
-def test_a_question_alone_is_covered_and_tested_in_one_step_as_long_as_a_hit_can_be_paid():
-    curator, data, ledger = curated()
-    easy = curator.test_alone(MANY, grid(MANY, 20_000))
-    standing = ledger.reserved
-    again = curator.test_alone(FEW, grid(FEW, 5000))
-
-    assert (True, True) == (easy, again)
-    assert standing is ledger.reserved
-    assert [Reserved, Easy, Easy] == [type(record) for record in ledger.records()]
-
-    while curator.test_alone(MANY, 0):  # each is a hit
+def test_hits_are_tested_as_long_as_they_can_be_paid():
+    core, data, ledger = cored()
+    while core.cover([MANY]) == [True]:
+        core.test([MANY], [0])  # each is a hit
         assert isinstance(ledger.records()[-1], Hard)
     before, reads = ledger.records(), data.reads
 
-    assert not curator.test_alone(MANY, 0)
-    assert (before, reads, False) == (ledger.records(), data.reads, curator.sealed)
+    assert [False] == core.cover([MANY])
+    assert (before, reads, False) == (ledger.records(), data.reads, core.seal.sealed)
     assert 3 == sum(isinstance(record, Hard) for record in before)
 
 
 @pytest.mark.parametrize("distance", [2999, 3000])
 def test_a_test_is_hard_from_the_threshold_on(distance):
-    curator, _, ledger = curated()
-    curator.cover([MANY])
-    curator.test([MANY], [grid(MANY, 20_010 - distance)])
+    core, _, ledger = cored()
+    core.cover([MANY])
+    core.test([MANY], [grid(MANY, 20_010 - distance)])
 
     assert (distance < 3000) == isinstance(ledger.records()[-1], Easy)
 
 
 def test_a_batch_stops_at_its_first_hit_which_uses_up_the_reservation_and_is_measured():
-    curator, _, ledger = curated()
-    curator.cover([MANY, FEW, MANY])
+    core, _, ledger = cored()
+    core.cover([MANY, FEW, MANY])
     standing = ledger.reserved
     guesses = np.array([grid(MANY, 20_000), grid(FEW, 10_000), grid(MANY, 0)])
-    curator.test(Queries.bound(DOMAIN, [MANY, FEW, MANY]), guesses)
+    core.test(Queries.bound(DOMAIN, [MANY, FEW, MANY]), guesses)
     easy, hard = Transcript(ledger.records(1))
 
     assert Easy(MANY, grid(MANY, 20_000)) == easy
     assert (FEW, grid(FEW, 10_000), standing) == (hard.query, hard.guess, hard.charge)
     assert (FEW, [4993 / N]) == (hard.measurement.target, hard.measurement.values.tolist())
-    assert (None, START + PRICE, 2) == (ledger.reserved, ledger.spent, curator.hard_left())
-    curator.cover([FEW])  # the run has paid its threshold noise
+    assert (None, START + PRICE, 2) == (ledger.reserved, ledger.spent, core.prices.hard_left())
+    core.cover([FEW])  # the run has paid its threshold noise
     assert PRICE == ledger.reserved.amount
 
 
 def test_with_partitions_a_hit_releases_all_blocks_of_what_the_rule_chooses():
-    curator, _, ledger = curated(PartitionRule())
-    curator.cover([MANY])
-    curator.test([MANY], [0])
+    core, _, ledger = cored(PartitionRule())
+    core.cover([MANY])
+    core.test([MANY], [0])
     released = ledger.records()[-1].measurement
 
     assert isinstance(released.target, Partition)
@@ -168,11 +160,11 @@ def test_with_partitions_a_hit_releases_all_blocks_of_what_the_rule_chooses():
 
 
 def test_a_cross_table_is_tested_by_its_largest_gap_and_releases_its_cells():
-    curator, _, ledger = curated()
+    core, _, ledger = cored()
     table = marginal("b").bind(DOMAIN)
-    curator.cover([table])
-    curator.test([table], [(20_000, 5000, 4993)])
-    curator.test([table], [(20_000, 8007, 4993)])
+    core.cover([table])
+    core.test([table], [(20_000, 5000, 4993)])
+    core.test([table], [(20_000, 8007, 4993)])
     easy, hard = ledger.records(1)
 
     assert Easy(table, (20_000, 5000, 4993)) == easy
@@ -189,21 +181,21 @@ def test_a_cross_table_is_tested_by_its_largest_gap_and_releases_its_cells():
 def test_a_failure_from_the_read_to_the_record_burns_the_reservation_seals_and_tells_nothing(
     owner, name, failure, monkeypatch, caplog
 ):
-    curator, data, ledger = curated()
-    curator.cover([MANY])
+    core, data, ledger = cored()
+    core.cover([MANY])
     with monkeypatch.context() as patched:
         plant(patched, owner, name, 1, failure, after=True)
-        error = reached_by(curator.test, [MANY], [0])
+        error = reached_by(core.test, [MANY], [0])
     reads, spent = data.reads, ledger.spent
 
     assert type(error) is (SessionSealedError if failure is BrokenError else failure)
     assert (None, None) == (error.__cause__, error.__context__)
-    assert frames(error) <= {"test", "_guarded", "guarded"}
+    assert frames(error) <= {"test", "run", "guarded"}
     assert str(SECRET) not in caplog.text
-    assert (True, 0) == (curator.sealed, curator.hard_left())
+    assert core.seal.sealed
     assert [Reserved, Burned] == [type(record) for record in ledger.records()]
     assert START + PRICE == spent == charged(ledger)
-    for refused in (lambda: curator.cover([MANY]), lambda: curator.test([MANY], [0])):
+    for refused in (lambda: core.cover([MANY]), lambda: core.test([MANY], [0])):
         with pytest.raises(SessionSealedError):
             refused()
     assert (reads, spent) == (data.reads, ledger.spent)

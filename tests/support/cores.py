@@ -1,0 +1,23 @@
+"""A core around one mechanism: no plan, no session, and a rule that learns nothing."""
+
+from onlineic.hypothesis import Histogram
+from onlineic.ledger import MemoryLedger
+from onlineic.noise import SimulatedNoise
+from onlineic.session import Plan
+from onlineic.session.answers import AnswerBook
+from onlineic.session.belief import Belief
+from onlineic.session.core import Core
+from onlineic.session.prices import Prices
+from onlineic.session.purchases import PlannedPurchases
+from support.sessions import Still
+
+
+def core_of(data, sparse, partitions=None, noise=None):
+    """Return a core that tests by this mechanism, and its ledger."""
+    ledger, domain = MemoryLedger(), data.domain
+    ledger.claim("a test", sparse.account())
+    plan = Plan(sparse, Still(), 0.1, 0.05, 1000, 3, 0.1, False, partitions=partitions, restarts=0)
+    book = AnswerBook(plan, domain, data.n, ledger, Belief(Histogram(domain)), private=False)
+    prices = Prices(plan.spending, ledger, domain, partitions)
+    source = SimulatedNoise(1) if noise is None else noise
+    return Core(data, source, ledger, prices, book, PlannedPurchases(plan)), ledger
