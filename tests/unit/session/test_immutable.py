@@ -119,3 +119,6 @@ def test_an_array_over_bytes_is_equal_plain_and_kept_as_it_is():
         assert made is immutable(made)
     part = immutable(given)[1:]
     assert part is immutable(part)
+    given.flags.writeable = False  # which can be taken back
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        immutable(given).setflags(write=True)
