@@ -16,10 +16,11 @@ import attrs
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget, Charge, Filter
 from onlineic.accounting.of_table import TableCharge
-from onlineic.errors import InternalError
+from onlineic.errors import InternalError, set_fields
 from onlineic.queries.ask import Guess, Question
 from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Measurement
+from onlineic.queries.tables import immutable
 
 
 @final
@@ -54,6 +55,9 @@ class EasyBatch:
 
     queries: Queries
     guesses: Ints
+
+    def __attrs_post_init__(self) -> None:
+        set_fields(self, guesses=immutable(self.guesses))
 
     def __len__(self) -> int:
         return len(self.guesses)

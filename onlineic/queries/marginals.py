@@ -13,10 +13,10 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidQueryError, TooLargeError
+from onlineic.errors import InvalidQueryError, TooLargeError, set_fields
 from onlineic.queries.expressions import Expression
 from onlineic.queries.partitions import Partition
-from onlineic.queries.tables import spread
+from onlineic.queries.tables import immutable, spread
 
 MOST_CELLS = 2**16  # of a cross table and its rest
 
@@ -144,6 +144,9 @@ class BoundMarginal:
     cells: Ints
     condition: Expression | None = None
     complement, constant, rounding = False, None, 0.0  # of a query with these: asked and remembered alike
+
+    def __attrs_post_init__(self) -> None:
+        set_fields(self, cells=immutable(self.cells))
 
     @cached_property
     def key(self) -> tuple[object, ...]:

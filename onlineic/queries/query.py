@@ -20,7 +20,7 @@ from onlineic._typing import Bools, Floats, Ints
 from onlineic.domain.attributes import Attribute, Binned, Categorical
 from onlineic.domain.domain import Domain
 from onlineic.errors import DomainMismatchError, InvalidParameterError, InvalidQueryError
-from onlineic.queries.tables import Sums, spread
+from onlineic.queries.tables import Sums, immutable, spread
 
 GRID_BITS = 20  # finest grid of fractional weights
 
@@ -58,7 +58,7 @@ class Factor:
     low, high : int
         The half-open interval of codes with weight 1; only where `table` is None.
     table : int64 array over the axes, or None
-        Weights in [0, 2^bits], read-only.
+        Weights in [0, 2^bits], over memory that nobody can write to.
     bits : int
         Grid exponent of this factor.
     """
@@ -72,7 +72,7 @@ class Factor:
     @cached_property
     def floats(self) -> Floats:
         """The weights of a table as float64 integers, for exact products below 2^53."""
-        return self.table.astype(np.float64)  # type: ignore[union-attr]
+        return immutable(self.table.astype(np.float64))  # type: ignore[union-attr]
 
     def weights(self, domain: Domain) -> Ints:
         """Return the integer weights over the axes."""
@@ -502,9 +502,7 @@ def _tabled(axes: tuple[int, ...], table: Ints, bits: int) -> Factor:
         codes = np.flatnonzero(table)
         if codes[-1] - codes[0] + 1 == len(codes):
             return Factor(axes, int(codes[0]), int(codes[-1]) + 1)
-    table = np.array(table, order="C")
-    table.flags.writeable = False
-    return Factor(axes, 0, 0, table, bits)
+    return Factor(axes, 0, 0, immutable(table), bits)
 
 
 def _turn(domain: Domain, factors: list[Factor]) -> bool:

@@ -19,6 +19,7 @@ import pytest
 import onlineic as ic
 from onlineic import audit, baselines, offline
 from onlineic.accounting import Filter, laplace_charge, renyi_capacity, zcdp_order
+from onlineic.accounting.of_table import table_charge
 from onlineic.cli import main
 from onlineic.errors import (
     BudgetExceededError,
@@ -572,6 +573,29 @@ def test_more_delta_than_was_set_apart_is_no_record_of_a_total():
 
     assert [] == drawn_problems(total.drawn, account, apart)
     assert ["more delta than was set apart"] == drawn_problems(2 * total.drawn, account, apart)
+
+
+def test_a_session_of_a_share_whose_account_is_not_that_of_the_share_is_no_record_of_a_total():
+    """It would pay less than the budget says that stands beside it."""
+    total = TableBudget(WHOLE)
+    ic.OnlineIC(attached(total), total.share(1 / 4), hard_answers=4)
+    account, apart = Filter(total._ledger.account.capacity, "ticks", total.order), total.apart_left
+    (drawn,) = total.drawn
+    half = Filter(drawn.account.capacity // 2, "ticks", total.order)
+    forged = attrs.evolve(
+        drawn, account=half, taken=table_charge(account, drawn.budget, half, drawn.taken.charge.event)
+    )
+
+    assert [] == drawn_problems((drawn,), account, apart)
+    (problem,) = drawn_problems((forged,), account, apart)
+    assert "charged another price" in problem
+
+
+def test_the_delta_of_a_share_is_what_is_not_set_apart():
+    total = TableBudget(WHOLE, apart=1 / 4)
+
+    assert total.share(1 / 2).delta == pytest.approx(3 / 4 * WHOLE.delta)
+    assert total.share(1 / 2).delta <= 3 / 4 * WHOLE.delta
 
 
 def test_charges_are_durable_before_the_table_is_read(path, monkeypatch):
