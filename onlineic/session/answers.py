@@ -17,7 +17,12 @@ from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget
 from onlineic.display.text import upward
 from onlineic.domain.domain import Domain
-from onlineic.errors import SessionStateError, UpdateFailedWarning, WideBoundWarning
+from onlineic.errors import (
+    MoreThanAnnouncedWarning,
+    SessionStateError,
+    UpdateFailedWarning,
+    WideBoundWarning,
+)
 from onlineic.hypothesis.base import batch_guesses, block_guesses, grid_guess, grid_guesses
 from onlineic.hypothesis.estimates import Estimates, Family, TableDesign
 from onlineic.ledger.records import (
@@ -157,9 +162,9 @@ class AnswerBook:
 
     __slots__ = (
         "_awaited", "_begins", "_burned", "_design", "_domain", "_due", "_easy_radius", "_estimates",
-        "_fitted", "_kept", "_ledger", "_lost", "_memory", "_n", "_payable", "_plan", "_private", "_radii",
-        "_restarted", "_restoring", "_rounding", "_seen", "_settled", "_spending", "_table", "_taken",
-        "_trivial", "_untaken", "_warned", "_weighed", "_worst",
+        "_fitted", "_kept", "_ledger", "_lost", "_memory", "_more", "_n", "_payable", "_plan", "_private",
+        "_radii", "_restarted", "_restoring", "_rounding", "_seen", "_settled", "_spending", "_table",
+        "_taken", "_trivial", "_untaken", "_warned", "_weighed", "_worst",
     )  # fmt: skip
 
     def __init__(
@@ -193,6 +198,7 @@ class AnswerBook:
         self._trivial = 1.0  # distance of a value from the far end of [0, 1]
         self._table = False  # whether one was measured
         self._warned = False  # of a wide bound
+        self._more = False  # whether it was said that more was asked than announced
         # by axes of queries, or names of a table's attributes: answers that tests alone bound widely
         self._seen: dict[tuple[Any, ...], int] = {}
         self._fitted: dict[int, float] = {}  # by record, what was learned of a hard query: for checkpoints
@@ -369,6 +375,21 @@ class AnswerBook:
                     f"error_bound must be <= {WIDE} to say much, got {upward(bound, 2)} of all: "
                     "raise epsilon or n, or lower max_queries or hard_answers. Said once a session.",
                     WideBoundWarning,
+                    stacklevel=2,
+                )
+
+    def warn_if_more(self) -> None:
+        """Say once that more was asked than announced: behind the answers, which nothing may stop."""
+        if not self._more and self._told() > self._plan.max_queries:
+            self._more = True
+            with contextlib.suppress(MoreThanAnnouncedWarning):
+                warnings.warn(
+                    f"max_queries must be at least the number of answers for a bound on all of them at once, "
+                    f"got max_queries={self._plan.max_queries:,} and more answers: that bound is inf from "
+                    "here on, and m answers that make one number hold together with probability "
+                    "1 - m beta. Each answer keeps its own bound. Announce more in the next session. Said "
+                    "once a session.",
+                    MoreThanAnnouncedWarning,
                     stacklevel=2,
                 )
 

@@ -114,7 +114,9 @@ class Loop:
             question = bind_question(query, self.domain, self.plan.sparse.grid_bits)
         self.book.catch_up()  # no test begins with records pending, of a hypothesis that has asked
         self._buy_later()
-        return self._answered(question)
+        answer = self._answered(question)
+        self.book.warn_if_more()
+        return answer
 
     def answer_many(self, queries: Queries | Iterable[Any]) -> Answers | list[Answer]:
         """Answer queries in order, as `OnlineIC.answer_many` says."""
@@ -140,6 +142,7 @@ class Loop:
                     length = self._quiet if part is queries else RUN
                     found = self._stream(part, length, len(answers), total)
                     if part is queries:
+                        self.book.warn_if_more()
                         return found
                     answers += found
                 else:
@@ -148,6 +151,7 @@ class Loop:
             except SessionExhaustedError as error:
                 error.answers = (*answers, *error.answers)
                 raise
+        self.book.warn_if_more()
         return answers
 
     def _answered(self, question: Question) -> Answer:
