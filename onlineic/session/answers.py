@@ -39,7 +39,7 @@ from onlineic.ledger.records import (
     UpdateFailed,
 )
 from onlineic.ledger.transcript import Transcript
-from onlineic.queries.answers import Answer, Status
+from onlineic.queries.answers import Answer, Stated, Status
 from onlineic.queries.ask import Guess, Question
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal
@@ -449,19 +449,17 @@ class AnswerBook:
         known = self._memory.recall(question, self.belief.version)
         if known is not None:
             value, _ = known.again(question)
-            bound, estimate, error = stated_again(
-                estimates, question, value, known.question, known.value, known.radius
-            )
-            answer = Answer(value, self._n * value, "repeat", bound, self._private, estimate, error)
-            return answer, bound, self.joint_bounds([question], [answer])[0], True
+            said = stated_again(estimates, question, value, known.question, known.value, known.radius)
+            answer = self._stating(question, value, "repeat", said)
+            return answer, answer.error_bound, self.joint_bounds([question], [answer])[0], True
         value = self._value(question, self.guesses([question])[0])
         in_theorem = self.left_in_theorem and isinstance(question, Query)
         easy, jointly = self._settled_radii()
         wide = self._plan.error_bound if in_theorem else easy
-        bound, estimate, error = stated(estimates, question, value, wide)
+        said = stated(estimates, question, value, wide)
         if self._design is not None and estimates is None:  # the tables that come first will move the value
-            bound = min(1.0, wide + question.rounding)
-        answer = Answer(value, self._n * value, "easy", bound, self._private, estimate, error)
+            said = (min(1.0, wide + question.rounding), *said[1:])
+        answer = self._stating(question, value, "easy", said)
         beta, sparse = EASY_OR_HARD * self._plan.tested_beta, self._spending.at(self._taken.spent)
         if isinstance(target, Partition) and isinstance(question, Query):
             weights = block_weights(question, target)
@@ -562,7 +560,7 @@ class AnswerBook:
             for place in looked:
                 if self._warned:
                     break
-                bound, _, _ = stated(self._estimates_now(), queries[place], float(values[place]), radius)
+                bound, *_ = stated(self._estimates_now(), queries[place], float(values[place]), radius)
                 self._warn_if_wide(bound)
 
     def _hard(self, record: Hard, learned: Belief) -> Answer:
@@ -721,11 +719,25 @@ class AnswerBook:
         if known is None:
             return None
         value, _ = known.again(query)
-        bound, estimate, error = stated_again(
-            self._estimates_now(), query, value, known.question, known.value, known.radius
+        said = stated_again(self._estimates_now(), query, value, known.question, known.value, known.radius)
+        return self._stating(query, value, "hard" if isinstance(record, Hard) else "easy", said)
+
+    def _stating(self, question: Question, value: Any, status: Status, said: Stated) -> Answer:
+        """Return an answer of which all is known now, but for what was left then."""
+        bound, estimate, error, law = said
+        return Answer(
+            value,
+            self._n * value,
+            status,
+            bound,
+            self._private,
+            estimate,
+            error,
+            question,
+            self._n,
+            None,
+            law,
         )
-        status: Status = "hard" if isinstance(record, Hard) else "easy"
-        return Answer(value, self._n * value, status, bound, self._private, estimate, error, query, self._n)
 
     def used_up(self) -> str:
         """Say that no hard answer is left."""
