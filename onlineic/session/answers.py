@@ -460,17 +460,32 @@ class AnswerBook:
         if self._design is not None and estimates is None:  # the tables that come first will move the value
             said = (min(1.0, wide + question.rounding), *said[1:])
         answer = self._stating(question, value, "easy", said)
-        beta, sparse = EASY_OR_HARD * self._plan.tested_beta, self._spending.at(self._taken.spent)
-        if isinstance(target, Partition) and isinstance(question, Query):
-            weights = block_weights(question, target)
-            hard = sparse.sum_radius(target, weights - weights.mean(), beta)
-        else:
-            hard = sparse.hard_radius(target, beta, tests=self._plan.max_queries)
-        hard = self._plan.error_bound if in_theorem else hard
+        hard = self._plan.error_bound if in_theorem else self._prospect_if_hard(question, target)
         joint = min(
             max(together, jointly + question.rounding), self._known(question, value) + question.rounding
         )
         return answer, min(hard + question.rounding, 1.0), min(joint, 1.0), False
+
+    def _prospect_if_hard(self, question: Question, target: Query | Partition) -> float:
+        """Return the largest bound that `_hard` can state, before it is cut and the rounding is added."""
+        beta, sparse = EASY_OR_HARD * self._plan.tested_beta, self._spending.at(self._taken.spent)
+        noise = sparse.noise_of(target)
+        if isinstance(target, Partition) and isinstance(question, Query):
+            weights = block_weights(question, target)
+            weights = weights - weights.mean()
+            radius = sparse.sum_radius(target, weights, beta)
+            noise *= float(np.linalg.norm(weights))
+        else:
+            radius = sparse.hard_radius(target, beta, tests=self._plan.max_queries)
+        if isinstance(question, BoundMarginal) or not self._is_fitted(target):
+            return radius
+        first = self._estimates_now()
+        estimate = None if first is None else first.point(question)
+        if estimate is None or estimate[1] >= noise:
+            return radius + AGREEING * noise
+        value, error = estimate
+        farthest = CHOSEN * math.hypot(error, noise) + AGREEING * error
+        return min(radius + farthest, self._known(question, value) + AGREEING * error)
 
     def untested(self, question: Question) -> Answer:
         """Return the hypothesis's answer, bounded by the first tables alone."""
@@ -573,7 +588,7 @@ class AnswerBook:
         learned both agree with it, the latter is returned. The bound grows by the distance from what was
         measured; all are public.
         """
-        plan, question, measurement, moved = self._plan, record.query, record.measurement, 0.0
+        question, measurement, moved = record.query, record.measurement, 0.0
         self._fitted.setdefault(self._taken.records, math.nan)
         sparse = self._spending.at(self._taken.spent)  # whose test fired: settled before it was made
         target, weights = measurement.target, None
@@ -583,7 +598,7 @@ class AnswerBook:
             value = question.table(measurement.values)
         else:
             value, weights = derived(question, measurement)
-            if isinstance(target, Partition) or (plan.first_tables is not None and not plan.certified):
+            if self._is_fitted(target):
                 released = (value, measurement.scale * float(np.linalg.norm(weights)))
                 first = self._estimates_now()
                 estimate = (None if first is None else first.point(question)) or released
@@ -609,6 +624,12 @@ class AnswerBook:
         self._worst = max(self._worst, min(known, moved + radius(ALL_HARD * beta, sharing)))
         spent = self._taken.spent + _charged(record)  # what is left is told behind this hit
         return self._released(question, "hard", value, moved + radius(EASY_OR_HARD * beta, 1), spent)
+
+    def _is_fitted(self, target: Query | Partition) -> bool:
+        """Whether what was learned of this target may be released in the place of what was measured."""
+        return isinstance(target, Partition) or (
+            self._plan.first_tables is not None and not self._plan.certified
+        )
 
     def _learned_of(self, question: Query, learned: Belief) -> float:
         """Return what was learned of a query that is being taken in, or what a checkpoint says of that."""

@@ -61,8 +61,9 @@ class Explanation:
     constants, repeats : int
         Of those, how many are the same whatever the data, or known already: both are free, the first exact.
     bound_easy, bound_hard : float
-        Largest error bound of one answer if all tests turn out easy, or all are measured (what is fitted to a
-        measured table may be bounded a little wider); fractions. inf where they cannot be paid.
+        Largest error bound of one answer if all tests turn out easy, or all are measured; fractions. Measured
+        ones are mostly bounded more narrowly: the farther what was learned lies from what was measured, the
+        wider. What the first tables say enters once they are bought. inf where they cannot be paid.
     bound_derived : float or None
         Of a derived question its own bound if all tests turn out easy, in its own unit (largest of all
         groups; half a band; of a rank), as far as the hypothesis knows their values now; inf if it would be

@@ -209,6 +209,10 @@ class NumericSparse(abc.ABC):
         """
 
     @abc.abstractmethod
+    def noise_of(self, target: Query | Partition) -> float:
+        """Return the standard deviation of the noise in each value that `measure` releases, fraction."""
+
+    @abc.abstractmethod
     def easy_radius(self, beta: float, tests: int = 1) -> float:
         """Return r: every easy answer among `tests` has |f(D) - guess| <= r, but with probability beta."""
 

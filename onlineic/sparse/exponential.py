@@ -268,8 +268,13 @@ class ExponentialSparse(NumericSparse):
         gap = self.threshold + hit.excess - self._centre()
         unit = self.n << self.grid_bits
         values = np.array([guess / (self.n << target.grid_bits) + hit.side * gap / unit])
+        return Measurement(target, values, self.noise_of(target))
+
+    def noise_of(self, target: Query | Partition) -> float:
+        if self.number_scale is not None or isinstance(target, Partition):
+            return DiscreteLaplace(self._fresh_scale(target)).deviation / (self.n << target.grid_bits)
         noises = Geometric(self.threshold_scale), Geometric(self.query_scale)
-        return Measurement(target, values, math.hypot(*(law.deviation for law in noises)) / unit)
+        return math.hypot(*(law.deviation for law in noises)) / (self.n << self.grid_bits)
 
     def easy_radius(self, beta: float, tests: int = 1) -> float:
         """Return (T + b1 ln(1/beta')) / (n 2^K), 1/beta' = min(tests P(rho >= nu), 1)/beta.

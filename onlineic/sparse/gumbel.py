@@ -346,6 +346,9 @@ class GumbelSparse(NumericSparse):
         check_measurable(target)
         return fresh_answer(self._law(target), self.n, target, counts, noise)
 
+    def noise_of(self, target: Query | Partition) -> float:
+        return self._law(target).deviation / (self.n << target.grid_bits)
+
     def easy_radius(self, beta: float, tests: int = 1) -> float:
         """Return (T + b ln ln(tests/beta)) / (n 2^K): P(easy and |gap| > T + t b) <= exp(-e^t)."""
         beta, tests = checked_tail(beta, tests)

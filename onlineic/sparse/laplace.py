@@ -253,6 +253,9 @@ class LaplaceSparse(NumericSparse):
         sensitivity = (2 if isinstance(target, Partition) else 1) << target.grid_bits
         return scale_at_least(self.number_scale * sensitivity)
 
+    def noise_of(self, target: Query | Partition) -> float:
+        return DiscreteLaplace(self._number_scale(target)).deviation / (self.n << target.grid_bits)
+
     def easy_radius(self, beta: float, tests: int = 1) -> float:
         beta, tests = checked_tail(beta, tests)
         tests *= 1 + self.pair

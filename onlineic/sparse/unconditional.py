@@ -193,6 +193,9 @@ class UnconditionalNumbers(NumericSparse):
         records = self.n << self.grid_bits
         return Measurement(target, noisy / records, law.deviation / records)
 
+    def noise_of(self, target: Query | Partition) -> float:
+        return self._law(isinstance(target, Partition)).deviation / (self.n << self.grid_bits)
+
     def easy_radius(self, beta: float, tests: int = 1) -> float:
         """Return 0: no answer is easy."""
         _ = checked_tail(beta, tests)  # refused where they are none, and of no use beyond
