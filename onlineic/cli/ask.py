@@ -156,7 +156,7 @@ def _is_command(session: OnlineIC, text: str) -> bool:
     elif word == "left":
         left = session.statistics()
         print(
-            f"{left.asked} asked, {left.hard} measured, {left.hard_left} measured answers left; "
+            f"{left.asked} asked, {left.hard} measured, at least {left.hard_left} measured answers left; "
             f"{left.spent:.0%} of the budget spent or reserved",
             file=sys.stderr,
         )

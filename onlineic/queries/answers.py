@@ -119,7 +119,7 @@ class Answer:
     n : int or None
         Number of records.
     left : int or None
-        How many measured answers could still be paid after this one (`SessionStatistics.hard_left` of that
+        How many measured answers could at least be paid after this one (`SessionStatistics.hard_left` of that
         time); those given later do not change it. None of an engine that measures all it is asked.
     law : "gaussian", "laplace" or None
         Of the noise of the first tables that `estimate` is a sum of.
@@ -551,7 +551,7 @@ def _html_facts(answer: Answer) -> list[tuple[str, str]]:
     if answer.query is not None:
         pairs.insert(0, ("query", shortened(answer.query.written, 300)))
     if answer.left is not None:
-        pairs.append(("measured answers left then", f"{answer.left:,}"))
+        pairs.append(("measured answers left then", f"at least {answer.left:,}"))
     return pairs
 
 

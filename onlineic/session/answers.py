@@ -71,8 +71,9 @@ class SessionStatistics:
     asked, easy, hard, repeat, untested : int
         Answers by status.
     hard_left : int
-        Hard answers of the largest price that can still be paid, at the price of the next; cheaper ones
-        leave more, and so do falling prices.
+        Hard answers that can at least be paid, of the largest price: as many as at the price of the next.
+        Mostly far more can, at falling prices and with more noise: where each costs at most a twentieth of
+        what is left, this number stays near 20 until noise ends. Cheaper ones leave more too.
     spent : float
         Share of the budget that is used up or reserved, in [0, 1].
     budget : Budget
@@ -476,7 +477,7 @@ class AnswerBook:
             radius = sparse.sum_radius(target, weights, beta)
             noise *= float(np.linalg.norm(weights))
         else:
-            radius = sparse.hard_radius(target, beta, tests=self._plan.max_queries)
+            radius = sparse.hard_radius(target, beta, tests=self._plan.max_queries) + self._plan.steps
         if isinstance(question, BoundMarginal) or not self._is_fitted(target):
             return radius
         first = self._estimates_now()
@@ -535,8 +536,11 @@ class AnswerBook:
         return max(0, self._plan.max_queries - self._told()) if self._plan.textbook else 0
 
     def _told(self) -> int:
-        """Return how many answers were given, those counted that a killed process may have lost."""
-        return sum(self.counts.values()) + self._ledger.lost(self._taken.records)
+        """Return how many answers were tested, those counted that a killed process may have lost.
+
+        What was known already, or answered without a test, has no noise of its own that a bound could miss.
+        """
+        return self._taken.easy + self._taken.hard + self._ledger.lost(self._taken.records)
 
     def _settled_radii(self) -> tuple[float, float]:
         spent = self._taken.spent
@@ -616,7 +620,7 @@ class AnswerBook:
         def radius(beta: float, answers: int) -> float:
             if weights is not None and isinstance(target, Partition):
                 return sparse.sum_radius(target, weights, beta / answers)
-            return sparse.hard_radius(target, beta, answers, tests=self._plan.max_queries)
+            return sparse.hard_radius(target, beta, answers, tests=self._plan.max_queries) + self._plan.steps
 
         # of all hits: each may fail with 1/m of what all may; cheap ones can be many, so m has its price
         sharing = max(2, math.ceil(self._payable / sparse.price(target).amount))
@@ -829,12 +833,13 @@ def _charged(record: Record) -> Fraction | int:
 
 def _easy_radii(plan: Plan, sparse: NumericSparse) -> tuple[float, float]:
     """Return the radius of one easy answer, and of it among all of them at once."""
+    steps = plan.steps
     if plan.next_share is None:
-        return sparse.easy_radius(EASY_OR_HARD * plan.tested_beta), plan.error_bound
+        return sparse.easy_radius(EASY_OR_HARD * plan.tested_beta) + steps, plan.error_bound
     # Hits depend on a kept threshold, and choose the scales of later tests: what is left is that its own
     # noise is that large, which fails all tests at once, whatever their scales.
     one, tests = (1, plan.max_queries) if sparse.start_charge() is None else (MOST_TESTS, MOST_TESTS)
     return (
-        sparse.easy_radius(EASY_OR_HARD * plan.tested_beta, one),
-        sparse.easy_radius(ALL_EASY * plan.tested_beta, tests),
+        sparse.easy_radius(EASY_OR_HARD * plan.tested_beta, one) + steps,
+        sparse.easy_radius(ALL_EASY * plan.tested_beta, tests) + steps,
     )

@@ -72,7 +72,7 @@ class Explanation:
         Most that one hit costs with its test, share of the budget; 0 if all is free. A hit uses up what
         stands set aside, also by a dearer question that was easy.
     hits_left : int
-        Hits of the largest price that can still be paid, at the price of the next.
+        Hits of the largest price that can at least be paid: as many as at the price of the next. Prices fall.
     at_most : float
         Most that can be spent on it, share of the budget, besides first and later tables.
     left : float
@@ -134,7 +134,7 @@ class Explanation:
             said.append(("price", price))
         if not self.payable and not self.free:
             said.append(("not payable", "the budget does not pay a measured answer of each"))
-        said.append(("measured answers left", f"{self.hits_left:,} ({self.left:.2%} of the budget)"))
+        said.append(("measured answers left", f"at least {self.hits_left:,} ({self.left:.2%} of the budget)"))
         return card(f"If asked: {shortened(self.asked, LONGEST_QUERY)}", facts(said))
 
 
@@ -203,7 +203,7 @@ class Outlook:
 
     def bound(self, question: Any) -> Question:
         """Return a question bound to the domain, or raise `InvalidQueryError`."""
-        bound = bind_question(question, self.loop.domain, self.plan.sparse.grid_bits)
+        bound = bind_question(question, self.loop.domain, self.plan.weight_bits)
         check_supported(bound, self.plan.sparse, self.book.belief.hypothesis)
         return bound
 

@@ -105,13 +105,13 @@ class Loop:
     def answer(self, query: Any) -> Answer:
         """Answer one query, as `OnlineIC.answer` says."""
         self.curator.check_open()
-        grid = self.plan.sparse.grid_bits
+        grid = self.plan.weight_bits
         question = bind_question(query, self.domain, grid)
         self.book.catch_up()
         check_supported(question, self.plan.sparse, self.book.belief.hypothesis)
         self._begin_with(question)
-        if grid != self.plan.sparse.grid_bits:  # of another plan, which a signal's handler may have asked for
-            question = bind_question(query, self.domain, self.plan.sparse.grid_bits)
+        if grid != self.plan.weight_bits:  # of another plan, which a signal's handler may have asked for
+            question = bind_question(query, self.domain, self.plan.weight_bits)
         self.book.catch_up()  # no test begins with records pending, of a hypothesis that has asked
         self._buy_later()
         answer = self._answered(question)
@@ -123,15 +123,15 @@ class Loop:
         self.curator.check_open()
         if not self.begun and not isinstance(queries, Queries):
             queries = list(queries)  # bound again, if the first of them changes the plan
-        grid = self.plan.sparse.grid_bits
+        grid = self.plan.weight_bits
         parts = bind_batch(queries, self.domain, grid)
         self.book.catch_up()  # behind the loop, because a generator may have asked on its own
         for part in parts:
             check_supported(part, self.plan.sparse, self.book.belief.hypothesis)
         for part in parts if not self.begun else ():
             self._begin_with(_first_tested(part) if isinstance(part, Queries) else part)
-        if grid != self.plan.sparse.grid_bits:
-            parts = bind_batch(queries, self.domain, self.plan.sparse.grid_bits)
+        if grid != self.plan.weight_bits:
+            parts = bind_batch(queries, self.domain, self.plan.weight_bits)
         self.book.catch_up()  # no test begins with records pending, of a hypothesis that has asked
         self._buy_later()
         answers: list[Answer] = []
@@ -370,7 +370,7 @@ class Loop:
         if self.for_dense is not None and isinstance(question, Query) and is_dense(question):
             plan = self.for_dense()
             # as it was bound
-            if not len(self.ledger) and question.grid_bits <= plan.sparse.grid_bits:
+            if not len(self.ledger) and question.grid_bits <= plan.weight_bits:
                 return plan
         return self.plan
 
