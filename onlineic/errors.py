@@ -270,6 +270,13 @@ class WideBoundWarning(UserWarning):
     """
 
 
+class MoreThanAnnouncedWarning(UserWarning):
+    """A session has given more answers than `max_queries` announced; issued once a session.
+
+    Its bound on all answers at once has ended: each answer keeps its own.
+    """
+
+
 class VacuousPromiseWarning(UserWarning):
     """A session was opened whose certified error bound is 1/2 or more: every answer of 1/2 keeps as much."""
 

@@ -157,7 +157,7 @@ def _is_command(session: OnlineIC, text: str) -> bool:
         left = session.statistics()
         again = "" if left.restarts_left is None else f", paid for {left.restarts_left} more runs"
         print(
-            f"{left.asked} asked, {left.hard} measured, {left.hard_left} measured answers left; "
+            f"{left.asked} asked, {left.hard} measured, at least {left.hard_left} measured answers left; "
             f"{left.spent:.0%} of the budget spent or reserved{again}",
             file=sys.stderr,
         )

@@ -183,7 +183,7 @@ class _Progress:
         if not self.out.isatty() or now - self.began < 2.0 or now - self.shown < 0.2:
             return
         text = (
-            f"{stats.asked:,} of {self.total:,} asked, {stats.hard} hard, {stats.hard_left} left, "
+            f"{stats.asked:,} of {self.total:,} asked, {stats.hard} hard, at least {stats.hard_left} left, "
             f"{stats.spent:.0%} spent, {stats.asked / (now - self.began):,.0f}/s"
         )
         self.out.write("\r" + text.ljust(self.width))

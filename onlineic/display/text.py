@@ -101,6 +101,11 @@ def probability(sure: float) -> str:
     return text
 
 
+def sure(confidence: float) -> str:
+    """Return how sure it is that all bounds hold together, in words."""
+    return f"{probability(confidence)} sure" if confidence > 0.0 else "not sure together, each by itself"
+
+
 def decimals(value: float, bound: float) -> tuple[str, str]:
     """Return a fraction and its bound with six decimals, or as many more as the bound needs."""
     places = 6

@@ -288,7 +288,7 @@ def _condition(held: Held) -> Condition | bool:
     elif held.values in ((), ALL):
         runs = [(0, kind.size - kind.missing)] if held.values else []
     elif isinstance(kind, IntegerRange):
-        _check_inside(held.name, kind, held.values, kind.start, kind.stop - 1)
+        _check_inside(held.name, kind, held.values, kind.start, kind.stop)
         runs = _whole(held.values, kind.start, kind.stop)
     elif isinstance(kind, Binned):
         _check_inside(held.name, kind, held.values, kind.edges[0], kind.edges[-1])
@@ -325,16 +325,21 @@ def of_codes(kind: Attribute, runs: Sequence[tuple[int, int]]) -> Condition:
     return reduce(or_, [*parts, one_of(*labels)] if labels else parts)
 
 
-def _check_inside(name: str, kind: IntegerRange | Binned, line: Line, low: float, high: float) -> None:
-    """Raise if a condition looks into the ends of a kind that clips: they hold all the values beyond."""
+def _check_inside(name: str, kind: IntegerRange | Binned, line: Line, start: float, end: float) -> None:
+    """Raise if a condition looks into the ends of a kind that clips: they hold all the values beyond.
+
+    Of whole numbers a cut stands where the next one begins: <= 24 is < 25.
+    """
     if not kind.clip:
         return
-    last = (high, 0)  # of whole numbers the last one begins there, of bins the last one ends
-    for value, above in (cut for piece in line for cut in piece if math.isfinite(cut[0])):
-        if not (low, 0) < (value, above) <= last or (isinstance(kind, Binned) and value >= high):
+    whole = isinstance(kind, IntegerRange) or kind.integer
+    for cut in (cut for piece in line for cut in piece if math.isfinite(cut[0])):
+        if not (start, 0) < (_whole_cut(cut) if whole else cut) < (end, 0):
+            last = "not beyond" if isinstance(kind, IntegerRange) else "below"
             raise InvalidQueryError(
-                f"{name} must be cut above {_number(low)} and not beyond {_number(high)}, whose cells hold "
-                f"what lies outside (clip=True), got {_number(value)}; cut inside."
+                f"{name} must be cut above {_number(start)} and {last} "
+                f"{_number(end - isinstance(kind, IntegerRange))}, whose cells hold what lies outside "
+                f"(clip=True), got {_number(cut[0])}; cut inside."
             )
 
 

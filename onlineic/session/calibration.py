@@ -92,6 +92,16 @@ def mechanism_for(
     return attrs.evolve(mechanism, epsilon=budget.epsilon)
 
 
+def weight_bits(sparse: NumericSparse) -> int:
+    """Return the grid of weights that suits the number of records, no coarser than that of the mechanism."""
+    return max(sparse.grid_bits, min(session_grid_bits(sparse.n), (sparse.n - 1).bit_length()))
+
+
+def rounded_down(sparse: NumericSparse) -> float:
+    """Return one step of the grid of the noise, a fraction, where weights are on a finer one; else 0."""
+    return 1.0 / (sparse.n << sparse.grid_bits) if weight_bits(sparse) > sparse.grid_bits else 0.0
+
+
 def brought(sparse: NumericSparse, n: int, budget: Budget) -> NumericSparse:
     """Return a mechanism brought by the caller, if it is ours and spends no more than the budget."""
     if type(sparse) not in (GumbelSparse, ExponentialSparse, LaplaceSparse):

@@ -38,7 +38,7 @@ from onlineic.queries.query import Query
 from onlineic.session.belief import measured
 from onlineic.session.first_tables import FirstTables
 from onlineic.session.spending import Spending, Spent, dearest_hit, restarts_left
-from onlineic.sparse.base import Hit, NumericSparse, SparseState
+from onlineic.sparse.base import Hit, NumericSparse, SparseState, steps_down, steps_up
 
 SEALED = (
     "session must not test another query while a test runs, or after one was interrupted between reading the "
@@ -337,9 +337,9 @@ class Curator:
             largest = int(np.abs(gaps)[np.unique(question.cells[question.cells >= 0])].max()) << grid
             state, hit = sparse.step_table(self._state, largest, self._noise)
             return state, hit, counts
-        count, shift = self._data.exact_counts(question), grid - question.grid_bits
-        gap = (count - (guess if isinstance(guess, int) else 0)) << shift
-        state, hit = sparse.step(self._state, gap, question.sensitivity << shift, self._noise)
+        count, bits = self._data.exact_counts(question), question.grid_bits
+        gap = steps_down(count - (guess if isinstance(guess, int) else 0), bits, grid)
+        state, hit = sparse.step(self._state, gap, steps_up(question.sensitivity, bits, grid), self._noise)
         return state, hit, count
 
     def _stepped_many(
@@ -348,8 +348,9 @@ class Curator:
         """Return the new state, the number of leading easy queries, and a hit with its exact count."""
         counts = self._data.exact_counts_many(queries)
         shifts = sparse.grid_bits - queries.grid_bits
-        gaps = (counts - guesses) << shifts
-        sensitivities = queries.sensitivities << shifts
+        up, down = np.maximum(shifts, 0), np.maximum(-shifts, 0)
+        gaps = counts - guesses << up >> down  # rounded down, and sensitivities up: `steps_down`
+        sensitivities = -(-queries.sensitivities << up >> down)
         state, easy, hit = sparse.step_many(self._state, gaps, sensitivities, self._noise)
         return state, easy, hit, 0 if hit is None else int(counts[easy])
 
@@ -480,7 +481,7 @@ class Curator:
         return sparse.threshold / (self._data.n << sparse.grid_bits)
 
     def hard_left(self, owed: Fraction = Fraction(0), account: Filter | None = None) -> int:
-        """Return how many hits of the largest price can still be paid, at the price of the next one.
+        """Return how many hits of the largest price can at least be paid: as many as at that of the next.
 
         Parameters
         ----------

@@ -9,7 +9,7 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.display.figures import COLOURS, axes_for, bare, draw_labels, plain, stamped
 from onlineic.display.html import MOST_BARS, bars, card, facts
-from onlineic.display.text import probability, records, records_bound, shortened, upward
+from onlineic.display.text import probability, records, records_bound, shortened, sure, upward
 from onlineic.domain.attributes import Attribute, Binned, IntegerRange, Label
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeError, checked_real
@@ -84,7 +84,7 @@ class Quantile:
         stamp = "" if self.private else ", NOT PRIVATE"
         return (
             f"{self.name} = {self.value!r}, in {self.low!r} .. {self.high!r} "
-            f"({probability(self.confidence)} sure), "
+            f"({sure(self.confidence)}), "
             f"rank ± {upward(self.rank_error)}, {counted(self.answers)}{stamp}"
         )
 
@@ -338,7 +338,7 @@ class Cdf:
         widest = float((self.high - self.low).max())
         return (
             f"{self.name}: {len(self.labels)} labels, band of at most {upward(widest)} "
-            f"({probability(self.confidence)} sure), {counted(self.answers)}{stamp}"
+            f"({sure(self.confidence)}), {counted(self.answers)}{stamp}"
         )
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
@@ -365,7 +365,7 @@ class Cdf:
         axes.set_xlabel(plain(self.name[4:-1], LONGEST_TITLE))
         axes.set_ylabel("share at or below")
         bare(axes)
-        title = f"{plain(self.name, LONGEST_TITLE)}\nband {probability(self.confidence)} sure"
+        title = f"{plain(self.name, LONGEST_TITLE)}\nband {sure(self.confidence)}"
         axes.set_title(stamped(title, self.private), loc="left", fontsize=11)
         return axes
 

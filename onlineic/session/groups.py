@@ -13,7 +13,7 @@ from onlineic._typing import Floats
 from onlineic.display.figures import FigureKind, axes_for, draw_counts, draw_map, plain, stamped, suited
 from onlineic.display.frames import Framed, free_name
 from onlineic.display.html import card, facts, note, table
-from onlineic.display.text import MOST_ROWS, around, cut_rows, probability, shortened, upward, within
+from onlineic.display.text import MOST_ROWS, around, cut_rows, probability, shortened, sure, upward, within
 from onlineic.domain.attributes import Label
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeError, check_choice
@@ -100,7 +100,7 @@ class Groups(Framed):
 
     def __repr__(self) -> str:
         stamp = "" if self.private else ", NOT PRIVATE"
-        lines = [f"{self.name} ({probability(self.confidence)} sure, {counted(self.answers)}{stamp})"]
+        lines = [f"{self.name} ({sure(self.confidence)}, {counted(self.answers)}{stamp})"]
         for labels, value, bound in itertools.islice(self, SHOWN):
             lines.append(f"  {', '.join(map(str, labels))}: {around(value, bound)}")
         if len(self) > SHOWN:
@@ -135,18 +135,17 @@ class Groups(Framed):
         axes = axes_for(ax)
         what = self.name.partition(" by ")[0]
         unit = "records" if what == "count" else what
-        sure = probability(self.confidence)
         known = np.isfinite(self.error_bounds) & np.isfinite(self.values)
         if kind == "map":
             draw_map(axes, dict(zip(self.keys, self.labels, strict=True)), self.values, unit)
             widest = self.error_bounds[known].max(initial=0.0)
-            said = f"each at most ± {upward(widest)} ({sure} sure)" if known.any() else "no bound"
+            said = f"each at most ± {upward(widest)} ({sure(self.confidence)})" if known.any() else "no bound"
         else:
             bounds = np.where(known, self.error_bounds, np.nan)
             ends = np.stack([self.values - bounds, self.values + bounds]) if known.any() else None
             draw_counts(axes, self.keys[0], self.labels[0], self.values, ends, line=kind == "line")
             axes.set_ylabel(plain(unit))
-            said = f"intervals {sure} sure" if known.any() else "no bound"
+            said = f"intervals {sure(self.confidence)}" if known.any() else "no bound"
         title = f"{plain(self.name, LONGEST_TITLE)}\n{said}"
         axes.set_title(stamped(title, self.private), loc="left", fontsize=11)
         return axes

@@ -103,25 +103,27 @@ class Loop:
     def answer(self, query: Any) -> Answer:
         """Answer one query, as `OnlineIC.answer` says."""
         self.curator.check_open()
-        question = bind_question(query, self.domain, self.plan.sparse.grid_bits)
+        question = bind_question(query, self.domain, self.plan.weight_bits)
         self.book.catch_up()
         check_supported(question, self.plan.sparse, self.book.belief.hypothesis)
         self._begin_with(question)
         self._buy_later()
-        return self._answered(question)
+        answer = self._answered(question)
+        self.book.warn_if_more()
+        return answer
 
     def answer_many(self, queries: Queries | Sequence[Any]) -> Answers | list[Answer]:
         """Answer queries in order, as `OnlineIC.answer_many` says."""
         self.curator.check_open()
-        grid = self.plan.sparse.grid_bits
+        grid = self.plan.weight_bits
         parts = bind_batch(queries, self.domain, grid)
         self.book.catch_up()
         for part in parts:
             check_supported(part, self.plan.sparse, self.book.belief.hypothesis)
         for part in parts if not self.begun else ():
             self._begin_with(_first_tested(part) if isinstance(part, Queries) else part)
-        if grid != self.plan.sparse.grid_bits:
-            parts = bind_batch(queries, self.domain, self.plan.sparse.grid_bits)
+        if grid != self.plan.weight_bits:
+            parts = bind_batch(queries, self.domain, self.plan.weight_bits)
         self._buy_later()
         answers: list[Answer] = []
         total = sum(len(part) if isinstance(part, Queries) else 1 for part in parts)
@@ -131,6 +133,7 @@ class Loop:
                     length = self._quiet if part is queries else RUN
                     found = self._stream(part, length, len(answers), total)
                     if part is queries:
+                        self.book.warn_if_more()
                         return found
                     answers += found
                 else:
@@ -139,6 +142,7 @@ class Loop:
             except SessionExhaustedError as error:
                 error.answers = (*answers, *error.answers)
                 raise
+        self.book.warn_if_more()
         return answers
 
     def _answered(self, question: Question) -> Answer:
@@ -343,7 +347,7 @@ class Loop:
         if self.for_dense is not None and isinstance(question, Query) and is_dense(question):
             plan = self.for_dense()
             # as it was bound
-            if not len(self.ledger) and question.grid_bits <= plan.sparse.grid_bits:
+            if not len(self.ledger) and question.grid_bits <= plan.weight_bits:
                 return plan
         return self.plan
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from onlineic._typing import Bools, Floats
 from onlineic.display.html import card, facts
-from onlineic.display.text import around, probability, records, records_bound, shortened, upward, within
+from onlineic.display.text import around, probability, records, records_bound, shortened, sure, upward, within
 from onlineic.domain.attributes import Attribute, Binned, IntegerRange
 from onlineic.domain.dates import Dates
 from onlineic.domain.domain import Domain
@@ -106,7 +106,7 @@ class Derived:
         bias = f" and {upward(self.bias)} for midpoints" if self.bias else ""
         return (
             f"{self.name} = {around(self.value, self.error_bound)}{bias} "
-            f"({probability(self.confidence)} sure), "
+            f"({sure(self.confidence)}), "
             f"{self.count:.1f} records, {counted(self.answers)}{stamp}"
         )
 

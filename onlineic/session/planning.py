@@ -28,7 +28,7 @@ from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.queries.partitions import PartitionRule
 from onlineic.queries.query import session_grid_bits
-from onlineic.session.calibration import SparseName, brought, chosen_name, mechanism_for
+from onlineic.session.calibration import SparseName, brought, chosen_name, mechanism_for, rounded_down
 from onlineic.session.certificates import NO_BOUND, certified_plan, update_bound_of
 from onlineic.session.defaults import (
     DEAR_EVALUATIONS,
@@ -51,7 +51,16 @@ from onlineic.session.first_tables import (
 from onlineic.session.fitting_rule import TABLE_RULES, check_holds, fitting_rule
 from onlineic.session.forecasts import Kind, checked_kinds, forecast
 from onlineic.session.later_tables import LaterTables, kept_share, later_tables, together
-from onlineic.session.plan import ALL_EASY, ALL_HARD, LEAST, MOST_HARD, Plan, Rule, checked_facts, tested_beta
+from onlineic.session.plan import (
+    ALL_EASY,
+    ALL_HARD,
+    LEAST,
+    MOST_HARD,
+    Plan,
+    Rule,
+    checked_facts,
+    tested_beta,
+)
 from onlineic.session.spending import hit_price
 from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.exponential import ExponentialSparse
@@ -192,7 +201,7 @@ def session_plan(
         beta=beta,
         max_queries=max_queries,
         hard_answers=cutoff,
-        error_bound=max(easy, number),
+        error_bound=max(easy, number) + rounded_down(mechanism),
         certified=False,
         partitions=cut if wishes.partition else None,
         first_tables=tables,
@@ -390,7 +399,8 @@ def _plan_of_numbers(facts: _Facts, reserved: Fraction) -> Plan:
         beta=facts.beta,
         max_queries=asked,
         hard_answers=asked,
-        error_bound=mechanism.margins(asked, ALL_HARD * facts.beta, asked)[2],
+        error_bound=mechanism.margins(asked, ALL_HARD * facts.beta, asked)[2]
+        + (rounded_down(mechanism) if reserved else 0.0),
         certified=not reserved,
         hit_price=price,
         next_share=Fraction(1, asked + 1) if reserved else None,

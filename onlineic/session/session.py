@@ -556,7 +556,7 @@ class OnlineIC(Answering):
         chosen, given = list(queries), list(answers)
 
         def bounds() -> Floats:
-            book, grid = self._loop.book, self._loop.plan.sparse.grid_bits
+            book, grid = self._loop.book, self._loop.plan.weight_bits
             book.catch_up()
             asked = [bind_question(query, self._data.domain, grid) for query in chosen]
             if len(given) != len(asked) or not all(isinstance(answer, Answer) for answer in given):
@@ -780,11 +780,11 @@ class OnlineIC(Answering):
             return "OnlineIC(not open)"
         stats = self._loop.statistics(self._budget)  # of what was taken in: a repr must not run an update
         shape = " x ".join(map(str, self._data.domain.shape))
-        stamp = "" if self._private else ", NOT PRIVATE"
+        stamp = ", sealed" * stats.sealed + ", NOT PRIVATE" * (not self._private)
         return (
             f"OnlineIC(n={self._data.n}, {shape} cells, epsilon={self._budget.epsilon:g}, "
             f"delta={self._budget.delta:g}, {self._loop.plan.update!r}, {stats.asked} asked, "
-            f"{stats.hard} hard, {stats.hard_left} measured answers left{', sealed' * stats.sealed}{stamp})"
+            f"{stats.hard} hard, at least {stats.hard_left} measured answers left{stamp})"
         )
 
     def _repr_html_(self) -> str:

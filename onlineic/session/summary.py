@@ -256,7 +256,10 @@ def budget_facts(budget: Budget, stats: SessionStatistics) -> list[tuple[str, st
     given = f"{stats.asked:,}: {stats.easy:,} easy, {stats.hard:,} measured, {stats.repeat:,} repeated"
     said = [
         ("budget", f"epsilon = {budget.epsilon:g}, delta = {budget.delta:g}, for everything together"),
-        ("measured answers left", f"{stats.hard_left:,} ({stats.spent:.1%} of the budget used or set aside)"),
+        (
+            "measured answers left",
+            f"at least {stats.hard_left:,} ({stats.spent:.1%} of the budget used or set aside)",
+        ),
         ("answers", given + f", {stats.untested:,} untested" * bool(stats.untested)),
     ]
     if stats.restarts_left is not None:
