@@ -31,6 +31,7 @@ from onlineic.errors import (
 )
 from onlineic.ledger.lines import Line, Receipt, Written, account_from_json
 from onlineic.ledger.memory import MemoryLedger
+from onlineic.ledger.place import exists
 from onlineic.ledger.records import Drawn, Ledger, Noted, Record
 from onlineic.ledger.sessions import Sessions
 from onlineic.ledger.settings import (
@@ -397,7 +398,7 @@ def _opened(
     receipt: Receipt | str | None,
 ) -> SqliteLedger:
     """Return the file of a total, made if there is none."""
-    if not os.path.exists(path):
+    if not exists(path):
         if receipt is not None:
             raise LedgerCorruptError(
                 f"ledger must be there to go on from a receipt, got none at {os.fspath(path)!r}; restore it."

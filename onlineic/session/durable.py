@@ -27,6 +27,7 @@ from onlineic.errors import (
 )
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.lines import Line
+from onlineic.ledger.place import exists
 from onlineic.ledger.records import Ledger
 from onlineic.ledger.settings import (
     beginning_of,
@@ -81,7 +82,7 @@ class LedgerFile:
     @property
     def new(self) -> bool:
         """Whether there is no file yet."""
-        return not os.path.exists(self.path)
+        return not exists(self.path)
 
     def opened(self, domain: Domain, n: int, plan: Plan) -> tuple[SqliteLedger, Plan]:
         """Return a new ledger, or that in the file, if it is of this very session; and the plan of it.
