@@ -21,6 +21,7 @@ from onlineic.data.problems import TableReport, checked_table
 from onlineic.data.rows import Column, Rows, narrowest
 from onlineic.data.table_file import CsvFormat, read_csv
 from onlineic.domain.domain import Domain, Records, check_domain
+from onlineic.domain.misfits import loader
 from onlineic.errors import (
     BudgetsAddWarning,
     DomainMismatchError,
@@ -79,6 +80,7 @@ class PrivateData:
         "domain", "loading", "n",
     )  # fmt: skip
 
+    @loader
     def __init__(self, counts: Ints, domain: Domain) -> None:
         _check_domain(domain)
         if domain.size > MAX_CELLS:
@@ -119,6 +121,7 @@ class PrivateData:
         self._lock = threading.Lock()
 
     @classmethod
+    @loader
     def from_records(cls, columns: Records, domain: Domain) -> "PrivateData":
         """Return the table of one record a row.
 
@@ -139,6 +142,7 @@ class PrivateData:
         return cls._of_rows(domain.encoded(columns), None, domain)
 
     @classmethod
+    @loader
     def from_counts(cls, columns: Mapping[str, Any], counts: Any, domain: Domain) -> "PrivateData":
         """Return an aggregated table: `counts[i]` records have the values of row i; rows may repeat."""
         _check_domain(domain)
@@ -146,6 +150,7 @@ class PrivateData:
         return cls._of_rows(domain.encoded(columns), weights, domain)
 
     @classmethod
+    @loader
     def from_csv(
         cls,
         path: str | os.PathLike[str],
@@ -190,6 +195,7 @@ class PrivateData:
         return cls._of_rows(iter(columns), None if numbers is None else _checked_counts(numbers), domain)
 
     @staticmethod
+    @loader
     def check(
         table: Any,
         domain: Domain,
@@ -223,6 +229,7 @@ class PrivateData:
         return checked_table(table, domain, count, options)
 
     @classmethod
+    @loader
     def from_frame(cls, table: Any, domain: Domain) -> "PrivateData":
         """Return the table of a data frame, of a table that another engine holds, or of a Parquet file.
 
@@ -253,6 +260,7 @@ class PrivateData:
         return cls._loaded(*read_frame(table, domain), domain)
 
     @classmethod
+    @loader
     def from_dbapi(
         cls, connection: Any, table: str, domain: Domain, *, quote: Literal['"', "`", "["] = '"'
     ) -> "PrivateData":
@@ -571,7 +579,13 @@ def _narrowed(codes: Column, size: int) -> Column:
 
 def _checked_counts(counts: Any) -> Ints:
     """Return counts as int64, if they are integers >= 0 whose sum is at most 2^53."""
-    array = np.asarray(counts)
+    try:
+        array = np.asarray(counts)
+    except Exception:  # whatever its objects raise
+        raise InvalidDataError(
+            f"counts must be an array of integers, got a {type(counts).__name__} that is none; give every "
+            "row one."
+        ) from None
     if not array.size:
         raise InvalidDataError(NO_RECORDS)
     if array.dtype.kind not in "iu" or isinstance(counts, np.ma.MaskedArray):

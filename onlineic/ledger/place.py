@@ -1,7 +1,7 @@
 """Where a ledger may lie: one process at a time, on a drive whose locks and whose durability are known.
 
-What the system refuses leaves this module by name, with the cause that it told and what helps. Of a ledger that
-has begun no remedy is another file or an older copy: either could spend its budget again.
+What the system refuses leaves this module by name, with the cause that it told and what helps. For a ledger
+that has begun no remedy is another file or an older copy: either could spend its budget again.
 """
 
 import contextlib
@@ -167,13 +167,13 @@ def check_writable(path: str) -> None:
 
 def _text(path: object) -> str:
     """Return a path as text, as the system takes it."""
-    text = path.__fspath__() if isinstance(path, os.PathLike) else path
     try:
+        text = os.fspath(path)  # type: ignore[call-overload]
         if isinstance(text, str) and b"\0" not in os.fsencode(text):
             return text
-    except UnicodeError:
+    except (TypeError, UnicodeError):
         pass
-    shown = repr(text) if isinstance(text, (str, bytes)) else f"a {type(path).__name__}"
+    shown = repr(path) if isinstance(path, (str, bytes)) else f"a {type(path).__name__}"
     raise InvalidParameterError(
         f"ledger must be the path of a file, as text that the system can write, got {shown:.60}; write "
         "ledger='FILE.db'."
@@ -221,6 +221,7 @@ def lock(path: str) -> int:
         raise InvalidParameterError(
             "ledger must lie on a system whose files can be locked, got a Python without fcntl; use another."
         ) from None
+    status(path + ".new-journal")  # the longest name that a file beside it gets: SQLite would not tell why
     try:
         held = os.open(path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
@@ -234,7 +235,7 @@ def lock(path: str) -> int:
         unlock(held)
         raise InvalidParameterError(
             f"ledger must lie on a drive whose files can be locked, got {failure_of(error)[0]} at "
-            f"{path!r:.300}; choose a local directory, and move a ledger that has begun there, without a copy."
+            f"{path!r:.300}; choose a local directory, and move there, without a copy, what has begun."
         ) from None
     except BaseException:
         unlock(held)
@@ -275,8 +276,8 @@ def lock_to_read(path: str) -> int | None:
 def locked(path: str) -> str:
     """Return what to say of a ledger that somebody has."""
     return (
-        f"ledger must be used by one session at a time, got {path!r:.300}, which is open; close that session, "
-        "in this process or another, or wait until it is read."
+        f"ledger must be used by one session at a time, got {path!r:.300}, which is open or being read; "
+        "close that session, in this process or another."
     )
 
 

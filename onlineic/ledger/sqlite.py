@@ -74,7 +74,7 @@ MOST_LOST = 256  # easy answers that a crash may cost with durability "hits"
 APPLICATION = 0x6F6E6963  # "onic", in the header of the file
 SCHEMA = 1
 PAGE = 4096  # bytes
-RESTORE = "restore its newest copy, and resume with its newest receipt, which refuses an older one"
+RESTORE = "restore it from a backup, and give its newest receipt"  # which refuses what could spend again
 TABLES = """
 CREATE TABLE line (at INTEGER PRIMARY KEY, text TEXT NOT NULL CHECK (typeof(text) = 'text'),
                    chain BLOB NOT NULL CHECK (typeof(chain) = 'blob' AND length(chain) = 32));
@@ -593,7 +593,9 @@ def _opened_by_sqlite(path: str) -> sqlite3.Connection:
     """Return a connection to a file that exists; to be read alone, where this user may not write it."""
     place = f"file:{urllib.parse.quote(os.fsencode(path))}?mode=rw"
     try:
-        connection = sqlite3.connect(place, uri=True, isolation_level=None, timeout=0, check_same_thread=False)
+        connection = sqlite3.connect(
+            place, uri=True, isolation_level=None, timeout=0, check_same_thread=False
+        )
     except sqlite3.Error as error:
         raise _unreadable(path, error) from None
     try:

@@ -46,6 +46,11 @@ SEALED = (
     "hypothesis and transcript can be read; open a new session for more (budgets add)."
 )
 
+UNWRITTEN = (
+    "session must be recorded to go on, got a ledger whose last write failed; what was reserved for it stays "
+    "spent, and nothing that was not recorded was released. Make room, or mend what the drive lacks, and go "
+    "on with OnlineIC.resume(FILE, data)."
+)
 
 CLOSED = (
     "session must be open to answer, got a closed one; go on with OnlineIC.resume(FILE, data), if it has a "
@@ -167,7 +172,11 @@ class Curator:
         """Raise `SessionSealedError`, or `SessionStateError` behind `close`, if nothing may be tested."""
         if self._closed or self._sealed:
             self.check_open()
-            raise SessionSealedError(SEALED)
+            raise SessionSealedError(self._why_sealed())
+
+    def _why_sealed(self) -> str:
+        """Return the public cause: a record that could not be written, or an interruption."""
+        return UNWRITTEN if self._ledger.broken else SEALED
 
     def _now(self) -> _Standing:
         """Return what the next test rests on."""
@@ -435,6 +444,8 @@ class Curator:
             with contextlib.suppress(Exception):  # a reservation that cannot be burned still counts as spent
                 self._ledger.burn()
             _log.error("session sealed: %s at %s", name, place)
+            if self._ledger.broken and not interrupted:
+                raise SessionSealedError(UNWRITTEN)
 
         self._sealed = True  # a second Ctrl-C, or a nested call, finds it closed
         try:
@@ -452,7 +463,7 @@ class Curator:
     def close(self, record: Closed) -> None:
         """Test nothing more, and give the standing reservation back, but for what easy tests have used up."""
         self._closed = True  # first: nobody tests under what is given back
-        if self._sealed:  # what stands reserved may be all that pays for what was read: nobody else has it
+        if self._sealed or self._ledger.broken:  # what stands reserved may be all that pays for what was read
             with contextlib.suppress(LedgerError):  # of a file that cannot be written a restart burns it
                 self._ledger.burn()
             return

@@ -602,12 +602,15 @@ class OnlineIC(Answering):
         """
         with self._held():
             loop = self._loop
-            if not loop.curator.closed:
-                loop.book.catch_up()
-                loop.book.keep_checkpoint()
-                self._data.leave(loop.ledger)
-                loop.curator.close(loop.book.closing())
-            loop.ledger.give_back(loop)
+            try:
+                if not loop.curator.closed:
+                    if not loop.ledger.broken:
+                        loop.book.catch_up()
+                        loop.book.keep_checkpoint()
+                    self._data.leave(loop.ledger)
+                    loop.curator.close(loop.book.closing())
+            finally:
+                loop.ledger.give_back(loop)
 
     if not TYPE_CHECKING:
 
