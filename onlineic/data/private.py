@@ -17,6 +17,7 @@ import numpy as np
 
 from onlineic._typing import Ints
 from onlineic.accounting.budget import Budget, Filter
+from onlineic.accounting.of_table import per_person, per_row
 from onlineic.data.problems import TableReport, checked_table
 from onlineic.data.rows import Column, Rows, narrowest
 from onlineic.data.table_file import CsvFormat, read_csv
@@ -68,7 +69,10 @@ class PrivateData:
     reads : int
         How many times `exact_counts` was called: public, since it depends on released facts alone.
     budgets : tuple of Budget
-        Of all that was released of it in this process; without a total they add.
+        Of all that was released of it in this process, each as it is for a person with `rows_per_person`
+        rows; without a total they add.
+    rows_per_person : int
+        The most rows of a person to whom anything was promised; 1: all budgets are those of a row.
     total : TableBudget or None
         On which all of them draw, see `draw_on`.
     loading : str
@@ -76,7 +80,8 @@ class PrivateData:
     """
 
     __slots__ = (
-        "__weakref__", "_budgets", "_files", "_lock", "_process", "_reads", "_sessions", "_tables", "_total",
+        "__weakref__", "_budgets", "_files", "_lock", "_process", "_reads", "_rows", "_sessions", "_tables",
+        "_total",
         "domain", "loading", "n",
     )  # fmt: skip
 
@@ -105,7 +110,8 @@ class PrivateData:
         self.domain = domain
         self.n = n
         self.loading = "given as columns or counts"
-        self._budgets: list[Budget] = []
+        self._budgets: list[Budget] = []  # of one row each
+        self._rows = 1
         self._total: TableBudget | None = None
         self._sessions = Sessions()
         self._files: set[str] = set()
@@ -370,7 +376,11 @@ class PrivateData:
 
     @property
     def budgets(self) -> tuple[Budget, ...]:
-        return tuple(self._budgets)
+        return tuple(per_person(one, self.rows_per_person) for one in self._budgets)
+
+    @property
+    def rows_per_person(self) -> int:
+        return max(self._rows, 1 if self._total is None else self._total.rows_per_person)
 
     @property
     def total(self) -> TableBudget | None:
@@ -409,7 +419,7 @@ class PrivateData:
                     "total must be given before anything is released, got one after it; load the table anew, "
                     "with what was released before taken off the budget of the total."
                 )
-            self._check_delta(total.budget)
+            self._check_delta(per_row(total.budget, total.rows_per_person))
             self._total, self._sessions = total, total.sessions  # those of all loads of the table
 
     def check_affords(self, budget: Budget, account: Filter | None = None) -> None:
@@ -427,8 +437,18 @@ class PrivateData:
         account: Filter | None = None,
         what: Literal["session", "release"] = "release",
         file: str = "",
+        rows_per_person: int = 1,
     ) -> None:
         """Spend a budget on this table, before it is read: on the total, or beside the others.
+
+        Parameters
+        ----------
+        budget : Budget
+            For one row.
+        account, what, file
+            As in `Drawn`.
+        rows_per_person : int, >= 1
+            The most rows of those to whom this was promised.
 
         Raises
         ------
@@ -450,8 +470,10 @@ class PrivateData:
             else:
                 self._check_delta(budget)
                 if self._budgets:
-                    warnings.warn(_added(self._budgets, budget), BudgetsAddWarning, stacklevel=3)
+                    rows = max(self._rows, rows_per_person)
+                    warnings.warn(_added(self._budgets, budget, rows), BudgetsAddWarning, stacklevel=3)
             self._budgets.append(budget)
+            self._rows = max(self._rows, rows_per_person)
 
     def _check_process(self) -> None:
         if os.getpid() != self._process:
@@ -470,19 +492,27 @@ class PrivateData:
                 stacklevel=4,
             )
 
-    def enter(self, owner: Any, budget: Budget | None, file: str = "", account: Filter | None = None) -> bool:
+    def enter(
+        self,
+        owner: Any,
+        budget: Budget | None,
+        file: str = "",
+        account: Filter | None = None,
+        rows_per_person: int = 1,
+    ) -> bool:
         """Enter a budget that a ledger is about to spend on this table; whether the ledger was known.
 
         Once a ledger with one budget and account: a constructor that was interrupted may be called on it
         again, but with another budget, or noise that is not simulated any more, it spends another one; and
-        once a ledger `file`, known by the link of its beginning. None: simulated.
+        once a ledger `file`, known by the link of its beginning. None: simulated. The budget is that of one
+        row, as for `spend`.
         """
         with self._sessions.gate:
             self.check_file(owner, file)
             if self._sessions.known(owner, budget, account):
                 return True
             if budget is not None and file not in self._files:
-                self.spend(budget, account, "session", file)
+                self.spend(budget, account, "session", file, rows_per_person)
             if self._total is not None and file:
                 self._total.note(owner)
             self._files |= {file} - {""}
@@ -536,14 +566,16 @@ class PrivateData:
         )
 
 
-def _added(before: Sequence[Budget], budget: Budget) -> str:
-    """Return what a table costs that gets one more budget."""
-    epsilon = math.fsum(one.epsilon for one in before)
-    delta = math.fsum(one.delta for one in before)
+def _added(before: Sequence[Budget], budget: Budget, rows: int) -> str:
+    """Return what a table costs a person with so many rows, that gets one more budget; each is of one row."""
+    *earlier, one = (per_person(each, rows) for each in (*before, budget))
+    epsilon = math.fsum(each.epsilon for each in earlier)
+    delta = math.fsum(each.delta for each in earlier)
+    person = f" a person with {rows} rows" if rows > 1 else ""
     return (
-        f"a table must have one total to keep one budget, got another of epsilon={budget.epsilon:.6g}, "
-        f"delta={budget.delta:.6g} after epsilon={epsilon:.6g}, delta={delta:.6g}: both together cost "
-        f"epsilon={epsilon + budget.epsilon:.6g}, delta={delta + budget.delta:.6g}. Keep one session, or let "
+        f"a table must have one total to keep one budget, got another of epsilon={one.epsilon:.6g}, "
+        f"delta={one.delta:.6g} after epsilon={epsilon:.6g}, delta={delta:.6g}: both together cost{person} "
+        f"epsilon={epsilon + one.epsilon:.6g}, delta={delta + one.delta:.6g}. Keep one session, or let "
         "the table draw on a total: data.draw_on(TableBudget(budget))."
     )
 

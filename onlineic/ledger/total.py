@@ -16,7 +16,7 @@ import attrs
 
 from onlineic.accounting.budget import Budget, Filter
 from onlineic.accounting.composition import zcdp_order
-from onlineic.accounting.of_table import TableCharge, per_row, share_of, table_charge
+from onlineic.accounting.of_table import TableCharge, per_person, per_row, share_of, table_charge
 from onlineic.accounting.renyi import renyi_capacity
 from onlineic.accounting.rounding import float_down
 from onlineic.errors import (
@@ -114,6 +114,7 @@ class TableBudget:
         settings = {"budget": budget, "order": wish, "apart": part, "rows_per_person": rows}
         written = {name: settings_to_json(value, KNOWN) for name, value in settings.items()}
         self._budget, self._whole, self._apart = budget, whole, part * whole.delta_exact
+        self._rows = rows
         self._lock, self._process, self._closed = threading.RLock(), os.getpid(), False
         self._drawing = False
         self._sessions = Sessions()
@@ -143,6 +144,11 @@ class TableBudget:
     def budget(self) -> Budget:
         """Of the table, all that is drawn together."""
         return self._budget
+
+    @property
+    def rows_per_person(self) -> int:
+        """The most rows of a person: the budget is a person's; shares and draws are those of one row."""
+        return self._rows
 
     @property
     def order(self) -> Fraction | None:
@@ -200,8 +206,8 @@ class TableBudget:
     def share(self, part: float | Fraction) -> Budget:
         """Return the budget of a session that takes a part of the whole.
 
-        Its epsilon and delta are those of that session alone; all shares together keep the budget of the
-        table.
+        Its epsilon and delta are those of that session alone, for one row; all shares together keep the
+        budget of the table, for a person.
 
         Parameters
         ----------
@@ -247,15 +253,15 @@ class TableBudget:
         whole, left = self._ledger.account.capacity, self.left
         if not self._ledger.account.affords(taken.charge):
             raise BudgetExceededError(
-                f"the total of the table must have left what is drawn, got {budget}, which takes "
+                f"the total of the table must have left what is drawn, got {self._told(budget)}, which takes "
                 f"{float(taken.charge.amount / whole):.4g} of it, with {float(left):.4g} left; nothing was "
                 "spent: take less, such as total.share(total.left)."
             )
         if taken.apart > self.apart_left:
             raise BudgetExceededError(
-                f"the total of the table must have set apart the delta that is drawn, got {budget} with "
-                f"{float(self.apart_left):.4g} left of it; nothing was spent: open a session with "
-                "total.share(part), use a pure mechanism, or lower delta."
+                f"the total of the table must have set apart the delta that is drawn, got "
+                f"{self._told(budget)}, with {float(self.apart_left):.4g} left of it; nothing was spent: "
+                "open a session with total.share(part), use a pure mechanism, or lower delta."
             )
         return taken
 
@@ -361,9 +367,15 @@ class TableBudget:
         if self._closed:
             raise LedgerError("total must be open to be drawn on, got a closed one; open its file again.")
 
+    def _told(self, budget: Budget) -> str:
+        """Return the budget of one row in the unit of the total."""
+        person = f" of a person with {self._rows} rows" if self._rows > 1 else ""
+        return f"{per_person(budget, self._rows)}{person}"
+
     def __repr__(self) -> str:
+        persons = f"rows_per_person={self._rows}, " if self._rows > 1 else ""
         return (
-            f"TableBudget(epsilon={self._budget.epsilon:g}, delta={self._budget.delta:g}, "
+            f"TableBudget(epsilon={self._budget.epsilon:g}, delta={self._budget.delta:g}, {persons}"
             f"{len(self.drawn)} drawn, {float(self.left):.4g} left)"
         )
 

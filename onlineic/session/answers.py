@@ -71,6 +71,7 @@ class SessionStatistics:
     spent : float
         Share of the budget that is used up or reserved, in [0, 1].
     budget : Budget
+        As it was given: that of a person with `rows_per_person` rows.
     threshold : float
         Gap at which the next query is hard, before noise; fraction of records.
     alpha : float
@@ -92,6 +93,7 @@ class SessionStatistics:
     family : Family or None
         The queries that the noise of the first tables bounds all at once, whichever of them are asked, and
         their number: conjunctions, products of sets of labels, of a table of all cells every query.
+    rows_per_person : int
     """
 
     asked: int
@@ -111,6 +113,7 @@ class SessionStatistics:
     sealed: bool
     private: bool
     family: Family | None = None
+    rows_per_person: int = 1
 
 
 @final

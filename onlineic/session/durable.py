@@ -24,6 +24,7 @@ from onlineic.errors import (
     LedgerMismatchError,
     OnlineICError,
     check_choice,
+    checked_integer,
 )
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.lines import Line
@@ -254,5 +255,10 @@ def budget_of(beginning: Line, domain: Domain) -> Budget:
 
 def row_budget_of(beginning: Line, domain: Domain) -> Budget:
     """Return what a recorded session may spend on one row: less than its budget, if a person has several."""
+    return per_row(budget_of(beginning, domain), rows_of(beginning))
+
+
+def rows_of(beginning: Line) -> int:
+    """Return how many rows of a person a recorded session was opened for."""
     rows = beginning["settings"].get("rows_per_person")
-    return per_row(budget_of(beginning, domain), 1 if rows is None else rows)
+    return checked_integer("rows_per_person", 1 if rows is None else rows, at_least=1)
