@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 from typing import Any
 
@@ -102,7 +103,12 @@ def _export(arguments: argparse.Namespace) -> int:
         sys.stdout.writelines(f"{line}\n" for line in exported(written))
     else:
         with open(arguments.output, "x", encoding="ascii") as file:
-            file.writelines(f"{line}\n" for line in exported(written))
+            try:
+                file.writelines(f"{line}\n" for line in exported(written))
+                file.flush()
+            except BaseException:
+                os.unlink(arguments.output)  # a part of it is no export
+                raise
     return 0
 
 

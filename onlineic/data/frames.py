@@ -75,7 +75,7 @@ def _opened(table: Any) -> tuple[Any, list[str]]:
     """Return narwhals' view of a table, and the names of its columns."""
     try:
         import narwhals.stable.v2 as nw
-        from narwhals.exceptions import NarwhalsError
+        from narwhals.exceptions import DuplicateError
     except ImportError:
         raise MissingExtraError(
             "narwhals must be installed for from_frame; run pip install 'onlineic[frames]'."
@@ -91,7 +91,7 @@ def _opened(table: Any) -> tuple[Any, list[str]]:
             f"the path of a Parquet file, got a {type(table).__name__}; columns and lists of records go to "
             "from_records, a database connection to from_dbapi."
         ) from None
-    except NarwhalsError:
+    except DuplicateError:
         raise InvalidDataError(
             "table must have columns of distinct names, got some twice; rename them."
         ) from None

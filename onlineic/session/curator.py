@@ -47,9 +47,9 @@ SEALED = (
 )
 
 UNWRITTEN = (
-    "session must be recorded to go on, got a ledger whose last write failed; what was reserved for it stays "
-    "spent, and nothing that was not recorded was released. Make room, or mend what the drive lacks, and go "
-    "on with OnlineIC.resume(FILE, data)."
+    "session must be recorded to go on, got a ledger that did not take the last record; what was reserved "
+    "for it stays spent, and nothing that was not recorded was released. Make room, or mend what the "
+    "drive lacks, and go on with OnlineIC.resume(FILE, data)."
 )
 
 CLOSED = (
@@ -111,7 +111,7 @@ class Curator:
 
     __slots__ = (
         "_closed", "_data", "_dearest_of", "_due", "_held", "_ledger", "_noise", "_partitions", "_priced",
-        "_process", "_sealed", "_spending", "_standing", "_state",
+        "_process", "_sealed", "_spending", "_standing", "_state", "_unwritten",
     )  # fmt: skip
 
     def __init__(
@@ -139,7 +139,7 @@ class Curator:
         self._held: AxisSets = frozenset()
         for record in ledger.records():
             self._learn_sets(*(released.target for released in measured(record)))
-        self._sealed = self._closed = False
+        self._sealed = self._closed = self._unwritten = False
         self._process = os.getpid()
 
     def anew(self, spending: Spending, partitions: PartitionRule | None) -> "Curator":
@@ -176,7 +176,7 @@ class Curator:
 
     def _why_sealed(self) -> str:
         """Return the public cause: a record that could not be written, or an interruption."""
-        return UNWRITTEN if self._ledger.broken else SEALED
+        return UNWRITTEN if self._unwritten else SEALED
 
     def _now(self) -> _Standing:
         """Return what the next test rests on."""
@@ -422,7 +422,11 @@ class Curator:
 
     def _record(self, records: Sequence[Easy | EasyBatch | Hard | Opened]) -> None:
         """Commit what was released, behind which nothing private is left to do."""
-        self._ledger.commit(records)
+        try:
+            self._ledger.commit(records)
+        except LedgerError:
+            self._unwritten = True
+            raise
         self._sealed = False
 
     def _guarded(self, private: Callable[[], None], account: Filter, reserved: Charge | None) -> None:
@@ -444,7 +448,7 @@ class Curator:
             with contextlib.suppress(Exception):  # a reservation that cannot be burned still counts as spent
                 self._ledger.burn()
             _log.error("session sealed: %s at %s", name, place)
-            if self._ledger.broken and not interrupted:
+            if self._unwritten and not interrupted:
                 raise SessionSealedError(UNWRITTEN)
 
         self._sealed = True  # a second Ctrl-C, or a nested call, finds it closed
