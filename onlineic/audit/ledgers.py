@@ -201,7 +201,7 @@ def verified(
     except Exception:  # of lines that were put together by hand: whatever is wrong with them
         raise LedgerCorruptError(
             "ledger must hold lines that fit together, got some that nothing can be computed from; restore "
-            "the file from a backup."
+            "the file from a backup, and give its newest receipt."
         ) from None
 
 

@@ -174,6 +174,7 @@ class PrivateData:
         Parameters
         ----------
         path : str or path
+            Of a file, a pipe such as "/dev/stdin", or a terminal.
         domain : Domain
             Says how each column is read: whole numbers, numbers, dates or text. Other columns are ignored.
         count : str, optional
@@ -191,6 +192,8 @@ class PrivateData:
 
         Raises
         ------
+        InvalidParameterError
+            If the file cannot be opened, or is a device.
         InvalidDataError
             If the table does not fit the domain: every column that does not is named, with the rule and a
             remedy. `PrivateData.check` tells the curator which values and lines.

@@ -148,7 +148,8 @@ class SqliteLedger(Ledger):
             book = Book(account_from_json(self.beginning["account"])).after_all(self._records)
         except (BudgetError, InternalError, KeyError, ValueError, TypeError):
             raise LedgerCorruptError(
-                "ledger must hold charges that were reserved and could be paid, got others; restore the file."
+                "ledger must hold charges that were reserved and could be paid, got others; restore "
+                "it from a backup, and give its newest receipt."
             ) from None
         count = len(self._records)
         self._state = _State(book, count, 0, count, len(written.lines), written.links[-1])
@@ -699,7 +700,7 @@ def _there(path: str | os.PathLike[str]) -> str:
     real = checked_path(path)
     if not exists(real):
         raise LedgerCorruptError(
-            f"ledger must be a file, got none at {real!r:.300}; correct the path, or open it with "
-            "OnlineIC(data, budget, ledger=.., table=..)."
+            f"ledger must be a file, got none at {real!r:.300}; correct the path; if it was lost, "
+            f"{RESTORE}; if there never was one, open it with OnlineIC(data, budget, ledger=.., table=..)."
         )
     return real

@@ -132,7 +132,8 @@ class TableBudget:
             held = self._ledger.account
             if attrs.evolve(held, spent=Fraction(0)) != _account(whole, held.order, part):
                 raise LedgerCorruptError(
-                    f"ledger must hold the capacity of {budget}, got another; restore it from a backup."
+                    f"ledger must hold the capacity of {budget}, got another; restore "
+                    "it from a backup, and give its newest receipt."
                 )
             self._ledger.claim(self, held)
             _check_drawn(self._ledger.records(), held, self._apart)
@@ -413,7 +414,8 @@ def _opened(
     if not exists(path):
         if receipt is not None:
             raise LedgerCorruptError(
-                f"ledger must be there to go on from a receipt, got none at {os.fspath(path)!r}; restore it."
+                f"ledger must be there to go on from a receipt, got none at {os.fspath(path)!r}; restore "
+                "it from a backup, and give its newest receipt."
             )
         return SqliteLedger.create(
             path,
@@ -443,7 +445,7 @@ def _check_drawn(records: tuple[Record, ...], account: Filter, apart: Fraction) 
     if problems:
         raise LedgerCorruptError(
             f"ledger must hold what each mechanism takes of the total, got another: {problems[0]}; restore "
-            "it from a backup."
+            "it from a backup, and give its newest receipt."
         )
 
 
@@ -523,8 +525,12 @@ def total_of(written: Written) -> tuple[Budget, Filter, Fraction]:
         delta = apart * whole.delta_exact
     except Exception:  # of a text that was put together by hand: whatever is wrong with it
         raise LedgerCorruptError(
-            "ledger must hold the settings of a total, got others; restore it from a backup."
+            "ledger must hold the settings of a total, got others; restore "
+            "it from a backup, and give its newest receipt."
         ) from None
     if account != held:
-        raise LedgerCorruptError(f"ledger must hold the capacity of {budget}, got another; restore it.")
+        raise LedgerCorruptError(
+            f"ledger must hold the capacity of {budget}, got another; restore "
+            "it from a backup, and give its newest receipt."
+        )
     return budget, account, delta

@@ -1463,7 +1463,7 @@ CATALOGUE = {  # section: (kind, what was written, what refuses it, words of the
     'tomorrow': [
         ('a file that is not there', "ic.OnlineIC.resume(folder / 'none.db', small_table())",
          'LedgerCorruptError',
-         'correct the path, or open it with OnlineIC(data, budget, ledger=.., table=..).',
+         'if there never was one, open it with OnlineIC(data, budget, ledger=.., table=..).',
          'ic.OnlineIC.resume(kept(), small_table()).close()'),
         ('a file that is no ledger', "ic.OnlineIC.resume(csv('age,sex'), small_table())",
          'LedgerCorruptError', 'restore it from a backup, and give its newest receipt.',
