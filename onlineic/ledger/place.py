@@ -38,7 +38,7 @@ REMEDIES = {
     "ELOOP": "remove the link that leads back to itself",
     "ENOENT": "make its directory first",
     "ENOTDIR": "make its directory first",
-    "ENOLCK": "choose a local drive",
+    "ENOTSUP": "choose a drive whose files can have two names",
     "EIO": "let somebody look at its drive, which fails",
     "SQLITE_FULL": "make room on its drive",
     "SQLITE_READONLY": RIGHTS,

@@ -438,7 +438,8 @@ class SqliteLedger(Ledger):
                 name, remedy = failure_of(error)
                 raise LedgerWriteError(
                     f"ledger must be written before anything is done, got {name} at {self._path!r:.300}; "
-                    f"nothing was released: {remedy or 'make room'}, and resume the session from its file."
+                    f"nothing was released: {remedy or 'make room'}, and resume the session, or open the "
+                    "total, from its file."
                 ) from None
             except BaseException:
                 self._settle(then)
@@ -476,8 +477,8 @@ class SqliteLedger(Ledger):
             raise LedgerError("ledger must be open, got a closed one; resume the session from its file.")
         if self._broken:
             raise LedgerWriteError(
-                "ledger must be whole before it goes on, got one whose last write failed; resume the session "
-                "from its file."
+                "ledger must be whole before it goes on, got one whose last write failed; resume the "
+                "session, or open the total, from its file."
             )
 
     def release(self) -> None:
