@@ -35,6 +35,7 @@ from onlineic.errors import (
     LedgerLockedError,
     SessionStateError,
     TooLargeError,
+    checked_integer,
 )
 from onlineic.ledger.forks import renewed_by_forks
 from onlineic.ledger.records import Ledger
@@ -467,16 +468,17 @@ class PrivateData:
             If the table has no total, and this is not the first; if delta exceeds 1/n.
         """
         self._check_process()
+        promised = checked_integer("rows_per_person", rows_per_person, at_least=1)
         with self._sessions.gate:  # no total comes in between
             if self._total is not None:
                 self._total.draw(budget, account, what, file)
             else:
                 self._check_delta(budget)
                 if self._budgets:
-                    rows = max(self._rows, rows_per_person)
+                    rows = max(self._rows, promised)
                     warnings.warn(_added(self._budgets, budget, rows), BudgetsAddWarning, stacklevel=3)
             self._budgets.append(budget)
-            self._rows = max(self._rows, rows_per_person)
+            self._rows = max(self._rows, promised)
 
     def _check_process(self) -> None:
         if os.getpid() != self._process:

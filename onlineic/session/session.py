@@ -613,7 +613,8 @@ class OnlineIC(Answering):
                     self._data.leave(loop.ledger)
                     loop.curator.close(loop.book.closing())
             finally:
-                loop.ledger.give_back(loop)
+                if loop.curator.closed:
+                    loop.ledger.give_back(loop)
 
     if not TYPE_CHECKING:
 
