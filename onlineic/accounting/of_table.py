@@ -11,10 +11,10 @@ from typing import final
 
 import attrs
 
-from onlineic.accounting.budget import Budget, Charge, Filter
+from onlineic.accounting.budget import LARGEST_EPSILON, Budget, Charge, Filter
 from onlineic.accounting.composition import _best_order
 from onlineic.accounting.renyi import TICK, laplace_charge, renyi_capacity, renyi_epsilon
-from onlineic.accounting.rounding import _exact, _float_conversion, float_down
+from onlineic.accounting.rounding import _exact, _float_conversion, float_down, float_up
 from onlineic.errors import InvalidParameterError, checked_integer, set_fields
 
 
@@ -159,3 +159,38 @@ def per_row(budget: Budget, rows_per_person: int) -> Budget:
             "the rows of a person before loading."
         )
     return attrs.evolve(budget, epsilon=epsilon, delta=delta)
+
+
+def per_person(budget: Budget, rows_per_person: int) -> Budget:
+    """Return what a mechanism costs a person with so many rows, where it spends this on one row.
+
+    Parameters
+    ----------
+    budget : Budget
+        For a row.
+    rows_per_person : int, >= 1
+        k, the most that anybody has.
+
+    Returns
+    -------
+    Budget
+        k epsilon and k exp((k-1) epsilon) delta, both rounded up, at most to the largest numbers of a
+        budget: there nothing is promised.
+
+    Raises
+    ------
+    InvalidParameterError
+        If k is outside its range.
+
+    References
+    ----------
+    Dwork & Roth (2014), Theorem 2.2 and its remark for delta > 0: k rows are replaced one after the other.
+    """
+    rows = checked_integer("rows_per_person", rows_per_person, at_least=1)
+    if rows == 1:
+        return budget
+    with localcontext(Context(prec=60)):
+        power = min(Decimal(budget.epsilon) * (rows - 1), Decimal(2000))  # e^2000 times any delta exceeds 1
+        delta = float_up(Decimal(budget.delta) * rows * power.exp())
+    epsilon = min(float_up(budget.epsilon_exact * rows), math.nextafter(math.inf, 0.0))
+    return Budget(epsilon, min(delta, math.nextafter(1.0, 0.0)), epsilon > LARGEST_EPSILON)

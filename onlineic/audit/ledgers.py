@@ -50,7 +50,15 @@ from onlineic.queries.query import Query
 from onlineic.session.answers import AnswerBook
 from onlineic.session.belief import Belief, measured
 from onlineic.session.certificates import textbook_plan
-from onlineic.session.durable import KNOWN, budget_of, check_prior, planned, prior_digest, row_budget_of
+from onlineic.session.durable import (
+    KNOWN,
+    budget_of,
+    check_prior,
+    planned,
+    prior_digest,
+    row_budget_of,
+    rows_of,
+)
 from onlineic.session.later_tables import Asked
 from onlineic.session.plan import Plan
 from onlineic.session.planning import session_plan
@@ -75,6 +83,7 @@ class LedgerReport:
         Label of the table; when and by which version the ledger was made.
     n : int
     budget : Budget
+        Of a person with `rows_per_person` rows.
     receipt : Receipt
     records, easy, hard, resumed : int
         Records; easy and hard answers; how often a process went on with it.
@@ -90,6 +99,7 @@ class LedgerReport:
         Largest difference among those, fraction of records.
     problems : tuple of str
         What does not hold; empty if all does.
+    rows_per_person : int
     """
 
     table: str
@@ -110,6 +120,7 @@ class LedgerReport:
     differing: int = 0
     largest: float = 0.0
     problems: tuple[str, ...] = ()
+    rows_per_person: int = 1
 
     @property
     def whole(self) -> bool:
@@ -150,6 +161,7 @@ def summarised(written: Written) -> LedgerReport:
         reserved=standing / account.capacity,
         burned=burned / account.capacity,
         problems=problems,
+        rows_per_person=rows_of(beginning),
     )
 
 
@@ -190,7 +202,7 @@ def verified(
     except Exception:  # of lines that were put together by hand: whatever is wrong with them
         raise LedgerCorruptError(
             "ledger must hold lines that fit together, got some that nothing can be computed from; restore "
-            "the file from a backup."
+            "the file from a backup, and give its newest receipt."
         ) from None
 
 

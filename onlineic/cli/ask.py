@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -66,6 +67,7 @@ def _ask(arguments: argparse.Namespace) -> int:
     form = {name: getattr(arguments, name) for name in ("delimiter", "encoding", "decimal", "missing")}
     with contextlib.ExitStack() as files:
         lines = _lines(arguments, files)  # opened before anything is paid
+        os.stat(arguments.csv)  # one that is not there is told as the other files are
         try:
             data = PrivateData.from_csv(arguments.csv, domain, **form)
         except InvalidDataError:

@@ -7,6 +7,7 @@ and what is written then says so.
 import argparse
 import csv
 import json
+import os
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -67,6 +68,7 @@ def _draft(arguments: argparse.Namespace) -> int:
 
 def _header(path: str, form: CsvFormat) -> list[str]:
     """Return the names of the columns: the one line of the table that is read."""
+    os.stat(path)  # one that is not there is told as the other files are
     try:
         with form.open(path) as file:
             header: list[str] = next(form.reader(file), [])

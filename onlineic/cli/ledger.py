@@ -2,9 +2,11 @@
 
 import argparse
 import json
+import os
 import sys
 from typing import Any
 
+from onlineic.accounting.of_table import per_person
 from onlineic.audit.ledgers import LedgerReport, summarised, verified
 from onlineic.audit.totals import TotalReport, total_report
 from onlineic.cli.ask import FAILED
@@ -47,7 +49,7 @@ def _total(written: Written, receipt: str | None, as_json: bool) -> int:
 def _total_text(report: TotalReport) -> str:
     account, budget = report.account, report.budget
     adds = "epsilons add" if account.order is None else f"Renyi order {float(account.order):.6g}"
-    persons = f", of a person with {report.rows_per_person} rows" if report.rows_per_person > 1 else ""
+    persons, rows = _persons(report), report.rows_per_person
     lines = [
         f"total     of the table {report.table}; {adds}",
         f"opened    {report.created} by onlineic {report.version}",
@@ -62,10 +64,16 @@ def _total_text(report: TotalReport) -> str:
     for one in report.drawn:
         part = one.taken.charge.amount / account.capacity
         known = f", ledger {one.file[:16]} of {lengths.get(one.file, 1)} lines" if one.file else ""
-        alone = f"epsilon {one.budget.epsilon:.6g}, delta {one.budget.delta:.6g} alone"
+        alone_of = per_person(one.budget, rows)
+        alone = f"epsilon {alone_of.epsilon:.6g}, delta {alone_of.delta:.6g} alone{persons}"
         lines.append(f"drawn     {float(part):.4%} by a {one.what}: {alone}{known}")
     lines += [f"WRONG     {problem}" for problem in report.problems]
     return "\n".join([*lines, "holds     chain, capacity and prices"] if report.whole else lines)
+
+
+def _persons(report: TotalReport | LedgerReport) -> str:
+    """Return of whom a budget is, where it is not that of a row."""
+    return f", of a person with {report.rows_per_person} rows" if report.rows_per_person > 1 else ""
 
 
 def _total_object(report: TotalReport, written: Written) -> dict[str, Any]:
@@ -95,7 +103,12 @@ def _export(arguments: argparse.Namespace) -> int:
         sys.stdout.writelines(f"{line}\n" for line in exported(written))
     else:
         with open(arguments.output, "x", encoding="ascii") as file:
-            file.writelines(f"{line}\n" for line in exported(written))
+            try:
+                file.writelines(f"{line}\n" for line in exported(written))
+                file.flush()
+            except BaseException:
+                os.unlink(arguments.output)  # a part of it is no export
+                raise
     return 0
 
 
@@ -119,7 +132,7 @@ def _text(report: LedgerReport, verified: bool = False) -> str:
     lines = [
         f"table     {report.table}, {report.n:,} records",
         f"opened    {report.created} by onlineic {report.version}",
-        f"budget    epsilon {report.budget.epsilon:g}, delta {report.budget.delta:g}",
+        f"budget    epsilon {report.budget.epsilon:g}, delta {report.budget.delta:g}{_persons(report)}",
         f"spent     {float(report.spent):.4%}, of it {float(report.burned):.4%} without an answer",
         f"reserved  {float(report.reserved):.4%}; a session that is not closed loses it",
         f"left      {float(left):.4%}",
@@ -147,6 +160,7 @@ def _object(report: LedgerReport) -> dict[str, Any]:
         "version": report.version,
         "epsilon": report.budget.epsilon,
         "delta": report.budget.delta,
+        "rows_per_person": report.rows_per_person,
         "spent": str(report.spent),
         "reserved": str(report.reserved),
         "burned": str(report.burned),

@@ -116,14 +116,15 @@ def _execute(cursor: Any, statement: str, parameters: Sequence[float] = ()) -> N
 
 
 def _tried(ask: Callable[[], Any]) -> Any:
-    """Return what a database answers of no records, or raise `InvalidDataError` caused by its error."""
+    """Return what a database answers of no records; of an error the kind alone is told: it may quote one."""
     try:
         return ask()
     except Exception as error:  # every driver has its own
         raise InvalidDataError(
             f"table must be one that the connection can read, got {type(error).__name__} from the database; "
-            "look at its cause, see table and quote, and roll back: some databases refuse all that follows."
-        ) from error
+            "run SELECT * FROM it WHERE 1 = 0 to see why, see table and quote, and roll back: some databases "
+            "refuse all that follows."
+        ) from None
 
 
 def _fetched(cursor: Any) -> Iterator[list[tuple[Any, ...]]]:

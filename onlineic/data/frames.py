@@ -15,6 +15,7 @@ from onlineic._typing import Ints
 from onlineic.data import relations
 from onlineic.data.coding import Batch, coded
 from onlineic.data.columns import of_any, of_arrow, of_pandas, of_polars
+from onlineic.data.files import is_regular, opened
 from onlineic.data.pieces import MISSING, NAN, NEGATIVE, POSITIVE, Pieces, by_days, pieces
 from onlineic.data.rows import Column
 from onlineic.domain.domain import Domain, nearest_column
@@ -74,13 +75,13 @@ def _opened(table: Any) -> tuple[Any, list[str]]:
     """Return narwhals' view of a table, and the names of its columns."""
     try:
         import narwhals.stable.v2 as nw
-        from narwhals.exceptions import NarwhalsError
+        from narwhals.exceptions import DuplicateError
     except ImportError:
         raise MissingExtraError(
             "narwhals must be installed for from_frame; run pip install 'onlineic[frames]'."
         ) from None
     if isinstance(table, (str, os.PathLike)):
-        table = _parquet(os.path.abspath(table))  # DuckDB reads "~" and "file:" in its own way
+        table = _parquet(os.path.abspath(os.fsdecode(table)))  # DuckDB reads "~" and "file:" in its own way
     try:
         frame = nw.from_native(table)
         names = list(frame.collect_schema().names())
@@ -90,7 +91,7 @@ def _opened(table: Any) -> tuple[Any, list[str]]:
             f"the path of a Parquet file, got a {type(table).__name__}; columns and lists of records go to "
             "from_records, a database connection to from_dbapi."
         ) from None
-    except NarwhalsError:
+    except DuplicateError:
         raise InvalidDataError(
             "table must have columns of distinct names, got some twice; rename them."
         ) from None
@@ -138,12 +139,12 @@ def is_parquet(table: Any) -> bool:
 
     Raises
     ------
-    OSError
+    InvalidParameterError
         If it is that of no file.
     """
-    if not isinstance(table, (str, os.PathLike)):
+    if not isinstance(table, (str, os.PathLike)) or not is_regular(table):
         return False
-    with open(table, "rb") as file:
+    with opened(table) as file:
         return file.read(4) == b"PAR1"
 
 

@@ -2,6 +2,7 @@
 
 import codecs
 import csv
+import io
 import itertools
 import math
 import os
@@ -14,6 +15,7 @@ import numpy as np
 
 from onlineic._typing import Ints
 from onlineic.data.file_parts import BYTEWISE, LINES, Fields, Rows, Slots, byte_parts, records
+from onlineic.data.files import opened
 from onlineic.data.rows import Column, narrowest
 from onlineic.domain.attributes import EXACT, Attribute, Binned, Categorical
 from onlineic.domain.columns import MARKS, column_array, decimal_read
@@ -85,13 +87,14 @@ class CsvFormat:
     def open(self, path: str | os.PathLike[str], errors: str = "strict") -> TextIO:
         """Open a file of this format."""
         marked = codecs.lookup(self.encoding).name == "utf-8"
-        return open(path, newline="", encoding="utf-8-sig" if marked else self.encoding, errors=errors)
+        encoding = "utf-8-sig" if marked else self.encoding
+        return io.TextIOWrapper(io.BufferedReader(opened(path)), encoding, errors, newline="")
 
     def parts(self, path: str | os.PathLike[str]) -> "Iterator[list[str] | Rows | Fields]":
         """Yield the header of a file, then its lines: as bytes where that can be, else as rows."""
         name = codecs.lookup(self.encoding).name.removesuffix("-sig")
         if name in BYTEWISE and self.delimiter.isascii() and self.delimiter != " ":
-            with open(path, "rb", buffering=0) as file:
+            with opened(path) as file:
                 yield from byte_parts(file, self.delimiter, name, self.skipinitialspace)
             return
         with self.open(path) as text:

@@ -19,7 +19,7 @@ from onlineic.domain.attributes import Attribute, Binned, Categorical, IntegerRa
 from onlineic.domain.columns import Column, column_array, plain, short, shown
 from onlineic.domain.dates import Dates, dates
 from onlineic.domain.hints import nearest
-from onlineic.domain.misfits import Misfit, misfits, reading, refuse
+from onlineic.domain.misfits import Misfit, loader, misfits, reading, refuse
 from onlineic.errors import (
     InvalidDataError,
     InvalidDomainError,
@@ -248,6 +248,7 @@ class Domain:
 
         return hashlib.sha256(self.to_json().encode(errors="surrogatepass")).hexdigest()[:16]
 
+    @loader
     def encode(self, columns: Records) -> Ints:
         """Return the codes of records, shape (n, attributes), int64.
 

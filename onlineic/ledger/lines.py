@@ -317,7 +317,7 @@ def record_of(line: Line, domain: Domain) -> Record | Checkpoint:
     except Exception:  # of a text that was put together by hand: whatever is wrong with it
         raise LedgerCorruptError(
             f"ledger must hold lines of format {FORMAT}, got another one at place {line.get('at')}; restore "
-            "the file from a backup."
+            "the file from a backup, and give its newest receipt."
         ) from None
 
 
@@ -429,7 +429,7 @@ class Written:
         if not whole:
             raise LedgerCorruptError(
                 "ledger must begin with its table, account and settings, got another beginning; restore the "
-                "file from a backup."
+                "file from a backup, and give its newest receipt."
             )
 
     def domain(self) -> Domain:

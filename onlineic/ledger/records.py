@@ -310,6 +310,11 @@ class Ledger(abc.ABC):
         """Whether the records outlive the process: a session keeps checkpoints in such a ledger."""
         return False
 
+    @property
+    def broken(self) -> bool:
+        """Whether the last write failed: nothing more is recorded."""
+        return False
+
     def keep(self, checkpoint: Checkpoint) -> None:
         """Keep a checkpoint with the next durable records; only a lasting ledger is asked to."""
         raise InternalError("a ledger that ends with its process keeps no checkpoints.")

@@ -66,7 +66,8 @@ def settings_from_json(written: Any, known: Known, domain: Domain, brought: Any 
         raise
     except Exception:  # of a text that was put together by hand: whatever is wrong with it
         raise LedgerCorruptError(
-            "ledger must hold settings as they are written, got others; restore the file from a backup."
+            "ledger must hold settings as they are written, got others; restore "
+            "the file from a backup, and give its newest receipt."
         ) from None
 
 

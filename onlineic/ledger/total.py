@@ -16,7 +16,7 @@ import attrs
 
 from onlineic.accounting.budget import Budget, Filter
 from onlineic.accounting.composition import zcdp_order
-from onlineic.accounting.of_table import TableCharge, per_row, share_of, table_charge
+from onlineic.accounting.of_table import TableCharge, per_person, per_row, share_of, table_charge
 from onlineic.accounting.renyi import renyi_capacity
 from onlineic.accounting.rounding import float_down
 from onlineic.errors import (
@@ -31,6 +31,7 @@ from onlineic.errors import (
 )
 from onlineic.ledger.lines import Line, Receipt, Written, account_from_json
 from onlineic.ledger.memory import MemoryLedger
+from onlineic.ledger.place import exists
 from onlineic.ledger.records import Drawn, Ledger, Noted, Record
 from onlineic.ledger.sessions import Sessions
 from onlineic.ledger.settings import (
@@ -113,6 +114,7 @@ class TableBudget:
         settings = {"budget": budget, "order": wish, "apart": part, "rows_per_person": rows}
         written = {name: settings_to_json(value, KNOWN) for name, value in settings.items()}
         self._budget, self._whole, self._apart = budget, whole, part * whole.delta_exact
+        self._rows = rows
         self._lock, self._process, self._closed = threading.RLock(), os.getpid(), False
         self._drawing = False
         self._sessions = Sessions()
@@ -130,7 +132,8 @@ class TableBudget:
             held = self._ledger.account
             if attrs.evolve(held, spent=Fraction(0)) != _account(whole, held.order, part):
                 raise LedgerCorruptError(
-                    f"ledger must hold the capacity of {budget}, got another; restore it from a backup."
+                    f"ledger must hold the capacity of {budget}, got another; restore "
+                    "it from a backup, and give its newest receipt."
                 )
             self._ledger.claim(self, held)
             _check_drawn(self._ledger.records(), held, self._apart)
@@ -142,6 +145,11 @@ class TableBudget:
     def budget(self) -> Budget:
         """Of the table, all that is drawn together."""
         return self._budget
+
+    @property
+    def rows_per_person(self) -> int:
+        """The most rows of a person: the budget is a person's; shares and draws are those of one row."""
+        return self._rows
 
     @property
     def order(self) -> Fraction | None:
@@ -199,8 +207,8 @@ class TableBudget:
     def share(self, part: float | Fraction) -> Budget:
         """Return the budget of a session that takes a part of the whole.
 
-        Its epsilon and delta are those of that session alone; all shares together keep the budget of the
-        table.
+        Its epsilon and delta are those of that session alone, for one row; all shares together keep the
+        budget of the table, for a person.
 
         Parameters
         ----------
@@ -246,15 +254,15 @@ class TableBudget:
         whole, left = self._ledger.account.capacity, self.left
         if not self._ledger.account.affords(taken.charge):
             raise BudgetExceededError(
-                f"the total of the table must have left what is drawn, got {budget}, which takes "
+                f"the total of the table must have left what is drawn, got {self._told(budget)}, which takes "
                 f"{float(taken.charge.amount / whole):.4g} of it, with {float(left):.4g} left; nothing was "
                 "spent: take less, such as total.share(total.left)."
             )
         if taken.apart > self.apart_left:
             raise BudgetExceededError(
-                f"the total of the table must have set apart the delta that is drawn, got {budget} with "
-                f"{float(self.apart_left):.4g} left of it; nothing was spent: open a session with "
-                "total.share(part), use a pure mechanism, or lower delta."
+                f"the total of the table must have set apart the delta that is drawn, got "
+                f"{self._told(budget)}, with {float(self.apart_left):.4g} left of it; nothing was spent: "
+                "open a session with total.share(part), use a pure mechanism, or lower delta."
             )
         return taken
 
@@ -360,9 +368,15 @@ class TableBudget:
         if self._closed:
             raise LedgerError("total must be open to be drawn on, got a closed one; open its file again.")
 
+    def _told(self, budget: Budget) -> str:
+        """Return the budget of one row in the unit of the total."""
+        person = f" of a person with {self._rows} rows" if self._rows > 1 else ""
+        return f"{per_person(budget, self._rows)}{person}"
+
     def __repr__(self) -> str:
+        persons = f"rows_per_person={self._rows}, " if self._rows > 1 else ""
         return (
-            f"TableBudget(epsilon={self._budget.epsilon:g}, delta={self._budget.delta:g}, "
+            f"TableBudget(epsilon={self._budget.epsilon:g}, delta={self._budget.delta:g}, {persons}"
             f"{len(self.drawn)} drawn, {float(self.left):.4g} left)"
         )
 
@@ -397,10 +411,11 @@ def _opened(
     receipt: Receipt | str | None,
 ) -> SqliteLedger:
     """Return the file of a total, made if there is none."""
-    if not os.path.exists(path):
+    if not exists(path):
         if receipt is not None:
             raise LedgerCorruptError(
-                f"ledger must be there to go on from a receipt, got none at {os.fspath(path)!r}; restore it."
+                f"ledger must be there to go on from a receipt, got none at {os.fspath(path)!r}; restore "
+                "it from a backup, and give its newest receipt."
             )
         return SqliteLedger.create(
             path,
@@ -430,7 +445,7 @@ def _check_drawn(records: tuple[Record, ...], account: Filter, apart: Fraction) 
     if problems:
         raise LedgerCorruptError(
             f"ledger must hold what each mechanism takes of the total, got another: {problems[0]}; restore "
-            "it from a backup."
+            "it from a backup, and give its newest receipt."
         )
 
 
@@ -510,8 +525,12 @@ def total_of(written: Written) -> tuple[Budget, Filter, Fraction]:
         delta = apart * whole.delta_exact
     except Exception:  # of a text that was put together by hand: whatever is wrong with it
         raise LedgerCorruptError(
-            "ledger must hold the settings of a total, got others; restore it from a backup."
+            "ledger must hold the settings of a total, got others; restore "
+            "it from a backup, and give its newest receipt."
         ) from None
     if account != held:
-        raise LedgerCorruptError(f"ledger must hold the capacity of {budget}, got another; restore it.")
+        raise LedgerCorruptError(
+            f"ledger must hold the capacity of {budget}, got another; restore "
+            "it from a backup, and give its newest receipt."
+        )
     return budget, account, delta

@@ -75,6 +75,7 @@ class SessionStatistics:
     spent : float
         Share of the budget that is used up or reserved, in [0, 1].
     budget : Budget
+        As it was given: that of a person with `rows_per_person` rows.
     threshold : float
         Gap at which the next query is hard, before noise; fraction of records.
     alpha : float
@@ -96,6 +97,7 @@ class SessionStatistics:
     family : Family or None
         The queries that the noise of the first tables bounds all at once, whichever of them are asked, and
         their number: conjunctions, products of sets of labels, of a table of all cells every query.
+    rows_per_person : int
     """
 
     asked: int
@@ -116,6 +118,7 @@ class SessionStatistics:
     private: bool
     family: Family | None = None
     restarts_left: int | None = None
+    rows_per_person: int = 1
 
 
 @final

@@ -46,6 +46,11 @@ SEALED = (
     "hypothesis and transcript can be read; open a new session for more (budgets add)."
 )
 
+UNWRITTEN = (
+    "session must be recorded to go on, got a ledger that did not take the last record; what was reserved "
+    "for it stays spent, and nothing that was not recorded was released. Make room, or mend what the "
+    "drive lacks, and go on with OnlineIC.resume(FILE, data)."
+)
 
 CLOSED = (
     "session must be open to answer, got a closed one; go on with OnlineIC.resume(FILE, data), if it has a "
@@ -106,7 +111,7 @@ class Curator:
 
     __slots__ = (
         "_closed", "_data", "_dearest_of", "_due", "_held", "_ledger", "_noise", "_partitions", "_priced",
-        "_process", "_sealed", "_spending", "_spent", "_standing", "_state",
+        "_process", "_sealed", "_spending", "_spent", "_standing", "_state", "_unwritten",
     )  # fmt: skip
 
     def __init__(
@@ -135,7 +140,7 @@ class Curator:
         self._held: AxisSets = frozenset()
         for record in ledger.records():
             self._learn_sets(*(released.target for released in measured(record)))
-        self._sealed = self._closed = False
+        self._sealed = self._closed = self._unwritten = False
         self._process = os.getpid()
 
     def anew(self, spending: Spending, partitions: PartitionRule | None) -> "Curator":
@@ -172,7 +177,11 @@ class Curator:
         """Raise `SessionSealedError`, or `SessionStateError` behind `close`, if nothing may be tested."""
         if self._closed or self._sealed:
             self.check_open()
-            raise SessionSealedError(SEALED)
+            raise SessionSealedError(self._why_sealed())
+
+    def _why_sealed(self) -> str:
+        """Return the public cause: a record that could not be written, or an interruption."""
+        return UNWRITTEN if self._unwritten else SEALED
 
     @property
     def spent(self) -> Spent:
@@ -425,7 +434,11 @@ class Curator:
 
     def _record(self, records: Sequence[Easy | EasyBatch | Hard | Opened]) -> None:
         """Commit what was released, behind which nothing private is left to do."""
-        self._ledger.commit(records)
+        try:
+            self._ledger.commit(records)
+        except LedgerError:
+            self._unwritten = True
+            raise
         self._sealed = False
 
     def _guarded(self, private: Callable[[], None]) -> None:
@@ -446,6 +459,8 @@ class Curator:
             with contextlib.suppress(Exception):  # a reservation that cannot be burned still counts as spent
                 self._ledger.burn()
             _log.error("session sealed: %s at %s", name, place)
+            if self._unwritten and not interrupted:
+                raise SessionSealedError(UNWRITTEN)
 
         self._sealed = True  # a second Ctrl-C finds it closed
         guarded(private, failed, SEALED)
@@ -453,7 +468,7 @@ class Curator:
     def close(self, record: Closed) -> None:
         """Test nothing more, and give the standing reservation back, but for what easy tests have used up."""
         self._closed = True  # first: nobody tests under what is given back
-        if self._sealed:  # what stands reserved may be all that pays for what was read: nobody else has it
+        if self._sealed or self._ledger.broken:  # what stands reserved may be all that pays for what was read
             with contextlib.suppress(LedgerError):  # of a file that cannot be written a restart burns it
                 self._ledger.burn()
             return

@@ -24,9 +24,11 @@ from onlineic.errors import (
     LedgerMismatchError,
     OnlineICError,
     check_choice,
+    checked_integer,
 )
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.lines import Line
+from onlineic.ledger.place import exists
 from onlineic.ledger.records import Ledger
 from onlineic.ledger.settings import (
     beginning_of,
@@ -81,7 +83,7 @@ class LedgerFile:
     @property
     def new(self) -> bool:
         """Whether there is no file yet."""
-        return not os.path.exists(self.path)
+        return not exists(self.path)
 
     def opened(self, domain: Domain, n: int, plan: Plan) -> tuple[SqliteLedger, Plan]:
         """Return a new ledger, or that in the file, if it is of this very session; and the plan of it.
@@ -192,7 +194,9 @@ def planned(beginning: Line, domain: Domain, update: Any = None) -> Plan:
     """
     plan = settings_from_json(beginning["plan"], KNOWN, domain, update)
     if not isinstance(plan, Plan) or type(plan.sparse) not in MECHANISMS or not hasattr(plan.update, "init"):
-        raise LedgerCorruptError("ledger must hold a plan, got none; restore the file from a backup.")
+        raise LedgerCorruptError(
+            "ledger must hold a plan, got none; restore the file from a backup, and give its newest receipt."
+        )
     held: list[tuple[object, type]] = [
         (plan.first_tables, FirstTables),
         (plan.dense_tables, FirstTables),
@@ -209,14 +213,16 @@ def planned(beginning: Line, domain: Domain, update: Any = None) -> Plan:
         or any(one.first not in (None, first) for one in plan.openings)
     ):
         raise LedgerCorruptError(
-            "ledger must hold a plan of tables and prices, got another; restore the file."
+            "ledger must hold a plan of tables and prices, got another; restore "
+            "it from a backup, and give its newest receipt."
         )
     budget, sparse = row_budget_of(beginning, domain), plan.sparse
     epsilon = Fraction(getattr(sparse, "epsilon", 0))
     delta = Fraction(getattr(sparse, "delta", 0))
     if epsilon > budget.epsilon_exact or delta > budget.delta_exact or sparse.n != beginning["n"]:
         raise LedgerCorruptError(
-            f"ledger must hold a plan for n={beginning['n']} and at most {budget}, got another; restore it."
+            f"ledger must hold a plan for n={beginning['n']} and at most {budget}, got another; restore "
+            "it from a backup, and give its newest receipt."
         )
     return plan
 
@@ -239,7 +245,7 @@ def restoring(resumed: bool) -> Iterator[None]:
             raise
         raise LedgerCorruptError(
             "ledger must hold lines that a session can be made from, got others; restore the file from a "
-            "backup, or mend the rule that was given."
+            "backup, and give its newest receipt, or mend the rule that was given."
         ) from error
 
 
@@ -247,11 +253,19 @@ def budget_of(beginning: Line, domain: Domain) -> Budget:
     """Return the budget of a recorded session."""
     budget = settings_from_json(beginning["settings"].get("budget"), KNOWN, domain)
     if not isinstance(budget, Budget):
-        raise LedgerCorruptError("ledger must hold a budget, got none; restore the file from a backup.")
+        raise LedgerCorruptError(
+            "ledger must hold a budget, got none; restore "
+            "the file from a backup, and give its newest receipt."
+        )
     return budget
 
 
 def row_budget_of(beginning: Line, domain: Domain) -> Budget:
     """Return what a recorded session may spend on one row: less than its budget, if a person has several."""
+    return per_row(budget_of(beginning, domain), rows_of(beginning))
+
+
+def rows_of(beginning: Line) -> int:
+    """Return how many rows of a person a recorded session was opened for."""
     rows = beginning["settings"].get("rows_per_person")
-    return per_row(budget_of(beginning, domain), 1 if rows is None else rows)
+    return checked_integer("rows_per_person", 1 if rows is None else rows, at_least=1)

@@ -292,7 +292,7 @@ class Loop:
         """Whether a cross table can be asked."""
         return answers_tables(self.plan.sparse, self.book.belief.hypothesis)
 
-    def statistics(self, budget: Budget) -> SessionStatistics:
+    def statistics(self, budget: Budget, rows_per_person: int) -> SessionStatistics:
         """Return a snapshot of public facts."""
         plan, book = self.plan, self.book
         return SessionStatistics(
@@ -314,6 +314,7 @@ class Loop:
             sealed=self.curator.sealed,
             private=self.private,
             family=book.family,
+            rows_per_person=rows_per_person,
         )
 
     def begin(self, question: Question | None) -> None:

@@ -57,7 +57,7 @@ from onlineic.session.durable import (
     ledger_choice,
     planned,
     restoring,
-    row_budget_of,
+    rows_of,
 )
 from onlineic.session.explain import Explanation, explained
 from onlineic.session.forecasts import Kind, checked_kinds
@@ -249,7 +249,9 @@ class OnlineIC(Answering):
             restarts=restarts,
         )
         plan, for_dense = planned_for(kinds=kinds), partial(planned_for, kinds=("dense",))
-        self._open(data, budget, plan, prior, exhausted, chosen, noise, progress, of_row, for_dense)
+        self._open(
+            data, budget, plan, prior, exhausted, chosen, noise, progress, int(rows_per_person), for_dense
+        )
 
     @classmethod
     def resume(
@@ -300,8 +302,8 @@ class OnlineIC(Answering):
             check_prior(beginning, prior)
             plan = planned(beginning, data.domain, update)
             exhausted = beginning["settings"].get("exhausted")
-            of_row = row_budget_of(beginning, kept.domain)
-            return cls.__new__(cls)._open(data, budget, plan, prior, exhausted, kept, None, progress, of_row)
+            rows = rows_of(beginning)
+            return cls.__new__(cls)._open(data, budget, plan, prior, exhausted, kept, None, progress, rows)
         except BaseException:
             kept.release()
             raise
@@ -375,10 +377,10 @@ class OnlineIC(Answering):
         ledger: Ledger | LedgerFile | None,
         noise: Noise | None,
         progress: Progress | Literal["bar"] | None = None,
-        of_row: Budget | None = None,
+        rows_per_person: int = 1,
         for_dense: Callable[[], Plan] | None = None,
     ) -> "OnlineIC":
-        of_row = budget if of_row is None else of_row
+        of_row = per_row(budget, rows_per_person)
         check_choices(exhausted, ledger, noise)
         if self._is_open:
             raise SessionStateError(TWICE)
@@ -393,6 +395,7 @@ class OnlineIC(Answering):
         self._progress = checked_progress(progress)
         noise = noise if noise is not None else SystemNoise()
         self._data, self._budget, self._private = data, budget, is_private(noise)
+        self._rows = rows_per_person
         self._door = Door("session")
         check_outside(data, noise)
         if isinstance(ledger, LedgerFile):
@@ -414,7 +417,7 @@ class OnlineIC(Answering):
                 loop.restore(belief, Curator(data, plan.spending, noise, held, plan.partitions))
             # a session that was interrupted here left its ledger with what it had paid for
             spent = of_row if self._private else None
-            known = data.enter(held, spent, held.file, plan.drawn)
+            known = data.enter(held, spent, held.file, plan.drawn, rows_per_person)
             if held.account.spent and not resumed and (plan.first_tables is None or not known):
                 raise LedgerMismatchError(
                     "ledger must be new, or of a session on this table that was interrupted while it bought "
@@ -617,12 +620,16 @@ class OnlineIC(Answering):
 
     def _closed(self) -> None:
         loop = self._loop
-        if not loop.curator.closed:
-            loop.book.catch_up()
-            loop.book.keep_checkpoint()
-            self._data.leave(loop.ledger)
-            loop.curator.close(loop.book.closing())
-        loop.ledger.give_back(loop)
+        try:
+            if not loop.curator.closed:
+                if not loop.ledger.broken:
+                    loop.book.catch_up()
+                    loop.book.keep_checkpoint()
+                self._data.leave(loop.ledger)
+                loop.curator.close(loop.book.closing())
+        finally:
+            if loop.curator.closed:
+                loop.ledger.give_back(loop)
 
     if not TYPE_CHECKING:
 
@@ -711,7 +718,7 @@ class OnlineIC(Answering):
 
         def counted() -> SessionStatistics:
             self._loop.book.catch_up()
-            return self._loop.statistics(self._budget)
+            return self._loop.statistics(self._budget, self._rows)
 
         return self._alone(counted)
 
@@ -750,7 +757,7 @@ class OnlineIC(Answering):
                 self._data.n,
                 self._budget,
                 self._loop.plan,
-                self._loop.statistics(self._budget),
+                self._loop.statistics(self._budget, self._rows),
                 marginals,
                 book.latest(answers) if answers else (),
             )
@@ -778,12 +785,15 @@ class OnlineIC(Answering):
     def __repr__(self) -> str:
         if not self._is_open:
             return "OnlineIC(not open)"
-        stats = self._loop.statistics(self._budget)  # of what was taken in: a repr must not run an update
+        stats = self._loop.statistics(
+            self._budget, self._rows
+        )  # of what was taken in: a repr must not run an update
         shape = " x ".join(map(str, self._data.domain.shape))
         stamp = ", sealed" * stats.sealed + ", NOT PRIVATE" * (not self._private)
+        persons = f"rows_per_person={self._rows}, " if self._rows > 1 else ""
         return (
             f"OnlineIC(n={self._data.n}, {shape} cells, epsilon={self._budget.epsilon:g}, "
-            f"delta={self._budget.delta:g}, {self._loop.plan.update!r}, {stats.asked} asked, "
+            f"delta={self._budget.delta:g}, {persons}{self._loop.plan.update!r}, {stats.asked} asked, "
             f"{stats.hard} hard, at least {stats.hard_left} measured answers left{stamp})"
         )
 
@@ -791,7 +801,7 @@ class OnlineIC(Answering):
         if not self._is_open:
             return card("A session that is not open")
         return session_html(
-            self._data.domain, self._data.n, self._loop.plan, self._loop.statistics(self._budget)
+            self._data.domain, self._data.n, self._loop.plan, self._loop.statistics(self._budget, self._rows)
         )
 
     def __reduce__(self) -> NoReturn:

@@ -254,8 +254,11 @@ def domain_fact(domain: Domain) -> tuple[str, str]:
 def budget_facts(budget: Budget, stats: SessionStatistics) -> list[tuple[str, str]]:
     """Return what is spent and what is left, in words."""
     given = f"{stats.asked:,}: {stats.easy:,} easy, {stats.hard:,} measured, {stats.repeat:,} repeated"
+    rows = stats.rows_per_person
+    person = f", of a person with {rows} rows" if rows > 1 else ""
+    spent = f"epsilon = {budget.epsilon:g}, delta = {budget.delta:g}, for everything together{person}"
     said = [
-        ("budget", f"epsilon = {budget.epsilon:g}, delta = {budget.delta:g}, for everything together"),
+        ("budget", spent),
         (
             "measured answers left",
             f"at least {stats.hard_left:,} ({stats.spent:.1%} of the budget used or set aside)",

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 
 import pytest
@@ -11,6 +12,7 @@ from onlineic.accounting import (
     Filter,
     alike,
     laplace_charge,
+    per_person,
     per_row,
     renyi_capacity,
     renyi_epsilon,
@@ -213,3 +215,24 @@ def test_a_budget_of_a_person_is_never_less_than_its_rows_cost():
         assert grown >= delta * (1 - 1e-9)
     with pytest.raises(InvalidParameterError):
         per_row(ic.Budget(20.0, 5e-324), 3)
+
+
+def test_what_a_row_s_mechanism_costs_a_person_is_never_told_too_small():
+    for rows, epsilon, delta in itertools.product((1, 2, 3, 7, 100), (0.1, 1.0, 3.0), (0.0, 1e-9, 0.5)):
+        row = ic.Budget(epsilon, delta)
+        person = per_person(row, rows)
+        with localcontext(Context(prec=50)):
+            grown = rows * (Decimal(epsilon) * (rows - 1)).exp() * Decimal(delta) * (1 - Decimal(10) ** -40)
+        assert person.epsilon_exact >= rows * row.epsilon_exact
+        assert Decimal(person.delta) >= min(grown, Decimal(math.nextafter(1.0, 0.0)))
+        assert person.epsilon == pytest.approx(rows * epsilon)
+        assert person.delta == pytest.approx(min(float(min(grown, Decimal(1))), 1.0))
+
+
+def test_a_budget_that_was_divided_among_rows_is_the_person_s_again():
+    for rows, epsilon, delta in itertools.product((1, 2, 3, 7, 100), (0.1, 1.0, 3.0), (0.0, 1e-9)):
+        budget = ic.Budget(epsilon, delta)
+        again = per_person(per_row(budget, rows), rows)
+        assert budget.epsilon_exact * (1 - Fraction(1, 2**50)) <= again.epsilon_exact <= budget.epsilon_exact
+        assert again.delta == pytest.approx(delta, rel=1e-12)
+        assert again.delta_exact <= budget.delta_exact

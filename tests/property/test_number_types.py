@@ -27,6 +27,7 @@ from onlineic.data import PrivateData
 from onlineic.domain import Domain, optional
 from onlineic.domain import attributes as at
 from onlineic.errors import OnlineICError
+from onlineic.ledger import MemoryLedger
 from onlineic.noise import SimulatedNoise, SystemNoise, public_generator, scale_at_least
 from onlineic.queries import Answer, Measurement, Partition, Queries, marginal, partitions
 from onlineic.queries import expressions as ex
@@ -401,6 +402,13 @@ def offline_release(function, *given, **options):
     return lambda **arguments: function(*given, noise=noise(), **options, **arguments)
 
 
+def entered(spend, rows_per_person):
+    """What a table says that something was spent on."""
+    data = PrivateData(np.array(COUNTS), DOMAIN)
+    spend(data, APPROXIMATE, rows_per_person=rows_per_person)
+    return data.budgets, data.rows_per_person
+
+
 FIRST = ac.FirstRelease(F(32), 1.0, 1e-9, F(1, 69), F(1))
 EXAMPLES = {
     # domain, attributes, expressions
@@ -535,6 +543,20 @@ EXAMPLES = {
     "share_of": Example(ac.share_of, {"ticks": F(2**36), "order": F(30), "delta": 0.001}),
     "per_row": Example(
         lambda rows_per_person: ac.per_row(APPROXIMATE, rows_per_person), {"rows_per_person": sizes(3, 100)}
+    ),
+    "per_person": Example(
+        lambda rows_per_person: ac.per_person(APPROXIMATE, rows_per_person),
+        {"rows_per_person": sizes(3, 100)},
+    ),
+    "PrivateData.spend": Example(
+        lambda rows_per_person: entered(PrivateData.spend, rows_per_person),
+        {"rows_per_person": sizes(3, 100)},
+    ),
+    "PrivateData.enter": Example(
+        lambda rows_per_person: entered(
+            lambda data, budget, **more: data.enter(MemoryLedger(), budget, **more), rows_per_person
+        ),
+        {"rows_per_person": sizes(3, 100)},
     ),
     "TableBudget": Example(
         lambda order, apart, rows_per_person: (

@@ -276,7 +276,7 @@ def test_other_files_are_refused(tmp_path):
     (tmp_path / "table.csv").write_text("age,sex\n30,F\n")
     with pytest.raises(InvalidParameterError, match="a CSV file goes to from_csv"):
         PrivateData.from_frame(tmp_path / "table.csv", DOMAIN)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(InvalidParameterError, match=r"none\.parquet': No such file"):
         PrivateData.from_frame(tmp_path / "none.parquet", DOMAIN)
 
 

@@ -664,13 +664,68 @@ def test_rows_per_person_divides_the_budget_and_is_kept_in_the_file(path):
     data = table()
     again = ic.OnlineIC.resume(path, data)
     assert sparse == again.plan.sparse
-    assert [sparse.epsilon] == [one.epsilon for one in data.budgets]
+    assert [WHOLE.epsilon] == [one.epsilon for one in data.budgets]
     again.close()
     total = TableBudget(WHOLE, rows_per_person=3)
     assert total.left == 1
     assert attrs.evolve(total.share(1.0), order=None).epsilon <= 1 / 3
     with pytest.raises(InvalidParameterError, match="rows_per_person must be 1 with a share"):
         ic.OnlineIC(attached(total), total.share(0.5), rows_per_person=2)
+
+
+def test_sums_of_budgets_are_told_for_the_person_with_the_most_rows_to_whom_any_was_promised():
+    data = table()
+    promised = ic.Budget(1.0, 1e-6)
+    first = ic.OnlineIC(data, promised, rows_per_person=4, hard_answers=3)
+    with pytest.warns(
+        BudgetsAddWarning,
+        match=r"after epsilon=1, delta=1e-06: .* a person with 4 rows epsilon=2, delta=2e-06\.",
+    ):
+        ic.OnlineIC(data, promised, rows_per_person=4, hard_answers=3)
+    with pytest.warns(
+        BudgetsAddWarning,
+        match=r"another of epsilon=2, delta=0 after epsilon=2, .* 4 rows epsilon=4, delta=2",
+    ):
+        offline.median(data, "a", 0.5)  # promises 0.5 for one row
+
+    assert 4 == data.rows_per_person == first.statistics().rows_per_person
+    assert [1.0, 1.0, 2.0] == [one.epsilon for one in data.budgets]
+    assert "epsilon=1, delta=1e-06, rows_per_person=4" in repr(first)
+    assert "delta = 1e-06, for everything together, of a person with 4 rows" in str(first.summary())
+
+
+def test_a_release_for_a_row_then_a_session_for_persons_is_told_for_persons():
+    data = table()
+    offline.median(data, "a", 0.5)
+    with pytest.warns(
+        BudgetsAddWarning, match=r"after epsilon=1, delta=0: .* a person with 2 rows epsilon=2,"
+    ):
+        ic.OnlineIC(data, ic.Budget(1.0, 1e-6), rows_per_person=2, hard_answers=3)
+    assert [1.0, 1.0] == [one.epsilon for one in data.budgets]
+
+
+def test_a_total_of_persons_tells_what_draws_on_it_for_persons(path, capsys):
+    total = of_file(path, rows_per_person=4)
+    data = attached(total)
+    offline.median(data, "a", 0.05)
+    with pytest.raises(BudgetExceededError, match=r"got Budget\(epsilon=2\.0, .*\) of a person with 4 rows,"):
+        offline.median(data, "a", 0.5)
+
+    assert "delta=1e-09, rows_per_person=4, 1 drawn" in repr(total)
+    assert (4, [0.2]) == (data.rows_per_person, [one.epsilon for one in data.budgets])
+    total.close()
+    assert 0 == main(["ledger", "show", str(path)])
+    assert "epsilon 0.2, delta 0 alone, of a person with 4 rows" in capsys.readouterr().out
+
+
+def test_a_session_s_ledger_tells_of_whom_its_budget_is(path, capsys):
+    ic.OnlineIC(table(), WHOLE, rows_per_person=3, hard_answers=3, ledger=path, table=LABEL).close()
+
+    assert 3 == audit.summarised(read(path)).rows_per_person
+    assert 0 == main(["ledger", "show", str(path)])
+    assert "budget    epsilon 1, delta 1e-09, of a person with 3 rows" in capsys.readouterr().out
+    assert 0 == main(["ledger", "show", "--json", str(path)])
+    assert 3 == json.loads(capsys.readouterr().out)["rows_per_person"]
 
 
 def test_a_ledger_of_a_domain_whose_names_are_not_sorted_is_resumed(path):
