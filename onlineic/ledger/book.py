@@ -87,10 +87,10 @@ def check_claim(held: Filter, account: Filter, drawn_private: bool, private: boo
     if private is not drawn_private:
         raise LedgerMismatchError(
             "ledger must hold what was drawn by the same kind of noise, got what was drawn from "
-            "another; leave the ledger out."
+            "another; give the noise that it was opened with."
         )
     if attrs.evolve(held, spent=account.spent) != account:
         raise LedgerMismatchError(
             f"ledger must be of an account of {held.capacity} {held.unit}, got "
-            f"{account.capacity} {account.unit}; open the session as it was opened, or leave it out."
+            f"{account.capacity} {account.unit}; open the session as it was opened."
         )

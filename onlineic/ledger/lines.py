@@ -5,6 +5,7 @@ the link before, 32 bytes, followed by the text. Fractions are text such as "3/7
 their bits, queries are in the canonical form of `onlineic.queries.exact`. Nothing in it is private.
 """
 
+import contextlib
 import hashlib
 import json
 import math
@@ -420,6 +421,7 @@ class Written:
             texts = [line[name] for name in ("created", "version", "table")]
             whole = type(line["settings"]) is dict and all(type(text) is str for text in texts)
             whole = whole and line["private"] is True  # simulated noise meets no file
+            whole = whole and type(line.get("nonce", "")) is str  # earlier files have none
             if not self.of_table:
                 counted = type(line["n"]) is int and line["n"] > 0 and type(line["plan"]) is dict
                 whole = whole and counted and account_from_json(line["account"]).capacity > 0
@@ -434,9 +436,7 @@ class Written:
 
     def domain(self) -> Domain:
         """Return the domain of its table; a total is about rows, whatever their domain, and has one cell."""
-        if self.of_table:
-            return Domain.of(row=1)
-        return Domain.from_json(json.dumps(dict(self.beginning["domain"])))
+        return Domain.of(row=1) if self.of_table else domain_of(self.beginning)
 
     def records(self, domain: Domain) -> tuple[list[Record], list[Checkpoint]]:
         """Return records and checkpoints, each in order."""
@@ -457,6 +457,30 @@ class Written:
         known = Receipt.of(receipt)
         inside = 1 <= known.lines <= len(self.links)
         known.check(len(self.links), self.links[known.lines - 1] if inside else None)
+
+
+def domain_of(beginning: Line) -> Domain:
+    """Return the domain of a session's ledger."""
+    return Domain.from_json(json.dumps(dict(beginning["domain"])))
+
+
+def checked_text(line: Line) -> str:
+    """Return the canonical text of a first line that is read back as it was given.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a file would give back something else, or nothing: two surrogates that are no character, or a
+        whole number of thousands of digits.
+    """
+    with contextlib.suppress(ValueError):
+        text = canonical_text(line)
+        if json.loads(text) == line:
+            return text
+    raise InvalidParameterError(
+        "domain, label and settings must be texts and numbers that a file gives back as they are, got some "
+        "that it does not; write their texts without surrogates, and numbers of fewer digits."
+    )
 
 
 def chained(texts: Iterable[tuple[str, bytes | None]]) -> Written:

@@ -39,6 +39,7 @@ from onlineic.ledger.lines import (
     account_from_json,
     canonical_text,
     chained,
+    checked_text,
     line_of,
     linked,
 )
@@ -156,12 +157,13 @@ class SqliteLedger(Ledger):
         Raises
         ------
         InvalidParameterError
-            If no ledger may lie there.
+            If no ledger may lie there, or a file would not give back the beginning as it is.
         LedgerLockedError, LedgerMismatchError
             If it is open, or exists.
         LedgerWriteError
             If it cannot be written; there is no file then.
         """
+        text = checked_text({**beginning, "durability": durability, "at": 0})
         real = checked_path(path)
         _register()
         held = lock(real)
@@ -175,7 +177,6 @@ class SqliteLedger(Ledger):
                 os.unlink(making)  # of a process that died here
             os.close(os.open(making, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
             with contextlib.closing(_connected(making)) as connection:
-                text = canonical_text({**beginning, "durability": durability, "at": 0})
                 link = linked(START, text)
                 connection.executescript(f"BEGIN; {TABLES}")
                 connection.execute("INSERT INTO line VALUES (0, ?, ?)", (text, link))
