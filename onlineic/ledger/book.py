@@ -20,6 +20,7 @@ from onlineic.ledger.records import (
     Record,
     Release,
     Reserved,
+    Shared,
 )
 
 TESTED = (Easy, EasyBatch)
@@ -65,6 +66,8 @@ class Book:
             return Book(self.account.charge(record.charge), None)
         if isinstance(record, Drawn):
             return Book(self.account.charge(record.taken.charge), self.reserved)
+        if isinstance(record, Shared):
+            return Book(record.account, self.reserved)
         return Book(self.account, None) if isinstance(record, Closed) else self
 
     def after_all(self, records: Iterable[Record]) -> "Book":

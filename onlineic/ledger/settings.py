@@ -124,13 +124,16 @@ def beginning_of(
     account: Filter,
     settings: Line,
     plan: Any,
+    rules: str = "",
 ) -> Line:
     """Return the first line of a ledger: what it is about, and all that its session was made from.
+
+    `rules` is the stamp of those by which it was planned; none is known of a plan without one.
 
     There is no digest of the rows: with one, whoever has a candidate table could test it.
     """
     line = _first_line(created, version, table, account, settings)
-    return {**line, "domain": _domain_to_json(domain), "n": n, "plan": plan}
+    return {**line, "domain": _domain_to_json(domain), "n": n, "rules": rules, "plan": plan}
 
 
 def beginning_of_total(*, created: str, version: str, table: str, account: Filter, settings: Line) -> Line:

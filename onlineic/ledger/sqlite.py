@@ -11,7 +11,7 @@ import sqlite3
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, final
 
 import attrs
@@ -45,6 +45,7 @@ from onlineic.ledger.lines import (
 )
 from onlineic.ledger.place import checked_path, file_at, lock, sync_folder
 from onlineic.ledger.records import (
+    Beside,
     Burned,
     Checkpoint,
     Closed,
@@ -55,6 +56,7 @@ from onlineic.ledger.records import (
     Record,
     Reserved,
     Resumed,
+    Told,
 )
 
 MOST_LOST = 256  # easy answers that a crash may cost with durability "hits"
@@ -104,7 +106,8 @@ class SqliteLedger(Ledger):
 
     __slots__ = (
         "_broken", "_checkpoints", "_connection", "_domain", "_durability", "_gate", "_held", "_losses",
-        "_owner", "_path", "_place", "_process", "_queue", "_records", "_state", "beginning", "fresh",
+        "_owner", "_path", "_place", "_process", "_queue", "_records", "_state", "_told", "beginning",
+        "fresh",
     )  # fmt: skip
 
     def __init__(
@@ -125,9 +128,10 @@ class SqliteLedger(Ledger):
         self._broken = False
         self._domain = written.domain()
         self.beginning = written.beginning
-        self._queue: list[Record | Checkpoint] = []
+        self._queue: list[Record | Beside] = []
         self._records, kept = written.records(self._domain)
         self._checkpoints = kept
+        self._told = written.told(self._domain)
         self.fresh = False  # a file that was there goes on with a line of its own
         self._losses = _losses(self._records, self.beginning.get("durability", "hits"))
         try:
@@ -354,8 +358,14 @@ class SqliteLedger(Ledger):
     def lost(self, records: int) -> int:
         return MOST_LOST * sum(place < records for place in self._losses)
 
-    def keep(self, checkpoint: Checkpoint) -> None:
-        self._append([checkpoint], durable=False)
+    def keep(self, beside: Beside) -> None:
+        self._append([beside], durable=False)
+        if isinstance(beside, Told):
+            self._told.setdefault(beside.record, beside.value)
+
+    @property
+    def told(self) -> Mapping[int, float]:
+        return self._told
 
     @property
     def checkpoints(self) -> tuple[Checkpoint, ...]:
@@ -372,11 +382,11 @@ class SqliteLedger(Ledger):
         length = self._state.length
         return tuple(self._records[start : length if stop is None else min(stop, length)])
 
-    def _append(self, added: Sequence[Record | Checkpoint], *, durable: bool) -> None:
+    def _append(self, added: Sequence[Record | Beside], *, durable: bool) -> None:
         """Take lines, and write them with all that waited, if they are to be durable."""
         self._check()
         at = self._state
-        records = [one for one in added if not isinstance(one, Checkpoint)]
+        records = [one for one in added if not isinstance(one, Beside)]
         book = at.book.after_all(records)
         del self._records[at.length :], self._queue[at.queued :]  # of a step that was interrupted
         self._records += records
