@@ -190,8 +190,8 @@ def check_beginning(beginning: Line, *, table: str | None, domain: Domain, n: in
     found = _domain_difference(domain_of(beginning), domain)
     if found is not None:
         raise LedgerMismatchError(
-            f"data must have the domain of the ledger, {found}; load the table over the domain that the "
-            "session was opened with: onlineic.ledger.read(FILE).domain()."
+            f"data must have the domain of the ledger, {found}; load the table over that domain, which is "
+            "onlineic.ledger.read(FILE).domain(), or open a new ledger for another table."
         )
     if beginning["n"] != n:
         raise LedgerMismatchError(

@@ -221,6 +221,8 @@ class TableBudget:
         ------
         InvalidParameterError
             If it is outside its range, or too small to pay for anything.
+        BudgetExceededError
+            If what is left is too little for a filter.
         """
         exact = checked_ratio("part", part, above=0.0, at_most=1.0)
         near = exact.limit_denominator(10**6)  # ten times 0.1 shall fit
@@ -229,6 +231,12 @@ class TableBudget:
         if standing.whole.pure:
             return Budget(float_down(exact * standing.account.capacity), allow_large_epsilon=True)
         account = standing.shared().account if standing.account.order is None else standing.account
+        if not account.capacity:
+            raise BudgetExceededError(
+                "the total of the table must have left enough for a filter that shares are of, got "
+                f"epsilon={float(standing.account.left):.4g} and delta={float(standing.delta):.4g} left; nothing "
+                "was spent: give what is left to one session, as its Budget."
+            )
         return share_of(exact * account.capacity, account.order or standing.order, standing.conversion_delta)
 
     def check(self, budget: Budget, account: Filter | None = None, file: str = "") -> TableCharge:

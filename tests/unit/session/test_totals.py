@@ -191,7 +191,7 @@ def test_one_session_can_have_all_of_a_total():
     assert (0, 0) == (total.left, total.apart_left)
     with pytest.raises(BudgetExceededError, match=r"take at most Budget\(0\.0, 0\.0\)"):
         offline.median(data, "a", 0.01)
-    with pytest.raises(InvalidParameterError):
+    with pytest.raises(BudgetExceededError, match="nothing was spent: give what is left"):
         total.share(0.1)
 
 
