@@ -234,8 +234,8 @@ class TableBudget:
         if not account.capacity:
             raise BudgetExceededError(
                 "the total of the table must have left enough for a filter that shares are of, got "
-                f"epsilon={float(standing.account.left):.4g} and delta={float(standing.delta):.4g} left; nothing "
-                "was spent: give what is left to one session, as its Budget."
+                f"epsilon={float(standing.account.left):.4g} and delta={float(standing.delta):.4g} left; "
+                "nothing was spent: give what is left to one session, as its Budget."
             )
         return share_of(exact * account.capacity, account.order or standing.order, standing.conversion_delta)
 
