@@ -259,6 +259,16 @@ def test_a_total_with_an_order_is_a_filter_from_the_start_also_in_files_that_do_
         assert (ORDER, 1) == (total.order, len(total.drawn))
 
 
+@pytest.mark.parametrize("order", [None, ORDER])
+def test_a_total_begins_with_the_capacity_of_its_budget_and_no_other(path, order):
+    of_file(path, order=order).close()
+    capacity = 1 if order is None else renyi_capacity(ORDER, 1.0, 9e-10)
+    assert str(capacity) == read(path).beginning["account"]["capacity"]
+    forged(path, larger)
+    with pytest.raises(LedgerCorruptError, match="the capacity of"):
+        of_file(path, order=order)
+
+
 def test_a_line_of_a_total_in_the_ledger_of_a_session_is_refused(path):
     """Its account would be another from there on."""
     ic.OnlineIC(table(), WHOLE, ledger=path, table=LABEL).close()
