@@ -226,6 +226,6 @@ def test_every_kind_of_line_is_among_them(ledgers):
     kinds = {line["kind"] for written in ledgers.values() for line in written.lines}
     assert kinds == {
         "ledger", "reserved", "opened", "easy", "easy_batch", "hard", "burned", "closed", "resumed",
-        "checkpoint", "told", "drawn", "noted",
+        "checkpoint", "told", "drawn", "noted", "shared",
     }  # fmt: skip
     # and `update_failed`, which a rule has to cause: it holds the name of a class, and a replay that differs
