@@ -83,6 +83,7 @@ class Budget:
             self,
             epsilon=checked_real("epsilon", _not_above(self.epsilon, epsilon), above=0.0),
             delta=_not_above(self.delta, delta),
+            allow_large_epsilon=bool(self.allow_large_epsilon),
             order=None if self.order is None else _order(self.order),
         )
         if self.order is not None and self.pure:

@@ -1,7 +1,7 @@
 """What a mechanism takes from the one budget of a table, whatever account of its own it keeps (theory 4.7).
 
-A total with delta > 0 is a Renyi filter of one order, fixed beforehand, and a part of its delta that is set
-apart for mechanisms of which no price at that order is known. A total with delta = 0 adds epsilons.
+A total adds epsilons and deltas, until it is a Renyi filter of one order, fixed beforehand, and a part of its
+delta that is set apart for mechanisms of which no price at that order is known.
 """
 
 import math
@@ -44,7 +44,7 @@ def table_charge(total: Filter, budget: Budget, account: Filter | None, event: s
     Parameters
     ----------
     total : Filter
-        In ticks of one order, or in epsilon.
+        In ticks of one order, or in epsilon, where each delta is set apart.
     budget : Budget
         What is proven of the mechanism alone.
     account : Filter, optional
@@ -52,32 +52,22 @@ def table_charge(total: Filter, budget: Budget, account: Filter | None, event: s
     event : str
         For the record.
 
-    Raises
-    ------
-    InvalidParameterError
-        If delta > 0 meets a total without delta.
-
     References
     ----------
-    Theory 4.7: an order above the total's bounds it; a pure mechanism is a randomised response, whose Renyi
-    divergence is that of `laplace_charge` at scale 1/epsilon; any other one is that, but for its delta.
+    Theory 4.7: epsilons and deltas add. In ticks, an order above the total's bounds it; a pure mechanism is a
+    randomised response, whose Renyi divergence is that of `laplace_charge` at scale 1/epsilon; any other one
+    is that, but for its delta.
     """
     pure = budget.pure or (account is not None and account.unit == "epsilon")
     known = account is not None and account.unit == "epsilon"
     epsilon = account.capacity if account is not None and known else budget.epsilon_exact
+    delta = Fraction(0) if pure else budget.delta_exact
     if total.order is None:
-        if not pure:
-            raise InvalidParameterError(
-                f"delta must be 0 under a total of a table with delta=0, got delta={budget.delta}; give the "
-                "total a delta, or write Budget(epsilon)."
-            )
-        return TableCharge(Charge(epsilon, event))
+        return TableCharge(Charge(epsilon, event), delta)
     if account is not None and account.order is not None and account.order >= total.order:
         return TableCharge(Charge(account.capacity, event, "ticks", total.order))
     ticks = laplace_charge(total.order, 1 / epsilon, 1)
-    return TableCharge(
-        Charge(Fraction(ticks), event, "ticks", total.order), Fraction(0) if pure else budget.delta_exact
-    )
+    return TableCharge(Charge(Fraction(ticks), event, "ticks", total.order), delta)
 
 
 def share_of(ticks: Fraction, order: Fraction, delta: float) -> Budget:

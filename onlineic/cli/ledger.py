@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import sys
+from fractions import Fraction
 from typing import Any
 
 from onlineic.accounting.of_table import per_person
@@ -25,7 +26,9 @@ def _show(arguments: argparse.Namespace) -> int:
     if not arguments.json:
         print(_text(report))
         return FAILED if report.problems else 0
-    lines = [line for line in written.lines[1:] if line["kind"] not in ("easy", "easy_batch", "checkpoint")]
+    lines = [
+        line for line in written.lines[1:] if line["kind"] not in ("easy", "easy_batch", "checkpoint", "told")
+    ]
     print(json.dumps(_object(report) | {"charges": lines}))
     return FAILED if report.problems else 0
 
@@ -48,7 +51,8 @@ def _total(written: Written, receipt: str | None, as_json: bool) -> int:
 
 def _total_text(report: TotalReport) -> str:
     account, budget = report.account, report.budget
-    adds = "epsilons add" if account.order is None else f"Renyi order {float(account.order):.6g}"
+    adds = "epsilons and deltas add" if account.order is None else f"Renyi order {float(account.order):.6g}"
+    kept = "own deltas" if account.order is None else "mechanisms without a price at the order"
     persons, rows = _persons(report), report.rows_per_person
     lines = [
         f"total     of the table {report.table}; {adds}",
@@ -56,13 +60,11 @@ def _total_text(report: TotalReport) -> str:
         f"budget    epsilon {budget.epsilon:g}, delta {budget.delta:g}{persons}",
         f"spent     {float(account.spent / account.capacity):.4%}",
         f"left      {float(account.left / account.capacity):.4%}",
-        f"apart     delta {float(report.apart):.4g} for mechanisms without a price at the order, "
-        f"{float(report.apart_spent):.4g} of it spent",
+        f"apart     delta {float(report.apart):.4g} for {kept}, {float(report.apart_spent):.4g} of it spent",
         f"receipt   {report.receipt}",
     ]
     lengths = {one.file: one.lines for one in report.noted}
-    for one in report.drawn:
-        part = one.taken.charge.amount / account.capacity
+    for one, part in zip(report.drawn, report.parts or (Fraction(0),) * len(report.drawn), strict=True):
         known = f", ledger {one.file[:16]} of {lengths.get(one.file, 1)} lines" if one.file else ""
         alone_of = per_person(one.budget, rows)
         alone = f"epsilon {alone_of.epsilon:.6g}, delta {alone_of.delta:.6g} alone{persons}"
@@ -91,6 +93,7 @@ def _total_object(report: TotalReport, written: Written) -> dict[str, Any]:
         "apart": str(report.apart),
         "apart_spent": str(report.apart_spent),
         "receipt": str(report.receipt),
+        "shared": [line for line in written.lines[1:] if line["kind"] == "shared"],
         "drawn": [line for line in written.lines[1:] if line["kind"] == "drawn"],
         "noted": [line for line in written.lines[1:] if line["kind"] == "noted"],
         "problems": list(report.problems),
@@ -145,7 +148,9 @@ def _text(report: LedgerReport, verified: bool = False) -> str:
             f"{report.largest:.3g}"
         )
     elif verified:
-        lines.append("replay    none: the session had a rule or a start that is not in the file")
+        lines.append(
+            "replay    none: other rules of planning and learning, or a rule or a start not in the file"
+        )
     lines += [f"WRONG     {problem}" for problem in report.problems]
     if report.whole:
         lines.append("holds     " + ("chain, charges, prices and releases" if verified else "the chain"))

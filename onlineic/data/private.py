@@ -529,11 +529,20 @@ class PrivateData:
                 return True
             if budget is not None and file not in self._files:
                 self.spend(budget, account, "session", file, rows_per_person)
-            if self._total is not None and file:
-                self._total.note(owner)
             self._files |= {file} - {""}
             self._sessions.add(owner, budget, account)
             return False
+
+    def begun(self, ledger: Ledger) -> None:
+        """Let the total of the table know how far a ledger is whose run begins, before it reads the table.
+
+        Raises
+        ------
+        LedgerError
+            If that cannot be made durable.
+        """
+        if self._total is not None and ledger.file:
+            self._total.note(ledger)
 
     def leave(self, ledger: Ledger) -> None:
         """Let the total of the table, if it is open, know how far a ledger is that is about to be closed.

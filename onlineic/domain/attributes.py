@@ -31,7 +31,7 @@ from onlineic.domain.columns import (
 from onlineic.domain.dates import Dates
 from onlineic.domain.hints import inside, nearest, no_missing_cell
 from onlineic.domain.misfits import encoded
-from onlineic.errors import InvalidDomainError, InvalidQueryError
+from onlineic.errors import InvalidDomainError, InvalidQueryError, set_fields
 
 Label = str | int | bool | float | None
 Word = str | int | bool | float
@@ -58,7 +58,7 @@ class Categorical:
     other : str, optional
         Name of a cell, behind those of the labels, for every value of their type that is not listed.
     synonyms : tuple of (value, label)
-        What else stands for a label.
+        What else stands for a label; kept sorted, since it is a mapping.
     markers : tuple of str
         Texts that stand for a missing value.
     """
@@ -71,6 +71,7 @@ class Categorical:
     ordered = False
 
     def __attrs_post_init__(self) -> None:
+        set_fields(self, labels=tuple(self.labels))
         kinds = {type(label) for label in self.labels}
         if len(kinds) != 1 or not kinds <= {str, int, bool}:
             types = f"types {', '.join(sorted(kind.__name__ for kind in kinds))}" if kinds else "none"
@@ -90,7 +91,8 @@ class Categorical:
         if self.other is not None:
             known.add((str, self.other))
         for word, label in self.synonyms:
-            if (type(label), label) not in known or type(word) not in (str, int, bool, float):
+            plain_word = type(word) in (str, int, bool, float) and word == word  # NaN is a missing value
+            if (type(label), label) not in known or not plain_word:
                 raise InvalidDomainError(
                     f"synonyms must lead from plain values to labels, got {shown(word)} to {shown(label)}; "
                     f"write {{value: label}} with {kind.__name__} labels of the list."
@@ -103,6 +105,9 @@ class Categorical:
                 f"labels, synonyms and texts of missing values must be distinct, got {shown(again)} twice; "
                 "remove one."
             )
+        # in one order, by which equal domains are known: a file gives back a mapping in an order of its own
+        pairs = sorted(self.synonyms, key=lambda pair: (type(pair[0]).__name__, pair[0]))
+        set_fields(self, synonyms=tuple(map(tuple, pairs)))
 
     @property
     def size(self) -> int:
@@ -329,8 +334,8 @@ class Binned:
     ordered = True
 
     def __attrs_post_init__(self) -> None:
-        if all(map(is_number, self.edges)):  # a narrow number would compare, and be written, otherwise
-            object.__setattr__(self, "edges", tuple(map(_number, self.edges)))
+        if all(map(is_number, self.edges)):  # others would compare, and be written, otherwise
+            set_fields(self, edges=_floats(self.edges))
         rising = all(map(is_number, self.edges)) and all(
             low < high for low, high in zip(self.edges, self.edges[1:], strict=False)
         )
@@ -455,11 +460,14 @@ class Binned:
         return codes
 
 
-def _number(value: Any) -> Any:
-    """Return numpy's numbers as Python's, long ones too, which `item` leaves as they are."""
-    if isinstance(value, np.generic):
-        return int(value) if isinstance(value, np.integer) else float(value)
-    return value
+def _floats(edges: Iterable[Any]) -> tuple[float, ...]:
+    """Return edges as floats, without -0.0."""
+    try:
+        return tuple(float(edge) + 0.0 for edge in edges)
+    except OverflowError:  # an integer beyond them
+        raise InvalidDomainError(
+            f"edges must be numbers that floats can hold, got {shown(edges)}; write inf for no end."
+        ) from None
 
 
 Attribute = Categorical | IntegerRange | Binned | Dates
@@ -560,13 +568,7 @@ def binned(edges: Iterable[float], *, integer: bool = False, clip: bool = False)
         raise InvalidDomainError(
             f"edges must be a list of numbers, got {shown(edges)}; write e.g. binned([0, 20, 35, 50])."
         )
-    try:
-        numbers = tuple(float(edge) + 0.0 for edge in given)  # -0.0 becomes 0.0
-    except OverflowError:  # an integer beyond the floats
-        raise InvalidDomainError(
-            f"edges must be numbers that floats can hold, got {shown(edges)}; write inf for no end."
-        ) from None
-    return Binned(numbers, integer, clip=clip)
+    return Binned(tuple(given), integer, clip=clip)
 
 
 def _of_labels(kinds: Collection[type]) -> str:

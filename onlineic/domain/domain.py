@@ -108,8 +108,7 @@ class Domain:
             raise InvalidDomainError(
                 "missing must be True or False, got another object; write optional(..) of the kind."
             )
-        for attribute in self.attributes:
-            _check_markers(attribute)
+        set_fields(self, attributes=tuple(map(_with_markers, self.attributes)))
         shape = tuple(int(attribute.size) for attribute in self.attributes)
         axes = {name: axis for axis, name in enumerate(self.names)}
         set_fields(self, shape=shape, size=math.prod(shape), _axes=axes)  # Python ints: never wraps
@@ -362,7 +361,8 @@ def nearest_column(name: str, known: Sequence[Any]) -> str:
     return f"it has {shown(list(known))}" if near is None else f"did you mean {near!r}"
 
 
-def _check_markers(kind: Attribute) -> None:
+def _with_markers(kind: Attribute) -> Attribute:
+    """Return a kind whose texts of missing values are checked, and in the one order of their set."""
     markers = kind.markers
     if type(markers) is not tuple or not all(type(marker) is str for marker in markers):
         raise InvalidDomainError(
@@ -370,6 +370,7 @@ def _check_markers(kind: Attribute) -> None:
         )
     if markers and not kind.missing:
         raise InvalidDomainError("missing texts must have a cell, got none; write optional(kind, texts).")
+    return attrs.evolve(kind, markers=tuple(sorted(set(markers))))
 
 
 def _described(kind: Attribute) -> str:
@@ -523,7 +524,13 @@ def _labels_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attr
             'write {"male": "M"}.'
         )
     found = categorical(value, other=other)
-    return attrs.evolve(found, synonyms=tuple((word, label) for word, label in pairs))
+    return attrs.evolve(found, synonyms=tuple((_word(word), label) for word, label in pairs))
+
+
+def _word(written: Any) -> Any:
+    """Return a synonym: an infinite number is an object of its text, since JSON has none."""
+    infinite = isinstance(written, dict) and written.keys() == {"float"}
+    return float(written["float"]) if infinite and written["float"] in ("inf", "-inf") else written
 
 
 _READERS = {
@@ -549,7 +556,7 @@ def _to_json(kind: Attribute) -> dict[str, Any]:
     missing: dict[str, Any] = {"missing": list(kind.markers) or True} if kind.missing else {}
     if isinstance(kind, Categorical):
         words = dict(kind.synonyms) if all(type(word) is str for word, _ in kind.synonyms) else None
-        pairs = [list(pair) for pair in kind.synonyms] if words is None else words
+        pairs = [[_word_to_json(word), label] for word, label in kind.synonyms] if words is None else words
         synonyms = {"synonyms": pairs} if pairs else {}
         other = {} if kind.other is None else {"other": kind.other}
         return {"labels": list(kind.labels), **other, **synonyms, **missing}
@@ -561,3 +568,7 @@ def _to_json(kind: Attribute) -> dict[str, Any]:
         return {"dates": [kind.first, kind.last], "by": kind.by, **zone, **clip, **missing}
     edges = [float(edge) if math.isfinite(edge) else str(edge) for edge in kind.edges]  # JSON has no inf
     return {"edges": edges, **({"integer": True} if kind.integer else {}), **clip, **missing}
+
+
+def _word_to_json(word: Any) -> Any:
+    return {"float": str(word)} if isinstance(word, float) and math.isinf(word) else word

@@ -14,13 +14,17 @@ import attrs
 import numpy as np
 
 from onlineic.accounting.budget import Filter
+from onlineic.domain.columns import shown
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, LedgerCorruptError, LedgerError, LedgerMismatchError
-from onlineic.ledger.lines import FORMAT, Line, account_to_json
+from onlineic.ledger.lines import FORMAT, Line, account_to_json, domain_of
+from onlineic.noise.sources import SystemNoise
 from onlineic.queries.exact import partition_from_json, partition_to_json
 from onlineic.queries.partitions import Partition
 
 Known = Mapping[str, type[Any]]
+SHOWN = 4  # parts of a long tuple in a message, before its first part that is another
+NONCE = 4  # random words of 64 bits that no other file has
 
 
 def settings_to_json(value: Any, known: Known) -> Any:
@@ -121,13 +125,16 @@ def beginning_of(
     account: Filter,
     settings: Line,
     plan: Any,
+    rules: str = "",
 ) -> Line:
     """Return the first line of a ledger: what it is about, and all that its session was made from.
+
+    `rules` is the stamp of those by which it was planned; none is known of a plan without one.
 
     There is no digest of the rows: with one, whoever has a candidate table could test it.
     """
     line = _first_line(created, version, table, account, settings)
-    return {**line, "domain": _domain_to_json(domain), "n": n, "plan": plan}
+    return {**line, "domain": _domain_to_json(domain), "n": n, "rules": rules, "plan": plan}
 
 
 def beginning_of_total(*, created: str, version: str, table: str, account: Filter, settings: Line) -> Line:
@@ -136,6 +143,10 @@ def beginning_of_total(*, created: str, version: str, table: str, account: Filte
 
 
 def _first_line(created: str, version: str, table: str, account: Filter, settings: Line) -> Line:
+    """Return what every ledger begins with; a nonce makes it one file's, whatever the clock says.
+
+    A file is known by the link of this line: two that shared it would be charged once by a total.
+    """
     return {
         "kind": "ledger",
         "format": FORMAT,
@@ -145,6 +156,7 @@ def _first_line(created: str, version: str, table: str, account: Filter, setting
         "account": account_to_json(account),
         "settings": settings,
         "private": True,
+        "nonce": SystemNoise().words(NONCE).tobytes().hex(),
     }
 
 
@@ -176,15 +188,45 @@ def check_beginning(beginning: Line, *, table: str | None, domain: Domain, n: in
     """Raise `LedgerMismatchError`, by name, unless a ledger is of this table."""
     if table is not None:
         check_label(beginning, table)
-    if beginning["domain"] != _domain_to_json(domain):
+    found = _domain_difference(domain_of(beginning), domain)
+    if found is not None:
         raise LedgerMismatchError(
-            "data must have the domain of the ledger, got another; open a new ledger for another table."
+            f"data must have the domain of the ledger, {found}; load the table over that domain, which is "
+            "onlineic.ledger.read(FILE).domain(), or open a new ledger for another table."
         )
     if beginning["n"] != n:
         raise LedgerMismatchError(
             f"data must have n={beginning['n']} records, as the ledger was opened, got n={n}; open a new "
             "ledger for another table."
         )
+
+
+def _domain_difference(held: Domain, given: Domain) -> str | None:
+    """Return in words where a domain is first another than that of a ledger, or None: both are public."""
+    if held == given:
+        return None
+    if held.names != given.names:
+        return f"with the attributes {shown(list(held.names))} in this order, got {shown(list(given.names))}"
+    for name, one, other in zip(held.names, held.attributes, given.attributes, strict=True):
+        if type(one) is not type(other):
+            return f"where {name} is a {type(one).__name__}, got a {type(other).__name__}"
+        here, there = (attrs.asdict(kind, recurse=False) for kind in (one, other))
+        other_values = [field for field in here if here[field] != there[field]]
+        for field in other_values or [field for field in here if repr(here[field]) != repr(there[field])]:
+            return (
+                f"where {name} has {field}={_first(here[field], there[field])}, got "
+                f"{_first(there[field], here[field])}"
+            )
+    return "got another"
+
+
+def _first(one: Any, other: Any) -> str:
+    """Return a value in words, of a long tuple from the first part on that another has not."""
+    if not isinstance(one, tuple) or not isinstance(other, tuple):
+        return shown(one)
+    differing = (place for place, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1])
+    same = next(differing, min(len(one), len(other)))
+    return shown(one) if same < SHOWN else f"(.., {shown(one[same:])[1:]}"
 
 
 def check_kind(beginning: Line, *, total: bool) -> None:

@@ -12,7 +12,7 @@ import sys
 import threading
 import urllib.parse
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, final
 
 import attrs
@@ -40,6 +40,7 @@ from onlineic.ledger.lines import (
     account_from_json,
     canonical_text,
     chained,
+    checked_text,
     line_of,
     linked,
 )
@@ -58,6 +59,7 @@ from onlineic.ledger.place import (
     unusable,
 )
 from onlineic.ledger.records import (
+    Beside,
     Burned,
     Checkpoint,
     Closed,
@@ -68,6 +70,7 @@ from onlineic.ledger.records import (
     Record,
     Reserved,
     Resumed,
+    Told,
 )
 
 MOST_LOST = 256  # easy answers that a crash may cost with durability "hits"
@@ -118,7 +121,8 @@ class SqliteLedger(Ledger):
 
     __slots__ = (
         "_broken", "_checkpoints", "_connection", "_domain", "_durability", "_gate", "_held", "_losses",
-        "_owner", "_path", "_place", "_process", "_queue", "_records", "_state", "beginning", "fresh",
+        "_owner", "_path", "_place", "_process", "_queue", "_records", "_state", "_told", "beginning",
+        "fresh",
     )  # fmt: skip
 
     def __init__(
@@ -139,9 +143,10 @@ class SqliteLedger(Ledger):
         self._broken = False
         self._domain = written.domain()
         self.beginning = written.beginning
-        self._queue: list[Record | Checkpoint] = []
+        self._queue: list[Record | Beside] = []
         self._records, kept = written.records(self._domain)
         self._checkpoints = kept
+        self._told = written.told(self._domain)
         self.fresh = False  # a file that was there goes on with a line of its own
         self._losses = _losses(self._records, self.beginning.get("durability", "hits"))
         try:
@@ -172,12 +177,13 @@ class SqliteLedger(Ledger):
         Raises
         ------
         InvalidParameterError
-            If no ledger may lie there.
+            If no ledger may lie there, or a file would not give back the beginning as it is.
         LedgerLockedError, LedgerMismatchError
             If it is open, or exists.
         LedgerWriteError
             If it cannot be written; there is no file then but FILE.lock.
         """
+        text = checked_text({**beginning, "durability": durability, "at": 0})
         real = checked_path(path)
         _register()
         held, made, place = lock(real), None, None
@@ -192,7 +198,6 @@ class SqliteLedger(Ledger):
             os.close(os.open(making, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
             place = file_at(making)
             with contextlib.closing(_connected(making)) as connection:
-                text = canonical_text({**beginning, "durability": durability, "at": 0})
                 link = linked(START, text)
                 connection.executescript(f"BEGIN; {TABLES}")
                 connection.execute("INSERT INTO line VALUES (0, ?, ?)", (text, link))
@@ -382,8 +387,14 @@ class SqliteLedger(Ledger):
     def lost(self, records: int) -> int:
         return MOST_LOST * sum(place < records for place in self._losses)
 
-    def keep(self, checkpoint: Checkpoint) -> None:
-        self._append([checkpoint], durable=False)
+    def keep(self, beside: Beside) -> None:
+        self._append([beside], durable=False)
+        if isinstance(beside, Told):
+            self._told.setdefault(beside.record, beside.value)
+
+    @property
+    def told(self) -> Mapping[int, float]:
+        return self._told
 
     @property
     def checkpoints(self) -> tuple[Checkpoint, ...]:
@@ -400,11 +411,11 @@ class SqliteLedger(Ledger):
         length = self._state.length
         return tuple(self._records[start : length if stop is None else min(stop, length)])
 
-    def _append(self, added: Sequence[Record | Checkpoint], *, durable: bool) -> None:
+    def _append(self, added: Sequence[Record | Beside], *, durable: bool) -> None:
         """Take lines, and write them with all that waited, if they are to be durable."""
         self._check()
         at = self._state
-        records = [one for one in added if not isinstance(one, Checkpoint)]
+        records = [one for one in added if not isinstance(one, Beside)]
         book = at.book.after_all(records)
         del self._records[at.length :], self._queue[at.queued :]  # of a step that was interrupted
         self._records += records

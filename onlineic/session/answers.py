@@ -30,6 +30,7 @@ from onlineic.ledger.records import (
     Opened,
     Record,
     Resumed,
+    Told,
     UpdateFailed,
 )
 from onlineic.ledger.transcript import Transcript
@@ -593,7 +594,8 @@ class AnswerBook:
         the estimate from the first tables where it has less noise; unless the two are so far apart that the
         query must have been chosen by the noise of these tables. Where the guess that was tested and what was
         learned both agree with it, the latter is returned. The bound grows by the distance from what was
-        measured; all are public.
+        measured; all are public. What another process has told is not worked out again: its rules may have
+        been others.
         """
         question, measurement, moved = record.query, record.measurement, 0.0
         self._fitted.setdefault(self._taken.records, math.nan)
@@ -618,6 +620,7 @@ class AnswerBook:
                     fitted = self._learned_of(question, learned)
                     if abs(tested - best) <= agreeing and abs(fitted - best) <= agreeing:  # never with NaN
                         value = fitted
+                value = self._said(value)
                 moved = abs(value - released[0])
 
         def radius(beta: float, answers: int) -> float:
@@ -638,6 +641,13 @@ class AnswerBook:
         return isinstance(target, Partition) or (
             self._plan.first_tables is not None and not self._plan.certified
         )
+
+    def _said(self, value: float) -> float:
+        """Return the number of the hard answer that is being taken in: as it was told, if it was before."""
+        place, told = self._taken.records, self._ledger.told
+        if place not in told and self._ledger.lasting:
+            self._ledger.keep(Told(place, value))
+        return told.get(place, value)
 
     def _learned_of(self, question: Query, learned: Belief) -> float:
         """Return what was learned of a query that is being taken in, or what a checkpoint says of that."""

@@ -42,6 +42,7 @@ from onlineic.ledger.settings import (
 )
 from onlineic.ledger.sqlite import SqliteLedger
 from onlineic.queries.partitions import PartitionRule
+from onlineic.session.defaults import RULES
 from onlineic.session.first_tables import FirstTables
 from onlineic.session.later_tables import LaterTables
 from onlineic.session.plan import Plan
@@ -97,6 +98,7 @@ class LedgerFile:
             beginning = beginning_of(
                 created=datetime.datetime.now(datetime.UTC).isoformat(),
                 version=package_version(),
+                rules=RULES,
                 table=self.table,
                 domain=domain,
                 n=n,
@@ -110,8 +112,7 @@ class LedgerFile:
             check_kind(ledger.beginning, total=False)
             check_beginning(ledger.beginning, table=self.table, domain=domain, n=n)
             check_settings(ledger.beginning, self.settings)
-            same = settings_to_json(plan, KNOWN) == ledger.beginning["plan"]
-            return ledger, plan if same else planned(ledger.beginning, domain, self.update)
+            return ledger, planned(ledger.beginning, domain, self.update)  # by whatever rules it was made
         except BaseException:
             ledger.release()
             raise

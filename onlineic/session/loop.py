@@ -379,7 +379,7 @@ class Loop:
                 if self.plan.released(record, asked) is None:
                     raise LedgerMismatchError(
                         "ledger must hold the first tables of this session's plan, got others; open the "
-                        "session as it was opened, or leave the ledger out."
+                        "session as it was opened."
                     )
                 bought = True
             if later is not None:

@@ -411,24 +411,27 @@ class OnlineIC(Answering):
                 tell_opening(0.0, plan)  # nothing is claimed yet
             data.check_file(held, held.file)
             held.claim(loop, plan.sparse.account(), self._private)
-            if isinstance(ledger, SqliteLedger) and resumed:
-                ledger.restart(package_version())
             with restoring(resumed):
                 loop.restore(belief, Curator(data, plan.spending, noise, held, plan.partitions))
+            bought = loop.bought()
             # a session that was interrupted here left its ledger with what it had paid for
             spent = of_row if self._private else None
             known = data.enter(held, spent, held.file, plan.drawn, rows_per_person)
+            if isinstance(ledger, SqliteLedger) and resumed:
+                ledger.restart(
+                    package_version()
+                )  # after all that could refuse it: a refused file is as it was
+            data.begun(held)
             if held.account.spent and not resumed and (plan.first_tables is None or not known):
                 raise LedgerMismatchError(
                     "ledger must be new, or of a session on this table that was interrupted while it bought "
-                    "the first tables of this plan, got another one; leave the ledger out."
+                    "the first tables of this plan, got another one; open the session as it was opened."
                 )
-            bought = loop.bought()
             paid = plan.first_tables.charge.amount if plan.first_tables is not None and bought else 0
             if not resumed and plan.certified and held.account.spent != paid:
                 raise LedgerMismatchError(
                     "ledger must hold the first tables alone to certify what is left for hard answers, got "
-                    "one of which more is used up; leave the ledger out."
+                    "one of which more is used up; leave certify out."
                 )
             loop.begun, loop.resumed = bought, resumed
             # the account of a file stands in its first line; a total of the table has paid that of this plan,
