@@ -31,13 +31,16 @@
 
 An exception is an output: no message, and no choice of message, depends on private data.
 `InvalidDataError` exists at loading time only; it tells which columns break which rule, and quotes no record.
-Messages read "name must be X, got name=value; remedy."
+Messages read "name must be X, got name=value; remedy." A value of the caller's is quoted by `shown`, and by
+nothing else; all of a message can be printed, on one line but for reports of misfits.
 """
 
 import math
+import re
+import reprlib
 from fractions import Fraction
 from numbers import Integral, Rational, Real
-from typing import Any
+from typing import Any, ClassVar
 
 __all__ = [
     "BudgetError",
@@ -79,8 +82,13 @@ __all__ = [
     "checked_integer",
     "checked_ratio",
     "checked_real",
+    "printable",
     "set_fields",
+    "shown",
 ]
+
+LONGEST_SHOWN = 60  # characters of a value
+LONGEST_LINE = 2000  # characters of a message: names of attributes may be long too
 
 
 class OnlineICError(Exception):
@@ -89,6 +97,15 @@ class OnlineICError(Exception):
     In IPython and notebooks its traceback is short: the caller's own lines and the message.
     `traceback.print_last()` prints all of it.
     """
+
+    _on_lines: ClassVar[bool] = False  # whether a message is a list
+
+    def __init__(self, *said: object) -> None:
+        super().__init__(*(self._printable(one) if isinstance(one, str) else one for one in said))
+
+    def _printable(self, text: str) -> str:
+        """Return a message that every log and terminal takes, whatever stands in names of attributes."""
+        return "\n".join(map(printable, text.split("\n") if self._on_lines else [text]))
 
     def _render_traceback_(self) -> list[str]:
         """Return the lines that IPython shows: not those inside the package."""
@@ -120,6 +137,8 @@ class InvalidDomainError(InvalidInputError):
 
 class InvalidDataError(InvalidInputError):
     """Records do not fit the domain. Raised while loading only; names columns and rules, quotes no record."""
+
+    _on_lines = True
 
 
 class InvalidQueryError(InvalidInputError):
@@ -348,7 +367,7 @@ def check_choice(name: str, value: object, *choices: str) -> None:
     if not isinstance(value, str) or value not in choices:
         *others, last = map(repr, choices)
         raise InvalidParameterError(
-            f"{name} must be {', '.join(others)} or {last}, got {name}={value!r:.60}."
+            f"{name} must be {', '.join(others)} or {last}, got {name}={shown(value)}."
         )
 
 
@@ -368,11 +387,52 @@ def _as_integer(value: Real) -> str:
 
 
 def _shown(value: object) -> str:
-    """Short repr of the caller's own argument."""
+    """Return short text of what was given for a number: of a container its type alone."""
+    plain = isinstance(value, (Real, str, bytes, type(None)))
+    return shown(value) if plain else printable(f"a {type(value).__name__}", LONGEST_SHOWN)
+
+
+class _Short(reprlib.Repr):
+    """Looks at a few entries of a container, however long it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlist = self.maxtuple = self.maxset = self.maxfrozenset = self.maxdeque = self.maxarray = 20
+        self.maxdict = 10
+        self.maxstring = self.maxlong = self.maxother = LONGEST_SHOWN
+
+
+_SHORT = _Short()
+
+
+def shown(value: object, longest: int = LONGEST_SHOWN) -> str:
+    """Return a value of the caller's as a message quotes it: its repr, short, printable and on one line.
+
+    Parameters
+    ----------
+    value : object
+        Whatever its repr does: where it raises or is none, the type is named.
+    longest : int
+        Characters; more are cut off at the end, of a text or a number in its middle.
+    """
+    short = _SHORT
+    if longest != LONGEST_SHOWN:
+        short = _Short()
+        short.maxstring = short.maxlong = short.maxother = longest
     try:
-        text = (
-            repr(value) if isinstance(value, (Real, str, bytes, type(None))) else f"a {type(value).__name__}"
+        text = short.repr(value)
+    except Exception:  # whatever its repr raises; an integer of thousands of digits has no text
+        text = f"a {type(value).__name__} without a text"
+    if not isinstance(value, str):
+        text = re.sub(r"\n\s*", " ", text)  # arrays are written on lines
+    return printable(text, longest)
+
+
+def printable(text: str, longest: int = LONGEST_LINE) -> str:
+    """Return a text with escapes for all that has no sign of its own, cut to a length."""
+    text = str.__getitem__(text, slice(longest + 1))  # of a subclass, a plain one
+    if not text.isprintable():
+        text = "".join(
+            sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii") for sign in text
         )
-    except ValueError:  # an integer of thousands of digits has no text
-        text = f"a {type(value).__name__} of thousands of digits"
-    return text if len(text) <= 60 else text[:57] + "..."
+    return text if len(text) <= longest else text[: longest - 3] + "..."

@@ -25,13 +25,12 @@ from onlineic.domain.columns import (
     read_distinct,
     settled,
     short,
-    shown,
     whole,
 )
 from onlineic.domain.dates import Dates
 from onlineic.domain.hints import inside, nearest, no_missing_cell
 from onlineic.domain.misfits import encoded
-from onlineic.errors import InvalidDomainError, InvalidQueryError
+from onlineic.errors import InvalidDomainError, InvalidQueryError, shown
 
 Label = str | int | bool | float | None
 Word = str | int | bool | float

@@ -22,11 +22,10 @@ from onlineic.domain.columns import (
     is_missing,
     read_distinct,
     settled,
-    shown,
 )
 from onlineic.domain.hints import no_missing_cell
 from onlineic.domain.misfits import encoded
-from onlineic.errors import InvalidDomainError, InvalidQueryError
+from onlineic.errors import InvalidDomainError, InvalidQueryError, shown
 
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")
 YEARS = (1000, 9998)  # four digits, and room for one more instant on either side

@@ -16,7 +16,7 @@ from onlineic._typing import Ints
 from onlineic.display.html import card, table
 from onlineic.display.text import GAP, cut_rows, shortened
 from onlineic.domain.attributes import Attribute, Binned, Categorical, IntegerRange, binned, categorical
-from onlineic.domain.columns import Column, column_array, plain, short, shown
+from onlineic.domain.columns import Column, column_array, plain, short
 from onlineic.domain.dates import Dates, dates
 from onlineic.domain.hints import nearest
 from onlineic.domain.misfits import Misfit, misfits, reading, refuse
@@ -27,6 +27,7 @@ from onlineic.errors import (
     InvalidQueryError,
     PrivateLabelsWarning,
     set_fields,
+    shown,
 )
 
 SHOWN, LONGEST_SHOWN, LONGEST_ROW = 4, 24, 120  # labels of an attribute in a notebook, and characters

@@ -25,8 +25,8 @@ Form = tuple[bool, Joint]
 def intersection(domain: Domain, forms: Iterable[Form]) -> Form:
     """Return the product of forms; a complement of several factors needs one joint factor.
 
-    Factors over the same axes are multiplied first, each where it is not 1, so that a chain of many conditions
-    on few attributes takes time in its length.
+    Factors over the same axes are multiplied first, each where it is not 1: a chain of many conditions on
+    few attributes takes time in its length.
 
     Raises
     ------
@@ -69,8 +69,8 @@ def _factors(domain: Domain, complement: bool, joint: Joint) -> Iterator[tuple[t
         whole = [run.stop - run.start for run in runs] == list(map(len, held))
         yield axes, runs if whole else np.ix_(*held), 1.0 - reduce(np.multiply, np.ix_(*inside))
         return
-    axes, product = _outer(domain, tuple(proper.items()))
-    for axes, part in peeled(axes, 1.0 - product).items():
+    tied, product = _outer(domain, tuple(proper.items()))
+    for axes, part in peeled(tied, 1.0 - product).items():
         yield axes, ..., part
 
 

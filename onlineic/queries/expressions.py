@@ -16,10 +16,10 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.domain.attributes import LARGEST, Attribute, Categorical, Label
-from onlineic.domain.columns import plain, shown
+from onlineic.domain.columns import plain
 from onlineic.domain.dates import moment_text, names_time
 from onlineic.domain.domain import Domain, check_domain
-from onlineic.errors import InvalidQueryError, TooLargeError, checked_integer
+from onlineic.errors import InvalidQueryError, TooLargeError, checked_integer, shown
 from onlineic.queries.algebra import JOINT_CELLS, Joint, intersection, peeled, settled
 from onlineic.queries.query import GRID_BITS, Query, canonical, conjunction
 

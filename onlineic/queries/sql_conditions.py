@@ -11,9 +11,9 @@ from typing import Any, Literal, final
 import attrs
 import numpy as np
 
-from onlineic.domain import Attribute, Categorical, Dates, Domain, IntegerRange, shown
+from onlineic.domain import Attribute, Categorical, Dates, Domain, IntegerRange
 from onlineic.domain.dates import moment_text
-from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeError
+from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeError, shown
 from onlineic.queries.algebra import JOINT_CELLS
 from onlineic.queries.expressions import Expression
 from onlineic.queries.sql_trees import DERIVE, NESTED, TIMES, Trees, nearest

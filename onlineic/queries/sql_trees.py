@@ -12,8 +12,7 @@ from typing import Any, Literal, NoReturn, final
 
 import attrs
 
-from onlineic.domain import shown
-from onlineic.errors import InvalidParameterError, InvalidQueryError, MissingExtraError
+from onlineic.errors import InvalidParameterError, InvalidQueryError, MissingExtraError, shown
 
 LONGEST = 20_000  # characters of a statement
 DEEPEST = 200  # brackets, or signs in a row
