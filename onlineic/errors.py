@@ -35,12 +35,15 @@ Messages read "name must be X, got name=value; remedy." A value of the caller's 
 nothing else; all of a message can be printed, on one line but for reports of misfits.
 """
 
+import itertools
 import math
 import re
 import reprlib
 from fractions import Fraction
 from numbers import Integral, Rational, Real
 from typing import Any, ClassVar
+
+import numpy as np
 
 __all__ = [
     "BudgetError",
@@ -79,15 +82,20 @@ __all__ = [
     "VacuousPromiseWarning",
     "WideBoundWarning",
     "check_choice",
+    "check_function",
+    "check_kind",
     "checked_integer",
+    "checked_list",
     "checked_ratio",
     "checked_real",
+    "is_number_of",
     "printable",
     "set_fields",
     "shown",
 ]
 
 LONGEST_SHOWN = 60  # characters of a value
+MOST_LISTED = 2**20  # entries of a list that is given: some iterators never end
 LONGEST_LINE = 2000  # characters of a message: names of attributes may be long too
 
 
@@ -305,8 +313,8 @@ def checked_real(
 ) -> float:
     """Return `value` as a finite float inside its range, or raise `InvalidParameterError`."""
     try:  # the float itself is checked: 1/10^400 would become 0, and 10^400 has none
-        number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
-    except OverflowError:
+        number = float(value) if is_number_of(value, Real) else math.nan  # type: ignore[arg-type]
+    except Exception:  # whatever the value's own code raises
         number = math.nan
     if above < number < below and at_least <= number <= at_most:
         return number
@@ -327,10 +335,14 @@ def checked_integer(
     remedy: str = "",
 ) -> int:
     """Return `value` as an int inside its range, or raise `InvalidParameterError`."""
-    if isinstance(value, Integral) and not isinstance(value, bool):
-        number = int(value)
-        if (at_least is None or number >= at_least) and (at_most is None or number <= at_most):
-            return number
+    number: int | None
+    try:
+        number = int(value) if is_number_of(value, Integral) else None  # type: ignore[call-overload]
+    except Exception:  # whatever the value's own code raises
+        number = None
+    fits = number is not None and not (at_least is not None and number < at_least)
+    if number is not None and fits and (at_most is None or number <= at_most):
+        return int(number)
     if not remedy and isinstance(value, Real) and not isinstance(value, Integral):
         remedy = _as_integer(value)
     bounds = [f">= {at_least}"] * (at_least is not None) + [f"<= {at_most}"] * (at_most is not None)
@@ -362,6 +374,22 @@ def checked_ratio(
     return Fraction(number)
 
 
+def checked_list(name: str, value: object, *, of: str = "", remedy: str = "") -> list[Any]:
+    """Return the entries of something that can be gone through, or raise `InvalidParameterError`."""
+    entries = None
+    if not isinstance(value, (str, bytes, bytearray)):
+        try:
+            entries = list(itertools.islice(iter(value), MOST_LISTED + 1))  # type: ignore[call-overload]
+        except Exception:  # whatever going through it raises
+            entries = None
+    if entries is None or len(entries) > MOST_LISTED:
+        got = shown(value) if entries is None else f"one of more than {MOST_LISTED:,}"
+        raise InvalidParameterError(
+            f"{name} must be a list{f' of {of}' if of else ''}, got {got}{'; ' + remedy if remedy else ''}."
+        )
+    return entries
+
+
 def check_choice(name: str, value: object, *choices: str) -> None:
     """Raise `InvalidParameterError` unless `value` is one of two or more words."""
     if not isinstance(value, str) or value not in choices:
@@ -371,17 +399,39 @@ def check_choice(name: str, value: object, *choices: str) -> None:
         )
 
 
+def check_kind(name: str, value: object, kind: type[Any], *, remedy: str = "") -> None:
+    """Raise `InvalidParameterError` unless `value` is of a class."""
+    if not isinstance(value, kind):
+        raise InvalidParameterError(
+            f"{name} must be a {kind.__name__}, got a {type(value).__name__}"
+            f"{'; ' + remedy if remedy else ''}."
+        )
+
+
+def check_function(name: str, value: object, *, remedy: str = "") -> None:
+    """Raise `InvalidParameterError` unless `value` can be called."""
+    if not callable(value):
+        raise InvalidParameterError(
+            f"{name} must be a function, got a {type(value).__name__}{'; ' + remedy if remedy else ''}."
+        )
+
+
 def set_fields(instance: object, **values: object) -> None:
     """Replace fields of a frozen instance by their checked values: for `__attrs_post_init__` alone."""
     for name, value in values.items():
         object.__setattr__(instance, name, value)
 
 
+def is_number_of(value: object, kind: type[Any]) -> bool:
+    """Whether a value is a number; a bool is none, and numpy takes a span of time for an integer."""
+    return isinstance(value, kind) and not isinstance(value, (bool, np.timedelta64))
+
+
 def _as_integer(value: Real) -> str:
     """Return a remedy for a whole number that is written as another kind of number, such as 1e4."""
     try:
         number = float(value)
-    except OverflowError:
+    except Exception:  # whatever the value's own code raises
         return ""
     return f"write {int(number)}" if number.is_integer() and abs(number) <= 2**53 else ""
 

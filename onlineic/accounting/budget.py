@@ -13,7 +13,14 @@ import attrs
 import numpy as np
 
 from onlineic.accounting.rounding import _exact, _order
-from onlineic.errors import BudgetExceededError, InvalidParameterError, check_choice, checked_real, set_fields
+from onlineic.errors import (
+    BudgetExceededError,
+    InvalidParameterError,
+    check_choice,
+    check_kind,
+    checked_real,
+    set_fields,
+)
 
 LARGEST_EPSILON = 20.0
 
@@ -71,6 +78,9 @@ class Budget:
     order: Fraction | None = attrs.field(default=None, kw_only=True, repr=False, metadata={"later": True})
 
     def __attrs_post_init__(self) -> None:
+        check_kind(
+            "allow_large_epsilon", self.allow_large_epsilon, bool, remedy="write True, or leave it out"
+        )
         epsilon = checked_real(
             "epsilon",
             self.epsilon,

@@ -15,7 +15,12 @@ from onlineic.accounting.budget import Budget, Charge, Filter
 from onlineic.accounting.composition import _best_order
 from onlineic.accounting.renyi import TICK, laplace_charge, renyi_capacity, renyi_epsilon
 from onlineic.accounting.rounding import _exact, _float_conversion, float_down
-from onlineic.errors import InvalidParameterError, checked_integer, set_fields
+from onlineic.errors import (
+    InvalidParameterError,
+    check_kind,
+    checked_integer,
+    set_fields,
+)
 
 
 @final
@@ -105,6 +110,7 @@ def alike(budget: Budget) -> Budget:
 
     That of a filter of capacity C at order a is taken as C/a of zero-concentrated divergence.
     """
+    check_kind("budget", budget, Budget)
     if budget.order is None:
         return budget
     order = budget.order

@@ -79,7 +79,7 @@ def perceptron_book_bound(size: int, alpha: float, p2: float = 1.0) -> float:
     ----------
     Dwork & Roth (2014), Theorem 5.11 with a public p2 in place of ||x||^2.
     """
-    return _p2(p2, size) * _size(size) / _alpha(alpha) ** 2
+    return _p2(p2, size) * _cells(size) / _alpha(alpha) ** 2
 
 
 def perceptron_centred_bound(size: int, alpha: float, p2: float = 1.0) -> float:
@@ -209,6 +209,14 @@ def _alpha(alpha: float) -> float:
     return checked_real("alpha", alpha, at_least=1e-12)
 
 
+def _cells(size: int) -> float:
+    """Checked number of cells as a float, which may be infinite."""
+    try:
+        return float(_size(size))
+    except OverflowError:
+        return math.inf
+
+
 def _p2(p2: float, size: int) -> float:
     """Checked bound on the squared norm: no distribution on |X| cells lies below 1/|X|."""
-    return checked_real("p2", p2, at_least=(1 - 1e-12) / _size(size), at_most=1.0)
+    return checked_real("p2", p2, at_least=(1 - 1e-12) / _cells(size), at_most=1.0)

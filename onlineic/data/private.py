@@ -33,6 +33,7 @@ from onlineic.errors import (
     LedgerLockedError,
     SessionStateError,
     TooLargeError,
+    check_kind,
 )
 from onlineic.ledger.forks import renewed_by_forks
 from onlineic.ledger.records import Ledger
@@ -435,6 +436,7 @@ class PrivateData:
         BudgetsAddWarning, LargeDeltaWarning
             If the table has no total, and this is not the first; if delta exceeds 1/n.
         """
+        check_kind("budget", budget, Budget, remedy="write Budget(epsilon=1.0, delta=1e-9)")
         self._check_process()
         with self._sessions.gate:  # no total comes in between
             if self._total is not None:

@@ -223,7 +223,7 @@ def fetch(name: str, folder: Path | str | None = None) -> Path:
 
 def _placed(name: str, folder: Path | str | None) -> tuple[Dataset, Path]:
     """Return a table of the catalogue and its place in a folder."""
-    if name not in CATALOGUE:
+    if type(name) is not str or name not in CATALOGUE:
         raise InvalidParameterError(f"name must be one of {', '.join(CATALOGUE)}, got name={name!r:.60}.")
     place = folder_of_data() if folder is None else Path(folder)
     return CATALOGUE[name], place / CATALOGUE[name].path

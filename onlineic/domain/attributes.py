@@ -30,7 +30,13 @@ from onlineic.domain.columns import (
 from onlineic.domain.dates import Dates
 from onlineic.domain.hints import inside, nearest, no_missing_cell
 from onlineic.domain.misfits import encoded
-from onlineic.errors import InvalidDomainError, InvalidQueryError, shown
+from onlineic.errors import (
+    InvalidDomainError,
+    InvalidParameterError,
+    InvalidQueryError,
+    checked_list,
+    shown,
+)
 
 Label = str | int | bool | float | None
 Word = str | int | bool | float
@@ -70,7 +76,8 @@ class Categorical:
     ordered = False
 
     def __attrs_post_init__(self) -> None:
-        kinds = {type(label) for label in self.labels}
+        given: object = self.labels  # whatever was given
+        kinds = {type(label) for label in self.labels} if isinstance(given, tuple) else set()
         if len(kinds) != 1 or not kinds <= {str, int, bool}:
             types = f"types {', '.join(sorted(kind.__name__ for kind in kinds))}" if kinds else "none"
             raise InvalidDomainError(
@@ -328,6 +335,11 @@ class Binned:
     ordered = True
 
     def __attrs_post_init__(self) -> None:
+        given: object = self.edges  # whatever was given
+        if not isinstance(given, tuple):
+            raise InvalidDomainError(
+                f"edges must be a tuple, got a {type(self.edges).__name__}; write binned([..])."
+            )
         if all(map(is_number, self.edges)):  # a narrow number would compare, and be written, otherwise
             object.__setattr__(self, "edges", tuple(map(_number, self.edges)))
         rising = all(map(is_number, self.edges)) and all(
@@ -552,8 +564,8 @@ def binned(edges: Iterable[float], *, integer: bool = False, clip: bool = False)
         Whether numbers beyond the edges count in the first and the last bin; else they are refused.
     """
     try:
-        given = list(edges)
-    except TypeError:
+        given = checked_list("edges", edges)
+    except InvalidParameterError:
         given = []
     if not given or not all(map(is_number, given)):
         raise InvalidDomainError(

@@ -88,7 +88,7 @@ class Dates:
     ordered = True
 
     def __attrs_post_init__(self) -> None:
-        if self.by not in UNITS:
+        if type(self.by) is not str or self.by not in UNITS:
             raise InvalidDomainError(
                 f"by must be one of {', '.join(UNITS)}, got {shown(self.by)}; choose one."
             )
@@ -322,7 +322,7 @@ def dates(first: Any, last: Any, by: str = "day", *, clip: bool = False, zone: s
     >>> kind.size, kind.label(1)
     (4, '2023-12')
     """
-    if by not in UNITS:
+    if type(by) is not str or by not in UNITS:
         raise InvalidDomainError(f"by must be one of {', '.join(UNITS)}, got {shown(by)}; choose one.")
     named = []
     for name, end, place in (("first", first, 0), ("last", last, 1)):

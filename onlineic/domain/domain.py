@@ -16,7 +16,7 @@ from onlineic._typing import Ints
 from onlineic.display.html import card, table
 from onlineic.display.text import GAP, cut_rows, shortened
 from onlineic.domain.attributes import Attribute, Binned, Categorical, IntegerRange, binned, categorical
-from onlineic.domain.columns import Column, column_array, plain, short
+from onlineic.domain.columns import Column, column_array, is_number, plain, short
 from onlineic.domain.dates import Dates, dates
 from onlineic.domain.hints import nearest
 from onlineic.domain.misfits import Misfit, misfits, reading, refuse
@@ -26,6 +26,7 @@ from onlineic.errors import (
     InvalidParameterError,
     InvalidQueryError,
     PrivateLabelsWarning,
+    checked_list,
     set_fields,
     shown,
 )
@@ -57,8 +58,10 @@ def optional(kind: Kind, missing: Iterable[str] = ()) -> Attribute:
         Texts that stand for a missing value too, such as ["?", "NA"]. None, NaN, NaT and NA always do, and
         an empty field of a CSV file does unless "" is a label.
     """
-    texts: Any = (missing,) if isinstance(missing, str) else missing
-    given: list[Any] = list(texts) if isinstance(texts, Iterable) else [None]
+    try:
+        given = [missing] if isinstance(missing, str) else checked_list("missing", missing)
+    except InvalidParameterError:
+        given = [None]
     if not all(type(marker) is str for marker in given):
         raise InvalidDomainError(f"missing must be a list of texts, got {shown(missing)}; write ['?', 'NA'].")
     return attrs.evolve(_attribute("optional", kind), missing=True, markers=tuple(sorted(set(given))))
@@ -90,6 +93,9 @@ class Domain:
     _axes: dict[str, int] = attrs.field(init=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
+        given: tuple[object, object] = (self.names, self.attributes)  # whatever was given
+        if not all(isinstance(each, tuple) for each in given):
+            raise InvalidDomainError("names and attributes must be tuples, got others; write Domain.of(...).")
         if not self.names or len(self.names) != len(self.attributes):
             raise InvalidDomainError(
                 f"a domain must have one or more attributes, each with a name, got {len(self.names)} names "
@@ -164,6 +170,10 @@ class Domain:
         import json  # few sessions need a file: imported with it
 
         try:
+            if type(text) is not str:
+                raise InvalidDomainError(
+                    f"a domain file must be a text, got a {type(text).__name__}; read it."
+                )
             written = json.loads(text, object_pairs_hook=_distinct)
         except InvalidDomainError:  # a ValueError, as what is caught below
             raise
@@ -223,7 +233,7 @@ class Domain:
         """Return the position of an attribute, or raise `InvalidQueryError` with the nearest name."""
         try:
             return self._axes[name]
-        except (KeyError, TypeError):
+        except Exception:  # no name of it; whatever its hash raises
             near = nearest(name, self.names)
             hint = f"it has {shown(list(self.names))}." if near is None else f"did you mean {near!r}?"
             raise InvalidQueryError(
@@ -411,7 +421,7 @@ def _attribute(name: str, kind: Kind) -> Attribute:
                 f"{name} must be a range of step 1, got {kind}; list the labels instead."
             )
         return IntegerRange(kind.start, kind.stop)
-    if isinstance(kind, (int, np.integer)) and not isinstance(kind, bool):
+    if isinstance(kind, (int, np.integer)) and is_number(kind):
         if kind < 1:
             raise InvalidDomainError(f"{name} must have a size >= 1, got {kind}; give it a value.")
         return IntegerRange(0, int(kind))

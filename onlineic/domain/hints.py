@@ -3,7 +3,10 @@
 import math
 from collections.abc import Iterable
 
-from onlineic.errors import InvalidQueryError
+from onlineic.errors import (
+    InvalidQueryError,
+    shown,
+)
 
 
 def nearest(word: object, known: Iterable[object]) -> object | None:
@@ -14,7 +17,7 @@ def nearest(word: object, known: Iterable[object]) -> object | None:
     """
     import difflib  # of a message alone: imported with it
 
-    text = str(word)[:99].strip().casefold()
+    text = (word if isinstance(word, str) else shown(word))[:99].strip().casefold()
     names = {str(name).strip().casefold(): name for name in known}
     if text in names:
         return names[text]

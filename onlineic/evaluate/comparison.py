@@ -10,7 +10,14 @@ import numpy as np
 from onlineic.accounting.budget import Budget
 from onlineic.baselines.engines import MAX_CELLS, NoisyTables, PerQueryNoise, noisy_histogram
 from onlineic.data.private import PrivateData
-from onlineic.errors import InvalidParameterError, UpdateFailedError, checked_integer
+from onlineic.data.release import check_types
+from onlineic.errors import (
+    InvalidParameterError,
+    UpdateFailedError,
+    check_choice,
+    checked_integer,
+    checked_list,
+)
 from onlineic.evaluate.streams import exact_values
 from onlineic.evaluate.traces import Analyst, Engine, Timing, Trace, trace
 from onlineic.noise.sources import Noise, SimulatedNoise
@@ -75,8 +82,7 @@ def compare(
     UpdateFailedError
         With the traces that were done.
     """
-    if failures not in ("raise", "keep"):
-        raise InvalidParameterError(f"failures must be 'raise' or 'keep', got failures={failures!r:.60}.")
+    check_choice("failures", failures, "raise", "keep")
     if OWN & options.keys():
         raise InvalidParameterError(
             "options must leave noise, ledger and update to the comparison, got "
@@ -84,7 +90,10 @@ def compare(
         )
     tables = data if isinstance(data, Mapping) else {"": data}
     streams = stream if isinstance(stream, Mapping) else {"": stream}
-    fixed = {label: one if callable(one) else list(one) for label, one in streams.items()}
+    fixed = {
+        label: one if callable(one) else checked_list("stream", one, remedy="write queries in brackets")
+        for label, one in streams.items()
+    }
     if not isinstance(rules, Mapping):
         raise InvalidParameterError(
             f"rules must be a mapping of label to rule, got a {type(rules).__name__}; write {{'mw': rule}}."
@@ -172,6 +181,7 @@ def known_baselines(
     stream : sequence of queries, or int
         All queries, or, where an analyst chooses them one by one, how many answers to pay for.
     """
+    check_types(data, budget)
     sets: list[tuple[int, ...]] = []
     if isinstance(stream, Sequence):
         asked = bind_queries(stream, data.domain, session_grid_bits(data.n))

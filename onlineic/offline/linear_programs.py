@@ -27,6 +27,7 @@ from onlineic.errors import (
     InvalidParameterError,
     InvalidQueryError,
     checked_integer,
+    checked_list,
     checked_ratio,
     checked_real,
     set_fields,
@@ -59,9 +60,7 @@ def number(name: str, value: Any) -> Fraction:
 
 def _listed(name: str, values: Any, what: str) -> Iterable[Any]:
     """Return what is written as a list, or raise."""
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InvalidParameterError(f"{name} must be a list of {what}, got a {type(values).__name__}.")
-    return values
+    return checked_list(name, values, of=what)
 
 
 def _vector(name: str, values: Any) -> Exact:

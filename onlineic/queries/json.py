@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from onlineic.domain.domain import Domain
+from onlineic.domain.domain import Domain, check_domain
 from onlineic.errors import InvalidQueryError
 from onlineic.queries.expressions import (
     Condition,
@@ -47,6 +47,11 @@ def parsed_query(line: str, domain: Domain) -> Expression | Marginal:
     InvalidQueryError
         If the line cannot be read.
     """
+    check_domain(domain)
+    if type(line) is not str:
+        raise InvalidQueryError(
+            f"a query must be one line of JSON, got a {type(line).__name__}; write a text."
+        )
     if len(line) > LONGEST:
         raise InvalidQueryError(
             f"a query must be a line of at most {LONGEST:,} characters, got {len(line):,}; ask its parts."
@@ -116,9 +121,9 @@ def _query(written: Any, domain: Domain) -> Expression:
         if form == "not":
             return ~_query(inner, domain)
         if not isinstance(inner, list) or not inner:
+            got = "an empty one" if isinstance(inner, list) else _kind(inner)
             raise InvalidQueryError(
-                f"{form} must hold a list of queries, got {'an empty one' if inner == [] else _kind(inner)}; "
-                f'write {{"{form}": [{{..}}, {{..}}]}}.'
+                f'{form} must hold a list of queries, got {got}; write {{"{form}": [{{..}}, {{..}}]}}.'
             )
         return one_query("or" if form == "or" else "and", [_query(part, domain) for part in inner])
     return where({name: _checked(name, value, domain) for name, value in written.items()})

@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats, Ints
-from onlineic.domain.domain import Domain
+from onlineic.domain.domain import Domain, check_domain
 from onlineic.errors import InvalidQueryError, TooLargeError
 from onlineic.queries.expressions import Expression
 from onlineic.queries.partitions import Partition
@@ -45,6 +45,7 @@ class Marginal:
         TooLargeError
             If the table, cut by its condition, has more than 2^16 blocks.
         """
+        check_domain(domain)
         keys = [domain.axis(name) for name in self.names]
         classes: dict[int, Ints] = {axis: np.arange(domain.shape[axis]) for axis in keys}
         inside: dict[int, Ints] = {}  # of axes that the condition cuts: whether each class counts

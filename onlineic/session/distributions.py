@@ -25,6 +25,7 @@ from onlineic.session.linear import (
     allowed,
     asked_together,
     bounded,
+    check_answering,
     counted,
     narrowing,
     nobody,
@@ -135,6 +136,7 @@ def quantile(
     times that of f_1. A label is excluded only by a cut whose release says so with both errors added. Which
     cuts are asked follows from releases alone, and the bounds hold at once for whichever are.
     """
+    check_answering(session)
     q = checked_real("q", q, above=0.0, below=1.0, remedy=SHARE)
     if type(narrow) is not bool:
         raise InvalidParameterError(f"narrow must be True or False, got narrow={narrow!r:.60}; leave it out.")
@@ -407,6 +409,7 @@ def cdf(session: AnsweringLinear, attribute: str, where: Where = None) -> Cdf:
     to the right an upper one. The released shares are made to rise by isotonic regression, and brought
     between the two.
     """
+    check_answering(session)
     where = as_condition(where, session.domain)
     cuts = _Cuts.of(session.domain, attribute, where)
     count = cuts.last - cuts.first

@@ -16,7 +16,13 @@ from onlineic.display.html import card, facts, note, table
 from onlineic.display.text import MOST_ROWS, around, cut_rows, probability, shortened, upward, within
 from onlineic.domain.attributes import Label
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeError, check_choice
+from onlineic.errors import (
+    InvalidParameterError,
+    InvalidQueryError,
+    TooLargeError,
+    check_choice,
+    checked_list,
+)
 from onlineic.queries.answers import LONGEST_QUERY, Answer, made_of
 from onlineic.queries.expressions import Expression, where
 from onlineic.queries.marginals import marginal
@@ -26,6 +32,7 @@ from onlineic.session.linear import (
     Found,
     Where,
     asked_together,
+    check_answering,
     checked_condition,
     counted,
     narrowing,
@@ -200,6 +207,7 @@ def group_by(
     TooLargeError
         If there are more groups.
     """
+    check_answering(session)
     check_choice("aggregate", aggregate, "count", "mean", "sum")
     where = None if where is None else checked_condition(session.domain, where)
     names, labels = _grouped(session.domain, keys)
@@ -252,7 +260,7 @@ def _grouped(
         raise InvalidQueryError(
             f"keys must be an attribute or a list of them, got a {type(keys).__name__}; write ['sex', 'age']."
         )
-    names = (keys,) if isinstance(keys, str) else tuple(keys)
+    names = (keys,) if isinstance(keys, str) else tuple(checked_list("keys", keys))
     sizes = [domain.shape[domain.axis(name)] for name in names]
     if not names or len(set(names)) < len(names):
         raise InvalidQueryError(

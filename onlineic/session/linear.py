@@ -11,7 +11,11 @@ import numpy as np
 from onlineic._typing import Bools, Floats
 from onlineic.display.text import around
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidQueryError, TooFewRecordsError
+from onlineic.errors import (
+    InvalidQueryError,
+    TooFewRecordsError,
+    check_kind,
+)
 from onlineic.queries.answers import Answer
 from onlineic.queries.ask import as_condition
 from onlineic.queries.expressions import Expression, where
@@ -67,6 +71,11 @@ class Found:
     values: Sequence[float]
     bounds: Any
     confidence: float
+
+
+def check_answering(session: object) -> None:
+    """Raise `InvalidParameterError` unless this answers linear queries."""
+    check_kind("session", session, AnsweringLinear, remedy="open OnlineIC(data, budget)")
 
 
 def asked_together(session: AnsweringLinear, queries: Sequence[Expression]) -> Found:

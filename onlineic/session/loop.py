@@ -8,7 +8,7 @@ loses one. Which tables are bought, and when, follows from the plan and from wha
 
 import contextlib
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from typing import Any, final
 
@@ -119,17 +119,17 @@ class Loop:
     def answer_many(self, queries: Queries | Iterable[Any]) -> Answers | list[Answer]:
         """Answer queries in order, as `OnlineIC.answer_many` says."""
         self.curator.check_open()
-        if not self.begun and not isinstance(queries, Queries):
-            queries = list(queries)  # bound again, if the first of them changes the plan
+        kept: list[Any] = []  # bound again, if the first of them changes the plan
+        remember = not self.begun and not isinstance(queries, Queries)
         grid = self.plan.sparse.grid_bits
-        parts = bind_batch(queries, self.domain, grid)
+        parts = bind_batch(_remembered(queries, kept) if remember else queries, self.domain, grid)
         self.book.catch_up()  # behind the loop, because a generator may have asked on its own
         for part in parts:
             check_supported(part, self.plan.sparse, self.book.belief.hypothesis)
         for part in parts if not self.begun else ():
             self._begin_with(_first_tested(part) if isinstance(part, Queries) else part)
         if grid != self.plan.sparse.grid_bits:
-            parts = bind_batch(queries, self.domain, self.plan.sparse.grid_bits)
+            parts = bind_batch(kept if remember else queries, self.domain, self.plan.sparse.grid_bits)
         self.book.catch_up()  # no test begins with records pending, of a hypothesis that has asked
         self._buy_later()
         answers: list[Answer] = []
@@ -468,6 +468,13 @@ def tell_opening(part: float, plan: Plan) -> None:
     if plan.first_tables is not None:
         tables = len(plan.first_tables.targets)
         advance("opening", round(part * tables), tables)
+
+
+def _remembered(queries: Iterable[Any], kept: list[Any]) -> Iterator[Any]:
+    """Go through queries, and keep them: one that is refused is the last that is looked at."""
+    for query in queries:
+        kept.append(query)
+        yield query
 
 
 def _first_tested(queries: Queries) -> Query:

@@ -27,6 +27,8 @@ from onlineic.errors import (
     SessionStateError,
     VacuousPromiseWarning,
     checked_integer,
+    checked_list,
+    shown,
 )
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.lines import Receipt
@@ -545,8 +547,9 @@ class OnlineIC(Answering):
         with self._held():
             book, grid = self._loop.book, self._loop.plan.sparse.grid_bits
             book.catch_up()
-            asked = [bind_question(query, self._data.domain, grid) for query in queries]
-            given = list(answers)
+            many = checked_list("queries", queries, remedy="write them in brackets")
+            asked = [bind_question(query, self._data.domain, grid) for query in many]
+            given = checked_list("answers", answers, remedy="write what answer_many returned")
             if len(given) != len(asked) or not all(isinstance(answer, Answer) for answer in given):
                 raise InvalidParameterError(
                     f"answers must be the answers to these {len(asked)} queries, got {len(given)} objects; "
@@ -714,9 +717,10 @@ class OnlineIC(Answering):
         domain = self._data.domain
         if isinstance(attributes, str):
             raise InvalidParameterError(
-                f"attributes must be a list of names, got the text {attributes!r:.60}; write it in brackets."
+                f"attributes must be a list of names, got the text {shown(attributes)}; write it in brackets."
             )
-        names = domain.names if attributes is None else [domain.names[domain.axis(one)] for one in attributes]
+        listed = domain.names if attributes is None else checked_list("attributes", attributes)
+        names = [domain.names[domain.axis(one)] for one in listed]
         with self._held():
             book = self._loop.book
             book.catch_up()

@@ -8,8 +8,13 @@ from typing import Any, final
 import numpy as np
 
 from onlineic._typing import Floats
-from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidParameterError, checked_integer, checked_real
+from onlineic.domain.domain import Domain, check_domain
+from onlineic.errors import (
+    InvalidParameterError,
+    checked_integer,
+    checked_list,
+    checked_real,
+)
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.noise.sources import public_generator
@@ -108,10 +113,12 @@ def check_update_rule(
     Dwork & Roth (2014), Definition 5.3, with a strict gap.
     """
     domain = Domain.of(a=2, b=3) if domain is None else domain
+    check_domain(domain)
     alpha = checked_real("alpha", alpha, above=0.0, below=1.0)
     steps = checked_integer("steps", steps, at_least=1)
-    assert truths is None or len(truths), "truths must be one or more histograms, got none; leave them out."
-    histograms = [_normalised(truth, domain) for truth in (_truths(domain) if truths is None else truths)]
+    listed = _truths(domain) if truths is None else checked_list("truths", truths)
+    assert listed, "truths must be one or more histograms, got none; leave them out."
+    histograms = [_normalised(truth, domain) for truth in listed]
     _check_frozen(rule)
     rule = rule_at(rule_for_stream(rule, steps, 1_000_000), domain, alpha)
     bound = _checked_bound(rule, domain, alpha)
@@ -237,7 +244,10 @@ class _Checker:
             hypothesis = self.updated(hypothesis, past)
 
     def check_prior(self) -> None:
-        """A public prior is refused by InvalidParameterError, or used and left as it was."""
+        """A public prior is refused by InvalidParameterError, or used and left as it was.
+
+        Used is one that the first answers are nearer to than those of a start without it.
+        """
         prior = Histogram(self.domain, np.arange(1.0, self.domain.size + 1.0))
         before = self.seen(prior)
         try:
@@ -245,6 +255,14 @@ class _Checker:
         except InvalidParameterError:
             return
         assert before == self.seen(prior), f"{self.rule!r}.init must leave the prior as it was: the caller's."
+        near, far = (
+            max(abs(value - wanted) for value, wanted in zip(self.seen(one), before, strict=True))
+            for one in (hypothesis, self.start)
+        )
+        assert near < far, (
+            f"{self.rule!r}.init must start from the prior that it is given, but answers up to {near:.3g} "
+            f"from it, without one up to {far:.3g}; use it, or refuse it by InvalidParameterError."
+        )
         query = next(query for query in self.probes if not query.grid_bits)
         self.updated(hypothesis, (Measurement(query, np.array([0.5]), 0.01),))
         assert before == self.seen(prior), (
@@ -305,7 +323,10 @@ def _truths(domain: Domain) -> list[Floats]:
 
 
 def _normalised(truth: Any, domain: Domain) -> Floats:
-    array = np.array(truth, np.float64).ravel()
+    try:
+        array = np.array(truth, np.float64).ravel()
+    except Exception:  # whatever the object raises
+        array = np.zeros(0)
     if array.shape != (domain.size,) or not (array >= 0.0).all() or not 0.0 < array.sum() < math.inf:
         raise InvalidParameterError(
             f"truths must be histograms of {domain.size} cells, got shape {array.shape}; give counts, >= 0."
