@@ -13,7 +13,7 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain, check_domain
-from onlineic.errors import InvalidQueryError, TooLargeError
+from onlineic.errors import InvalidQueryError, TooLargeError, shown
 from onlineic.queries.expressions import Expression
 from onlineic.queries.partitions import Partition
 from onlineic.queries.tables import spread
@@ -104,7 +104,7 @@ def marginal(*names: str, where: Expression | None = None) -> Marginal:
     if len(names) == 1 and isinstance(names[0], list | tuple) and names[0]:
         raise InvalidQueryError(
             f"marginal must name one or more different attributes, got a {type(names[0]).__name__} of them; "
-            f"write marginal({', '.join(map(repr, names[0]))!s:.100})."
+            f"write marginal({', '.join(map(shown, names[0][:9]))})."
         )
     if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise InvalidQueryError(

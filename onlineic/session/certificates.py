@@ -163,7 +163,7 @@ def certified_plan(
         while high / low > 1.0002:
             middle = math.sqrt(low * high)
             low, high = (low, middle) if feasible(middle) else (middle, high)
-        least = next(shown for digits in (4, 5, 6, 17) if feasible(shown := _rounded_up(high, digits)))
+        least = next(rounded for digits in (4, 5, 6, 17) if feasible(rounded := _rounded_up(high, digits)))
         raise InfeasibleAccuracyError(
             f"certify must be >= {least} at n={n}, epsilon={budget.epsilon}, delta={budget.delta}, got "
             f"certify={alpha}; raise certify, epsilon or n, or give hard_answers."

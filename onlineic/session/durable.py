@@ -174,7 +174,7 @@ def check_prior(beginning: Line, prior: Hypothesis | None) -> None:
     held = beginning["settings"].get("prior")
     if prior_digest(prior) != held:
         raise LedgerMismatchError(
-            f"prior must be {'None' if held is None else f'the one with digest {held!s:.16}'}, as the ledger "
+            f"prior must be {'None' if held is None else f'the one with digest {str(held)[:16]}'}, as the ledger "
             f"was opened, got {'none' if prior is None else 'another'}; "
             f"{'leave it out' if held is None else 'give that one'}."
         )

@@ -197,21 +197,21 @@ class _Checker:
     def updated(self, hypothesis: Hypothesis, past: tuple[Measurement, ...]) -> Hypothesis:
         """Return the update, having checked that it changed none of its arguments."""
         before, values = self.seen(hypothesis), [measurement.values.copy() for measurement in past]
-        shown = repr(self.rule)
+        whose = repr(self.rule)
         try:
             result: Hypothesis = self.rule.update(hypothesis, past, self.alpha)
         except Exception as error:
             raise AssertionError(
-                f"{shown}.update must take every legal measurement, but raised {error!r}."
+                f"{whose}.update must take every legal measurement, but raised {error!r}."
             ) from error
-        assert isinstance(result, Hypothesis), f"{shown}.update must return a Hypothesis, got {result!r}."
-        assert shown == repr(self.rule), f"{shown}.update must not change the rule itself."
+        assert isinstance(result, Hypothesis), f"{whose}.update must return a Hypothesis, got {result!r}."
+        assert whose == repr(self.rule), f"{whose}.update must not change the rule itself."
         assert all(map(np.array_equal, values, [measurement.values for measurement in past])), (
-            f"{shown}.update must not write to the measurements: they are the session's record."
+            f"{whose}.update must not write to the measurements: they are the session's record."
         )
         self.seen(result)
         assert before == self.seen(hypothesis), (
-            f"{shown}.update must not change the hypothesis it is given: a failed commit goes back to it."
+            f"{whose}.update must not change the hypothesis it is given: a failed commit goes back to it."
         )
         return result
 
