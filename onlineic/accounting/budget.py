@@ -20,6 +20,7 @@ from onlineic.errors import (
     check_kind,
     checked_real,
     set_fields,
+    shown,
 )
 
 LARGEST_EPSILON = 20.0
@@ -232,7 +233,8 @@ def _checked_unit(unit: object, order: object) -> Fraction | None:
     check_choice("unit", unit, "epsilon", "ticks", "shares")
     if (unit == "ticks") != (order is not None):
         raise InvalidParameterError(
-            f"order must be given with ticks and only with ticks, got unit={unit!r}, order={order!r:.60}."
+            f"order must be given with ticks and only with ticks, got unit={shown(unit)}, "
+            f"order={shown(order)}."
         )
     return None if order is None else _order(order)
 

@@ -54,7 +54,7 @@ def _exact(name: str, value: object) -> Fraction:
         if exact >= 0:
             return exact
     raise InvalidParameterError(
-        f"{name} must be an int or Fraction >= 0, got {name}={value!r:.60}; "
+        f"{name} must be an int or Fraction >= 0, got {name}={shown(value)}; "
         "round a float to the private side first."
     )
 

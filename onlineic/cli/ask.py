@@ -29,6 +29,7 @@ from onlineic.errors import (
     InvalidInputError,
     MissingExtraError,
     TooFewRecordsError,
+    shown,
 )
 from onlineic.queries.answers import Answer
 from onlineic.session.means import Derived
@@ -45,7 +46,7 @@ Form = Literal["text", "json", "csv"]
 def _ask(arguments: argparse.Namespace) -> int:
     if arguments.repl and arguments.queries is not None:
         arguments.parser.error(
-            f"--repl must stand alone, got QUERIES {arguments.queries!r} too; leave one out"
+            f"--repl must stand alone, got QUERIES {shown(arguments.queries)} too; leave one out"
         )
     if arguments.ledger is not None and not (arguments.table or "").strip():
         arguments.parser.error(
@@ -54,7 +55,7 @@ def _ask(arguments: argparse.Namespace) -> int:
         )
     if arguments.table is not None and arguments.ledger is None:
         arguments.parser.error(
-            f"--table must stand with a ledger, got {arguments.table!r:.60} alone; write --ledger FILE.db"
+            f"--table must stand with a ledger, got {shown(arguments.table)} alone; write --ledger FILE.db"
         )
     budget = Budget(arguments.epsilon, arguments.delta)  # refused before the table is read
     domain = _domain(arguments.domain)

@@ -17,7 +17,12 @@ from onlineic.cli.demo import _demo
 from onlineic.cli.domain import _domain_commands
 from onlineic.cli.ledger import _ledger_commands
 from onlineic.cli.questions import HELP
-from onlineic.errors import InvalidDataError, InvalidInputError, OnlineICError
+from onlineic.errors import (
+    InvalidDataError,
+    InvalidInputError,
+    OnlineICError,
+    shown,
+)
 
 STATUSES = """\
 exit status: 0 done; 1 a line, a file or a check failed; 2 arguments that cannot be used, nothing was paid;
@@ -149,5 +154,5 @@ def _parser() -> argparse.ArgumentParser:
 
 def _whole(text: str, least: int = 1) -> int:
     if not (text.isascii() and text.isdigit()) or int(text) < least:
-        raise argparse.ArgumentTypeError(f"must be a whole number >= {least}, got {text!r:.40}")
+        raise argparse.ArgumentTypeError(f"must be a whole number >= {least}, got {shown(text)}")
     return int(text)

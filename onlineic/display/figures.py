@@ -15,6 +15,7 @@ from onlineic.errors import (
     InvalidParameterError,
     MissingExtraError,
     checked_real,
+    shown,
 )
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def suited(kind: FigureKind | None, attributes: Sequence[tuple[int, bool]]) -> F
     if kind not in allowed:
         raise InvalidParameterError(
             f"kind must be {' or '.join(map(repr, allowed))} for {len(attributes)} attributes, got "
-            f"{kind!r:.60}; leave it out."
+            f"{shown(kind)}; leave it out."
         )
     return kind
 

@@ -86,7 +86,7 @@ class Categorical:
             )
         if len(set(self.labels)) < len(self.labels):
             twice = next(label for label in self.labels if self.labels.count(label) > 1)
-            raise InvalidDomainError(f"labels must be distinct, got {twice!r} twice; remove one.")
+            raise InvalidDomainError(f"labels must be distinct, got {shown(twice)} twice; remove one.")
         if self.other is not None and (type(self.other) is not str or self.other in self.labels):
             raise InvalidDomainError(
                 f"other must be True or a name that is no label, got {shown(self.other)}; choose another."
@@ -159,10 +159,11 @@ class Categorical:
         if label is None:
             raise no_missing_cell(name)
         near = nearest(label, self.labels)
-        others = "" if self.other is None else f", and {self.other!r} for others"
+        others = "" if self.other is None else f", and {shown(self.other)} for others"
         raise InvalidQueryError(
             f"{name} must be one of its {self.size} values ({self._some}{others}), "
-            f"got {name}={shown(label)}; {'see the domain.' if near is None else f'did you mean {near!r}?'}"
+            f"got {name}={shown(label)}; "
+            f"{'see the domain.' if near is None else f'did you mean {shown(near)}?'}"
         )
 
     def _code(self, value: Any) -> int | None:
@@ -275,7 +276,7 @@ class IntegerRange:
         outside = low if first < self.start or first > self.stop else high
         near = inside(low, high, self.start, self.stop - 1, closed)
         raise InvalidQueryError(
-            f"{name} must be cut inside [{self.start}, {self.stop - 1}], got {outside!r}; write "
+            f"{name} must be cut inside [{self.start}, {self.stop - 1}], got {shown(outside)}; write "
             f"{near}, or at_least or below for one side."
         )
 

@@ -100,8 +100,8 @@ class Dates:
             ):
                 sample = _label(_index(SAMPLE, self.by), self.by)
                 raise InvalidDomainError(
-                    f"dates must begin and end with a {self.by} such as {sample!r}, "
-                    f"got {shown(end)}; write dates(first, last, by={self.by!r})."
+                    f"dates must begin and end with a {self.by} such as {shown(sample)}, "
+                    f"got {shown(end)}; write dates(first, last, by={shown(self.by)})."
                 )
         if self._end(self.last) < self._end(self.first):
             raise InvalidDomainError(
@@ -167,8 +167,9 @@ class Dates:
         stretch = None if text is None else self._stretched(text)
         if stretch is None:
             raise InvalidQueryError(
-                f"{name} must be asked by a {self.by} such as {self.first!r}, got {name}={shown(label)}; "
-                f"write a date, or between({self.first!r}, {self.last!r})."
+                f"{name} must be asked by a {self.by} such as {shown(self.first)}, got "
+                f"{name}={shown(label)}; "
+                f"write a date, or between({shown(self.first)}, {shown(self.last)})."
             )
         low, high = self._cut(name, stretch[0]), self._cut(name, stretch[1] + INSTANT)
         if high - low != 1:
@@ -266,8 +267,8 @@ class Dates:
         stretch = None if text is None else self._stretched(text)
         if stretch is None:
             raise InvalidQueryError(
-                f"{name} must be cut at dates, got {shown(end)}; write e.g. between({self.first!r}, "
-                f"{self.last!r})."
+                f"{name} must be cut at dates, got {shown(end)}; write e.g. between({shown(self.first)}, "
+                f"{shown(self.last)})."
             )
         return stretch
 
@@ -284,7 +285,7 @@ class Dates:
             inside = _label(index, self.by)
             raise InvalidQueryError(
                 f"{name} must be cut where one {self.by} begins, got {_written(moment)}, which is inside "
-                f"{inside}; write between or span with {self.by}s such as {inside!r}."
+                f"{inside}; write between or span with {self.by}s such as {shown(inside)}."
             )
         return code
 

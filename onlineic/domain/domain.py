@@ -27,6 +27,7 @@ from onlineic.errors import (
     InvalidQueryError,
     PrivateLabelsWarning,
     checked_list,
+    printable,
     set_fields,
     shown,
 )
@@ -199,7 +200,8 @@ class Domain:
 
             warnings.warn(
                 f"a domain must be written from public knowledge, got labels of {', '.join(seen)} that were "
-                f"read from the private table: NOT PRIVATE; check them, then remove {FROM_ROWS!r} there.",
+                f"read from the private table: NOT PRIVATE; check them, then remove {shown(FROM_ROWS)} "
+                f"there.",
                 PrivateLabelsWarning,
                 stacklevel=2,
             )
@@ -235,7 +237,7 @@ class Domain:
             return self._axes[name]
         except Exception:  # no name of it; whatever its hash raises
             near = nearest(name, self.names)
-            hint = f"it has {shown(list(self.names))}." if near is None else f"did you mean {near!r}?"
+            hint = f"it has {shown(list(self.names))}." if near is None else f"did you mean {shown(near)}?"
             raise InvalidQueryError(
                 f"attribute must be one of the domain's, got {shown(name)}; {hint}"
             ) from None
@@ -368,8 +370,8 @@ def nearest_column(name: str, known: Sequence[Any]) -> str:
     """Return a hint at the column that was meant."""
     near = nearest(name, [other for other in known if isinstance(other, str)])
     if not known:
-        return f"give it one, {{{name!r}: [...]}}"
-    return f"it has {shown(list(known))}" if near is None else f"did you mean {near!r}"
+        return f"give it one, {{{shown(name)}: [...]}}"
+    return f"it has {shown(list(known))}" if near is None else f"did you mean {shown(near)}"
 
 
 def _check_markers(kind: Attribute) -> None:
@@ -451,7 +453,8 @@ def _from_json(name: str, kind: Any) -> Attribute:
         import json  # of a message alone
 
         raise InvalidDomainError(
-            f"{name} must be a number of values, a list of labels or an object, got {json.dumps(kind):.60}; "
+            f"{name} must be a number of values, a list of labels or an object, got "
+            f"{printable(json.dumps(kind), 60)}; "
             'write ["F", "M"], {"range": [17, 90]}, {"edges": [0, 20, 35]} or {"dates": [first, last]}.'
         )
     if not isinstance(kind, dict):
@@ -462,10 +465,12 @@ def _from_json(name: str, kind: Any) -> Attribute:
             strange = sorted(set(kind) - {forms[0], *FORMS[forms[0]], "missing", FROM_ROWS})[0]
             known = (*sorted(FORMS[forms[0]]), "missing")
             raise InvalidDomainError(
-                f"{name} must have beside {forms[0]!r} one of {', '.join(map(repr, known))}, got "
-                f"{strange!r}; {_meant(strange, known)}."
+                f"{name} must have beside {shown(forms[0])} one of {', '.join(map(repr, known))}, got "
+                f"{shown(strange)}; {_meant(strange, known)}."
             )
-        beside = "; ".join(f"beside {form!r} {', '.join(map(repr, sorted(FORMS[form])))}" for form in FORMS)
+        beside = "; ".join(
+            f"beside {shown(form)} {', '.join(map(repr, sorted(FORMS[form])))}" for form in FORMS
+        )
         raise InvalidDomainError(
             f"{name} must have exactly one of 'range', 'labels', 'edges' and 'dates', got {sorted(kind)}; "
             f"'missing' may stand beside each, {beside}."
@@ -473,7 +478,7 @@ def _from_json(name: str, kind: Any) -> Attribute:
     for flag in {"integer", "clip"} & set(kind):
         if not isinstance(kind[flag], bool):
             raise InvalidDomainError(
-                f"{name} must give true or false for {flag!r}, got {shown(kind[flag])}; write true."
+                f"{name} must give true or false for {shown(flag)}, got {shown(kind[flag])}; write true."
             )
     value, missing = kind[forms[0]], kind.get("missing", False)
     if not isinstance(missing, bool) and not _is_list(missing, str):
@@ -483,7 +488,7 @@ def _from_json(name: str, kind: Any) -> Attribute:
         )
     if not isinstance(value, list):
         raise InvalidDomainError(
-            f"{name} must give a list for {forms[0]!r}, got {shown(value)}; write it in brackets."
+            f"{name} must give a list for {shown(forms[0])}, got {shown(value)}; write it in brackets."
         )
     attribute = _READERS[forms[0]](name, value, kind)
     return attribute if missing is False else optional(attribute, () if missing is True else missing)
@@ -491,7 +496,7 @@ def _from_json(name: str, kind: Any) -> Attribute:
 
 def _meant(word: str, known: Sequence[str]) -> str:
     near = nearest(word, known)
-    return "remove it" if near is None else f"did you mean {near!r}"
+    return "remove it" if near is None else f"did you mean {shown(near)}"
 
 
 def _range_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attribute:

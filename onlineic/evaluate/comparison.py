@@ -17,6 +17,7 @@ from onlineic.errors import (
     check_choice,
     checked_integer,
     checked_list,
+    shown,
 )
 from onlineic.evaluate.streams import exact_values
 from onlineic.evaluate.traces import Analyst, Engine, Timing, Trace, trace
@@ -99,7 +100,7 @@ def compare(
             f"rules must be a mapping of label to rule, got a {type(rules).__name__}; write {{'mw': rule}}."
         )
     if not isinstance(seeds, Iterable):
-        raise InvalidParameterError(f"seeds must be a list of integers, got {seeds!r:.40}; write range(3).")
+        raise InvalidParameterError(f"seeds must be a list of integers, got {shown(seeds)}; write range(3).")
     drawn = list(seeds)
     for name, given, remedy in (
         ("data", tables, "give a table, or {'label': table}"),
@@ -158,7 +159,8 @@ def _check_updates(label: str, seed: int, done: Sequence[Trace], statistics: Any
     """Raise `UpdateFailedError` if a rule has failed at an update."""
     if count := getattr(statistics, "update_failures", 0):
         error = UpdateFailedError(
-            f"rule {label!r} must update the hypothesis after every hard answer, but failed {count} times by "
+            f"rule {shown(label)} must update the hypothesis after every hard answer, but failed {count} "
+            f"times by "
             f"answer {statistics.asked} at seed {seed}; mend it (onlineic.testing.check_update_rule), or "
             "write failures='keep'."
         )

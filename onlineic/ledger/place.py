@@ -4,7 +4,11 @@ import os
 import sys
 from pathlib import Path
 
-from onlineic.errors import InvalidParameterError, LedgerLockedError
+from onlineic.errors import (
+    InvalidParameterError,
+    LedgerLockedError,
+    shown,
+)
 
 # Nobody has tested locks and lost writes there; of file systems in user space the local one is `fuseblk`.
 NETWORK = {
@@ -29,13 +33,18 @@ def checked_path(path: str | os.PathLike[str]) -> str:
     real = os.path.realpath(os.fspath(path))
     folder = os.path.dirname(real)
     if not os.path.isdir(folder):
-        raise InvalidParameterError(f"ledger must lie in a directory, got {folder!r}; make it first.")
+        raise InvalidParameterError(
+            f"ledger must lie in a directory, got {shown(folder, 200)}; make it first."
+        )
     if os.path.isdir(real):
-        raise InvalidParameterError(f"ledger must be a file, got the directory {real!r}; give it a name.")
+        raise InvalidParameterError(
+            f"ledger must be a file, got the directory {shown(real, 200)}; give it a name."
+        )
     kind = _file_system(folder)
     if kind in NETWORK or (kind.startswith("fuse.") and kind != "fuse.fuseblk"):
         raise InvalidParameterError(
-            f"ledger must lie on a local drive, got {real!r} on {kind}, where locks and lost writes are not "
+            f"ledger must lie on a local drive, got {shown(real, 200)} on {kind}, where locks and lost "
+            f"writes are not "
             "tested; choose a local directory."
         )
     return real
@@ -76,7 +85,8 @@ def lock(path: str) -> int:
     except OSError:
         os.close(held)
         raise LedgerLockedError(
-            f"ledger must be used by one session at a time, got {path!r}, which is open; close that session, "
+            f"ledger must be used by one session at a time, got {shown(path, 200)}, which is open; close "
+            f"that session, "
             "in this process or another."
         ) from None
     return held

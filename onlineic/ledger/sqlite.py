@@ -29,6 +29,7 @@ from onlineic.errors import (
     LedgerWriteError,
     SessionStateError,
     check_choice,
+    shown,
 )
 from onlineic.ledger.book import Book, check_claim, check_commit
 from onlineic.ledger.lines import (
@@ -169,7 +170,8 @@ class SqliteLedger(Ledger):
         try:
             if os.path.lexists(real):
                 raise LedgerMismatchError(
-                    f"ledger must be a new file, got {real!r}, which exists; resume it with OnlineIC.resume."
+                    f"ledger must be a new file, got {shown(real, 200)}, which exists; resume it with "
+                    f"OnlineIC.resume."
                 )
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(making)  # of a process that died here
@@ -194,7 +196,8 @@ class SqliteLedger(Ledger):
         except (sqlite3.Error, OSError) as error:
             os.close(held)
             raise LedgerWriteError(
-                f"ledger must be written before anything is spent, got {type(error).__name__} at {real!r}; "
+                f"ledger must be written before anything is spent, got {type(error).__name__} at "
+                f"{shown(real, 200)}; "
                 "make room, or choose another directory."
             ) from None
         except BaseException:
@@ -230,7 +233,7 @@ class SqliteLedger(Ledger):
         _register()
         if not os.path.exists(real):
             raise LedgerCorruptError(
-                f"ledger must be a file, got none at {real!r}; correct the path, or open it with "
+                f"ledger must be a file, got none at {shown(real, 200)}; correct the path, or open it with "
                 "OnlineIC(data, budget, ledger=.., table=..)."
             )
         held = lock(real)
@@ -408,7 +411,8 @@ class SqliteLedger(Ledger):
                     self._connection.rollback()
                 raise LedgerWriteError(
                     f"ledger must be written before anything is done, got {type(error).__name__} at "
-                    f"{self._path!r}; nothing was released: make room, and resume the session from its file."
+                    f"{shown(self._path, 200)}; nothing was released: make room, and resume the session "
+                    f"from its file."
                 ) from None
             except BaseException:
                 self._settle(then)
@@ -423,7 +427,8 @@ class SqliteLedger(Ledger):
         """Raise unless the open file has its name: what is spent in a file without one is spent again."""
         if file_at(self._path) != self._place:
             raise LedgerWriteError(
-                f"ledger must stay where it was opened, got none or another file at {self._path!r}; "
+                f"ledger must stay where it was opened, got none or another file at "
+                f"{shown(self._path, 200)}; "
                 "nothing was released: put the file back, or resume the newest copy by its receipt."
             )
 
@@ -541,7 +546,8 @@ def _connected(path: str) -> sqlite3.Connection:
             connection.execute("PRAGMA fullfsync = ON")
         if (mode, level) != ("truncate", 3):
             raise LedgerError(
-                f"ledger must be written durably, got journal mode {mode!r} and level {level}; use SQLite "
+                f"ledger must be written durably, got journal mode {shown(mode)} and level {level}; use "
+                f"SQLite "
                 "3.12 or newer."
             )
         return connection
@@ -588,10 +594,12 @@ def _read(path: str) -> tuple[sqlite3.Connection, Written]:
 def _unreadable(path: str, error: Exception) -> LedgerError:
     if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return LedgerLockedError(
-            f"ledger must be used by one session at a time, got {path!r}, which is open; close that session."
+            f"ledger must be used by one session at a time, got {shown(path, 200)}, which is open; close "
+            f"that session."
         )
     return LedgerCorruptError(
-        f"ledger must be a whole file of onlineic, got {path!r}, which is not; restore it from a backup, and "
+        f"ledger must be a whole file of onlineic, got {shown(path, 200)}, which is not; restore it from "
+        f"a backup, and "
         "give its newest receipt."
     )
 
@@ -605,7 +613,8 @@ def _migrate(connection: sqlite3.Connection, path: str) -> None:
     while schema != SCHEMA:
         if schema not in MIGRATIONS:
             raise LedgerMismatchError(
-                f"ledger must be of schema {SCHEMA} or of one that leads there, got {path!r} of schema "
+                f"ledger must be of schema {SCHEMA} or of one that leads there, got {shown(path, 200)} "
+                f"of schema "
                 f"{schema}; use the version of onlineic that wrote it."
             )
         connection.execute("BEGIN IMMEDIATE")
@@ -625,7 +634,7 @@ def read(path: str | os.PathLike[str]) -> Written:
     real = checked_path(path)
     if not os.path.exists(real):
         raise LedgerCorruptError(
-            f"ledger must be a file, got none at {real!r}; correct the path, or open it with "
+            f"ledger must be a file, got none at {shown(real, 200)}; correct the path, or open it with "
             "OnlineIC(data, budget, ledger=.., table=..)."
         )
     held = lock(real)

@@ -28,6 +28,7 @@ from onlineic.errors import (
     SessionStateError,
     checked_integer,
     checked_ratio,
+    shown,
 )
 from onlineic.ledger.lines import Line, Receipt, Written, account_from_json
 from onlineic.ledger.memory import MemoryLedger
@@ -376,7 +377,7 @@ def _account(whole: Budget, order: Fraction | None, apart: Fraction) -> Filter:
     """Return the filter of a total, nothing spent."""
     if whole.pure:
         if order is not None:
-            raise InvalidParameterError(f"order must be None with delta=0, got order={order!r:.60}.")
+            raise InvalidParameterError(f"order must be None with delta=0, got order={shown(order)}.")
         return Filter(whole.epsilon_exact)
     delta = float_down((1 - apart) * whole.delta_exact)
     chosen = zcdp_order(whole.epsilon, delta) if order is None else checked_ratio("order", order, above=1.0)
@@ -400,7 +401,8 @@ def _opened(
     if not os.path.exists(path):
         if receipt is not None:
             raise LedgerCorruptError(
-                f"ledger must be there to go on from a receipt, got none at {os.fspath(path)!r}; restore it."
+                f"ledger must be there to go on from a receipt, got none at "
+                f"{shown(os.fspath(path), 200)}; restore it."
             )
         return SqliteLedger.create(
             path,

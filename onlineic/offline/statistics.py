@@ -19,6 +19,7 @@ from onlineic.errors import (
     checked_integer,
     checked_list,
     checked_ratio,
+    shown,
 )
 from onlineic.offline.linear_programs import number
 from onlineic.offline.means import integers, width_of
@@ -281,7 +282,7 @@ def _table(domain: Domain, attributes: Sequence[str]) -> Partition:
     )
     axes = tuple(sorted(domain.axis(name) for name in names))
     if not axes or len(set(axes)) < len(axes):
-        raise InvalidParameterError(f"attributes must be one or more different names, got {names!r:.60}.")
+        raise InvalidParameterError(f"attributes must be one or more different names, got {shown(names)}.")
     target = Partition(domain, axes, tuple(np.arange(domain.shape[axis]) for axis in axes))
     if target.blocks > MAX_BLOCKS:
         raise InvalidParameterError(

@@ -243,7 +243,7 @@ def where(
     for name in given:
         if name in more:
             raise InvalidQueryError(
-                f"an attribute must have one condition, got two for {name!r}; join them by &."
+                f"an attribute must have one condition, got two for {shown(name)}; join them by &."
             )
         if not isinstance(name, str):
             raise InvalidQueryError(f"attribute must be a name, got a {type(name).__name__}; write its name.")
@@ -448,7 +448,9 @@ def _interval(name: str, low: Any, high: Any, *, closed: bool) -> Condition:
                     "write both alike."
                 )
     if (_infinite(low) and low > 0) or (_infinite(high) and high < 0):
-        raise InvalidQueryError(f"{name} must have a finite end, got {low!r} and {high!r}; write a number.")
+        raise InvalidQueryError(
+            f"{name} must have a finite end, got {shown(low)} and {shown(high)}; write a number."
+        )
     return Condition("interval", (low, high, closed))
 
 
@@ -499,7 +501,7 @@ def _checked_weights(values: Any) -> Floats:
     if bad.any():
         index = int(np.argmax(bad))
         raise InvalidQueryError(
-            f"weights must lie in [0, 1], got weights[{index}]={array.item(index)!r}; "
+            f"weights must lie in [0, 1], got weights[{index}]={shown(array.item(index))}; "
             f"{'write rescaled(...)' if np.isfinite(array).all() else 'give every value a finite one'}."
         )
     return array

@@ -108,7 +108,7 @@ def marginal(*names: str, where: Expression | None = None) -> Marginal:
         )
     if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise InvalidQueryError(
-            f"marginal must name one or more different attributes, got {list(names)!r:.60}; write "
+            f"marginal must name one or more different attributes, got {shown(list(names))}; write "
             "marginal('age', 'sex')."
         )
     return Marginal(names, None if where is None else _checked(where))

@@ -186,7 +186,7 @@ class _Selects:
         self.trees.kind(source)
         name = self.trees.identifier(source.this)
         if name != table:
-            raise InvalidQueryError(f"table must be {table!r}, got {shown(name)}; write FROM {table}.")
+            raise InvalidQueryError(f"table must be {shown(table)}, got {shown(name)}; write FROM {table}.")
         alias = source.args.get("alias")
         if alias is None:
             self.conditions.tables.append(name)

@@ -17,7 +17,12 @@ from onlineic.accounting.of_table import alike
 from onlineic.display.html import card, note, table
 from onlineic.display.text import records, upward
 from onlineic.domain.domain import Domain, check_domain
-from onlineic.errors import InvalidParameterError, checked_integer, checked_list
+from onlineic.errors import (
+    InvalidParameterError,
+    checked_integer,
+    checked_list,
+    shown,
+)
 from onlineic.noise.laws import normal_quantile
 from onlineic.queries.query import session_grid_bits
 from onlineic.session.defaults import (
@@ -173,7 +178,7 @@ def checked_kinds(kinds: Iterable[Kind]) -> frozenset[Kind]:
         listed = []
     if not listed or not all(isinstance(kind, str) and kind in ("conjunctions", "dense") for kind in listed):
         raise InvalidParameterError(
-            f"kinds must be some of 'conjunctions' and 'dense', got kinds={kinds!r:.60}; write "
+            f"kinds must be some of 'conjunctions' and 'dense', got kinds={shown(kinds)}; write "
             "['conjunctions'], ['dense'] or both."
         )
     return frozenset(listed)

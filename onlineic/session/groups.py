@@ -22,6 +22,7 @@ from onlineic.errors import (
     TooLargeError,
     check_choice,
     checked_list,
+    shown,
 )
 from onlineic.queries.answers import LONGEST_QUERY, Answer, made_of
 from onlineic.queries.expressions import Expression, where
@@ -213,11 +214,11 @@ def group_by(
     names, labels = _grouped(session.domain, keys)
     shape = tuple(map(len, labels))
     ordered = tuple(session.domain.attribute(key).ordered for key in names)
-    by = f" by {', '.join(names)}" + ("" if where is None else f", {where!r:.100}")
+    by = f" by {', '.join(names)}" + ("" if where is None else f", {shown(where, 100)}")
     if (of is None) != (aggregate == "count"):
         raise InvalidQueryError(
             "of must be the attribute of a mean or a sum, and nothing for counts, got "
-            f"aggregate={aggregate!r} and of={of!r:.60}; write aggregate='mean', of='age'."
+            f"aggregate={shown(aggregate)} and of={shown(of)}; write aggregate='mean', of='age'."
         )
     if of is None:
         found, table = _counts(session, names, labels, where)
@@ -264,7 +265,8 @@ def _grouped(
     sizes = [domain.shape[domain.axis(name)] for name in names]
     if not names or len(set(names)) < len(names):
         raise InvalidQueryError(
-            f"keys must be one or more different attributes, got {list(names)!r:.100}; write ['sex', 'age']."
+            f"keys must be one or more different attributes, got {shown(list(names), 100)}; write "
+            f"['sex', 'age']."
         )
     if math.prod(sizes) > MOST_GROUPS:
         raise TooLargeError(

@@ -15,6 +15,7 @@ from onlineic.errors import (
     InvalidQueryError,
     TooFewRecordsError,
     check_kind,
+    shown,
 )
 from onlineic.queries.answers import Answer
 from onlineic.queries.ask import as_condition
@@ -147,6 +148,6 @@ def allowed(domain: Domain, axis: int, condition: Expression | None) -> Bools:
 def nobody(attribute: str, condition: object) -> InvalidQueryError:
     """Return the error of a condition that nobody with a value meets."""
     return InvalidQueryError(
-        f"{attribute} must have a value that the condition allows, got {condition!r:.100}, "
+        f"{attribute} must have a value that the condition allows, got {shown(condition, 100)}, "
         "which nobody with a value can meet; widen it."
     )

@@ -16,6 +16,7 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import (
     InvalidQueryError,
     TooLargeError,
+    shown,
 )
 from onlineic.queries.algebra import JOINT_CELLS
 from onlineic.queries.answers import LONGEST_QUERY, Answer, made_of
@@ -181,7 +182,7 @@ def _of_numbers(session: AnsweringLinear, aggregate: Aggregate, attribute: str, 
     numbers = Numbers.of(session.domain, attribute, where)
     numbers.check(where)
     found = asked_together(session, numbers.asks(aggregate))
-    name = aggregate + (f"({attribute})" if where is None else f"({attribute}, {where!r:.100})")
+    name = aggregate + (f"({attribute})" if where is None else f"({attribute}, {shown(where, 100)})")
     value, bound, bias, share, share_bound = numbers.worked_out(
         aggregate, session.n, found.values, found.bounds
     )

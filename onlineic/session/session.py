@@ -82,7 +82,7 @@ def check_choices(exhausted: object, ledger: object, noise: object) -> None:
     """Raise `InvalidParameterError` unless these are choices that a session knows."""
     if not isinstance(exhausted, str) or exhausted not in ("untested", "raise"):
         raise InvalidParameterError(
-            f"exhausted must be 'untested' or 'raise', got exhausted={exhausted!r:.60}."
+            f"exhausted must be 'untested' or 'raise', got exhausted={shown(exhausted)}."
         )
     if ledger is not None and not isinstance(ledger, Ledger | LedgerFile):
         raise InvalidParameterError(
@@ -619,7 +619,7 @@ class OnlineIC(Answering):
             known = [one for one in dir(type(self)) if one[0] != "_"]
             meant = MEANT.get(name) or (None if name[0] == "_" or name in known else nearest(name, known))
             hint = "see dir(session)." if meant is None else f"did you mean {meant}?"
-            raise AttributeError(f"a session has no attribute {name!r}; {hint}")
+            raise AttributeError(f"a session has no attribute {shown(name)}; {hint}")
 
     def __enter__(self) -> "OnlineIC":
         return self

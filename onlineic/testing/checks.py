@@ -14,6 +14,7 @@ from onlineic.errors import (
     checked_integer,
     checked_list,
     checked_real,
+    shown,
 )
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
@@ -139,8 +140,12 @@ def _check_frozen(rule: Rule) -> None:
         f"a rule must be an UpdateRule, got a {type(rule).__name__}; write {remedy}."
     )
     copy = pickle.loads(pickle.dumps(rule))
-    assert copy == rule, f"{rule!r} (the rule) must equal its pickle; make it an attrs.frozen class."
-    assert repr(copy) == repr(rule), f"{rule!r} (the rule) must show its settings only, not its address."
+    assert copy == rule, (
+        f"{shown(rule, 200)} (the rule) must equal its pickle; make it an attrs.frozen class."
+    )
+    assert repr(copy) == repr(rule), (
+        f"{shown(rule, 200)} (the rule) must show its settings only, not its address."
+    )
     for name in (
         *getattr(rule, "__dict__", ()),
         *(field.name for field in getattr(rule, "__attrs_attrs__", ())),
@@ -149,7 +154,9 @@ def _check_frozen(rule: Rule) -> None:
             setattr(rule, name, getattr(rule, name))
         except AttributeError:
             continue
-        raise AssertionError(f"{rule!r} (the rule) must be frozen, but {name} can be set; use attrs.frozen.")
+        raise AssertionError(
+            f"{shown(rule, 200)} (the rule) must be frozen, but {name} can be set; use attrs.frozen."
+        )
 
 
 def _checked_bound(rule: Rule, domain: Domain, alpha: float) -> int | None:
@@ -157,16 +164,17 @@ def _checked_bound(rule: Rule, domain: Domain, alpha: float) -> int | None:
     bounds = [rule.update_bound(domain, factor * alpha) for factor in (1.0, 1.5, 2.0)]
     for bound in bounds:
         assert bound is None or (type(bound) is int and bound >= 0), (
-            f"{rule!r}.update_bound must be None or an int >= 0, got {bound!r}."
+            f"{shown(rule, 200)}.update_bound must be None or an int >= 0, got {shown(bound)}."
         )
     known = [math.inf if bound is None else bound for bound in bounds]
     assert bounds[0] is None or known == sorted(known, reverse=True), (
-        f"{rule!r}.update_bound must not grow with alpha, got {bounds} at 1, 1.5 and 2 times {alpha:g}."
+        f"{shown(rule, 200)}.update_bound must not grow with alpha, got {bounds} at 1, 1.5 and 2 times "
+        f"{alpha:g}."
     )
     exact = rule.exact_update_bound(domain, alpha) if isinstance(rule, ExactBound) else bounds[0]
-    assert (exact is None) == (bounds[0] is None), f"{rule!r} must have both bounds or none."
+    assert (exact is None) == (bounds[0] is None), f"{shown(rule, 200)} must have both bounds or none."
     assert exact is None or bounds[0] in (math.floor(exact), math.floor(exact + 1e-9)), (
-        f"{rule!r}.update_bound must be floor(exact_update_bound), got {bounds[0]} and {exact}."
+        f"{shown(rule, 200)}.update_bound must be floor(exact_update_bound), got {bounds[0]} and {exact}."
     )
     return bounds[0]
 
@@ -182,14 +190,17 @@ class _Checker:
 
     def init(self, prior: Hypothesis | None = None) -> Hypothesis:
         hypothesis: Hypothesis = self.rule.init(self.domain, prior)
-        assert isinstance(hypothesis, Hypothesis), f"{self.rule!r}.init must return a Hypothesis."
-        assert hypothesis.domain == self.domain, f"{self.rule!r}.init must keep the domain it was given."
+        assert isinstance(hypothesis, Hypothesis), f"{shown(self.rule, 200)}.init must return a Hypothesis."
+        assert hypothesis.domain == self.domain, (
+            f"{shown(self.rule, 200)}.init must keep the domain it was given."
+        )
         return hypothesis
 
     def seen(self, hypothesis: Hypothesis) -> list[float]:
         values: list[float] = hypothesis.evaluate_many(self.probes).tolist()
         assert all(0.0 <= value <= 1.0 for value in values), (
-            f"{self.rule!r}: after an update the hypothesis must evaluate to finite numbers in [0, 1], "
+            f"{shown(self.rule, 200)}: after an update the hypothesis must evaluate to finite numbers in "
+            f"[0, 1], "
             f"got {next(value for value in values if not 0.0 <= value <= 1.0)}; the update left its range."
         )
         return values
@@ -202,9 +213,11 @@ class _Checker:
             result: Hypothesis = self.rule.update(hypothesis, past, self.alpha)
         except Exception as error:
             raise AssertionError(
-                f"{whose}.update must take every legal measurement, but raised {error!r}."
+                f"{whose}.update must take every legal measurement, but raised {shown(error)}."
             ) from error
-        assert isinstance(result, Hypothesis), f"{whose}.update must return a Hypothesis, got {result!r}."
+        assert isinstance(result, Hypothesis), (
+            f"{whose}.update must return a Hypothesis, got {shown(result)}."
+        )
         assert whose == repr(self.rule), f"{whose}.update must not change the rule itself."
         assert all(map(np.array_equal, values, [measurement.values for measurement in past])), (
             f"{whose}.update must not write to the measurements: they are the session's record."
@@ -216,7 +229,9 @@ class _Checker:
         return result
 
     def check_start(self) -> None:
-        assert self.seen(self.start) == self.seen(self.init()), f"{self.rule!r}.init must be deterministic."
+        assert self.seen(self.start) == self.seen(self.init()), (
+            f"{shown(self.rule, 200)}.init must be deterministic."
+        )
         check_hypothesis(self.start, seed=self.seed)
 
     def check_direction(self) -> None:
@@ -229,7 +244,8 @@ class _Checker:
                 result = self.updated(self.start, (Measurement(query, np.array([value]), 0.01),))
                 moved = (result.evaluate(query) - guess) * (1.0 if value > guess else -1.0)
                 assert moved > 0.0, (
-                    f"{self.rule!r}.update must move towards the measurement: at the guess {guess:g} and the "
+                    f"{shown(self.rule, 200)}.update must move towards the measurement: at the guess "
+                    f"{guess:g} and the "
                     f"answer {value:g} it went to {guess + moved * (1.0 if value > guess else -1.0):g}; "
                     "the sign of the step is wrong, or there is none."
                 )
@@ -254,19 +270,22 @@ class _Checker:
             hypothesis = self.init(prior)
         except InvalidParameterError:
             return
-        assert before == self.seen(prior), f"{self.rule!r}.init must leave the prior as it was: the caller's."
+        assert before == self.seen(prior), (
+            f"{shown(self.rule, 200)}.init must leave the prior as it was: the caller's."
+        )
         near, far = (
             max(abs(value - wanted) for value, wanted in zip(self.seen(one), before, strict=True))
             for one in (hypothesis, self.start)
         )
         assert near < far, (
-            f"{self.rule!r}.init must start from the prior that it is given, but answers up to {near:.3g} "
+            f"{shown(self.rule, 200)}.init must start from the prior that it is given, but answers up to "
+            f"{near:.3g} "
             f"from it, without one up to {far:.3g}; use it, or refuse it by InvalidParameterError."
         )
         query = next(query for query in self.probes if not query.grid_bits)
         self.updated(hypothesis, (Measurement(query, np.array([0.5]), 0.01),))
         assert before == self.seen(prior), (
-            f"{self.rule!r}.update must leave the prior as it was: the caller's."
+            f"{shown(self.rule, 200)}.update must leave the prior as it was: the caller's."
         )
 
     def check_stream(
@@ -302,7 +321,7 @@ class _Checker:
             hypothesis = update(hypothesis, past)
         end = self.seen(hypothesis)
         assert bound is None or len(past) <= bound, (
-            f"{self.rule!r}.update_bound claims {bound} updates at alpha={self.alpha:g} over "
+            f"{shown(self.rule, 200)}.update_bound claims {bound} updates at alpha={self.alpha:g} over "
             f"{self.domain.size} cells, but a legal stream needed {len(past)}: the rule breaks its own "
             "T(alpha), by a wrong step or a wrong bound."
         )
@@ -310,7 +329,8 @@ class _Checker:
         for count in range(1, len(past) + 1):
             again = copy.update(again, past[:count], self.alpha)
         assert end == self.seen(again), (
-            f"{self.rule!r}.update must be deterministic: the same measurements led to another hypothesis."
+            f"{shown(self.rule, 200)}.update must be deterministic: the same measurements led to another "
+            f"hypothesis."
         )
 
 
