@@ -40,6 +40,7 @@ FIELDS = ("line", "query", "cell", "value", "count", "status", "error_bound", "s
 DONE, FAILED, USAGE, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
 LARGE = 0.1  # share of the budget that a prompt does not risk unasked
 SHOWN = 60  # characters of a question that are repeated beside its answer
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how spreadsheets tell one
 Form = Literal["text", "json", "csv"]
 
 
@@ -246,4 +247,9 @@ def _numbers(answer: Answer | Derived | AnswerTable) -> Iterator[tuple[Any, ...]
 
 
 def _row(fields: Iterable[Any]) -> None:
-    csv.writer(sys.stdout, lineterminator="\n").writerow(fields)
+    csv.writer(sys.stdout, lineterminator="\n").writerow(map(_field, fields))
+
+
+def _field(value: Any) -> Any:
+    """Return a text that no spreadsheet takes for a formula: what begins like one gets a quote before it."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value

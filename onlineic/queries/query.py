@@ -239,6 +239,10 @@ def _written(domain: Domain, factor: Factor) -> str:
     if factor.table is None:
         return f"{name}={_interval_written(kind, factor.low, factor.high)}"
     if factor.bits:
+        steps = np.diff(factor.table[: kind.size - kind.missing].astype(np.int64))
+        for way, turned in (("rising", steps), ("falling", -steps)):  # as means and sums ask
+            if len(turned) > 1 and (turned > 0).all():
+                return f"{name}=weights(<{factor.table.size}, {way}>)"
         return f"{name}=weights(<{factor.table.size}>)"
     return f"{name}={_listed(kind, np.flatnonzero(factor.table).tolist())}"
 

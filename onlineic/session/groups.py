@@ -167,9 +167,10 @@ class Groups(Framed):
                 text, reach = within(value, bound, separated=True)
                 known = math.isfinite(value)
                 held.append([*labels, text if known else "too few records", f"± {reach}" if known else ""])
-        parts = [table([*self.keys, "value", "bound"], held, left=len(self.keys), names=len(self.keys))]
+        head, keys, left_out = [*self.keys, "value", "bound"], len(self.keys), len(self) - len(kept)
+        parts = [table(head, held, left=keys, names=keys, gap=None if gap is None else (gap, left_out))]
         if gap is not None:
-            parts.append(note(f"{len(self) - len(kept):,} of {len(self):,} are not shown: see to_dict()"))
+            parts.append(note(f"{left_out:,} of {len(self):,} are not shown: see to_dict()"))
         said = [("bounds", f"hold all at once, with probability {probability(self.confidence)}")]
         if self.bias:
             said.append(("midpoints of bins", f"may be off by {upward(self.bias)} besides"))
