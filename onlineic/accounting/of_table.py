@@ -15,7 +15,7 @@ from onlineic.accounting.budget import LARGEST_EPSILON, Budget, Charge, Filter
 from onlineic.accounting.composition import _best_order
 from onlineic.accounting.renyi import TICK, laplace_charge, renyi_capacity, renyi_epsilon
 from onlineic.accounting.rounding import _exact, _float_conversion, float_down, float_up
-from onlineic.errors import InvalidParameterError, checked_integer, set_fields
+from onlineic.errors import InvalidParameterError, check_kind, checked_integer, set_fields
 
 
 @final
@@ -95,6 +95,7 @@ def alike(budget: Budget) -> Budget:
 
     That of a filter of capacity C at order a is taken as C/a of zero-concentrated divergence.
     """
+    check_kind("budget", budget, Budget)
     if budget.order is None:
         return budget
     order = budget.order

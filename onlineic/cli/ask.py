@@ -30,6 +30,7 @@ from onlineic.errors import (
     InvalidInputError,
     MissingExtraError,
     TooFewRecordsError,
+    shown,
 )
 from onlineic.queries.answers import Answer
 from onlineic.session.means import Derived
@@ -40,13 +41,14 @@ FIELDS = ("line", "query", "cell", "value", "count", "status", "error_bound", "s
 DONE, FAILED, USAGE, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
 LARGE = 0.1  # share of the budget that a prompt does not risk unasked
 SHOWN = 60  # characters of a question that are repeated beside its answer
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how spreadsheets tell one
 Form = Literal["text", "json", "csv"]
 
 
 def _ask(arguments: argparse.Namespace) -> int:
     if arguments.repl and arguments.queries is not None:
         arguments.parser.error(
-            f"--repl must stand alone, got QUERIES {arguments.queries!r} too; leave one out"
+            f"--repl must stand alone, got QUERIES {shown(arguments.queries)} too; leave one out"
         )
     if arguments.ledger is not None and not (arguments.table or "").strip():
         arguments.parser.error(
@@ -55,7 +57,7 @@ def _ask(arguments: argparse.Namespace) -> int:
         )
     if arguments.table is not None and arguments.ledger is None:
         arguments.parser.error(
-            f"--table must stand with a ledger, got {arguments.table!r:.60} alone; write --ledger FILE.db"
+            f"--table must stand with a ledger, got {shown(arguments.table)} alone; write --ledger FILE.db"
         )
     budget = Budget(arguments.epsilon, arguments.delta)  # refused before the table is read
     domain = _domain(arguments.domain)
@@ -248,4 +250,9 @@ def _numbers(answer: Answer | Derived | AnswerTable) -> Iterator[tuple[Any, ...]
 
 
 def _row(fields: Iterable[Any]) -> None:
-    csv.writer(sys.stdout, lineterminator="\n").writerow(fields)
+    csv.writer(sys.stdout, lineterminator="\n").writerow(map(_field, fields))
+
+
+def _field(value: Any) -> Any:
+    """Return a text that no spreadsheet takes for a formula: what begins like one gets a quote before it."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value

@@ -11,7 +11,10 @@ from onlineic.accounting.of_table import per_person
 from onlineic.audit.ledgers import LedgerReport, summarised, verified
 from onlineic.audit.totals import TotalReport, total_report
 from onlineic.cli.ask import FAILED
-from onlineic.errors import LedgerCorruptError
+from onlineic.errors import (
+    LedgerCorruptError,
+    shown,
+)
 from onlineic.ledger.lines import Written, exported, imported
 from onlineic.ledger.sqlite import read
 
@@ -123,7 +126,8 @@ def _read(path: str) -> Written:
         return read(path)
     if not start.startswith(b"{"):
         raise LedgerCorruptError(
-            f"ledger must be a file of onlineic or an export of one, got {path!r}, which is neither; restore "
+            f"ledger must be a file of onlineic or an export of one, got {shown(path, 200)}, which is "
+            f"neither; restore "
             "it from a backup, and give its newest receipt."
         )
     with open(path, encoding="ascii", errors="replace") as file:

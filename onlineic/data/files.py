@@ -4,7 +4,10 @@ import io
 import os
 import stat
 
-from onlineic.errors import InvalidParameterError
+from onlineic.errors import (
+    InvalidParameterError,
+    shown,
+)
 
 
 def opened(path: str | os.PathLike[str]) -> io.FileIO:
@@ -31,7 +34,7 @@ def opened(path: str | os.PathLike[str]) -> io.FileIO:
     except (OSError, ValueError) as error:
         raise _refused(text, error) from None
     raise InvalidParameterError(
-        f"path must be that of a file, a pipe or a terminal, got the device {text!r:.300}; give a file."
+        f"path must be that of a file, a pipe or a terminal, got the device {shown(text, 300)}; give a file."
     )
 
 
@@ -63,6 +66,7 @@ def _text(path: object) -> str:
 def _refused(path: str, error: OSError | ValueError) -> InvalidParameterError:
     why = error.strerror if isinstance(error, OSError) and error.strerror else "no path of a file"
     return InvalidParameterError(
-        f"path must be that of a file that can be read, got {path!r:.300}: {why}; correct it, or let this "
+        f"path must be that of a file that can be read, got {shown(path, 300)}: {why}; correct it, or "
+        f"let this "
         "user read it."
     )

@@ -19,7 +19,12 @@ from onlineic.data.files import is_regular, opened
 from onlineic.data.pieces import MISSING, NAN, NEGATIVE, POSITIVE, Pieces, by_days, pieces
 from onlineic.data.rows import Column
 from onlineic.domain.domain import Domain, nearest_column
-from onlineic.errors import InvalidDataError, InvalidParameterError, MissingExtraError
+from onlineic.errors import (
+    InvalidDataError,
+    InvalidParameterError,
+    MissingExtraError,
+    shown,
+)
 
 GROUPED = 2**20  # cells up to which the engine that has the rows counts them
 ROWS = 2**20  # that are coded together
@@ -152,7 +157,7 @@ def _parquet(path: str) -> Any:
     """Return the table of a Parquet file, by the first reader that is installed."""
     if not is_parquet(path):
         raise InvalidParameterError(
-            f"table must be the path of a Parquet file, got {path!r}, which is none; "
+            f"table must be the path of a Parquet file, got {shown(path, 200)}, which is none; "
             "a CSV file goes to from_csv."
         )
     try:

@@ -35,6 +35,7 @@ from onlineic.errors import (
     LedgerLockedError,
     SessionStateError,
     TooLargeError,
+    check_kind,
     checked_integer,
 )
 from onlineic.ledger.forks import renewed_by_forks
@@ -478,6 +479,7 @@ class PrivateData:
         BudgetsAddWarning, LargeDeltaWarning
             If the table has no total, and this is not the first; if delta exceeds 1/n.
         """
+        check_kind("budget", budget, Budget, remedy="write Budget(epsilon=1.0, delta=1e-9)")
         self._check_process()
         promised = checked_integer("rows_per_person", rows_per_person, at_least=1)
         with self._sessions.gate:  # no total comes in between

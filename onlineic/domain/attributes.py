@@ -25,13 +25,19 @@ from onlineic.domain.columns import (
     read_distinct,
     settled,
     short,
-    shown,
     whole,
 )
 from onlineic.domain.dates import Dates
 from onlineic.domain.hints import inside, nearest, no_missing_cell
 from onlineic.domain.misfits import encoded
-from onlineic.errors import InvalidDomainError, InvalidQueryError, set_fields
+from onlineic.errors import (
+    InvalidDomainError,
+    InvalidParameterError,
+    InvalidQueryError,
+    checked_list,
+    set_fields,
+    shown,
+)
 
 Label = str | int | bool | float | None
 Word = str | int | bool | float
@@ -71,17 +77,18 @@ class Categorical:
     ordered = False
 
     def __attrs_post_init__(self) -> None:
-        set_fields(self, labels=tuple(self.labels))
-        kinds = {type(label) for label in self.labels}
+        given: object = self.labels  # whatever was given
+        kinds = {type(label) for label in self.labels} if isinstance(given, tuple | list) else set()
         if len(kinds) != 1 or not kinds <= {str, int, bool}:
             types = f"types {', '.join(sorted(kind.__name__ for kind in kinds))}" if kinds else "none"
             raise InvalidDomainError(
                 "labels must be one or more values of one type among str, int and bool, "
                 f"got {types}; {_of_labels(kinds)}."
             )
+        set_fields(self, labels=tuple(self.labels))
         if len(set(self.labels)) < len(self.labels):
             twice = next(label for label in self.labels if self.labels.count(label) > 1)
-            raise InvalidDomainError(f"labels must be distinct, got {twice!r} twice; remove one.")
+            raise InvalidDomainError(f"labels must be distinct, got {shown(twice)} twice; remove one.")
         if self.other is not None and (type(self.other) is not str or self.other in self.labels):
             raise InvalidDomainError(
                 f"other must be True or a name that is no label, got {shown(self.other)}; choose another."
@@ -158,10 +165,11 @@ class Categorical:
         if label is None:
             raise no_missing_cell(name)
         near = nearest(label, self.labels)
-        others = "" if self.other is None else f", and {self.other!r} for others"
+        others = "" if self.other is None else f", and {shown(self.other)} for others"
         raise InvalidQueryError(
             f"{name} must be one of its {self.size} values ({self._some}{others}), "
-            f"got {name}={shown(label)}; {'see the domain.' if near is None else f'did you mean {near!r}?'}"
+            f"got {name}={shown(label)}; "
+            f"{'see the domain.' if near is None else f'did you mean {shown(near)}?'}"
         )
 
     def _code(self, value: Any) -> int | None:
@@ -274,7 +282,7 @@ class IntegerRange:
         outside = low if first < self.start or first > self.stop else high
         near = inside(low, high, self.start, self.stop - 1, closed)
         raise InvalidQueryError(
-            f"{name} must be cut inside [{self.start}, {self.stop - 1}], got {outside!r}; write "
+            f"{name} must be cut inside [{self.start}, {self.stop - 1}], got {shown(outside)}; write "
             f"{near}, or at_least or below for one side."
         )
 
@@ -334,6 +342,11 @@ class Binned:
     ordered = True
 
     def __attrs_post_init__(self) -> None:
+        given: object = self.edges  # whatever was given
+        if not isinstance(given, tuple | list):
+            raise InvalidDomainError(
+                f"edges must be a tuple, got a {type(self.edges).__name__}; write binned([..])."
+            )
         if all(map(is_number, self.edges)):  # others would compare, and be written, otherwise
             set_fields(self, edges=_floats(self.edges))
         rising = all(map(is_number, self.edges)) and all(
@@ -561,8 +574,8 @@ def binned(edges: Iterable[float], *, integer: bool = False, clip: bool = False)
         Whether numbers beyond the edges count in the first and the last bin; else they are refused.
     """
     try:
-        given = list(edges)
-    except TypeError:
+        given = checked_list("edges", edges)
+    except InvalidParameterError:
         given = []
     if not given or not all(map(is_number, given)):
         raise InvalidDomainError(

@@ -19,7 +19,12 @@ import numpy as np
 from onlineic.accounting.budget import Budget, Charge, Filter
 from onlineic.accounting.of_table import TableCharge
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidParameterError, LedgerCorruptError, LedgerRollbackError
+from onlineic.errors import (
+    InvalidParameterError,
+    LedgerCorruptError,
+    LedgerRollbackError,
+    shown,
+)
 from onlineic.ledger.records import (
     Beside,
     Burned,
@@ -383,7 +388,7 @@ class Receipt:
             "0123456789abcdef"
         ):
             raise InvalidParameterError(
-                f"receipt must be a text such as 12:9f86.., got receipt={str(written)!r:.60}; copy it whole."
+                f"receipt must be a text such as 12:9f86.., got receipt={shown(written)}; copy it whole."
             )
         return cls(int(lines), bytes.fromhex(head))
 

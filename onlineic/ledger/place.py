@@ -13,7 +13,7 @@ import stat
 import sys
 from pathlib import Path
 
-from onlineic.errors import InvalidParameterError, LedgerError, LedgerLockedError, LedgerWriteError
+from onlineic.errors import InvalidParameterError, LedgerError, LedgerLockedError, LedgerWriteError, shown
 
 # Nobody has tested locks and lost writes there; of file systems in user space the local one is `fuseblk`.
 NETWORK = {
@@ -63,7 +63,7 @@ def unusable(error: OSError | sqlite3.Error, path: str, kind: type[LedgerError] 
     name, remedy = failure_of(error)
     verb = "written" if kind is LedgerWriteError else "opened"
     return kind(
-        f"ledger must lie where it can be {verb}, got {name} at {path!r:.300}; "
+        f"ledger must lie where it can be {verb}, got {name} at {shown(path, 300)}; "
         f"{remedy or 'look the name up, and mend its cause'}. Nothing was spent."
     )
 
@@ -90,21 +90,25 @@ def checked_path(path: str | os.PathLike[str]) -> str:
     folder = os.path.dirname(real)
     held = status(folder)
     if held is None or not stat.S_ISDIR(held.st_mode):
-        raise InvalidParameterError(f"ledger must lie in a directory, got {folder!r:.300}; make it first.")
+        raise InvalidParameterError(
+            f"ledger must lie in a directory, got {shown(folder, 300)}; make it first."
+        )
     found = status(real)
     if found is not None and stat.S_ISDIR(found.st_mode):
         raise InvalidParameterError(
-            f"ledger must be a file, got the directory {real!r:.300}; give it a name."
+            f"ledger must be a file, got the directory {shown(real, 300)}; give it a name."
         )
     if found is not None and not stat.S_ISREG(found.st_mode):
         raise InvalidParameterError(
-            f"ledger must be a file on a drive, got the device, pipe or socket {real!r:.300}; give another "
+            f"ledger must be a file on a drive, got the device, pipe or socket {shown(real, 300)}; give "
+            f"another "
             "path."
         )
     kind = _file_system(folder)
     if kind in NETWORK or (kind.startswith("fuse.") and kind != "fuse.fuseblk"):
         raise InvalidParameterError(
-            f"ledger must lie on a local drive, got {real!r} on {kind}, where locks and lost writes are not "
+            f"ledger must lie on a local drive, got {shown(real, 200)} on {kind}, where locks and lost "
+            f"writes are not "
             "tested; choose a local directory."
         )
     return real
@@ -235,7 +239,7 @@ def lock(path: str) -> int:
         unlock(held)
         raise InvalidParameterError(
             f"ledger must lie on a drive whose files can be locked, got {failure_of(error)[0]} at "
-            f"{path!r:.300}; choose a local directory, and move there, without a copy, what has begun."
+            f"{shown(path, 300)}; choose a local directory, and move there, without a copy, what has begun."
         ) from None
     except BaseException:
         unlock(held)
@@ -276,7 +280,7 @@ def lock_to_read(path: str) -> int | None:
 def locked(path: str) -> str:
     """Return what to say of a ledger that somebody has."""
     return (
-        f"ledger must be used by one session at a time, got {path!r:.300}, which is open or being read; "
+        f"ledger must be used by one session at a time, got {shown(path, 300)}, which is open or being read; "
         "close that session, in this process or another."
     )
 

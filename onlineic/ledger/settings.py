@@ -14,9 +14,14 @@ import attrs
 import numpy as np
 
 from onlineic.accounting.budget import Filter
-from onlineic.domain.columns import shown
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidParameterError, LedgerCorruptError, LedgerError, LedgerMismatchError
+from onlineic.errors import (
+    InvalidParameterError,
+    LedgerCorruptError,
+    LedgerError,
+    LedgerMismatchError,
+    shown,
+)
 from onlineic.ledger.lines import FORMAT, Line, account_to_json, domain_of
 from onlineic.noise.sources import SystemNoise
 from onlineic.queries.exact import partition_from_json, partition_to_json
@@ -98,7 +103,7 @@ def _setting(written: Any, known: Known, domain: Domain, brought: Any) -> Any:
     kind = known.get(written.get("class", ""))
     if kind is None:
         raise LedgerCorruptError(
-            f"ledger must be made of known classes, got {written.get('class')!r:.60}; use the version of "
+            f"ledger must be made of known classes, got {shown(written.get('class'))}; use the version of "
             "onlineic that wrote it."
         )
     aliases = {field.name: field.alias for field in attrs.fields(kind) if field.init}
@@ -169,7 +174,7 @@ def checked_label(table: object) -> str:
     """Return the label of a table, or raise `InvalidParameterError` if it names none."""
     if not isinstance(table, str) or not table.strip():
         raise InvalidParameterError(
-            f"table must name the table and its release, got table={table!r:.60}; write table='census 2026, "
+            f"table must name the table and its release, got table={shown(table)}; write table='census 2026, "
             "release 3': a ledger is of one table as it is."
         )
     return table
@@ -179,7 +184,8 @@ def check_label(beginning: Line, table: str) -> None:
     """Raise `LedgerMismatchError` unless a ledger is of the table with this label."""
     if beginning["table"] != table:
         raise LedgerMismatchError(
-            f"table must be {beginning['table']!r:.200}, as the ledger was opened, got table={table!r:.200}; "
+            f"table must be {shown(beginning['table'], 200)}, as the ledger was opened, got "
+            f"table={shown(table, 200)}; "
             "open a new ledger for another table."
         )
 
@@ -253,7 +259,7 @@ def _said(written: Any) -> str:
     if isinstance(written, dict) and "class" in written and isinstance(written.get("fields"), dict):
         fields = ", ".join(f"{name}={_said(value)}" for name, value in sorted(written["fields"].items()))
         return f"{written['class']}({fields})"[:120]
-    return f"{written!r:.80}"
+    return f"{shown(written, 80)}"
 
 
 def package_version() -> str:

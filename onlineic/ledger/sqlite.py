@@ -30,6 +30,7 @@ from onlineic.errors import (
     LedgerWriteError,
     SessionStateError,
     check_choice,
+    shown,
 )
 from onlineic.ledger.book import Book, check_claim, check_commit
 from onlineic.ledger.lines import (
@@ -191,7 +192,8 @@ class SqliteLedger(Ledger):
         try:
             if exists(real):
                 raise LedgerMismatchError(
-                    f"ledger must be a new file, got {real!r}, which exists; resume it with OnlineIC.resume."
+                    f"ledger must be a new file, got {shown(real, 200)}, which exists; resume it with "
+                    f"OnlineIC.resume."
                 )
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(making)  # of a process that died here
@@ -224,7 +226,7 @@ class SqliteLedger(Ledger):
             if isinstance(error, (sqlite3.Error, OSError)):
                 name, remedy = failure_of(error)
                 raise LedgerWriteError(
-                    f"ledger must be written before anything is spent, got {name} at {real!r:.300}; "
+                    f"ledger must be written before anything is spent, got {name} at {shown(real, 300)}; "
                     f"{remedy or 'make room'}, or choose another directory for the new file."
                 ) from None
             raise
@@ -448,7 +450,8 @@ class SqliteLedger(Ledger):
                     self._connection.rollback()
                 name, remedy = failure_of(error)
                 raise LedgerWriteError(
-                    f"ledger must be written before anything is done, got {name} at {self._path!r:.300}; "
+                    f"ledger must be written before anything is done, got {name} at "
+                    f"{shown(self._path, 300)}; "
                     f"nothing was released: {remedy or 'make room'}, and resume the session, or open the "
                     "total, from its file."
                 ) from None
@@ -465,7 +468,8 @@ class SqliteLedger(Ledger):
         """Raise unless the open file has its name: what is spent in a file without one is spent again."""
         if file_at(self._path) != self._place:
             raise LedgerWriteError(
-                f"ledger must stay where it was opened, got none or another file at {self._path!r}; "
+                f"ledger must stay where it was opened, got none or another file at "
+                f"{shown(self._path, 200)}; "
                 "nothing was released: put the file back, or resume the newest copy by its receipt."
             )
 
@@ -587,7 +591,8 @@ def _connected(path: str) -> sqlite3.Connection:
             connection.execute("PRAGMA fullfsync = ON")
         if (mode, level) != ("truncate", 3):
             raise LedgerError(
-                f"ledger must be written durably, got journal mode {mode!r} and level {level}; use SQLite "
+                f"ledger must be written durably, got journal mode {shown(mode)} and level {level}; use "
+                f"SQLite "
                 "3.12 or newer."
             )
         # the lock is kept from here on: whoever read beside it would stop the first write
@@ -665,7 +670,7 @@ def _unreadable(path: str, error: Exception) -> LedgerError:
     if isinstance(error, sqlite3.Error) and failure_of(error)[1] and name != "SQLITE_IOERR_SHORT_READ":
         return unusable(error, path)
     return LedgerCorruptError(
-        f"ledger must be a whole file of onlineic, got {path!r:.300}, which is not; {RESTORE}."
+        f"ledger must be a whole file of onlineic, got {shown(path, 300)}, which is not; {RESTORE}."
     )
 
 
@@ -678,7 +683,8 @@ def _migrate(connection: sqlite3.Connection, path: str) -> None:
     while schema != SCHEMA:
         if schema not in MIGRATIONS:
             raise LedgerMismatchError(
-                f"ledger must be of schema {SCHEMA} or of one that leads there, got {path!r} of schema "
+                f"ledger must be of schema {SCHEMA} or of one that leads there, got {shown(path, 200)} "
+                f"of schema "
                 f"{schema}; use the version of onlineic that wrote it."
             )
         connection.execute("BEGIN IMMEDIATE")
@@ -712,7 +718,7 @@ def _there(path: str | os.PathLike[str]) -> str:
     real = checked_path(path)
     if not exists(real):
         raise LedgerCorruptError(
-            f"ledger must be a file, got none at {real!r:.300}; correct the path; if it was lost, "
+            f"ledger must be a file, got none at {shown(real, 300)}; correct the path; if it was lost, "
             f"{RESTORE}; if there never was one, open it with OnlineIC(data, budget, ledger=.., table=..)."
         )
     return real

@@ -30,6 +30,7 @@ from onlineic.errors import (
     SessionStateError,
     checked_integer,
     checked_ratio,
+    shown,
 )
 from onlineic.ledger.lines import Line, Receipt, Written, account_from_json
 from onlineic.ledger.memory import MemoryLedger
@@ -279,7 +280,7 @@ class TableBudget:
                 "total a delta, or write Budget(epsilon)."
             )
         whole, left = standing.account.capacity or taken.charge.amount, standing.account.left
-        most = f"take at most Budget({float_down(left)!r}, {float_down(standing.delta)!r})"
+        most = f"take at most Budget({shown(float_down(left))}, {shown(float_down(standing.delta))})"
         if not standing.account.affords(taken.charge):
             less = most if standing.account.order is None else "take less, such as total.share(total.left)"
             raise BudgetExceededError(
@@ -421,7 +422,7 @@ def _account(whole: Budget, order: Fraction | None, apart: Fraction) -> Filter:
     if order is None:
         return Filter(whole.epsilon_exact)
     if whole.pure:
-        raise InvalidParameterError(f"order must be None with delta=0, got order={order!r:.60}.")
+        raise InvalidParameterError(f"order must be None with delta=0, got order={shown(order)}.")
     chosen = checked_ratio("order", order, above=1.0)
     capacity = renyi_capacity(chosen, whole.epsilon, float_down((1 - apart) * whole.delta_exact))
     if capacity == 0:
@@ -510,7 +511,8 @@ def _opened(
     if not exists(path):
         if receipt is not None:
             raise LedgerCorruptError(
-                f"ledger must be there to go on from a receipt, got none at {os.fspath(path)!r}; restore "
+                f"ledger must be there to go on from a receipt, got none at "
+                f"{shown(os.fspath(path), 200)}; restore "
                 "it from a backup, and give its newest receipt."
             )
         return SqliteLedger.create(

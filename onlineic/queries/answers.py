@@ -27,7 +27,11 @@ from onlineic.display.text import (
     within,
 )
 from onlineic.domain.hints import nearest
-from onlineic.errors import InvalidParameterError, checked_real
+from onlineic.errors import (
+    InvalidParameterError,
+    checked_real,
+    shown,
+)
 from onlineic.noise.laws import normal_quantile
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.query import Query
@@ -191,8 +195,8 @@ class Answer:
                 found = getattr(self._ground, name)
             else:
                 meant = nearest(name, (field for field in dir(type(self)) if field[0] != "_"))
-                hint = "see dir(answer)." if meant is None else f"did you mean {meant!r}?"
-                raise AttributeError(f"an Answer has no attribute {name!r}; {hint}")
+                hint = "see dir(answer)." if meant is None else f"did you mean {shown(meant, 200)}?"
+                raise AttributeError(f"an Answer has no attribute {shown(name)}; {hint}")
             object.__setattr__(self, name, found)
             return found
 
@@ -409,7 +413,8 @@ class Answer:
             return format(float(self), form)
         except ValueError:
             raise InvalidParameterError(
-                f"format must be one of a float, got {form!r:.20}; write f'{{answer:.3f}}' for the fraction, "
+                f"format must be one of a float, got {shown(form)}; write f'{{answer:.3f}}' for the "
+                f"fraction, "
                 "or f'{answer.count:.0f}' for records."
             ) from None
 

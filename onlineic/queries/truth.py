@@ -11,7 +11,7 @@ until it meets the attribute: a bin or a period that it covers in part is refuse
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import and_, or_
 from typing import Any, final
@@ -29,7 +29,9 @@ from onlineic.queries.expressions import (
     below,
     between,
     joint,
+    one_condition,
     one_of,
+    one_query,
     span,
     where,
 )
@@ -276,8 +278,7 @@ def _expressed(truth: Truth) -> Expression | bool:
         terms.insert(0, where(conditions))
     if not terms:
         return not absorbing
-    combine: Callable[[Expression, Expression], Expression] = or_ if absorbing else and_
-    return reduce(combine, terms)
+    return one_query("or" if absorbing else "and", terms)
 
 
 def _condition(held: Held) -> Condition | bool:
@@ -309,7 +310,8 @@ def of_codes(kind: Attribute, runs: Sequence[tuple[int, int]]) -> Condition:
         codes = [code for first, stop in runs for code in range(first, stop)]
         if 2 * len(codes) <= kind.size:
             return one_of(*map(kind.label, codes))
-        return ~one_of(*(kind.label(code) for code in range(kind.size) if code not in set(codes)))
+        held = set(codes)
+        return ~one_of(*(kind.label(code) for code in range(kind.size) if code not in held))
     parts: list[Condition] = []
     labels: list[Any] = []
     last = kind.size - kind.missing
@@ -322,7 +324,7 @@ def of_codes(kind: Attribute, runs: Sequence[tuple[int, int]]) -> Condition:
             labels.append(kind.label(first))
         else:
             parts.append(between(kind.label(first), kind.label(stop - 1)))
-    return reduce(or_, [*parts, one_of(*labels)] if labels else parts)
+    return one_condition("or", [*parts, one_of(*labels)] if labels else parts)
 
 
 def _check_inside(name: str, kind: IntegerRange | Binned, line: Line, start: float, end: float) -> None:

@@ -361,12 +361,13 @@ class Answers(Sequence[Answer], Framed):
 
     def _repr_html_(self) -> str:
         shown = [*range(len(self))]
-        if len(self) > 2 * SHOWN:
+        if len(self) > 2 * SHOWN + 1:
             shown = [*shown[:SHOWN], *shown[-SHOWN:]]
         told = answer_rows([self[place] for place in shown])
         rows: list[list[Any]] = [[place, *row] for place, row in zip(shown, told, strict=True)]
         left_out = len(self) - len(shown)
-        parts = [table(["", *ANSWER_HEAD], rows, left=2, longest=LONGEST_QUERY)]
+        gap = (SHOWN, left_out) if left_out else None
+        parts = [table(["", *ANSWER_HEAD], rows, left=2, longest=LONGEST_QUERY, gap=gap)]
         if left_out:
             more = "see to_dict(), values, counts, bounds"
             parts.append(note(f"{left_out:,} between them are not shown: {more}"))

@@ -25,6 +25,7 @@ from onlineic.errors import (
     OnlineICError,
     check_choice,
     checked_integer,
+    shown,
 )
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.lines import Line
@@ -134,13 +135,14 @@ def ledger_choice(
     check_choice("durability", durability, "hits", "all")
     if isinstance(ledger, SqliteLedger):  # nobody has compared its table and its settings with these
         raise InvalidParameterError(
-            f"ledger must be the path of a ledger file, got the open {ledger!r:.200}; release it, and give "
+            f"ledger must be the path of a ledger file, got the open {shown(ledger, 200)}; release it, "
+            f"and give "
             "its path: ledger='FILE.db', table='LABEL', or OnlineIC.resume('FILE.db', data)."
         )
     if not isinstance(ledger, (str, os.PathLike)):
         if table is not None and (ledger is None or isinstance(ledger, Ledger)):
             raise InvalidParameterError(
-                f"table must be None without a ledger file, got table={table!r:.60}; give ledger='FILE.db'."
+                f"table must be None without a ledger file, got table={shown(table)}; give ledger='FILE.db'."
             )
         return ledger
     table = checked_label(table)
@@ -177,7 +179,8 @@ def check_prior(beginning: Line, prior: Hypothesis | None) -> None:
     held = beginning["settings"].get("prior")
     if prior_digest(prior) != held:
         raise LedgerMismatchError(
-            f"prior must be {'None' if held is None else f'the one with digest {held!s:.16}'}, as the ledger "
+            f"prior must be {'None' if held is None else f'the one with digest {str(held)[:16]}'}"
+            f", as the ledger "
             f"was opened, got {'none' if prior is None else 'another'}; "
             f"{'leave it out' if held is None else 'give that one'}."
         )

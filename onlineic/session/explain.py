@@ -17,7 +17,7 @@ from onlineic.accounting.budget import Filter
 from onlineic.display.html import card, facts
 from onlineic.display.text import shortened, upward
 from onlineic.domain.domain import Domain
-from onlineic.errors import TooFewRecordsError
+from onlineic.errors import TooFewRecordsError, shown
 from onlineic.queries.answers import LONGEST_QUERY, Answer
 from onlineic.queries.ask import Question, bind_question
 from onlineic.queries.batch import Queries
@@ -205,7 +205,7 @@ class Outlook:
         rehearsal = Rehearsal(self, self.loop.domain, self.loop.n, self.plan.beta)
         if callable(question) and not isinstance(question, np.ndarray):
             return *rehearsal.of(question), rehearsal.questions
-        asked, derived = f"{question!r:.80}", None
+        asked, derived = shown(question, 80), None
         if isinstance(question, str) and question.lstrip()[:6].upper() == "SELECT":
             _, derived = rehearsal.of(lambda session: session.sql(question))
             return asked, derived, rehearsal.questions

@@ -11,7 +11,12 @@ import numpy as np
 from onlineic._typing import Bools, Floats
 from onlineic.display.text import around
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidQueryError, TooFewRecordsError
+from onlineic.errors import (
+    InvalidQueryError,
+    TooFewRecordsError,
+    check_kind,
+    shown,
+)
 from onlineic.queries.answers import Answer
 from onlineic.queries.ask import as_condition
 from onlineic.queries.expressions import Expression, where
@@ -67,6 +72,11 @@ class Found:
     values: Sequence[float]
     bounds: Any
     confidence: float
+
+
+def check_answering(session: object) -> None:
+    """Raise `InvalidParameterError` unless this answers linear queries."""
+    check_kind("session", session, AnsweringLinear, remedy="open OnlineIC(data, budget)")
 
 
 def asked_together(session: AnsweringLinear, queries: Sequence[Expression]) -> Found:
@@ -147,6 +157,6 @@ def allowed(domain: Domain, axis: int, condition: Expression | None) -> Bools:
 def nobody(attribute: str, condition: object) -> InvalidQueryError:
     """Return the error of a condition that nobody with a value meets."""
     return InvalidQueryError(
-        f"{attribute} must have a value that the condition allows, got {condition!r:.100}, "
+        f"{attribute} must have a value that the condition allows, got {shown(condition, 100)}, "
         "which nobody with a value can meet; widen it."
     )

@@ -13,7 +13,11 @@ from onlineic.display.text import around, probability, records, records_bound, s
 from onlineic.domain.attributes import Attribute, Binned, IntegerRange
 from onlineic.domain.dates import Dates
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidQueryError, TooLargeError
+from onlineic.errors import (
+    InvalidQueryError,
+    TooLargeError,
+    shown,
+)
 from onlineic.queries.algebra import JOINT_CELLS
 from onlineic.queries.answers import LONGEST_QUERY, Answer, made_of
 from onlineic.queries.ask import as_condition
@@ -24,6 +28,7 @@ from onlineic.session.linear import (
     Where,
     allowed,
     asked_together,
+    check_answering,
     counted,
     narrowing,
     nobody,
@@ -172,11 +177,12 @@ def total(session: AnsweringLinear, attribute: str, where: Where = None) -> Deri
 
 
 def _of_numbers(session: AnsweringLinear, aggregate: Aggregate, attribute: str, where: Where) -> Derived:
+    check_answering(session)
     where = as_condition(where, session.domain)
     numbers = Numbers.of(session.domain, attribute, where)
     numbers.check(where)
     found = asked_together(session, numbers.asks(aggregate))
-    name = aggregate + (f"({attribute})" if where is None else f"({attribute}, {where!r:.100})")
+    name = aggregate + (f"({attribute})" if where is None else f"({attribute}, {shown(where, 100)})")
     value, bound, bias, share, share_bound = numbers.worked_out(
         aggregate, session.n, found.values, found.bounds
     )

@@ -23,6 +23,7 @@ from onlineic.errors import (
     checked_integer,
     checked_real,
     set_fields,
+    shown,
 )
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
@@ -246,7 +247,7 @@ class _Wishes:
             if self.hard_answers is not None or self.threshold is not None:
                 raise InvalidParameterError(
                     "certify must be None with hard_answers or threshold, got certify="
-                    f"{self.certify!r:.60}; it settles both, so leave out one of them."
+                    f"{shown(self.certify)}; it settles both, so leave out one of them."
                 )
             if self.release == "partition":
                 raise InvalidParameterError(
@@ -255,12 +256,12 @@ class _Wishes:
             set_fields(self, certify=checked_real("certify", self.certify, at_least=LEAST, below=1.0))
         if self.release not in (None, "answer", "partition"):
             raise InvalidParameterError(
-                f"release must be 'answer' or 'partition', got release={self.release!r:.60}."
+                f"release must be 'answer' or 'partition', got release={shown(self.release)}."
             )
         if self.first_tables is not None and type(self.first_tables) is not bool:
             raise InvalidParameterError(
                 "first_tables must be True, False or None, got first_tables="
-                f"{self.first_tables!r:.60}; leave it out."
+                f"{shown(self.first_tables)}; leave it out."
             )
         if self.threshold is not None:
             set_fields(self, threshold=checked_real("threshold", self.threshold, above=0.0, below=1.0))

@@ -26,6 +26,8 @@ from onlineic.errors import (
     SessionStateError,
     VacuousPromiseWarning,
     checked_integer,
+    checked_list,
+    shown,
 )
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.lines import Receipt
@@ -80,7 +82,7 @@ def check_choices(exhausted: object, ledger: object, noise: object) -> None:
     """Raise `InvalidParameterError` unless these are choices that a session knows."""
     if not isinstance(exhausted, str) or exhausted not in ("untested", "raise"):
         raise InvalidParameterError(
-            f"exhausted must be 'untested' or 'raise', got exhausted={exhausted!r:.60}."
+            f"exhausted must be 'untested' or 'raise', got exhausted={shown(exhausted)}."
         )
     if ledger is not None and not isinstance(ledger, Ledger | LedgerFile):
         raise InvalidParameterError(
@@ -559,7 +561,8 @@ class OnlineIC(Answering):
         (m,) float64
             Fractions; of a constant what it was rounded by, inf where nothing is known.
         """
-        chosen, given = list(queries), list(answers)
+        chosen = checked_list("queries", queries, remedy="write them in brackets")
+        given = checked_list("answers", answers, remedy="write what answer_many returned")
 
         def bounds() -> Floats:
             book, grid = self._loop.book, self._loop.plan.weight_bits
@@ -641,7 +644,7 @@ class OnlineIC(Answering):
             known = [one for one in dir(type(self)) if one[0] != "_"]
             meant = MEANT.get(name) or (None if name[0] == "_" or name in known else nearest(name, known))
             hint = "see dir(session)." if meant is None else f"did you mean {meant}?"
-            raise AttributeError(f"a session has no attribute {name!r}; {hint}")
+            raise AttributeError(f"a session has no attribute {shown(name)}; {hint}")
 
     def __enter__(self) -> "OnlineIC":
         return self
@@ -747,9 +750,10 @@ class OnlineIC(Answering):
         domain = self._data.domain
         if isinstance(attributes, str):
             raise InvalidParameterError(
-                f"attributes must be a list of names, got the text {attributes!r:.60}; write it in brackets."
+                f"attributes must be a list of names, got the text {shown(attributes)}; write it in brackets."
             )
-        names = domain.names if attributes is None else [domain.names[domain.axis(one)] for one in attributes]
+        listed = domain.names if attributes is None else checked_list("attributes", attributes)
+        names = [domain.names[domain.axis(one)] for one in listed]
 
         def summed_up() -> Summary:
             book = self._loop.book

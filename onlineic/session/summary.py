@@ -27,7 +27,10 @@ from onlineic.display.text import (
     upward,
 )
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidParameterError
+from onlineic.errors import (
+    InvalidParameterError,
+    shown,
+)
 from onlineic.hypothesis.base import HasBlocks, Hypothesis
 from onlineic.hypothesis.estimates import Estimates
 from onlineic.queries.answers import ANSWER_HEAD, LONGEST_QUERY, Answer, answer_rows
@@ -228,7 +231,7 @@ class Summary:
         found = [one for one in self.marginals if one.name == attribute]
         if not found:
             raise InvalidParameterError(
-                f"attribute must be one that the summary holds, got {attribute!r:.60}; write "
+                f"attribute must be one that the summary holds, got {shown(attribute)}; write "
                 "session.summary(attributes=[..])."
             )
         axes, one = new_figure(7.0, 4.2).add_subplot() if ax is None else ax, found[0]

@@ -1468,6 +1468,7 @@ OTHERWISE = {  # varied under another name, or holding queries and laws rather t
     "statement": {"params"},
     "OnlineIC.sql": {"params"},
     "Binned.code": {"label"},  # the text of a bin, whatever the annotation says: a number is refused
+    "Condition": {"depth"},  # counted by & | ~ themselves
     "Categorical": {"synonyms"},  # pairs of a value and a label: either may be a text
     "Domain.of": {"kinds", "more"},
     "FittedAt": {"counts"},  # one by one

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import onlineic as ic
 from onlineic import audit, baselines, offline
-from onlineic.accounting import Filter, laplace_charge, per_row, renyi_capacity, zcdp_order
+from onlineic.accounting import laplace_charge, per_row, renyi_capacity, zcdp_order
 from onlineic.accounting.of_table import table_charge
 from onlineic.cli import main
 from onlineic.errors import (
