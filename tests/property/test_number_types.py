@@ -370,6 +370,18 @@ def drawn(make):
     return draw
 
 
+def given_back(make):
+    """Of one draw two are given back, which come again: whether they do."""
+
+    def call(since):
+        source = make()
+        first = source.words(3)
+        source.unread(2, since)
+        return bool(source.words(1)[0] == first[1])
+
+    return call
+
+
 DRAW = Example(
     drawn(noise),
     {
@@ -526,6 +538,14 @@ EXAMPLES = {
         f"{kind}.{name}": Example(call, {**DRAW.arguments, "size": sizes(4)})
         for kind, call in (("SystemNoise", shapes), ("ScriptedNoise", scripted))
         for name in ("words", "geometric", "discrete_laplace", "discrete_gaussian", "unread")
+    },
+    **{
+        f"{kind}.unread, since": Example(given_back(make), {"since": sizes(0)})
+        for kind, make in (
+            ("SimulatedNoise", noise),
+            ("SystemNoise", SystemNoise),
+            ("ScriptedNoise", lambda: ScriptedNoise([1, 2, 3, 4])),
+        )
     },
     "SimulatedNoise": Example(lambda seed: SimulatedNoise(seed).discrete_laplace(F(1000), 5), {"seed": WIDE}),
     "ScriptedNoise": Example(
