@@ -24,10 +24,10 @@ docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 audit: $(VENV)/.test
-	$(BIN)/python -m pytest -m audit -o faulthandler_timeout=0
+	$(BIN)/python -m pytest -m audit
 
 fuzz: $(VENV)/.test
-	$(BIN)/python -m pytest -m fuzz -o faulthandler_timeout=0 tests/property/test_fuzz.py tests/property/test_forgeries.py
+	$(BIN)/python -m pytest -m fuzz tests/property/test_fuzz.py tests/property/test_forgeries.py tests/property/test_hostile_calls.py
 
 # Some of them: make mutants PICK="curator or ledger"
 mutants: $(VENV)/.test
@@ -35,7 +35,7 @@ mutants: $(VENV)/.test
 
 # One thread and processor times, since other programs share the cores; addopts is emptied because it skips benchmarks.
 # Some of them, without a result: make bench BENCH="-k test_part"
-BENCHMARKS = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -p no:cacheprovider -o addopts= -o faulthandler_timeout=0 --import-mode=importlib \
+BENCHMARKS = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -p no:cacheprovider -o addopts= --import-mode=importlib \
   --benchmark-timer=time.process_time --benchmark-max-time=0.3 --benchmark-min-rounds=3 --benchmark-quiet benchmarks
 
 bench: $(VENV)/.test $(VENV)/.plot

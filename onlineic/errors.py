@@ -31,13 +31,19 @@
 
 An exception is an output: no message, and no choice of message, depends on private data.
 `InvalidDataError` exists at loading time only; it tells which columns break which rule, and quotes no record.
-Messages read "name must be X, got name=value; remedy."
+Messages read "name must be X, got name=value; remedy." A value of the caller's is quoted by `shown`, and by
+nothing else; all of a message can be printed, on one line but for reports of misfits.
 """
 
+import itertools
 import math
+import re
+import reprlib
 from fractions import Fraction
 from numbers import Integral, Rational, Real
-from typing import Any
+from typing import Any, ClassVar
+
+import numpy as np
 
 __all__ = [
     "BudgetError",
@@ -76,11 +82,21 @@ __all__ = [
     "VacuousPromiseWarning",
     "WideBoundWarning",
     "check_choice",
+    "check_function",
+    "check_kind",
     "checked_integer",
+    "checked_list",
     "checked_ratio",
     "checked_real",
+    "is_number_of",
+    "printable",
     "set_fields",
+    "shown",
 ]
+
+LONGEST_SHOWN = 60  # characters of a value
+MOST_LISTED = 2**20  # entries of a list that is given: some iterators never end
+LONGEST_LINE = 2000  # characters of a message: names of attributes may be long too
 
 
 class OnlineICError(Exception):
@@ -89,6 +105,15 @@ class OnlineICError(Exception):
     In IPython and notebooks its traceback is short: the caller's own lines and the message.
     `traceback.print_last()` prints all of it.
     """
+
+    _on_lines: ClassVar[bool] = False  # whether a message is a list
+
+    def __init__(self, *said: object) -> None:
+        super().__init__(*(self._printable(one) if isinstance(one, str) else one for one in said))
+
+    def _printable(self, text: str) -> str:
+        """Return a message that every log and terminal takes, whatever stands in names of attributes."""
+        return "\n".join(map(printable, text.split("\n") if self._on_lines else [text]))
 
     def _render_traceback_(self) -> list[str]:
         """Return the lines that IPython shows: not those inside the package."""
@@ -120,6 +145,8 @@ class InvalidDomainError(InvalidInputError):
 
 class InvalidDataError(InvalidInputError):
     """Records do not fit the domain. Raised while loading only; names columns and rules, quotes no record."""
+
+    _on_lines = True
 
 
 class InvalidQueryError(InvalidInputError):
@@ -270,6 +297,13 @@ class WideBoundWarning(UserWarning):
     """
 
 
+class MoreThanAnnouncedWarning(UserWarning):
+    """A session has given more answers than `max_queries` announced; issued once a session.
+
+    Its bound on all answers at once has ended: each answer keeps its own.
+    """
+
+
 class VacuousPromiseWarning(UserWarning):
     """A session was opened whose certified error bound is 1/2 or more: every answer of 1/2 keeps as much."""
 
@@ -286,8 +320,8 @@ def checked_real(
 ) -> float:
     """Return `value` as a finite float inside its range, or raise `InvalidParameterError`."""
     try:  # the float itself is checked: 1/10^400 would become 0, and 10^400 has none
-        number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
-    except OverflowError:
+        number = float(value) if is_number_of(value, Real) else math.nan  # type: ignore[arg-type]
+    except Exception:  # whatever the value's own code raises
         number = math.nan
     if above < number < below and at_least <= number <= at_most:
         return number
@@ -308,10 +342,14 @@ def checked_integer(
     remedy: str = "",
 ) -> int:
     """Return `value` as an int inside its range, or raise `InvalidParameterError`."""
-    if isinstance(value, Integral) and not isinstance(value, bool):
-        number = int(value)
-        if (at_least is None or number >= at_least) and (at_most is None or number <= at_most):
-            return number
+    number: int | None
+    try:
+        number = int(value) if is_number_of(value, Integral) else None  # type: ignore[call-overload]
+    except Exception:  # whatever the value's own code raises
+        number = None
+    fits = number is not None and not (at_least is not None and number < at_least)
+    if number is not None and fits and (at_most is None or number <= at_most):
+        return int(number)
     if not remedy and isinstance(value, Real) and not isinstance(value, Integral):
         remedy = _as_integer(value)
     bounds = [f">= {at_least}"] * (at_least is not None) + [f"<= {at_most}"] * (at_most is not None)
@@ -343,12 +381,45 @@ def checked_ratio(
     return Fraction(number)
 
 
+def checked_list(name: str, value: object, *, of: str = "", remedy: str = "") -> list[Any]:
+    """Return the entries of something that can be gone through, or raise `InvalidParameterError`."""
+    entries = None
+    if not isinstance(value, (str, bytes, bytearray)):
+        try:
+            entries = list(itertools.islice(iter(value), MOST_LISTED + 1))  # type: ignore[call-overload]
+        except Exception:  # whatever going through it raises
+            entries = None
+    if entries is None or len(entries) > MOST_LISTED:
+        got = shown(value) if entries is None else f"one of more than {MOST_LISTED:,}"
+        raise InvalidParameterError(
+            f"{name} must be a list{f' of {of}' if of else ''}, got {got}{'; ' + remedy if remedy else ''}."
+        )
+    return entries
+
+
 def check_choice(name: str, value: object, *choices: str) -> None:
     """Raise `InvalidParameterError` unless `value` is one of two or more words."""
     if not isinstance(value, str) or value not in choices:
         *others, last = map(repr, choices)
         raise InvalidParameterError(
-            f"{name} must be {', '.join(others)} or {last}, got {name}={value!r:.60}."
+            f"{name} must be {', '.join(others)} or {last}, got {name}={shown(value)}."
+        )
+
+
+def check_kind(name: str, value: object, kind: type[Any], *, remedy: str = "") -> None:
+    """Raise `InvalidParameterError` unless `value` is of a class."""
+    if not isinstance(value, kind):
+        raise InvalidParameterError(
+            f"{name} must be a {kind.__name__}, got a {type(value).__name__}"
+            f"{'; ' + remedy if remedy else ''}."
+        )
+
+
+def check_function(name: str, value: object, *, remedy: str = "") -> None:
+    """Raise `InvalidParameterError` unless `value` can be called."""
+    if not callable(value):
+        raise InvalidParameterError(
+            f"{name} must be a function, got a {type(value).__name__}{'; ' + remedy if remedy else ''}."
         )
 
 
@@ -358,21 +429,67 @@ def set_fields(instance: object, **values: object) -> None:
         object.__setattr__(instance, name, value)
 
 
+def is_number_of(value: object, kind: type[Any]) -> bool:
+    """Whether a value is a number; a bool is none, and numpy takes a span of time for an integer."""
+    return isinstance(value, kind) and not isinstance(value, (bool, np.timedelta64))
+
+
 def _as_integer(value: Real) -> str:
     """Return a remedy for a whole number that is written as another kind of number, such as 1e4."""
     try:
         number = float(value)
-    except OverflowError:
+    except Exception:  # whatever the value's own code raises
         return ""
     return f"write {int(number)}" if number.is_integer() and abs(number) <= 2**53 else ""
 
 
 def _shown(value: object) -> str:
-    """Short repr of the caller's own argument."""
+    """Return short text of what was given for a number: of a container its type alone."""
+    plain = isinstance(value, (Real, str, bytes, type(None)))
+    return shown(value) if plain else printable(f"a {type(value).__name__}", LONGEST_SHOWN)
+
+
+class _Short(reprlib.Repr):
+    """Looks at a few entries of a container, however long it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlist = self.maxtuple = self.maxset = self.maxfrozenset = self.maxdeque = self.maxarray = 20
+        self.maxdict = 10
+        self.maxstring = self.maxlong = self.maxother = LONGEST_SHOWN
+
+
+_SHORT = _Short()
+
+
+def shown(value: object, longest: int = LONGEST_SHOWN) -> str:
+    """Return a value of the caller's as a message quotes it: its repr, short, printable and on one line.
+
+    Parameters
+    ----------
+    value : object
+        Whatever its repr does: where it raises or is none, the type is named.
+    longest : int
+        Characters; more are cut off at the end, of a text or a number in its middle.
+    """
+    short = _SHORT
+    if longest != LONGEST_SHOWN:
+        short = _Short()
+        short.maxstring = short.maxlong = short.maxother = longest
     try:
-        text = (
-            repr(value) if isinstance(value, (Real, str, bytes, type(None))) else f"a {type(value).__name__}"
+        text = short.repr(value)
+    except Exception:  # whatever its repr raises; an integer of thousands of digits has no text
+        text = f"a {type(value).__name__} without a text"
+    if not isinstance(value, str):
+        text = re.sub(r"\n\s*", " ", text)  # arrays are written on lines
+    return printable(text, longest)
+
+
+def printable(text: str, longest: int = LONGEST_LINE) -> str:
+    """Return a text with escapes for all that has no sign of its own, cut to a length."""
+    text = str.__getitem__(text, slice(longest + 1))  # of a subclass, a plain one
+    if not text.isprintable():
+        text = "".join(
+            sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii") for sign in text
         )
-    except ValueError:  # an integer of thousands of digits has no text
-        text = f"a {type(value).__name__} of thousands of digits"
-    return text if len(text) <= 60 else text[:57] + "..."
+    return text if len(text) <= longest else text[: longest - 3] + "..."

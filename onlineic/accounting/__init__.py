@@ -13,7 +13,7 @@ from onlineic.accounting.composition import (
     zcdp_rho,
 )
 from onlineic.accounting.first_release import FirstRelease
-from onlineic.accounting.of_table import TableCharge, alike, per_row, share_of, table_charge
+from onlineic.accounting.of_table import TableCharge, alike, per_person, per_row, share_of, table_charge
 from onlineic.accounting.renyi import (
     TICK,
     gaussian_charge,
@@ -42,6 +42,7 @@ __all__ = [
     "gumbel_charge",
     "laplace_charge",
     "loss_bound",
+    "per_person",
     "per_row",
     "renyi_capacity",
     "renyi_epsilon",

@@ -13,7 +13,15 @@ import attrs
 import numpy as np
 
 from onlineic.accounting.rounding import _exact, _order
-from onlineic.errors import BudgetExceededError, InvalidParameterError, check_choice, checked_real, set_fields
+from onlineic.errors import (
+    BudgetExceededError,
+    InvalidParameterError,
+    check_choice,
+    check_kind,
+    checked_real,
+    set_fields,
+    shown,
+)
 
 LARGEST_EPSILON = 20.0
 
@@ -71,6 +79,9 @@ class Budget:
     order: Fraction | None = attrs.field(default=None, kw_only=True, repr=False, metadata={"later": True})
 
     def __attrs_post_init__(self) -> None:
+        check_kind(
+            "allow_large_epsilon", self.allow_large_epsilon, bool, remedy="write True, or leave it out"
+        )
         epsilon = checked_real(
             "epsilon",
             self.epsilon,
@@ -83,6 +94,7 @@ class Budget:
             self,
             epsilon=checked_real("epsilon", _not_above(self.epsilon, epsilon), above=0.0),
             delta=_not_above(self.delta, delta),
+            allow_large_epsilon=bool(self.allow_large_epsilon),
             order=None if self.order is None else _order(self.order),
         )
         if self.order is not None and self.pure:
@@ -222,7 +234,8 @@ def _checked_unit(unit: object, order: object) -> Fraction | None:
     check_choice("unit", unit, "epsilon", "ticks", "shares")
     if (unit == "ticks") != (order is not None):
         raise InvalidParameterError(
-            f"order must be given with ticks and only with ticks, got unit={unit!r}, order={order!r:.60}."
+            f"order must be given with ticks and only with ticks, got unit={shown(unit)}, "
+            f"order={shown(order)}."
         )
     return None if order is None else _order(order)
 

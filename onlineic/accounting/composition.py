@@ -14,6 +14,8 @@ from onlineic.errors import InvalidParameterError, checked_integer, checked_real
 LARGEST_COUNT = 10**6
 SLACK = 2.0**-40  # relative; far above the rounding of the float formulas it covers
 
+LARGEST_EPSILON = 600.0  # of `gaussian_delta`: its exponential is a number, and tails have their digits
+
 
 def advanced_composition(epsilon: float, delta_prime: float, count: int) -> float:
     """Return sqrt(2k ln(1/d')) e + k e (exp(e) - 1), rounded up, for k mechanisms of epsilon each.
@@ -230,7 +232,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     Balle & Wang (2018), Theorem 8; Dong, Roth & Su (2022), Corollary 2.13.
     """
     mu = checked_real("mu", mu, above=0.0)
-    epsilon = checked_real("epsilon", epsilon, at_least=0.0, at_most=600.0)
+    epsilon = checked_real("epsilon", epsilon, at_least=0.0, at_most=LARGEST_EPSILON)
     upper, lower = epsilon / mu - mu / 2, epsilon / mu + mu / 2
     first = math.erfc(upper / math.sqrt(2)) / 2
     tail = math.erfc(lower / math.sqrt(2)) / 2
@@ -244,18 +246,19 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """Return the largest mu, rounded down, whose Gaussian release is (epsilon, delta).
 
-    One release of L2 sensitivity d then has sigma = d/mu, m equal ones sqrt(m) d/mu.
+    One release of L2 sensitivity d then has sigma = d/mu, m equal ones sqrt(m) d/mu. Beyond 600 it is that of
+    epsilon = 600, which is more private.
 
     Raises
     ------
     InvalidParameterError
-        If epsilon is outside (0, 600] or delta outside (0, 1).
+        If epsilon is not positive or delta outside (0, 1).
 
     References
     ----------
     Balle & Wang (2018), Theorem 8 (a fixed set of Gaussian releases; not a filter).
     """
-    epsilon = checked_real("epsilon", epsilon, above=0.0, at_most=600.0)
+    epsilon = min(checked_real("epsilon", epsilon, above=0.0), LARGEST_EPSILON)
     delta = checked_real("delta", delta, above=0.0, below=1.0)
     high = 1.0
     while gaussian_delta(high, epsilon) <= delta:

@@ -1,7 +1,7 @@
 """What a mechanism takes from the one budget of a table, whatever account of its own it keeps (theory 4.7).
 
-A total with delta > 0 is a Renyi filter of one order, fixed beforehand, and a part of its delta that is set
-apart for mechanisms of which no price at that order is known. A total with delta = 0 adds epsilons.
+A total adds epsilons and deltas, until it is a Renyi filter of one order, fixed beforehand, and a part of its
+delta that is set apart for mechanisms of which no price at that order is known.
 """
 
 import math
@@ -11,11 +11,11 @@ from typing import final
 
 import attrs
 
-from onlineic.accounting.budget import Budget, Charge, Filter
+from onlineic.accounting.budget import LARGEST_EPSILON, Budget, Charge, Filter
 from onlineic.accounting.composition import _best_order
 from onlineic.accounting.renyi import TICK, laplace_charge, renyi_capacity, renyi_epsilon
-from onlineic.accounting.rounding import _exact, _float_conversion, float_down
-from onlineic.errors import InvalidParameterError, checked_integer, set_fields
+from onlineic.accounting.rounding import _exact, _float_conversion, float_down, float_up
+from onlineic.errors import InvalidParameterError, check_kind, checked_integer, set_fields
 
 
 @final
@@ -44,7 +44,7 @@ def table_charge(total: Filter, budget: Budget, account: Filter | None, event: s
     Parameters
     ----------
     total : Filter
-        In ticks of one order, or in epsilon.
+        In ticks of one order, or in epsilon, where each delta is set apart.
     budget : Budget
         What is proven of the mechanism alone.
     account : Filter, optional
@@ -52,32 +52,22 @@ def table_charge(total: Filter, budget: Budget, account: Filter | None, event: s
     event : str
         For the record.
 
-    Raises
-    ------
-    InvalidParameterError
-        If delta > 0 meets a total without delta.
-
     References
     ----------
-    Theory 4.7: an order above the total's bounds it; a pure mechanism is a randomised response, whose Renyi
-    divergence is that of `laplace_charge` at scale 1/epsilon; any other one is that, but for its delta.
+    Theory 4.7: epsilons and deltas add. In ticks, an order above the total's bounds it; a pure mechanism is a
+    randomised response, whose Renyi divergence is that of `laplace_charge` at scale 1/epsilon; any other one
+    is that, but for its delta.
     """
     pure = budget.pure or (account is not None and account.unit == "epsilon")
     known = account is not None and account.unit == "epsilon"
     epsilon = account.capacity if account is not None and known else budget.epsilon_exact
+    delta = Fraction(0) if pure else budget.delta_exact
     if total.order is None:
-        if not pure:
-            raise InvalidParameterError(
-                f"delta must be 0 under a total of a table with delta=0, got delta={budget.delta}; give the "
-                "total a delta, or write Budget(epsilon)."
-            )
-        return TableCharge(Charge(epsilon, event))
+        return TableCharge(Charge(epsilon, event), delta)
     if account is not None and account.order is not None and account.order >= total.order:
         return TableCharge(Charge(account.capacity, event, "ticks", total.order))
     ticks = laplace_charge(total.order, 1 / epsilon, 1)
-    return TableCharge(
-        Charge(Fraction(ticks), event, "ticks", total.order), Fraction(0) if pure else budget.delta_exact
-    )
+    return TableCharge(Charge(Fraction(ticks), event, "ticks", total.order), delta)
 
 
 def share_of(ticks: Fraction, order: Fraction, delta: float) -> Budget:
@@ -105,6 +95,7 @@ def alike(budget: Budget) -> Budget:
 
     That of a filter of capacity C at order a is taken as C/a of zero-concentrated divergence.
     """
+    check_kind("budget", budget, Budget)
     if budget.order is None:
         return budget
     order = budget.order
@@ -159,3 +150,38 @@ def per_row(budget: Budget, rows_per_person: int) -> Budget:
             "the rows of a person before loading."
         )
     return attrs.evolve(budget, epsilon=epsilon, delta=delta)
+
+
+def per_person(budget: Budget, rows_per_person: int) -> Budget:
+    """Return what a mechanism costs a person with so many rows, where it spends this on one row.
+
+    Parameters
+    ----------
+    budget : Budget
+        For a row.
+    rows_per_person : int, >= 1
+        k, the most that anybody has.
+
+    Returns
+    -------
+    Budget
+        k epsilon and k exp((k-1) epsilon) delta, both rounded up, at most to the largest numbers of a
+        budget: there nothing is promised.
+
+    Raises
+    ------
+    InvalidParameterError
+        If k is outside its range.
+
+    References
+    ----------
+    Dwork & Roth (2014), Theorem 2.2 and its remark for delta > 0: k rows are replaced one after the other.
+    """
+    rows = checked_integer("rows_per_person", rows_per_person, at_least=1)
+    if rows == 1:
+        return budget
+    with localcontext(Context(prec=60)):
+        power = min(Decimal(budget.epsilon) * (rows - 1), Decimal(2000))  # e^2000 times any delta exceeds 1
+        delta = float_up(Decimal(budget.delta) * rows * power.exp())
+    epsilon = min(float_up(budget.epsilon_exact * rows), math.nextafter(math.inf, 0.0))
+    return Budget(epsilon, min(delta, math.nextafter(1.0, 0.0)), epsilon > LARGEST_EPSILON)

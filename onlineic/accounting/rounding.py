@@ -6,7 +6,12 @@ from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational
 
-from onlineic.errors import InvalidParameterError, checked_real
+from onlineic.errors import (
+    InvalidParameterError,
+    checked_real,
+    is_number_of,
+    shown,
+)
 
 LARGEST_FLOAT = Fraction(sys.float_info.max)
 
@@ -44,12 +49,12 @@ def float_down(value: Fraction | Decimal) -> float:
 
 def _exact(name: str, value: object) -> Fraction:
     """Exact Fraction of a non-negative int or Fraction; a float is refused, it hides a rounding."""
-    if isinstance(value, Rational) and not isinstance(value, bool):
+    if is_number_of(value, Rational) and isinstance(value, Rational):
         exact = Fraction(int(value.numerator), int(value.denominator))
         if exact >= 0:
             return exact
     raise InvalidParameterError(
-        f"{name} must be an int or Fraction >= 0, got {name}={value!r:.60}; "
+        f"{name} must be an int or Fraction >= 0, got {name}={shown(value)}; "
         "round a float to the private side first."
     )
 
@@ -58,5 +63,5 @@ def _order(order: object) -> Fraction:
     """Renyi order as an exact Fraction; nearer to 1 the 60 digits of a price would not do."""
     exact = _exact("order", order)
     if not Fraction(1, 2**20) <= exact - 1 <= 2**64:
-        raise InvalidParameterError(f"order must be in [1 + 2^-20, 2^64], got order={exact}.")
+        raise InvalidParameterError(f"order must be in [1 + 2^-20, 2^64], got order={shown(order)}.")
     return exact

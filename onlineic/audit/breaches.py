@@ -38,6 +38,7 @@ from onlineic.ledger.settings import beginning_of, package_version, settings_to_
 from onlineic.noise.sources import Noise
 from onlineic.queries.expressions import Expression, dense, one_of, where
 from onlineic.queries.partitions import Measurement
+from onlineic.session.defaults import RULES
 from onlineic.session.durable import KNOWN
 from onlineic.session.session import OnlineIC
 from onlineic.session.spending import Spent
@@ -206,6 +207,7 @@ class RecordBreach:
         beginning = beginning_of(
             created="",
             version=package_version(),
+            rules=RULES,
             table=self.name,
             domain=DOMAIN,
             n=sum(TABLE),

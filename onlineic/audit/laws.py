@@ -21,6 +21,7 @@ from onlineic.errors import (
     checked_ratio,
     checked_real,
     set_fields,
+    shown,
 )
 
 Method = Literal["discrete_laplace", "geometric", "none"]
@@ -53,11 +54,11 @@ class Law:
         if self.method not in get_args(Method):
             raise InvalidParameterError(
                 f"method must be one of {', '.join(map(repr, get_args(Method)))}, "
-                f"got method={self.method!r:.60}."
+                f"got method={shown(self.method)}."
             )
         scale = checked_ratio("scale", self.scale, above=0.0)
         if self.sign not in (-1, 1):
-            raise InvalidParameterError(f"sign must be 1 or -1, got sign={self.sign!r:.60}.")
+            raise InvalidParameterError(f"sign must be 1 or -1, got sign={shown(self.sign)}.")
         set_fields(self, scale=scale, sign=int(self.sign))
 
     def log_mass(self, z: Floats) -> Floats:

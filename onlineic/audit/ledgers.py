@@ -6,7 +6,7 @@ bought against the plan, and every tested number against a replay of the whole s
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, final
 
@@ -39,9 +39,10 @@ from onlineic.ledger.records import (
     Opened,
     Record,
     Resumed,
+    Told,
     UpdateFailed,
 )
-from onlineic.ledger.settings import check_kind, package_version, settings_from_json, settings_to_json
+from onlineic.ledger.settings import check_kind, settings_from_json, settings_to_json
 from onlineic.noise.sources import SimulatedNoise
 from onlineic.queries.ask import Question
 from onlineic.queries.marginals import BoundMarginal
@@ -50,7 +51,16 @@ from onlineic.queries.query import Query
 from onlineic.session.answers import AnswerBook
 from onlineic.session.belief import Belief, measured
 from onlineic.session.certificates import textbook_plan
-from onlineic.session.durable import KNOWN, budget_of, check_prior, planned, prior_digest, row_budget_of
+from onlineic.session.defaults import RULES
+from onlineic.session.durable import (
+    KNOWN,
+    budget_of,
+    check_prior,
+    planned,
+    prior_digest,
+    row_budget_of,
+    rows_of,
+)
 from onlineic.session.later_tables import Asked
 from onlineic.session.plan import Plan
 from onlineic.session.planning import session_plan
@@ -75,6 +85,7 @@ class LedgerReport:
         Label of the table; when and by which version the ledger was made.
     n : int
     budget : Budget
+        Of a person with `rows_per_person` rows.
     receipt : Receipt
     records, easy, hard, resumed : int
         Records; easy and hard answers; how often a process went on with it.
@@ -90,6 +101,7 @@ class LedgerReport:
         Largest difference among those, fraction of records.
     problems : tuple of str
         What does not hold; empty if all does.
+    rows_per_person : int
     """
 
     table: str
@@ -110,6 +122,7 @@ class LedgerReport:
     differing: int = 0
     largest: float = 0.0
     problems: tuple[str, ...] = ()
+    rows_per_person: int = 1
 
     @property
     def whole(self) -> bool:
@@ -150,6 +163,7 @@ def summarised(written: Written) -> LedgerReport:
         reserved=standing / account.capacity,
         burned=burned / account.capacity,
         problems=problems,
+        rows_per_person=rows_of(beginning),
     )
 
 
@@ -190,7 +204,7 @@ def verified(
     except Exception:  # of lines that were put together by hand: whatever is wrong with them
         raise LedgerCorruptError(
             "ledger must hold lines that fit together, got some that nothing can be computed from; restore "
-            "the file from a backup."
+            "the file from a backup, and give its newest receipt."
         ) from None
 
 
@@ -210,10 +224,18 @@ def _computed(written: Written, report: LedgerReport, update: Any, prior: Hypoth
         check_prior(written.beginning, prior)
     except LedgerMismatchError:
         return attrs.evolve(report, problems=tuple(problems))
+    if not _by_these_rules(written.beginning):
+        return attrs.evolve(report, problems=tuple(problems))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they were said to those who asked
         replayed = _Replay(
-            records, checkpoints, plan, report.n, Belief(plan.update.init(domain, prior)), domain
+            records,
+            checkpoints,
+            written.told(domain),
+            plan,
+            report.n,
+            Belief(plan.update.init(domain, prior)),
+            domain,
         )
     return attrs.evolve(
         report,
@@ -227,7 +249,7 @@ def _computed(written: Written, report: LedgerReport, update: Any, prior: Hypoth
 
 def _miswritten(written: Written, domain: Domain) -> list[str]:
     """Return which lines say what they say in another form than they were written in, or go back."""
-    problems, closed, counted, kept = [], Closed(), 0, 0
+    problems, closed, counted, kept, hard = [], Closed(), 0, 0, set[int]()
     for place, line in enumerate(written.lines[1:], 1):
         record = record_of(line, domain)
         held = (
@@ -235,11 +257,16 @@ def _miswritten(written: Written, domain: Domain) -> list[str]:
         )  # earlier ones left it out
         if canonical_text({**line_of(record), "at": place}) != canonical_text(held):
             problems.append(f"line {place}: another form than a line of its kind is written in")
+        if isinstance(record, Told):
+            if record.record not in hard:
+                problems.append(f"line {place}: a number that no hard answer before it has told")
+            continue
         if isinstance(record, Checkpoint):
             if not kept < record.records <= counted:
                 problems.append(f"line {place}: a checkpoint of records that do not stand before it")
             kept = record.records
             continue
+        hard |= {counted} if isinstance(record, Hard) else set()
         counted += 1
         if isinstance(record, Closed):  # over the whole life of the ledger
             if any(now < before for now, before in zip(*map(attrs.astuple, (record, closed)), strict=True)):
@@ -251,12 +278,12 @@ def _miswritten(written: Written, domain: Domain) -> list[str]:
 def _replanned(
     beginning: Line, plan: Plan, domain: Domain, update: Any, prior: Hypothesis | None
 ) -> list[str]:
-    """Return whether the plan is another than this version makes of the settings, if it wrote them."""
+    """Return whether the plan is another than is made of the settings, if it was made by the rules of now."""
     settings = {
         name: settings_from_json(value, KNOWN, domain, update)
         for name, value in beginning["settings"].items()
     }
-    if beginning["version"] != package_version() or settings.get("prior") != prior_digest(prior):
+    if not _by_these_rules(beginning) or settings.get("prior") != prior_digest(prior):
         return []
     if {name: settings_to_json(value, KNOWN) for name, value in settings.items()} != beginning["settings"]:
         return ["the settings are written in another form than settings are"]
@@ -272,18 +299,23 @@ def _replanned(
                 made = session_plan(domain, beginning["n"], budget, prior=prior, **settings)
         except (OnlineICError, TypeError, ValueError):
             return ["the settings are none that a session is planned from"]
-    alike = _alike(settings_to_json(made, KNOWN), beginning["plan"])
+    alike = plans_alike(settings_to_json(made, KNOWN), beginning["plan"])
     return [] if alike else ["the plan is another than the settings give"]
 
 
-def _alike(made: Any, held: Any) -> bool:
+def _by_these_rules(beginning: Line) -> bool:
+    """Whether plan, fits and answers are those of the present rules: of other ones nothing is made again."""
+    return bool(beginning.get("rules") == RULES)
+
+
+def plans_alike(made: Any, held: Any) -> bool:
     """Whether two plans are one but for the arithmetic of another machine."""
     if isinstance(made, dict) and isinstance(held, dict):
         if "fraction" in made and "fraction" in held:
             return _close(Fraction(made["fraction"]), Fraction(held["fraction"]))
-        return made.keys() == held.keys() and all(_alike(made[name], held[name]) for name in made)
+        return made.keys() == held.keys() and all(plans_alike(made[name], held[name]) for name in made)
     if isinstance(made, list) and isinstance(held, list):
-        return len(made) == len(held) and all(map(_alike, made, held))
+        return len(made) == len(held) and all(map(plans_alike, made, held))
     if type(made) is not type(held):
         return False
     return _close(made, held) if type(made) in (int, float) else bool(made == held)
@@ -422,6 +454,7 @@ class _Replay:
         self,
         records: Sequence[Record],
         checkpoints: Sequence[Checkpoint],
+        told: Mapping[int, float],
         plan: Plan,
         n: int,
         belief: Belief,
@@ -437,7 +470,9 @@ class _Replay:
         for place, record in enumerate(records):
             if isinstance(record, Easy | EasyBatch | Hard):
                 self._tested(place, record, book, n)
-            book.take()
+            answered = book.take()
+            if place in told and answered is not None:
+                self._compare(np.array([told[place]]), np.array([answered[1].value]))
             if len(ledger) > len(records):
                 self.problems.append(f"record {place}: an update fails that did not fail when it was made")
                 return

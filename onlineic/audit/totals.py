@@ -6,10 +6,8 @@ from typing import final
 import attrs
 
 from onlineic.accounting.budget import Budget, Filter
-from onlineic.errors import BudgetError
-from onlineic.ledger.book import Book
 from onlineic.ledger.lines import Receipt, Written
-from onlineic.ledger.records import Drawn, Noted
+from onlineic.ledger.records import Drawn, Noted, Shared
 from onlineic.ledger.settings import check_kind
 from onlineic.ledger.total import drawn_problems, total_of
 
@@ -26,11 +24,14 @@ class TotalReport:
         Of the table, or of a person with so many rows of it.
     rows_per_person : int
     account : Filter
-        Of the total, with what is spent.
+        Of the total as it stands, with what is spent: of epsilon, or of what the first share made a filter.
     apart, apart_spent : Fraction
-        The delta that is set apart for mechanisms without a price at the order, and what they took of it.
+        The delta for mechanisms that take their own, and what they took of it: all of it, or what the filter
+        sets apart for those without a price at its order.
     receipt : Receipt
     drawn : tuple of Drawn
+    parts : tuple of Fraction
+        What each of them took of that which it drew on; of a total with problems none.
     noted : tuple of Noted
         How far the files of sessions were, the newest of each last.
     problems : tuple of str
@@ -47,6 +48,7 @@ class TotalReport:
     apart_spent: Fraction
     receipt: Receipt
     drawn: tuple[Drawn, ...]
+    parts: tuple[Fraction, ...] = ()
     noted: tuple[Noted, ...] = ()
     problems: tuple[str, ...] = ()
 
@@ -75,17 +77,16 @@ def total_report(written: Written, receipt: Receipt | str | None = None) -> Tota
     """
     written.check(receipt)
     check_kind(written.beginning, total=True)
-    budget, account, apart = total_of(written)
+    budget, standing = total_of(written)
     records, _ = written.records(written.domain())
-    problems = drawn_problems(records, account, apart)
+    problems = drawn_problems(records, standing)
     drawn = tuple(record for record in records if isinstance(record, Drawn))
-    book = Book(account)
-    for place, record in enumerate(drawn):
-        try:
-            book = book.after(record)
-        except BudgetError:
-            problems.append(f"record {place}: a draw that could not be paid")
-            break
+    apart, parts = standing.delta, list[Fraction]()
+    for record in records if not problems else ():
+        if isinstance(record, Drawn):
+            parts.append(record.taken.charge.amount / standing.account.capacity)
+        standing = standing.after(record)
+        apart = record.apart if isinstance(record, Shared) else apart
     beginning = written.beginning
     return TotalReport(
         table=beginning["table"],
@@ -93,11 +94,12 @@ def total_report(written: Written, receipt: Receipt | str | None = None) -> Tota
         version=beginning["version"],
         budget=budget,
         rows_per_person=beginning["settings"]["rows_per_person"],
-        account=book.account,
+        account=standing.account,
         apart=apart,
-        apart_spent=sum((one.taken.apart for one in drawn), Fraction(0)),
+        apart_spent=apart - standing.delta,
         receipt=written.receipt,
         drawn=drawn,
+        parts=tuple(parts),
         noted=tuple(record for record in records if isinstance(record, Noted)),
         problems=tuple(problems),
     )

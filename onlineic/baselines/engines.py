@@ -37,6 +37,7 @@ from onlineic.errors import (
     TooLargeError,
     checked_integer,
     checked_real,
+    shown,
 )
 from onlineic.noise.sources import Noise
 from onlineic.queries.answers import Answer, Status
@@ -456,7 +457,7 @@ def _attribute_sets(domain: Domain, tables: Iterable[Iterable[str]]) -> list[tup
     for names in tables:
         if isinstance(names, str):
             raise InvalidParameterError(
-                f"tables must be lists of attribute names, got the text {names!r:.60}; write [[..], ..]."
+                f"tables must be lists of attribute names, got the text {shown(names)}; write [[..], ..]."
             )
         sets.append(domain.project_axes(*names))
     if not sets or not all(sets):

@@ -15,7 +15,11 @@ from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget
 from onlineic.accounting.composition import gaussian_mu
 from onlineic.domain.domain import Domain
-from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError
+from onlineic.errors import (
+    InfeasibleAccuracyError,
+    InvalidParameterError,
+    shown,
+)
 from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace, normal_quantile
 from onlineic.noise.sources import RATIO_LIMIT, SIGMA_LIMIT, Noise, scale_at_least
 from onlineic.queries.query import Query, session_grid_bits
@@ -145,7 +149,7 @@ def least_noise(n: int, budget: Budget, moved: int, name: str) -> GridNoise:
         return GridNoise(DiscreteLaplace(scale_at_least(counts * 2**bits)), bits)
     if name != "gaussian":
         raise InvalidParameterError(
-            f"noise_law must be 'laplace', 'gaussian' or 'best', got noise_law={name!r:.60}."
+            f"noise_law must be 'laplace', 'gaussian' or 'best', got noise_law={shown(name)}."
         )
     if budget.delta < LEAST_DELTA:
         raise InvalidParameterError(

@@ -9,7 +9,11 @@ from typing import final
 
 import attrs
 
-from onlineic.errors import InfeasibleAccuracyError, checked_integer
+from onlineic.errors import (
+    InfeasibleAccuracyError,
+    check_function,
+    checked_integer,
+)
 
 UpdateBound = Callable[[float], float]
 
@@ -59,6 +63,7 @@ def least_update_alpha(update_bound: UpdateBound, cutoff: int) -> float:
     ----------
     Inverse of T; sqrt(ln|X|/(2c)) for tight multiplicative weights.
     """
+    check_function("update_bound", update_bound, remedy="write alpha -> T(alpha)")
     cutoff = checked_integer("cutoff", cutoff, at_least=1)
     if update_bound(LARGEST_ALPHA) > cutoff:
         raise InfeasibleAccuracyError(
@@ -90,6 +95,7 @@ def certificate(update_bound: UpdateBound, margins: Margins, cutoff: int) -> Cer
     Decouples what Theorem 5.14 of Dwork & Roth (2014) ties to one alpha: a hit has gap >= alpha_d and
     a number within a_num <= alpha_d of it, hence an update; an easy answer errs by <= threshold + a_miss.
     """
+    check_function("margins", margins, remedy="write c -> (hit, miss, number)")
     cutoff = checked_integer("cutoff", cutoff, at_least=1)
     alpha = least_update_alpha(update_bound, cutoff)
     hit, miss, number = margins(cutoff)
@@ -150,6 +156,8 @@ def least_accurate(
     InfeasibleAccuracyError
         If no alpha below 10^6 will do.
     """
+
+    check_function("update_bound", update_bound, remedy="write alpha -> T(alpha)")
 
     def feasible(alpha: float) -> bool:
         return alpha >= error(max(1.0, update_bound(alpha)))

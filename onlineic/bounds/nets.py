@@ -14,7 +14,12 @@ from collections.abc import Callable
 
 from onlineic.bounds.sparse_vector import _epsilon, records_for
 from onlineic.bounds.updates import log_multisets
-from onlineic.errors import InfeasibleAccuracyError, checked_integer, checked_real
+from onlineic.errors import (
+    InfeasibleAccuracyError,
+    check_function,
+    checked_integer,
+    checked_real,
+)
 from onlineic.noise.laws import checked_beta
 
 Radius = Callable[[int], float]
@@ -201,6 +206,7 @@ def best_net(radius: Radius, size: int, n: int, epsilon: float, beta: float = 0.
     def error(rows: int) -> float:
         return net_error(0.0 if rows == n else radius(rows), rows, size, n, epsilon, beta)
 
+    check_function("radius", radius, remedy="write rows -> float")
     n = _n(n)
     trials, rows = [], 1
     while rows < n:

@@ -14,7 +14,13 @@ import attrs
 from onlineic.bounds.certificates import UpdateBound, least_accurate
 from onlineic.bounds.online import shown_up
 from onlineic.bounds.sparse_vector import least_records
-from onlineic.errors import InfeasibleAccuracyError, check_choice, checked_integer, checked_real
+from onlineic.errors import (
+    InfeasibleAccuracyError,
+    check_choice,
+    check_function,
+    checked_integer,
+    checked_real,
+)
 
 Composition = Literal["basic", "advanced"]
 
@@ -135,6 +141,7 @@ def offline_ic_alpha(
     def error(updates: float) -> float:
         return offline_ic_error(updates, queries, n, epsilon, delta, beta, composition)
 
+    check_function("update_bound", update_bound, remedy="write alpha -> T(alpha)")
     return least_accurate(error, lambda alpha: update_bound(alpha / 2), n, epsilon)
 
 
@@ -167,6 +174,7 @@ def offline_ic_n(
     ----------
     Theorem 5.7 as in `offline_ic_alpha`, solved for n.
     """
+    check_function("update_bound", update_bound, remedy="write alpha -> T(alpha)")
     alpha = checked_real("alpha", alpha, above=0.0)
     updates = max(1.0, update_bound(alpha / 2))
 

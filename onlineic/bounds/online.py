@@ -18,7 +18,13 @@ from onlineic.bounds.sparse_vector import (
     numeric_sparse_branch,
     numeric_sparse_scales,
 )
-from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError, checked_integer, checked_real
+from onlineic.errors import (
+    InfeasibleAccuracyError,
+    InvalidParameterError,
+    check_function,
+    checked_integer,
+    checked_real,
+)
 
 MOST_QUERIES = 2**63 - 1
 
@@ -277,6 +283,7 @@ def most_queries(
     ----------
     Theorems 5.14 and 5.15 as in `online_ic_accuracy`, solved for Q.
     """
+    check_function("update_bound", update_bound, remedy="write alpha -> T(alpha)")
     alpha, sides = checked_real("alpha", alpha, above=0.0), _comparisons(1, pair)
     beta = checked_real("beta", beta, above=0.0, below=1.0)
     cutoff = max(1.0, update_bound(alpha))

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
+from numbers import Real
 from typing import Literal, final
 
 import attrs
@@ -22,6 +23,8 @@ from onlineic.errors import (
     checked_integer,
     checked_ratio,
     checked_real,
+    is_number_of,
+    shown,
 )
 from onlineic.noise.laws import checked_beta
 
@@ -194,7 +197,12 @@ def sparse_margin(cutoff: int, queries: int, threshold_scale: float, beta: float
 
 def records_for(number: float) -> int:
     """Least whole number of records >= number, refused beyond 2^63."""
-    number = float(number)
+    if not (is_number_of(number, Real) and number == number):
+        raise InvalidParameterError(f"number must be a number, got number={shown(number)}.")
+    try:
+        number = float(number)
+    except OverflowError:
+        number = math.inf
     if not number <= 2.0**63:
         raise InfeasibleAccuracyError(
             f"n must be <= 2^63, got n={number:.3g}; ask for a larger error or epsilon."

@@ -79,7 +79,7 @@ def perceptron_book_bound(size: int, alpha: float, p2: float = 1.0) -> float:
     ----------
     Dwork & Roth (2014), Theorem 5.11 with a public p2 in place of ||x||^2.
     """
-    return _p2(p2, size) * _size(size) / _alpha(alpha) ** 2
+    return _p2(p2, size) * _cells(size) / _alpha(alpha) ** 2
 
 
 def perceptron_centred_bound(size: int, alpha: float, p2: float = 1.0) -> float:
@@ -99,7 +99,7 @@ def perceptron_centred_bound(size: int, alpha: float, p2: float = 1.0) -> float:
     ----------
     Not in the book: ||f - mean||^2 <= |X|/4, so the squared distance falls by 4 alpha^2/|X| a step.
     """
-    return max(0.0, _size(size) * _p2(p2, size) - 1) / (4 * _alpha(alpha) ** 2)
+    return max(0.0, _cells(size) * _p2(p2, size) - 1) / (4 * _alpha(alpha) ** 2)
 
 
 def median_book_bound(size: int, alpha: float, max_queries: int) -> float:
@@ -169,7 +169,10 @@ def median_dimension_bound(size: int, alpha: float) -> float:
     ----------
     Not in the book: rounding x to multiples of 1/m moves at most |X|/(4m) in total variation.
     """
-    return log_multisets(size, math.ceil(_size(size) / (4 * _alpha(alpha)))) / math.log(2)
+    cells = _cells(size)
+    if math.isinf(cells):
+        return math.inf
+    return log_multisets(size, math.ceil(cells / (4 * _alpha(alpha)))) / math.log(2)
 
 
 def log_multisets(size: int, rows: int) -> float:
@@ -209,6 +212,14 @@ def _alpha(alpha: float) -> float:
     return checked_real("alpha", alpha, at_least=1e-12)
 
 
+def _cells(size: int) -> float:
+    """Checked number of cells as a float, which may be infinite."""
+    try:
+        return float(_size(size))
+    except OverflowError:
+        return math.inf
+
+
 def _p2(p2: float, size: int) -> float:
     """Checked bound on the squared norm: no distribution on |X| cells lies below 1/|X|."""
-    return checked_real("p2", p2, at_least=(1 - 1e-12) / _size(size), at_most=1.0)
+    return checked_real("p2", p2, at_least=(1 - 1e-12) / _cells(size), at_most=1.0)

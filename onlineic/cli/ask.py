@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -29,6 +30,7 @@ from onlineic.errors import (
     InvalidInputError,
     MissingExtraError,
     TooFewRecordsError,
+    shown,
 )
 from onlineic.queries.answers import Answer
 from onlineic.session.means import Derived
@@ -39,13 +41,14 @@ FIELDS = ("line", "query", "cell", "value", "count", "status", "error_bound", "s
 DONE, FAILED, USAGE, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
 LARGE = 0.1  # share of the budget that a prompt does not risk unasked
 SHOWN = 60  # characters of a question that are repeated beside its answer
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how spreadsheets tell one
 Form = Literal["text", "json", "csv"]
 
 
 def _ask(arguments: argparse.Namespace) -> int:
     if arguments.repl and arguments.queries is not None:
         arguments.parser.error(
-            f"--repl must stand alone, got QUERIES {arguments.queries!r} too; leave one out"
+            f"--repl must stand alone, got QUERIES {shown(arguments.queries)} too; leave one out"
         )
     if arguments.ledger is not None and not (arguments.table or "").strip():
         arguments.parser.error(
@@ -54,7 +57,7 @@ def _ask(arguments: argparse.Namespace) -> int:
         )
     if arguments.table is not None and arguments.ledger is None:
         arguments.parser.error(
-            f"--table must stand with a ledger, got {arguments.table!r:.60} alone; write --ledger FILE.db"
+            f"--table must stand with a ledger, got {shown(arguments.table)} alone; write --ledger FILE.db"
         )
     budget = Budget(arguments.epsilon, arguments.delta)  # refused before the table is read
     domain = _domain(arguments.domain)
@@ -66,6 +69,7 @@ def _ask(arguments: argparse.Namespace) -> int:
     form = {name: getattr(arguments, name) for name in ("delimiter", "encoding", "decimal", "missing")}
     with contextlib.ExitStack() as files:
         lines = _lines(arguments, files)  # opened before anything is paid
+        os.stat(arguments.csv)  # one that is not there is told as the other files are
         try:
             data = PrivateData.from_csv(arguments.csv, domain, **form)
         except InvalidDataError:
@@ -157,7 +161,7 @@ def _is_command(session: OnlineIC, text: str) -> bool:
         left = session.statistics()
         again = "" if left.restarts_left is None else f", paid for {left.restarts_left} more runs"
         print(
-            f"{left.asked} asked, {left.hard} measured, {left.hard_left} measured answers left; "
+            f"{left.asked} asked, {left.hard} measured, at least {left.hard_left} measured answers left; "
             f"{left.spent:.0%} of the budget spent or reserved{again}",
             file=sys.stderr,
         )
@@ -246,4 +250,9 @@ def _numbers(answer: Answer | Derived | AnswerTable) -> Iterator[tuple[Any, ...]
 
 
 def _row(fields: Iterable[Any]) -> None:
-    csv.writer(sys.stdout, lineterminator="\n").writerow(fields)
+    csv.writer(sys.stdout, lineterminator="\n").writerow(map(_field, fields))
+
+
+def _field(value: Any) -> Any:
+    """Return a text that no spreadsheet takes for a formula: what begins like one gets a quote before it."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value

@@ -2,7 +2,9 @@
 
 import argparse
 import math
+import os
 import sys
+import tempfile
 import textwrap
 import time
 import warnings
@@ -150,7 +152,7 @@ def _say(text: str) -> None:
     print(textwrap.fill(text, 106, break_on_hyphens=False) + "\n")
 
 
-def _plot(path: str, traces: Sequence[Trace], session: OnlineIC, data: PrivateData) -> int:
+def _plot(path: str | None, traces: Sequence[Trace], session: OnlineIC, data: PrivateData) -> int:
     """Write the figure if matplotlib is there, else say how to get it."""
     try:
         figure = new_figure(12.0, 4.6)
@@ -162,6 +164,8 @@ def _plot(path: str, traces: Sequence[Trace], session: OnlineIC, data: PrivateDa
     ages = range(17, 91)
     belief = session.hypothesis.evaluate_many([where(age=age).bind(data.domain) for age in ages])
     plot_marginal(right, ages, exact_marginal(data, "age"), belief, name="age", n=data.n)
+    if path is None:  # no picture is left in the folder from which it was called
+        path = os.path.join(tempfile.mkdtemp(prefix="onlineic-demo-"), "errors.png")
     figure.savefig(path)
     print(f"Plot: {path}")
     return 0
@@ -183,7 +187,7 @@ class _Progress:
         if not self.out.isatty() or now - self.began < 2.0 or now - self.shown < 0.2:
             return
         text = (
-            f"{stats.asked:,} of {self.total:,} asked, {stats.hard} hard, {stats.hard_left} left, "
+            f"{stats.asked:,} of {self.total:,} asked, {stats.hard} hard, at least {stats.hard_left} left, "
             f"{stats.spent:.0%} spent, {stats.asked / (now - self.began):,.0f}/s"
         )
         self.out.write("\r" + text.ljust(self.width))

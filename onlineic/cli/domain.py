@@ -7,6 +7,7 @@ and what is written then says so.
 import argparse
 import csv
 import json
+import os
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +15,12 @@ from typing import Any
 from onlineic.data.table_file import CsvFormat, other_delimiter, unquoted, unreadable
 from onlineic.domain.columns import whole
 from onlineic.domain.domain import FROM_ROWS, Domain, nearest_column
-from onlineic.errors import InvalidDataError, InvalidDomainError, InvalidParameterError
+from onlineic.errors import (
+    InvalidDataError,
+    InvalidDomainError,
+    InvalidParameterError,
+    shown,
+)
 
 HELP = (
     "range 17 90 | labels F, M | bins 0 20000 50000 inf | dates 2020-01 2024-12 month | skip; "
@@ -67,6 +73,7 @@ def _draft(arguments: argparse.Namespace) -> int:
 
 def _header(path: str, form: CsvFormat) -> list[str]:
     """Return the names of the columns: the one line of the table that is read."""
+    os.stat(path)  # one that is not there is told as the other files are
     try:
         with form.open(path) as file:
             header: list[str] = next(form.reader(file), [])
@@ -91,7 +98,9 @@ def _given(options: list[str], header: list[str]) -> dict[str, Any]:
             more, equals, answer = answer.partition("=")
             name += "=" + more
         if not equals:
-            raise InvalidParameterError(f"--attribute must read NAME=KIND, got {option!r}; KIND is {HELP}.")
+            raise InvalidParameterError(
+                f"--attribute must read NAME=KIND, got {shown(option, 200)}; KIND is {HELP}."
+            )
         given[name] = _kind(name, answer)
     _check_names("--attribute", given, header)
     return given
@@ -102,8 +111,8 @@ def _check_names(option: str, names: Any, header: list[str]) -> None:
         if name not in header:
             hint = other_delimiter(header, name)
             raise InvalidParameterError(
-                f"{option} must name a column, got {name!r}; "
-                f"{nearest_column(name, header) if hint is None else f'write --delimiter {hint!r}'}."
+                f"{option} must name a column, got {shown(name)}; "
+                f"{nearest_column(name, header) if hint is None else f'write --delimiter {shown(hint)}'}."
             )
 
 
@@ -130,7 +139,7 @@ def _kind(name: str, answer: str) -> Any:
             kind = json.loads(answer)
         except (ValueError, RecursionError):  # an integer of thousands of digits is another ValueError
             raise InvalidDomainError(
-                f"{name} must be valid JSON, got {answer!r:.60}; write {HELP}."
+                f"{name} must be valid JSON, got {shown(answer)}; write {HELP}."
             ) from None
     else:
         kind = _written(name, answer)
@@ -153,7 +162,7 @@ def _written(name: str, answer: str) -> dict[str, Any]:
         labels = [label.strip() for label in rest.split(",")]
         kind = {"labels": labels}
     else:
-        raise InvalidDomainError(f"{name} must have a kind, got {answer!r}; write {HELP}.")
+        raise InvalidDomainError(f"{name} must have a kind, got {shown(answer)}; write {HELP}.")
     for flag in flags:
         word, _, rest = flag.partition(" ")
         if word == "optional" and not rest:
@@ -166,7 +175,7 @@ def _written(name: str, answer: str) -> dict[str, Any]:
             kind["integer"] = True
         else:
             raise InvalidDomainError(
-                f"{name} must have words behind ';' that are known, got {flag!r}; write {HELP}."
+                f"{name} must have words behind ';' that are known, got {shown(flag)}; write {HELP}."
             )
     return kind
 

@@ -2,13 +2,19 @@
 
 import argparse
 import json
+import os
 import sys
+from fractions import Fraction
 from typing import Any
 
+from onlineic.accounting.of_table import per_person
 from onlineic.audit.ledgers import LedgerReport, summarised, verified
 from onlineic.audit.totals import TotalReport, total_report
 from onlineic.cli.ask import FAILED
-from onlineic.errors import LedgerCorruptError
+from onlineic.errors import (
+    LedgerCorruptError,
+    shown,
+)
 from onlineic.ledger.lines import Written, exported, imported
 from onlineic.ledger.sqlite import read
 
@@ -23,7 +29,9 @@ def _show(arguments: argparse.Namespace) -> int:
     if not arguments.json:
         print(_text(report))
         return FAILED if report.problems else 0
-    lines = [line for line in written.lines[1:] if line["kind"] not in ("easy", "easy_batch", "checkpoint")]
+    lines = [
+        line for line in written.lines[1:] if line["kind"] not in ("easy", "easy_batch", "checkpoint", "told")
+    ]
     print(json.dumps(_object(report) | {"charges": lines}))
     return FAILED if report.problems else 0
 
@@ -46,26 +54,31 @@ def _total(written: Written, receipt: str | None, as_json: bool) -> int:
 
 def _total_text(report: TotalReport) -> str:
     account, budget = report.account, report.budget
-    adds = "epsilons add" if account.order is None else f"Renyi order {float(account.order):.6g}"
-    persons = f", of a person with {report.rows_per_person} rows" if report.rows_per_person > 1 else ""
+    adds = "epsilons and deltas add" if account.order is None else f"Renyi order {float(account.order):.6g}"
+    kept = "own deltas" if account.order is None else "mechanisms without a price at the order"
+    persons, rows = _persons(report), report.rows_per_person
     lines = [
         f"total     of the table {report.table}; {adds}",
         f"opened    {report.created} by onlineic {report.version}",
         f"budget    epsilon {budget.epsilon:g}, delta {budget.delta:g}{persons}",
         f"spent     {float(account.spent / account.capacity):.4%}",
         f"left      {float(account.left / account.capacity):.4%}",
-        f"apart     delta {float(report.apart):.4g} for mechanisms without a price at the order, "
-        f"{float(report.apart_spent):.4g} of it spent",
+        f"apart     delta {float(report.apart):.4g} for {kept}, {float(report.apart_spent):.4g} of it spent",
         f"receipt   {report.receipt}",
     ]
     lengths = {one.file: one.lines for one in report.noted}
-    for one in report.drawn:
-        part = one.taken.charge.amount / account.capacity
+    for one, part in zip(report.drawn, report.parts or (Fraction(0),) * len(report.drawn), strict=True):
         known = f", ledger {one.file[:16]} of {lengths.get(one.file, 1)} lines" if one.file else ""
-        alone = f"epsilon {one.budget.epsilon:.6g}, delta {one.budget.delta:.6g} alone"
+        alone_of = per_person(one.budget, rows)
+        alone = f"epsilon {alone_of.epsilon:.6g}, delta {alone_of.delta:.6g} alone{persons}"
         lines.append(f"drawn     {float(part):.4%} by a {one.what}: {alone}{known}")
     lines += [f"WRONG     {problem}" for problem in report.problems]
     return "\n".join([*lines, "holds     chain, capacity and prices"] if report.whole else lines)
+
+
+def _persons(report: TotalReport | LedgerReport) -> str:
+    """Return of whom a budget is, where it is not that of a row."""
+    return f", of a person with {report.rows_per_person} rows" if report.rows_per_person > 1 else ""
 
 
 def _total_object(report: TotalReport, written: Written) -> dict[str, Any]:
@@ -83,6 +96,7 @@ def _total_object(report: TotalReport, written: Written) -> dict[str, Any]:
         "apart": str(report.apart),
         "apart_spent": str(report.apart_spent),
         "receipt": str(report.receipt),
+        "shared": [line for line in written.lines[1:] if line["kind"] == "shared"],
         "drawn": [line for line in written.lines[1:] if line["kind"] == "drawn"],
         "noted": [line for line in written.lines[1:] if line["kind"] == "noted"],
         "problems": list(report.problems),
@@ -95,7 +109,12 @@ def _export(arguments: argparse.Namespace) -> int:
         sys.stdout.writelines(f"{line}\n" for line in exported(written))
     else:
         with open(arguments.output, "x", encoding="ascii") as file:
-            file.writelines(f"{line}\n" for line in exported(written))
+            try:
+                file.writelines(f"{line}\n" for line in exported(written))
+                file.flush()
+            except BaseException:
+                os.unlink(arguments.output)  # a part of it is no export
+                raise
     return 0
 
 
@@ -107,7 +126,8 @@ def _read(path: str) -> Written:
         return read(path)
     if not start.startswith(b"{"):
         raise LedgerCorruptError(
-            f"ledger must be a file of onlineic or an export of one, got {path!r}, which is neither; restore "
+            f"ledger must be a file of onlineic or an export of one, got {shown(path, 200)}, which is "
+            f"neither; restore "
             "it from a backup, and give its newest receipt."
         )
     with open(path, encoding="ascii", errors="replace") as file:
@@ -119,7 +139,7 @@ def _text(report: LedgerReport, verified: bool = False) -> str:
     lines = [
         f"table     {report.table}, {report.n:,} records",
         f"opened    {report.created} by onlineic {report.version}",
-        f"budget    epsilon {report.budget.epsilon:g}, delta {report.budget.delta:g}",
+        f"budget    epsilon {report.budget.epsilon:g}, delta {report.budget.delta:g}{_persons(report)}",
         f"spent     {float(report.spent):.4%}, of it {float(report.burned):.4%} without an answer",
         f"reserved  {float(report.reserved):.4%}; a session that is not closed loses it",
         f"left      {float(left):.4%}",
@@ -132,7 +152,9 @@ def _text(report: LedgerReport, verified: bool = False) -> str:
             f"{report.largest:.3g}"
         )
     elif verified:
-        lines.append("replay    none: the session had a rule or a start that is not in the file")
+        lines.append(
+            "replay    none: other rules of planning and learning, or a rule or a start not in the file"
+        )
     lines += [f"WRONG     {problem}" for problem in report.problems]
     if report.whole:
         lines.append("holds     " + ("chain, charges, prices and releases" if verified else "the chain"))
@@ -147,6 +169,7 @@ def _object(report: LedgerReport) -> dict[str, Any]:
         "version": report.version,
         "epsilon": report.budget.epsilon,
         "delta": report.budget.delta,
+        "rows_per_person": report.rows_per_person,
         "spent": str(report.spent),
         "reserved": str(report.reserved),
         "burned": str(report.burned),

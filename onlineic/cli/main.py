@@ -4,12 +4,15 @@ Answers go to standard output, everything else to standard error.
 """
 
 import argparse
+import contextlib
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from functools import partial
 from importlib.metadata import version
+from typing import TextIO
 
 from onlineic.cli.ask import CLOSED_PIPE, FAILED, INTERRUPTED, USAGE, _ask
 from onlineic.cli.audit import _audit
@@ -17,8 +20,18 @@ from onlineic.cli.demo import _demo
 from onlineic.cli.domain import _domain_commands
 from onlineic.cli.ledger import _ledger_commands
 from onlineic.cli.questions import HELP
-from onlineic.errors import InvalidDataError, InvalidInputError, OnlineICError
+from onlineic.errors import (
+    InvalidDataError,
+    InvalidInputError,
+    OnlineICError,
+    shown,
+)
 
+# control signs but for the tab, the ends of lines and the way back to the start of one; surrogates; signs
+# that turn the direction of writing
+COMMANDS = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 STATUSES = """\
 exit status: 0 done; 1 a line, a file or a check failed; 2 arguments that cannot be used, nothing was paid;
 130 after Ctrl-C; 141 if the reader of the output has gone."""
@@ -41,6 +54,34 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a narrow locale must not stop an answer that is paid
+    with contextlib.redirect_stdout(_Plain(sys.stdout)), contextlib.redirect_stderr(_Plain(sys.stderr)):
+        return _run(argv)
+
+
+class _Plain(io.TextIOBase):
+    """Writes texts without what commands a terminal: questions, labels and names of files may hold it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        self._stream.write(COMMANDS.sub(lambda found: f"\\u{ord(found[0]):04x}", text))  # as JSON does
+        return len(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def writable(self) -> bool:
+        return True
+
+
+def _run(argv: Sequence[str] | None) -> int:
     arguments = _parser().parse_args(argv)
     try:
         status = arguments.run(arguments)
@@ -85,9 +126,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument(
         "--seed", type=partial(_whole, least=0), help="simulated noise: repeatable, NOT PRIVATE"
     )
-    demo.add_argument(
-        "--plot", default="onlineic-demo.png", metavar="FILE", help="default ./onlineic-demo.png"
-    )
+    demo.add_argument("--plot", metavar="FILE", help="by default in a temporary folder, which is printed")
     demo.set_defaults(run=_demo)
     ask = commands.add_parser(
         "ask",
@@ -152,5 +191,5 @@ def _parser() -> argparse.ArgumentParser:
 
 def _whole(text: str, least: int = 1) -> int:
     if not (text.isascii() and text.isdigit()) or int(text) < least:
-        raise argparse.ArgumentTypeError(f"must be a whole number >= {least}, got {text!r:.40}")
+        raise argparse.ArgumentTypeError(f"must be a whole number >= {least}, got {shown(text)}")
     return int(text)

@@ -4,7 +4,7 @@ PRIVATE. Whatever a table comes from, its values meet the domain here, by `read`
 only says which values there are, and which row has which.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -15,7 +15,7 @@ from onlineic.domain.attributes import Attribute
 from onlineic.domain.columns import MARKS, decimals_read, keyed
 from onlineic.domain.domain import Domain
 from onlineic.domain.misfits import Misfit, misfits, reading, refuse
-from onlineic.errors import InvalidDataError, OnlineICError
+from onlineic.errors import InvalidDataError
 
 REMEMBERED = 2**18  # distinct values of one column
 
@@ -47,12 +47,12 @@ def coded(batches: Iterable[Batch], domain: Domain) -> tuple[list[Column], Ints 
     ------
     InvalidDataError
         If a value lies outside the domain (the message names every column that does not fit), the records are
-        not as many as the source counted (nothing is dropped on the way), or the source fails.
+        not as many as the source counted: nothing is dropped on the way.
     """
     columns = [_Coded(name, kind) for name, kind in domain]
     counts: list[Ints] = []
     seen = total = 0
-    for batch in _readable(batches):
+    for batch in batches:
         for column, values in zip(columns, batch.columns, strict=True):
             rows = column.take(values)
         total = batch.total
@@ -66,21 +66,6 @@ def coded(batches: Iterable[Batch], domain: Domain) -> tuple[list[Column], Ints 
         )
     refuse([misfit for column in columns for misfit in column.misfits()])
     return [column.array() for column in columns], np.concatenate(counts) if counts else None
-
-
-def _readable(batches: Iterable[Batch]) -> Iterator[Batch]:
-    """Yield the batches; of an error of their source only the kind is told: its text may quote a value."""
-    try:
-        yield from batches
-    except OnlineICError:
-        raise
-    except BaseException as error:
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # of polars
-            raise
-        raise InvalidDataError(
-            f"table must be readable to its last row, got {type(error).__name__} from what holds it; read "
-            "the attributes' columns without onlineic to see why."
-        ) from None
 
 
 def places(values: Sequence[Any]) -> Places:

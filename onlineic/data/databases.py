@@ -18,7 +18,12 @@ from onlineic.data.pieces import Pieces, pieces
 from onlineic.data.rows import Column
 from onlineic.domain.attributes import Attribute, Binned, Categorical, IntegerRange
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidDataError, InvalidParameterError, check_choice
+from onlineic.errors import (
+    InvalidDataError,
+    InvalidParameterError,
+    check_choice,
+    shown,
+)
 
 ROWS = 2**14  # that are fetched together
 BOOLLESS = ("sqlite3", "pymysql", "MySQLdb", "mysql", "mariadb")  # 0 and 1 stand for booleans
@@ -116,14 +121,15 @@ def _execute(cursor: Any, statement: str, parameters: Sequence[float] = ()) -> N
 
 
 def _tried(ask: Callable[[], Any]) -> Any:
-    """Return what a database answers of no records, or raise `InvalidDataError` caused by its error."""
+    """Return what a database answers of no records; of an error the kind alone is told: it may quote one."""
     try:
         return ask()
     except Exception as error:  # every driver has its own
         raise InvalidDataError(
             f"table must be one that the connection can read, got {type(error).__name__} from the database; "
-            "look at its cause, see table and quote, and roll back: some databases refuse all that follows."
-        ) from error
+            "run SELECT * FROM it WHERE 1 = 0 to see why, see table and quote, and roll back: some databases "
+            "refuse all that follows."
+        ) from None
 
 
 def _fetched(cursor: Any) -> Iterator[list[tuple[Any, ...]]]:
@@ -160,7 +166,7 @@ def _table(table: object, quote: str) -> str:
     statement = isinstance(table, str) and table.lstrip()[:7].lower() == "select "
     if statement or not parts or not all(part.strip() and "\0" not in part for part in parts):
         raise InvalidParameterError(
-            f"table must be the name of a table or view, as name or schema.name, got {table!r:.60}; "
+            f"table must be the name of a table or view, as name or schema.name, got {shown(table)}; "
             "for a condition or a join make a view."
         )
     return ".".join(_quoted(part, quote) for part in parts)

@@ -15,10 +15,16 @@ from onlineic._typing import Ints
 from onlineic.data import relations
 from onlineic.data.coding import Batch, coded
 from onlineic.data.columns import of_any, of_arrow, of_pandas, of_polars
+from onlineic.data.files import is_regular, opened
 from onlineic.data.pieces import MISSING, NAN, NEGATIVE, POSITIVE, Pieces, by_days, pieces
 from onlineic.data.rows import Column
 from onlineic.domain.domain import Domain, nearest_column
-from onlineic.errors import InvalidDataError, InvalidParameterError, MissingExtraError
+from onlineic.errors import (
+    InvalidDataError,
+    InvalidParameterError,
+    MissingExtraError,
+    shown,
+)
 
 GROUPED = 2**20  # cells up to which the engine that has the rows counts them
 ROWS = 2**20  # that are coded together
@@ -74,13 +80,13 @@ def _opened(table: Any) -> tuple[Any, list[str]]:
     """Return narwhals' view of a table, and the names of its columns."""
     try:
         import narwhals.stable.v2 as nw
-        from narwhals.exceptions import NarwhalsError
+        from narwhals.exceptions import DuplicateError
     except ImportError:
         raise MissingExtraError(
             "narwhals must be installed for from_frame; run pip install 'onlineic[frames]'."
         ) from None
     if isinstance(table, (str, os.PathLike)):
-        table = _parquet(os.path.abspath(table))  # DuckDB reads "~" and "file:" in its own way
+        table = _parquet(os.path.abspath(os.fsdecode(table)))  # DuckDB reads "~" and "file:" in its own way
     try:
         frame = nw.from_native(table)
         names = list(frame.collect_schema().names())
@@ -90,7 +96,7 @@ def _opened(table: Any) -> tuple[Any, list[str]]:
             f"the path of a Parquet file, got a {type(table).__name__}; columns and lists of records go to "
             "from_records, a database connection to from_dbapi."
         ) from None
-    except NarwhalsError:
+    except DuplicateError:
         raise InvalidDataError(
             "table must have columns of distinct names, got some twice; rename them."
         ) from None
@@ -138,12 +144,12 @@ def is_parquet(table: Any) -> bool:
 
     Raises
     ------
-    OSError
+    InvalidParameterError
         If it is that of no file.
     """
-    if not isinstance(table, (str, os.PathLike)):
+    if not isinstance(table, (str, os.PathLike)) or not is_regular(table):
         return False
-    with open(table, "rb") as file:
+    with opened(table) as file:
         return file.read(4) == b"PAR1"
 
 
@@ -151,7 +157,7 @@ def _parquet(path: str) -> Any:
     """Return the table of a Parquet file, by the first reader that is installed."""
     if not is_parquet(path):
         raise InvalidParameterError(
-            f"table must be the path of a Parquet file, got {path!r}, which is none; "
+            f"table must be the path of a Parquet file, got {shown(path, 200)}, which is none; "
             "a CSV file goes to from_csv."
         )
     try:

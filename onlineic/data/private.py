@@ -16,10 +16,12 @@ import numpy as np
 
 from onlineic._typing import Ints
 from onlineic.accounting.budget import Budget, Filter
+from onlineic.accounting.of_table import per_person, per_row
 from onlineic.data.problems import TableReport, checked_table
 from onlineic.data.rows import Column, Rows, narrowest
 from onlineic.data.table_file import CsvFormat, read_csv
 from onlineic.domain.domain import Domain, Records, check_domain
+from onlineic.domain.misfits import loader
 from onlineic.door import Door
 from onlineic.errors import (
     BudgetsAddWarning,
@@ -33,6 +35,8 @@ from onlineic.errors import (
     LedgerLockedError,
     SessionStateError,
     TooLargeError,
+    check_kind,
+    checked_integer,
 )
 from onlineic.ledger.forks import renewed_by_forks
 from onlineic.ledger.records import Ledger
@@ -67,7 +71,10 @@ class PrivateData:
     reads : int
         How many times `exact_counts` was called: public, since it depends on released facts alone.
     budgets : tuple of Budget
-        Of all that was released of it in this process; without a total they add.
+        Of all that was released of it in this process, each as it is for a person with `rows_per_person`
+        rows; without a total they add.
+    rows_per_person : int
+        The most rows of a person to whom anything was promised; 1: all budgets are those of a row.
     total : TableBudget or None
         On which all of them draw, see `draw_on`.
     loading : str
@@ -75,10 +82,12 @@ class PrivateData:
     """
 
     __slots__ = (
-        "__weakref__", "_budgets", "_door", "_files", "_process", "_reads", "_sessions", "_tables", "_total",
+        "__weakref__", "_budgets", "_door", "_files", "_process", "_reads", "_rows", "_sessions", "_tables",
+        "_total",
         "domain", "loading", "n",
     )  # fmt: skip
 
+    @loader
     def __init__(self, counts: Ints, domain: Domain) -> None:
         _check_domain(domain)
         if domain.size > MAX_CELLS:
@@ -103,7 +112,8 @@ class PrivateData:
         self.domain = domain
         self.n = n
         self.loading = "given as columns or counts"
-        self._budgets: list[Budget] = []
+        self._budgets: list[Budget] = []  # of one row each
+        self._rows = 1
         self._total: TableBudget | None = None
         self._sessions = Sessions()
         self._files: set[str] = set()
@@ -119,6 +129,7 @@ class PrivateData:
         self._door = Door("data")
 
     @classmethod
+    @loader
     def from_records(cls, columns: Records, domain: Domain) -> "PrivateData":
         """Return the table of one record a row.
 
@@ -139,6 +150,7 @@ class PrivateData:
         return cls._of_rows(domain.encoded(columns), None, domain)
 
     @classmethod
+    @loader
     def from_counts(cls, columns: Mapping[str, Any], counts: Any, domain: Domain) -> "PrivateData":
         """Return an aggregated table: `counts[i]` records have the values of row i; rows may repeat."""
         _check_domain(domain)
@@ -146,6 +158,7 @@ class PrivateData:
         return cls._of_rows(domain.encoded(columns), weights, domain)
 
     @classmethod
+    @loader
     def from_csv(
         cls,
         path: str | os.PathLike[str],
@@ -163,6 +176,7 @@ class PrivateData:
         Parameters
         ----------
         path : str or path
+            Of a file, a pipe such as "/dev/stdin", or a terminal.
         domain : Domain
             Says how each column is read: whole numbers, numbers, dates or text. Other columns are ignored.
         count : str, optional
@@ -180,6 +194,8 @@ class PrivateData:
 
         Raises
         ------
+        InvalidParameterError
+            If the file cannot be opened, or is a device.
         InvalidDataError
             If the table does not fit the domain: every column that does not is named, with the rule and a
             remedy. `PrivateData.check` tells the curator which values and lines.
@@ -190,6 +206,7 @@ class PrivateData:
         return cls._of_rows(iter(columns), None if numbers is None else _checked_counts(numbers), domain)
 
     @staticmethod
+    @loader
     def check(
         table: Any,
         domain: Domain,
@@ -223,6 +240,7 @@ class PrivateData:
         return checked_table(table, domain, count, options)
 
     @classmethod
+    @loader
     def from_frame(cls, table: Any, domain: Domain) -> "PrivateData":
         """Return the table of a data frame, of a table that another engine holds, or of a Parquet file.
 
@@ -253,6 +271,7 @@ class PrivateData:
         return cls._loaded(*read_frame(table, domain), domain)
 
     @classmethod
+    @loader
     def from_dbapi(
         cls, connection: Any, table: str, domain: Domain, *, quote: Literal['"', "`", "["] = '"'
     ) -> "PrivateData":
@@ -373,7 +392,11 @@ class PrivateData:
 
     @property
     def budgets(self) -> tuple[Budget, ...]:
-        return tuple(self._budgets)
+        return tuple(per_person(one, self.rows_per_person) for one in self._budgets)
+
+    @property
+    def rows_per_person(self) -> int:
+        return max(self._rows, 1 if self._total is None else self._total.rows_per_person)
 
     @property
     def total(self) -> TableBudget | None:
@@ -412,7 +435,7 @@ class PrivateData:
                     "total must be given before anything is released, got one after it; load the table anew, "
                     "with what was released before taken off the budget of the total."
                 )
-            self._check_delta(total.budget)
+            self._check_delta(per_row(total.budget, total.rows_per_person))
             self._total, self._sessions = total, total.sessions  # those of all loads of the table
 
     def check_affords(self, budget: Budget, account: Filter | None = None) -> None:
@@ -430,8 +453,18 @@ class PrivateData:
         account: Filter | None = None,
         what: Literal["session", "release"] = "release",
         file: str = "",
+        rows_per_person: int = 1,
     ) -> None:
         """Spend a budget on this table, before it is read: on the total, or beside the others.
+
+        Parameters
+        ----------
+        budget : Budget
+            For one row.
+        account, what, file
+            As in `Drawn`.
+        rows_per_person : int, >= 1
+            The most rows of those to whom this was promised.
 
         Raises
         ------
@@ -446,15 +479,19 @@ class PrivateData:
         BudgetsAddWarning, LargeDeltaWarning
             If the table has no total, and this is not the first; if delta exceeds 1/n.
         """
+        check_kind("budget", budget, Budget, remedy="write Budget(epsilon=1.0, delta=1e-9)")
         self._check_process()
+        promised = checked_integer("rows_per_person", rows_per_person, at_least=1)
         with self._sessions.gate:  # no total comes in between
             if self._total is not None:
                 self._total.draw(budget, account, what, file)
             else:
                 self._check_delta(budget)
                 if self._budgets:
-                    warnings.warn(_added(self._budgets, budget), BudgetsAddWarning, stacklevel=3)
+                    rows = max(self._rows, promised)
+                    warnings.warn(_added(self._budgets, budget, rows), BudgetsAddWarning, stacklevel=3)
             self._budgets.append(budget)
+            self._rows = max(self._rows, promised)
 
     def _check_process(self) -> None:
         if os.getpid() != self._process:
@@ -473,24 +510,41 @@ class PrivateData:
                 stacklevel=4,
             )
 
-    def enter(self, owner: Any, budget: Budget | None, file: str = "", account: Filter | None = None) -> bool:
+    def enter(
+        self,
+        owner: Any,
+        budget: Budget | None,
+        file: str = "",
+        account: Filter | None = None,
+        rows_per_person: int = 1,
+    ) -> bool:
         """Enter a budget that a ledger is about to spend on this table; whether the ledger was known.
 
         Once a ledger with one budget and account: a constructor that was interrupted may be called on it
         again, but with another budget, or noise that is not simulated any more, it spends another one; and
-        once a ledger `file`, known by the link of its beginning. None: simulated.
+        once a ledger `file`, known by the link of its beginning. None: simulated. The budget is that of one
+        row, as for `spend`.
         """
         with self._sessions.gate:
             self.check_file(owner, file)
             if self._sessions.known(owner, budget, account):
                 return True
             if budget is not None and file not in self._files:
-                self.spend(budget, account, "session", file)
-            if self._total is not None and file:
-                self._total.note(owner)
+                self.spend(budget, account, "session", file, rows_per_person)
             self._files |= {file} - {""}
             self._sessions.add(owner, budget, account)
             return False
+
+    def begun(self, ledger: Ledger) -> None:
+        """Let the total of the table know how far a ledger is whose run begins, before it reads the table.
+
+        Raises
+        ------
+        LedgerError
+            If that cannot be made durable.
+        """
+        if self._total is not None and ledger.file:
+            self._total.note(ledger)
 
     def leave(self, ledger: Ledger) -> None:
         """Let the total of the table, if it is open, know how far a ledger is that is about to be closed.
@@ -539,14 +593,16 @@ class PrivateData:
         )
 
 
-def _added(before: Sequence[Budget], budget: Budget) -> str:
-    """Return what a table costs that gets one more budget."""
-    epsilon = math.fsum(one.epsilon for one in before)
-    delta = math.fsum(one.delta for one in before)
+def _added(before: Sequence[Budget], budget: Budget, rows: int) -> str:
+    """Return what a table costs a person with so many rows, that gets one more budget; each is of one row."""
+    *earlier, one = (per_person(each, rows) for each in (*before, budget))
+    epsilon = math.fsum(each.epsilon for each in earlier)
+    delta = math.fsum(each.delta for each in earlier)
+    person = f" a person with {rows} rows" if rows > 1 else ""
     return (
-        f"a table must have one total to keep one budget, got another of epsilon={budget.epsilon:.6g}, "
-        f"delta={budget.delta:.6g} after epsilon={epsilon:.6g}, delta={delta:.6g}: both together cost "
-        f"epsilon={epsilon + budget.epsilon:.6g}, delta={delta + budget.delta:.6g}. Keep one session, or let "
+        f"a table must have one total to keep one budget, got another of epsilon={one.epsilon:.6g}, "
+        f"delta={one.delta:.6g} after epsilon={epsilon:.6g}, delta={delta:.6g}: both together cost{person} "
+        f"epsilon={epsilon + one.epsilon:.6g}, delta={delta + one.delta:.6g}. Keep one session, or let "
         "the table draw on a total: data.draw_on(TableBudget(budget))."
     )
 
@@ -582,7 +638,13 @@ def _narrowed(codes: Column, size: int) -> Column:
 
 def _checked_counts(counts: Any) -> Ints:
     """Return counts as int64, if they are integers >= 0 whose sum is at most 2^53."""
-    array = np.asarray(counts)
+    try:
+        array = np.asarray(counts)
+    except Exception:  # whatever its objects raise
+        raise InvalidDataError(
+            f"counts must be an array of integers, got a {type(counts).__name__} that is none; give every "
+            "row one."
+        ) from None
     if not array.size:
         raise InvalidDataError(NO_RECORDS)
     if array.dtype.kind not in "iu" or isinstance(counts, np.ma.MaskedArray):

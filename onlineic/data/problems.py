@@ -7,6 +7,7 @@ are in what `curator_report` returns and nowhere else.
 import csv
 import itertools
 import os
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn, final
 
@@ -34,6 +35,7 @@ from onlineic.errors import InvalidDataError, InvalidParameterError, checked_int
 
 LINES = 2**9  # of a file that are taken together
 LONGEST = 200  # characters of a value that are shown
+LEAST_WORD = 4  # letters; shorter ones are codes
 BLANKS = {"", "?", "-", ".", "na", "n/a", "nan", "nil", "none", "null", "missing", "unknown"}
 
 
@@ -325,10 +327,44 @@ def _hint(kind: Attribute | None, mark: int, values: Sequence[Any]) -> str:
 
 
 def _nearest(kind: Categorical, value: Any) -> Any:
-    """Return the label that a text probably means, or None."""
+    """Return the label that a text certainly means, or None: a synonym changes the table without a word.
+
+    Two that differ in case, blanks and accents alone are one; so are a word and its beginning. Another
+    spelling is the same word where words are longer than codes, and nearer to its label than other labels.
+    """
     if not isinstance(value, str) or not isinstance(kind.labels[0], str):
         return None
-    return nearest(value, kind.labels)
+    labels = [str(label) for label in kind.labels]
+    same = [label for label in labels if _folded(label) == _folded(value)]
+    if same or _is_code(value):
+        return same[0] if len(same) == 1 else None
+    near = nearest(value, labels)
+    if near is None or _folded(value).startswith(_folded(near)):
+        return near
+    if sorted(_folded(near)) == sorted(_folded(value)):  # letters changed places
+        return near
+    others = (_likeness(near, label) for label in labels if label != near)
+    return None if _is_code(near) or _likeness(near, value) <= max(others, default=0.0) else near
+
+
+def _folded(text: Any) -> str:
+    """Return a text without case, blanks and accents."""
+    apart = unicodedata.normalize("NFKD", str(text))
+    return "".join(
+        sign for sign in apart if not unicodedata.combining(sign) and not sign.isspace()
+    ).casefold()
+
+
+def _is_code(text: Any) -> bool:
+    """Whether one letter more or less makes another value of a text, as of C32 and F32."""
+    return len(str(text).strip()) < LEAST_WORD or any(sign.isdigit() for sign in str(text))
+
+
+def _likeness(one: Any, other: Any) -> float:
+    """Return a share of signs in common, 1 for the same text."""
+    import difflib  # of a report alone: imported with it
+
+    return difflib.SequenceMatcher(None, _folded(one), _folded(other)).ratio()
 
 
 def _fraction(value: Any) -> bool:

@@ -2,6 +2,7 @@
 
 import codecs
 import csv
+import io
 import itertools
 import math
 import os
@@ -14,13 +15,17 @@ import numpy as np
 
 from onlineic._typing import Ints
 from onlineic.data.file_parts import BYTEWISE, LINES, Fields, Rows, Slots, byte_parts, records
+from onlineic.data.files import opened
 from onlineic.data.rows import Column, narrowest
 from onlineic.domain.attributes import EXACT, Attribute, Binned, Categorical
 from onlineic.domain.columns import MARKS, column_array, decimal_read
 from onlineic.domain.dates import Dates
 from onlineic.domain.domain import Domain, nearest_column
 from onlineic.domain.misfits import Misfit, misfit, refuse
-from onlineic.errors import InvalidParameterError
+from onlineic.errors import (
+    InvalidParameterError,
+    shown,
+)
 
 DISTINCT = 2**18  # texts of one column that are remembered
 DELIMITERS = ",;\t|:"  # that a file may have in place of the one that was named
@@ -60,17 +65,17 @@ class CsvFormat:
     def __attrs_post_init__(self) -> None:
         if not all(type(text) is str for text in self.missing):
             raise InvalidParameterError(
-                f"missing must be a list of texts, got {self.missing!r}; write missing=['NA', '?']."
+                f"missing must be a list of texts, got {shown(self.missing)}; write missing=['NA', '?']."
             )
         if type(self.delimiter) is not str or len(self.delimiter) != 1 or self.delimiter in '\r\n"':
             raise InvalidParameterError(
-                f"delimiter must be one character, got {self.delimiter!r}; write delimiter=';' or '\\t'."
+                f"delimiter must be one character, got {shown(self.delimiter)}; write delimiter=';' or '\\t'."
             )
         if self.decimal not in (".", ",") or type(self.decimal) is not str:
-            raise InvalidParameterError(f"decimal must be '.' or ',', got {self.decimal!r}; choose one.")
+            raise InvalidParameterError(f"decimal must be '.' or ',', got {shown(self.decimal)}; choose one.")
         if type(self.skipinitialspace) is not bool:
             raise InvalidParameterError(
-                f"skipinitialspace must be True or False, got {self.skipinitialspace!r}; choose one."
+                f"skipinitialspace must be True or False, got {shown(self.skipinitialspace)}; choose one."
             )
         try:
             text = codecs.lookup(self.encoding)
@@ -78,20 +83,21 @@ class CsvFormat:
             "".encode(text.name)
         except (LookupError, TypeError, ValueError, UnicodeError):
             raise InvalidParameterError(
-                f"encoding must be the name of a text encoding, got {self.encoding!r}; write 'utf-8' or "
+                f"encoding must be the name of a text encoding, got {shown(self.encoding)}; write 'utf-8' or "
                 "'latin-1'."
             ) from None
 
     def open(self, path: str | os.PathLike[str], errors: str = "strict") -> TextIO:
         """Open a file of this format."""
         marked = codecs.lookup(self.encoding).name == "utf-8"
-        return open(path, newline="", encoding="utf-8-sig" if marked else self.encoding, errors=errors)
+        encoding = "utf-8-sig" if marked else self.encoding
+        return io.TextIOWrapper(io.BufferedReader(opened(path)), encoding, errors, newline="")
 
     def parts(self, path: str | os.PathLike[str]) -> "Iterator[list[str] | Rows | Fields]":
         """Yield the header of a file, then its lines: as bytes where that can be, else as rows."""
         name = codecs.lookup(self.encoding).name.removesuffix("-sig")
         if name in BYTEWISE and self.delimiter.isascii() and self.delimiter != " ":
-            with open(path, "rb", buffering=0) as file:
+            with opened(path) as file:
                 yield from byte_parts(file, self.delimiter, name, self.skipinitialspace)
             return
         with self.open(path) as text:
@@ -173,7 +179,7 @@ def header_places(
                 remedy = nearest_column(column.name, header)
             else:
                 mark = other_delimiter(header, column.name)
-                remedy = "give it a header line" if mark is None else f"name its delimiter={mark!r}"
+                remedy = "give it a header line" if mark is None else f"name its delimiter={shown(mark)}"
             found.append(Misfit(column.name, rule, remedy))
     return places, found
 

@@ -11,7 +11,13 @@ from typing import final
 
 import attrs
 
-from onlineic.errors import DigestMismatchError, DownloadError, InvalidParameterError, MissingDataError
+from onlineic.errors import (
+    DigestMismatchError,
+    DownloadError,
+    InvalidParameterError,
+    MissingDataError,
+    shown,
+)
 
 TIMEOUT = 30.0  # seconds without a byte, after which a download is given up
 
@@ -223,8 +229,8 @@ def fetch(name: str, folder: Path | str | None = None) -> Path:
 
 def _placed(name: str, folder: Path | str | None) -> tuple[Dataset, Path]:
     """Return a table of the catalogue and its place in a folder."""
-    if name not in CATALOGUE:
-        raise InvalidParameterError(f"name must be one of {', '.join(CATALOGUE)}, got name={name!r:.60}.")
+    if type(name) is not str or name not in CATALOGUE:
+        raise InvalidParameterError(f"name must be one of {', '.join(CATALOGUE)}, got name={shown(name)}.")
     place = folder_of_data() if folder is None else Path(folder)
     return CATALOGUE[name], place / CATALOGUE[name].path
 

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from onlineic.display.text import LONGEST, records, shortened
-from onlineic.errors import InvalidParameterError, MissingExtraError
+from onlineic.errors import (
+    InvalidParameterError,
+    MissingExtraError,
+    checked_real,
+    shown,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,6 +44,8 @@ def new_figure(width: float, height: float) -> "Figure":
         raise MissingExtraError(
             "matplotlib must be installed for figures; run pip install 'onlineic[plot]'."
         ) from None
+    width = checked_real("width", width, above=0.0, at_most=1000.0)
+    height = checked_real("height", height, above=0.0, at_most=1000.0)
     return Figure(figsize=(width, height), layout="constrained", dpi=120)
 
 
@@ -70,7 +77,7 @@ def suited(kind: FigureKind | None, attributes: Sequence[tuple[int, bool]]) -> F
     if kind not in allowed:
         raise InvalidParameterError(
             f"kind must be {' or '.join(map(repr, allowed))} for {len(attributes)} attributes, got "
-            f"{kind!r:.60}; leave it out."
+            f"{shown(kind)}; leave it out."
         )
     return kind
 

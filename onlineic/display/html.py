@@ -12,6 +12,7 @@ from onlineic._typing import Floats
 from onlineic.display.text import LONGEST, MOST_COLUMNS, MOST_ROWS, cut_rows, downward, shortened, upward
 
 MOST_BARS = 120
+SIGN = 7  # width of a letter, at most on average
 TITLED = 40  # bars that tell their own number to a mouse
 INK, PALE = "#0072B2", "#9BC9E3"  # of Okabe and Ito: told apart by colour-blind readers
 ALARM = "#D55E00"
@@ -62,6 +63,7 @@ def table(
     left: int = 1,
     names: int = 1,
     longest: int = LONGEST,
+    gap: tuple[int, int] | None = None,
 ) -> str:
     """Return a table, its middle rows and columns left out where it is large.
 
@@ -75,9 +77,13 @@ def table(
         How many of them name the row.
     longest : int
         Characters of a cell.
+    gap : (int, int), optional
+        Where rows were left out of `rows` already, and how many.
     """
     across, _ = cut_rows(len(head), MOST_COLUMNS + left)
-    down, gap = cut_rows(len(rows), MOST_ROWS)
+    down, cut = (list(range(len(rows))), None) if gap is not None else cut_rows(len(rows), MOST_ROWS)
+    if cut is not None:
+        gap = cut, len(rows) - len(down)
     hole = next((place for place, at in enumerate(across) if at != place), None)
 
     def shown(cell: Any) -> str:
@@ -95,7 +101,7 @@ def table(
     body = [line(rows[at], "td") for at in down]
     if gap is not None:
         wide = len(across) + (hole is not None)
-        body.insert(gap, f'<tr><td colspan="{wide}">&hellip; {len(rows) - len(down):,} more</td></tr>')
+        body.insert(gap[0], f'<tr><td colspan="{wide}">&hellip; {gap[1]:,} more</td></tr>')
     return (
         '<table style="border-collapse:collapse;margin:0;font-variant-numeric:tabular-nums">'
         f"<thead>{line(head, 'th')}</thead><tbody>{''.join(body)}</tbody></table>"
@@ -160,10 +166,14 @@ def bars(
         )
         drawn += f'<path d="{path}" stroke="{INK}" stroke-width="{2 if step > 6 else 1}" fill="none"/>'
     every = max(1, -(-len(names) // 8))
-    longest = max(4, int(every * step / 7))
+    longest = max(4, int(every * step / SIGN))
     ticks = "".join(
-        f'<text x="{round(edge + (place + 0.43) * step, 1):g}" y="{height - 7}" text-anchor="middle">'
-        f"{escaped(shortened(names[place].split(' to ')[0] if many > 1 else names[place], longest))}</text>"
+        _label(
+            shortened(names[place].split(" to ")[0] if many > 1 else names[place], longest),
+            edge + (place + 0.43) * step,
+            height - 7,
+            width,
+        )
         for place in range(0, len(names), every)
     )
     scale = "".join(
@@ -178,6 +188,13 @@ def bars(
         f'height="{height}" style="max-width:100%;height:auto" font-size="11" fill="currentColor">'
         f"{scale}{drawn}{ticks}</svg>{note(each) if each else ''}"
     )
+
+
+def _label(text: str, middle: float, y: int, width: int) -> str:
+    """Return a label below the middle of its bar; one that would leave the drawing ends where it ends."""
+    beyond = middle + SIGN * len(text) / 2 > width
+    x, anchor = (width, "end") if beyond else (round(middle, 1), "middle")
+    return f'<text x="{x:g}" y="{y}" text-anchor="{anchor}">{escaped(text)}</text>'
 
 
 def share(part: float, title: str, width: int = 300) -> str:

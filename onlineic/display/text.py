@@ -9,17 +9,18 @@ from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from typing import Any
 
+from onlineic.errors import printable
+
 MOST_ROWS, MOST_COLUMNS = 24, 10  # of a table on a screen
 LONGEST = 40  # characters of a label
-GAP = "..."
+GAP = "..."  # as `printable` cuts
 MOST_EXACT = 1e15  # floats below have decimals
 PLAIN = 1e6  # below, a rounded number has no exponent
 
 
 def shortened(label: Any, longest: int = LONGEST) -> str:
-    """Return a label as text on one line, cut to a length; of the missing cell "missing"."""
-    text = "missing" if label is None else " ".join(str(label).split())
-    return text if len(text) <= longest else text[: longest - len(GAP)] + GAP
+    """Return a label as text on one line, printable and cut to a length; of the missing cell "missing"."""
+    return printable("missing" if label is None else " ".join(str(label).split()), longest)
 
 
 def records(count: float, rounding: str = ROUND_HALF_EVEN) -> str:
@@ -101,6 +102,11 @@ def probability(sure: float) -> str:
     return text
 
 
+def sure(confidence: float) -> str:
+    """Return how sure it is that all bounds hold together, in words."""
+    return f"{probability(confidence)} sure" if confidence > 0.0 else "not sure together, each by itself"
+
+
 def decimals(value: float, bound: float) -> tuple[str, str]:
     """Return a fraction and its bound with six decimals, or as many more as the bound needs."""
     places = 6
@@ -114,8 +120,11 @@ def decimals(value: float, bound: float) -> tuple[str, str]:
 
 
 def cut_rows(count: int, most: int) -> tuple[list[int], int | None]:
-    """Return the places to show of `count` (first and last ones), and where the gap is, if there is one."""
-    if count <= most:
+    """Return the places to show of `count` (first and last ones), and where the gap is, if there is one.
+
+    A gap takes a row of its own: one is left out of no fewer than two.
+    """
+    if count <= most + 1:
         return list(range(count)), None
     head = most - most // 4
     return [*range(head), *range(count - most // 4, count)], head

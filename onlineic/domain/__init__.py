@@ -10,7 +10,7 @@ from onlineic.domain.attributes import (
     categorical,
     integers,
 )
-from onlineic.domain.columns import column_array, shown
+from onlineic.domain.columns import column_array
 from onlineic.domain.dates import Dates, dates
 from onlineic.domain.domain import Domain, optional
 from onlineic.domain.grid import Grid
@@ -32,5 +32,4 @@ __all__ = [
     "dates",
     "integers",
     "optional",
-    "shown",
 ]

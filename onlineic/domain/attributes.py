@@ -25,13 +25,19 @@ from onlineic.domain.columns import (
     read_distinct,
     settled,
     short,
-    shown,
     whole,
 )
 from onlineic.domain.dates import Dates
 from onlineic.domain.hints import inside, nearest, no_missing_cell
 from onlineic.domain.misfits import encoded
-from onlineic.errors import InvalidDomainError, InvalidQueryError
+from onlineic.errors import (
+    InvalidDomainError,
+    InvalidParameterError,
+    InvalidQueryError,
+    checked_list,
+    set_fields,
+    shown,
+)
 
 Label = str | int | bool | float | None
 Word = str | int | bool | float
@@ -58,7 +64,7 @@ class Categorical:
     other : str, optional
         Name of a cell, behind those of the labels, for every value of their type that is not listed.
     synonyms : tuple of (value, label)
-        What else stands for a label.
+        What else stands for a label; kept sorted, since it is a mapping.
     markers : tuple of str
         Texts that stand for a missing value.
     """
@@ -71,16 +77,18 @@ class Categorical:
     ordered = False
 
     def __attrs_post_init__(self) -> None:
-        kinds = {type(label) for label in self.labels}
+        given: object = self.labels  # whatever was given
+        kinds = {type(label) for label in self.labels} if isinstance(given, tuple | list) else set()
         if len(kinds) != 1 or not kinds <= {str, int, bool}:
             types = f"types {', '.join(sorted(kind.__name__ for kind in kinds))}" if kinds else "none"
             raise InvalidDomainError(
                 "labels must be one or more values of one type among str, int and bool, "
                 f"got {types}; {_of_labels(kinds)}."
             )
+        set_fields(self, labels=tuple(self.labels))
         if len(set(self.labels)) < len(self.labels):
             twice = next(label for label in self.labels if self.labels.count(label) > 1)
-            raise InvalidDomainError(f"labels must be distinct, got {twice!r} twice; remove one.")
+            raise InvalidDomainError(f"labels must be distinct, got {shown(twice)} twice; remove one.")
         if self.other is not None and (type(self.other) is not str or self.other in self.labels):
             raise InvalidDomainError(
                 f"other must be True or a name that is no label, got {shown(self.other)}; choose another."
@@ -90,7 +98,8 @@ class Categorical:
         if self.other is not None:
             known.add((str, self.other))
         for word, label in self.synonyms:
-            if (type(label), label) not in known or type(word) not in (str, int, bool, float):
+            plain_word = type(word) in (str, int, bool, float) and word == word  # NaN is a missing value
+            if (type(label), label) not in known or not plain_word:
                 raise InvalidDomainError(
                     f"synonyms must lead from plain values to labels, got {shown(word)} to {shown(label)}; "
                     f"write {{value: label}} with {kind.__name__} labels of the list."
@@ -103,6 +112,9 @@ class Categorical:
                 f"labels, synonyms and texts of missing values must be distinct, got {shown(again)} twice; "
                 "remove one."
             )
+        # in one order, by which equal domains are known: a file gives back a mapping in an order of its own
+        pairs = sorted(self.synonyms, key=lambda pair: (type(pair[0]).__name__, pair[0]))
+        set_fields(self, synonyms=tuple(map(tuple, pairs)))
 
     @property
     def size(self) -> int:
@@ -153,10 +165,11 @@ class Categorical:
         if label is None:
             raise no_missing_cell(name)
         near = nearest(label, self.labels)
-        others = "" if self.other is None else f", and {self.other!r} for others"
+        others = "" if self.other is None else f", and {shown(self.other)} for others"
         raise InvalidQueryError(
             f"{name} must be one of its {self.size} values ({self._some}{others}), "
-            f"got {name}={shown(label)}; {'see the domain.' if near is None else f'did you mean {near!r}?'}"
+            f"got {name}={shown(label)}; "
+            f"{'see the domain.' if near is None else f'did you mean {shown(near)}?'}"
         )
 
     def _code(self, value: Any) -> int | None:
@@ -269,7 +282,7 @@ class IntegerRange:
         outside = low if first < self.start or first > self.stop else high
         near = inside(low, high, self.start, self.stop - 1, closed)
         raise InvalidQueryError(
-            f"{name} must be cut inside [{self.start}, {self.stop - 1}], got {outside!r}; write "
+            f"{name} must be cut inside [{self.start}, {self.stop - 1}], got {shown(outside)}; write "
             f"{near}, or at_least or below for one side."
         )
 
@@ -329,8 +342,13 @@ class Binned:
     ordered = True
 
     def __attrs_post_init__(self) -> None:
-        if all(map(is_number, self.edges)):  # a narrow number would compare, and be written, otherwise
-            object.__setattr__(self, "edges", tuple(map(_number, self.edges)))
+        given: object = self.edges  # whatever was given
+        if not isinstance(given, tuple | list):
+            raise InvalidDomainError(
+                f"edges must be a tuple, got a {type(self.edges).__name__}; write binned([..])."
+            )
+        if all(map(is_number, self.edges)):  # others would compare, and be written, otherwise
+            set_fields(self, edges=_floats(self.edges))
         rising = all(map(is_number, self.edges)) and all(
             low < high for low, high in zip(self.edges, self.edges[1:], strict=False)
         )
@@ -455,11 +473,14 @@ class Binned:
         return codes
 
 
-def _number(value: Any) -> Any:
-    """Return numpy's numbers as Python's, long ones too, which `item` leaves as they are."""
-    if isinstance(value, np.generic):
-        return int(value) if isinstance(value, np.integer) else float(value)
-    return value
+def _floats(edges: Iterable[Any]) -> tuple[float, ...]:
+    """Return edges as floats, without -0.0."""
+    try:
+        return tuple(float(edge) + 0.0 for edge in edges)
+    except OverflowError:  # an integer beyond them
+        raise InvalidDomainError(
+            f"edges must be numbers that floats can hold, got {shown(edges)}; write inf for no end."
+        ) from None
 
 
 Attribute = Categorical | IntegerRange | Binned | Dates
@@ -553,20 +574,14 @@ def binned(edges: Iterable[float], *, integer: bool = False, clip: bool = False)
         Whether numbers beyond the edges count in the first and the last bin; else they are refused.
     """
     try:
-        given = list(edges)
-    except TypeError:
+        given = checked_list("edges", edges)
+    except InvalidParameterError:
         given = []
     if not given or not all(map(is_number, given)):
         raise InvalidDomainError(
             f"edges must be a list of numbers, got {shown(edges)}; write e.g. binned([0, 20, 35, 50])."
         )
-    try:
-        numbers = tuple(float(edge) + 0.0 for edge in given)  # -0.0 becomes 0.0
-    except OverflowError:  # an integer beyond the floats
-        raise InvalidDomainError(
-            f"edges must be numbers that floats can hold, got {shown(edges)}; write inf for no end."
-        ) from None
-    return Binned(numbers, integer, clip=clip)
+    return Binned(tuple(given), integer, clip=clip)
 
 
 def _of_labels(kinds: Collection[type]) -> str:

@@ -6,7 +6,6 @@ through its distinct values.
 
 import datetime
 import math
-import reprlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from decimal import Decimal
 from typing import Any, TypeGuard
@@ -129,14 +128,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.generic) and not isinstance(value, (np.datetime64, np.timedelta64)):
         return value.item()
     return value
-
-
-def shown(value: object) -> str:
-    """Return short text of a caller's value."""
-    try:
-        return reprlib.repr(value)
-    except ValueError:  # an int of thousands of digits has no text
-        return f"a {type(value).__name__} beyond all bounds"
 
 
 def short(value: float) -> str:

@@ -22,11 +22,10 @@ from onlineic.domain.columns import (
     is_missing,
     read_distinct,
     settled,
-    shown,
 )
 from onlineic.domain.hints import no_missing_cell
 from onlineic.domain.misfits import encoded
-from onlineic.errors import InvalidDomainError, InvalidQueryError
+from onlineic.errors import InvalidDomainError, InvalidQueryError, shown
 
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")
 YEARS = (1000, 9998)  # four digits, and room for one more instant on either side
@@ -89,7 +88,7 @@ class Dates:
     ordered = True
 
     def __attrs_post_init__(self) -> None:
-        if self.by not in UNITS:
+        if type(self.by) is not str or self.by not in UNITS:
             raise InvalidDomainError(
                 f"by must be one of {', '.join(UNITS)}, got {shown(self.by)}; choose one."
             )
@@ -101,8 +100,8 @@ class Dates:
             ):
                 sample = _label(_index(SAMPLE, self.by), self.by)
                 raise InvalidDomainError(
-                    f"dates must begin and end with a {self.by} such as {sample!r}, "
-                    f"got {shown(end)}; write dates(first, last, by={self.by!r})."
+                    f"dates must begin and end with a {self.by} such as {shown(sample)}, "
+                    f"got {shown(end)}; write dates(first, last, by={shown(self.by)})."
                 )
         if self._end(self.last) < self._end(self.first):
             raise InvalidDomainError(
@@ -168,8 +167,9 @@ class Dates:
         stretch = None if text is None else self._stretched(text)
         if stretch is None:
             raise InvalidQueryError(
-                f"{name} must be asked by a {self.by} such as {self.first!r}, got {name}={shown(label)}; "
-                f"write a date, or between({self.first!r}, {self.last!r})."
+                f"{name} must be asked by a {self.by} such as {shown(self.first)}, got "
+                f"{name}={shown(label)}; "
+                f"write a date, or between({shown(self.first)}, {shown(self.last)})."
             )
         low, high = self._cut(name, stretch[0]), self._cut(name, stretch[1] + INSTANT)
         if high - low != 1:
@@ -267,8 +267,8 @@ class Dates:
         stretch = None if text is None else self._stretched(text)
         if stretch is None:
             raise InvalidQueryError(
-                f"{name} must be cut at dates, got {shown(end)}; write e.g. between({self.first!r}, "
-                f"{self.last!r})."
+                f"{name} must be cut at dates, got {shown(end)}; write e.g. between({shown(self.first)}, "
+                f"{shown(self.last)})."
             )
         return stretch
 
@@ -285,7 +285,7 @@ class Dates:
             inside = _label(index, self.by)
             raise InvalidQueryError(
                 f"{name} must be cut where one {self.by} begins, got {_written(moment)}, which is inside "
-                f"{inside}; write between or span with {self.by}s such as {inside!r}."
+                f"{inside}; write between or span with {self.by}s such as {shown(inside)}."
             )
         return code
 
@@ -323,7 +323,7 @@ def dates(first: Any, last: Any, by: str = "day", *, clip: bool = False, zone: s
     >>> kind.size, kind.label(1)
     (4, '2023-12')
     """
-    if by not in UNITS:
+    if type(by) is not str or by not in UNITS:
         raise InvalidDomainError(f"by must be one of {', '.join(UNITS)}, got {shown(by)}; choose one.")
     named = []
     for name, end, place in (("first", first, 0), ("last", last, 1)):

@@ -16,17 +16,20 @@ from onlineic._typing import Ints
 from onlineic.display.html import card, table
 from onlineic.display.text import GAP, cut_rows, shortened
 from onlineic.domain.attributes import Attribute, Binned, Categorical, IntegerRange, binned, categorical
-from onlineic.domain.columns import Column, column_array, plain, short, shown
+from onlineic.domain.columns import Column, column_array, is_number, plain, short
 from onlineic.domain.dates import Dates, dates
 from onlineic.domain.hints import nearest
-from onlineic.domain.misfits import Misfit, misfits, reading, refuse
+from onlineic.domain.misfits import Misfit, loader, misfits, reading, refuse
 from onlineic.errors import (
     InvalidDataError,
     InvalidDomainError,
     InvalidParameterError,
     InvalidQueryError,
     PrivateLabelsWarning,
+    checked_list,
+    printable,
     set_fields,
+    shown,
 )
 
 SHOWN, LONGEST_SHOWN, LONGEST_ROW = 4, 24, 120  # labels of an attribute in a notebook, and characters
@@ -56,8 +59,10 @@ def optional(kind: Kind, missing: Iterable[str] = ()) -> Attribute:
         Texts that stand for a missing value too, such as ["?", "NA"]. None, NaN, NaT and NA always do, and
         an empty field of a CSV file does unless "" is a label.
     """
-    texts: Any = (missing,) if isinstance(missing, str) else missing
-    given: list[Any] = list(texts) if isinstance(texts, Iterable) else [None]
+    try:
+        given = [missing] if isinstance(missing, str) else checked_list("missing", missing)
+    except InvalidParameterError:
+        given = [None]
     if not all(type(marker) is str for marker in given):
         raise InvalidDomainError(f"missing must be a list of texts, got {shown(missing)}; write ['?', 'NA'].")
     return attrs.evolve(_attribute("optional", kind), missing=True, markers=tuple(sorted(set(given))))
@@ -89,6 +94,9 @@ class Domain:
     _axes: dict[str, int] = attrs.field(init=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
+        given: tuple[object, object] = (self.names, self.attributes)  # whatever was given
+        if not all(isinstance(each, tuple) for each in given):
+            raise InvalidDomainError("names and attributes must be tuples, got others; write Domain.of(...).")
         if not self.names or len(self.names) != len(self.attributes):
             raise InvalidDomainError(
                 f"a domain must have one or more attributes, each with a name, got {len(self.names)} names "
@@ -108,8 +116,7 @@ class Domain:
             raise InvalidDomainError(
                 "missing must be True or False, got another object; write optional(..) of the kind."
             )
-        for attribute in self.attributes:
-            _check_markers(attribute)
+        set_fields(self, attributes=tuple(map(_with_markers, self.attributes)))
         shape = tuple(int(attribute.size) for attribute in self.attributes)
         axes = {name: axis for axis, name in enumerate(self.names)}
         set_fields(self, shape=shape, size=math.prod(shape), _axes=axes)  # Python ints: never wraps
@@ -163,6 +170,10 @@ class Domain:
         import json  # few sessions need a file: imported with it
 
         try:
+            if type(text) is not str:
+                raise InvalidDomainError(
+                    f"a domain file must be a text, got a {type(text).__name__}; read it."
+                )
             written = json.loads(text, object_pairs_hook=_distinct)
         except InvalidDomainError:  # a ValueError, as what is caught below
             raise
@@ -188,7 +199,8 @@ class Domain:
 
             warnings.warn(
                 f"a domain must be written from public knowledge, got labels of {', '.join(seen)} that were "
-                f"read from the private table: NOT PRIVATE; check them, then remove {FROM_ROWS!r} there.",
+                f"read from the private table: NOT PRIVATE; check them, then remove {shown(FROM_ROWS)} "
+                f"there.",
                 PrivateLabelsWarning,
                 stacklevel=2,
             )
@@ -222,9 +234,9 @@ class Domain:
         """Return the position of an attribute, or raise `InvalidQueryError` with the nearest name."""
         try:
             return self._axes[name]
-        except (KeyError, TypeError):
+        except Exception:  # no name of it; whatever its hash raises
             near = nearest(name, self.names)
-            hint = f"it has {shown(list(self.names))}." if near is None else f"did you mean {near!r}?"
+            hint = f"it has {shown(list(self.names))}." if near is None else f"did you mean {shown(near)}?"
             raise InvalidQueryError(
                 f"attribute must be one of the domain's, got {shown(name)}; {hint}"
             ) from None
@@ -248,6 +260,7 @@ class Domain:
 
         return hashlib.sha256(self.to_json().encode(errors="surrogatepass")).hexdigest()[:16]
 
+    @loader
     def encode(self, columns: Records) -> Ints:
         """Return the codes of records, shape (n, attributes), int64.
 
@@ -357,11 +370,12 @@ def nearest_column(name: str, known: Sequence[Any]) -> str:
     """Return a hint at the column that was meant."""
     near = nearest(name, [other for other in known if isinstance(other, str)])
     if not known:
-        return f"give it one, {{{name!r}: [...]}}"
-    return f"it has {shown(list(known))}" if near is None else f"did you mean {near!r}"
+        return f"give it one, {{{shown(name)}: [...]}}"
+    return f"it has {shown(list(known))}" if near is None else f"did you mean {shown(near)}"
 
 
-def _check_markers(kind: Attribute) -> None:
+def _with_markers(kind: Attribute) -> Attribute:
+    """Return a kind whose texts of missing values are checked, and in the one order of their set."""
     markers = kind.markers
     if type(markers) is not tuple or not all(type(marker) is str for marker in markers):
         raise InvalidDomainError(
@@ -369,6 +383,7 @@ def _check_markers(kind: Attribute) -> None:
         )
     if markers and not kind.missing:
         raise InvalidDomainError("missing texts must have a cell, got none; write optional(kind, texts).")
+    return attrs.evolve(kind, markers=tuple(sorted(set(markers))))
 
 
 def _described(kind: Attribute) -> str:
@@ -410,7 +425,7 @@ def _attribute(name: str, kind: Kind) -> Attribute:
                 f"{name} must be a range of step 1, got {kind}; list the labels instead."
             )
         return IntegerRange(kind.start, kind.stop)
-    if isinstance(kind, (int, np.integer)) and not isinstance(kind, bool):
+    if isinstance(kind, (int, np.integer)) and is_number(kind):
         if kind < 1:
             raise InvalidDomainError(f"{name} must have a size >= 1, got {kind}; give it a value.")
         return IntegerRange(0, int(kind))
@@ -440,7 +455,8 @@ def _from_json(name: str, kind: Any) -> Attribute:
         import json  # of a message alone
 
         raise InvalidDomainError(
-            f"{name} must be a number of values, a list of labels or an object, got {json.dumps(kind):.60}; "
+            f"{name} must be a number of values, a list of labels or an object, got "
+            f"{printable(json.dumps(kind), 60)}; "
             'write ["F", "M"], {"range": [17, 90]}, {"edges": [0, 20, 35]} or {"dates": [first, last]}.'
         )
     if not isinstance(kind, dict):
@@ -451,10 +467,12 @@ def _from_json(name: str, kind: Any) -> Attribute:
             strange = sorted(set(kind) - {forms[0], *FORMS[forms[0]], "missing", FROM_ROWS})[0]
             known = (*sorted(FORMS[forms[0]]), "missing")
             raise InvalidDomainError(
-                f"{name} must have beside {forms[0]!r} one of {', '.join(map(repr, known))}, got "
-                f"{strange!r}; {_meant(strange, known)}."
+                f"{name} must have beside {shown(forms[0])} one of {', '.join(map(repr, known))}, got "
+                f"{shown(strange)}; {_meant(strange, known)}."
             )
-        beside = "; ".join(f"beside {form!r} {', '.join(map(repr, sorted(FORMS[form])))}" for form in FORMS)
+        beside = "; ".join(
+            f"beside {shown(form)} {', '.join(map(repr, sorted(FORMS[form])))}" for form in FORMS
+        )
         raise InvalidDomainError(
             f"{name} must have exactly one of 'range', 'labels', 'edges' and 'dates', got {sorted(kind)}; "
             f"'missing' may stand beside each, {beside}."
@@ -462,7 +480,7 @@ def _from_json(name: str, kind: Any) -> Attribute:
     for flag in {"integer", "clip"} & set(kind):
         if not isinstance(kind[flag], bool):
             raise InvalidDomainError(
-                f"{name} must give true or false for {flag!r}, got {shown(kind[flag])}; write true."
+                f"{name} must give true or false for {shown(flag)}, got {shown(kind[flag])}; write true."
             )
     value, missing = kind[forms[0]], kind.get("missing", False)
     if not isinstance(missing, bool) and not _is_list(missing, str):
@@ -472,7 +490,7 @@ def _from_json(name: str, kind: Any) -> Attribute:
         )
     if not isinstance(value, list):
         raise InvalidDomainError(
-            f"{name} must give a list for {forms[0]!r}, got {shown(value)}; write it in brackets."
+            f"{name} must give a list for {shown(forms[0])}, got {shown(value)}; write it in brackets."
         )
     attribute = _READERS[forms[0]](name, value, kind)
     return attribute if missing is False else optional(attribute, () if missing is True else missing)
@@ -480,7 +498,7 @@ def _from_json(name: str, kind: Any) -> Attribute:
 
 def _meant(word: str, known: Sequence[str]) -> str:
     near = nearest(word, known)
-    return "remove it" if near is None else f"did you mean {near!r}"
+    return "remove it" if near is None else f"did you mean {shown(near)}"
 
 
 def _range_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attribute:
@@ -522,7 +540,13 @@ def _labels_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attr
             'write {"male": "M"}.'
         )
     found = categorical(value, other=other)
-    return attrs.evolve(found, synonyms=tuple((word, label) for word, label in pairs))
+    return attrs.evolve(found, synonyms=tuple((_word(word), label) for word, label in pairs))
+
+
+def _word(written: Any) -> Any:
+    """Return a synonym: an infinite number is an object of its text, since JSON has none."""
+    infinite = isinstance(written, dict) and written.keys() == {"float"}
+    return float(written["float"]) if infinite and written["float"] in ("inf", "-inf") else written
 
 
 _READERS = {
@@ -548,7 +572,7 @@ def _to_json(kind: Attribute) -> dict[str, Any]:
     missing: dict[str, Any] = {"missing": list(kind.markers) or True} if kind.missing else {}
     if isinstance(kind, Categorical):
         words = dict(kind.synonyms) if all(type(word) is str for word, _ in kind.synonyms) else None
-        pairs = [list(pair) for pair in kind.synonyms] if words is None else words
+        pairs = [[_word_to_json(word), label] for word, label in kind.synonyms] if words is None else words
         synonyms = {"synonyms": pairs} if pairs else {}
         other = {} if kind.other is None else {"other": kind.other}
         return {"labels": list(kind.labels), **other, **synonyms, **missing}
@@ -560,3 +584,7 @@ def _to_json(kind: Attribute) -> dict[str, Any]:
         return {"dates": [kind.first, kind.last], "by": kind.by, **zone, **clip, **missing}
     edges = [float(edge) if math.isfinite(edge) else str(edge) for edge in kind.edges]  # JSON has no inf
     return {"edges": edges, **({"integer": True} if kind.integer else {}), **clip, **missing}
+
+
+def _word_to_json(word: Any) -> Any:
+    return {"float": str(word)} if isinstance(word, float) and math.isinf(word) else word

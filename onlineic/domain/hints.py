@@ -3,7 +3,10 @@
 import math
 from collections.abc import Iterable
 
-from onlineic.errors import InvalidQueryError
+from onlineic.errors import (
+    InvalidQueryError,
+    shown,
+)
 
 
 def nearest(word: object, known: Iterable[object]) -> object | None:
@@ -14,7 +17,7 @@ def nearest(word: object, known: Iterable[object]) -> object | None:
     """
     import difflib  # of a message alone: imported with it
 
-    text = str(word)[:99].strip().casefold()
+    text = (word if isinstance(word, str) else shown(word))[:99].strip().casefold()
     names = {str(name).strip().casefold(): name for name in known}
     if text in names:
         return names[text]
@@ -36,9 +39,9 @@ def no_missing_cell(name: str) -> InvalidQueryError:
 def inside(low: float, high: float, first: int, last: int, closed: bool) -> str:
     """Return the condition nearest to an interval that is cut inside the whole numbers first .. last."""
     if low == -math.inf:
-        return f"below({max(first, min(high, last + 1))!r})"
+        return f"below({shown(max(first, min(high, last + 1)))})"
     if high == math.inf:
-        return f"at_least({min(max(low, first), last)!r})"
+        return f"at_least({shown(min(max(low, first), last))})"
     low = min(max(low, first), last)
     high = max(low, min(high, last if closed else last + 1))
-    return f"{'between' if closed else 'span'}({low!r}, {high!r})"
+    return f"{'between' if closed else 'span'}({shown(low)}, {shown(high)})"

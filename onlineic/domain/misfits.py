@@ -5,8 +5,9 @@ how often, where, or with what; that is in the curator's report alone.
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
-from typing import Protocol, final
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import ParamSpec, Protocol, TypeVar, final
 
 import attrs
 import numpy as np
@@ -16,6 +17,8 @@ from onlineic.domain.columns import ABSENT, MARKS, OUTSIDE
 from onlineic.errors import InvalidDataError, OnlineICError
 
 STRANGE_REMEDY = "convert the column, or name its words for gaps: optional(.., missing=['NA'])"
+P = ParamSpec("P")
+T = TypeVar("T")
 REPORT = "PrivateData.check(table, domain).curator_report() shows values and lines"
 
 
@@ -87,6 +90,51 @@ def reading(name: str) -> Iterator[None]:
             f"{name} must hold values that can be compared, got {type(error).__name__} from one; convert the "
             "column."
         ) from None
+
+
+def loader(load: Callable[P, T]) -> Callable[P, T]:
+    """Let nothing of a table out of a loader that fails but its error: no frame, cause or context of it.
+
+    The frames hold columns, the errors behind it quote values, and whatever shows a traceback may show both.
+
+    Raises
+    ------
+    InvalidDataError
+        In the place of every `Exception` that is none of this package, of which the kind alone is told.
+    """
+
+    @functools.wraps(load)
+    def door(*given: P.args, **named: P.kwargs) -> T:
+        failure: BaseException
+        try:
+            try:
+                return load(*given, **named)
+            except BaseException as error:
+                failure = _told(error)
+        except BaseException as second:  # Ctrl-C in the handler above
+            failure = second
+        # here, outside the handlers, so that nothing is chained to what leaves
+        del given, named
+        failure.__traceback__ = failure.__context__ = failure.__cause__ = None
+        try:
+            raise failure
+        finally:
+            del failure
+
+    return door
+
+
+def _told(error: BaseException) -> BaseException:
+    """Return what is told of a failure: its own text, if this package has written it."""
+    if isinstance(error, MemoryError):
+        return MemoryError("the table must fit into memory.")
+    foreign = isinstance(error, (Exception, BaseExceptionGroup)) or type(error).__name__ == "PanicException"
+    if isinstance(error, OnlineICError) or not foreign:  # the last one is of polars
+        return error
+    return InvalidDataError(
+        f"table must be readable to its last row, got {type(error).__name__} from what holds it; read "
+        "the attributes' columns without onlineic to see why."
+    )
 
 
 def misfits(name: str, kind: Ruled, codes: Ints) -> list[Misfit]:

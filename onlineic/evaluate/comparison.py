@@ -10,7 +10,15 @@ import numpy as np
 from onlineic.accounting.budget import Budget
 from onlineic.baselines.engines import MAX_CELLS, NoisyTables, PerQueryNoise, noisy_histogram
 from onlineic.data.private import PrivateData
-from onlineic.errors import InvalidParameterError, UpdateFailedError, checked_integer
+from onlineic.data.release import check_types
+from onlineic.errors import (
+    InvalidParameterError,
+    UpdateFailedError,
+    check_choice,
+    checked_integer,
+    checked_list,
+    shown,
+)
 from onlineic.evaluate.streams import exact_values
 from onlineic.evaluate.traces import Analyst, Engine, Timing, Trace, trace
 from onlineic.noise.sources import Noise, SimulatedNoise
@@ -75,8 +83,7 @@ def compare(
     UpdateFailedError
         With the traces that were done.
     """
-    if failures not in ("raise", "keep"):
-        raise InvalidParameterError(f"failures must be 'raise' or 'keep', got failures={failures!r:.60}.")
+    check_choice("failures", failures, "raise", "keep")
     if OWN & options.keys():
         raise InvalidParameterError(
             "options must leave noise, ledger and update to the comparison, got "
@@ -84,13 +91,16 @@ def compare(
         )
     tables = data if isinstance(data, Mapping) else {"": data}
     streams = stream if isinstance(stream, Mapping) else {"": stream}
-    fixed = {label: one if callable(one) else list(one) for label, one in streams.items()}
+    fixed = {
+        label: one if callable(one) else checked_list("stream", one, remedy="write queries in brackets")
+        for label, one in streams.items()
+    }
     if not isinstance(rules, Mapping):
         raise InvalidParameterError(
             f"rules must be a mapping of label to rule, got a {type(rules).__name__}; write {{'mw': rule}}."
         )
     if not isinstance(seeds, Iterable):
-        raise InvalidParameterError(f"seeds must be a list of integers, got {seeds!r:.40}; write range(3).")
+        raise InvalidParameterError(f"seeds must be a list of integers, got {shown(seeds)}; write range(3).")
     drawn = list(seeds)
     for name, given, remedy in (
         ("data", tables, "give a table, or {'label': table}"),
@@ -149,7 +159,8 @@ def _check_updates(label: str, seed: int, done: Sequence[Trace], statistics: Any
     """Raise `UpdateFailedError` if a rule has failed at an update."""
     if count := getattr(statistics, "update_failures", 0):
         error = UpdateFailedError(
-            f"rule {label!r} must update the hypothesis after every hard answer, but failed {count} times by "
+            f"rule {shown(label)} must update the hypothesis after every hard answer, but failed {count} "
+            f"times by "
             f"answer {statistics.asked} at seed {seed}; mend it (onlineic.testing.check_update_rule), or "
             "write failures='keep'."
         )
@@ -172,6 +183,7 @@ def known_baselines(
     stream : sequence of queries, or int
         All queries, or, where an analyst chooses them one by one, how many answers to pay for.
     """
+    check_types(data, budget)
     sets: list[tuple[int, ...]] = []
     if isinstance(stream, Sequence):
         asked = bind_queries(stream, data.domain, session_grid_bits(data.n))

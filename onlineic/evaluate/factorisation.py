@@ -14,8 +14,13 @@ import scipy.linalg
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget
 from onlineic.accounting.composition import gaussian_mu
-from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidParameterError, TooLargeError, checked_integer
+from onlineic.domain.domain import Domain, check_domain
+from onlineic.errors import (
+    InvalidParameterError,
+    TooLargeError,
+    check_kind,
+    checked_integer,
+)
 from onlineic.noise.sources import public_generator
 from onlineic.queries.ask import bind_queries
 from onlineic.queries.query import Query, session_grid_bits
@@ -100,6 +105,8 @@ def factorisation_bound(
     Li & Miklau (2013), "Optimal error of query sets under the differentially-private matrix mechanism";
     Edmonds, Nikolov & Ullman (2020), "The power of factorization mechanisms", for weights of the cells.
     """
+    check_domain(domain)
+    check_kind("budget", budget, Budget)
     n = checked_integer("n", n, at_least=1)
     if budget.pure:
         raise InvalidParameterError(

@@ -8,8 +8,11 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.display.figures import COLOURS, DASHES, bare
-from onlineic.errors import InvalidParameterError
-from onlineic.evaluate.traces import Trace
+from onlineic.errors import (
+    InvalidParameterError,
+    checked_list,
+)
+from onlineic.evaluate.traces import Trace, checked_traces
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,7 +61,7 @@ def rows(traces: Iterable[Trace]) -> list[Row]:
     traces : iterable of Trace
     """
     groups: dict[str, list[Trace]] = {}
-    for trace in traces:
+    for trace in checked_traces(traces):
         groups.setdefault(trace.name, []).append(trace)
     if not groups:
         raise InvalidParameterError("traces must be one or more, got none; run compare(...) first.")
@@ -122,7 +125,7 @@ def plot_errors(axes: "Axes", traces: Iterable[Trace], *, title: str = "") -> "A
         Those of one label are joined. The first label is drawn thickest.
     """
     groups: dict[str, list[Trace]] = {}
-    for trace in traces:
+    for trace in checked_traces(traces):
         groups.setdefault(trace.name, []).append(trace)
     if not groups:
         raise InvalidParameterError("traces must be one or more, got none; run compare(...) first.")
@@ -177,7 +180,11 @@ def plot_marginal(
     n : int
         Number of records; 1 leaves fractions.
     """
-    truth, hypothesis = np.asarray(truth, np.float64), np.asarray(hypothesis, np.float64)
+    try:
+        truth, hypothesis = np.asarray(truth, np.float64), np.asarray(hypothesis, np.float64)
+    except Exception:  # whatever the objects raise
+        raise InvalidParameterError("truth and hypothesis must be arrays of numbers, got others.") from None
+    values = checked_list("values", values)
     if not len(values) == truth.size == hypothesis.size:
         raise InvalidParameterError(
             "values, truth and hypothesis must have equal lengths, got "

@@ -7,7 +7,8 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.data.private import PrivateData
-from onlineic.domain.domain import Domain
+from onlineic.domain.domain import Domain, check_domain
+from onlineic.errors import check_kind, checked_integer
 from onlineic.noise.sources import public_generator
 from onlineic.queries.ask import bind_queries
 from onlineic.queries.expressions import Expression, between, where
@@ -17,6 +18,7 @@ from onlineic.queries.query import session_grid_bits
 
 def exact_values(data: PrivateData, stream: Sequence[Any]) -> Floats:
     """Return the exact answers, (queries,) fractions of records. NOT PRIVATE."""
+    check_kind("data", data, PrivateData)
     bound = bind_queries(stream, data.domain, session_grid_bits(data.n))
     units = np.array([data.n << query.grid_bits for query in bound], np.float64)
     return data.exact_counts_many(bound) / units
@@ -24,6 +26,7 @@ def exact_values(data: PrivateData, stream: Sequence[Any]) -> Floats:
 
 def exact_marginal(data: PrivateData, name: str) -> Floats:
     """Return the exact fraction of records with each value of an attribute. NOT PRIVATE."""
+    check_kind("data", data, PrivateData)
     axis = data.domain.axis(name)
     codes = np.arange(data.domain.shape[axis], dtype=np.int64)
     return data.exact_counts(Partition(data.domain, (axis,), (codes,))) / data.n
@@ -39,7 +42,8 @@ def random_stream(domain: Domain, size: int, seed: int = 0) -> list[Expression]:
     seed : int
         Public.
     """
-    generator = public_generator(seed)
+    check_domain(domain)
+    size, generator = checked_integer("size", size, at_least=0), public_generator(seed)
     stream = []
     for _ in range(size):
         conditions: dict[str, Any] = {}

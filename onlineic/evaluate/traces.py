@@ -14,7 +14,13 @@ import numpy as np
 
 from onlineic._typing import Bools, Floats
 from onlineic.data.private import PrivateData
-from onlineic.errors import InvalidParameterError, checked_integer
+from onlineic.errors import (
+    InvalidParameterError,
+    check_choice,
+    check_kind,
+    checked_integer,
+    checked_list,
+)
 from onlineic.evaluate.streams import exact_values
 from onlineic.queries.answers import Answer
 
@@ -80,6 +86,8 @@ class Trace:
     update_failures: int = 0
 
     def __attrs_post_init__(self) -> None:
+        for name in ("errors", "bounds", "statuses", "times"):
+            check_kind(name, getattr(self, name), np.ndarray)
         sizes = [len(held) for held in (self.errors, self.bounds, self.statuses, self.times)]
         if len(set(sizes)) > 1 or not sizes[0]:
             raise InvalidParameterError(
@@ -192,8 +200,11 @@ def trace(
     clock : callable
         Returns seconds: `time.perf_counter`, or `time.process_time` where other programs share the cores.
     """
-    if timing not in ("batch", "single"):
-        raise InvalidParameterError(f"timing must be 'batch' or 'single', got timing={timing!r:.60}.")
+    check_choice("timing", timing, "batch", "single")
+    check_types_of_trace(engine, data)
+    stream = (
+        stream if callable(stream) else checked_list("stream", stream, remedy="write queries in brackets")
+    )
     seed = None if seed is None else checked_integer("seed", seed)
     opening, held = None, cast(Engine, engine)
     if callable(engine):
@@ -265,13 +276,30 @@ def _interviewed(
     return answers, times, asked
 
 
+def check_types_of_trace(engine: object, data: object) -> None:
+    """Raise `InvalidParameterError` unless these are an engine, or make one, and a table."""
+    check_kind("data", data, PrivateData, remedy="write PrivateData.from_records(...)")
+    if not callable(engine) and not callable(getattr(type(engine), "answer_many", None)):
+        raise InvalidParameterError(
+            f"engine must have answer_many and statistics, or make what has, got a {type(engine).__name__}."
+        )
+
+
+def checked_traces(traces: Iterable[Trace]) -> list[Trace]:
+    """Return traces as a list, or raise `InvalidParameterError`."""
+    held = checked_list("traces", traces, remedy="run compare(...) first")
+    for one in held:
+        check_kind("traces", one, Trace, remedy="run compare(...) first")
+    return held
+
+
 def coverage(traces: Iterable[Trace]) -> tuple[int, int]:
     """Return (answers within their stated bound, answers that had one), over all traces. NOT PRIVATE.
 
     One answer's bound is kept with probability at least 1 - beta; answers of one trace are dependent.
     """
     kept = bounded = 0
-    for one in traces:
+    for one in checked_traces(traces):
         held = one.bounded
         kept += int((np.abs(one.errors[held]) <= one.bounds[held]).sum())
         bounded += int(held.sum())
@@ -293,7 +321,7 @@ def frame(traces: Iterable[Trace]) -> dict[str, np.ndarray[Any, Any]]:
         label, data, stream (text); seed (int, -1 for the system's entropy); query (int, its place in the
         stream, from 0); status (text); error, bound (fractions of records); seconds; timing (text).
     """
-    held = list(traces)
+    held = checked_traces(traces)
     if not held:
         raise InvalidParameterError("traces must be one or more, got none; run compare(...) first.")
     sizes = [len(one.errors) for one in held]

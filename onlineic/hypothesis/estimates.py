@@ -462,6 +462,11 @@ class Estimates:
         self._fitted: dict[int, Floats] = {}
         self._estimates: dict[Box, Bracket] = {}
 
+    @property
+    def pure(self) -> bool:
+        """Whether the noise is Laplace."""
+        return self._design.pure
+
     def bracket(self, query: Query) -> Bracket | None:
         """Return (low, high) that holds the exact fraction, or None where nothing follows.
 

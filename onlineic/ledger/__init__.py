@@ -16,6 +16,8 @@ from onlineic.ledger.records import (
     Record,
     Reserved,
     Resumed,
+    Shared,
+    Told,
     UpdateFailed,
 )
 from onlineic.ledger.sqlite import SqliteLedger, read
@@ -38,8 +40,10 @@ __all__ = [
     "Record",
     "Reserved",
     "Resumed",
+    "Shared",
     "SqliteLedger",
     "TableBudget",
+    "Told",
     "Transcript",
     "UpdateFailed",
     "Written",

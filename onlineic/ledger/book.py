@@ -20,6 +20,7 @@ from onlineic.ledger.records import (
     Record,
     Release,
     Reserved,
+    Shared,
 )
 
 TESTED = (Easy, EasyBatch)
@@ -65,6 +66,8 @@ class Book:
             return Book(self.account.charge(record.charge), None)
         if isinstance(record, Drawn):
             return Book(self.account.charge(record.taken.charge), self.reserved)
+        if isinstance(record, Shared):
+            return Book(record.account, self.reserved)
         return Book(self.account, None) if isinstance(record, Closed) else self
 
     def after_all(self, records: Iterable[Record]) -> "Book":
@@ -87,10 +90,10 @@ def check_claim(held: Filter, account: Filter, drawn_private: bool, private: boo
     if private is not drawn_private:
         raise LedgerMismatchError(
             "ledger must hold what was drawn by the same kind of noise, got what was drawn from "
-            "another; leave the ledger out."
+            "another; give the noise that it was opened with."
         )
     if attrs.evolve(held, spent=account.spent) != account:
         raise LedgerMismatchError(
             f"ledger must be of an account of {held.capacity} {held.unit}, got "
-            f"{account.capacity} {account.unit}; open the session as it was opened, or leave it out."
+            f"{account.capacity} {account.unit}; open the session as it was opened."
         )

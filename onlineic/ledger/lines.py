@@ -5,6 +5,7 @@ the link before, 32 bytes, followed by the text. Fractions are text such as "3/7
 their bits, queries are in the canonical form of `onlineic.queries.exact`. Nothing in it is private.
 """
 
+import contextlib
 import hashlib
 import json
 import math
@@ -18,8 +19,14 @@ import numpy as np
 from onlineic.accounting.budget import Budget, Charge, Filter
 from onlineic.accounting.of_table import TableCharge
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidParameterError, LedgerCorruptError, LedgerRollbackError
+from onlineic.errors import (
+    InvalidParameterError,
+    LedgerCorruptError,
+    LedgerRollbackError,
+    shown,
+)
 from onlineic.ledger.records import (
+    Beside,
     Burned,
     Checkpoint,
     Closed,
@@ -28,10 +35,13 @@ from onlineic.ledger.records import (
     EasyBatch,
     Hard,
     Noted,
+    OfTotal,
     Opened,
     Record,
     Reserved,
     Resumed,
+    Shared,
+    Told,
     UpdateFailed,
 )
 from onlineic.queries.ask import Guess, Question
@@ -118,6 +128,13 @@ def _drawn(line: Line, _: Domain) -> Drawn:
     )
 
 
+def _shared(line: Line, _: Domain) -> Shared:
+    account = account_from_json(line["account"])
+    if account.order is None:
+        raise ValueError
+    return Shared(account, Fraction(line["apart"]))
+
+
 def _noted(line: Line, _: Domain) -> Noted:
     head = bytes.fromhex(line["head"])
     if not isinstance(line["file"], str) or type(line["lines"]) is not int or len(head) != len(START):
@@ -140,7 +157,7 @@ def _measurement_from_json(written: Line, domain: Domain, question: Any = None) 
     return Measurement(target, values, scale)
 
 
-def line_of(record: Record | Checkpoint) -> Line:
+def line_of(record: Record | Beside) -> Line:
     """Return a record as a JSON object, without its place in a file."""
     if isinstance(record, Easy):
         return {"kind": "easy", "query": question_to_json(record.query), "guess": _guess(record.guess)}
@@ -169,8 +186,12 @@ def line_of(record: Record | Checkpoint) -> Line:
         return {"kind": "resumed", **attrs.asdict(record)}
     if isinstance(record, Drawn):
         return _drawn_to_json(record)
+    if isinstance(record, Shared):
+        return {"kind": "shared", "account": account_to_json(record.account), "apart": str(record.apart)}
     if isinstance(record, Noted):
         return {"kind": "noted", "file": record.file, "lines": record.lines, "head": record.head.hex()}
+    if isinstance(record, Told):
+        return {"kind": "told", **attrs.asdict(record)}
     parameters = record.parameters
     return {
         "kind": "checkpoint",
@@ -268,6 +289,13 @@ def _checkpoint(line: Line, domain: Domain) -> Checkpoint:
     )
 
 
+def _told(line: Line) -> Told:
+    place, value = line["record"], line["value"]
+    if type(place) is not int or place < 0 or type(value) is not float or not math.isfinite(value):
+        raise ValueError
+    return Told(place, value)
+
+
 def _burned(line: Line) -> Burned:
     if line["reason"] not in ("interrupted", "restarted", "closed"):
         raise ValueError
@@ -288,14 +316,16 @@ def _resumed(line: Line) -> Resumed:
     return Resumed(line["version"], durability)
 
 
-_READ: dict[str, Callable[[Line, Domain], Record | Checkpoint]] = {
+_READ: dict[str, Callable[[Line, Domain], Record | Beside]] = {
     "easy": _easy,
     "easy_batch": _batch,
     "hard": _hard,
     "opened": _opened,
     "checkpoint": _checkpoint,
+    "told": lambda line, _: _told(line),
     "drawn": _drawn,
     "noted": _noted,
+    "shared": _shared,
     "reserved": lambda line, _: Reserved(charge_from_json(line["charge"])),
     "burned": lambda line, _: _burned(line),
     "update_failed": lambda line, _: UpdateFailed(line["error"]),
@@ -304,7 +334,7 @@ _READ: dict[str, Callable[[Line, Domain], Record | Checkpoint]] = {
 }
 
 
-def record_of(line: Line, domain: Domain) -> Record | Checkpoint:
+def record_of(line: Line, domain: Domain) -> Record | Beside:
     """Return what a line says.
 
     Raises
@@ -317,7 +347,7 @@ def record_of(line: Line, domain: Domain) -> Record | Checkpoint:
     except Exception:  # of a text that was put together by hand: whatever is wrong with it
         raise LedgerCorruptError(
             f"ledger must hold lines of format {FORMAT}, got another one at place {line.get('at')}; restore "
-            "the file from a backup."
+            "the file from a backup, and give its newest receipt."
         ) from None
 
 
@@ -358,7 +388,7 @@ class Receipt:
             "0123456789abcdef"
         ):
             raise InvalidParameterError(
-                f"receipt must be a text such as 12:9f86.., got receipt={str(written)!r:.60}; copy it whole."
+                f"receipt must be a text such as 12:9f86.., got receipt={shown(written)}; copy it whole."
             )
         return cls(int(lines), bytes.fromhex(head))
 
@@ -420,6 +450,7 @@ class Written:
             texts = [line[name] for name in ("created", "version", "table")]
             whole = type(line["settings"]) is dict and all(type(text) is str for text in texts)
             whole = whole and line["private"] is True  # simulated noise meets no file
+            whole = whole and type(line.get("nonce", "")) is str  # earlier files have none
             if not self.of_table:
                 counted = type(line["n"]) is int and line["n"] > 0 and type(line["plan"]) is dict
                 whole = whole and counted and account_from_json(line["account"]).capacity > 0
@@ -429,26 +460,42 @@ class Written:
         if not whole:
             raise LedgerCorruptError(
                 "ledger must begin with its table, account and settings, got another beginning; restore the "
-                "file from a backup."
+                "file from a backup, and give its newest receipt."
             )
 
     def domain(self) -> Domain:
         """Return the domain of its table; a total is about rows, whatever their domain, and has one cell."""
-        if self.of_table:
-            return Domain.of(row=1)
-        return Domain.from_json(json.dumps(dict(self.beginning["domain"])))
+        return Domain.of(row=1) if self.of_table else domain_of(self.beginning)
 
     def records(self, domain: Domain) -> tuple[list[Record], list[Checkpoint]]:
-        """Return records and checkpoints, each in order."""
+        """Return records and checkpoints, each in order.
+
+        Raises
+        ------
+        LedgerCorruptError
+            If a line is none of this format, or of a total in the ledger of a session, or the other way.
+        """
         records: list[Record] = []
         checkpoints: list[Checkpoint] = []
         for line in self.lines[1:]:
             found = record_of(line, domain)
+            if isinstance(found, OfTotal) is not self.of_table:
+                raise LedgerCorruptError(
+                    "ledger must hold the lines of a session or those of a total, got both, at place "
+                    f"{line['at']}; restore the file from a backup."
+                )
             if isinstance(found, Checkpoint):
                 checkpoints.append(found)
-            else:
+            elif not isinstance(found, Told):
                 records.append(found)
         return records, checkpoints
+
+    def told(self, domain: Domain) -> dict[int, float]:
+        """Return by the place of its record the number that each hard answer was, as far as that was kept."""
+        kept = [record_of(line, domain) for line in self.lines if line["kind"] == "told"]
+        return {
+            one.record: one.value for one in reversed(kept) if isinstance(one, Told)
+        }  # the first was said
 
     def check(self, receipt: Receipt | str | None) -> None:
         """Raise `LedgerRollbackError` if a ledger had this receipt that this one does not go on from."""
@@ -457,6 +504,30 @@ class Written:
         known = Receipt.of(receipt)
         inside = 1 <= known.lines <= len(self.links)
         known.check(len(self.links), self.links[known.lines - 1] if inside else None)
+
+
+def domain_of(beginning: Line) -> Domain:
+    """Return the domain of a session's ledger."""
+    return Domain.from_json(json.dumps(dict(beginning["domain"])))
+
+
+def checked_text(line: Line) -> str:
+    """Return the canonical text of a first line that is read back as it was given.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a file would give back something else, or nothing: two surrogates that are no character, or a
+        whole number of thousands of digits.
+    """
+    with contextlib.suppress(ValueError):
+        text = canonical_text(line)
+        if json.loads(text) == line:
+            return text
+    raise InvalidParameterError(
+        "domain, label and settings must be texts and numbers that a file gives back as they are, got some "
+        "that it does not; write their texts without surrogates, and numbers of fewer digits."
+    )
 
 
 def chained(texts: Iterable[tuple[str, bytes | None]]) -> Written:

@@ -22,7 +22,7 @@ from onlineic.ledger.records import (
     Reserved,
 )
 
-CLAIMED = "ledger must be new, got one of another session; leave it out."
+CLAIMED = "ledger must be new, got one of another session; make another (budgets add)."
 
 
 @final

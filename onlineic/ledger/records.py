@@ -7,7 +7,7 @@ anything is done with it. The ledger owns the account, and refuses a reservation
 """
 
 import abc
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Literal, final
 
@@ -16,10 +16,11 @@ import attrs
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget, Charge, Filter
 from onlineic.accounting.of_table import TableCharge
-from onlineic.errors import InternalError
+from onlineic.errors import InternalError, set_fields
 from onlineic.queries.ask import Guess, Question
 from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Measurement
+from onlineic.queries.tables import immutable
 
 
 @final
@@ -54,6 +55,9 @@ class EasyBatch:
 
     queries: Queries
     guesses: Ints
+
+    def __attrs_post_init__(self) -> None:
+        set_fields(self, guesses=immutable(self.guesses))
 
     def __len__(self) -> int:
         return len(self.guesses)
@@ -169,6 +173,23 @@ class Drawn:
 
 @final
 @attrs.frozen
+class Shared:
+    """What is left of a total that has added epsilons and deltas is a Renyi filter from here on.
+
+    Attributes
+    ----------
+    account : Filter
+        Of what is drawn from here on.
+    apart : Fraction
+        Delta for what has no price at its order, of what is left.
+    """
+
+    account: Filter
+    apart: Fraction
+
+
+@final
+@attrs.frozen
 class Noted:
     """How far the ledger file of a session was that draws on the total of its table.
 
@@ -187,9 +208,10 @@ class Noted:
     head: bytes
 
 
-Committed = Easy | EasyBatch | Hard | Opened | UpdateFailed | Drawn | Noted
+Committed = Easy | EasyBatch | Hard | Opened | UpdateFailed | Drawn | Noted | Shared
 Record = Committed | Reserved | Burned | Closed | Resumed
 Release = Hard | Opened
+OfTotal = Drawn | Noted | Shared  # what stands in the file of a total, and in no other
 
 
 @final
@@ -216,6 +238,26 @@ class Checkpoint:
     version: int
     failures: int
     parameters: tuple[Floats, ...] | None = None
+
+
+@final
+@attrs.frozen
+class Told:
+    """The number that a hard answer was, kept so that its repeats say it under whatever rules come later.
+
+    Attributes
+    ----------
+    record : int
+        Place of the `Hard` record among the records.
+    value : float
+        Fraction of records.
+    """
+
+    record: int
+    value: float
+
+
+Beside = Checkpoint | Told  # what follows from records, and is none
 
 
 class Ledger(abc.ABC):
@@ -306,9 +348,19 @@ class Ledger(abc.ABC):
         """Whether the records outlive the process: a session keeps checkpoints in such a ledger."""
         return False
 
-    def keep(self, checkpoint: Checkpoint) -> None:
-        """Keep a checkpoint with the next durable records; only a lasting ledger is asked to."""
+    @property
+    def broken(self) -> bool:
+        """Whether the last write failed: nothing more is recorded."""
+        return False
+
+    def keep(self, beside: Beside) -> None:
+        """Keep what follows from records, with the next durable ones; only a lasting ledger is asked to."""
         raise InternalError("a ledger that ends with its process keeps no checkpoints.")
+
+    @property
+    def told(self) -> Mapping[int, float]:
+        """By the place of a hard answer's record the number that it was, as far as that was kept."""
+        return {}
 
     @property
     def checkpoints(self) -> tuple[Checkpoint, ...]:

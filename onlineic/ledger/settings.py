@@ -15,12 +15,21 @@ import numpy as np
 
 from onlineic.accounting.budget import Filter
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidParameterError, LedgerCorruptError, LedgerError, LedgerMismatchError
-from onlineic.ledger.lines import FORMAT, Line, account_to_json
+from onlineic.errors import (
+    InvalidParameterError,
+    LedgerCorruptError,
+    LedgerError,
+    LedgerMismatchError,
+    shown,
+)
+from onlineic.ledger.lines import FORMAT, Line, account_to_json, domain_of
+from onlineic.noise.sources import SystemNoise
 from onlineic.queries.exact import partition_from_json, partition_to_json
 from onlineic.queries.partitions import Partition
 
 Known = Mapping[str, type[Any]]
+SHOWN = 4  # parts of a long tuple in a message, before its first part that is another
+NONCE = 4  # random words of 64 bits that no other file has
 
 
 def settings_to_json(value: Any, known: Known) -> Any:
@@ -66,7 +75,8 @@ def settings_from_json(written: Any, known: Known, domain: Domain, brought: Any 
         raise
     except Exception:  # of a text that was put together by hand: whatever is wrong with it
         raise LedgerCorruptError(
-            "ledger must hold settings as they are written, got others; restore the file from a backup."
+            "ledger must hold settings as they are written, got others; restore "
+            "the file from a backup, and give its newest receipt."
         ) from None
 
 
@@ -93,7 +103,7 @@ def _setting(written: Any, known: Known, domain: Domain, brought: Any) -> Any:
     kind = known.get(written.get("class", ""))
     if kind is None:
         raise LedgerCorruptError(
-            f"ledger must be made of known classes, got {written.get('class')!r:.60}; use the version of "
+            f"ledger must be made of known classes, got {shown(written.get('class'))}; use the version of "
             "onlineic that wrote it."
         )
     aliases = {field.name: field.alias for field in attrs.fields(kind) if field.init}
@@ -120,13 +130,16 @@ def beginning_of(
     account: Filter,
     settings: Line,
     plan: Any,
+    rules: str = "",
 ) -> Line:
     """Return the first line of a ledger: what it is about, and all that its session was made from.
+
+    `rules` is the stamp of those by which it was planned; none is known of a plan without one.
 
     There is no digest of the rows: with one, whoever has a candidate table could test it.
     """
     line = _first_line(created, version, table, account, settings)
-    return {**line, "domain": _domain_to_json(domain), "n": n, "plan": plan}
+    return {**line, "domain": _domain_to_json(domain), "n": n, "rules": rules, "plan": plan}
 
 
 def beginning_of_total(*, created: str, version: str, table: str, account: Filter, settings: Line) -> Line:
@@ -135,6 +148,10 @@ def beginning_of_total(*, created: str, version: str, table: str, account: Filte
 
 
 def _first_line(created: str, version: str, table: str, account: Filter, settings: Line) -> Line:
+    """Return what every ledger begins with; a nonce makes it one file's, whatever the clock says.
+
+    A file is known by the link of this line: two that shared it would be charged once by a total.
+    """
     return {
         "kind": "ledger",
         "format": FORMAT,
@@ -144,6 +161,7 @@ def _first_line(created: str, version: str, table: str, account: Filter, setting
         "account": account_to_json(account),
         "settings": settings,
         "private": True,
+        "nonce": SystemNoise().words(NONCE).tobytes().hex(),
     }
 
 
@@ -156,7 +174,7 @@ def checked_label(table: object) -> str:
     """Return the label of a table, or raise `InvalidParameterError` if it names none."""
     if not isinstance(table, str) or not table.strip():
         raise InvalidParameterError(
-            f"table must name the table and its release, got table={table!r:.60}; write table='census 2026, "
+            f"table must name the table and its release, got table={shown(table)}; write table='census 2026, "
             "release 3': a ledger is of one table as it is."
         )
     return table
@@ -166,7 +184,8 @@ def check_label(beginning: Line, table: str) -> None:
     """Raise `LedgerMismatchError` unless a ledger is of the table with this label."""
     if beginning["table"] != table:
         raise LedgerMismatchError(
-            f"table must be {beginning['table']!r:.200}, as the ledger was opened, got table={table!r:.200}; "
+            f"table must be {shown(beginning['table'], 200)}, as the ledger was opened, got "
+            f"table={shown(table, 200)}; "
             "open a new ledger for another table."
         )
 
@@ -175,15 +194,45 @@ def check_beginning(beginning: Line, *, table: str | None, domain: Domain, n: in
     """Raise `LedgerMismatchError`, by name, unless a ledger is of this table."""
     if table is not None:
         check_label(beginning, table)
-    if beginning["domain"] != _domain_to_json(domain):
+    found = _domain_difference(domain_of(beginning), domain)
+    if found is not None:
         raise LedgerMismatchError(
-            "data must have the domain of the ledger, got another; open a new ledger for another table."
+            f"data must have the domain of the ledger, {found}; load the table over that domain, which is "
+            "onlineic.ledger.read(FILE).domain(), or open a new ledger for another table."
         )
     if beginning["n"] != n:
         raise LedgerMismatchError(
             f"data must have n={beginning['n']} records, as the ledger was opened, got n={n}; open a new "
             "ledger for another table."
         )
+
+
+def _domain_difference(held: Domain, given: Domain) -> str | None:
+    """Return in words where a domain is first another than that of a ledger, or None: both are public."""
+    if held == given:
+        return None
+    if held.names != given.names:
+        return f"with the attributes {shown(list(held.names))} in this order, got {shown(list(given.names))}"
+    for name, one, other in zip(held.names, held.attributes, given.attributes, strict=True):
+        if type(one) is not type(other):
+            return f"where {name} is a {type(one).__name__}, got a {type(other).__name__}"
+        here, there = (attrs.asdict(kind, recurse=False) for kind in (one, other))
+        other_values = [field for field in here if here[field] != there[field]]
+        for field in other_values or [field for field in here if repr(here[field]) != repr(there[field])]:
+            return (
+                f"where {name} has {field}={_first(here[field], there[field])}, got "
+                f"{_first(there[field], here[field])}"
+            )
+    return "got another"
+
+
+def _first(one: Any, other: Any) -> str:
+    """Return a value in words, of a long tuple from the first part on that another has not."""
+    if not isinstance(one, tuple) or not isinstance(other, tuple):
+        return shown(one)
+    differing = (place for place, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1])
+    same = next(differing, min(len(one), len(other)))
+    return shown(one) if same < SHOWN else f"(.., {shown(one[same:])[1:]}"
 
 
 def check_kind(beginning: Line, *, total: bool) -> None:
@@ -210,7 +259,7 @@ def _said(written: Any) -> str:
     if isinstance(written, dict) and "class" in written and isinstance(written.get("fields"), dict):
         fields = ", ".join(f"{name}={_said(value)}" for name, value in sorted(written["fields"].items()))
         return f"{written['class']}({fields})"[:120]
-    return f"{written!r:.80}"
+    return f"{shown(written, 80)}"
 
 
 def package_version() -> str:

@@ -10,8 +10,9 @@ import os
 import sqlite3
 import sys
 import threading
+import urllib.parse
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, final
 
 import attrs
@@ -29,6 +30,7 @@ from onlineic.errors import (
     LedgerWriteError,
     SessionStateError,
     check_choice,
+    shown,
 )
 from onlineic.ledger.book import Book, check_claim, check_commit
 from onlineic.ledger.lines import (
@@ -39,11 +41,26 @@ from onlineic.ledger.lines import (
     account_from_json,
     canonical_text,
     chained,
+    checked_text,
     line_of,
     linked,
 )
-from onlineic.ledger.place import checked_path, file_at, lock, sync_folder
+from onlineic.ledger.place import (
+    check_writable,
+    checked_path,
+    exists,
+    failure_of,
+    file_at,
+    lock,
+    lock_to_read,
+    locked,
+    remove,
+    sync_folder,
+    unlock,
+    unusable,
+)
 from onlineic.ledger.records import (
+    Beside,
     Burned,
     Checkpoint,
     Closed,
@@ -54,12 +71,14 @@ from onlineic.ledger.records import (
     Record,
     Reserved,
     Resumed,
+    Told,
 )
 
 MOST_LOST = 256  # easy answers that a crash may cost with durability "hits"
 APPLICATION = 0x6F6E6963  # "onic", in the header of the file
 SCHEMA = 1
 PAGE = 4096  # bytes
+RESTORE = "restore it from a backup, and give its newest receipt"  # which refuses what could spend again
 TABLES = """
 CREATE TABLE line (at INTEGER PRIMARY KEY, text TEXT NOT NULL CHECK (typeof(text) = 'text'),
                    chain BLOB NOT NULL CHECK (typeof(chain) = 'blob' AND length(chain) = 32));
@@ -103,7 +122,8 @@ class SqliteLedger(Ledger):
 
     __slots__ = (
         "_broken", "_checkpoints", "_connection", "_domain", "_durability", "_gate", "_held", "_losses",
-        "_owner", "_path", "_place", "_process", "_queue", "_records", "_state", "beginning", "fresh",
+        "_owner", "_path", "_place", "_process", "_queue", "_records", "_state", "_told", "beginning",
+        "fresh",
     )  # fmt: skip
 
     def __init__(
@@ -124,16 +144,18 @@ class SqliteLedger(Ledger):
         self._broken = False
         self._domain = written.domain()
         self.beginning = written.beginning
-        self._queue: list[Record | Checkpoint] = []
+        self._queue: list[Record | Beside] = []
         self._records, kept = written.records(self._domain)
         self._checkpoints = kept
+        self._told = written.told(self._domain)
         self.fresh = False  # a file that was there goes on with a line of its own
         self._losses = _losses(self._records, self.beginning.get("durability", "hits"))
         try:
             book = Book(account_from_json(self.beginning["account"])).after_all(self._records)
         except (BudgetError, InternalError, KeyError, ValueError, TypeError):
             raise LedgerCorruptError(
-                "ledger must hold charges that were reserved and could be paid, got others; restore the file."
+                "ledger must hold charges that were reserved and could be paid, got others; restore "
+                "it from a backup, and give its newest receipt."
             ) from None
         count = len(self._records)
         self._state = _State(book, count, 0, count, len(written.lines), written.links[-1])
@@ -156,26 +178,28 @@ class SqliteLedger(Ledger):
         Raises
         ------
         InvalidParameterError
-            If no ledger may lie there.
+            If no ledger may lie there, or a file would not give back the beginning as it is.
         LedgerLockedError, LedgerMismatchError
             If it is open, or exists.
         LedgerWriteError
-            If it cannot be written; there is no file then.
+            If it cannot be written; there is no file then but FILE.lock.
         """
+        text = checked_text({**beginning, "durability": durability, "at": 0})
         real = checked_path(path)
         _register()
-        held = lock(real)
+        held, made, place = lock(real), None, None
         making = real + ".new"
         try:
-            if os.path.lexists(real):
+            if exists(real):
                 raise LedgerMismatchError(
-                    f"ledger must be a new file, got {real!r}, which exists; resume it with OnlineIC.resume."
+                    f"ledger must be a new file, got {shown(real, 200)}, which exists; resume it with "
+                    f"OnlineIC.resume."
                 )
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(making)  # of a process that died here
             os.close(os.open(making, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            place = file_at(making)
             with contextlib.closing(_connected(making)) as connection:
-                text = canonical_text({**beginning, "durability": durability, "at": 0})
                 link = linked(START, text)
                 connection.executescript(f"BEGIN; {TABLES}")
                 connection.execute("INSERT INTO line VALUES (0, ?, ?)", (text, link))
@@ -191,14 +215,20 @@ class SqliteLedger(Ledger):
             made = cls._opened(real, held, durability)
             made.fresh = True
             return made
-        except (sqlite3.Error, OSError) as error:
-            os.close(held)
-            raise LedgerWriteError(
-                f"ledger must be written before anything is spent, got {type(error).__name__} at {real!r}; "
-                "make room, or choose another directory."
-            ) from None
-        except BaseException:
-            os.close(held)
+        except BaseException as error:
+            if made is not None:
+                made.release()
+            with contextlib.suppress(LedgerError):
+                if place is not None and file_at(real) == place:  # ours, and nothing is spent in it
+                    remove(real)
+            remove(making, making + "-journal")
+            unlock(held)
+            if isinstance(error, (sqlite3.Error, OSError)):
+                name, remedy = failure_of(error)
+                raise LedgerWriteError(
+                    f"ledger must be written before anything is spent, got {name} at {shown(real, 300)}; "
+                    f"{remedy or 'make room'}, or choose another directory for the new file."
+                ) from None
             raise
 
     @classmethod
@@ -225,19 +255,17 @@ class SqliteLedger(Ledger):
             If there is none, or it is not whole.
         LedgerRollbackError
             If it does not go on from the receipt.
+        LedgerError
+            If it cannot be read and written; the message names the cause.
         """
-        real = checked_path(path)
+        real = _there(path)
         _register()
-        if not os.path.exists(real):
-            raise LedgerCorruptError(
-                f"ledger must be a file, got none at {real!r}; correct the path, or open it with "
-                "OnlineIC(data, budget, ledger=.., table=..)."
-            )
         held = lock(real)
         try:
+            check_writable(real)
             return cls._opened(real, held, durability, receipt)
         except BaseException:
-            os.close(held)
+            unlock(held)
             raise
 
     @classmethod
@@ -246,12 +274,13 @@ class SqliteLedger(Ledger):
     ) -> "SqliteLedger":
         check_choice("durability", durability, "hits", "all")
         place = file_at(path)
-        connection, written = _read(path)
+        connection = _connected(path)
         try:
+            written = _read(connection, path)
             written.check(receipt)
             return cls(path, held, connection, written, durability, place or (-1, -1))
         except BaseException:
-            connection.close()
+            _let_go(connection)
             raise
 
     @property
@@ -283,9 +312,12 @@ class SqliteLedger(Ledger):
             Who knows it.
         """
         self._check()
-        found = self._connection.execute(
-            "SELECT chain FROM line WHERE at = ? AND at < ?", (known.lines - 1, self._state.lines)
-        ).fetchone()
+        try:
+            found = self._connection.execute(
+                "SELECT chain FROM line WHERE at = ? AND at < ?", (known.lines - 1, self._state.lines)
+            ).fetchone()
+        except sqlite3.Error as error:
+            raise _unreadable(self._path, error) from None
         known.check(self._state.lines, None if found is None else found[0], whose)
 
     def claim(self, owner: object, account: Filter, private: bool = True) -> None:
@@ -350,11 +382,21 @@ class SqliteLedger(Ledger):
     def lasting(self) -> bool:
         return True
 
+    @property
+    def broken(self) -> bool:
+        return self._broken
+
     def lost(self, records: int) -> int:
         return MOST_LOST * sum(place < records for place in self._losses)
 
-    def keep(self, checkpoint: Checkpoint) -> None:
-        self._append([checkpoint], durable=False)
+    def keep(self, beside: Beside) -> None:
+        self._append([beside], durable=False)
+        if isinstance(beside, Told):
+            self._told.setdefault(beside.record, beside.value)
+
+    @property
+    def told(self) -> Mapping[int, float]:
+        return self._told
 
     @property
     def checkpoints(self) -> tuple[Checkpoint, ...]:
@@ -371,11 +413,11 @@ class SqliteLedger(Ledger):
         length = self._state.length
         return tuple(self._records[start : length if stop is None else min(stop, length)])
 
-    def _append(self, added: Sequence[Record | Checkpoint], *, durable: bool) -> None:
+    def _append(self, added: Sequence[Record | Beside], *, durable: bool) -> None:
         """Take lines, and write them with all that waited, if they are to be durable."""
         self._check()
         at = self._state
-        records = [one for one in added if not isinstance(one, Checkpoint)]
+        records = [one for one in added if not isinstance(one, Beside)]
         book = at.book.after_all(records)
         del self._records[at.length :], self._queue[at.queued :]  # of a step that was interrupted
         self._records += records
@@ -406,16 +448,19 @@ class SqliteLedger(Ledger):
             except sqlite3.Error as error:
                 with contextlib.suppress(sqlite3.Error):
                     self._connection.rollback()
+                name, remedy = failure_of(error)
                 raise LedgerWriteError(
-                    f"ledger must be written before anything is done, got {type(error).__name__} at "
-                    f"{self._path!r}; nothing was released: make room, and resume the session from its file."
+                    f"ledger must be written before anything is done, got {name} at "
+                    f"{shown(self._path, 300)}; "
+                    f"nothing was released: {remedy or 'make room'}, and resume the session, or open the "
+                    "total, from its file."
                 ) from None
             except BaseException:
                 self._settle(then)
                 raise
             try:  # once more: it may have been replaced since, and the commit be in a file without a name
                 self._check_place()
-            except LedgerWriteError:
+            except LedgerError:
                 self._broken = True
                 raise
 
@@ -423,7 +468,8 @@ class SqliteLedger(Ledger):
         """Raise unless the open file has its name: what is spent in a file without one is spent again."""
         if file_at(self._path) != self._place:
             raise LedgerWriteError(
-                f"ledger must stay where it was opened, got none or another file at {self._path!r}; "
+                f"ledger must stay where it was opened, got none or another file at "
+                f"{shown(self._path, 200)}; "
                 "nothing was released: put the file back, or resume the newest copy by its receipt."
             )
 
@@ -446,8 +492,8 @@ class SqliteLedger(Ledger):
             raise LedgerError("ledger must be open, got a closed one; resume the session from its file.")
         if self._broken:
             raise LedgerWriteError(
-                "ledger must be whole before it goes on, got one whose last write failed; resume the session "
-                "from its file."
+                "ledger must be whole before it goes on, got one whose last write failed; resume the "
+                "session, or open the total, from its file."
             )
 
     def release(self) -> None:
@@ -455,15 +501,15 @@ class SqliteLedger(Ledger):
         with self._gate:
             held, self._held, self._owner = self._held, -1, None
             if held >= 0 and os.getpid() == self._process:
-                self._connection.close()
-                os.close(held)
+                _let_go(self._connection)
+                unlock(held)
 
     def _leave(self) -> None:
         """In a forked process: the file is the parent's, whose journal a close here could roll back."""
         _LEFT.append(self._connection)
         held, self._held = self._held, -1
         if held >= 0:
-            os.close(held)  # the parent's lock stays
+            unlock(held)  # the parent's stays
 
     def __del__(self) -> None:
         with contextlib.suppress(AttributeError):  # of one that was not made
@@ -527,11 +573,15 @@ def _register() -> None:
 
 
 def _connected(path: str) -> sqlite3.Connection:
-    """Return a connection that has the file to itself, and whose commits are durable."""
-    connection = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
+    """Return a connection that has the file to itself, and whose commits are durable.
+
+    Raises
+    ------
+    LedgerError
+        If it cannot be had.
+    """
+    connection = _opened_by_sqlite(path)
     try:
-        connection.execute("PRAGMA trusted_schema = OFF")
-        connection.execute("PRAGMA cell_size_check = ON")
         connection.execute(f"PRAGMA page_size = {PAGE}")  # of a new file
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         (mode,) = connection.execute("PRAGMA journal_mode = TRUNCATE").fetchone()
@@ -541,58 +591,86 @@ def _connected(path: str) -> sqlite3.Connection:
             connection.execute("PRAGMA fullfsync = ON")
         if (mode, level) != ("truncate", 3):
             raise LedgerError(
-                f"ledger must be written durably, got journal mode {mode!r} and level {level}; use SQLite "
+                f"ledger must be written durably, got journal mode {shown(mode)} and level {level}; use "
+                f"SQLite "
                 "3.12 or newer."
             )
+        # the lock is kept from here on: whoever read beside it would stop the first write
+        connection.execute("BEGIN EXCLUSIVE")
+        connection.execute("COMMIT")
         return connection
+    except (sqlite3.Error, ValueError) as error:  # of bytes that are no text, too
+        _let_go(connection)
+        raise _unreadable(path, error) from None
     except BaseException:
-        connection.close()
+        _let_go(connection)
         raise
 
 
-def _read(path: str) -> tuple[sqlite3.Connection, Written]:
-    """Return an open file and what it holds, if every part of it is there.
+def _opened_by_sqlite(path: str) -> sqlite3.Connection:
+    """Return a connection to a file that exists; to be read alone, where this user may not write it."""
+    place = f"file:{urllib.parse.quote(os.fsencode(path))}?mode=rw"
+    try:
+        connection = sqlite3.connect(
+            place, uri=True, isolation_level=None, timeout=0, check_same_thread=False
+        )
+    except sqlite3.Error as error:
+        raise _unreadable(path, error) from None
+    try:
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA cell_size_check = ON")
+        return connection
+    except sqlite3.Error as error:
+        _let_go(connection)
+        raise _unreadable(path, error) from None
+    except BaseException:
+        _let_go(connection)
+        raise
+
+
+def _let_go(connection: sqlite3.Connection) -> None:
+    """Close a connection, of which nothing is asked any more."""
+    with contextlib.suppress(sqlite3.Error):
+        connection.close()
+
+
+def _read(connection: sqlite3.Connection, path: str) -> Written:
+    """Return what a file holds, if every part of it is there.
 
     The chain tells an altered line; the head of it, kept in a row of its own, a missing end.
     """
     try:
-        connection = _connected(path)
-    except (sqlite3.Error, ValueError) as error:  # of bytes that are no text, too
-        raise _unreadable(path, error) from None
-    try:
         if connection.execute("PRAGMA quick_check").fetchall() != [("ok",)]:
             raise sqlite3.DatabaseError
         _migrate(connection, path)
+        connection.execute("BEGIN")  # one snapshot
         rows = connection.execute("SELECT at, text, chain FROM line ORDER BY at").fetchall()
         heads = connection.execute("SELECT lines, chain FROM head").fetchall()
+        connection.execute("COMMIT")
         if [row[0] for row in rows] != list(range(len(rows))):
-            raise LedgerCorruptError(
-                "ledger must have every line, got a gap; restore the file from a backup."
-            )
+            raise LedgerCorruptError(f"ledger must have every line, got a gap; {RESTORE}.")
         written = chained((text, link) for _, text, link in rows)
         if heads != [(len(rows), written.links[-1])]:
             raise LedgerCorruptError(
                 f"ledger must end with the line of its head, got another end at place {len(rows) - 1}; "
-                "restore it from a backup."
+                f"{RESTORE}."
             )
         written.check_beginning()
-        return connection, written
+        return written
     except (sqlite3.Error, ValueError) as error:
-        connection.close()
         raise _unreadable(path, error) from None
-    except BaseException:
-        connection.close()
-        raise
 
 
 def _unreadable(path: str, error: Exception) -> LedgerError:
-    if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return LedgerLockedError(
-            f"ledger must be used by one session at a time, got {path!r}, which is open; close that session."
-        )
+    """Return what to raise of a file that SQLite does not read: it is in use, out of reach, or not whole."""
+    name = getattr(error, "sqlite_errorname", None) or ""
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return LedgerLockedError(locked(path))
+    # a read past the end is of a file that was cut
+    if isinstance(error, sqlite3.Error) and failure_of(error)[1] and name != "SQLITE_IOERR_SHORT_READ":
+        return unusable(error, path)
     return LedgerCorruptError(
-        f"ledger must be a whole file of onlineic, got {path!r}, which is not; restore it from a backup, and "
-        "give its newest receipt."
+        f"ledger must be a whole file of onlineic, got {shown(path, 300)}, which is not; {RESTORE}."
     )
 
 
@@ -605,7 +683,8 @@ def _migrate(connection: sqlite3.Connection, path: str) -> None:
     while schema != SCHEMA:
         if schema not in MIGRATIONS:
             raise LedgerMismatchError(
-                f"ledger must be of schema {SCHEMA} or of one that leads there, got {path!r} of schema "
+                f"ledger must be of schema {SCHEMA} or of one that leads there, got {shown(path, 200)} "
+                f"of schema "
                 f"{schema}; use the version of onlineic that wrote it."
             )
         connection.execute("BEGIN IMMEDIATE")
@@ -616,22 +695,30 @@ def _migrate(connection: sqlite3.Connection, path: str) -> None:
 
 
 def read(path: str | os.PathLike[str]) -> Written:
-    """Return what a closed ledger holds, without writing to it.
+    """Return what a closed ledger holds, without writing to it, also where nothing can be written.
 
     Raises
     ------
-    As `SqliteLedger.open`.
+    As `SqliteLedger.open`, but for what a reader needs no right to.
     """
-    real = checked_path(path)
-    if not os.path.exists(real):
-        raise LedgerCorruptError(
-            f"ledger must be a file, got none at {real!r}; correct the path, or open it with "
-            "OnlineIC(data, budget, ledger=.., table=..)."
-        )
-    held = lock(real)
+    real = _there(path)
+    held = lock_to_read(real)
     try:
-        connection, written = _read(real)
-        connection.close()
-        return written
+        connection = _opened_by_sqlite(real)
+        try:
+            return _read(connection, real)
+        finally:
+            _let_go(connection)
     finally:
-        os.close(held)
+        unlock(held)
+
+
+def _there(path: str | os.PathLike[str]) -> str:
+    """Return the real path of a ledger that is there."""
+    real = checked_path(path)
+    if not exists(real):
+        raise LedgerCorruptError(
+            f"ledger must be a file, got none at {shown(real, 300)}; correct the path; if it was lost, "
+            f"{RESTORE}; if there never was one, open it with OnlineIC(data, budget, ledger=.., table=..)."
+        )
+    return real

@@ -1,11 +1,13 @@
 """The one budget of a table: whatever is released of it draws on this, before it reads the table.
 
 What each takes is settled by what is proven of it alone (`accounting.table_charge`), and is taken whole when
-it begins. A file makes the total outlive its process; without one every process is a new total.
+it begins. Epsilons and deltas add, until what is left becomes a filter of which sessions take shares. A file
+makes the total outlive its process; without one every process is a new total.
 """
 
 import contextlib
 import datetime
+import functools
 import os
 import threading
 from collections.abc import Iterable, Iterator
@@ -16,7 +18,7 @@ import attrs
 
 from onlineic.accounting.budget import Budget, Filter
 from onlineic.accounting.composition import zcdp_order
-from onlineic.accounting.of_table import TableCharge, per_row, share_of, table_charge
+from onlineic.accounting.of_table import TableCharge, per_person, per_row, share_of, table_charge
 from onlineic.accounting.renyi import renyi_capacity
 from onlineic.accounting.rounding import float_down
 from onlineic.errors import (
@@ -28,10 +30,12 @@ from onlineic.errors import (
     SessionStateError,
     checked_integer,
     checked_ratio,
+    shown,
 )
 from onlineic.ledger.lines import Line, Receipt, Written, account_from_json
 from onlineic.ledger.memory import MemoryLedger
-from onlineic.ledger.records import Drawn, Ledger, Noted, Record
+from onlineic.ledger.place import exists
+from onlineic.ledger.records import Drawn, Ledger, Noted, Record, Shared
 from onlineic.ledger.sessions import Sessions
 from onlineic.ledger.settings import (
     beginning_of_total,
@@ -53,19 +57,21 @@ KNOWN = {"Budget": Budget}
 class TableBudget:
     """One (epsilon, delta) for all that is ever released of a table, by sessions, mechanisms and baselines.
 
-    Handed to `PrivateData.draw_on`; from then on nothing on that table is released without it. With delta > 0
-    it is a Renyi filter of one order, fixed here: sessions that are opened with `share` are planned at that
-    order, and m equal ones have about sqrt(m) times the noise of one, and not m times.
+    Handed to `PrivateData.draw_on`; from then on nothing on that table is released without it. Epsilons and
+    deltas add, so that one session can have all of it. With delta > 0 what is left becomes a Renyi filter of
+    one order when the first `share` is drawn: sessions of shares are planned at that order, and m equal ones
+    have about sqrt(m) times the noise of one, and not m times. From then on all is drawn on that filter.
 
     Parameters
     ----------
     budget : Budget
         Of the table.
     order : Fraction, > 1, optional
-        Renyi order; None: that which pays for about the most Gaussian noise.
+        Renyi order of a filter that all is drawn on from the start, as many small mechanisms do best. None:
+        that which pays for about the most Gaussian noise, from the first share on.
     apart : Fraction, in [0, 1)
-        Part of delta for mechanisms whose price at that order is not known, each of which takes its own delta
-        from it. Pure ones take none.
+        Part of delta, with the filter, for mechanisms whose price at its order is not known, each of which
+        takes its own delta from it. Pure ones take none.
     rows_per_person : int, >= 1
         The most rows that a person can have: the budget is a person's.
     ledger : str or path, optional
@@ -84,7 +90,7 @@ class TableBudget:
 
     References
     ----------
-    Theory 4.7: filters of one order with pure and other mechanisms between them.
+    Theory 4.7: sums, and filters of one order with pure and other mechanisms between them.
     """
 
     def __init__(
@@ -109,10 +115,10 @@ class TableBudget:
         part = checked_ratio("apart", apart, at_least=0.0, below=1.0)
         whole = per_row(budget, rows)
         account = _account(whole, order, part)
-        wish = account.order if order is not None else None
+        wish = account.order
         settings = {"budget": budget, "order": wish, "apart": part, "rows_per_person": rows}
         written = {name: settings_to_json(value, KNOWN) for name, value in settings.items()}
-        self._budget, self._whole, self._apart = budget, whole, part * whole.delta_exact
+        self._budget, self._rows = budget, rows
         self._lock, self._process, self._closed = threading.RLock(), os.getpid(), False
         self._drawing = False
         self._sessions = Sessions()
@@ -124,16 +130,19 @@ class TableBudget:
                 )
             self._ledger = MemoryLedger()
             self._ledger.claim(self, account)
+            self._begun = Standing.begun(whole, part, account)
             return
         self._ledger = _opened(ledger, checked_label(table), written, account, receipt)
         try:
-            held = self._ledger.account
-            if attrs.evolve(held, spent=Fraction(0)) != _account(whole, held.order, part):
+            held = account_from_json(self._ledger.beginning["account"])
+            if held != _account(whole, held.order, part):
                 raise LedgerCorruptError(
-                    f"ledger must hold the capacity of {budget}, got another; restore it from a backup."
+                    f"ledger must hold the capacity of {budget}, got another; restore "
+                    "it from a backup, and give its newest receipt."
                 )
-            self._ledger.claim(self, held)
-            _check_drawn(self._ledger.records(), held, self._apart)
+            self._begun = Standing.begun(whole, part, held)
+            self._ledger.claim(self, self._ledger.account)
+            _check_drawn(self._ledger.records(), self._begun)
         except BaseException:
             self._ledger.release()
             raise
@@ -144,8 +153,13 @@ class TableBudget:
         return self._budget
 
     @property
+    def rows_per_person(self) -> int:
+        """The most rows of a person: the budget is a person's; shares and draws are those of one row."""
+        return self._rows
+
+    @property
     def order(self) -> Fraction | None:
-        """The Renyi order at which it adds; None: epsilons add."""
+        """The Renyi order of the filter that it is; None: epsilons and deltas add."""
         return self._ledger.account.order
 
     @property
@@ -175,15 +189,19 @@ class TableBudget:
             ledger.check_newest(known, "what the total of its table knows")
 
     @property
+    def _standing(self) -> "Standing":
+        return self._begun.after_all(self._ledger.records())
+
+    @property
     def left(self) -> Fraction:
-        """The part of the whole that is left for shares and pure mechanisms, in [0, 1]."""
+        """The part that is left, in [0, 1]: of epsilon, from the first share on of the filter."""
         account = self._ledger.account
         return account.left / account.capacity
 
     @property
     def apart_left(self) -> Fraction:
-        """The delta that is left for mechanisms without a price at the order."""
-        return self._apart - sum((one.taken.apart for one in self.drawn), Fraction(0))
+        """The delta that is left for mechanisms that take their own."""
+        return self._standing.delta
 
     @property
     def receipt(self) -> Receipt:
@@ -199,30 +217,35 @@ class TableBudget:
     def share(self, part: float | Fraction) -> Budget:
         """Return the budget of a session that takes a part of the whole.
 
-        Its epsilon and delta are those of that session alone; all shares together keep the budget of the
-        table.
+        Its epsilon and delta are those of that session alone, for one row; all shares together keep the
+        budget of the table, for a person.
 
         Parameters
         ----------
         part : float or Fraction, in (0, 1]
-            Of the whole, not of what is left.
+            Of all, not of what is left; where something was drawn before the first share, of what that left.
 
         Raises
         ------
         InvalidParameterError
             If it is outside its range, or too small to pay for anything.
+        BudgetExceededError
+            If what is left is too little for a filter.
         """
         exact = checked_ratio("part", part, above=0.0, at_most=1.0)
         near = exact.limit_denominator(10**6)  # ten times 0.1 shall fit
         exact = near if isinstance(part, float) and abs(near - exact) <= exact * Fraction(1, 2**52) else exact
-        account = self._ledger.account
-        if account.order is None:
-            return Budget(float_down(exact * account.capacity), allow_large_epsilon=True)
-        return share_of(exact * account.capacity, account.order, self._conversion_delta)
-
-    @property
-    def _conversion_delta(self) -> float:
-        return float_down(self._whole.delta_exact - self._apart)
+        standing = self._standing
+        if standing.whole.pure:
+            return Budget(float_down(exact * standing.account.capacity), allow_large_epsilon=True)
+        account = standing.shared().account if standing.account.order is None else standing.account
+        if not account.capacity:
+            raise BudgetExceededError(
+                "the total of the table must have left enough for a filter that shares are of, got "
+                f"epsilon={float(standing.account.left):.4g} and delta={float(standing.delta):.4g} left; "
+                "nothing was spent: give what is left to one session, as its Budget."
+            )
+        return share_of(exact * account.capacity, account.order or standing.order, standing.conversion_delta)
 
     def check(self, budget: Budget, account: Filter | None = None, file: str = "") -> TableCharge:
         """Return what a mechanism would take, if that is left.
@@ -239,24 +262,40 @@ class TableBudget:
         InvalidParameterError
             If it has a delta, and the total has none.
         """
+        return self._taken(budget, account, file)[1]
+
+    def _taken(self, budget: Budget, account: Filter | None, file: str) -> tuple[list[Shared], TableCharge]:
+        """Return what `check` does, behind the record that makes a filter of what is left, if this does."""
         self._check_open()
-        taken = table_charge(self._ledger.account, budget, account, "drawn on the total of the table")
+        standing, made = self._standing, list[Shared]()
+        if standing.opened_by(budget):
+            made = [standing.shared()]
+            standing = standing.after(made[0])
+        taken = table_charge(standing.account, budget, account, "drawn on the total of the table")
         if self._has_paid(file):
-            return taken
-        whole, left = self._ledger.account.capacity, self.left
-        if not self._ledger.account.affords(taken.charge):
-            raise BudgetExceededError(
-                f"the total of the table must have left what is drawn, got {budget}, which takes "
-                f"{float(taken.charge.amount / whole):.4g} of it, with {float(left):.4g} left; nothing was "
-                "spent: take less, such as total.share(total.left)."
+            return [], taken
+        if taken.apart and standing.whole.pure:
+            raise InvalidParameterError(
+                f"delta must be 0 under a total of a table with delta=0, got delta={budget.delta}; give the "
+                "total a delta, or write Budget(epsilon)."
             )
-        if taken.apart > self.apart_left:
+        whole, left = standing.account.capacity or taken.charge.amount, standing.account.left
+        most = f"take at most Budget({shown(float_down(left))}, {shown(float_down(standing.delta))})"
+        if not standing.account.affords(taken.charge):
+            less = most if standing.account.order is None else "take less, such as total.share(total.left)"
             raise BudgetExceededError(
-                f"the total of the table must have set apart the delta that is drawn, got {budget} with "
-                f"{float(self.apart_left):.4g} left of it; nothing was spent: open a session with "
-                "total.share(part), use a pure mechanism, or lower delta."
+                f"the total of the table must have left what is drawn, got {self._told(budget)}, which takes "
+                f"{float(taken.charge.amount / whole):.4g} of it, with {float(left / whole):.4g} left; "
+                f"nothing was spent: {less}."
             )
-        return taken
+        if taken.apart > standing.delta:
+            other = "open a session with total.share(part), use a pure mechanism, or lower delta"
+            raise BudgetExceededError(
+                f"the total of the table must have left, or set apart, the delta that is drawn, got "
+                f"{self._told(budget)} with {float(standing.delta):.4g} left of it; nothing was spent: "
+                f"{most if standing.account.order is None else other}."
+            )
+        return made, taken
 
     def draw(
         self,
@@ -277,11 +316,11 @@ class TableBudget:
             If a signal's handler draws while another draw runs: what is left was looked up before it.
         """
         with self._alone():
-            taken = self.check(budget, account, file)
+            made, taken = self._taken(budget, account, file)
             if not self._has_paid(file):
                 # it is written anyway: with how far the files of the sessions are that are open
                 drawn = Drawn(taken, budget, account, what, file)
-                self._ledger.commit([*self._advanced(self._sessions.ledgers()), drawn])
+                self._ledger.commit([*self._advanced(self._sessions.ledgers()), *made, drawn])
 
     def note(self, ledger: Ledger) -> None:
         """Keep how far the file of a session is, durably, if it drew: older copies are refused from then on.
@@ -360,9 +399,15 @@ class TableBudget:
         if self._closed:
             raise LedgerError("total must be open to be drawn on, got a closed one; open its file again.")
 
+    def _told(self, budget: Budget) -> str:
+        """Return the budget of one row in the unit of the total."""
+        person = f" of a person with {self._rows} rows" if self._rows > 1 else ""
+        return f"{per_person(budget, self._rows)}{person}"
+
     def __repr__(self) -> str:
+        persons = f"rows_per_person={self._rows}, " if self._rows > 1 else ""
         return (
-            f"TableBudget(epsilon={self._budget.epsilon:g}, delta={self._budget.delta:g}, "
+            f"TableBudget(epsilon={self._budget.epsilon:g}, delta={self._budget.delta:g}, {persons}"
             f"{len(self.drawn)} drawn, {float(self.left):.4g} left)"
         )
 
@@ -373,20 +418,86 @@ class TableBudget:
 
 
 def _account(whole: Budget, order: Fraction | None, apart: Fraction) -> Filter:
-    """Return the filter of a total, nothing spent."""
-    if whole.pure:
-        if order is not None:
-            raise InvalidParameterError(f"order must be None with delta=0, got order={order!r:.60}.")
+    """Return the filter that a total begins with, nothing spent: of epsilon, or of an order."""
+    if order is None:
         return Filter(whole.epsilon_exact)
-    delta = float_down((1 - apart) * whole.delta_exact)
-    chosen = zcdp_order(whole.epsilon, delta) if order is None else checked_ratio("order", order, above=1.0)
-    capacity = renyi_capacity(chosen, whole.epsilon, delta)
+    if whole.pure:
+        raise InvalidParameterError(f"order must be None with delta=0, got order={shown(order)}.")
+    chosen = checked_ratio("order", order, above=1.0)
+    capacity = renyi_capacity(chosen, whole.epsilon, float_down((1 - apart) * whole.delta_exact))
     if capacity == 0:
         raise InvalidParameterError(
             f"order must leave a capacity at {whole}, got order={float(chosen):g}, which leaves none; leave "
             "it out, or raise epsilon or delta."
         )
     return Filter(Fraction(capacity), "ticks", chosen)
+
+
+@final
+@attrs.frozen
+class Standing:
+    """How a total adds, and what is left of it, behind some of its records.
+
+    Attributes
+    ----------
+    whole : Budget
+        Of the total, for one row.
+    part : Fraction
+        Of the delta that is left when it becomes a filter, what is set apart then.
+    account : Filter
+        With what is spent.
+    delta : Fraction
+        What is left for mechanisms that take their own.
+    """
+
+    whole: Budget
+    part: Fraction
+    account: Filter
+    delta: Fraction
+
+    @classmethod
+    def begun(cls, whole: Budget, part: Fraction, account: Filter) -> "Standing":
+        """Return the standing of a new total: where it adds, all of its delta is there to be taken."""
+        delta = whole.delta_exact if account.order is None else part * whole.delta_exact
+        return cls(whole, part, account, delta)
+
+    @property
+    def conversion_delta(self) -> float:
+        """Of a share, for what it promises alone."""
+        return float_down((1 - self.part) * self.whole.delta_exact)
+
+    @property
+    def order(self) -> Fraction:
+        """At which shares of a total that adds are planned."""
+        return zcdp_order(self.whole.epsilon, self.conversion_delta)
+
+    def opened_by(self, budget: Budget) -> bool:
+        """Whether this is the first share of a total that adds."""
+        adds = self.account.order is None and not self.whole.pure
+        return adds and budget.order is not None and budget.order == self.order
+
+    def shared(self) -> Shared:
+        """Return what makes a filter of all that is left, a part of the delta set apart.
+
+        Its capacity is that of the epsilon and the delta that are left, rounded down: what it pays for is one
+        mechanism of that budget, which adds to what was drawn before.
+        """
+        epsilon, delta = float_down(self.account.left), float_down((1 - self.part) * self.delta)
+        capacity = renyi_capacity(self.order, epsilon, delta) if min(epsilon, delta) > 0.0 else 0
+        return Shared(Filter(Fraction(capacity), "ticks", self.order), self.part * self.delta)
+
+    def after(self, record: Record) -> "Standing":
+        """Return the standing behind one more record, which was checked to be payable."""
+        if isinstance(record, Shared):
+            return attrs.evolve(self, account=record.account, delta=record.apart)
+        if isinstance(record, Drawn):
+            account = self.account.charge(record.taken.charge)
+            return attrs.evolve(self, account=account, delta=self.delta - record.taken.apart)
+        return self
+
+    def after_all(self, records: Iterable[Record]) -> "Standing":
+        """Return the standing behind these records."""
+        return functools.reduce(Standing.after, records, self)
 
 
 def _opened(
@@ -397,10 +508,12 @@ def _opened(
     receipt: Receipt | str | None,
 ) -> SqliteLedger:
     """Return the file of a total, made if there is none."""
-    if not os.path.exists(path):
+    if not exists(path):
         if receipt is not None:
             raise LedgerCorruptError(
-                f"ledger must be there to go on from a receipt, got none at {os.fspath(path)!r}; restore it."
+                f"ledger must be there to go on from a receipt, got none at "
+                f"{shown(os.fspath(path), 200)}; restore "
+                "it from a backup, and give its newest receipt."
             )
         return SqliteLedger.create(
             path,
@@ -424,49 +537,50 @@ def _opened(
         raise
 
 
-def _check_drawn(records: tuple[Record, ...], account: Filter, apart: Fraction) -> None:
+def _check_drawn(records: tuple[Record, ...], begun: Standing) -> None:
     """Refuse a file in which something took less than it costs."""
-    problems = drawn_problems(records, account, apart)
+    problems = drawn_problems(records, begun)
     if problems:
         raise LedgerCorruptError(
             f"ledger must hold what each mechanism takes of the total, got another: {problems[0]}; restore "
-            "it from a backup."
+            "it from a backup, and give its newest receipt."
         )
 
 
-def drawn_problems(records: tuple[Record, ...] | list[Record], account: Filter, apart: Fraction) -> list[str]:
+def drawn_problems(records: tuple[Record, ...] | list[Record], begun: Standing) -> list[str]:
     """Return what does not hold among the draws on a total, whose prices are computed again.
 
     Parameters
     ----------
-    records : sequence of Drawn and Noted
-    account : Filter
-        Of the total.
-    apart : Fraction
-        The delta that is set apart.
+    records : sequence of Drawn, Noted and Shared
+    begun : Standing
+        Of the total before them.
     """
-    problems, files, delta = [], set(), Fraction(0)
+    problems, files, standing = [], set(), begun
     known: dict[str, Receipt] = {}
     for place, record in enumerate(records):
         if isinstance(record, Noted):
             if record.file not in known or record.lines <= known[record.file].lines:
                 problems.append(f"record {place}: a file that did not draw, or was longer before")
+        elif isinstance(record, Shared):
+            if standing.account.order is not None or standing.whole.pure or record != standing.shared():
+                problems.append(f"record {place}: another filter than what was left makes")
         elif not isinstance(record, Drawn):
             problems.append(f"record {place}: no draw on the total")
         known |= _known([record])
-        if not isinstance(record, Drawn):
-            continue
-        taken = None
-        with contextlib.suppress(InvalidParameterError):
-            taken = table_charge(account, record.budget, record.account, record.taken.charge.event)
-        if taken != record.taken or not _of_share(record):
-            problems.append(f"record {place}: a draw that is charged another price than its own")
-        if record.file and record.file in files:
-            problems.append(f"record {place}: a session that was charged twice")
-        files.add(record.file)
-        delta += record.taken.apart
-    if delta > apart:
-        problems.append("more delta than was set apart")
+        if isinstance(record, Drawn):
+            taken = table_charge(standing.account, record.budget, record.account, record.taken.charge.event)
+            if taken != record.taken or not _of_share(record):
+                problems.append(f"record {place}: a draw that is charged another price than its own")
+            if record.file and record.file in files:
+                problems.append(f"record {place}: a session that was charged twice")
+            files.add(record.file)
+        try:
+            standing = standing.after(record)
+        except (BudgetExceededError, InvalidParameterError):
+            return [*problems, f"record {place}: a draw that could not be paid"]
+        if standing.delta < 0:
+            return [*problems, f"record {place}: more delta than was left, or set apart"]
     return problems
 
 
@@ -490,8 +604,8 @@ def _known(records: Iterable[Record]) -> dict[str, Receipt]:
     return known
 
 
-def total_of(written: Written) -> tuple[Budget, Filter, Fraction]:
-    """Return budget and filter of a recorded total, and the delta that it sets apart.
+def total_of(written: Written) -> tuple[Budget, Standing]:
+    """Return the budget of a recorded total, and how it stood before its first record.
 
     Raises
     ------
@@ -507,11 +621,15 @@ def total_of(written: Written) -> tuple[Budget, Filter, Fraction]:
         if settings_from_json(settings["order"], KNOWN, domain) not in (None, account.order):
             raise ValueError
         held = _account(whole, account.order, apart)
-        delta = apart * whole.delta_exact
+        begun = Standing.begun(whole, apart, account)
     except Exception:  # of a text that was put together by hand: whatever is wrong with it
         raise LedgerCorruptError(
-            "ledger must hold the settings of a total, got others; restore it from a backup."
+            "ledger must hold the settings of a total, got others; restore "
+            "it from a backup, and give its newest receipt."
         ) from None
     if account != held:
-        raise LedgerCorruptError(f"ledger must hold the capacity of {budget}, got another; restore it.")
-    return budget, account, delta
+        raise LedgerCorruptError(
+            f"ledger must hold the capacity of {budget}, got another; restore "
+            "it from a backup, and give its newest receipt."
+        )
+    return budget, begun

@@ -8,7 +8,12 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Ints, Words
-from onlineic.errors import InternalError, checked_integer, checked_ratio
+from onlineic.errors import (
+    InternalError,
+    checked_integer,
+    checked_list,
+    checked_ratio,
+)
 from onlineic.noise.sources import Noise
 
 
@@ -41,7 +46,9 @@ class ScriptedNoise(Noise):
     _latest: int = attrs.field(init=False, default=0)
 
     def __attrs_post_init__(self) -> None:
-        self.draws = [checked_integer(f"draws[{i}]", draw) for i, draw in enumerate(self.draws)]
+        self.draws = [
+            checked_integer(f"draws[{i}]", draw) for i, draw in enumerate(checked_list("draws", self.draws))
+        ]
 
     @property
     def simulated(self) -> bool:

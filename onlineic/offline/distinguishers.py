@@ -20,6 +20,7 @@ from onlineic.errors import (
     check_choice,
     checked_integer,
     checked_real,
+    shown,
 )
 from onlineic.noise.sources import Noise
 from onlineic.offline.construction import Construction, Workload, construct, finished
@@ -188,7 +189,8 @@ class _Settings:
         bound = self._bound()
         if bound is None:
             raise InvalidParameterError(
-                f"update must have a proven T(alpha) for variant='book', got {self.rule!r}; use 'tight'."
+                f"update must have a proven T(alpha) for variant='book', got {shown(self.rule, 200)}; "
+                f"use 'tight'."
             )
         if rounds is not None:
             raise InvalidParameterError("rounds must be None for variant='book': T(alpha/2) settles them.")
@@ -222,7 +224,7 @@ class _Settings:
         if bound is None:
             if rounds is None:
                 raise InvalidParameterError(
-                    f"rounds must be given for {self.rule!r}, which has no proven T(alpha)."
+                    f"rounds must be given for {shown(self.rule, 200)}, which has no proven T(alpha)."
                 )
             return self._uncertified(kinds, alpha, rounds)
         if alpha is not None and rounds is not None:

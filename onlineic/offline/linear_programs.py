@@ -27,9 +27,11 @@ from onlineic.errors import (
     InvalidParameterError,
     InvalidQueryError,
     checked_integer,
+    checked_list,
     checked_ratio,
     checked_real,
     set_fields,
+    shown,
 )
 from onlineic.noise.sources import Noise
 from onlineic.offline.simplex import Polyhedron
@@ -54,14 +56,12 @@ def number(name: str, value: Any) -> Fraction:
         return Fraction(int(value.numerator), int(value.denominator))  # numpy integers would overflow
     if isinstance(value, Real) and math.isfinite(value):
         return Fraction(float(value))
-    raise InvalidParameterError(f"{name} must hold finite numbers, got {value!r:.60}.")
+    raise InvalidParameterError(f"{name} must hold finite numbers, got {shown(value)}.")
 
 
 def _listed(name: str, values: Any, what: str) -> Iterable[Any]:
     """Return what is written as a list, or raise."""
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InvalidParameterError(f"{name} must be a list of {what}, got a {type(values).__name__}.")
-    return values
+    return checked_list(name, values, of=what)
 
 
 def _vector(name: str, values: Any) -> Exact:
@@ -73,7 +73,7 @@ def _table(name: str, values: Any) -> tuple[Exact, ...]:
     if not rows or not rows[0] or len({len(row) for row in rows}) > 1:
         raise InvalidParameterError(
             f"{name} must hold one or more rows of one length, "
-            f"got rows of {[len(row) for row in rows]!r:.40}."
+            f"got rows of {shown([len(row) for row in rows])}."
         )
     return rows
 
@@ -225,7 +225,7 @@ class LinearPrograms:
         if not len(self.lower) == len(self.upper) == private or any(map(int.__gt__, self.lower, self.upper)):
             raise InvalidParameterError(
                 f"lower and upper must be {private} integers each, lower <= upper, got "
-                f"lower={self.lower!r:.60}, upper={self.upper!r:.60}."
+                f"lower={shown(self.lower)}, upper={shown(self.upper)}."
             )
         if n * max(map(abs, self.lower + self.upper)) > LARGEST_TOTAL:
             raise InvalidParameterError(
@@ -528,7 +528,7 @@ def _columns(domain: Domain, attributes: Sequence[str | None], programs: LinearP
     """For each private entry its constant, or the partition that its column sum is read from."""
     if isinstance(attributes, (str, type(None))) or len(attributes) != len(programs.lower):
         raise InvalidParameterError(
-            f"attributes must be a list of {len(programs.lower)} names or None, got {attributes!r:.60}."
+            f"attributes must be a list of {len(programs.lower)} names or None, got {shown(attributes)}."
         )
     columns: Columns = []
     for name, low, high in zip(attributes, programs.lower, programs.upper, strict=True):
@@ -542,12 +542,13 @@ def _columns(domain: Domain, attributes: Sequence[str | None], programs: LinearP
         kind = domain.attribute(name)
         if not isinstance(kind, IntegerRange) or kind.missing:
             raise InvalidQueryError(
-                f"attributes must be ranges of integers without a missing cell, got {name!r}, a "
+                f"attributes must be ranges of integers without a missing cell, got {shown(name)}, a "
                 f"{type(kind).__name__}; declare it as a range."
             )
         if kind.start < low or high < kind.stop - 1:
             raise InvalidParameterError(
-                f"attributes must lie in their box, got {name!r} from {kind.start} to {kind.stop - 1} for a "
+                f"attributes must lie in their box, got {shown(name)} from {kind.start} to "
+                f"{kind.stop - 1} for a "
                 f"box from {low} to {high}; widen it."
             )
         columns.append((one_way(domain, domain.axis(name)), kind))

@@ -29,6 +29,7 @@ from onlineic.errors import (
     check_choice,
     checked_integer,
     checked_real,
+    shown,
 )
 from onlineic.mechanisms.additive import LaplaceMechanism
 from onlineic.noise.sources import Noise, scale_at_least
@@ -205,16 +206,18 @@ def integers(domain: Domain, attribute: str) -> IntegerRange:
     if not isinstance(kind, IntegerRange):
         remedy = "number its bins by a range" if isinstance(kind, Binned) else "declare it as a range"
         raise InvalidQueryError(
-            f"attribute must be a range of integers, got {attribute!r}, a {type(kind).__name__}; {remedy}."
+            f"attribute must be a range of integers, got {shown(attribute)}, a {type(kind).__name__}; "
+            f"{remedy}."
         )
     if kind.missing:
         raise InvalidQueryError(
-            f"attribute must have no missing cell, got {attribute!r} with one; write a value of the range "
+            f"attribute must have no missing cell, got {shown(attribute)} with one; write a value of the "
+            f"range "
             "for missing ones before loading, or ask for the counts of the values by queries."
         )
     if kind.size < 2:
         raise InvalidQueryError(
-            f"attribute must have two or more values, got {attribute!r} with one; its mean is public."
+            f"attribute must have two or more values, got {shown(attribute)} with one; its mean is public."
         )
     return kind
 
@@ -454,7 +457,7 @@ def bound_search(
         if not chosen or any(lower >= upper for lower, upper in pairwise(chosen)):
             raise InvalidParameterError(
                 "bounds must be one or more increasing integers, got "
-                + (f"bounds={list(chosen)!r:.60}; sort them, each once." if chosen else "none; name one.")
+                + (f"bounds={shown(list(chosen))}; sort them, each once." if chosen else "none; name one.")
             )
     return BoundSearch(
         low=low,

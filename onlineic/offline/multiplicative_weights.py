@@ -12,7 +12,13 @@ from onlineic.accounting.budget import Budget
 from onlineic.accounting.composition import zcdp_rho
 from onlineic.data.private import PrivateData
 from onlineic.data.release import check_types, checked_noise
-from onlineic.errors import InvalidParameterError, check_choice, checked_integer, checked_real
+from onlineic.errors import (
+    InvalidParameterError,
+    check_choice,
+    checked_integer,
+    checked_real,
+    shown,
+)
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.noise.sources import Noise
@@ -147,7 +153,8 @@ def mwem(
     averaged = math.ceil(checked_real("average", average, at_least=0.0, at_most=1.0) * rounds)
     if averaged and not callable(getattr(first, "probabilities", None)):
         raise InvalidParameterError(
-            f"average must be 0 for the hypotheses of {rule!r}, which have no probabilities, got {average}."
+            f"average must be 0 for the hypotheses of {shown(rule, 200)}, which have no probabilities, "
+            f"got {average}."
         )
     total: list[Floats] = []
 

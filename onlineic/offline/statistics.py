@@ -10,13 +10,16 @@ import numpy as np
 
 from onlineic._typing import Ints
 from onlineic.data.private import PrivateData
-from onlineic.domain.domain import Domain
+from onlineic.domain.domain import Domain, check_domain
 from onlineic.errors import (
     InvalidDataError,
     InvalidParameterError,
     InvalidQueryError,
+    check_kind,
     checked_integer,
+    checked_list,
     checked_ratio,
+    shown,
 )
 from onlineic.offline.linear_programs import number
 from onlineic.offline.means import integers, width_of
@@ -131,6 +134,7 @@ def fraction(data: PrivateData, query: Any) -> Statistic:
     >>> fraction(data, ic.where(a=1))
     Statistic(a fraction of records, sensitivity 0.01)
     """
+    check_kind("data", data, PrivateData)
     bound = bind_question(query, data.domain, session_grid_bits(data.n))
     if not isinstance(bound, Query) or bound.constant is not None:
         raise InvalidQueryError("query must be a query whose value depends on the records, got another.")
@@ -159,6 +163,7 @@ def column_mean(data: PrivateData, attribute: str) -> Statistic:
     >>> column_mean(data, "score")
     Statistic(mean of score, sensitivity 0.02)
     """
+    check_kind("data", data, PrivateData)
     kind = integers(data.domain, attribute)
     width, above, n = width_of(kind, data.n), np.arange(kind.size), data.n
 
@@ -192,8 +197,8 @@ def distinct_count(domain: Domain, *attributes: str, at_least: int = 1) -> Stati
     def computed(counts: Ints) -> int:
         return int((counts >= mark).sum())
 
-    label = f"distinct {' and '.join(attributes)}"
-    return Statistic(label, _table(domain, attributes), computed, Fraction(1), False)
+    table = _table(domain, attributes)
+    return Statistic(f"distinct {' and '.join(attributes)}", table, computed, Fraction(1), False)
 
 
 def exceptions(domain: Domain, given: Sequence[str], of: str) -> Statistic:
@@ -219,7 +224,7 @@ def exceptions(domain: Domain, given: Sequence[str], of: str) -> Statistic:
     >>> exceptions(ic.Domain.of(postcode=100, region=10), ["postcode"], of="region")
     Statistic(exceptions to postcode -> region, sensitivity 1)
     """
-    names = [given] if isinstance(given, str) else list(given)
+    names = [given] if isinstance(given, str) else checked_list("given", given, remedy="write its names")
     target = _table(domain, [*names, of])
     last = target.axes.index(domain.axis(of))
     shape = target.shape
@@ -269,10 +274,15 @@ def exact(value: Any) -> Fraction:
 
 def _table(domain: Domain, attributes: Sequence[str]) -> Partition:
     """Return the partition into all combinations of labels."""
-    names = [attributes] if isinstance(attributes, str) else list(attributes)
+    check_domain(domain)
+    names = (
+        [attributes]
+        if isinstance(attributes, str)
+        else checked_list("attributes", attributes, remedy="write their names")
+    )
     axes = tuple(sorted(domain.axis(name) for name in names))
     if not axes or len(set(axes)) < len(axes):
-        raise InvalidParameterError(f"attributes must be one or more different names, got {names!r:.60}.")
+        raise InvalidParameterError(f"attributes must be one or more different names, got {shown(names)}.")
     target = Partition(domain, axes, tuple(np.arange(domain.shape[axis]) for axis in axes))
     if target.blocks > MAX_BLOCKS:
         raise InvalidParameterError(

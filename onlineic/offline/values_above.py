@@ -12,7 +12,12 @@ from onlineic.accounting.rounding import float_up
 from onlineic.data.private import PrivateData
 from onlineic.data.release import check_types, checked_noise, is_private, released
 from onlineic.display.text import around
-from onlineic.errors import DomainMismatchError, InvalidParameterError, checked_real
+from onlineic.errors import (
+    DomainMismatchError,
+    InvalidParameterError,
+    checked_real,
+    shown,
+)
 from onlineic.noise.sources import Noise
 from onlineic.offline.linear_programs import number
 from onlineic.offline.statistics import Statistic, exact
@@ -140,7 +145,7 @@ def numeric_sparse(
     for one in asked:
         if one.target.domain != data.domain or one.n not in (None, data.n):
             raise DomainMismatchError(
-                f"statistics must be made for the domain and n of the data, got {one!r}."
+                f"statistics must be made for the domain and n of the data, got {shown(one)}."
             )
     levels = _levels(threshold, len(asked))
     beta = checked_real("beta", beta, at_least=LEAST_BETA, below=1.0)

@@ -27,7 +27,11 @@ from onlineic.display.text import (
     within,
 )
 from onlineic.domain.hints import nearest
-from onlineic.errors import InvalidParameterError, checked_real
+from onlineic.errors import (
+    InvalidParameterError,
+    checked_real,
+    shown,
+)
 from onlineic.noise.laws import normal_quantile
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.query import Query
@@ -36,8 +40,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Status = Literal["easy", "hard", "repeat", "untested"]
-Stated = tuple[float, float | None, float | None]
-STATED = ("error_bound", "estimate", "standard_error")
+Law = Literal["gaussian", "laplace"]
+Stated = tuple[float, float | None, float | None, Law | None]
+STATED = ("error_bound", "estimate", "standard_error", "law")
 ARITHMETIC = (
     "an Answer must be combined as plain numbers, got it in arithmetic: what is made of two answers holds "
     "only where both bounds do (with probability 1 - 2 beta); compute with answer.value or answer.count and "
@@ -84,7 +89,7 @@ class Ground(abc.ABC):
 
     @abc.abstractmethod
     def stated(self, query: Any, value: Any, rest: Any) -> Stated:
-        """Return (error bound, estimate, standard error) of an answer."""
+        """Return (error bound, estimate, standard error, law of its noise) of an answer."""
 
 
 @final
@@ -118,8 +123,10 @@ class Answer:
     n : int or None
         Number of records.
     left : int or None
-        How many measured answers could still be paid after this one (`SessionStatistics.hard_left` of that
+        How many measured answers could at least be paid after this one (`SessionStatistics.hard_left` of that
         time); those given later do not change it. None of an engine that measures all it is asked.
+    law : "gaussian", "laplace" or None
+        Of the noise of the first tables that `estimate` is a sum of.
 
     Notes
     -----
@@ -138,6 +145,7 @@ class Answer:
     query: Query | BoundMarginal | None = attrs.field(default=None, eq=False)
     n: int | None = attrs.field(default=None, eq=False)
     left: int | None = attrs.field(default=None, eq=False)
+    law: Law | None = attrs.field(default=None, eq=False)
     _ground: Ground | None = attrs.field(default=None, init=False, eq=False, repr=False)
     _rest: Any = attrs.field(default=None, init=False, eq=False, repr=False)
 
@@ -187,14 +195,14 @@ class Answer:
                 found = getattr(self._ground, name)
             else:
                 meant = nearest(name, (field for field in dir(type(self)) if field[0] != "_"))
-                hint = "see dir(answer)." if meant is None else f"did you mean {meant!r}?"
-                raise AttributeError(f"an Answer has no attribute {name!r}; {hint}")
+                hint = "see dir(answer)." if meant is None else f"did you mean {shown(meant, 200)}?"
+                raise AttributeError(f"an Answer has no attribute {shown(name)}; {hint}")
             object.__setattr__(self, name, found)
             return found
 
     def __reduce__(self) -> tuple[Any, ...]:
         stated = (self.error_bound, self.private, self.estimate, self.standard_error)
-        return Answer, (self.value, self.count, self.status, *stated, self.query, self.n, self.left)
+        return Answer, (self.value, self.count, self.status, *stated, self.query, self.n, self.left, self.law)
 
     @property
     def hard(self) -> bool:
@@ -218,15 +226,23 @@ class Answer:
         return (low, high) if isinstance(self.value, np.ndarray) else (float(low), float(high))
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return the normal interval around `estimate`, in fractions, cut at 0 and 1.
+        """Return the interval around `estimate`, in fractions, cut at 0 and 1.
 
-        Its confidence is that of a query that was fixed before the first tables were released, and is
-        approximate: of a query picked after a look at them, or of the worst of many, it says nothing.
+        Its confidence is that of a query that was fixed before the first tables were released: of a query
+        picked after a look at them, or of the worst of many, it says nothing.
 
         Raises
         ------
         InvalidParameterError
             If the answer has no estimate, or the confidence is not in (0, 1).
+
+        Notes
+        -----
+        Gaussian noise is summed to a normal quantile. A sum of Laplace noises of the same variance is nearer
+        to normal the more of them there are, so its quantile is at most the larger of the normal one and that
+        of a single Laplace noise, z and ln(1/(1 - confidence))/sqrt(2) standard errors (between the two it
+        exceeds both by less than one part in ten thousand, by numerical integration). Noise on whole records
+        reaches at most half a record beyond.
         """
         confidence = checked_real("confidence", confidence, above=0.0, below=1.0, remedy="write 0.95")
         if self.estimate is None or self.standard_error is None:
@@ -235,7 +251,11 @@ class Answer:
                 "in statistics().family; use error_bound."
             )
         reach = self.standard_error * normal_quantile((1.0 - confidence) / 2.0)
-        return max(0.0, self.estimate - reach), min(1.0, self.estimate + reach)
+        if self.law != "gaussian":
+            single = self.standard_error * -math.log1p(-confidence) / math.sqrt(2.0)
+            reach = max(reach, single) * (1.0 + 1e-4) + (0.5 / self.n if self.n else 0.0)
+        estimate = min(1.0, max(0.0, self.estimate))
+        return max(0.0, estimate - reach), min(1.0, estimate + reach)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all that the answer says as plain values, which `json.dumps` takes.
@@ -393,7 +413,8 @@ class Answer:
             return format(float(self), form)
         except ValueError:
             raise InvalidParameterError(
-                f"format must be one of a float, got {form!r:.20}; write f'{{answer:.3f}}' for the fraction, "
+                f"format must be one of a float, got {shown(form)}; write f'{{answer:.3f}}' for the "
+                f"fraction, "
                 "or f'{answer.count:.0f}' for records."
             ) from None
 
@@ -535,7 +556,7 @@ def _html_facts(answer: Answer) -> list[tuple[str, str]]:
     if answer.query is not None:
         pairs.insert(0, ("query", shortened(answer.query.written, 300)))
     if answer.left is not None:
-        pairs.append(("measured answers left then", f"{answer.left:,}"))
+        pairs.append(("measured answers left then", f"at least {answer.left:,}"))
     return pairs
 
 

@@ -65,7 +65,11 @@ def as_condition(where: Any, domain: Domain) -> Any:
 def check_many(queries: object) -> None:
     """Raise `InvalidQueryError` unless these can be several queries: one alone is often meant for them."""
     one = isinstance(queries, str | bytes | dict) or (isinstance(queries, np.ndarray) and queries.ndim < 2)
-    if one or not isinstance(queries, Iterable):
+    try:
+        iter(queries)  # type: ignore[call-overload]
+    except Exception:  # whatever it raises: it cannot be gone through
+        one = True
+    if one:
         raise InvalidQueryError(
             f"queries must be a sequence of queries, got a {type(queries).__name__}; write [query, ...], or "
             "answer(query) for one."

@@ -17,7 +17,7 @@ from onlineic._typing import Bools, Floats, Ints
 from onlineic.domain.domain import Domain
 from onlineic.errors import DomainMismatchError, InvalidQueryError, checked_integer
 from onlineic.queries.query import GRID_BITS, Columnar, Query, boxed, canonical, constant_query
-from onlineic.queries.tables import Sums
+from onlineic.queries.tables import Sums, immutable
 
 Codes = np.ndarray[Any, Any]  # of int32, or int64 where an attribute is that long
 WORD = 2**63  # keys of a row are packed into as few words below this as hold them
@@ -197,7 +197,7 @@ class Queries(Columnar, Sequence[Query]):
             held[group.places], rows[group.places] = number, np.arange(len(group))
         for row, (place, _) in enumerate(self.others):
             held[place], rows[place] = len(self.boxes), row
-        return held, rows
+        return immutable(held), immutable(rows)
 
     @overload
     def __getitem__(self, place: int) -> Query: ...
@@ -257,7 +257,7 @@ class Queries(Columnar, Sequence[Query]):
         result = np.zeros(self._length, np.int64)
         for place, query in self.others:
             result[place] = query.grid_bits
-        return result
+        return immutable(result)
 
     @cached_property
     def sensitivities(self) -> Ints:
@@ -268,7 +268,7 @@ class Queries(Columnar, Sequence[Query]):
                 result[group.places] = 0
         for place, query in self.others:
             result[place] = query.sensitivity
-        return result
+        return immutable(result)
 
     @cached_property
     def complements(self) -> Bools:
@@ -279,7 +279,7 @@ class Queries(Columnar, Sequence[Query]):
                 result[group.places] = group.turned
         for place, query in self.others:
             result[place] = query.complement
-        return result
+        return immutable(result)
 
     @cached_property
     def constants(self) -> Floats:
@@ -291,7 +291,7 @@ class Queries(Columnar, Sequence[Query]):
         for place, query in self.others:
             if query.constant is not None:
                 result[place] = query.constant / (1 << query.grid_bits)
-        return result
+        return immutable(result)
 
     @cached_property
     def roundings(self) -> Floats:
@@ -302,7 +302,7 @@ class Queries(Columnar, Sequence[Query]):
                 result[group.places] = group.roundings
         for place, query in self.others:
             result[place] = query.rounding
-        return result
+        return immutable(result)
 
     @cached_property
     def rounding(self) -> float:
@@ -494,12 +494,21 @@ def code_type(domain: Domain) -> Any:
 
 def _marked(queries: Queries, canonical: bool = True) -> Queries:
     """Return the batch as one whose rows are canonical, which nobody may change then."""
-    for group in queries.boxes:
-        for array in (group.places, group.low, group.high, group.turned, group.roundings):
-            if array is not None:
-                array.flags.writeable = False
+    object.__setattr__(queries, "boxes", tuple(map(_immutable, queries.boxes)))
     object.__setattr__(queries, "_canonical", canonical)
     return queries
+
+
+def _immutable(group: Boxes) -> Boxes:
+    """Return the same rows, over memory that nobody can write to."""
+    return Boxes(
+        group.axes,
+        immutable(group.places),
+        immutable(group.low),
+        immutable(group.high),
+        immutable(group.turned),
+        None if group.roundings is None else immutable(group.roundings),
+    )
 
 
 @attrs.frozen(eq=False)
@@ -599,8 +608,6 @@ def _grouped(domain: Domain, columns: Sequence[_Column], turned: Bools, grid_bit
             begins = first == 0
             first, last = np.where(begins, last, first), np.where(begins, kind(sizes[places[0]]), last)
             sign = sign ^ begins[:, 0]
-        for array in (first, last, sign):
-            array.flags.writeable = False
         groups.append(Boxes(tuple(axes[places].tolist()), rest[rows].astype(np.int32), first, last, sign))
     return _marked(Queries(domain, tuple(groups), tuple(others), count))
 

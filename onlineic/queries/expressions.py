@@ -9,7 +9,6 @@ import datetime
 import keyword
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial, reduce
 from typing import Any, Literal, NoReturn, final
 
 import attrs
@@ -17,12 +16,15 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.domain.attributes import LARGEST, Attribute, Categorical, Label
-from onlineic.domain.columns import plain, shown
+from onlineic.domain.columns import plain
 from onlineic.domain.dates import moment_text, names_time
 from onlineic.domain.domain import Domain, check_domain
-from onlineic.errors import InvalidQueryError, TooLargeError, checked_integer
+from onlineic.errors import InvalidQueryError, TooLargeError, checked_integer, shown
 from onlineic.queries.algebra import JOINT_CELLS, Joint, intersection, peeled, settled
 from onlineic.queries.query import GRID_BITS, Query, canonical, conjunction
+
+MOST_PARTS = 2**16  # of a chain of one operator
+DEEPEST = 100  # operators inside each other: Python's stack holds them, beside the caller's own frames
 
 
 @final
@@ -32,15 +34,16 @@ class Condition:
 
     form: Literal["interval", "one_of", "weights", "not", "or", "and"]
     parts: tuple[Any, ...] = attrs.field(eq=repr)  # repr tells True from 1
+    depth: int = attrs.field(default=0, eq=False, repr=False)  # operators inside each other
 
     def __invert__(self) -> "Condition":
-        return self.parts[0] if self.form == "not" else Condition("not", (self,))
+        return self.parts[0] if self.form == "not" else Condition("not", (self,), _deeper(self.depth))
 
     def __or__(self, other: Any) -> "Condition":
-        return Condition("or", _chain("or", self, _condition(other)))
+        return one_condition("or", [self, _condition(other)])
 
     def __and__(self, other: Any) -> "Condition":
-        return Condition("and", _chain("and", self, _condition(other)))
+        return one_condition("and", [self, _condition(other)])
 
     def __bool__(self) -> NoReturn:
         raise TypeError(
@@ -85,12 +88,16 @@ class Condition:
                     "give one for each of its values."
                 )
             return np.array(self.parts)
-        arrays = [_as_array(_checked(part).codes(name, attribute), attribute.size) for part in self.parts]
-        if self.form == "not":
-            return 1.0 - arrays[0]
-        if self.form == "and":
-            return reduce(np.multiply, arrays)
-        return 1.0 - reduce(np.multiply, [1.0 - array for array in arrays])
+        either, product = self.form == "or", np.ones(attribute.size)  # a | b = ~(~a & ~b)
+        for part in self.parts:  # one by one: a chain may be long
+            held = _checked(part).codes(name, attribute)
+            if either and isinstance(held, tuple):
+                product[held[0] : held[1]] = 0.0
+            elif either or self.form == "not":
+                product *= 1.0 - _as_array(held, attribute.size)
+            else:
+                product *= _as_array(held, attribute.size)
+        return 1.0 - product if either else product
 
 
 def between(low: Any, high: Any) -> Condition:
@@ -146,15 +153,16 @@ class Expression:
     form: Literal["where", "joint", "dense", "not", "and", "or"]
     parts: tuple[Any, ...] = attrs.field(eq=repr)
     shape: tuple[int, ...] = ()  # of a dense or joint array
+    depth: int = attrs.field(default=0, eq=False, repr=False)  # operators inside each other
 
     def __invert__(self) -> "Expression":
-        return self.parts[0] if self.form == "not" else Expression("not", (self,))
+        return self.parts[0] if self.form == "not" else Expression("not", (self,), depth=_deeper(self.depth))
 
     def __and__(self, other: Any) -> "Expression":
-        return Expression("and", _chain("and", self, _expression(other)))
+        return one_query("and", [self, _expression(other)])
 
     def __or__(self, other: Any) -> "Expression":
-        return Expression("or", _chain("or", self, _expression(other)))
+        return one_query("or", [self, _expression(other)])
 
     def __bool__(self) -> NoReturn:
         raise TypeError("a query has no truth value: combine queries with & | ~, not with and, or, not.")
@@ -203,7 +211,7 @@ class Expression:
             complement, joint = settled(*_form(self, domain))
         except RecursionError:
             raise TooLargeError(
-                "a query must nest a few hundred operators at most, got more; combine flat with one operator."
+                f"a query must nest at most {DEEPEST} operators, got more; combine flat with one operator."
             ) from None
         return canonical(domain, complement, joint, grid_bits)
 
@@ -235,7 +243,7 @@ def where(
     for name in given:
         if name in more:
             raise InvalidQueryError(
-                f"an attribute must have one condition, got two for {name!r}; join them by &."
+                f"an attribute must have one condition, got two for {shown(name)}; join them by &."
             )
         if not isinstance(name, str):
             raise InvalidQueryError(f"attribute must be a name, got a {type(name).__name__}; write its name.")
@@ -309,7 +317,7 @@ def _form(expression: Expression, domain: Domain) -> tuple[bool, Joint]:
     forms = (
         (complement ^ either, joint) for complement, joint in (_form(p, domain) for p in expression.parts)
     )
-    complement, joint = reduce(partial(intersection, domain), forms)
+    complement, joint = intersection(domain, forms)
     return complement ^ either, joint
 
 
@@ -377,9 +385,44 @@ def _for_labels(value: Any) -> str:
     return "for several labels write one_of(...)"
 
 
-def _chain(form: str, left: Any, right: Any) -> tuple[Any, ...]:
-    """Return the parts of a chain of one operator, flat: long chains need no deep recursion."""
-    return tuple(part for side in (left, right) for part in (side.parts if side.form == form else (side,)))
+def one_condition(form: Literal["or", "and"], given: Sequence[Condition]) -> Condition:
+    """Return the union or the intersection of one or more conditions."""
+    return given[0] if len(given) == 1 else Condition(form, *_chain(form, given))
+
+
+def one_query(form: Literal["or", "and"], given: Sequence[Expression]) -> Expression:
+    """Return the union or the intersection of one or more queries."""
+    if len(given) == 1:
+        return given[0]
+    parts, depth = _chain(form, given)
+    return Expression(form, parts, depth=depth)
+
+
+def _chain(form: str, given: Sequence[Any]) -> tuple[tuple[Any, ...], int]:
+    """Return the parts of a chain of one operator, flat, and how deep operators are inside each other.
+
+    Long chains need no deep recursion, and a chain that is built at once takes time in its length.
+    """
+    parts: list[Any] = []
+    depth = 0
+    for one in given:
+        parts.extend(one.parts if one.form == form else (one,))
+        depth = max(depth, one.depth if one.form == form else _deeper(one.depth))
+    if len(parts) > MOST_PARTS:
+        raise TooLargeError(
+            f"a query must combine at most {MOST_PARTS:,} conditions, got {len(parts):,}; write "
+            "one_of(*labels) for many labels, weights(..) for many ranges."
+        )
+    return tuple(parts), depth
+
+
+def _deeper(depth: int) -> int:
+    """Return the depth of an operator around another."""
+    if depth >= DEEPEST:
+        raise TooLargeError(
+            f"a query must nest at most {DEEPEST} operators, got more; combine flat with one operator."
+        )
+    return depth + 1
 
 
 def _expression(value: Any) -> Expression:
@@ -405,7 +448,9 @@ def _interval(name: str, low: Any, high: Any, *, closed: bool) -> Condition:
                     "write both alike."
                 )
     if (_infinite(low) and low > 0) or (_infinite(high) and high < 0):
-        raise InvalidQueryError(f"{name} must have a finite end, got {low!r} and {high!r}; write a number.")
+        raise InvalidQueryError(
+            f"{name} must have a finite end, got {shown(low)} and {shown(high)}; write a number."
+        )
     return Condition("interval", (low, high, closed))
 
 
@@ -456,7 +501,7 @@ def _checked_weights(values: Any) -> Floats:
     if bad.any():
         index = int(np.argmax(bad))
         raise InvalidQueryError(
-            f"weights must lie in [0, 1], got weights[{index}]={array.item(index)!r}; "
+            f"weights must lie in [0, 1], got weights[{index}]={shown(array.item(index))}; "
             f"{'write rescaled(...)' if np.isfinite(array).all() else 'give every value a finite one'}."
         )
     return array

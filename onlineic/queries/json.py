@@ -3,17 +3,27 @@
 import json
 import math
 import re
-from functools import partial, reduce
-from operator import and_, or_
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from onlineic.domain.domain import Domain
+from onlineic.domain.domain import Domain, check_domain
 from onlineic.errors import InvalidQueryError
-from onlineic.queries.expressions import Condition, Expression, at_least, below, between, one_of, span, where
+from onlineic.queries.expressions import (
+    Condition,
+    Expression,
+    at_least,
+    below,
+    between,
+    one_of,
+    one_query,
+    span,
+    where,
+)
 from onlineic.queries.marginals import Marginal, marginal
 
+LONGEST = 2**20  # characters of a line
 RANGE = ("from", "at_least", "to", "below")
 IN_JSON = (  # remedies of the queries' own messages, as JSON has them
     (re.compile(r"\b(?:span)\(([^(),]+), ([^(),]+)\)"), r'{"from": \1, "below": \2}'),
@@ -37,6 +47,15 @@ def parsed_query(line: str, domain: Domain) -> Expression | Marginal:
     InvalidQueryError
         If the line cannot be read.
     """
+    check_domain(domain)
+    if type(line) is not str:
+        raise InvalidQueryError(
+            f"a query must be one line of JSON, got a {type(line).__name__}; write a text."
+        )
+    if len(line) > LONGEST:
+        raise InvalidQueryError(
+            f"a query must be a line of at most {LONGEST:,} characters, got {len(line):,}; ask its parts."
+        )
     try:
         written = json.loads(line, object_pairs_hook=_distinct, parse_constant=_no_number)
     except (json.JSONDecodeError, RecursionError, ValueError) as error:
@@ -102,11 +121,11 @@ def _query(written: Any, domain: Domain) -> Expression:
         if form == "not":
             return ~_query(inner, domain)
         if not isinstance(inner, list) or not inner:
+            got = "an empty one" if isinstance(inner, list) else _kind(inner)
             raise InvalidQueryError(
-                f"{form} must hold a list of queries, got {'an empty one' if inner == [] else _kind(inner)}; "
-                f'write {{"{form}": [{{..}}, {{..}}]}}.'
+                f'{form} must hold a list of queries, got {got}; write {{"{form}": [{{..}}, {{..}}]}}.'
             )
-        return reduce(or_ if form == "or" else and_, (_query(part, domain) for part in inner))
+        return one_query("or" if form == "or" else "and", [_query(part, domain) for part in inner])
     return where({name: _checked(name, value, domain) for name, value in written.items()})
 
 

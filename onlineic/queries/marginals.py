@@ -12,11 +12,11 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats, Ints
-from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidQueryError, TooLargeError
+from onlineic.domain.domain import Domain, check_domain
+from onlineic.errors import InvalidQueryError, TooLargeError, set_fields, shown
 from onlineic.queries.expressions import Expression
 from onlineic.queries.partitions import Partition
-from onlineic.queries.tables import spread
+from onlineic.queries.tables import immutable, spread
 
 MOST_CELLS = 2**16  # of a cross table and its rest
 
@@ -45,6 +45,7 @@ class Marginal:
         TooLargeError
             If the table, cut by its condition, has more than 2^16 blocks.
         """
+        check_domain(domain)
         keys = [domain.axis(name) for name in self.names]
         classes: dict[int, Ints] = {axis: np.arange(domain.shape[axis]) for axis in keys}
         inside: dict[int, Ints] = {}  # of axes that the condition cuts: whether each class counts
@@ -103,11 +104,11 @@ def marginal(*names: str, where: Expression | None = None) -> Marginal:
     if len(names) == 1 and isinstance(names[0], list | tuple) and names[0]:
         raise InvalidQueryError(
             f"marginal must name one or more different attributes, got a {type(names[0]).__name__} of them; "
-            f"write marginal({', '.join(map(repr, names[0]))!s:.100})."
+            f"write marginal({', '.join(map(shown, names[0][:9]))})."
         )
     if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise InvalidQueryError(
-            f"marginal must name one or more different attributes, got {list(names)!r:.60}; write "
+            f"marginal must name one or more different attributes, got {shown(list(names))}; write "
             "marginal('age', 'sex')."
         )
     return Marginal(names, None if where is None else _checked(where))
@@ -144,6 +145,9 @@ class BoundMarginal:
     cells: Ints
     condition: Expression | None = None
     complement, constant, rounding = False, None, 0.0  # of a query with these: asked and remembered alike
+
+    def __attrs_post_init__(self) -> None:
+        set_fields(self, cells=immutable(self.cells))
 
     @cached_property
     def key(self) -> tuple[object, ...]:

@@ -16,9 +16,15 @@ import numpy as np
 from onlineic._typing import Floats, Ints
 from onlineic.domain.attributes import Attribute, Categorical
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidQueryError, checked_integer, checked_real, set_fields
+from onlineic.errors import (
+    InvalidParameterError,
+    InvalidQueryError,
+    checked_integer,
+    checked_real,
+    set_fields,
+)
 from onlineic.queries.query import GRID_BITS, Query, canonical
-from onlineic.queries.tables import spread, sum_classes
+from onlineic.queries.tables import immutable, spread, sum_classes
 
 AxisSets = frozenset[tuple[int, ...]]
 Classes = dict[int, Ints]
@@ -61,7 +67,7 @@ class Partition:
                 "classes must number the blocks 0, 1, .. without gaps, one number a code of each of `axes`, "
                 "which increase, got other arrays; number them again."
             )
-        object.__setattr__(self, "classes", tuple(labels.astype(np.int64) for labels in copies))
+        object.__setattr__(self, "classes", tuple(immutable(labels.astype(np.int64)) for labels in copies))
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -286,7 +292,13 @@ class Measurement:
     scale: float
 
     def __attrs_post_init__(self) -> None:
-        set_fields(self, values=np.asarray(self.values, np.float64), scale=float(self.scale))
+        try:
+            values, scale = immutable(np.asarray(self.values, np.float64)), float(self.scale)
+        except Exception:  # whatever the objects raise
+            raise InvalidParameterError(
+                "values and scale must be numbers, got others; write them as arrays and floats of numpy."
+            ) from None
+        set_fields(self, values=values, scale=scale)
 
     def against(self, hypothesis: Any) -> tuple[Query, float, float]:
         """Return (query, noisy value, guess); of a partition the block with the largest gap, lowest on ties.

@@ -19,8 +19,8 @@ import numpy as np
 from onlineic._typing import Bools, Floats, Ints
 from onlineic.domain.attributes import Attribute, Binned, Categorical
 from onlineic.domain.domain import Domain
-from onlineic.errors import DomainMismatchError, InvalidParameterError, InvalidQueryError
-from onlineic.queries.tables import Sums, spread
+from onlineic.errors import DomainMismatchError, InvalidParameterError, InvalidQueryError, shown
+from onlineic.queries.tables import Sums, immutable, spread
 
 GRID_BITS = 20  # finest grid of fractional weights
 
@@ -58,7 +58,7 @@ class Factor:
     low, high : int
         The half-open interval of codes with weight 1; only where `table` is None.
     table : int64 array over the axes, or None
-        Weights in [0, 2^bits], read-only.
+        Weights in [0, 2^bits], over memory that nobody can write to.
     bits : int
         Grid exponent of this factor.
     """
@@ -72,7 +72,7 @@ class Factor:
     @cached_property
     def floats(self) -> Floats:
         """The weights of a table as float64 integers, for exact products below 2^53."""
-        return self.table.astype(np.float64)  # type: ignore[union-attr]
+        return immutable(self.table.astype(np.float64))  # type: ignore[union-attr]
 
     def weights(self, domain: Domain) -> Ints:
         """Return the integer weights over the axes."""
@@ -234,6 +234,10 @@ def _written(domain: Domain, factor: Factor) -> str:
     if factor.table is None:
         return f"{name}={_interval_written(kind, factor.low, factor.high)}"
     if factor.bits:
+        steps = np.diff(factor.table[: kind.size - kind.missing].astype(np.int64))
+        for way, turned in (("rising", steps), ("falling", -steps)):  # as means and sums ask
+            if len(turned) > 1 and (turned > 0).all():
+                return f"{name}=weights(<{factor.table.size}, {way}>)"
         return f"{name}=weights(<{factor.table.size}>)"
     return f"{name}={_listed(kind, np.flatnonzero(factor.table).tolist())}"
 
@@ -245,12 +249,12 @@ def _interval_written(kind: Attribute, low: int, high: int) -> str:
         some = f"{_interval_written(kind, low, last)} | " if low < last else ""
         return f"({some}one_of(None))" if some else "None"
     if isinstance(kind, Binned):
-        return f"span({kind.edges[low]!r}, {kind.edges[high]!r})"
+        return f"span({shown(kind.edges[low])}, {shown(kind.edges[high])})"
     if high - low == 1:
         return repr(kind.label(low))
     if isinstance(kind, Categorical):
         return _listed(kind, list(range(low, high)))
-    return f"between({kind.label(low)!r}, {kind.label(high - 1)!r})"
+    return f"between({shown(kind.label(low))}, {shown(kind.label(high - 1))})"
 
 
 def _listed(kind: Attribute, codes: list[int]) -> str:
@@ -425,7 +429,7 @@ def _check_axes(domain: Domain, joint: Mapping[tuple[int, ...], Any]) -> None:
     for axis in chain.from_iterable(joint):
         if type(axis) is not int or not 0 <= axis < dimensions or axis in held:
             raise InvalidQueryError(
-                f"query must hold each of the axes 0 .. {dimensions - 1} at most once, got {axis!r:.60}; "
+                f"query must hold each of the axes 0 .. {dimensions - 1} at most once, got {shown(axis)}; "
                 "join the conditions on one attribute by &."
             )
         held.add(axis)
@@ -502,9 +506,7 @@ def _tabled(axes: tuple[int, ...], table: Ints, bits: int) -> Factor:
         codes = np.flatnonzero(table)
         if codes[-1] - codes[0] + 1 == len(codes):
             return Factor(axes, int(codes[0]), int(codes[-1]) + 1)
-    table = np.array(table, order="C")
-    table.flags.writeable = False
-    return Factor(axes, 0, 0, table, bits)
+    return Factor(axes, 0, 0, immutable(table), bits)
 
 
 def _turn(domain: Domain, factors: list[Factor]) -> bool:

@@ -98,7 +98,12 @@ def rescaled(values: Any = None, /, **by_attribute: Any) -> Rescaled:
 
 def _numbers(values: Any) -> Floats:
     """Return finite numbers as float64 whose differences are finite too."""
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except Exception:  # whatever the object raises: it is no data
+        raise InvalidQueryError(
+            "weights must be an array of numbers, got a ragged or other sequence; give one number a value."
+        ) from None
     if (
         isinstance(values, np.ma.MaskedArray)
         or array.dtype.kind not in "fiub"

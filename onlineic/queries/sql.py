@@ -7,8 +7,8 @@ from typing import Any, Literal, final
 import attrs
 import numpy as np
 
-from onlineic.domain import Binned, Categorical, Domain, IntegerRange, shown
-from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeError
+from onlineic.domain import Binned, Categorical, Domain, IntegerRange
+from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeError, shown
 from onlineic.queries.expressions import Expression, one_of, weights, where
 from onlineic.queries.query import Query
 from onlineic.queries.sql_conditions import Conditions, Value, bindable
@@ -186,7 +186,7 @@ class _Selects:
         self.trees.kind(source)
         name = self.trees.identifier(source.this)
         if name != table:
-            raise InvalidQueryError(f"table must be {table!r}, got {shown(name)}; write FROM {table}.")
+            raise InvalidQueryError(f"table must be {shown(table)}, got {shown(name)}; write FROM {table}.")
         alias = source.args.get("alias")
         if alias is None:
             self.conditions.tables.append(name)

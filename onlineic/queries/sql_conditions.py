@@ -11,9 +11,9 @@ from typing import Any, Literal, final
 import attrs
 import numpy as np
 
-from onlineic.domain import Attribute, Categorical, Dates, Domain, IntegerRange, shown
+from onlineic.domain import Attribute, Categorical, Dates, Domain, IntegerRange
 from onlineic.domain.dates import moment_text
-from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeError
+from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeError, shown
 from onlineic.queries.algebra import JOINT_CELLS
 from onlineic.queries.expressions import Expression
 from onlineic.queries.sql_trees import DERIVE, NESTED, TIMES, Trees, nearest
@@ -267,7 +267,7 @@ class Conditions:
             number = self.number(name, kind, "=", value)
             if (isinstance(kind, IntegerRange) or kind.integer) and number != math.floor(number):
                 raise InvalidQueryError(
-                    f"{name} must equal an integer, got {number!r}; write a whole number."
+                    f"{name} must equal an integer, got {shown(number)}; write a whole number."
                 )
             lines.append(compared("=", number))
         return joined(lines)
@@ -470,7 +470,8 @@ class Conditions:
                 )
             (own,) = self.tables
             raise InvalidQueryError(
-                f"table must be {own!r}, got {prefix.this!r} in {self.trees.text(node)}; write {own}.{name}."
+                f"table must be {shown(own)}, got {shown(prefix.this)} in {self.trees.text(node)}; write "
+                f"{own}.{name}."
             )
         if name in self.domain.names:
             return name, self.domain.attribute(name)
@@ -537,7 +538,7 @@ class Conditions:
             )
         if name not in self.params:
             near = get_close_matches(name, self.params, 1)
-            hint = f"did you mean :{near[0]}?" if near else f"pass params={{{name!r}: ...}}."
+            hint = f"did you mean :{near[0]}?" if near else f"pass params={{{shown(name)}: ...}}."
             raise InvalidQueryError(f"parameter :{name} must have a value; {hint}")
         self.used.add(name)
         return self.params[name]

@@ -12,8 +12,7 @@ from typing import Any, Literal, NoReturn, final
 
 import attrs
 
-from onlineic.domain import shown
-from onlineic.errors import InvalidParameterError, InvalidQueryError, MissingExtraError
+from onlineic.errors import InvalidParameterError, InvalidQueryError, MissingExtraError, shown
 
 LONGEST = 20_000  # characters of a statement
 DEEPEST = 200  # brackets, or signs in a row
@@ -191,7 +190,7 @@ class Trees:
         first = tokens[0].text.upper()
         if first != "SELECT":  # others are never parsed: sqlglot would log what it makes of them
             raise InvalidQueryError(
-                f"statement must be one SELECT, got one that begins with {first[:20]!r}; write SELECT "
+                f"statement must be one SELECT, got one that begins with {shown(first[:20])}; write SELECT "
                 "COUNT(*) FROM t WHERE condition, or ask a condition alone by session.answer(text)."
             )
         if any(token.token_type.name == "SEMICOLON" for token in tokens):

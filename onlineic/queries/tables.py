@@ -3,10 +3,11 @@
 import math
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any, Protocol, final
+from typing import Any, Protocol, TypeVar, final
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from onlineic._typing import Floats, Ints
 from onlineic.errors import set_fields
@@ -18,6 +19,9 @@ UNTHREADED = 2304 * 4  # entries below which OpenBLAS multiplies a matrix by a v
 UNTHREADED_PRODUCTS = 2**18  # .. products of entries up to which it multiplies two matrices so
 UNSHARED = 128  # .. length of the sums in it, so that blocks are wide and tall
 WIDE = 256  # entries of a slab from which on adding slab to slab beats cumsum
+
+
+Number = TypeVar("Number", bound=np.generic)
 
 
 def contract(cells: Floats, keep: tuple[int, ...]) -> Floats:
@@ -96,6 +100,20 @@ def sum_classes(array: Floats, classes: Ints, axis: int) -> Floats:
         order = np.argsort(classes, kind="stable")
         array, classes = array.take(order, axis=axis), classes[order]
     return np.asarray(np.add.reduceat(array, np.searchsorted(classes, np.arange(count)), axis=axis))
+
+
+def immutable(array: NDArray[Number]) -> NDArray[Number]:
+    """Return a plain array of these numbers over memory that nobody can write to.
+
+    A flag alone can be taken back: `setflags(write=True)` is refused where the memory is that of bytes.
+    """
+    owner: Any = array
+    while isinstance(owner, np.ndarray):
+        owner = owner.base
+    if type(owner) is bytes and type(array) is np.ndarray:
+        return array
+    plain = np.asarray(array)
+    return np.ndarray(plain.shape, plain.dtype, plain.tobytes())
 
 
 def spread(array: Any, axes: tuple[int, ...], dimensions: int) -> Any:

@@ -11,7 +11,7 @@ until it meets the attribute: a bin or a period that it covers in part is refuse
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import and_, or_
 from typing import Any, final
@@ -29,7 +29,9 @@ from onlineic.queries.expressions import (
     below,
     between,
     joint,
+    one_condition,
     one_of,
+    one_query,
     span,
     where,
 )
@@ -276,8 +278,7 @@ def _expressed(truth: Truth) -> Expression | bool:
         terms.insert(0, where(conditions))
     if not terms:
         return not absorbing
-    combine: Callable[[Expression, Expression], Expression] = or_ if absorbing else and_
-    return reduce(combine, terms)
+    return one_query("or" if absorbing else "and", terms)
 
 
 def _condition(held: Held) -> Condition | bool:
@@ -288,7 +289,7 @@ def _condition(held: Held) -> Condition | bool:
     elif held.values in ((), ALL):
         runs = [(0, kind.size - kind.missing)] if held.values else []
     elif isinstance(kind, IntegerRange):
-        _check_inside(held.name, kind, held.values, kind.start, kind.stop - 1)
+        _check_inside(held.name, kind, held.values, kind.start, kind.stop)
         runs = _whole(held.values, kind.start, kind.stop)
     elif isinstance(kind, Binned):
         _check_inside(held.name, kind, held.values, kind.edges[0], kind.edges[-1])
@@ -309,7 +310,8 @@ def of_codes(kind: Attribute, runs: Sequence[tuple[int, int]]) -> Condition:
         codes = [code for first, stop in runs for code in range(first, stop)]
         if 2 * len(codes) <= kind.size:
             return one_of(*map(kind.label, codes))
-        return ~one_of(*(kind.label(code) for code in range(kind.size) if code not in set(codes)))
+        held = set(codes)
+        return ~one_of(*(kind.label(code) for code in range(kind.size) if code not in held))
     parts: list[Condition] = []
     labels: list[Any] = []
     last = kind.size - kind.missing
@@ -322,19 +324,24 @@ def of_codes(kind: Attribute, runs: Sequence[tuple[int, int]]) -> Condition:
             labels.append(kind.label(first))
         else:
             parts.append(between(kind.label(first), kind.label(stop - 1)))
-    return reduce(or_, [*parts, one_of(*labels)] if labels else parts)
+    return one_condition("or", [*parts, one_of(*labels)] if labels else parts)
 
 
-def _check_inside(name: str, kind: IntegerRange | Binned, line: Line, low: float, high: float) -> None:
-    """Raise if a condition looks into the ends of a kind that clips: they hold all the values beyond."""
+def _check_inside(name: str, kind: IntegerRange | Binned, line: Line, start: float, end: float) -> None:
+    """Raise if a condition looks into the ends of a kind that clips: they hold all the values beyond.
+
+    Of whole numbers a cut stands where the next one begins: <= 24 is < 25.
+    """
     if not kind.clip:
         return
-    last = (high, 0)  # of whole numbers the last one begins there, of bins the last one ends
-    for value, above in (cut for piece in line for cut in piece if math.isfinite(cut[0])):
-        if not (low, 0) < (value, above) <= last or (isinstance(kind, Binned) and value >= high):
+    whole = isinstance(kind, IntegerRange) or kind.integer
+    for cut in (cut for piece in line for cut in piece if math.isfinite(cut[0])):
+        if not (start, 0) < (_whole_cut(cut) if whole else cut) < (end, 0):
+            last = "not beyond" if isinstance(kind, IntegerRange) else "below"
             raise InvalidQueryError(
-                f"{name} must be cut above {_number(low)} and not beyond {_number(high)}, whose cells hold "
-                f"what lies outside (clip=True), got {_number(value)}; cut inside."
+                f"{name} must be cut above {_number(start)} and {last} "
+                f"{_number(end - isinstance(kind, IntegerRange))}, whose cells hold what lies outside "
+                f"(clip=True), got {_number(cut[0])}; cut inside."
             )
 
 

@@ -16,7 +16,7 @@ from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget
 from onlineic.display.text import upward
 from onlineic.domain.domain import Domain
-from onlineic.errors import UpdateFailedWarning, WideBoundWarning
+from onlineic.errors import MoreThanAnnouncedWarning, UpdateFailedWarning, WideBoundWarning
 from onlineic.hypothesis.base import batch_guesses, block_guesses, grid_guess, grid_guesses
 from onlineic.hypothesis.estimates import Estimates, Family, TableDesign
 from onlineic.ledger.records import (
@@ -30,10 +30,11 @@ from onlineic.ledger.records import (
     Opened,
     Record,
     Resumed,
+    Told,
     UpdateFailed,
 )
 from onlineic.ledger.transcript import Transcript
-from onlineic.queries.answers import Answer, Status
+from onlineic.queries.answers import Answer, Stated, Status
 from onlineic.queries.ask import Guess, Question
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal
@@ -65,8 +66,9 @@ class SessionStatistics:
     asked, easy, hard, repeat, untested : int
         Answers by status.
     hard_left : int
-        Hard answers of the largest price that can still be paid, at the price of the next; cheaper ones
-        leave more, and so do falling prices.
+        Hard answers that can at least be paid, of the largest price: as many as at the price of the next.
+        Mostly far more can, at falling prices and with more noise: where each costs at most a twentieth of
+        what is left, this number stays near 20 until noise ends. Cheaper ones leave more too.
     restarts_left : int or None
         How often the session can be closed and resumed until no hard answer can be paid, if something is
         tested each time: a kept threshold is paid for again, which `hard_left` falls by. None: as often as
@@ -74,6 +76,7 @@ class SessionStatistics:
     spent : float
         Share of the budget that is used up or reserved, in [0, 1].
     budget : Budget
+        As it was given: that of a person with `rows_per_person` rows.
     threshold : float
         Gap at which the next query is hard, before noise; fraction of records.
     alpha : float
@@ -95,6 +98,7 @@ class SessionStatistics:
     family : Family or None
         The queries that the noise of the first tables bounds all at once, whichever of them are asked, and
         their number: conjunctions, products of sets of labels, of a table of all cells every query.
+    rows_per_person : int
     """
 
     asked: int
@@ -115,6 +119,7 @@ class SessionStatistics:
     private: bool
     family: Family | None = None
     restarts_left: int | None = None
+    rows_per_person: int = 1
 
 
 @final
@@ -160,8 +165,8 @@ class AnswerBook:
     """
 
     __slots__ = (
-        "_awaited", "_burned", "_design", "_domain", "_easy_radius", "_estimates",
-        "_fitted", "_kept", "_ledger", "_lost", "_memory", "_n", "_payable", "_plan", "_private", "_radii",
+        "_awaited", "_burned", "_design", "_domain", "_easy_radius", "_estimates", "_fitted", "_kept",
+        "_ledger", "_lost", "_memory", "_more", "_n", "_payable", "_plan", "_private", "_radii",
         "_restoring", "_rounding", "_runs", "_seen", "_settled", "_spending", "_table", "_taken",
         "_trivial", "_untaken", "_warned", "_weighed", "_worst",
     )  # fmt: skip
@@ -197,6 +202,7 @@ class AnswerBook:
         self._trivial = 1.0  # distance of a value from the far end of [0, 1]
         self._table = False  # whether one was measured
         self._warned = False  # of a wide bound
+        self._more = False  # whether it was said that more was asked than announced
         # by axes of queries, or names of a table's attributes: answers that tests alone bound widely
         self._seen: dict[tuple[Any, ...], int] = {}
         self._fitted: dict[int, float] = {}  # by record, what was learned of a hard query: for checkpoints
@@ -377,6 +383,21 @@ class AnswerBook:
                     stacklevel=2,
                 )
 
+    def warn_if_more(self) -> None:
+        """Say once that more was asked than announced: behind the answers, which nothing may stop."""
+        if not self._more and self._told() > self._plan.max_queries:
+            self._more = True
+            with contextlib.suppress(MoreThanAnnouncedWarning):
+                warnings.warn(
+                    f"max_queries must be at least the number of answers for a bound on all of them at once, "
+                    f"got max_queries={self._plan.max_queries:,} and more answers: that bound is inf from "
+                    "here on, and m answers that make one number hold together with probability "
+                    "1 - m beta. Each answer keeps its own bound. Announce more in the next session. Said "
+                    "once a session.",
+                    MoreThanAnnouncedWarning,
+                    stacklevel=2,
+                )
+
     def _learned(self, record: Record, known: bool) -> tuple[Belief, bool]:
         """Return the belief behind a record, and whether its update failed now (`known`: did before)."""
         belief, released = self._taken.belief, measured(record)
@@ -424,30 +445,43 @@ class AnswerBook:
         known = self._memory.recall(question, self.belief.version)
         if known is not None:
             value, _ = known.again(question)
-            bound, estimate, error = stated_again(
-                estimates, question, value, known.question, known.value, known.radius
-            )
-            answer = Answer(value, self._n * value, "repeat", bound, self._private, estimate, error)
-            return answer, bound, self.joint_bounds([question], [answer])[0], True
+            said = stated_again(estimates, question, value, known.question, known.value, known.radius)
+            answer = self._stating(question, value, "repeat", said)
+            return answer, answer.error_bound, self.joint_bounds([question], [answer])[0], True
         value = self._value(question, self.guesses([question])[0])
         in_theorem = self.left_in_theorem and isinstance(question, Query)
         easy, jointly = self._settled_radii()
         wide = self._plan.error_bound if in_theorem else easy
-        bound, estimate, error = stated(estimates, question, value, wide)
+        said = stated(estimates, question, value, wide)
         if self._design is not None and estimates is None:  # the tables that come first will move the value
-            bound = min(1.0, wide + question.rounding)
-        answer = Answer(value, self._n * value, "easy", bound, self._private, estimate, error)
-        beta, sparse = EASY_OR_HARD * self._plan.tested_beta, self._spending.at(self._taken.spent)
-        if isinstance(target, Partition) and isinstance(question, Query):
-            weights = block_weights(question, target)
-            hard = sparse.sum_radius(target, weights - weights.mean(), beta)
-        else:
-            hard = sparse.hard_radius(target, beta, tests=self._plan.max_queries)
-        hard = self._plan.error_bound if in_theorem else hard
+            said = (min(1.0, wide + question.rounding), *said[1:])
+        answer = self._stating(question, value, "easy", said)
+        hard = self._plan.error_bound if in_theorem else self._prospect_if_hard(question, target)
         joint = min(
             max(together, jointly + question.rounding), self._known(question, value) + question.rounding
         )
         return answer, min(hard + question.rounding, 1.0), min(joint, 1.0), False
+
+    def _prospect_if_hard(self, question: Question, target: Query | Partition) -> float:
+        """Return the largest bound that `_hard` can state, before it is cut and the rounding is added."""
+        beta, sparse = EASY_OR_HARD * self._plan.tested_beta, self._spending.at(self._taken.spent)
+        noise = sparse.noise_of(target)
+        if isinstance(target, Partition) and isinstance(question, Query):
+            weights = block_weights(question, target)
+            weights = weights - weights.mean()
+            radius = sparse.sum_radius(target, weights, beta)
+            noise *= float(np.linalg.norm(weights))
+        else:
+            radius = sparse.hard_radius(target, beta, tests=self._plan.max_queries) + self._plan.steps
+        if isinstance(question, BoundMarginal) or not self._is_fitted(target):
+            return radius
+        first = self._estimates_now()
+        estimate = None if first is None else first.point(question)
+        if estimate is None or estimate[1] >= noise:
+            return radius + AGREEING * noise
+        value, error = estimate
+        farthest = CHOSEN * math.hypot(error, noise) + AGREEING * error
+        return min(radius + farthest, self._known(question, value) + AGREEING * error)
 
     def untested(self, question: Question) -> Answer:
         """Return the hypothesis's answer, bounded by the first tables alone."""
@@ -497,8 +531,11 @@ class AnswerBook:
         return max(0, self._plan.max_queries - self._told()) if self._plan.textbook else 0
 
     def _told(self) -> int:
-        """Return how many answers were given, those counted that a killed process may have lost."""
-        return sum(self.counts.values()) + self._ledger.lost(self._taken.records)
+        """Return how many answers were tested, those counted that a killed process may have lost.
+
+        What was known already, or answered without a test, has no noise of its own that a bound could miss.
+        """
+        return self._taken.easy + self._taken.hard + self._ledger.lost(self._taken.records)
 
     def _settled_radii(self) -> tuple[float, float]:
         spent = self._taken.spent
@@ -549,7 +586,7 @@ class AnswerBook:
             for place in looked:
                 if self._warned:
                     break
-                bound, _, _ = stated(self._estimates_now(), queries[place], float(values[place]), radius)
+                bound, *_ = stated(self._estimates_now(), queries[place], float(values[place]), radius)
                 self._warn_if_wide(bound)
 
     def _hard(self, record: Hard, learned: Belief) -> Answer:
@@ -560,9 +597,10 @@ class AnswerBook:
         the estimate from the first tables where it has less noise; unless the two are so far apart that the
         query must have been chosen by the noise of these tables. Where the guess that was tested and what was
         learned both agree with it, the latter is returned. The bound grows by the distance from what was
-        measured; all are public.
+        measured; all are public. What another process has told is not worked out again: its rules may have
+        been others.
         """
-        plan, question, measurement, moved = self._plan, record.query, record.measurement, 0.0
+        question, measurement, moved = record.query, record.measurement, 0.0
         self._fitted.setdefault(self._taken.records, math.nan)
         sparse = self._spending.at(self._taken.spent)  # whose test fired: settled before it was made
         target, weights = measurement.target, None
@@ -572,7 +610,7 @@ class AnswerBook:
             value = question.table(measurement.values)
         else:
             value, weights = derived(question, measurement)
-            if isinstance(target, Partition) or (plan.first_tables is not None and not plan.certified):
+            if self._is_fitted(target):
                 released = (value, measurement.scale * float(np.linalg.norm(weights)))
                 first = self._estimates_now()
                 estimate = (None if first is None else first.point(question)) or released
@@ -585,12 +623,13 @@ class AnswerBook:
                     fitted = self._learned_of(question, learned)
                     if abs(tested - best) <= agreeing and abs(fitted - best) <= agreeing:  # never with NaN
                         value = fitted
+                value = self._said(value)
                 moved = abs(value - released[0])
 
         def radius(beta: float, answers: int) -> float:
             if weights is not None and isinstance(target, Partition):
                 return sparse.sum_radius(target, weights, beta / answers)
-            return sparse.hard_radius(target, beta, answers, tests=self._plan.max_queries)
+            return sparse.hard_radius(target, beta, answers, tests=self._plan.max_queries) + self._plan.steps
 
         # of all hits: each may fail with 1/m of what all may; cheap ones can be many, so m has its price
         sharing = max(2, math.ceil(self._payable / sparse.price(target).amount))
@@ -599,6 +638,19 @@ class AnswerBook:
         self._worst = max(self._worst, min(known, moved + radius(together, sharing)))
         spent = self._spending.after(self._taken.spent, record)  # what is left is told with this hit
         return self._released(question, "hard", value, moved + radius(EASY_OR_HARD * beta, 1), spent)
+
+    def _is_fitted(self, target: Query | Partition) -> bool:
+        """Whether what was learned of this target may be released in the place of what was measured."""
+        return isinstance(target, Partition) or (
+            self._plan.first_tables is not None and not self._plan.certified
+        )
+
+    def _said(self, value: float) -> float:
+        """Return the number of the hard answer that is being taken in: as it was told, if it was before."""
+        place, told = self._taken.records, self._ledger.told
+        if place not in told and self._ledger.lasting:
+            self._ledger.keep(Told(place, value))
+        return told.get(place, value)
 
     def _learned_of(self, question: Query, learned: Belief) -> float:
         """Return what was learned of a query that is being taken in, or what a checkpoint says of that."""
@@ -709,11 +761,25 @@ class AnswerBook:
         if known is None:
             return None
         value, _ = known.again(query)
-        bound, estimate, error = stated_again(
-            self._estimates_now(), query, value, known.question, known.value, known.radius
+        said = stated_again(self._estimates_now(), query, value, known.question, known.value, known.radius)
+        return self._stating(query, value, "hard" if isinstance(record, Hard) else "easy", said)
+
+    def _stating(self, question: Question, value: Any, status: Status, said: Stated) -> Answer:
+        """Return an answer of which all is known now, but for what was left then."""
+        bound, estimate, error, law = said
+        return Answer(
+            value,
+            self._n * value,
+            status,
+            bound,
+            self._private,
+            estimate,
+            error,
+            question,
+            self._n,
+            None,
+            law,
         )
-        status: Status = "hard" if isinstance(record, Hard) else "easy"
-        return Answer(value, self._n * value, status, bound, self._private, estimate, error, query, self._n)
 
     def used_up(self) -> str:
         """Say that no hard answer is left."""
@@ -785,17 +851,19 @@ def _easy_radii(plan: Plan, sparse: NumericSparse, share: float) -> tuple[float,
     share : float
         The part of beta that the run has of the second.
     """
+    steps = plan.steps
     if plan.next_share is None:
         together = plan.error_bound
         if share < 1.0:
             _, missed, number = sparse.margins(plan.max_queries, share * plan.tested_beta, plan.hard_answers)
-            threshold = sparse.threshold / (sparse.n << sparse.grid_bits)
-            together = max(together, threshold + missed, 0.0 if plan.partitions is not None else number)
-        return sparse.easy_radius(EASY_OR_HARD * plan.tested_beta), together
+            threshold = sparse.threshold / (sparse.n << sparse.grid_bits) + steps
+            number = 0.0 if plan.partitions is not None else number + steps
+            together = max(together, threshold + missed, number)
+        return sparse.easy_radius(EASY_OR_HARD * plan.tested_beta) + steps, together
     # Hits depend on a kept threshold, and choose the scales of later tests: what is left is that its own
     # noise is that large, which fails all tests at once, whatever their scales.
     one, tests = (1, plan.max_queries) if sparse.start_charge() is None else (MOST_TESTS, MOST_TESTS)
     return (
-        sparse.easy_radius(EASY_OR_HARD * plan.tested_beta, one),
-        sparse.easy_radius(share * ALL_EASY * plan.tested_beta, tests),
+        sparse.easy_radius(EASY_OR_HARD * plan.tested_beta, one) + steps,
+        sparse.easy_radius(share * ALL_EASY * plan.tested_beta, tests) + steps,
     )

@@ -7,7 +7,10 @@ from typing import Any, Literal
 import attrs
 
 from onlineic.accounting.budget import Budget
-from onlineic.errors import InvalidParameterError
+from onlineic.errors import (
+    InvalidParameterError,
+    shown,
+)
 from onlineic.queries.query import session_grid_bits
 from onlineic.session.defaults import PARTITION_FALSE_HITS, PARTITION_RATIO
 from onlineic.sparse.base import NumericSparse
@@ -24,11 +27,13 @@ def chosen_name(
     """Return the mechanism: the smaller predicted resolution, from public parameters."""
     if name is not None:
         if name not in ("gumbel", "exponential", "laplace"):
-            raise InvalidParameterError(f"sparse must be 'gumbel', 'exponential' or 'laplace', got {name!r}.")
+            raise InvalidParameterError(
+                f"sparse must be 'gumbel', 'exponential' or 'laplace', got {shown(name)}."
+            )
         if name != "gumbel" and budget.order is not None:
             raise InvalidParameterError(
                 f"sparse must be 'gumbel' with a share of a total, whose Renyi filter it spends from, got "
-                f"sparse={name!r}; give a pure session a Budget(epsilon) of its own."
+                f"sparse={shown(name)}; give a pure session a Budget(epsilon) of its own."
             )
         return name
     if budget.order is not None:
@@ -90,6 +95,16 @@ def mechanism_for(
     if coarser < mechanism.grid_bits:
         mechanism = made(**settings | {"grid_bits": coarser})
     return attrs.evolve(mechanism, epsilon=budget.epsilon)
+
+
+def weight_bits(sparse: NumericSparse) -> int:
+    """Return the grid of weights that suits the number of records, no coarser than that of the mechanism."""
+    return max(sparse.grid_bits, min(session_grid_bits(sparse.n), (sparse.n - 1).bit_length()))
+
+
+def rounded_down(sparse: NumericSparse) -> float:
+    """Return one step of the grid of the noise, a fraction, where weights are on a finer one; else 0."""
+    return 1.0 / (sparse.n << sparse.grid_bits) if weight_bits(sparse) > sparse.grid_bits else 0.0
 
 
 def brought(sparse: NumericSparse, n: int, budget: Budget) -> NumericSparse:

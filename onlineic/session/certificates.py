@@ -13,7 +13,12 @@ from onlineic.accounting.budget import Budget
 from onlineic.accounting.of_table import alike
 from onlineic.bounds.online import online_ic_accuracy
 from onlineic.domain.domain import Domain
-from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError, checked_real
+from onlineic.errors import (
+    InfeasibleAccuracyError,
+    InvalidParameterError,
+    checked_real,
+    shown,
+)
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.queries.partitions import PartitionRule
@@ -77,7 +82,8 @@ def textbook_plan(
     accuracy_of = update_bound_of(update := rule_for_stream(update, max_queries, n), domain)
     if accuracy_of is None:
         raise InvalidParameterError(
-            f"update must have a proven T(alpha) in textbook mode, got {update!r}; use OnlineIC(...)."
+            f"update must have a proven T(alpha) in textbook mode, got {shown(update, 200)}; use "
+            f"OnlineIC(...)."
         )
     solved = partial(
         online_ic_accuracy,
@@ -135,7 +141,7 @@ def certified_plan(
     if update_bound_of(update, domain, prior) is None:
         start = " from this prior" if prior is not None else ""
         raise InvalidParameterError(
-            f"hard_answers must be given for {update!r}, which has no proven T(alpha){start}."
+            f"hard_answers must be given for {shown(update, 200)}, which has no proven T(alpha){start}."
         )
     if isinstance(sparse, NumericSparse):
         raise InvalidParameterError("sparse must be a name with certify, which settles its scales.")
@@ -165,7 +171,7 @@ def certified_plan(
         while high / low > 1.0002:
             middle = math.sqrt(low * high)
             low, high = (low, middle) if feasible(middle) else (middle, high)
-        least = next(shown for digits in (4, 5, 6, 17) if feasible(shown := _rounded_up(high, digits)))
+        least = next(rounded for digits in (4, 5, 6, 17) if feasible(rounded := _rounded_up(high, digits)))
         raise InfeasibleAccuracyError(
             f"certify must be >= {least} at n={n}, epsilon={budget.epsilon}, delta={budget.delta}, got "
             f"certify={alpha}; raise certify, epsilon or n, or give hard_answers."
@@ -173,7 +179,8 @@ def certified_plan(
     able = isinstance(update, MultiplicativeWeights) and prior is None and sparse != "laplace"
     if first_tables and not able:
         raise InvalidParameterError(
-            f"first_tables must be None or False with certify for {update!r}, of which nothing is proven "
+            f"first_tables must be None or False with certify for {shown(update, 200)}, of which nothing "
+            f"is proven "
             "from a fitted start; write MultiplicativeWeights()."
         )
     if not able or first_tables is False:

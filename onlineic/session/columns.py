@@ -18,7 +18,16 @@ from onlineic._typing import Floats
 from onlineic.display.frames import Framed
 from onlineic.display.html import card, note, table
 from onlineic.hypothesis.estimates import Estimates
-from onlineic.queries.answers import ANSWER_HEAD, LONGEST_QUERY, Answer, Ground, Stated, Status, answer_rows
+from onlineic.queries.answers import (
+    ANSWER_HEAD,
+    LONGEST_QUERY,
+    Answer,
+    Ground,
+    Law,
+    Stated,
+    Status,
+    answer_rows,
+)
 from onlineic.queries.ask import Question
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal
@@ -54,10 +63,8 @@ def cut(value: Any, bound: float) -> float:
     return float(min(bound, max(value, 1.0 - value)))
 
 
-def stated(
-    estimates: Estimates | None, question: Question, value: Any, radius: float
-) -> tuple[float, float | None, float | None]:
-    """Return (bound, estimate, standard error) of an answer of this radius; of radius inf, if none is known.
+def stated(estimates: Estimates | None, question: Question, value: Any, radius: float) -> Stated:
+    """Return what is stated of an answer of this radius; of radius inf, if none is known.
 
     Parameters
     ----------
@@ -74,17 +81,21 @@ def stated(
 
 def stated_again(
     estimates: Estimates | None, asked: Question, value: Any, first: Question, released: Any, radius: float
-) -> tuple[float, float | None, float | None]:
+) -> Stated:
     """Return the same of a repeat: the bound of the answer that was released, of `first`, carried over."""
-    bound, _, _ = stated(estimates, first, released, radius)
+    bound, *_ = stated(estimates, first, released, radius)
     # another query may have been rounded to the same one, from farther away
     bound = cut(value, bound + max(0.0, asked.rounding - first.rounding))
     return bound, *_point(estimates, asked)
 
 
-def _point(estimates: Estimates | None, question: Question) -> tuple[float | None, float | None]:
-    found = estimates.point(question) if estimates is not None and isinstance(question, Query) else None
-    return (None, None) if found is None else found
+def _point(estimates: Estimates | None, question: Question) -> tuple[float | None, float | None, Law | None]:
+    found = None
+    if estimates is not None and isinstance(question, Query):
+        found = estimates.point(question)
+    if estimates is None or found is None:
+        return None, None, None
+    return *found, "laplace" if estimates.pure else "gaussian"
 
 
 @final
@@ -116,7 +127,7 @@ class Settled(Ground):
         """Such answers hold their question."""
 
     def stated(self, query: Any, value: Any, rest: float | Remembered) -> Stated:
-        """Return bound, estimate and standard error."""
+        """Return bound, estimate, standard error and law."""
         if isinstance(rest, Remembered):
             return stated_again(self.estimates, query, value, rest.question, rest.value, rest.radius)
         return stated(self.estimates, query, value, rest)
@@ -289,10 +300,10 @@ class Answers(Sequence[Answer], Framed):
         result.flags.writeable = False
         return result
 
-    def _stated(self, place: int) -> tuple[float, float | None, float | None]:
+    def _stated(self, place: int) -> Stated:
         given = self._given.get(place)
         if given is not None:
-            return given.error_bound, given.estimate, given.standard_error
+            return given.error_bound, given.estimate, given.standard_error, given.law
         question, value, radius = self.queries[place], float(self.values[place]), float(self._radii[place])
         if self._codes[place] != REPEAT:
             return stated(self._estimates, question, value, radius)
@@ -350,12 +361,13 @@ class Answers(Sequence[Answer], Framed):
 
     def _repr_html_(self) -> str:
         shown = [*range(len(self))]
-        if len(self) > 2 * SHOWN:
+        if len(self) > 2 * SHOWN + 1:
             shown = [*shown[:SHOWN], *shown[-SHOWN:]]
         told = answer_rows([self[place] for place in shown])
         rows: list[list[Any]] = [[place, *row] for place, row in zip(shown, told, strict=True)]
         left_out = len(self) - len(shown)
-        parts = [table(["", *ANSWER_HEAD], rows, left=2, longest=LONGEST_QUERY)]
+        gap = (SHOWN, left_out) if left_out else None
+        parts = [table(["", *ANSWER_HEAD], rows, left=2, longest=LONGEST_QUERY, gap=gap)]
         if left_out:
             more = "see to_dict(), values, counts, bounds"
             parts.append(note(f"{left_out:,} between them are not shown: {more}"))

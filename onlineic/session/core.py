@@ -43,7 +43,7 @@ from onlineic.session.later_tables import Asked
 from onlineic.session.prices import Prices
 from onlineic.session.purchases import Facts, PurchaseRule
 from onlineic.session.seal import Seal
-from onlineic.sparse.base import Hit, SparseState
+from onlineic.sparse.base import Hit, SparseState, steps_down, steps_up
 
 
 @final
@@ -56,6 +56,8 @@ class Core:
     noise : Noise
     ledger : Ledger
         Claimed for the account of the mechanism. All that is released goes there, and comes from there.
+    weight_bits : int
+        Grid of the weights of questions.
     prices : Prices
     book : AnswerBook
         Learns from the record, and makes answers of it.
@@ -69,6 +71,7 @@ class Core:
         data: PrivateData,
         noise: Noise,
         ledger: Ledger,
+        weight_bits: int,
         prices: Prices,
         book: AnswerBook,
         purchases: PurchaseRule,
@@ -76,12 +79,13 @@ class Core:
     ) -> None:
         self.prices, self.book, self.seal, self.purchases = prices, book, Seal(ledger), purchases
         self._data, self._noise, self._ledger, self.raises = data, noise, ledger, raises
+        self._bits = weight_bits
         self._state: SparseState = prices.sparse.init()  # holds the secret threshold noise: never shown
         self._heard: tuple[int, Asked] = (0, Asked())  # of so many records
 
-    def anew(self, prices: Prices, book: AnswerBook, purchases: PurchaseRule) -> "Core":
+    def anew(self, bits: int, prices: Prices, book: AnswerBook, purchases: PurchaseRule) -> "Core":
         """Return the core of another plan, of the same table, noise and ledger."""
-        return Core(self._data, self._noise, self._ledger, prices, book, purchases, self.raises)
+        return Core(self._data, self._noise, self._ledger, bits, prices, book, purchases, self.raises)
 
     def answer(self, asked: Any) -> Answer:
         """Answer one query, as `OnlineIC.answer` says."""
@@ -93,7 +97,7 @@ class Core:
     def bound(self, asked: Any) -> Question:
         """Return a question bound to the domain and the grid, if it can be asked."""
         self.seal.check_open()
-        question = bind_question(asked, self._data.domain, self.prices.sparse.grid_bits)
+        question = bind_question(asked, self._data.domain, self._bits)
         self.book.catch_up()
         check_supported(question, self.prices.sparse, self.book.belief.hypothesis)
         return question
@@ -170,8 +174,8 @@ class Core:
             gaps = np.abs(counts - np.array(guess, np.int64))[np.unique(question.cells[question.cells >= 0])]
             state, hit = sparse.step_table(self._state, int(gaps.max()) << sparse.grid_bits, self._noise)
         else:
-            counts, shift = self._data.exact_counts(question), sparse.grid_bits - question.grid_bits
-            gap, moved = (counts - guess) << shift, question.sensitivity << shift
+            counts, bits, grid = self._data.exact_counts(question), question.grid_bits, sparse.grid_bits
+            gap, moved = steps_down(counts - guess, bits, grid), steps_up(question.sensitivity, bits, grid)
             state, hit = sparse.step(self._state, gap, moved, self._noise)
         if hit is None:
             self._record(state, [Easy(question, guess)])
@@ -181,7 +185,9 @@ class Core:
     def _test_many(self, queries: Queries, guesses: Ints) -> None:
         sparse, counts = self.prices.sparse, self._data.exact_counts_many(queries)
         shifts = sparse.grid_bits - queries.grid_bits
-        gaps, moved = (counts - guesses) << shifts, queries.sensitivities << shifts
+        up, down = np.maximum(shifts, 0), np.maximum(-shifts, 0)
+        gaps = counts - guesses << up >> down  # rounded down, and sensitivities up: `steps_down`
+        moved = -(-queries.sensitivities << up >> down)
         state, easy, hit = sparse.step_many(self._state, gaps, moved, self._noise)
         records: list[EasyBatch | Hard] = []
         if easy:
@@ -212,5 +218,4 @@ class Core:
     def _record(self, state: SparseState, records: list[Any]) -> None:
         """Commit what was released: nothing private is left to do."""
         self._state = state
-        self._ledger.commit(records)
-        self.seal.unseal()
+        self.seal.commit(records)

@@ -9,10 +9,16 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.display.figures import COLOURS, axes_for, bare, draw_labels, plain, stamped
 from onlineic.display.html import MOST_BARS, bars, card, facts
-from onlineic.display.text import probability, records, records_bound, shortened, upward
+from onlineic.display.text import probability, records, records_bound, shortened, sure, upward
 from onlineic.domain.attributes import Attribute, Binned, IntegerRange, Label
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeError, checked_real
+from onlineic.errors import (
+    InvalidParameterError,
+    InvalidQueryError,
+    TooLargeError,
+    checked_real,
+    shown,
+)
 from onlineic.queries.answers import LONGEST_QUERY, Answer, made_of
 from onlineic.queries.ask import as_condition
 from onlineic.queries.expressions import Expression, below, weights, where
@@ -25,6 +31,7 @@ from onlineic.session.linear import (
     allowed,
     asked_together,
     bounded,
+    check_answering,
     counted,
     narrowing,
     nobody,
@@ -84,7 +91,7 @@ class Quantile:
         stamp = "" if self.private else ", NOT PRIVATE"
         return (
             f"{self.name} = {self.value!r}, in {self.low!r} .. {self.high!r} "
-            f"({probability(self.confidence)} sure), "
+            f"({sure(self.confidence)}), "
             f"rank ± {upward(self.rank_error)}, {counted(self.answers)}{stamp}"
         )
 
@@ -135,9 +142,12 @@ def quantile(
     times that of f_1. A label is excluded only by a cut whose release says so with both errors added. Which
     cuts are asked follows from releases alone, and the bounds hold at once for whichever are.
     """
+    check_answering(session)
     q = checked_real("q", q, above=0.0, below=1.0, remedy=SHARE)
     if type(narrow) is not bool:
-        raise InvalidParameterError(f"narrow must be True or False, got narrow={narrow!r:.60}; leave it out.")
+        raise InvalidParameterError(
+            f"narrow must be True or False, got narrow={shown(narrow)}; leave it out."
+        )
     where = as_condition(where, session.domain)
     cuts = _Cuts.of(session.domain, attribute, where)
     search = _Search.of(session, cuts, q)
@@ -149,7 +159,7 @@ def quantile(
         else:
             last = middle
     proved = search.proved()
-    name = f"quantile({attribute}{'' if where is None else f', {where!r:.100}'}, {q:g})"
+    name = f"quantile({attribute}{'' if where is None else f', {shown(where, 100)}'}, {q:g})"
     if not search.whole > 2.0 * proved.whole_bound:
         raise too_few(session.n, name, search.whole, proved.whole_bound, proved.found.answers)
     if proved.missed(first, last) >= proved.least_whole and not cuts.everybody:
@@ -338,7 +348,7 @@ class Cdf:
         widest = float((self.high - self.low).max())
         return (
             f"{self.name}: {len(self.labels)} labels, band of at most {upward(widest)} "
-            f"({probability(self.confidence)} sure), {counted(self.answers)}{stamp}"
+            f"({sure(self.confidence)}), {counted(self.answers)}{stamp}"
         )
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
@@ -365,7 +375,7 @@ class Cdf:
         axes.set_xlabel(plain(self.name[4:-1], LONGEST_TITLE))
         axes.set_ylabel("share at or below")
         bare(axes)
-        title = f"{plain(self.name, LONGEST_TITLE)}\nband {probability(self.confidence)} sure"
+        title = f"{plain(self.name, LONGEST_TITLE)}\nband {sure(self.confidence)}"
         axes.set_title(stamped(title, self.private), loc="left", fontsize=11)
         return axes
 
@@ -407,6 +417,7 @@ def cdf(session: AnsweringLinear, attribute: str, where: Where = None) -> Cdf:
     to the right an upper one. The released shares are made to rise by isotonic regression, and brought
     between the two.
     """
+    check_answering(session)
     where = as_condition(where, session.domain)
     cuts = _Cuts.of(session.domain, attribute, where)
     count = cuts.last - cuts.first
@@ -420,7 +431,7 @@ def cdf(session: AnsweringLinear, attribute: str, where: Where = None) -> Cdf:
     found = asked_together(session, queries if cuts.everybody else [*queries, cuts.everyone()])
     values, bounds = np.array(found.values), np.array(found.bounds)
     whole, whole_bound = (1.0, 0.0) if cuts.everybody else (found.values[-1], found.bounds[-1])
-    name = f"cdf({attribute}{'' if where is None else f', {where!r:.100}'})"
+    name = f"cdf({attribute}{'' if where is None else f', {shown(where, 100)}'})"
     if not whole > 2.0 * whole_bound:
         raise too_few(session.n, name, whole, whole_bound, found.answers)
     shares, errors = values[: len(queries)], bounds[: len(queries)] + FLOATS

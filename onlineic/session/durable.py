@@ -24,9 +24,12 @@ from onlineic.errors import (
     LedgerMismatchError,
     OnlineICError,
     check_choice,
+    checked_integer,
+    shown,
 )
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.lines import Line
+from onlineic.ledger.place import exists
 from onlineic.ledger.records import Ledger
 from onlineic.ledger.settings import (
     beginning_of,
@@ -40,6 +43,7 @@ from onlineic.ledger.settings import (
 )
 from onlineic.ledger.sqlite import SqliteLedger
 from onlineic.queries.partitions import PartitionRule
+from onlineic.session.defaults import RULES
 from onlineic.session.first_tables import FirstTables
 from onlineic.session.later_tables import LaterTables
 from onlineic.session.plan import Plan
@@ -81,7 +85,7 @@ class LedgerFile:
     @property
     def new(self) -> bool:
         """Whether there is no file yet."""
-        return not os.path.exists(self.path)
+        return not exists(self.path)
 
     def opened(self, domain: Domain, n: int, plan: Plan) -> tuple[SqliteLedger, Plan]:
         """Return a new ledger, or that in the file, if it is of this very session; and the plan of it.
@@ -95,6 +99,7 @@ class LedgerFile:
             beginning = beginning_of(
                 created=datetime.datetime.now(datetime.UTC).isoformat(),
                 version=package_version(),
+                rules=RULES,
                 table=self.table,
                 domain=domain,
                 n=n,
@@ -108,8 +113,7 @@ class LedgerFile:
             check_kind(ledger.beginning, total=False)
             check_beginning(ledger.beginning, table=self.table, domain=domain, n=n)
             check_settings(ledger.beginning, self.settings)
-            same = settings_to_json(plan, KNOWN) == ledger.beginning["plan"]
-            return ledger, plan if same else planned(ledger.beginning, domain, self.update)
+            return ledger, planned(ledger.beginning, domain, self.update)  # by whatever rules it was made
         except BaseException:
             ledger.release()
             raise
@@ -131,13 +135,14 @@ def ledger_choice(
     check_choice("durability", durability, "hits", "all")
     if isinstance(ledger, SqliteLedger):  # nobody has compared its table and its settings with these
         raise InvalidParameterError(
-            f"ledger must be the path of a ledger file, got the open {ledger!r:.200}; release it, and give "
+            f"ledger must be the path of a ledger file, got the open {shown(ledger, 200)}; release it, "
+            f"and give "
             "its path: ledger='FILE.db', table='LABEL', or OnlineIC.resume('FILE.db', data)."
         )
     if not isinstance(ledger, (str, os.PathLike)):
         if table is not None and (ledger is None or isinstance(ledger, Ledger)):
             raise InvalidParameterError(
-                f"table must be None without a ledger file, got table={table!r:.60}; give ledger='FILE.db'."
+                f"table must be None without a ledger file, got table={shown(table)}; give ledger='FILE.db'."
             )
         return ledger
     table = checked_label(table)
@@ -174,7 +179,8 @@ def check_prior(beginning: Line, prior: Hypothesis | None) -> None:
     held = beginning["settings"].get("prior")
     if prior_digest(prior) != held:
         raise LedgerMismatchError(
-            f"prior must be {'None' if held is None else f'the one with digest {held!s:.16}'}, as the ledger "
+            f"prior must be {'None' if held is None else f'the one with digest {str(held)[:16]}'}"
+            f", as the ledger "
             f"was opened, got {'none' if prior is None else 'another'}; "
             f"{'leave it out' if held is None else 'give that one'}."
         )
@@ -192,7 +198,9 @@ def planned(beginning: Line, domain: Domain, update: Any = None) -> Plan:
     """
     plan = settings_from_json(beginning["plan"], KNOWN, domain, update)
     if not isinstance(plan, Plan) or type(plan.sparse) not in MECHANISMS or not hasattr(plan.update, "init"):
-        raise LedgerCorruptError("ledger must hold a plan, got none; restore the file from a backup.")
+        raise LedgerCorruptError(
+            "ledger must hold a plan, got none; restore the file from a backup, and give its newest receipt."
+        )
     held: list[tuple[object, type]] = [
         (plan.first_tables, FirstTables),
         (plan.dense_tables, FirstTables),
@@ -209,14 +217,16 @@ def planned(beginning: Line, domain: Domain, update: Any = None) -> Plan:
         or any(one.first not in (None, first) for one in plan.openings)
     ):
         raise LedgerCorruptError(
-            "ledger must hold a plan of tables and prices, got another; restore the file."
+            "ledger must hold a plan of tables and prices, got another; restore "
+            "it from a backup, and give its newest receipt."
         )
     budget, sparse = row_budget_of(beginning, domain), plan.sparse
     epsilon = Fraction(getattr(sparse, "epsilon", 0))
     delta = Fraction(getattr(sparse, "delta", 0))
     if epsilon > budget.epsilon_exact or delta > budget.delta_exact or sparse.n != beginning["n"]:
         raise LedgerCorruptError(
-            f"ledger must hold a plan for n={beginning['n']} and at most {budget}, got another; restore it."
+            f"ledger must hold a plan for n={beginning['n']} and at most {budget}, got another; restore "
+            "it from a backup, and give its newest receipt."
         )
     return plan
 
@@ -239,7 +249,7 @@ def restoring(resumed: bool) -> Iterator[None]:
             raise
         raise LedgerCorruptError(
             "ledger must hold lines that a session can be made from, got others; restore the file from a "
-            "backup, or mend the rule that was given."
+            "backup, and give its newest receipt, or mend the rule that was given."
         ) from error
 
 
@@ -247,11 +257,19 @@ def budget_of(beginning: Line, domain: Domain) -> Budget:
     """Return the budget of a recorded session."""
     budget = settings_from_json(beginning["settings"].get("budget"), KNOWN, domain)
     if not isinstance(budget, Budget):
-        raise LedgerCorruptError("ledger must hold a budget, got none; restore the file from a backup.")
+        raise LedgerCorruptError(
+            "ledger must hold a budget, got none; restore "
+            "the file from a backup, and give its newest receipt."
+        )
     return budget
 
 
 def row_budget_of(beginning: Line, domain: Domain) -> Budget:
     """Return what a recorded session may spend on one row: less than its budget, if a person has several."""
+    return per_row(budget_of(beginning, domain), rows_of(beginning))
+
+
+def rows_of(beginning: Line) -> int:
+    """Return how many rows of a person a recorded session was opened for."""
     rows = beginning["settings"].get("rows_per_person")
-    return per_row(budget_of(beginning, domain), 1 if rows is None else rows)
+    return checked_integer("rows_per_person", 1 if rows is None else rows, at_least=1)

@@ -17,7 +17,7 @@ from onlineic.accounting.budget import Filter
 from onlineic.display.html import card, facts
 from onlineic.display.text import shortened, upward
 from onlineic.domain.domain import Domain
-from onlineic.errors import TooFewRecordsError
+from onlineic.errors import TooFewRecordsError, shown
 from onlineic.queries.answers import LONGEST_QUERY, Answer
 from onlineic.queries.ask import Question, bind_question
 from onlineic.queries.batch import Queries
@@ -61,8 +61,9 @@ class Explanation:
     constants, repeats : int
         Of those, how many are the same whatever the data, or known already: both are free, the first exact.
     bound_easy, bound_hard : float
-        Largest error bound of one answer if all tests turn out easy, or all are measured (what is fitted to a
-        measured table may be bounded a little wider); fractions. inf where they cannot be paid.
+        Largest error bound of one answer if all tests turn out easy, or all are measured; fractions. Measured
+        ones are mostly bounded more narrowly: the farther what was learned lies from what was measured, the
+        wider. What the first tables say enters once they are bought. inf where they cannot be paid.
     bound_derived : float or None
         Of a derived question its own bound if all tests turn out easy, in its own unit (largest of all
         groups; half a band; of a rank), as far as the hypothesis knows their values now; inf if it would be
@@ -71,7 +72,7 @@ class Explanation:
         Most that one hit costs with its test, share of the budget; 0 if all is free. A hit uses up what
         stands set aside, also by a dearer question that was easy.
     hits_left : int
-        Hits of the largest price that can still be paid, at the price of the next.
+        Hits of the largest price that can at least be paid: as many as at the price of the next. Prices fall.
     at_most : float
         Most that can be spent on it, share of the budget, besides first and later tables.
     left : float
@@ -137,7 +138,7 @@ class Explanation:
             said.append(("price", price))
         if not self.payable and not self.free:
             said.append(("not payable", "the budget does not pay a measured answer of each"))
-        said.append(("measured answers left", f"{self.hits_left:,} ({self.left:.2%} of the budget)"))
+        said.append(("measured answers left", f"at least {self.hits_left:,} ({self.left:.2%} of the budget)"))
         if self.restarts_left is not None:
             said.append(("restarts left", restarts_text(self.restarts_left)))
         return card(f"If asked: {shortened(self.asked, LONGEST_QUERY)}", facts(said))
@@ -209,7 +210,7 @@ class Outlook:
         rehearsal = Rehearsal(self, self.loop.domain, self.loop.n, self.plan.beta)
         if callable(question) and not isinstance(question, np.ndarray):
             return *rehearsal.of(question), rehearsal.questions
-        asked, derived = f"{question!r:.80}", None
+        asked, derived = shown(question, 80), None
         if isinstance(question, str) and question.lstrip()[:6].upper() == "SELECT":
             _, derived = rehearsal.of(lambda session: session.sql(question))
             return asked, derived, rehearsal.questions
@@ -218,7 +219,7 @@ class Outlook:
 
     def bound(self, question: Any) -> Question:
         """Return a question bound to the domain, or raise `InvalidQueryError`."""
-        bound = bind_question(question, self.loop.domain, self.plan.sparse.grid_bits)
+        bound = bind_question(question, self.loop.domain, self.plan.weight_bits)
         check_supported(bound, self.plan.sparse, self.book.belief.hypothesis)
         return bound
 

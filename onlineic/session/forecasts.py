@@ -17,7 +17,12 @@ from onlineic.accounting.of_table import alike
 from onlineic.display.html import card, note, table
 from onlineic.display.text import records, upward
 from onlineic.domain.domain import Domain, check_domain
-from onlineic.errors import InvalidParameterError, checked_integer
+from onlineic.errors import (
+    InvalidParameterError,
+    checked_integer,
+    checked_list,
+    shown,
+)
 from onlineic.noise.laws import normal_quantile
 from onlineic.queries.query import session_grid_bits
 from onlineic.session.defaults import (
@@ -167,14 +172,16 @@ def forecast(
 
 def checked_kinds(kinds: Iterable[Kind]) -> frozenset[Kind]:
     """Return the kinds of questions, or raise `InvalidParameterError`."""
-    listed: object = kinds  # whatever was given
-    known = frozenset(kinds) if isinstance(listed, Iterable) and not isinstance(listed, str) else frozenset()
-    if not known or not known <= {"conjunctions", "dense"}:
+    try:
+        listed = checked_list("kinds", kinds)
+    except InvalidParameterError:
+        listed = []
+    if not listed or not all(isinstance(kind, str) and kind in ("conjunctions", "dense") for kind in listed):
         raise InvalidParameterError(
-            f"kinds must be some of 'conjunctions' and 'dense', got kinds={kinds!r:.60}; write "
+            f"kinds must be some of 'conjunctions' and 'dense', got kinds={shown(kinds)}; write "
             "['conjunctions'], ['dense'] or both."
         )
-    return known
+    return frozenset(listed)
 
 
 def _rows(domain: Domain, n: int, budget: Budget, max_queries: int, dense: bool) -> list[EngineForecast]:

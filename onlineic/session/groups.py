@@ -13,10 +13,17 @@ from onlineic._typing import Floats
 from onlineic.display.figures import FigureKind, axes_for, draw_counts, draw_map, plain, stamped, suited
 from onlineic.display.frames import Framed, free_name
 from onlineic.display.html import card, facts, note, table
-from onlineic.display.text import MOST_ROWS, around, cut_rows, probability, shortened, upward, within
+from onlineic.display.text import MOST_ROWS, around, cut_rows, probability, shortened, sure, upward, within
 from onlineic.domain.attributes import Label
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeError, check_choice
+from onlineic.errors import (
+    InvalidParameterError,
+    InvalidQueryError,
+    TooLargeError,
+    check_choice,
+    checked_list,
+    shown,
+)
 from onlineic.queries.answers import LONGEST_QUERY, Answer, made_of
 from onlineic.queries.expressions import Expression, where
 from onlineic.queries.marginals import marginal
@@ -26,6 +33,7 @@ from onlineic.session.linear import (
     Found,
     Where,
     asked_together,
+    check_answering,
     checked_condition,
     counted,
     narrowing,
@@ -100,7 +108,7 @@ class Groups(Framed):
 
     def __repr__(self) -> str:
         stamp = "" if self.private else ", NOT PRIVATE"
-        lines = [f"{self.name} ({probability(self.confidence)} sure, {counted(self.answers)}{stamp})"]
+        lines = [f"{self.name} ({sure(self.confidence)}, {counted(self.answers)}{stamp})"]
         for labels, value, bound in itertools.islice(self, SHOWN):
             lines.append(f"  {', '.join(map(str, labels))}: {around(value, bound)}")
         if len(self) > SHOWN:
@@ -135,18 +143,17 @@ class Groups(Framed):
         axes = axes_for(ax)
         what = self.name.partition(" by ")[0]
         unit = "records" if what == "count" else what
-        sure = probability(self.confidence)
         known = np.isfinite(self.error_bounds) & np.isfinite(self.values)
         if kind == "map":
             draw_map(axes, dict(zip(self.keys, self.labels, strict=True)), self.values, unit)
             widest = self.error_bounds[known].max(initial=0.0)
-            said = f"each at most ± {upward(widest)} ({sure} sure)" if known.any() else "no bound"
+            said = f"each at most ± {upward(widest)} ({sure(self.confidence)})" if known.any() else "no bound"
         else:
             bounds = np.where(known, self.error_bounds, np.nan)
             ends = np.stack([self.values - bounds, self.values + bounds]) if known.any() else None
             draw_counts(axes, self.keys[0], self.labels[0], self.values, ends, line=kind == "line")
             axes.set_ylabel(plain(unit))
-            said = f"intervals {sure} sure" if known.any() else "no bound"
+            said = f"intervals {sure(self.confidence)}" if known.any() else "no bound"
         title = f"{plain(self.name, LONGEST_TITLE)}\n{said}"
         axes.set_title(stamped(title, self.private), loc="left", fontsize=11)
         return axes
@@ -159,9 +166,10 @@ class Groups(Framed):
                 text, reach = within(value, bound, separated=True)
                 known = math.isfinite(value)
                 held.append([*labels, text if known else "too few records", f"± {reach}" if known else ""])
-        parts = [table([*self.keys, "value", "bound"], held, left=len(self.keys), names=len(self.keys))]
+        head, keys, left_out = [*self.keys, "value", "bound"], len(self.keys), len(self) - len(kept)
+        parts = [table(head, held, left=keys, names=keys, gap=None if gap is None else (gap, left_out))]
         if gap is not None:
-            parts.append(note(f"{len(self) - len(kept):,} of {len(self):,} are not shown: see to_dict()"))
+            parts.append(note(f"{left_out:,} of {len(self):,} are not shown: see to_dict()"))
         said = [("bounds", f"hold all at once, with probability {probability(self.confidence)}")]
         if self.bias:
             said.append(("midpoints of bins", f"may be off by {upward(self.bias)} besides"))
@@ -200,16 +208,17 @@ def group_by(
     TooLargeError
         If there are more groups.
     """
+    check_answering(session)
     check_choice("aggregate", aggregate, "count", "mean", "sum")
     where = None if where is None else checked_condition(session.domain, where)
     names, labels = _grouped(session.domain, keys)
     shape = tuple(map(len, labels))
     ordered = tuple(session.domain.attribute(key).ordered for key in names)
-    by = f" by {', '.join(names)}" + ("" if where is None else f", {where!r:.100}")
+    by = f" by {', '.join(names)}" + ("" if where is None else f", {shown(where, 100)}")
     if (of is None) != (aggregate == "count"):
         raise InvalidQueryError(
             "of must be the attribute of a mean or a sum, and nothing for counts, got "
-            f"aggregate={aggregate!r} and of={of!r:.60}; write aggregate='mean', of='age'."
+            f"aggregate={shown(aggregate)} and of={shown(of)}; write aggregate='mean', of='age'."
         )
     if of is None:
         found, table = _counts(session, names, labels, where)
@@ -252,11 +261,12 @@ def _grouped(
         raise InvalidQueryError(
             f"keys must be an attribute or a list of them, got a {type(keys).__name__}; write ['sex', 'age']."
         )
-    names = (keys,) if isinstance(keys, str) else tuple(keys)
+    names = (keys,) if isinstance(keys, str) else tuple(checked_list("keys", keys))
     sizes = [domain.shape[domain.axis(name)] for name in names]
     if not names or len(set(names)) < len(names):
         raise InvalidQueryError(
-            f"keys must be one or more different attributes, got {list(names)!r:.100}; write ['sex', 'age']."
+            f"keys must be one or more different attributes, got {shown(list(names), 100)}; write "
+            f"['sex', 'age']."
         )
     if math.prod(sizes) > MOST_GROUPS:
         raise TooLargeError(

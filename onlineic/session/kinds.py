@@ -5,7 +5,10 @@ import itertools
 
 import numpy as np
 
-from onlineic.errors import InvalidQueryError
+from onlineic.errors import (
+    InvalidQueryError,
+    shown,
+)
 from onlineic.hypothesis.base import NO_BLOCKS, HasBlocks, Hypothesis, supports_all
 from onlineic.queries.ask import Question
 from onlineic.queries.batch import Queries
@@ -27,7 +30,8 @@ def check_supported(question: Question | Queries, sparse: NumericSparse, hypothe
             raise InvalidQueryError(
                 "a cross table must be asked of a session that measures tables, got one that was planned to "
                 "measure single numbers, as with delta = 0 or release='answer'; ask its counts by group, "
-                f"session.group_by({list(question.names)!r:.100}) or GROUP BY in SQL, or open a session with "
+                f"session.group_by({shown(list(question.names), 100)}) or GROUP BY in SQL, or open a "
+                f"session with "
                 "delta above 0 and without these settings."
             )
         sparse.price(question.partition)

@@ -11,7 +11,12 @@ import numpy as np
 from onlineic._typing import Bools, Floats
 from onlineic.display.text import around
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidQueryError, TooFewRecordsError
+from onlineic.errors import (
+    InvalidQueryError,
+    TooFewRecordsError,
+    check_kind,
+    shown,
+)
 from onlineic.queries.answers import Answer
 from onlineic.queries.ask import as_condition
 from onlineic.queries.expressions import Expression, where
@@ -69,6 +74,11 @@ class Found:
     confidence: float
 
 
+def check_answering(session: object) -> None:
+    """Raise `InvalidParameterError` unless this answers linear queries."""
+    check_kind("session", session, AnsweringLinear, remedy="open OnlineIC(data, budget)")
+
+
 def asked_together(session: AnsweringLinear, queries: Sequence[Expression]) -> Found:
     """Ask a few queries at once."""
     return bounded(session, queries, session.answer_many(list(queries)))
@@ -77,16 +87,25 @@ def asked_together(session: AnsweringLinear, queries: Sequence[Expression]) -> F
 def bounded(session: AnsweringLinear, queries: Sequence[Expression], answers: Sequence[Answer]) -> Found:
     """Return answers with bounds of one stated probability.
 
-    One bound holds with probability 1 - beta. Of several the ones of the session's own event are taken, in
-    which all its answers hold at once: m of the others fail together with up to m beta. Which of the two is
-    taken does not depend on how large they are: the smaller of two bounds fails more often than each.
+    Each answer's own bound fails with at most beta: m of them together fail with up to m beta. In the
+    session's own event, which fails with at most beta, all its answers hold at once; its bounds are those of
+    the worst answer that was ever given, and so they grow. Those are taken that are smaller for the
+    probability with which they hold: a question that was answered is not refused later, because another
+    answer was worse. Both statements hold whichever is taken: what is said to hold with probability p, and
+    does not, has at most probability 1 - p. (Both kinds of statements fail with up to (m + 1) beta.)
     """
+    own = np.array([answer.error_bound for answer in answers])
+    each = _found(answers, own, max(0.0, 1.0 - session.beta * int((own > 0.0).sum())))
     if len(answers) > 1:
         jointly = session.joint_bounds(queries, answers)
         if (jointly > 0.0).sum() > 1 and np.isfinite(jointly).all():  # constants are exact
-            return _found(answers, jointly, 1.0 - session.beta)
-    bounds = np.array([answer.error_bound for answer in answers])
-    return _found(answers, bounds, max(0.0, 1.0 - session.beta * int((bounds > 0.0).sum())))
+            return min(_found(answers, jointly, 1.0 - session.beta), each, key=_for_its_probability)
+    return each
+
+
+def _for_its_probability(found: Found) -> float:
+    """Return the largest bound over the probability with which all hold."""
+    return max(found.bounds) / found.confidence if found.confidence > 0.0 else math.inf
 
 
 def _found(answers: Sequence[Answer], bounds: Floats, confidence: float) -> Found:
@@ -138,6 +157,6 @@ def allowed(domain: Domain, axis: int, condition: Expression | None) -> Bools:
 def nobody(attribute: str, condition: object) -> InvalidQueryError:
     """Return the error of a condition that nobody with a value meets."""
     return InvalidQueryError(
-        f"{attribute} must have a value that the condition allows, got {condition!r:.100}, "
+        f"{attribute} must have a value that the condition allows, got {shown(condition, 100)}, "
         "which nobody with a value can meet; widen it."
     )

@@ -73,7 +73,8 @@ class Loop:
         book = AnswerBook(plan, self.domain, self.n, self.ledger, belief, self.private)
         book.restore()
         prices = Prices(plan.spending, self.ledger, self.domain, plan.partitions)
-        self._take(Core(data, noise, self.ledger, prices, book, PlannedPurchases(plan), raises))
+        purchases = PlannedPurchases(plan)
+        self._take(Core(data, noise, self.ledger, plan.weight_bits, prices, book, purchases, raises))
 
     def _take(self, core: Core) -> None:
         self.core, self._batches = core, Batches(core, self.ledger, self.n)
@@ -87,21 +88,25 @@ class Loop:
         """Answer one query, as `OnlineIC.answer` says."""
         if not self.begun:
             self._begin_with(self.core.bound(query))
-        return self.core.answer(query)
+        answer = self.core.answer(query)
+        self.book.warn_if_more()
+        return answer
 
     def answer_many(self, queries: Queries | Sequence[Any]) -> Answers | list[Answer]:
         """Answer queries in order, as `OnlineIC.answer_many` says."""
         self.core.seal.check_open()
-        grid = self.plan.sparse.grid_bits
+        grid = self.plan.weight_bits
         parts = bind_batch(queries, self.domain, grid)
         self.book.catch_up()
         for part in parts:
             check_supported(part, self.plan.sparse, self.book.belief.hypothesis)
         for part in parts if not self.begun else ():
             self._begin_with(first_tested(part) if isinstance(part, Queries) else part)
-        if grid != self.plan.sparse.grid_bits:
-            parts = bind_batch(queries, self.domain, self.plan.sparse.grid_bits)
-        return self._batches.answer(parts, isinstance(queries, Queries))
+        if grid != self.plan.weight_bits:
+            parts = bind_batch(queries, self.domain, self.plan.weight_bits)
+        answers = self._batches.answer(parts, isinstance(queries, Queries))
+        self.book.warn_if_more()
+        return answers
 
     def hypothesis(self) -> Hypothesis:
         """Return the current hypothesis; first tables that wait for the first question are bought before."""
@@ -120,7 +125,7 @@ class Loop:
         """The charge of tables that questions will buy, by this plan."""
         return self.plan.owed(self.core.heard, self.ledger.account)
 
-    def statistics(self, budget: Budget) -> SessionStatistics:
+    def statistics(self, budget: Budget, rows_per_person: int) -> SessionStatistics:
         """Return a snapshot of public facts."""
         plan, book, prices = self.plan, self.book, self.core.prices
         return SessionStatistics(
@@ -142,6 +147,7 @@ class Loop:
             sealed=self.core.seal.sealed,
             private=self.private,
             family=book.family,
+            rows_per_person=rows_per_person,
         )
 
     def begin(self) -> None:
@@ -173,7 +179,7 @@ class Loop:
         if self.for_dense is not None and isinstance(question, Query) and is_dense(question):
             plan = self.for_dense()
             # as it was bound
-            if not len(self.ledger) and question.grid_bits <= plan.sparse.grid_bits:
+            if not len(self.ledger) and question.grid_bits <= plan.weight_bits:
                 return plan
         return self.plan
 
@@ -186,7 +192,7 @@ class Loop:
             ledger.give_back(self)
             ledger.claim(self, plan.sparse.account(), self.private)
             self.plan = plan
-            self._take(self.core.anew(prices, book, PlannedPurchases(plan)))
+            self._take(self.core.anew(plan.weight_bits, prices, book, PlannedPurchases(plan)))
         except BaseException:
             self.give_up()  # its ledger may be another's
             raise
@@ -205,7 +211,7 @@ class Loop:
                 if self.plan.released(record, asked) is None:
                     raise LedgerMismatchError(
                         "ledger must hold the first tables of this session's plan, got others; open the "
-                        "session as it was opened, or leave the ledger out."
+                        "session as it was opened."
                     )
                 bought = True
             asked = self.plan.heard(asked, record)

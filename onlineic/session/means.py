@@ -9,11 +9,15 @@ import numpy as np
 
 from onlineic._typing import Bools, Floats
 from onlineic.display.html import card, facts
-from onlineic.display.text import around, probability, records, records_bound, shortened, upward, within
+from onlineic.display.text import around, probability, records, records_bound, shortened, sure, upward, within
 from onlineic.domain.attributes import Attribute, Binned, IntegerRange
 from onlineic.domain.dates import Dates
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidQueryError, TooLargeError
+from onlineic.errors import (
+    InvalidQueryError,
+    TooLargeError,
+    shown,
+)
 from onlineic.queries.algebra import JOINT_CELLS
 from onlineic.queries.answers import LONGEST_QUERY, Answer, made_of
 from onlineic.queries.ask import as_condition
@@ -24,6 +28,7 @@ from onlineic.session.linear import (
     Where,
     allowed,
     asked_together,
+    check_answering,
     counted,
     narrowing,
     nobody,
@@ -106,7 +111,7 @@ class Derived:
         bias = f" and {upward(self.bias)} for midpoints" if self.bias else ""
         return (
             f"{self.name} = {around(self.value, self.error_bound)}{bias} "
-            f"({probability(self.confidence)} sure), "
+            f"({sure(self.confidence)}), "
             f"{self.count:.1f} records, {counted(self.answers)}{stamp}"
         )
 
@@ -172,11 +177,12 @@ def total(session: AnsweringLinear, attribute: str, where: Where = None) -> Deri
 
 
 def _of_numbers(session: AnsweringLinear, aggregate: Aggregate, attribute: str, where: Where) -> Derived:
+    check_answering(session)
     where = as_condition(where, session.domain)
     numbers = Numbers.of(session.domain, attribute, where)
     numbers.check(where)
     found = asked_together(session, numbers.asks(aggregate))
-    name = aggregate + (f"({attribute})" if where is None else f"({attribute}, {where!r:.100})")
+    name = aggregate + (f"({attribute})" if where is None else f"({attribute}, {shown(where, 100)})")
     value, bound, bias, share, share_bound = numbers.worked_out(
         aggregate, session.n, found.values, found.bounds
     )

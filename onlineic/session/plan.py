@@ -13,6 +13,7 @@ from onlineic.errors import checked_integer, checked_real
 from onlineic.ledger.records import Opened, Record
 from onlineic.queries.ask import Question
 from onlineic.queries.partitions import PartitionRule
+from onlineic.session.calibration import rounded_down, weight_bits
 from onlineic.session.first_tables import FirstTables
 from onlineic.session.kinds import is_dense, is_range
 from onlineic.session.later_tables import Asked, LaterTables
@@ -170,6 +171,22 @@ class Plan:
             self.least_price,
             self.restarts,
         )
+
+    @property
+    def weight_bits(self) -> int:
+        """Grid of the weights of queries: fine enough that rounding moves less than half a record in all.
+
+        It follows n, as far as counts stay exact floats. Noise may be on a coarser grid, to which exact
+        counts are rounded down. A certificate, and the theorem of the book, speak of the grid of the tests.
+        """
+        if self.certified or self.textbook:
+            return self.sparse.grid_bits
+        return weight_bits(self.sparse)
+
+    @property
+    def steps(self) -> float:
+        """What rounding counts down to the grid of the noise can move a test or a number by, a fraction."""
+        return 0.0 if self.certified or self.textbook else rounded_down(self.sparse)
 
     @property
     def drawn(self) -> Filter:

@@ -23,12 +23,13 @@ from onlineic.errors import (
     checked_integer,
     checked_real,
     set_fields,
+    shown,
 )
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.queries.partitions import PartitionRule
 from onlineic.queries.query import session_grid_bits
-from onlineic.session.calibration import SparseName, brought, chosen_name, mechanism_for
+from onlineic.session.calibration import SparseName, brought, chosen_name, mechanism_for, rounded_down
 from onlineic.session.certificates import NO_BOUND, certified_plan, update_bound_of
 from onlineic.session.defaults import (
     DEAR_EVALUATIONS,
@@ -51,7 +52,16 @@ from onlineic.session.first_tables import (
 from onlineic.session.fitting_rule import TABLE_RULES, check_holds, fitting_rule
 from onlineic.session.forecasts import Kind, checked_kinds, forecast
 from onlineic.session.later_tables import LaterTables, kept_share, later_tables, together
-from onlineic.session.plan import ALL_EASY, ALL_HARD, LEAST, MOST_HARD, Plan, Rule, checked_facts, tested_beta
+from onlineic.session.plan import (
+    ALL_EASY,
+    ALL_HARD,
+    LEAST,
+    MOST_HARD,
+    Plan,
+    Rule,
+    checked_facts,
+    tested_beta,
+)
 from onlineic.session.spending import hit_price
 from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.exponential import ExponentialSparse
@@ -192,7 +202,7 @@ def session_plan(
         beta=beta,
         max_queries=max_queries,
         hard_answers=cutoff,
-        error_bound=max(easy, number),
+        error_bound=max(easy, number) + rounded_down(mechanism),
         certified=False,
         partitions=cut if wishes.partition else None,
         first_tables=tables,
@@ -237,7 +247,7 @@ class _Wishes:
             if self.hard_answers is not None or self.threshold is not None:
                 raise InvalidParameterError(
                     "certify must be None with hard_answers or threshold, got certify="
-                    f"{self.certify!r:.60}; it settles both, so leave out one of them."
+                    f"{shown(self.certify)}; it settles both, so leave out one of them."
                 )
             if self.release == "partition":
                 raise InvalidParameterError(
@@ -246,12 +256,12 @@ class _Wishes:
             set_fields(self, certify=checked_real("certify", self.certify, at_least=LEAST, below=1.0))
         if self.release not in (None, "answer", "partition"):
             raise InvalidParameterError(
-                f"release must be 'answer' or 'partition', got release={self.release!r:.60}."
+                f"release must be 'answer' or 'partition', got release={shown(self.release)}."
             )
         if self.first_tables is not None and type(self.first_tables) is not bool:
             raise InvalidParameterError(
                 "first_tables must be True, False or None, got first_tables="
-                f"{self.first_tables!r:.60}; leave it out."
+                f"{shown(self.first_tables)}; leave it out."
             )
         if self.threshold is not None:
             set_fields(self, threshold=checked_real("threshold", self.threshold, above=0.0, below=1.0))
@@ -390,7 +400,8 @@ def _plan_of_numbers(facts: _Facts, reserved: Fraction) -> Plan:
         beta=facts.beta,
         max_queries=asked,
         hard_answers=asked,
-        error_bound=mechanism.margins(asked, ALL_HARD * facts.beta, asked)[2],
+        error_bound=mechanism.margins(asked, ALL_HARD * facts.beta, asked)[2]
+        + (rounded_down(mechanism) if reserved else 0.0),
         certified=not reserved,
         hit_price=price,
         next_share=Fraction(1, asked + 1) if reserved else None,

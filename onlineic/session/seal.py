@@ -8,18 +8,23 @@ to the old state would tell, unpaid, whether the hard path was taken.
 import contextlib
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import final
 
 from onlineic.accounting.budget import Charge
 from onlineic.data.release import guarded
 from onlineic.errors import ForkedSessionError, LedgerError, SessionSealedError, SessionStateError
-from onlineic.ledger.records import Closed, Ledger, UpdateFailed
+from onlineic.ledger.records import Closed, Committed, Ledger, UpdateFailed
 
 SEALED = (
     "session must not test another query while a test runs, or after one was interrupted between reading the "
     "data and its record, whose charge stays spent. What was released stands: repeats are answered, "
     "hypothesis and transcript can be read; open a new session for more (budgets add)."
+)
+UNWRITTEN = (
+    "session must be recorded to go on, got a ledger that did not take the last record; what was reserved "
+    "for it stays spent, and nothing that was not recorded was released. Make room, or mend what the "
+    "drive lacks, and go on with OnlineIC.resume(FILE, data)."
 )
 CLOSED = (
     "session must be open to answer, got a closed one; go on with OnlineIC.resume(FILE, data), if it has a "
@@ -39,11 +44,11 @@ class Seal:
         Whose standing reservation pays for what is read.
     """
 
-    __slots__ = ("_closed", "_ledger", "_process", "_sealed")
+    __slots__ = ("_closed", "_ledger", "_process", "_sealed", "_unwritten")
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._sealed = self._closed = False
+        self._sealed = self._closed = self._unwritten = False
         self._process = os.getpid()
 
     @property
@@ -72,7 +77,7 @@ class Seal:
         """Raise `SessionSealedError`, or `SessionStateError` after `close`, if nothing may be tested."""
         self.check_open()
         if self._sealed:
-            raise SessionSealedError(SEALED)
+            raise SessionSealedError(UNWRITTEN if self._unwritten else SEALED)
 
     def run(self, private: Callable[[], None]) -> None:
         """Run what reads the data and ends with a commit: sealed while it runs, for good if it fails.
@@ -97,12 +102,19 @@ class Seal:
             with contextlib.suppress(Exception):  # a reservation that cannot be burned still counts as spent
                 self._ledger.burn()
             _log.error("session sealed: %s at %s", name, place)
+            if self._unwritten and not interrupted:
+                raise SessionSealedError(UNWRITTEN)
 
         self._sealed = True  # a second Ctrl-C finds it closed
         guarded(private, failed, SEALED)
 
-    def unseal(self) -> None:
-        """Say that the commit is done: the last statement of what `run` runs."""
+    def commit(self, records: Sequence[Committed]) -> None:
+        """Record what was released: the last statement of what `run` runs, nothing private is left to do."""
+        try:
+            self._ledger.commit(records)
+        except LedgerError:
+            self._unwritten = True
+            raise
         self._sealed = False
 
     def close(self, record: Closed, kept: Callable[[], Charge | None]) -> None:
@@ -115,7 +127,9 @@ class Seal:
             What they have used up; asked once nobody can test any more.
         """
         self._closed = True  # first: nobody tests under what is given back
-        if self._sealed:  # what stands reserved may be all that pays for what was read: nobody else has it
+        if (
+            self._sealed or self._ledger.broken
+        ):  # what stands reserved may be all that pays for what was read: nobody else has it
             with contextlib.suppress(LedgerError):  # of a file that cannot be written a restart burns it
                 self._ledger.burn()
             return

@@ -26,6 +26,8 @@ from onlineic.errors import (
     SessionStateError,
     VacuousPromiseWarning,
     checked_integer,
+    checked_list,
+    shown,
 )
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.lines import Receipt
@@ -56,7 +58,7 @@ from onlineic.session.durable import (
     ledger_choice,
     planned,
     restoring,
-    row_budget_of,
+    rows_of,
 )
 from onlineic.session.explain import Explanation, explained
 from onlineic.session.forecasts import Kind, checked_kinds
@@ -79,7 +81,7 @@ def check_choices(exhausted: object, ledger: object, noise: object) -> None:
     """Raise `InvalidParameterError` unless these are choices that a session knows."""
     if not isinstance(exhausted, str) or exhausted not in ("untested", "raise"):
         raise InvalidParameterError(
-            f"exhausted must be 'untested' or 'raise', got exhausted={exhausted!r:.60}."
+            f"exhausted must be 'untested' or 'raise', got exhausted={shown(exhausted)}."
         )
     if ledger is not None and not isinstance(ledger, Ledger | LedgerFile):
         raise InvalidParameterError(
@@ -248,7 +250,9 @@ class OnlineIC(Answering):
             restarts=restarts,
         )
         plan, for_dense = planned_for(kinds=kinds), partial(planned_for, kinds=("dense",))
-        self._open(data, budget, plan, prior, exhausted, chosen, noise, progress, of_row, for_dense)
+        self._open(
+            data, budget, plan, prior, exhausted, chosen, noise, progress, int(rows_per_person), for_dense
+        )
 
     @classmethod
     def resume(
@@ -299,8 +303,8 @@ class OnlineIC(Answering):
             check_prior(beginning, prior)
             plan = planned(beginning, data.domain, update)
             exhausted = beginning["settings"].get("exhausted")
-            of_row = row_budget_of(beginning, kept.domain)
-            return cls.__new__(cls)._open(data, budget, plan, prior, exhausted, kept, None, progress, of_row)
+            rows = rows_of(beginning)
+            return cls.__new__(cls)._open(data, budget, plan, prior, exhausted, kept, None, progress, rows)
         except BaseException:
             kept.release()
             raise
@@ -374,10 +378,10 @@ class OnlineIC(Answering):
         ledger: Ledger | LedgerFile | None,
         noise: Noise | None,
         progress: Progress | Literal["bar"] | None = None,
-        of_row: Budget | None = None,
+        rows_per_person: int = 1,
         for_dense: Callable[[], Plan] | None = None,
     ) -> "OnlineIC":
-        of_row = budget if of_row is None else of_row
+        of_row = per_row(budget, rows_per_person)
         check_choices(exhausted, ledger, noise)
         if self._is_open:
             raise SessionStateError(TWICE)
@@ -392,6 +396,7 @@ class OnlineIC(Answering):
         self._progress = checked_progress(progress)
         noise = noise if noise is not None else SystemNoise()
         self._data, self._budget, self._private = data, budget, is_private(noise)
+        self._rows = rows_per_person
         self._door = Door("session")
         check_outside(data, noise)
         if isinstance(ledger, LedgerFile):
@@ -407,24 +412,25 @@ class OnlineIC(Answering):
                 tell_opening(0.0, plan)  # nothing is claimed yet
             data.check_file(held, held.file)
             held.claim(loop, plan.sparse.account(), self._private)
-            if isinstance(ledger, SqliteLedger) and resumed:
-                ledger.restart(package_version())
             with restoring(resumed):
                 loop.restore(belief, data, noise, exhausted == "raise")
+            bought = loop.bought()
             # a session that was interrupted here left its ledger with what it had paid for
             spent = of_row if self._private else None
-            known = data.enter(held, spent, held.file, plan.drawn)
+            known = data.enter(held, spent, held.file, plan.drawn, rows_per_person)
+            if isinstance(ledger, SqliteLedger) and resumed:
+                ledger.restart(package_version())  # after all that could refuse it
+            data.begun(held)
             if held.account.spent and not resumed and (plan.first_tables is None or not known):
                 raise LedgerMismatchError(
                     "ledger must be new, or of a session on this table that was interrupted while it bought "
-                    "the first tables of this plan, got another one; leave the ledger out."
+                    "the first tables of this plan, got another one; open the session as it was opened."
                 )
-            bought = loop.bought()
             paid = plan.first_tables.charge.amount if plan.first_tables is not None and bought else 0
             if not resumed and plan.certified and held.account.spent != paid:
                 raise LedgerMismatchError(
                     "ledger must hold the first tables alone to certify what is left for hard answers, got "
-                    "one of which more is used up; leave the ledger out."
+                    "one of which more is used up; leave certify out."
                 )
             loop.begun = bought
             # the account of a file stands in its first line; a total of the table has paid that of this plan,
@@ -550,10 +556,11 @@ class OnlineIC(Answering):
         (m,) float64
             Fractions; of a constant what it was rounded by, inf where nothing is known.
         """
-        chosen, given = list(queries), list(answers)
+        chosen = checked_list("queries", queries, remedy="write them in brackets")
+        given = checked_list("answers", answers, remedy="write what answer_many returned")
 
         def bounds() -> Floats:
-            book, grid = self._loop.book, self._loop.plan.sparse.grid_bits
+            book, grid = self._loop.book, self._loop.plan.weight_bits
             book.catch_up()
             asked = [bind_question(query, self._data.domain, grid) for query in chosen]
             if len(given) != len(asked) or not all(isinstance(answer, Answer) for answer in given):
@@ -614,12 +621,16 @@ class OnlineIC(Answering):
 
     def _closed(self) -> None:
         loop = self._loop
-        if not loop.core.seal.closed:
-            loop.book.catch_up()
-            loop.book.keep_checkpoint()
-            self._data.leave(loop.ledger)
-            loop.core.close()
-        loop.ledger.give_back(loop)
+        try:
+            if not loop.core.seal.closed:
+                if not loop.ledger.broken:
+                    loop.book.catch_up()
+                    loop.book.keep_checkpoint()
+                self._data.leave(loop.ledger)
+                loop.core.close()
+        finally:
+            if loop.core.seal.closed:
+                loop.ledger.give_back(loop)
 
     if not TYPE_CHECKING:
 
@@ -628,7 +639,7 @@ class OnlineIC(Answering):
             known = [one for one in dir(type(self)) if one[0] != "_"]
             meant = MEANT.get(name) or (None if name[0] == "_" or name in known else nearest(name, known))
             hint = "see dir(session)." if meant is None else f"did you mean {meant}?"
-            raise AttributeError(f"a session has no attribute {name!r}; {hint}")
+            raise AttributeError(f"a session has no attribute {shown(name)}; {hint}")
 
     def __enter__(self) -> "OnlineIC":
         return self
@@ -708,7 +719,7 @@ class OnlineIC(Answering):
 
         def counted() -> SessionStatistics:
             self._loop.book.catch_up()
-            return self._loop.statistics(self._budget)
+            return self._loop.statistics(self._budget, self._rows)
 
         return self._alone(counted)
 
@@ -734,9 +745,10 @@ class OnlineIC(Answering):
         domain = self._data.domain
         if isinstance(attributes, str):
             raise InvalidParameterError(
-                f"attributes must be a list of names, got the text {attributes!r:.60}; write it in brackets."
+                f"attributes must be a list of names, got the text {shown(attributes)}; write it in brackets."
             )
-        names = domain.names if attributes is None else [domain.names[domain.axis(one)] for one in attributes]
+        listed = domain.names if attributes is None else checked_list("attributes", attributes)
+        names = [domain.names[domain.axis(one)] for one in listed]
 
         def summed_up() -> Summary:
             book = self._loop.book
@@ -747,7 +759,7 @@ class OnlineIC(Answering):
                 self._data.n,
                 self._budget,
                 self._loop.plan,
-                self._loop.statistics(self._budget),
+                self._loop.statistics(self._budget, self._rows),
                 marginals,
                 book.latest(answers) if answers else (),
             )
@@ -775,20 +787,23 @@ class OnlineIC(Answering):
     def __repr__(self) -> str:
         if not self._is_open:
             return "OnlineIC(not open)"
-        stats = self._loop.statistics(self._budget)  # of what was taken in: a repr must not run an update
+        stats = self._loop.statistics(
+            self._budget, self._rows
+        )  # of what was taken in: a repr must not run an update
         shape = " x ".join(map(str, self._data.domain.shape))
-        stamp = "" if self._private else ", NOT PRIVATE"
+        stamp = ", sealed" * stats.sealed + ", NOT PRIVATE" * (not self._private)
+        persons = f"rows_per_person={self._rows}, " if self._rows > 1 else ""
         return (
             f"OnlineIC(n={self._data.n}, {shape} cells, epsilon={self._budget.epsilon:g}, "
-            f"delta={self._budget.delta:g}, {self._loop.plan.update!r}, {stats.asked} asked, "
-            f"{stats.hard} hard, {stats.hard_left} measured answers left{', sealed' * stats.sealed}{stamp})"
+            f"delta={self._budget.delta:g}, {persons}{self._loop.plan.update!r}, {stats.asked} asked, "
+            f"{stats.hard} hard, at least {stats.hard_left} measured answers left{stamp})"
         )
 
     def _repr_html_(self) -> str:
         if not self._is_open:
             return card("A session that is not open")
         return session_html(
-            self._data.domain, self._data.n, self._loop.plan, self._loop.statistics(self._budget)
+            self._data.domain, self._data.n, self._loop.plan, self._loop.statistics(self._budget, self._rows)
         )
 
     def __reduce__(self) -> NoReturn:

@@ -19,6 +19,7 @@ from onlineic.domain.domain import Domain
 from onlineic.ledger.records import Burned, Hard, Opened, Record, Resumed
 from onlineic.queries.partitions import one_way
 from onlineic.queries.query import canonical
+from onlineic.session.calibration import weight_bits
 from onlineic.sparse.base import NumericSparse
 
 
@@ -145,13 +146,14 @@ def dearest_hit(sparse: NumericSparse, domain: Domain, partition: bool) -> Fract
     """Return the largest price of a hit of a single query: what is left is counted in such ones."""
     axis = max(range(len(domain.shape)), key=domain.shape.__getitem__)
     size = domain.shape[axis]
+    bits = weight_bits(sparse)
     table = sparse.price(one_way(domain, 0)).amount if partition else Fraction(0)
     if size == 1:  # every query is constant: none is ever tested, but by a cross table
         return table if partition else sparse.account().capacity + 1
-    # noise is rounded up to whole units of a query's own grid: least on the finest
+    # noise is rounded up to whole units of a query's own grid: least on the finest, which weights may exceed
     finest = np.zeros(size)
-    finest[0], finest[1] = 1.0, 0.5**sparse.grid_bits
-    fine = canonical(domain, False, {(axis,): finest}, max(sparse.grid_bits, 1))
+    finest[0], finest[1] = 1.0, 0.5**bits
+    fine = canonical(domain, False, {(axis,): finest}, max(bits, 1))
     numbers = [
         sparse.price(query).amount for query in (one_way(domain, axis).block(0), fine) if query.sensitivity
     ]
@@ -159,7 +161,7 @@ def dearest_hit(sparse: NumericSparse, domain: Domain, partition: bool) -> Fract
 
 
 def hits_left(spending: Spending, domain: Domain, partition: bool, spent: Spent, owed: Fraction) -> int:
-    """Return how many hits of the largest price can be paid after these charges, at the price of the next.
+    """Return how many hits of the largest price can at least be paid after these charges: prices only fall.
 
     Parameters
     ----------

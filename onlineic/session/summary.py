@@ -27,7 +27,10 @@ from onlineic.display.text import (
     upward,
 )
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidParameterError
+from onlineic.errors import (
+    InvalidParameterError,
+    shown,
+)
 from onlineic.hypothesis.base import HasBlocks, Hypothesis
 from onlineic.hypothesis.estimates import Estimates
 from onlineic.queries.answers import ANSWER_HEAD, LONGEST_QUERY, Answer, answer_rows
@@ -228,7 +231,7 @@ class Summary:
         found = [one for one in self.marginals if one.name == attribute]
         if not found:
             raise InvalidParameterError(
-                f"attribute must be one that the summary holds, got {attribute!r:.60}; write "
+                f"attribute must be one that the summary holds, got {shown(attribute)}; write "
                 "session.summary(attributes=[..])."
             )
         axes, one = new_figure(7.0, 4.2).add_subplot() if ax is None else ax, found[0]
@@ -254,9 +257,15 @@ def domain_fact(domain: Domain) -> tuple[str, str]:
 def budget_facts(budget: Budget, stats: SessionStatistics) -> list[tuple[str, str]]:
     """Return what is spent and what is left, in words."""
     given = f"{stats.asked:,}: {stats.easy:,} easy, {stats.hard:,} measured, {stats.repeat:,} repeated"
+    rows = stats.rows_per_person
+    person = f", of a person with {rows} rows" if rows > 1 else ""
+    spent = f"epsilon = {budget.epsilon:g}, delta = {budget.delta:g}, for everything together{person}"
     said = [
-        ("budget", f"epsilon = {budget.epsilon:g}, delta = {budget.delta:g}, for everything together"),
-        ("measured answers left", f"{stats.hard_left:,} ({stats.spent:.1%} of the budget used or set aside)"),
+        ("budget", spent),
+        (
+            "measured answers left",
+            f"at least {stats.hard_left:,} ({stats.spent:.1%} of the budget used or set aside)",
+        ),
         ("answers", given + f", {stats.untested:,} untested" * bool(stats.untested)),
     ]
     if stats.restarts_left is not None:

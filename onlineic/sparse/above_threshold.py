@@ -24,6 +24,7 @@ from onlineic.errors import (
     checked_integer,
     checked_real,
     set_fields,
+    shown,
 )
 from onlineic.noise.laws import DiscreteLaplace
 from onlineic.noise.sources import Noise, checked_source, scale_at_least
@@ -248,7 +249,7 @@ class Sparse:
         )
         if self.allocation not in ("restarts", "optimal"):
             raise InvalidParameterError(
-                f'allocation must be "restarts" or "optimal", got allocation={self.allocation!r:.60}.'
+                f'allocation must be "restarts" or "optimal", got allocation={shown(self.allocation)}.'
             )
         kept = self.allocation == "optimal"
         if kept and budget.delta > 0.0:

@@ -1,7 +1,8 @@
 """`NumericSparse`: the test that tells hard queries from easy ones, and the number for a hard one.
 
 All arithmetic is on integers. A mechanism compares gaps in units of 1/(n 2^grid_bits), the session's grid;
-a query on a coarser grid has its gap multiplied up. The number of a hard answer is on the query's own grid.
+a query on a coarser grid has its gap multiplied up, one on a finer grid has it rounded down. The number of a
+hard answer is on the query's own grid, or on the session's if that is coarser.
 """
 
 import abc
@@ -103,6 +104,19 @@ class NumericSparse(abc.ABC):
     @abc.abstractmethod
     def threshold(self) -> int:
         """Noise-free threshold in units of 1/(n 2^K); ties are hits."""
+
+    def bits_of(self, target: "Query | Partition | Value") -> int:
+        """Return the grid that the number of a target is released on: its own, or K if that is coarser.
+
+        Weights may be finer than K: their exact count is then rounded down to a multiple of 2^-K, before any
+        noise. Rounding down keeps order and commutes with whole steps of the grid, so that counts which
+        differ by at most Delta units of 2^-k differ by at most ceil(Delta/2^(k-K)) steps: `moved_by`.
+        """
+        return min(target.grid_bits, self.grid_bits)
+
+    def moved_by(self, target: "Query | Value") -> int:
+        """Return the sensitivity of a number of this target, in units of the grid that it is released on."""
+        return steps_up(target.sensitivity, target.grid_bits, self.bits_of(target))
 
     @abc.abstractmethod
     def account(self) -> Filter:
@@ -217,6 +231,10 @@ class NumericSparse(abc.ABC):
         """
 
     @abc.abstractmethod
+    def noise_of(self, target: Query | Partition) -> float:
+        """Return the standard deviation of the noise in each value that `measure` releases, fraction."""
+
+    @abc.abstractmethod
     def easy_radius(self, beta: float, tests: int = 1) -> float:
         """Return r: every easy answer among `tests` has |f(D) - guess| <= r, but with probability beta."""
 
@@ -250,6 +268,16 @@ class NumericSparse(abc.ABC):
         """
 
 
+def steps_down(units: int, bits: int, grid: int) -> int:
+    """Return multiples of 2^-bits as multiples of 2^-grid, rounded down."""
+    return units << grid - bits if grid >= bits else units >> bits - grid
+
+
+def steps_up(units: int, bits: int, grid: int) -> int:
+    """Return multiples of 2^-bits as multiples of 2^-grid, rounded up."""
+    return -steps_down(-units, bits, grid)
+
+
 def first_reaching(
     values: Sequence[int] | Ints, level: int, draw: Callable[[int], Ints], noise: Noise
 ) -> tuple[int, int | None]:
@@ -278,22 +306,31 @@ def fresh_answer(
     law: DiscreteGaussian | DiscreteLaplace,
     n: int,
     target: Query | Partition,
+    bits: int,
     counts: int | Ints,
     noise: Noise,
 ) -> Measurement:
-    """Return exact counts (PRIVATE) plus fresh noise of the law, never the test's, as fractions of n."""
-    exact = np.atleast_1d(np.asarray(counts, dtype=np.int64))
-    records = n << target.grid_bits
+    """Return exact counts (PRIVATE) plus fresh noise of the law, never the test's, as fractions of n.
+
+    The noise is on a grid of so many `bits`, no finer than that of the target: counts are rounded down to it.
+    """
+    exact = np.atleast_1d(np.asarray(counts, dtype=np.int64)) >> target.grid_bits - bits
+    records = n << bits
     return Measurement(target, (exact + law.draw(noise, len(exact))) / records, law.deviation / records)
 
 
 def fresh_radius(
-    law: DiscreteGaussian | DiscreteLaplace, n: int, target: Query | Partition, beta: float, answers: int
+    law: DiscreteGaussian | DiscreteLaplace,
+    n: int,
+    target: Query | Partition,
+    bits: int,
+    beta: float,
+    answers: int,
 ) -> float:
-    """Return r: each value of so many `fresh_answer`s is within r of its fraction, but for beta."""
+    """Return r: each value of so many `fresh_answer`s is within r of its rounded count, but for beta."""
     beta, answers = checked_tail(beta, answers)
     values = target.blocks if isinstance(target, Partition) else 1
-    return law.radius(beta / (answers * values)) / (n << target.grid_bits)
+    return law.radius(beta / (answers * values)) / (n << bits)
 
 
 def checked_plan(

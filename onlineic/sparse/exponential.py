@@ -34,6 +34,7 @@ from onlineic.sparse.base import (
     fresh_answer,
     fresh_radius,
     hits_paid,
+    steps_up,
     tolerated_false_hits,
 )
 
@@ -220,17 +221,16 @@ class ExponentialSparse(NumericSparse):
             # one record moves between two blocks
             table = Fraction(2 << target.grid_bits) / self._fresh_scale(target)
             return Charge(2 * most / self.query_scale + table, "exponential test and Laplace partition")
-        if target.grid_bits > self.grid_bits or target.sensitivity < 1:
+        if target.sensitivity < 1:
             raise InvalidQueryError(
-                f"query must have grid_bits <= {self.grid_bits} and sensitivity >= 1, got "
-                f"grid_bits={target.grid_bits}, sensitivity={target.sensitivity}; "
-                "answer a constant query without a test."
+                f"query must have sensitivity >= 1, got sensitivity={target.sensitivity}; answer a constant "
+                "query without a test."
             )
-        test = (most + (target.sensitivity << self.grid_bits - target.grid_bits)) / self.query_scale
+        test = (most + steps_up(target.sensitivity, target.grid_bits, self.grid_bits)) / self.query_scale
         if self.number_scale is None:
             return Charge(test, "exponential test with its free gap")
         return Charge(
-            test + target.sensitivity / self._fresh_scale(target), "exponential test and Laplace number"
+            test + self.moved_by(target) / self._fresh_scale(target), "exponential test and Laplace number"
         )
 
     def step(
@@ -265,14 +265,20 @@ class ExponentialSparse(NumericSparse):
     ) -> Measurement:
         check_measurable(target)
         if self.number_scale is not None or isinstance(target, Partition):
-            return fresh_answer(DiscreteLaplace(self._fresh_scale(target)), self.n, target, counts, noise)
+            law = DiscreteLaplace(self._fresh_scale(target))
+            return fresh_answer(law, self.n, target, self.bits_of(target), counts, noise)
         if hit.excess is None or hit.side == 0:
             raise InternalError("a number needs the side and the free gap of its hit.")
         gap = self.threshold + hit.excess - self._centre()
         unit = self.n << self.grid_bits
         values = np.array([guess / (self.n << target.grid_bits) + hit.side * gap / unit])
+        return Measurement(target, values, self.noise_of(target))
+
+    def noise_of(self, target: Query | Partition) -> float:
+        if self.number_scale is not None or isinstance(target, Partition):
+            return DiscreteLaplace(self._fresh_scale(target)).deviation / (self.n << self.bits_of(target))
         noises = Geometric(self.threshold_scale), Geometric(self.query_scale)
-        return Measurement(target, values, math.hypot(*(law.deviation for law in noises)) / unit)
+        return math.hypot(*(law.deviation for law in noises)) / (self.n << self.grid_bits)
 
     def easy_radius(self, beta: float, tests: int = 1) -> float:
         """Return (T + b1 ln(1/beta')) / (n 2^K), 1/beta' = min(tests P(rho >= nu), 1)/beta.
@@ -296,7 +302,8 @@ class ExponentialSparse(NumericSparse):
         over the tests.
         """
         if self.number_scale is not None or isinstance(target, Partition):
-            return fresh_radius(DiscreteLaplace(self._fresh_scale(target)), self.n, target, beta, answers)
+            law = DiscreteLaplace(self._fresh_scale(target))
+            return fresh_radius(law, self.n, target, self.bits_of(target), beta, answers)
         beta, answers = checked_tail(beta, answers)
         if tests is not None and answers > 1:  # one event for all of them, whatever their shares
             over = self._upper(tests, beta / 2.0)
@@ -354,7 +361,7 @@ class ExponentialSparse(NumericSparse):
 
     def _fresh_scale(self, target: Query | Partition) -> Fraction:
         # replacing one record moves a query by 2^k in all, a partition by 2^k in each of two blocks
-        return self._number_scale((2 if isinstance(target, Partition) else 1) << target.grid_bits)
+        return self._number_scale((2 if isinstance(target, Partition) else 1) << self.bits_of(target))
 
     def _centre(self) -> float:
         """E nu - E rho."""

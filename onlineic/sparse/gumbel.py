@@ -40,6 +40,7 @@ from onlineic.sparse.base import (
     fresh_answer,
     fresh_radius,
     hits_paid,
+    steps_up,
     tolerated_false_hits,
 )
 
@@ -291,14 +292,13 @@ class GumbelSparse(NumericSparse):
             # the test, of a 0/1 query or of the largest block gap, moves by one count
             ticks = self._ticks(1 << self.grid_bits, target.grid_bits, 2 << 2 * target.grid_bits)
             return Charge(Fraction(ticks), "Gumbel test and Gaussian partition", "ticks", self.order)
-        if target.grid_bits > self.grid_bits or target.sensitivity < 1:
+        if target.sensitivity < 1:
             raise InvalidQueryError(
-                f"query must have grid_bits <= {self.grid_bits} and sensitivity >= 1, got "
-                f"grid_bits={target.grid_bits}, sensitivity={target.sensitivity}; "
-                "answer a constant query without a test."
+                f"query must have sensitivity >= 1, got sensitivity={target.sensitivity}; answer a constant "
+                "query without a test."
             )
-        tested = target.sensitivity << self.grid_bits - target.grid_bits
-        ticks = self._ticks(tested, target.grid_bits, target.sensitivity**2)
+        tested = steps_up(target.sensitivity, target.grid_bits, self.grid_bits)
+        ticks = self._ticks(tested, self.bits_of(target), self.moved_by(target) ** 2)
         return Charge(Fraction(ticks), "Gumbel test and Gaussian number", "ticks", self.order)
 
     def step(
@@ -345,7 +345,10 @@ class GumbelSparse(NumericSparse):
         self, hit: Hit, target: Query | Partition, guess: int, counts: int | Ints, noise: Noise
     ) -> Measurement:
         check_measurable(target)
-        return fresh_answer(self._law(target), self.n, target, counts, noise)
+        return fresh_answer(self._law(target), self.n, target, self.bits_of(target), counts, noise)
+
+    def noise_of(self, target: Query | Partition) -> float:
+        return self._law(target).deviation / (self.n << self.bits_of(target))
 
     def easy_radius(self, beta: float, tests: int = 1) -> float:
         """Return (T + b ln ln(tests/beta)) / (n 2^K): P(easy and |gap| > T + t b) <= exp(-e^t)."""
@@ -356,7 +359,7 @@ class GumbelSparse(NumericSparse):
     def hard_radius(
         self, target: Query | Partition, beta: float, answers: int = 1, tests: int | None = None
     ) -> float:
-        return fresh_radius(self._law(target), self.n, target, beta, answers)
+        return fresh_radius(self._law(target), self.n, target, self.bits_of(target), beta, answers)
 
     def sum_radius(self, target: Partition, weights: Floats, beta: float) -> float:
         return self._law(target).sum_radius(weights, beta) / self.n
@@ -378,7 +381,7 @@ class GumbelSparse(NumericSparse):
         )
 
     def _law(self, target: Query | Partition) -> DiscreteGaussian:
-        return DiscreteGaussian(self.sigma(target.grid_bits))
+        return DiscreteGaussian(self.sigma(self.bits_of(target)))
 
     def _ticks(self, sensitivity: int, grid_bits: int, squared: int) -> int:
         """Price of a test (session units) with an answer on its own grid."""

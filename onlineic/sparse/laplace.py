@@ -253,12 +253,16 @@ class LaplaceSparse(NumericSparse):
         self, hit: Hit, target: Query | Partition, guess: int, counts: int | Ints, noise: Noise
     ) -> Measurement:
         check_measurable(target)
-        return fresh_answer(DiscreteLaplace(self._number_scale(target)), self.n, target, counts, noise)
+        law = DiscreteLaplace(self._number_scale(target))
+        return fresh_answer(law, self.n, target, self.bits_of(target), counts, noise)
 
     def _number_scale(self, target: Query | Partition) -> Fraction:
         # replacing one record moves a query by 2^k in all, a partition by 2^k in each of two blocks
-        sensitivity = (2 if isinstance(target, Partition) else 1) << target.grid_bits
+        sensitivity = (2 if isinstance(target, Partition) else 1) << self.bits_of(target)
         return scale_at_least(self.number_scale * sensitivity)
+
+    def noise_of(self, target: Query | Partition) -> float:
+        return DiscreteLaplace(self._number_scale(target)).deviation / (self.n << self.bits_of(target))
 
     def easy_radius(self, beta: float, tests: int = 1) -> float:
         beta, tests = checked_tail(beta, tests)
@@ -269,7 +273,8 @@ class LaplaceSparse(NumericSparse):
     def hard_radius(
         self, target: Query | Partition, beta: float, answers: int = 1, tests: int | None = None
     ) -> float:
-        return fresh_radius(DiscreteLaplace(self._number_scale(target)), self.n, target, beta, answers)
+        law = DiscreteLaplace(self._number_scale(target))
+        return fresh_radius(law, self.n, target, self.bits_of(target), beta, answers)
 
     def sum_radius(self, target: Partition, weights: Floats, beta: float) -> float:
         return DiscreteLaplace(self._number_scale(target)).sum_radius(weights, beta) / self.n

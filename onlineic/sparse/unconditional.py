@@ -22,7 +22,7 @@ from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace, checked_tail
 from onlineic.noise.sources import SIGMA_LIMIT, Noise, scale_at_least
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
-from onlineic.sparse.base import Hit, NumericSparse, SparseState
+from onlineic.sparse.base import Hit, NumericSparse, SparseState, steps_up
 
 MOST_ORDERS = 200  # that are tried
 
@@ -149,15 +149,15 @@ class UnconditionalNumbers(NumericSparse):
         return None
 
     def price(self, target: Query | Partition) -> Charge:
-        if target.grid_bits > self.grid_bits or (isinstance(target, Query) and target.sensitivity < 1):
+        if isinstance(target, Query) and target.sensitivity < 1:
             raise InvalidQueryError(
-                f"query must have grid_bits <= {self.grid_bits} and sensitivity >= 1, got "
-                f"grid_bits={target.grid_bits}; answer a constant query without a measurement."
+                f"query must have sensitivity >= 1, got sensitivity={target.sensitivity}; answer a constant "
+                "query without a measurement."
             )
         table = isinstance(target, Partition)
         scale, unit = self._spread(table), 1 << self.grid_bits
         if isinstance(target, Query):
-            moved = target.sensitivity << self.grid_bits - target.grid_bits
+            moved = steps_up(target.sensitivity, target.grid_bits, self.grid_bits)
             squared = moved**2
         else:  # one record moves between two blocks
             moved, squared = 2 * unit, 2 * unit**2
@@ -188,10 +188,16 @@ class UnconditionalNumbers(NumericSparse):
         self, hit: Hit, target: Query | Partition, guess: int, counts: int | Ints, noise: Noise
     ) -> Measurement:
         law = self._law(isinstance(target, Partition))
-        exact = np.atleast_1d(np.asarray(counts, np.int64)) << self.grid_bits - target.grid_bits
+        bits = self.bits_of(target)
+        exact = (
+            np.atleast_1d(np.asarray(counts, np.int64)) >> target.grid_bits - bits << self.grid_bits - bits
+        )
         noisy = exact + law.draw(noise, len(exact))
         records = self.n << self.grid_bits
         return Measurement(target, noisy / records, law.deviation / records)
+
+    def noise_of(self, target: Query | Partition) -> float:
+        return self._law(isinstance(target, Partition)).deviation / (self.n << self.grid_bits)
 
     def easy_radius(self, beta: float, tests: int = 1) -> float:
         """Return 0: no answer is easy."""

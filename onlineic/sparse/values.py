@@ -15,7 +15,12 @@ from typing import Any, Literal, final
 import attrs
 
 from onlineic.accounting.budget import Budget
-from onlineic.errors import InvalidParameterError, SessionExhaustedError, checked_integer
+from onlineic.errors import (
+    InvalidParameterError,
+    SessionExhaustedError,
+    checked_integer,
+    shown,
+)
 from onlineic.noise.sources import Noise, checked_source
 from onlineic.sparse.base import Hit, NumericSparse, SparseState, Value
 from onlineic.sparse.exponential import ExponentialSparse, exponential_resolution
@@ -146,7 +151,7 @@ class ValueSparse:
             made = attrs.evolve(gumbel, threshold=math.floor(STEEPEST * gumbel.scale))
         else:
             raise InvalidParameterError(
-                f"mechanism must be 'laplace', 'gumbel' or 'exponential', got mechanism={mechanism!r:.60}."
+                f"mechanism must be 'laplace', 'gumbel' or 'exponential', got mechanism={shown(mechanism)}."
             )
         hit, miss, _ = made.margins(values, PLAN_BETA, cutoff)
         return cls(made, cutoff, round((hit - miss) / 2.0 * (1 << made.grid_bits)))

@@ -8,8 +8,14 @@ from typing import Any, final
 import numpy as np
 
 from onlineic._typing import Floats
-from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidParameterError, checked_integer, checked_real
+from onlineic.domain.domain import Domain, check_domain
+from onlineic.errors import (
+    InvalidParameterError,
+    checked_integer,
+    checked_list,
+    checked_real,
+    shown,
+)
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.noise.sources import public_generator
@@ -108,10 +114,12 @@ def check_update_rule(
     Dwork & Roth (2014), Definition 5.3, with a strict gap.
     """
     domain = Domain.of(a=2, b=3) if domain is None else domain
+    check_domain(domain)
     alpha = checked_real("alpha", alpha, above=0.0, below=1.0)
     steps = checked_integer("steps", steps, at_least=1)
-    assert truths is None or len(truths), "truths must be one or more histograms, got none; leave them out."
-    histograms = [_normalised(truth, domain) for truth in (_truths(domain) if truths is None else truths)]
+    listed = _truths(domain) if truths is None else checked_list("truths", truths)
+    assert listed, "truths must be one or more histograms, got none; leave them out."
+    histograms = [_normalised(truth, domain) for truth in listed]
     _check_frozen(rule)
     rule = rule_at(rule_for_stream(rule, steps, 1_000_000), domain, alpha)
     bound = _checked_bound(rule, domain, alpha)
@@ -132,8 +140,12 @@ def _check_frozen(rule: Rule) -> None:
         f"a rule must be an UpdateRule, got a {type(rule).__name__}; write {remedy}."
     )
     copy = pickle.loads(pickle.dumps(rule))
-    assert copy == rule, f"{rule!r} (the rule) must equal its pickle; make it an attrs.frozen class."
-    assert repr(copy) == repr(rule), f"{rule!r} (the rule) must show its settings only, not its address."
+    assert copy == rule, (
+        f"{shown(rule, 200)} (the rule) must equal its pickle; make it an attrs.frozen class."
+    )
+    assert repr(copy) == repr(rule), (
+        f"{shown(rule, 200)} (the rule) must show its settings only, not its address."
+    )
     for name in (
         *getattr(rule, "__dict__", ()),
         *(field.name for field in getattr(rule, "__attrs_attrs__", ())),
@@ -142,7 +154,9 @@ def _check_frozen(rule: Rule) -> None:
             setattr(rule, name, getattr(rule, name))
         except AttributeError:
             continue
-        raise AssertionError(f"{rule!r} (the rule) must be frozen, but {name} can be set; use attrs.frozen.")
+        raise AssertionError(
+            f"{shown(rule, 200)} (the rule) must be frozen, but {name} can be set; use attrs.frozen."
+        )
 
 
 def _checked_bound(rule: Rule, domain: Domain, alpha: float) -> int | None:
@@ -150,16 +164,17 @@ def _checked_bound(rule: Rule, domain: Domain, alpha: float) -> int | None:
     bounds = [rule.update_bound(domain, factor * alpha) for factor in (1.0, 1.5, 2.0)]
     for bound in bounds:
         assert bound is None or (type(bound) is int and bound >= 0), (
-            f"{rule!r}.update_bound must be None or an int >= 0, got {bound!r}."
+            f"{shown(rule, 200)}.update_bound must be None or an int >= 0, got {shown(bound)}."
         )
     known = [math.inf if bound is None else bound for bound in bounds]
     assert bounds[0] is None or known == sorted(known, reverse=True), (
-        f"{rule!r}.update_bound must not grow with alpha, got {bounds} at 1, 1.5 and 2 times {alpha:g}."
+        f"{shown(rule, 200)}.update_bound must not grow with alpha, got {bounds} at 1, 1.5 and 2 times "
+        f"{alpha:g}."
     )
     exact = rule.exact_update_bound(domain, alpha) if isinstance(rule, ExactBound) else bounds[0]
-    assert (exact is None) == (bounds[0] is None), f"{rule!r} must have both bounds or none."
+    assert (exact is None) == (bounds[0] is None), f"{shown(rule, 200)} must have both bounds or none."
     assert exact is None or bounds[0] in (math.floor(exact), math.floor(exact + 1e-9)), (
-        f"{rule!r}.update_bound must be floor(exact_update_bound), got {bounds[0]} and {exact}."
+        f"{shown(rule, 200)}.update_bound must be floor(exact_update_bound), got {bounds[0]} and {exact}."
     )
     return bounds[0]
 
@@ -175,14 +190,17 @@ class _Checker:
 
     def init(self, prior: Hypothesis | None = None) -> Hypothesis:
         hypothesis: Hypothesis = self.rule.init(self.domain, prior)
-        assert isinstance(hypothesis, Hypothesis), f"{self.rule!r}.init must return a Hypothesis."
-        assert hypothesis.domain == self.domain, f"{self.rule!r}.init must keep the domain it was given."
+        assert isinstance(hypothesis, Hypothesis), f"{shown(self.rule, 200)}.init must return a Hypothesis."
+        assert hypothesis.domain == self.domain, (
+            f"{shown(self.rule, 200)}.init must keep the domain it was given."
+        )
         return hypothesis
 
     def seen(self, hypothesis: Hypothesis) -> list[float]:
         values: list[float] = hypothesis.evaluate_many(self.probes).tolist()
         assert all(0.0 <= value <= 1.0 for value in values), (
-            f"{self.rule!r}: after an update the hypothesis must evaluate to finite numbers in [0, 1], "
+            f"{shown(self.rule, 200)}: after an update the hypothesis must evaluate to finite numbers in "
+            f"[0, 1], "
             f"got {next(value for value in values if not 0.0 <= value <= 1.0)}; the update left its range."
         )
         return values
@@ -190,26 +208,30 @@ class _Checker:
     def updated(self, hypothesis: Hypothesis, past: tuple[Measurement, ...]) -> Hypothesis:
         """Return the update, having checked that it changed none of its arguments."""
         before, values = self.seen(hypothesis), [measurement.values.copy() for measurement in past]
-        shown = repr(self.rule)
+        whose = repr(self.rule)
         try:
             result: Hypothesis = self.rule.update(hypothesis, past, self.alpha)
         except Exception as error:
             raise AssertionError(
-                f"{shown}.update must take every legal measurement, but raised {error!r}."
+                f"{whose}.update must take every legal measurement, but raised {shown(error)}."
             ) from error
-        assert isinstance(result, Hypothesis), f"{shown}.update must return a Hypothesis, got {result!r}."
-        assert shown == repr(self.rule), f"{shown}.update must not change the rule itself."
+        assert isinstance(result, Hypothesis), (
+            f"{whose}.update must return a Hypothesis, got {shown(result)}."
+        )
+        assert whose == repr(self.rule), f"{whose}.update must not change the rule itself."
         assert all(map(np.array_equal, values, [measurement.values for measurement in past])), (
-            f"{shown}.update must not write to the measurements: they are the session's record."
+            f"{whose}.update must not write to the measurements: they are the session's record."
         )
         self.seen(result)
         assert before == self.seen(hypothesis), (
-            f"{shown}.update must not change the hypothesis it is given: a failed commit goes back to it."
+            f"{whose}.update must not change the hypothesis it is given: a failed commit goes back to it."
         )
         return result
 
     def check_start(self) -> None:
-        assert self.seen(self.start) == self.seen(self.init()), f"{self.rule!r}.init must be deterministic."
+        assert self.seen(self.start) == self.seen(self.init()), (
+            f"{shown(self.rule, 200)}.init must be deterministic."
+        )
         check_hypothesis(self.start, seed=self.seed)
 
     def check_direction(self) -> None:
@@ -222,7 +244,8 @@ class _Checker:
                 result = self.updated(self.start, (Measurement(query, np.array([value]), 0.01),))
                 moved = (result.evaluate(query) - guess) * (1.0 if value > guess else -1.0)
                 assert moved > 0.0, (
-                    f"{self.rule!r}.update must move towards the measurement: at the guess {guess:g} and the "
+                    f"{shown(self.rule, 200)}.update must move towards the measurement: at the guess "
+                    f"{guess:g} and the "
                     f"answer {value:g} it went to {guess + moved * (1.0 if value > guess else -1.0):g}; "
                     "the sign of the step is wrong, or there is none."
                 )
@@ -237,18 +260,32 @@ class _Checker:
             hypothesis = self.updated(hypothesis, past)
 
     def check_prior(self) -> None:
-        """A public prior is refused by InvalidParameterError, or used and left as it was."""
+        """A public prior is refused by InvalidParameterError, or used and left as it was.
+
+        Used is one that the first answers are nearer to than those of a start without it.
+        """
         prior = Histogram(self.domain, np.arange(1.0, self.domain.size + 1.0))
         before = self.seen(prior)
         try:
             hypothesis = self.init(prior)
         except InvalidParameterError:
             return
-        assert before == self.seen(prior), f"{self.rule!r}.init must leave the prior as it was: the caller's."
+        assert before == self.seen(prior), (
+            f"{shown(self.rule, 200)}.init must leave the prior as it was: the caller's."
+        )
+        near, far = (
+            max(abs(value - wanted) for value, wanted in zip(self.seen(one), before, strict=True))
+            for one in (hypothesis, self.start)
+        )
+        assert near < far, (
+            f"{shown(self.rule, 200)}.init must start from the prior that it is given, but answers up to "
+            f"{near:.3g} "
+            f"from it, without one up to {far:.3g}; use it, or refuse it by InvalidParameterError."
+        )
         query = next(query for query in self.probes if not query.grid_bits)
         self.updated(hypothesis, (Measurement(query, np.array([0.5]), 0.01),))
         assert before == self.seen(prior), (
-            f"{self.rule!r}.update must leave the prior as it was: the caller's."
+            f"{shown(self.rule, 200)}.update must leave the prior as it was: the caller's."
         )
 
     def check_stream(
@@ -284,7 +321,7 @@ class _Checker:
             hypothesis = update(hypothesis, past)
         end = self.seen(hypothesis)
         assert bound is None or len(past) <= bound, (
-            f"{self.rule!r}.update_bound claims {bound} updates at alpha={self.alpha:g} over "
+            f"{shown(self.rule, 200)}.update_bound claims {bound} updates at alpha={self.alpha:g} over "
             f"{self.domain.size} cells, but a legal stream needed {len(past)}: the rule breaks its own "
             "T(alpha), by a wrong step or a wrong bound."
         )
@@ -292,7 +329,8 @@ class _Checker:
         for count in range(1, len(past) + 1):
             again = copy.update(again, past[:count], self.alpha)
         assert end == self.seen(again), (
-            f"{self.rule!r}.update must be deterministic: the same measurements led to another hypothesis."
+            f"{shown(self.rule, 200)}.update must be deterministic: the same measurements led to another "
+            f"hypothesis."
         )
 
 
@@ -305,7 +343,10 @@ def _truths(domain: Domain) -> list[Floats]:
 
 
 def _normalised(truth: Any, domain: Domain) -> Floats:
-    array = np.array(truth, np.float64).ravel()
+    try:
+        array = np.array(truth, np.float64).ravel()
+    except Exception:  # whatever the object raises
+        array = np.zeros(0)
     if array.shape != (domain.size,) or not (array >= 0.0).all() or not 0.0 < array.sum() < math.inf:
         raise InvalidParameterError(
             f"truths must be histograms of {domain.size} cells, got shape {array.shape}; give counts, >= 0."

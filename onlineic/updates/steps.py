@@ -10,7 +10,12 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidParameterError, checked_integer, checked_real
+from onlineic.errors import (
+    InvalidParameterError,
+    checked_integer,
+    checked_real,
+    shown,
+)
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.queries.partitions import Measurement, Partition
@@ -184,7 +189,7 @@ class FittedAt(UpdateRule[Any]):
         counts = tuple(checked_integer("counts", count, at_least=1) for count in listed)
         if not counts or any(later <= count for count, later in itertools.pairwise(counts)):
             raise InvalidParameterError(
-                f"counts must be integers, each above the one before, got {given!r:.60}; write (1, 2, 4)."
+                f"counts must be integers, each above the one before, got {shown(given)}; write (1, 2, 4)."
             )
         object.__setattr__(self, "counts", counts)
 

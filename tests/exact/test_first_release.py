@@ -148,11 +148,37 @@ def test_planted_slips_are_found(case, monkeypatch):
     assert hockey_stick(math.sqrt(squared), first.epsilon) > first.delta
 
 
+def growths(first):
+    return first_release._orders(first.order, first.steepest, first.ratio)
+
+
+def test_tables_are_paid_by_their_divergence_and_by_no_tick_less_where_the_filter_has_less():
+    first = of_filter(1.0, 1e-9, Fraction(32))
+    scales = [Fraction(1)]
+    plain = first.plain(scales)
+
+    assert plain > renyi_capacity(first.order, first.epsilon, first.delta)
+    assert first.pays(scales, plain)
+    assert not first.pays(scales, plain - 1)
+
+
+@pytest.mark.parametrize("ratio", [Fraction(10), Fraction(10**5)])
+def test_growth_bounds_a_test_that_is_priced_a_thousandth_of_a_tick_too_low(ratio):
+    """Of a test so flat that its price is no more than that."""
+    first = FirstRelease(Fraction(32), 1.0, 1e-9, Fraction(1, 10**7), ratio)
+    for order, growth in growths(first):
+        tests = [_gumbel_part(one, 1, Fraction(10**7)) for one in (order, first.order)]
+        answers = [one * (first.steepest / ratio) ** 2 / 2 for one in (order, first.order)]
+        paid = max(0, tests[1] - TICK / 1000) + answers[1]
+
+        assert tests[0] + answers[0] <= Fraction(growth) * paid * (1 + TICK) or order <= first.order
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_growth_at_other_orders_bounds_every_hit(case):
     *facts, _ = case
     first = of_filter(*facts, Fraction(3, 2))
-    orders = first_release._orders(first.order, first.steepest, first.ratio)
+    orders = growths(first)
     for order, growth in orders:
         for eta in (first.steepest, first.steepest / 2, first.steepest / 50):
             for ratio in (first.ratio, Fraction(1), Fraction(1, 4)):

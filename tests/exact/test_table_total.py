@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 
 import pytest
@@ -11,6 +12,7 @@ from onlineic.accounting import (
     Filter,
     alike,
     laplace_charge,
+    per_person,
     per_row,
     renyi_capacity,
     renyi_epsilon,
@@ -19,7 +21,7 @@ from onlineic.accounting import (
     zcdp_order,
     zcdp_rho,
 )
-from onlineic.errors import InvalidParameterError
+from onlineic.errors import BudgetExceededError, InvalidParameterError
 
 TICK = 2.0**-40
 ORDER = Fraction(7)
@@ -128,8 +130,8 @@ def test_a_filter_of_a_higher_order_keeps_its_charges_at_a_lower_one():
 def test_draws_of_every_kind_together_keep_epsilon_and_delta_exactly():
     """A filter session, a pure one and one with a failure of its delta: the exact delta of the product."""
     whole = ic.Budget(1.0, 1e-3)
-    total = ic.TableBudget(whole, apart=Fraction(1, 2))
-    order = total.order
+    order = zcdp_order(1.0, 5e-4)
+    total = ic.TableBudget(whole, apart=Fraction(1, 2), order=order)
     capacity = renyi_capacity(order, 1.0, 5e-4)
     pure, other = ic.Budget(0.1), ic.Budget(0.05, 5e-4)
     for one in (pure, other):
@@ -154,6 +156,137 @@ def test_draws_of_every_kind_together_keep_epsilon_and_delta_exactly():
     for law, against in ((one, two), (two, one)):
         delta = math.fsum(max(0.0, p - math.e * against.get(told, 0.0)) for told, p in law.items())
         assert 5e-4 <= delta <= 1e-3  # the failure is there, and the rest fits beside it
+
+
+# --- what adds, and becomes a filter ---------------------------------------------------------------------
+
+
+def failing(epsilon, fail, truth):
+    """A bit that tells the table with odds e^epsilon, and with probability `fail` for sure."""
+    p = (1 - fail) / (1 + math.exp(-float(epsilon)))
+    return {truth: p, 1 - truth: 1 - fail - p, ("fails", truth): fail}
+
+
+def drawn_delta(draws, epsilon):
+    """Return the exact delta of draws side by side at this epsilon."""
+    law, other = ({(): 1.0}, {(): 1.0})
+    for epsilon_of, fail in draws:
+        law, other = (
+            {(*told, bit): p * q for told, p in so_far.items() for bit, q in one.items()}
+            for so_far, one in ((law, failing(epsilon_of, fail, 0)), (other, failing(epsilon_of, fail, 1)))
+        )
+    return exact_delta_of(law, other, epsilon)
+
+
+def admitted(whole, draws):
+    """Return those of the draws that a total takes, in their order."""
+    total, taken = ic.TableBudget(whole), []
+    for epsilon, fail in draws:
+        try:
+            total.draw(ic.Budget(epsilon, fail))
+        except BudgetExceededError:
+            continue
+        taken.append((epsilon, fail))
+    return taken
+
+
+def test_what_adds_keeps_epsilon_and_delta_exactly_and_comes_close():
+    whole, draws = ic.Budget(1.0, 1e-3), [(0.5, 4e-4), (0.5, 6e-4), (0.25, 0.0), (0.25, 1e-5), (0.75, 0.0)]
+    taken = admitted(whole, draws)
+
+    assert [(0.5, 4e-4), (0.5, 6e-4)] == taken
+    assert 0.95e-3 <= drawn_delta(taken, 1.0) <= 1e-3
+    assert drawn_delta([*taken, (0.25, 0.0)], 1.0) > 0.03
+    assert drawn_delta([*taken, (1e-9, 1e-4)], 1.0) > 1e-3
+
+
+EPSILON, DELTA, FIRST, APART = 1.0, 1e-3, 0.5, Fraction(1, 100)
+
+
+def dearest(order, ticks, before):
+    """Return E_Q of (L - e^epsilon)+ of the worst step of two outcomes that is paid, behind L = before.
+
+    One outcome has the likelihood ratio at which the conversion to (epsilon, delta) is tight.
+    """
+    a, allowed = float(order), math.exp((float(order) - 1) * ticks * TICK)
+    ratio = math.exp(EPSILON) * a / (a - 1) / before
+
+    def cost(q):
+        p = q * ratio
+        here = p**a * q ** (1 - a) + (1 - p) ** a * (1 - q) ** (1 - a)
+        return max(here, q**a * p ** (1 - a) + (1 - q) ** a * (1 - p) ** (1 - a))
+
+    low, high = 0.0, (1 - 1e-12) / ratio
+    for _ in range(200):
+        low, high = (middle, high) if cost(middle := (low + high) / 2) <= allowed else (low, middle)
+    return low * (before * ratio - math.exp(EPSILON))
+
+
+def chosen_by_what_was_told(share_of_rest=None):
+    """Return the exact delta of an analyst who lets a pure bit decide what is drawn next.
+
+    If the bit speaks for the table, a share, whose worst outcome is worth more behind it; if against it, what
+    adds, all of whose delta is a failure.
+    """
+    likely = 1 / (1 + math.exp(-FIRST))  # of the bit that speaks for the table
+    total = ic.TableBudget(ic.Budget(EPSILON, DELTA), apart=APART)
+    total.draw(ic.Budget(FIRST))
+    share = total.share(1.0)
+    ticks = renyi_capacity(share.order, share.epsilon, share.delta)
+    total.draw(share, Filter(Fraction(ticks), "ticks", share.order))
+    ticks = ticks if share_of_rest is None else share_of_rest(share.order)
+    spoken_for = (1 - likely) * dearest(share.order, ticks, math.exp(FIRST))
+    total = ic.TableBudget(ic.Budget(EPSILON, DELTA), apart=APART)
+    total.draw(ic.Budget(FIRST))
+    total.draw(ic.Budget(EPSILON - FIRST, float(total.apart_left)))
+    return spoken_for + (1 - likely) * DELTA  # the failure has ratio infinity
+
+
+def test_the_account_cannot_be_chosen_by_what_was_told():
+    """A filter that goes on while either account holds is broken; the one of what is left is not."""
+    either = chosen_by_what_was_told(
+        lambda order: (
+            renyi_capacity(order, EPSILON, 0.99 * DELTA) - laplace_charge(order, 1 / Fraction(FIRST), 1)
+        )
+    )
+    forgotten = chosen_by_what_was_told(lambda order: renyi_capacity(order, EPSILON, 0.99 * DELTA))
+
+    assert 0.5 * DELTA <= chosen_by_what_was_told() <= DELTA
+    assert either > 1.05 * DELTA
+    assert forgotten > 1.05 * DELTA
+
+
+def test_a_filter_behind_what_was_added_keeps_epsilon_and_delta_exactly():
+    """Added before: a bit with a failure. In the filter: Laplace noise, a pure bit and one with a failure."""
+    whole, before, inside = ic.Budget(1.0, 1e-3), ic.Budget(0.25, 4e-4), ic.Budget(0.05, 3e-4)
+    total = ic.TableBudget(whole, apart=Fraction(1, 2))
+    total.draw(before)
+    share = total.share(0.5)
+    capacity = renyi_capacity(share.order, share.epsilon, share.delta)
+    scale = next(
+        Fraction(s, 8) for s in range(8, 8000) if laplace_charge(share.order, Fraction(s, 8), 1) <= capacity
+    )
+    total.draw(share, Filter(Fraction(capacity), "ticks", share.order))
+    total.draw(inside)
+    here, there = ({v + shift: p for v, p in laplace(float(scale)).items()} for shift in (0, 1))
+    law, other = (
+        {
+            (*told, value): p * q
+            for told, p in (
+                ((one, two), p * q)
+                for one, p in failing(0.25, 4e-4, truth).items()
+                for two, q in failing(0.05, 3e-4, truth).items()
+            )
+            for value, q in noise.items()
+        }
+        for truth, noise in ((0, here), (1, there))
+    )
+    delta = exact_delta_of(law, other, 1.0)
+
+    assert 6e-4 <= delta <= 1e-3
+    assert total.apart_left == Fraction(1, 2) * (whole.delta_exact - before.delta_exact) - inside.delta_exact
+    with pytest.raises(BudgetExceededError):
+        total.draw(ic.Budget(1e-6, 1e-6))
 
 
 # --- shares ----------------------------------------------------------------------------------------------
@@ -213,3 +346,24 @@ def test_a_budget_of_a_person_is_never_less_than_its_rows_cost():
         assert grown >= delta * (1 - 1e-9)
     with pytest.raises(InvalidParameterError):
         per_row(ic.Budget(20.0, 5e-324), 3)
+
+
+def test_what_a_row_s_mechanism_costs_a_person_is_never_told_too_small():
+    for rows, epsilon, delta in itertools.product((1, 2, 3, 7, 100), (0.1, 1.0, 3.0), (0.0, 1e-9, 0.5)):
+        row = ic.Budget(epsilon, delta)
+        person = per_person(row, rows)
+        with localcontext(Context(prec=50)):
+            grown = rows * (Decimal(epsilon) * (rows - 1)).exp() * Decimal(delta) * (1 - Decimal(10) ** -40)
+        assert person.epsilon_exact >= rows * row.epsilon_exact
+        assert Decimal(person.delta) >= min(grown, Decimal(math.nextafter(1.0, 0.0)))
+        assert person.epsilon == pytest.approx(rows * epsilon)
+        assert person.delta == pytest.approx(min(float(min(grown, Decimal(1))), 1.0))
+
+
+def test_a_budget_that_was_divided_among_rows_is_the_person_s_again():
+    for rows, epsilon, delta in itertools.product((1, 2, 3, 7, 100), (0.1, 1.0, 3.0), (0.0, 1e-9)):
+        budget = ic.Budget(epsilon, delta)
+        again = per_person(per_row(budget, rows), rows)
+        assert budget.epsilon_exact * (1 - Fraction(1, 2**50)) <= again.epsilon_exact <= budget.epsilon_exact
+        assert again.delta == pytest.approx(delta, rel=1e-12)
+        assert again.delta_exact <= budget.delta_exact

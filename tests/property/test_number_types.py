@@ -27,6 +27,7 @@ from onlineic.data import PrivateData
 from onlineic.domain import Domain, optional
 from onlineic.domain import attributes as at
 from onlineic.errors import OnlineICError
+from onlineic.ledger import MemoryLedger
 from onlineic.noise import SimulatedNoise, SystemNoise, public_generator, scale_at_least
 from onlineic.queries import Answer, Measurement, Partition, Queries, marginal, partitions
 from onlineic.queries import expressions as ex
@@ -369,6 +370,18 @@ def drawn(make):
     return draw
 
 
+def given_back(make):
+    """Of one draw two are given back, which come again: whether they do."""
+
+    def call(since):
+        source = make()
+        first = source.words(3)
+        source.unread(2, since)
+        return bool(source.words(1)[0] == first[1])
+
+    return call
+
+
 DRAW = Example(
     drawn(noise),
     {
@@ -399,6 +412,13 @@ def scripted(size, scale, sigma, count):
 def offline_release(function, *given, **options):
     """Call with data, simulated noise, and the varied arguments."""
     return lambda **arguments: function(*given, noise=noise(), **options, **arguments)
+
+
+def entered(spend, rows_per_person):
+    """What a table says that something was spent on."""
+    data = PrivateData(np.array(COUNTS), DOMAIN)
+    spend(data, APPROXIMATE, rows_per_person=rows_per_person)
+    return data.budgets, data.rows_per_person
 
 
 FIRST = ac.FirstRelease(F(32), 1.0, 1e-9, F(1, 69), F(1))
@@ -519,6 +539,14 @@ EXAMPLES = {
         for kind, call in (("SystemNoise", shapes), ("ScriptedNoise", scripted))
         for name in ("words", "geometric", "discrete_laplace", "discrete_gaussian", "unread")
     },
+    **{
+        f"{kind}.unread, since": Example(given_back(make), {"since": sizes(0)})
+        for kind, make in (
+            ("SimulatedNoise", noise),
+            ("SystemNoise", SystemNoise),
+            ("ScriptedNoise", lambda: ScriptedNoise([1, 2, 3, 4])),
+        )
+    },
     "SimulatedNoise": Example(lambda seed: SimulatedNoise(seed).discrete_laplace(F(1000), 5), {"seed": WIDE}),
     "ScriptedNoise": Example(
         lambda draws: ScriptedNoise(draws).discrete_laplace(F(1000), 4), {"draws": [1, -100, 127, 0]}
@@ -535,6 +563,20 @@ EXAMPLES = {
     "share_of": Example(ac.share_of, {"ticks": F(2**36), "order": F(30), "delta": 0.001}),
     "per_row": Example(
         lambda rows_per_person: ac.per_row(APPROXIMATE, rows_per_person), {"rows_per_person": sizes(3, 100)}
+    ),
+    "per_person": Example(
+        lambda rows_per_person: ac.per_person(APPROXIMATE, rows_per_person),
+        {"rows_per_person": sizes(3, 100)},
+    ),
+    "PrivateData.spend": Example(
+        lambda rows_per_person: entered(PrivateData.spend, rows_per_person),
+        {"rows_per_person": sizes(3, 100)},
+    ),
+    "PrivateData.enter": Example(
+        lambda rows_per_person: entered(
+            lambda data, budget, **more: data.enter(MemoryLedger(), budget, **more), rows_per_person
+        ),
+        {"rows_per_person": sizes(3, 100)},
     ),
     "TableBudget": Example(
         lambda order, apart, rows_per_person: (
@@ -1446,6 +1488,7 @@ OTHERWISE = {  # varied under another name, or holding queries and laws rather t
     "statement": {"params"},
     "OnlineIC.sql": {"params"},
     "Binned.code": {"label"},  # the text of a bin, whatever the annotation says: a number is refused
+    "Condition": {"depth"},  # counted by & | ~ themselves
     "Categorical": {"synonyms"},  # pairs of a value and a label: either may be a text
     "Domain.of": {"kinds", "more"},
     "FittedAt": {"counts"},  # one by one

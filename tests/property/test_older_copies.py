@@ -277,13 +277,13 @@ def test_a_note_that_nobody_made_is_refused(folder, change):
     lines = [dict(line) for line in written.lines]
     lines[-1] |= change
     forged = chained((canonical_text(line), None) for line in lines)
-    _, account, apart = total_of(forged)
+    _, begun = total_of(forged)
     try:
         records, _ = forged.records(forged.domain())
     except LedgerCorruptError:
         return
     assert any(isinstance(one, Noted) for one in records)
-    assert drawn_problems(records, account, apart)
+    assert drawn_problems(records, begun)
 
 
 def test_hits_are_what_the_copies_would_pay_for_again(folder):

@@ -20,4 +20,4 @@ def core_of(data, sparse, partitions=None, noise=None):
     book = AnswerBook(plan, domain, data.n, ledger, Belief(Histogram(domain)), private=False)
     prices = Prices(plan.spending, ledger, domain, partitions)
     source = SimulatedNoise(1) if noise is None else noise
-    return Core(data, source, ledger, prices, book, PlannedPurchases(plan)), ledger
+    return Core(data, source, ledger, plan.weight_bits, prices, book, PlannedPurchases(plan)), ledger

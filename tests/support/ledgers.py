@@ -1,18 +1,21 @@
 """Ledger files: a small table with many hits, sessions on it, and processes killed at a named point."""
 
+import contextlib
 import os
 import pickle
 import shutil
 import signal
+import sqlite3
 import tempfile
 import traceback
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
 import onlineic as ic
 from onlineic.data import PrivateData
+from onlineic.ledger import SqliteLedger
+from onlineic.ledger.lines import canonical_text
 from onlineic.session.session import OnlineIC
 
 DOMAIN = ic.Domain.of(a=6, b=4, c=["x", "y", "z"])
@@ -57,7 +60,7 @@ def resumed(path, data=None, **more):
     return OnlineIC.resume(path, data or table(), **more)
 
 
-@contextmanager
+@contextlib.contextmanager
 def quick_folder():
     """A folder in memory where there is one: a killed process loses nothing of it, and syncs cost nothing."""
     base = "/dev/shm" if os.path.isdir("/dev/shm") and os.access("/dev/shm", os.W_OK) else None
@@ -110,3 +113,14 @@ def killed_at(owner, name, occurrence, *, after):
         return result
 
     setattr(owner, name, fatal)
+
+
+def file_of(written, path):
+    """Write lines whose chain holds as a ledger file."""
+    first = {name: value for name, value in written.beginning.items() if name not in ("at", "durability")}
+    SqliteLedger.create(path, first, written.beginning["durability"]).release()
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        for line, link in [*zip(written.lines, written.links, strict=True)][1:]:
+            connection.execute("INSERT INTO line VALUES (?, ?, ?)", (line["at"], canonical_text(line), link))
+        connection.execute("UPDATE head SET lines = ?, chain = ?", (len(written.links), written.links[-1]))
+    return path

@@ -543,7 +543,7 @@ def test_progress_is_one_line_on_a_terminal_after_two_seconds(monkeypatch):
         progress.show(session)
     progress.clear()
 
-    assert 2 == out.getvalue().count("500 of 1,000 asked, 3 hard, 2 left, 60% spent")
+    assert 2 == out.getvalue().count("500 of 1,000 asked, 3 hard, at least 2 left, 60% spent")
     assert "\n" not in out.getvalue()
 
 

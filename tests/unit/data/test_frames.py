@@ -223,6 +223,19 @@ def test_times_are_counted_by_their_day():
     assert [86400, 86400] == [counts(data, t=month) for month in ("2024-01", "2024-02")]
 
 
+@pytest.mark.parametrize("type_", ["TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"])
+@pytest.mark.parametrize(("by", "time"), [("hour", "2024-01-31T05"), ("minute", "2024-01-31T05:30")])
+def test_times_that_are_asked_finer_than_by_day_are_not_cut_to_their_day(type_, by, time):
+    """Planted before: all records of a day were counted in its first hour."""
+    duckdb = pytest.importorskip("duckdb")
+    table = duckdb.connect().sql(
+        f"SELECT CAST(TIMESTAMP '2024-01-31 05:30:00' AS {type_}) AS t FROM range(100)"
+    )
+    data = PrivateData.from_frame(table, Domain.of(t=dates("2024-01-31T00", "2024-01-31T23", by=by)))
+
+    assert 100 == counts(data, t=time)
+
+
 # ---------------------------------------------------------------- Parquet files
 
 
@@ -263,7 +276,7 @@ def test_other_files_are_refused(tmp_path):
     (tmp_path / "table.csv").write_text("age,sex\n30,F\n")
     with pytest.raises(InvalidParameterError, match="a CSV file goes to from_csv"):
         PrivateData.from_frame(tmp_path / "table.csv", DOMAIN)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(InvalidParameterError, match=r"none\.parquet': No such file"):
         PrivateData.from_frame(tmp_path / "none.parquet", DOMAIN)
 
 

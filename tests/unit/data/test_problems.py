@@ -277,7 +277,7 @@ def test_what_is_no_table_is_refused(tmp_path):
         PrivateData.check({}, {})
     with pytest.raises(TooLargeError):
         PrivateData.check({}, Domain.of(a=2**40))
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(InvalidParameterError, match=r"nowhere\.csv': No such file"):
         PrivateData.check(tmp_path / "nowhere.csv", DOMAIN)
 
 

@@ -173,7 +173,7 @@ def test_what_is_no_table_or_column_is_named_and_after_a_rollback_all_goes_on(pe
         PrivateData.from_dbapi(connection, "people", Domain.of(agee=range(3)), quote=quote)
     data = PrivateData.from_dbapi(connection, "people", DOMAIN.project("age"), quote=quote)
 
-    assert error.value.__cause__ is not None
+    assert error.value.__cause__ is error.value.__context__ is None
     assert 4 == data.n
 
 

@@ -122,7 +122,9 @@ def test_a_long_table_keeps_its_first_and_last_rows():
 
 
 @pytest.mark.parametrize(("count", "most", "expected"), [
-    (3, 3, ([0, 1, 2], None)), (4, 3, ([0, 1, 2], 3)), (10, 4, ([0, 1, 2, 9], 3)), (0, 3, ([], None)),
+    (3, 3, ([0, 1, 2], None)), (4, 3, ([0, 1, 2, 3], None)), (5, 3, ([0, 1, 2], 3)),
+    (10, 4, ([0, 1, 2, 9], 3)),
+    (0, 3, ([], None)),
 ])  # fmt: skip
 def test_places_of_a_cut_list(count, most, expected):
     assert expected == cut_rows(count, most)

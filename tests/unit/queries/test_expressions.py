@@ -310,14 +310,12 @@ def test_ties_of_too_many_cells_are_refused_with_the_remedy():
 def test_long_chains_bind_and_deep_nests_are_refused():
     chain = functools.reduce(operator.or_, [where(age=17 + i % 74) for i in range(3000)])
     conditions = functools.reduce(operator.or_, [one_of(17 + i % 70) for i in range(3000)])
-    deep = where(age=17)
-    for i in range(3000):
-        deep = ~(deep & where(age=17 + i % 70))
+    nested = [where(age=17)]
 
     assert 1 == chain.bind(DOMAIN).constant
     assert list(range(70)) == satisfied(age=conditions)
     with pytest.raises(TooLargeError, match="nest"):
-        deep.bind(DOMAIN)
+        nested.extend(~(nested[-1] & where(age=17 + i % 70)) for i in range(3000))
 
 
 # ---------------------------------------------------------------- identity and text

@@ -344,7 +344,7 @@ def test_cells_that_hold_more_than_their_label_are_counted_whole(text, expected)
         ),
         ("age = 90", "age must be cut above 17"),
         ("age < 17", "age must be cut above 17"),
-        ("bins >= 20", "bins must be cut above 0 and not beyond 20"),
+        ("bins >= 20", "bins must be cut above 0 and below 20"),
         ("race LIKE 'W%'", "race must hold its labels alone for LIKE"),
         ("race = label", "race and label must hold single values to be compared"),
         ("race = 'Martian'", "race must be one of its 4 values"),

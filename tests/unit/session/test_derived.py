@@ -143,6 +143,25 @@ def test_missing_values_are_left_out_and_counted_out(session):
     assert session.mean("score").count == pytest.approx(N - missing, abs=0.02 * N)
 
 
+@pytest.mark.parametrize("aggregate", ["mean", "sum"])
+def test_the_bias_of_groups_is_that_of_the_widest_bins_wherever_they_stand(aggregate):
+    """Half of 30 for the first group, and of 10 for the last."""
+    domain = ic.Domain.of(pay=ic.binned([0, 30, 40]), sex=["F", "M"])
+    data = ic.PrivateData(np.full((2, 2), 100_000), domain)
+    found = group_by(
+        ic.OnlineIC(data, ic.Budget(1.0, 1e-9), noise=Silent()), "pay", aggregate=aggregate, of="pay"
+    )
+    first, last = (
+        (mean if aggregate == "mean" else total)(
+            ic.OnlineIC(data, ic.Budget(1.0, 1e-9), noise=Silent()), "pay", where(pay=part)
+        ).bias
+        for part in (ic.below(30), ic.at_least(30))
+    )
+
+    assert found.bias == pytest.approx(max(first, last), rel=0.05)
+    assert first > 2 * last
+
+
 def test_midpoints_have_a_bias_of_their_own(session):
     assert (5.0, 10.0) == (session.mean("pay", where(pay=ic.below(10))).bias, session.mean("pay").bias)
     assert 3.5 == session.mean("weeks").bias

@@ -243,3 +243,15 @@ def test_domains_of_more_cells_than_a_float_can_tell_are_forecast():
     assert told.start != "cells"
     assert all(math.isfinite(one.rms) for one in told.engines if one.start == told.start)
     assert "measured one by one" in repr(told)
+
+
+@pytest.mark.parametrize("epsilon", [600.0, 601.0, 1000.0])
+def test_every_epsilon_of_a_session_has_a_forecast(epsilon):
+    budget = ic.Budget(epsilon, 1e-6, allow_large_epsilon=True)
+
+    assert session_plan(FEW, 1000, budget).sparse.epsilon == epsilon
+    assert ic.forecast(FEW, 1000, budget, 100).start
+
+
+def test_beyond_600_gaussian_noise_is_that_of_600():
+    assert gaussian_mu(600.0, 1e-6) == gaussian_mu(1000.0, 1e-6)

@@ -1,7 +1,10 @@
 """What the noise of the first tables bounds: which answers, at what share of beta, and from which tables."""
 
+import itertools
 import math
+import pickle
 import warnings
+from fractions import Fraction
 
 import attrs
 import numpy as np
@@ -14,7 +17,7 @@ from onlineic.hypothesis import Estimates, TableDesign
 from onlineic.ledger import MemoryLedger, Opened
 from onlineic.noise import SimulatedNoise
 from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace
-from onlineic.queries import Measurement, derived, marginal
+from onlineic.queries import Answer, Measurement, derived, marginal
 from onlineic.session import EASY_OR_HARD, KNOWN
 from onlineic.session.answers import AnswerBook, _is_looked_at
 from onlineic.session.belief import Belief
@@ -213,6 +216,7 @@ def test_answers_inside_the_families_carry_an_estimate_with_its_standard_error_a
         low, high = answer.interval(0.9)
 
         assert (estimate, error) == (answer.estimate, answer.standard_error)
+        assert "gaussian" == answer.law
         assert (low, high) == pytest.approx((estimate - 1.6449 * error, estimate + 1.6449 * error), abs=1e-5)
         assert error < answer.error_bound
     for one in (ic.where(a=ic.weights([0, 0.5, 1, 0])), UNKNOWN, marginal("a")):
@@ -253,6 +257,57 @@ def test_intervals_of_queries_that_were_fixed_before_hold_as_often_as_they_say(d
 
     assert np.abs(variance - 1).max() < 0.17
     assert np.abs(np.mean(scores)) < 0.1
+
+
+def outside(law, scale, weights, failing, size=40_000):
+    """Return the shares of estimates, weighted sums of Laplace noise, whose intervals leave the truth out."""
+    weights = np.array(weights) / N
+    error = math.sqrt(2.0) * float(scale) * float(np.linalg.norm(weights))
+    drawn = DiscreteLaplace(scale).draw(SimulatedNoise(3), size * len(weights)).reshape(size, -1) @ weights
+    answer = Answer(0.5, 0.5 * N, "easy", 0.1, True, 0.5, error, n=N, law=law)
+    ends = [answer.interval(1.0 - one) for one in failing]
+    return [float(((drawn < low - 0.5) | (drawn > high - 0.5)).mean()) for low, high in ends]
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1.0, -1.0], [0.9, 0.3, 0.3, -0.2], [0.5] * 12])
+@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(2), Fraction(30)])
+def test_intervals_around_laplace_noise_fail_as_rarely_as_they_say(weights, scale):
+    failing = np.array([0.3, 0.05, 0.01, 0.001])
+
+    assert (outside("laplace", scale, weights, failing) < failing + 4.0 * np.sqrt(failing / 40_000)).all()
+
+
+def test_intervals_around_laplace_noise_that_are_normal_ones_fail_more_often():
+    found = np.array(outside("gaussian", Fraction(30), [1.0], [0.05, 0.001]))
+
+    assert (found > [0.055, 0.006]).all()
+
+
+def test_sums_of_laplace_noise_have_no_larger_quantiles_than_one_of_them_or_normal_noise():
+    """By the characteristic function, of variances in all kinds of proportions."""
+    times = np.pi / 60.0 * np.arange(1, 20_000)
+    shares = [[1] * count for count in (1, 2, 3, 6, 30)] + [[1] + [part / 20] * 20 for part in (0.1, 0.5, 2)]
+    for parts, confidence in itertools.product(shares, (0.5, 0.88, 0.908, 0.915, 0.95, 0.999)):
+        squares = np.outer(np.array(parts) / np.sum(parts) / 2.0, times**2)
+        _, reach = Answer(0.0, 0.0, "easy", 1.0, True, 0.0, 1e-3, law="laplace").interval(confidence)
+        sums = np.exp(-np.log1p(squares).sum(axis=0)) * np.sin(times * reach * 1e3) / times
+        inside = (reach * 1e3 + 2.0 * sums.sum()) / 60.0
+
+        assert inside >= confidence - 1e-6
+
+
+def test_an_estimate_outside_of_the_unit_interval_is_clipped_first():
+    for estimate, expected in ((-0.01, 0.0), (1.01, 1.0)):
+        low, high = Answer(0.0, 0.0, "easy", 0.1, True, estimate, 1e-4, n=N, law="laplace").interval()
+
+        assert low <= expected <= high
+        assert high > low
+
+
+def test_answers_say_the_law_of_the_noise_that_their_estimate_is_made_of():
+    answer = opened(DATA).answer(ic.where(a=1))
+
+    assert "laplace" == answer.law == pickle.loads(pickle.dumps(answer)).law
 
 
 # -- the warning --------------------------------------------------------------------------------------------

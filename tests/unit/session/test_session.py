@@ -513,7 +513,7 @@ def test_answers_and_sessions_show_themselves():
     assert f"Answer(0.25 ± {answer.error_bound:.3g}, 7500.0 records, easy)" == repr(answer)
     assert (
         "OnlineIC(n=30000, 4 x 3 cells, epsilon=2, delta=0, MeasuredSteps(rule=MultiplicativeWeights("
-        "variant='tight', rate=None), left_out=0.0), 1 asked, 0 hard, 1 measured answers left)"
+        "variant='tight', rate=None), left_out=0.0), 1 asked, 0 hard, at least 1 measured answers left)"
         == repr(session)
     )
     untested = opened(hard_answers=1, threshold=1e-9)

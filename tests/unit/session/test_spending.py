@@ -16,6 +16,7 @@ from onlineic.noise import SimulatedNoise
 from onlineic.session import EASY_OR_HARD, Spending, Spent, session_plan
 from onlineic.session.spending import dearest_hit
 from onlineic.sparse import Hit, UnconditionalNumbers
+from support.sessions import Still
 
 DOMAIN = ic.Domain.of(a=8, b=6, c=4)
 GENERATOR = np.random.default_rng(3)
@@ -125,6 +126,21 @@ def test_what_is_left_is_counted_in_hits_at_the_price_of_the_next(delta):
 
         assert (capacity - spent) // dearest == session.statistics().hard_left == told
     assert len(prices) > 4
+
+
+@BOTH
+def test_at_least_as_many_hits_are_paid_as_were_told_whenever_they_were(delta):
+    session = opened(delta, update=Still())
+    told = []
+    for query in ASKED:
+        left = session.statistics().hard_left
+        assert f"at least {left} measured answers left" in repr(session)
+        told.append((session.statistics().hard, left))
+        session.answer(query)
+    paid = session.statistics().hard
+
+    assert all(left <= paid - hard for hard, left in told if hard + left < 20)
+    assert paid > 20
 
 
 @BOTH

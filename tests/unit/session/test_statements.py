@@ -96,6 +96,14 @@ def test_several_aggregates_stand_in_one_row(simple):
     assert abs(row["COUNT(*)"] - either) <= table.error_bounds[0, 0]
     assert abs(row["women"] - counts[:, 0].sum()) <= table.error_bounds[0, 2]
     assert (0.0, 10.0) == table.biases[:2]  # of midpoints
+    assert all(1.0 - asked.beta >= confidence >= 0.5 for confidence in table.confidences)
+
+
+def test_a_count_beside_other_aggregates_is_as_sure_as_it_is_alone(simple):
+    asked, _ = simple
+    one, all_of_them = asked.sql("SELECT COUNT(*) FILTER (WHERE age < 25), COUNT(*) FROM t").confidences
+
+    assert (1.0 - asked.beta, 1.0) == (one, all_of_them)
 
 
 def test_nobody_is_known_exactly_and_free(simple):

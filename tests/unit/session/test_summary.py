@@ -47,7 +47,7 @@ def test_a_summary_tells_what_was_released(session):
     assert before == (session.statistics(), len(session.transcript), session._data.reads)
     assert "NOT PRIVATE" in text
     assert "epsilon = 1, delta = 1e-09" in text
-    assert f"{session.statistics().hard_left} (" in text
+    assert f"at least {session.statistics().hard_left} (" in text
     assert "without a guarantee" in text
     assert "where(age=between(20, 30))" in text
     assert list(DOMAIN.names) == [one.name for one in summary.marginals]

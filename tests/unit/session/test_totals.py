@@ -15,10 +15,13 @@ from fractions import Fraction
 import attrs
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import onlineic as ic
 from onlineic import audit, baselines, offline
-from onlineic.accounting import Filter, laplace_charge, renyi_capacity, zcdp_order
+from onlineic.accounting import laplace_charge, per_row, renyi_capacity, zcdp_order
+from onlineic.accounting.of_table import table_charge
 from onlineic.cli import main
 from onlineic.errors import (
     BudgetExceededError,
@@ -35,14 +38,15 @@ from onlineic.errors import (
     OnlineICError,
     SessionStateError,
 )
-from onlineic.ledger import MemoryLedger, Opened, SqliteLedger, TableBudget, read
+from onlineic.ledger import MemoryLedger, Opened, Shared, SqliteLedger, TableBudget, read
 from onlineic.ledger.lines import START, canonical_text, linked
-from onlineic.ledger.total import drawn_problems
+from onlineic.ledger.total import drawn_problems, total_of
 from onlineic.noise import SimulatedNoise
 from onlineic.session.loop import Loop
 from support.ledgers import LABEL, in_a_process, queries, quick_folder, table
 
 WHOLE = ic.Budget(1.0, 1e-9)
+ORDER = zcdp_order(1.0, 9e-10)  # of the shares of that, also of a total that is a filter from the start
 
 
 @pytest.fixture
@@ -114,7 +118,7 @@ def test_every_plan_of_a_share_fits_into_it(settings):
 
 
 def test_pure_sessions_mechanisms_and_baselines_take_their_randomised_response():
-    total = TableBudget(WHOLE)
+    total = TableBudget(WHOLE, order=ORDER)
     data = attached(total)
     pure = ic.Budget(0.1)
     price = Fraction(laplace_charge(total.order, 1 / pure.epsilon_exact, 1))
@@ -129,7 +133,7 @@ def test_pure_sessions_mechanisms_and_baselines_take_their_randomised_response()
 
 
 def test_a_session_of_a_higher_order_of_its_own_takes_its_capacity():
-    total = TableBudget(WHOLE)
+    total = TableBudget(WHOLE, order=ORDER)
     session = ic.OnlineIC(attached(total), ic.Budget(0.3, 1e-10), hard_answers=4)
 
     account = session.plan.sparse.account()
@@ -139,13 +143,13 @@ def test_a_session_of_a_higher_order_of_its_own_takes_its_capacity():
 
 
 def test_what_has_no_price_at_the_order_takes_its_delta_from_what_is_set_apart():
-    total = TableBudget(WHOLE)
+    total = TableBudget(WHOLE, order=ORDER)
     data = attached(total)
     other = ic.Budget(0.1, 6e-11)
     baselines.PerQueryNoise(data, other, answers=5)
 
     assert other.delta_exact == total.drawn[0].taken.apart
-    with pytest.raises(BudgetExceededError, match="set apart the delta"):
+    with pytest.raises(BudgetExceededError, match="set apart, the delta"):
         baselines.PerQueryNoise(data, other, answers=5)
     assert (1, 0) == (len(total.drawn), data.reads)
 
@@ -176,6 +180,109 @@ def test_a_total_without_delta_adds_epsilons_and_refuses_delta():
         offline.median(data, "a", 0.01)
     with pytest.raises(InvalidParameterError, match="delta must be 0 under a total"):
         ic.OnlineIC(attached(TableBudget(ic.Budget(1.0))), ic.Budget(0.1, 1e-9))
+
+
+def test_one_session_can_have_all_of_a_total():
+    budget = ic.Budget(1.0, 1e-6)
+    total = TableBudget(budget)
+    data = attached(total)
+    session = ic.OnlineIC(data, budget)
+
+    assert session.answer(ic.where(a=1)).status in ("easy", "hard")
+    assert (0, 0) == (total.left, total.apart_left)
+    with pytest.raises(BudgetExceededError, match=r"take at most Budget\(0\.0, 0\.0\)"):
+        offline.median(data, "a", 0.01)
+    with pytest.raises(BudgetExceededError, match="nothing was spent: give what is left"):
+        total.share(0.1)
+
+
+def test_a_total_of_three_fits_three_sessions_of_nine_tenths():
+    total = TableBudget(ic.Budget(3.0, 1e-5))
+    data = attached(total)
+    for _ in range(3):
+        ic.OnlineIC(data, ic.Budget(0.9, 1e-6))
+    assert pytest.approx(0.1) == float(total.left)
+    with pytest.raises(BudgetExceededError, match="nothing was spent"):
+        ic.OnlineIC(data, ic.Budget(0.9, 1e-6))
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@given(st.lists(st.tuples(st.integers(1, 40), st.integers(0, 40)), min_size=1, max_size=8))
+def test_a_total_takes_whatever_addition_fits_and_nothing_more(rows, parts):
+    whole = ic.Budget(1.0, 2.0**-20)
+    total, row = TableBudget(whole, rows_per_person=rows), per_row(whole, rows)
+    epsilon = delta = Fraction(0)
+    for one, other in parts:
+        budget = ic.Budget(one / 64, other * 2.0**-25 / 64)
+        fits = epsilon + budget.epsilon_exact <= row.epsilon_exact
+        if fits and delta + budget.delta_exact <= row.delta_exact:
+            total.draw(budget)
+            epsilon, delta = epsilon + budget.epsilon_exact, delta + budget.delta_exact
+        else:
+            with pytest.raises(BudgetExceededError):
+                total.draw(budget)
+    assert (1 - epsilon / row.epsilon_exact, row.delta_exact - delta) == (total.left, total.apart_left)
+
+
+def test_what_is_drawn_before_the_first_share_is_added_to_the_filter_of_the_rest(path):
+    with of_file(path) as total:
+        data = attached(total)
+        offline.median(data, "a", 0.125)
+        baselines.PerQueryNoise(data, ic.Budget(0.25, 5e-10), answers=5)
+        assert (None, Fraction(5, 8)) == (total.order, total.left)
+        half = total.share(0.5)
+        for _ in range(2):
+            ic.OnlineIC(data, half, hard_answers=4)
+        assert (ORDER, True) == (total.order, total.left < Fraction(1, 10**9))
+    records, _ = read(path).records(read(path).domain())
+    (shared,) = (record for record in records if isinstance(record, Shared))
+    delta = 0.9 * (1e-9 - 5e-10)
+    assert pytest.approx(delta / 9) == float(shared.apart)
+    assert pytest.approx(renyi_capacity(ORDER, 0.625, delta)) == float(shared.account.capacity)
+    assert 0 == main(["ledger", "verify", str(path)])
+    with of_file(path) as total, pytest.raises(BudgetExceededError, match=r"total\.share\(total\.left\)"):
+        total.draw(ic.Budget(0.01))
+
+
+def test_a_total_with_an_order_is_a_filter_from_the_start_also_in_files_that_do_not_say_so(path):
+    """Earlier ones wrote no order in their settings, and the account of one in their first line."""
+    with of_file(path, order=ORDER) as total:
+        total.draw(ic.Budget(0.01))
+        assert (ORDER, "ticks") == (total.order, total.drawn[0].taken.charge.unit)
+
+    def earlier(texts):
+        line = json.loads(texts[0])
+        line["settings"]["order"] = None
+        return [canonical_text(line), *texts[1:]]
+
+    forged(path, earlier)
+    with of_file(path) as total:
+        assert (ORDER, 1) == (total.order, len(total.drawn))
+
+
+@pytest.mark.parametrize("order", [None, ORDER])
+def test_a_total_begins_with_the_capacity_of_its_budget_and_no_other(path, order):
+    of_file(path, order=order).close()
+    capacity = 1 if order is None else renyi_capacity(ORDER, 1.0, 9e-10)
+    assert str(capacity) == read(path).beginning["account"]["capacity"]
+    forged(path, larger)
+    with pytest.raises(LedgerCorruptError, match="the capacity of"):
+        of_file(path, order=order)
+
+
+def test_a_line_of_a_total_in_the_ledger_of_a_session_is_refused(path):
+    """Its account would be another from there on."""
+    ic.OnlineIC(table(), WHOLE, ledger=path, table=LABEL).close()
+    account = {"capacity": "999999999999999", "unit": "ticks", "order": "40"}
+
+    def added(texts):
+        line = {"kind": "shared", "account": account, "apart": "0", "at": len(texts)}
+        return [*texts, canonical_text(line)]
+
+    forged(path, added)
+    with pytest.raises(LedgerCorruptError, match="lines of a session or those of a total"):
+        ic.OnlineIC.resume(path, table())
+    assert 1 == main(["ledger", "verify", str(path)])
 
 
 def test_simulated_sessions_draw_nothing():
@@ -246,7 +353,7 @@ def test_a_first_question_never_makes_a_session_larger_than_what_the_total_was_c
     """The plan for dense questions has a higher order, at which the same budget has twice the capacity."""
     domain, rng = ic.Domain.of(a=6, b=5, c=4, d=3), np.random.default_rng(4)
     data = table(rng.multinomial(4_000, rng.dirichlet(np.full(360, 0.3))), domain)
-    total = TableBudget(ic.Budget(1.0, 1e-6))
+    total = TableBudget(ic.Budget(1.0, 1e-6), order=Fraction(20))
     data.draw_on(total)
     session = ic.OnlineIC(data, budget or total.share(0.5))
     assert session.plan.dense_tables is not None
@@ -289,7 +396,7 @@ def test_threads_draw_what_is_there_and_no_more():
 
 
 def test_a_signal_s_handler_cannot_draw_between_the_look_at_what_is_left_and_the_record(monkeypatch):
-    total = TableBudget(WHOLE)
+    total = TableBudget(WHOLE, order=ORDER)
     data, budget, refused = attached(total), ic.Budget(0.1, 6e-11), []
     commit = type(total._ledger).commit
 
@@ -352,7 +459,7 @@ def test_a_file_goes_on_in_another_process_and_is_one_process_s(path):
     with pytest.raises(LedgerError, match="got a closed one"):
         offline.median(data, "a", 0.01)
     with of_file(path, receipt=receipt) as total:
-        assert (1, total.order) == (len(total.drawn), zcdp_order(1.0, 9e-10))
+        assert (1, total.order) == (len(total.drawn), ORDER)
         data = attached(total)
         again = ic.OnlineIC.resume(session_file, data)  # has drawn before
         again.answer_many(queries(5))
@@ -447,7 +554,8 @@ def forged(path, change):
 
 
 def cheaper(texts):
-    return [texts[0], re.sub(r'"amount":"\d+"', '"amount":"1"', texts[1], count=2), *texts[2:]]
+    amount = r'"amount":"\d+"'
+    return [re.sub(amount, '"amount":"1"', text) if '"kind":"drawn"' in text else text for text in texts]
 
 
 def larger(texts):
@@ -455,7 +563,22 @@ def larger(texts):
 
 
 def twice(texts):
-    return [*texts, canonical_text(json.loads(texts[1]) | {"at": len(texts)})]
+    drawn = next(text for text in texts if '"kind":"drawn"' in text)
+    return [*texts, canonical_text(json.loads(drawn) | {"at": len(texts)})]
+
+
+def shared_again(texts):
+    shared = next(text for text in texts if '"kind":"shared"' in text)
+    return [*texts, canonical_text(json.loads(shared) | {"at": len(texts)})]
+
+
+def larger_filter(texts):
+    capacity = r'"capacity":"(\d+)"'
+    return [re.sub(capacity, r'"capacity":"9\1"', one) if '"kind":"shared"' in one else one for one in texts]
+
+
+def more_apart(texts):
+    return [re.sub(r'"apart":"', '"apart":"1', one) if '"kind":"shared"' in one else one for one in texts]
 
 
 def test_a_copy_of_an_open_session_s_file_is_no_second_session_on_another_load_of_its_table(path):
@@ -524,7 +647,7 @@ def test_a_forged_plan_cannot_buy_first_tables_for_less_than_they_cost(path, nam
     assert 0 == data.reads
 
 
-@pytest.mark.parametrize("change", [cheaper, larger, twice])
+@pytest.mark.parametrize("change", [cheaper, larger, twice, shared_again, larger_filter, more_apart])
 def test_a_forged_price_or_capacity_is_refused(path, change, capsys):
     session = path.with_name("session.db")
     with of_file(path) as total:
@@ -563,15 +686,40 @@ def test_a_total_for_several_rows_a_person_is_verified_too(path, capsys):
     assert "holds     chain, capacity and prices" in capsys.readouterr().out
 
 
-def test_more_delta_than_was_set_apart_is_no_record_of_a_total():
-    total = TableBudget(WHOLE)
-    rule = ic.Budget(1e-3, 6e-11)  # of 1e-10 that are set apart
-    total.draw(rule)
-    account, apart = Filter(total._ledger.account.capacity, "ticks", total.order), total.apart_left
-    apart += rule.delta_exact
+@pytest.mark.parametrize("order", [None, ORDER])
+def test_more_delta_than_was_left_or_set_apart_is_no_record_of_a_total(path, order):
+    with of_file(path, order=order) as total:
+        rule = ic.Budget(1e-3, 0.6 * float(total.apart_left))
+        total.draw(rule)
+        drawn = total.drawn
+    _, begun = total_of(read(path))
 
-    assert [] == drawn_problems(total.drawn, account, apart)
-    assert ["more delta than was set apart"] == drawn_problems(2 * total.drawn, account, apart)
+    assert [] == drawn_problems(drawn, begun)
+    assert ["record 1: more delta than was left, or set apart"] == drawn_problems(2 * drawn, begun)
+
+
+def test_a_session_of_a_share_whose_account_is_not_that_of_the_share_is_no_record_of_a_total(path):
+    """It would pay less than the budget says that stands beside it."""
+    with of_file(path, order=ORDER) as total:
+        ic.OnlineIC(attached(total), total.share(1 / 4), hard_answers=4)
+        *before, drawn = total.drawn
+    _, begun = total_of(read(path))
+    half = attrs.evolve(drawn.account, capacity=drawn.account.capacity // 2)
+    account = begun.account
+    forged = attrs.evolve(
+        drawn, account=half, taken=table_charge(account, drawn.budget, half, drawn.taken.charge.event)
+    )
+    (problem,) = drawn_problems((*before, forged), begun)
+
+    assert [] == drawn_problems((*before, drawn), begun)
+    assert "charged another price" in problem
+
+
+def test_the_delta_of_a_share_is_what_is_not_set_apart():
+    total = TableBudget(WHOLE, apart=1 / 4)
+
+    assert total.share(1 / 2).delta == pytest.approx(3 / 4 * WHOLE.delta)
+    assert total.share(1 / 2).delta <= 3 / 4 * WHOLE.delta
 
 
 def test_charges_are_durable_before_the_table_is_read(path, monkeypatch):
@@ -640,13 +788,68 @@ def test_rows_per_person_divides_the_budget_and_is_kept_in_the_file(path):
     data = table()
     again = ic.OnlineIC.resume(path, data)
     assert sparse == again.plan.sparse
-    assert [sparse.epsilon] == [one.epsilon for one in data.budgets]
+    assert [WHOLE.epsilon] == [one.epsilon for one in data.budgets]
     again.close()
     total = TableBudget(WHOLE, rows_per_person=3)
     assert total.left == 1
     assert attrs.evolve(total.share(1.0), order=None).epsilon <= 1 / 3
     with pytest.raises(InvalidParameterError, match="rows_per_person must be 1 with a share"):
         ic.OnlineIC(attached(total), total.share(0.5), rows_per_person=2)
+
+
+def test_sums_of_budgets_are_told_for_the_person_with_the_most_rows_to_whom_any_was_promised():
+    data = table()
+    promised = ic.Budget(1.0, 1e-6)
+    first = ic.OnlineIC(data, promised, rows_per_person=4, hard_answers=3)
+    with pytest.warns(
+        BudgetsAddWarning,
+        match=r"after epsilon=1, delta=1e-06: .* a person with 4 rows epsilon=2, delta=2e-06\.",
+    ):
+        ic.OnlineIC(data, promised, rows_per_person=4, hard_answers=3)
+    with pytest.warns(
+        BudgetsAddWarning,
+        match=r"another of epsilon=2, delta=0 after epsilon=2, .* 4 rows epsilon=4, delta=2",
+    ):
+        offline.median(data, "a", 0.5)  # promises 0.5 for one row
+
+    assert 4 == data.rows_per_person == first.statistics().rows_per_person
+    assert [1.0, 1.0, 2.0] == [one.epsilon for one in data.budgets]
+    assert "epsilon=1, delta=1e-06, rows_per_person=4" in repr(first)
+    assert "delta = 1e-06, for everything together, of a person with 4 rows" in str(first.summary())
+
+
+def test_a_release_for_a_row_then_a_session_for_persons_is_told_for_persons():
+    data = table()
+    offline.median(data, "a", 0.5)
+    with pytest.warns(
+        BudgetsAddWarning, match=r"after epsilon=1, delta=0: .* a person with 2 rows epsilon=2,"
+    ):
+        ic.OnlineIC(data, ic.Budget(1.0, 1e-6), rows_per_person=2, hard_answers=3)
+    assert [1.0, 1.0] == [one.epsilon for one in data.budgets]
+
+
+def test_a_total_of_persons_tells_what_draws_on_it_for_persons(path, capsys):
+    total = of_file(path, rows_per_person=4)
+    data = attached(total)
+    offline.median(data, "a", 0.05)
+    with pytest.raises(BudgetExceededError, match=r"got Budget\(epsilon=2\.0, .*\) of a person with 4 rows,"):
+        offline.median(data, "a", 0.5)
+
+    assert "delta=1e-09, rows_per_person=4, 1 drawn" in repr(total)
+    assert (4, [0.2]) == (data.rows_per_person, [one.epsilon for one in data.budgets])
+    total.close()
+    assert 0 == main(["ledger", "show", str(path)])
+    assert "epsilon 0.2, delta 0 alone, of a person with 4 rows" in capsys.readouterr().out
+
+
+def test_a_session_s_ledger_tells_of_whom_its_budget_is(path, capsys):
+    ic.OnlineIC(table(), WHOLE, rows_per_person=3, hard_answers=3, ledger=path, table=LABEL).close()
+
+    assert 3 == audit.summarised(read(path)).rows_per_person
+    assert 0 == main(["ledger", "show", str(path)])
+    assert "budget    epsilon 1, delta 1e-09, of a person with 3 rows" in capsys.readouterr().out
+    assert 0 == main(["ledger", "show", "--json", str(path)])
+    assert 3 == json.loads(capsys.readouterr().out)["rows_per_person"]
 
 
 def test_a_ledger_of_a_domain_whose_names_are_not_sorted_is_resumed(path):

@@ -170,7 +170,11 @@ class TestPrice:
         with pytest.raises(InvalidQueryError, match="fresh=True"):
             small().price(PARTITION)
 
-    @pytest.mark.parametrize("query", [CONSTANT, HALF])
+    def test_a_query_on_a_finer_grid_costs_what_it_moves_by_on_that_of_the_noise(self):
+        """One half of a record is one step of a grid of whole records."""
+        assert small().price(HALF) == small().price(QUERY)
+
+    @pytest.mark.parametrize("query", [CONSTANT])
     def test_a_query_that_cannot_be_tested_has_no_price(self, query):
         with pytest.raises(InvalidQueryError, match="sensitivity"):
             small().price(query)

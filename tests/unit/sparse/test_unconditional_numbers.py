@@ -123,7 +123,7 @@ def test_everything_is_hard_and_radii_hold(sparse):
 @pytest.mark.parametrize("sparse", [PURE, GAUSSIAN], ids=["pure", "gaussian"])
 def test_what_cannot_be_is_refused(sparse):
     with pytest.raises(InvalidQueryError):
-        sparse.price(FINE)
+        sparse.price((~ic.where()).bind(DOMAIN))
     with pytest.raises(InvalidParameterError):
         UnconditionalNumbers(N, 1.0, 0.0, Fraction(3), Fraction(2))
     with pytest.raises(InvalidParameterError):

@@ -397,3 +397,24 @@ def test_shipped_hypotheses_pass():
 
     for hypothesis in hypotheses:
         check_hypothesis(hypothesis)
+
+
+@attrs.frozen
+class ForgetsItsPrior(UpdateRule):
+    """Starts at one place whatever it is given: with first tables its errors are ten times larger."""
+
+    rule: MultiplicativeWeights = attrs.field(factory=MultiplicativeWeights)
+
+    def init(self, domain, prior=None):
+        return self.rule.init(domain)
+
+    def update(self, hypothesis, measurements, alpha):
+        return self.rule.update(hypothesis, measurements, alpha)
+
+    def update_bound(self, domain, alpha):
+        return self.rule.update_bound(domain, alpha)
+
+
+def test_a_rule_that_ignores_its_prior_is_found():
+    with pytest.raises(AssertionError, match="must start from the prior that it is given"):
+        check_update_rule(ForgetsItsPrior())

@@ -1,0 +1,106 @@
+"""Bounds of several answers, and the probabilities that are stated for them."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic import where
+from onlineic.errors import MoreThanAnnouncedWarning
+from onlineic.noise import SimulatedNoise
+from onlineic.queries import Answer
+from onlineic.session import Answering
+
+DOMAIN = ic.Domain.of(age=range(12), sex=["F", "M"])
+BETA = 0.05
+
+
+class Other(Answering):
+    """Answers .15 to everything, each with a bound of its own, and any bound of all at once."""
+
+    domain, n, beta = DOMAIN, 1000, BETA
+
+    def __init__(self, own, together):
+        self.own, self.together = own, together
+
+    def answer(self, query):
+        return Answer(0.15, 150.0, "easy", self.own)
+
+    def answer_many(self, queries):
+        return [self.answer(query) for query in queries]
+
+    def joint_bounds(self, queries, answers):
+        return np.full(len(answers), self.together)
+
+
+def test_a_mean_that_was_answered_is_answered_again_however_bad_other_answers_were():
+    first = Other(0.0605, math.inf).mean("age", where(sex="F"))
+    later = Other(0.0605, 0.64).mean("age", where(sex="F"))
+
+    assert first.error_bound == later.error_bound
+    assert later.confidence == pytest.approx(1 - 2 * BETA)
+
+
+def test_bounds_of_all_answers_at_once_are_taken_where_they_are_no_larger():
+    assert Other(0.06, 0.06).mean("age", where(sex="F")).confidence == 1 - BETA
+
+
+def test_bounds_are_compared_by_the_probability_that_is_left_of_them():
+    """Twelve bounds of their own hold together with probability .4: those at once are better."""
+    found = Other(0.05, 0.06).cdf("age", where(sex="F"))
+
+    assert len(found.answers) == 12
+    assert found.confidence == 1 - BETA
+    assert (Other(0.05, 0.2).cdf("age", where(sex="F")).confidence) == pytest.approx(1 - 12 * BETA)
+
+
+def test_bounds_that_hold_together_with_no_probability_are_never_taken():
+    assert Other(0.05, 0.9).group_by(["age", "sex"]).confidence == 1 - BETA
+
+
+def announced(count):
+    generator = np.random.default_rng(1)
+    columns = {"age": generator.integers(0, 12, 3000), "sex": generator.choice(["F", "M"], 3000)}
+    data = ic.PrivateData.from_records(columns, DOMAIN)
+    return ic.OnlineIC(data, ic.Budget(1.0, 1e-9), max_queries=count, noise=SimulatedNoise(1))
+
+
+def singly(session, ages):
+    for age in ages:
+        session.answer(where(age=age))
+
+
+def together(session, ages):
+    session.answer_many([where(age=age) for age in ages])
+
+
+@pytest.mark.parametrize("ask", [singly, together])
+def test_the_first_answer_beyond_those_announced_says_so_once(ask):
+    session = announced(4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ask(session, range(4))
+    with pytest.warns(MoreThanAnnouncedWarning, match="got max_queries=4 and more answers") as told:
+        ask(session, range(4, 8))
+
+    assert len(told) == 1
+    assert session.statistics().error_bound == math.inf
+
+
+def test_an_answer_beyond_those_announced_is_given_where_warnings_are_errors():
+    session = announced(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        singly(session, range(2))
+
+    assert session.statistics().asked == 2
+
+
+def test_bounds_that_hold_by_themselves_alone_are_not_said_to_hold_together():
+    session = announced(3)
+    groups = session.group_by(["age", "sex"], ~where(sex="M", age=3))
+
+    assert groups.confidence == 0.0
+    assert "(not sure together, each by itself, 24 answers" in repr(groups)
