@@ -24,6 +24,7 @@ from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.sql_conditions import Value
 from onlineic.session.answers import AnswerBook
+from onlineic.session.belief import Belief
 from onlineic.session.derived import Answering
 from onlineic.session.distributions import Cdf, Quantile
 from onlineic.session.groups import Groups
@@ -297,7 +298,8 @@ def explained(loop: Loop, question: Any) -> Explanation:
     first = next((one for one in questions if one.constant is None), None)
     plan = loop.plan if loop.begun or first is None else loop.plan_for(first)
     if plan is not loop.plan:  # the session that it would make of this one answers
-        outlook = Outlook(loop, plan, *loop.made_anew(plan), plan.sparse.account())
+        book, prices = loop.parts(plan, Belief(plan.update.init(loop.domain, None)))
+        outlook = Outlook(loop, plan, book, prices, plan.sparse.account())
         asked, derived, questions = outlook.rehearsed(question)
     return _explanation(asked, questions, outlook, derived)
 

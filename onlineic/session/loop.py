@@ -5,12 +5,10 @@ from fractions import Fraction
 from typing import Any, final
 
 from onlineic.accounting.budget import Budget
-from onlineic.data.private import PrivateData
 from onlineic.domain.domain import Domain
 from onlineic.errors import LedgerMismatchError
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.records import Ledger, Opened
-from onlineic.noise.sources import Noise
 from onlineic.progress import advance
 from onlineic.queries.answers import Answer
 from onlineic.queries.ask import Question, bind_batch
@@ -67,14 +65,10 @@ class Loop:
         """The public half: what was learned, and what is remembered."""
         return self.core.book
 
-    def restore(self, belief: Belief, data: PrivateData, noise: Noise, raises: bool) -> None:
+    def restore(self, core: Core) -> None:
         """Take in the record of the ledger: what an interrupted opening, or a session, left there."""
-        plan = self.plan
-        book = AnswerBook(plan, self.domain, self.n, self.ledger, belief, self.private)
-        book.restore()
-        prices = Prices(plan.spending, self.ledger, self.domain, plan.partitions)
-        purchases = PlannedPurchases(plan)
-        self._take(Core(data, noise, self.ledger, plan.weight_bits, prices, book, purchases, raises))
+        core.book.restore()
+        self._take(core)
 
     def _take(self, core: Core) -> None:
         self.core, self._batches = core, Batches(core, self.ledger, self.n)
@@ -186,7 +180,7 @@ class Loop:
     def _plan_anew(self, plan: Plan) -> None:
         """Take another plan, before anything was reserved or read: its account is of another order."""
         ledger, known = self.ledger, self.book.closing()
-        book, prices = self.made_anew(plan)
+        book, prices = self.parts(plan, Belief(plan.update.init(self.domain, None)))
         book.count_untaken({"easy": known.constants}, known.rounding)
         try:
             ledger.give_back(self)
@@ -197,9 +191,8 @@ class Loop:
             self.give_up()  # its ledger may be another's
             raise
 
-    def made_anew(self, plan: Plan) -> tuple[AnswerBook, Prices]:
-        """Return what a session with another plan would say and cost, before the first record."""
-        belief = Belief(plan.update.init(self.domain, None))
+    def parts(self, plan: Plan, belief: Belief) -> tuple[AnswerBook, Prices]:
+        """Return what a session with this plan says and costs: the public objects that a core is handed."""
         book = AnswerBook(plan, self.domain, self.n, self.ledger, belief, self.private)
         return book, Prices(plan.spending, self.ledger, self.domain, plan.partitions)
 

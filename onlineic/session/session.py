@@ -49,6 +49,7 @@ from onlineic.session.belief import Belief
 from onlineic.session.calibration import SparseName
 from onlineic.session.certificates import textbook_plan
 from onlineic.session.columns import Answers
+from onlineic.session.core import Core
 from onlineic.session.derived import Answering
 from onlineic.session.durable import (
     Durability,
@@ -66,6 +67,7 @@ from onlineic.session.loop import Loop, tell_opening
 from onlineic.session.means import Derived
 from onlineic.session.plan import TRIVIAL, Plan
 from onlineic.session.planning import session_plan
+from onlineic.session.purchases import PlannedPurchases
 from onlineic.session.statements import AnswerTable, answered
 from onlineic.session.summary import Summary, believed_marginals, session_html
 from onlineic.session.synthetic import Synthetic, synthetic
@@ -413,7 +415,10 @@ class OnlineIC(Answering):
             data.check_file(held, held.file)
             held.claim(loop, plan.sparse.account(), self._private)
             with restoring(resumed):
-                loop.restore(belief, data, noise, exhausted == "raise")
+                book, prices = loop.parts(plan, belief)
+                purchases = PlannedPurchases(plan)
+                bits, raises = plan.weight_bits, exhausted == "raise"
+                loop.restore(Core(data, noise, held, bits, prices, book, purchases, raises))
             bought = loop.bought()
             # a session that was interrupted here left its ledger with what it had paid for
             spent = of_row if self._private else None

@@ -145,8 +145,7 @@ KEYWORDS = {
     "budget": [
         ic.Budget(Fraction(1, 3), Fraction(1, 10**7)),
         ic.Budget(np.float32(0.3), 1e-7),
-        ic.Budget(30.0, 1e-7, allow_large_epsilon=np.True_),
-        ic.Budget(30.0, 1e-7, allow_large_epsilon="yes"),
+        ic.Budget(30.0, 1e-7, allow_large_epsilon=True),
         ic.Budget(2.0),
         ic.TableBudget(BUDGET).share(0.5),
     ],
@@ -163,6 +162,7 @@ KEYWORDS = {
     "first_tables": [True, False],
     "kinds": [("dense",), {"dense", "conjunctions"}],
     "exhausted": ["raise"],
+    "restarts": [np.int64(3)],
 }
 NOT_IN_THE_FILE = {"self", "data", "ledger", "table", "durability", "noise", "progress"}
 
