@@ -1,10 +1,11 @@
 """The session: OnlineIC itself, its plan, its answers and its public record."""
 
-from onlineic.session.answers import SessionStatistics
+from onlineic.session.answers import AnswerBook, SessionStatistics
 from onlineic.session.belief import Belief, measured, replay
 from onlineic.session.calibration import SparseName
 from onlineic.session.certificates import textbook_plan
 from onlineic.session.columns import Answers
+from onlineic.session.core import Core
 from onlineic.session.derived import Answering
 from onlineic.session.distributions import Cdf, Quantile, cdf, quantile
 from onlineic.session.explain import Explanation
@@ -13,6 +14,8 @@ from onlineic.session.groups import Groups, group_by
 from onlineic.session.means import Derived, mean, total
 from onlineic.session.plan import ALL_HARD, EASY_OR_HARD, KNOWN, Plan
 from onlineic.session.planning import session_plan
+from onlineic.session.prices import Prices
+from onlineic.session.purchases import Facts, PlannedPurchases, PurchaseRule
 from onlineic.session.session import OnlineIC
 from onlineic.session.spending import Spending, Spent
 from onlineic.session.statements import AnswerTable
@@ -23,19 +26,25 @@ __all__ = [
     "ALL_HARD",
     "EASY_OR_HARD",
     "KNOWN",
+    "AnswerBook",
     "AnswerTable",
     "Answering",
     "Answers",
     "Belief",
     "BelievedMarginal",
     "Cdf",
+    "Core",
     "Derived",
     "EngineForecast",
     "Explanation",
+    "Facts",
     "Forecast",
     "Groups",
     "OnlineIC",
     "Plan",
+    "PlannedPurchases",
+    "Prices",
+    "PurchaseRule",
     "Quantile",
     "SessionStatistics",
     "SparseName",
