@@ -48,7 +48,7 @@ Form = Literal["text", "json", "csv"]
 def _ask(arguments: argparse.Namespace) -> int:
     if arguments.repl and arguments.queries is not None:
         arguments.parser.error(
-            f"--repl must stand alone, got QUERIES {shown(arguments.queries)} too; leave one out"
+            f"--repl must stand alone, got QUERIES {shown(arguments.queries, 200)} too; leave one out"
         )
     if arguments.ledger is not None and not (arguments.table or "").strip():
         arguments.parser.error(

@@ -665,7 +665,7 @@ def test_all_answers_together_have_one_bound_however_many_cheap_hits_there_are()
 def test_the_bound_of_all_answers_covers_how_far_a_query_was_rounded(monkeypatch):
     tests_alone(monkeypatch)
     session = opened(epsilon=1e-6, delta=1e-2)
-    bits = session.plan.sparse.grid_bits
+    bits = session.plan.weight_bits
     # no mixture of intervals, which the first tables would bound
     query = ic.dense((0.5 + 0.3 * 2.0**-bits) * (np.indices(DOMAIN.shape)[0] % 2))
     before = session.statistics().error_bound
