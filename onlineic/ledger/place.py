@@ -177,9 +177,9 @@ def _text(path: object) -> str:
             return text
     except (TypeError, UnicodeError):
         pass
-    shown = repr(path) if isinstance(path, (str, bytes)) else f"a {type(path).__name__}"
+    got = shown(path) if isinstance(path, (str, bytes)) else f"a {type(path).__name__}"
     raise InvalidParameterError(
-        f"ledger must be the path of a file, as text that the system can write, got {shown:.60}; write "
+        f"ledger must be the path of a file, as text that the system can write, got {got}; write "
         "ledger='FILE.db'."
     )
 

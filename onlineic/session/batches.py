@@ -88,7 +88,7 @@ class Batches:
         asked = ~recalled.known & ~constant
         first = recalled.first == np.arange(len(queries), dtype=np.int32)
         tested = np.flatnonzero(asked & first)
-        due = self._core.purchases.due_at(self._core.heard, (queries[at] for at in tested.tolist()))
+        due = self._core.purchases.due_at(queries[at] for at in tested.tolist())
         if due is not None and (told := int(tested[due - 1]) + 1) < len(queries):
             return self._run(queries[:told], columns.part(0, told))  # those after it have what they buy
         payable, stop = self._payable(queries, tested)

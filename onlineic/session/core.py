@@ -20,6 +20,7 @@ private happens in `_test`, `_test_many` and `_measure_tables`, between a reserv
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, final
 
 import numpy as np
@@ -39,9 +40,8 @@ from onlineic.queries.query import Query
 from onlineic.session.answers import AnswerBook
 from onlineic.session.first_tables import FirstTables, check_first
 from onlineic.session.kinds import check_supported
-from onlineic.session.later_tables import Asked
 from onlineic.session.prices import Prices
-from onlineic.session.purchases import Facts, PurchaseRule
+from onlineic.session.purchases import PurchaseRule, Purchases
 from onlineic.session.seal import Seal
 from onlineic.sparse.base import Hit, SparseState, steps_down, steps_up
 
@@ -77,11 +77,10 @@ class Core:
         purchases: PurchaseRule,
         raises: bool = False,
     ) -> None:
-        self.prices, self.book, self.seal, self.purchases = prices, book, Seal(ledger), purchases
-        self._data, self._noise, self._ledger, self.raises = data, noise, ledger, raises
-        self._bits = weight_bits
+        self._data, self._noise, self._ledger, self._bits = data, noise, ledger, weight_bits
+        self.prices, self.book, self.seal, self.raises = prices, book, Seal(ledger), raises
+        self.purchases = Purchases(purchases, ledger, data.domain, data.n)
         self._state: SparseState = prices.sparse.init()  # holds the secret threshold noise: never shown
-        self._heard: tuple[int, Asked] = (0, Asked())  # of so many records
 
     def anew(self, bits: int, prices: Prices, book: AnswerBook, purchases: PurchaseRule) -> "Core":
         """Return the core of another plan, of the same table, noise and ledger."""
@@ -104,8 +103,7 @@ class Core:
 
     def answer_bound(self, question: Question) -> Answer:
         """Answer a question that is bound, and for which nothing is left to buy."""
-        known = self.book.recalled(question)
-        if known is not None:
+        if (known := self.book.recalled(question)) is not None:
             return known
         guess = self.book.guesses((question,))[0]
         if not self.cover((question,))[0]:
@@ -122,28 +120,10 @@ class Core:
 
     def buy(self, question: Question | None) -> None:
         """Buy all that the rule names before this question: reserved, drawn and recorded."""
-        while not (self.seal.closed or self.seal.sealed):
-            facts = Facts(self._data.domain, self._data.n, self._ledger.account, self.heard, question)
-            tables = self.purchases.next(facts)
-            if tables is None:
-                return
-            self._measure_all(tables)
-
-    def _measure_all(self, tables: FirstTables) -> None:
-        check_first(tables, self._ledger)
-        self._ledger.reserve(tables.charge)
-        self.seal.run(lambda: self._measure_tables(tables))
-
-    @property
-    def heard(self) -> Asked:
-        """What the purchase rule takes from the record."""
-        known, heard = self._heard
-        if known < len(self._ledger):
-            records = self._ledger.records(known)
-            for record in records:
-                heard = self.purchases.heard(heard, record)
-            self._heard = (known + len(records), heard)
-        return heard
+        while self.seal.usable and (tables := self.purchases.next(question)) is not None:
+            check_first(tables, self._ledger, self.prices.sparse)
+            self._ledger.reserve(tables.charge)
+            self.seal.run(partial(self._measure_tables, tables))
 
     def test(self, questions: Sequence[Question], guesses: Any) -> None:
         """Test covered questions in order up to the first hit, which is measured; all goes to the ledger."""
@@ -151,9 +131,9 @@ class Core:
         if not self.prices.covers(questions):
             raise InternalError("a test must be reserved before the data are read.")
         if isinstance(questions, Queries):
-            self.seal.run(lambda: self._test_many(questions, guesses))
+            self.seal.run(partial(self._test_many, questions, guesses))
         else:
-            self.seal.run(lambda: self._test(questions[0], guesses[0]))
+            self.seal.run(partial(self._test, questions[0], guesses[0]))
 
     def close(self) -> None:
         """Test nothing more, and give the standing reservation back, but for what easy tests have used up."""
@@ -161,7 +141,7 @@ class Core:
         self.seal.close(self.book.closing(), lambda: self.prices.unfinished(drawn))
 
     def check_outside(self) -> None:
-        """Raise `SessionStateError` in the middle of a read of this table, or a draw, of the same thread."""
+        """Refuse who asks in the middle of a read of this table, or a draw, of the same thread."""
         check_outside(self._data, self._noise)
 
     # From here on frames hold private numbers.
@@ -177,10 +157,9 @@ class Core:
             counts, bits, grid = self._data.exact_counts(question), question.grid_bits, sparse.grid_bits
             gap, moved = steps_down(counts - guess, bits, grid), steps_up(question.sensitivity, bits, grid)
             state, hit = sparse.step(self._state, gap, moved, self._noise)
-        if hit is None:
-            self._record(state, [Easy(question, guess)])
-        else:
-            self._record(state, [self._measured(hit, question, guess, counts)])
+        self._record(
+            state, [Easy(question, guess) if hit is None else self._measured(hit, question, guess, counts)]
+        )
 
     def _test_many(self, queries: Queries, guesses: Ints) -> None:
         sparse, counts = self.prices.sparse, self._data.exact_counts_many(queries)

@@ -47,6 +47,7 @@ from onlineic.session.defaults import (
     SHARE_OF_BLOCKS,
     SHORT,
 )
+from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.exponential import ExponentialSparse
 from onlineic.sparse.gumbel import GumbelSparse
 
@@ -133,13 +134,25 @@ class FirstTables:
         return tuple(unit * float(scale) / n for scale in self.scales)
 
 
-def check_first(tables: FirstTables, ledger: Ledger) -> None:
-    """Raise `BudgetExceededError` where tables are paid as the first release, and are not (theory 4.10).
+def check_first(tables: FirstTables, ledger: Ledger, sparse: NumericSparse) -> None:
+    """Raise where tables are paid as the first release of a filter, and are not (theory 4.10).
 
     Easy tests before them are releases too, although they cost nothing.
+
+    Raises
+    ------
+    BudgetExceededError
+        If something was released before.
+    InvalidParameterError
+        If they count on another filter than that of the mechanism which tests after them.
     """
     if tables.first is None:
         return
+    if not isinstance(sparse, GumbelSparse) or tables.first != sparse.first_release():
+        raise InvalidParameterError(
+            "first tables must be paid as the first release of this account, got those of another; nothing "
+            "was spent: take what the plan made."
+        )
     tested = any(isinstance(record, Easy | EasyBatch | Hard | Opened) for record in ledger.records())
     if ledger.account.spent or tested:
         raise BudgetExceededError(

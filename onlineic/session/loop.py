@@ -117,7 +117,7 @@ class Loop:
     @property
     def owed(self) -> Fraction:
         """The charge of tables that questions will buy, by this plan."""
-        return self.plan.owed(self.core.heard, self.ledger.account)
+        return self.plan.owed(self.core.purchases.heard, self.ledger.account)
 
     def statistics(self, budget: Budget, rows_per_person: int) -> SessionStatistics:
         """Return a snapshot of public facts."""

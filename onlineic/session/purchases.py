@@ -8,7 +8,8 @@ import attrs
 
 from onlineic.accounting.budget import Filter
 from onlineic.domain.domain import Domain
-from onlineic.ledger.records import Record
+from onlineic.errors import InvalidParameterError
+from onlineic.ledger.records import Ledger, Record
 from onlineic.queries.ask import Question
 from onlineic.session.first_tables import FirstTables
 from onlineic.session.later_tables import Asked
@@ -53,6 +54,55 @@ class PurchaseRule(abc.ABC):
     def due_at(self, heard: Asked, questions: Iterable[Question]) -> int | None:
         """Return after how many of these questions something is to be bought; None: not before the last."""
         return None
+
+
+@final
+class Purchases:
+    """A rule with the record that it goes by.
+
+    Parameters
+    ----------
+    rule : PurchaseRule
+    ledger : Ledger
+    domain : Domain
+    n : int
+    """
+
+    def __init__(self, rule: PurchaseRule, ledger: Ledger, domain: Domain, n: int) -> None:
+        self._rule, self._ledger, self._domain, self._n = rule, ledger, domain, n
+        self._heard: tuple[int, Asked] = (0, Asked())  # of so many records
+
+    @property
+    def heard(self) -> Asked:
+        """What the rule takes from the record."""
+        known, heard = self._heard
+        if known < len(self._ledger):
+            records = self._ledger.records(known)
+            for record in records:
+                heard = self._rule.heard(heard, record)
+            self._heard = (known + len(records), heard)
+        return heard
+
+    def next(self, question: Question | None) -> FirstTables | None:
+        """Return what to buy before this question is tested, or None.
+
+        Raises
+        ------
+        InvalidParameterError
+            If the rule names something else than tables.
+        """
+        facts = Facts(self._domain, self._n, self._ledger.account, self.heard, question)
+        tables = self._rule.next(facts)
+        if tables is not None and type(tables) is not FirstTables:  # which prices itself when it is made
+            raise InvalidParameterError(
+                f"purchases must name FirstTables or None, got a {type(tables).__name__}; nothing was spent: "
+                "mend the rule."
+            )
+        return tables
+
+    def due_at(self, questions: Iterable[Question]) -> int | None:
+        """Return after how many of these questions the rule buys something; None: not before the last."""
+        return self._rule.due_at(self.heard, questions)
 
 
 @final

@@ -61,6 +61,11 @@ class Seal:
         """Whether the session was closed."""
         return self._closed
 
+    @property
+    def usable(self) -> bool:
+        """Whether the table may be read."""
+        return not (self._sealed or self._closed)
+
     def check_process(self) -> None:
         """Raise `ForkedSessionError` in another process than the one that opened the session."""
         if os.getpid() != self._process:
