@@ -12,7 +12,11 @@ import pytest
 from support import ugly
 
 ROOT = Path(__file__).resolve().parent.parent
-TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
+DOCS = ROOT / "docs"
+TEXTS = {
+    path.relative_to(DOCS).with_suffix("").as_posix(): path.read_text(encoding="utf-8")
+    for path in sorted(DOCS.rglob("*.md"))
+}
 RUN = [name for name, text in TEXTS.items() if "```python" in text]
 BLOCK = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```\n)?", re.S)
 FILES = {"curators": ugly.write}  # of which a document speaks
@@ -55,4 +59,4 @@ def test_documents_have_blocks():
 def test_links_and_pictures_exist(name):
     links = re.findall(r"\]\(([^)#:\s]+)[)#]", TEXTS[name])
 
-    assert [] == [link for link in links if not (ROOT / "docs" / link).exists()]
+    assert [] == [link for link in links if not ((DOCS / name).parent / link).exists()]

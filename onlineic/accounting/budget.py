@@ -2,6 +2,8 @@
 
 Prices go up, capacities and affordable parameters go down, sums are exact `Fraction`s.
 Neighbours replace one record. Renyi prices and capacities are whole ticks of 2^-40.
+
+Proof: docs/theory/accounting.md, 2.3, 2.7.
 """
 
 import math

@@ -1,6 +1,8 @@
 """Composition of mechanisms that are fixed in advance; every result is rounded to the private side.
 
 Losses that are computed go up, parameters that may be used go down.
+
+Proof: docs/theory/accounting.md, 2.8; docs/theory/mechanisms.md, 9.2.
 """
 
 import math

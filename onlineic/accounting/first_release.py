@@ -2,6 +2,8 @@
 
 Their loss is known exactly, and what comes behind them is bounded by what the filter has left, at its own
 order and at others (theory 4.10).
+
+Proof: docs/theory/accounting.md, 4.10.
 """
 
 import math

@@ -2,6 +2,8 @@
 
 A total adds epsilons and deltas, until it is a Renyi filter of one order, fixed beforehand, and a part of its
 delta that is set apart for mechanisms of which no price at that order is known.
+
+Proof: docs/theory/accounting.md, 4.8; docs/theory/ledger-and-restarts.md, 4.7.
 """
 
 import math

@@ -1,6 +1,9 @@
 """Prices and capacities in Renyi divergence of one order, in whole ticks of 2^-40.
 
 Prices go up and capacities down, computed with 60 digits and a slack that covers their rounding.
+
+Proof: docs/theory/accounting.md, 2.4, 2.5, 2.6; docs/theory/ledger-and-restarts.md, 4.7;
+docs/theory/session.md, 4.2; docs/theory/sparse.md, 3.2.
 """
 
 import math

@@ -2,6 +2,8 @@
 
 They are real (epsilon, delta) mechanisms for replace-one neighbours with public n, and every comparison
 shows them: where one of them wins, use it.
+
+Proof: docs/theory/mechanisms.md, 9.1, 9.2.
 """
 
 import math

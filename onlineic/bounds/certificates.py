@@ -1,6 +1,8 @@
 """Certificates: the error that a session can promise once gap, threshold and noise are decoupled.
 
 Any sparse implementation takes part by its margins, any rule by its T(alpha).
+
+Proof: docs/theory/certificates.md, 8.2.
 """
 
 import math

@@ -7,6 +7,8 @@ most radius + 2 (ln|N| + ln(1/beta))/(epsilon n), all queries at once, with prob
 Shared parameters: size |X| >= 1 cells, queries |Q| >= 1, n >= 1 records, rows m >= 1 records of a candidate,
 epsilon in (0, inf), beta in (0, 1) the chance of failure; errors are fractions of records. A bound above 1
 says nothing. Any value outside raises `InvalidParameterError`.
+
+Proof: docs/theory/offline.md, 12.8.
 """
 
 import math

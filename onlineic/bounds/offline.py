@@ -4,6 +4,8 @@ Shared parameters: queries |Q| >= 1 in the class, n >= 1 records, epsilon in (0,
 beta in (0, 1), the chance of failure; errors are fractions of records, all queries of the class at once. A
 rule enters as `update_bound`, alpha -> T(alpha), real-valued and non-increasing. Any value outside raises
 `InvalidParameterError`.
+
+Proof: docs/theory/offline.md, 12.10.
 """
 
 import math

@@ -3,6 +3,8 @@
 Errors are fractions of records, the rest as in the parts: exact tails, one-shot bounds and the sparse
 vector with Laplace noise in counts, T(alpha) of every rule as a real number. A rule enters as
 `update_bound`, alpha -> T(alpha), non-increasing; close over whatever else T depends on (n, Q).
+
+Proof: docs/theory/certificates.md, 8.1.
 """
 
 import math

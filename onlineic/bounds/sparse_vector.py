@@ -4,6 +4,8 @@ Unless a name says otherwise: scales and thresholds in counts (sensitivity 1), e
 Shared parameters: epsilon > 0, delta in [0, 1), beta in (0, 1) the chance that an accuracy statement
 fails, n >= 1 records, cutoff c >= 1 hits, queries k >= 1 comparisons. Any other value raises
 `InvalidParameterError`.
+
+Proof: docs/theory/accuracy.md, 6.5, 6.6; docs/theory/sparse.md, 5.3.
 """
 
 import math

@@ -3,6 +3,8 @@
 A T(alpha)-update rule admits no more than T(alpha) steps with |f(x) - f(D)| > alpha (strictly) and
 |f(x) - v| < alpha (Dwork & Roth 2014, Definition 5.3 with a strict gap; the printed >= breaks the
 median rule). All weights lie in [0, 1]. Every T is non-increasing in alpha, so a solver may bisect.
+
+Proof: docs/theory/updates.md, 7.2, 7.3, 7.4.
 """
 
 import math

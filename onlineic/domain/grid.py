@@ -1,4 +1,7 @@
-"""Real numbers on a public grid: codes in, numbers with their error out."""
+"""Real numbers on a public grid: codes in, numbers with their error out.
+
+Proof: docs/theory/offline.md, 12.2, 12.3.
+"""
 
 import sys
 from fractions import Fraction

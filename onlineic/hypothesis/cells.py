@@ -67,7 +67,7 @@ class CellNoise:
 
     References
     ----------
-    docs/theory.md 6.7a and 6.7b.
+    docs/theory/hypothesis.md, 6.7a and 6.7b.
     """
 
     def __init__(

@@ -5,6 +5,8 @@ before it is drawn. A query that is a sum of blocks of one of them has a best li
 all of them, in closed form, and one event bounds the errors of a whole named family of such queries: so an
 analyst may pick the worst of them. Nothing here sees data, and nothing here may read a table that was bought
 later: which one was, and when, depends on the noise of the earlier ones.
+
+Proof: docs/theory/hypothesis.md, 6.7, 6.7a, 6.7b.
 """
 
 import itertools
@@ -440,7 +442,7 @@ class Estimates:
 
     References
     ----------
-    docs/theory.md 6.7 proves the bounds, and why tables that were bought later must not enter.
+    docs/theory/hypothesis.md, 6.7 proves the bounds, and why tables that were bought later must not enter.
     """
 
     def __init__(self, design: TableDesign, values: Sequence[Floats], n: int, beta: float) -> None:

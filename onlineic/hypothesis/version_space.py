@@ -1,4 +1,7 @@
-"""All small databases that agree with what was measured: the belief of the median mechanism."""
+"""All small databases that agree with what was measured: the belief of the median mechanism.
+
+Proof: docs/theory/updates.md, 7.4.
+"""
 
 from collections.abc import Sequence
 from typing import Any, final

@@ -1,4 +1,7 @@
-"""A ledger in memory, without a file: every new process is a new budget, and budgets add."""
+"""A ledger in memory, without a file: every new process is a new budget, and budgets add.
+
+Proof: docs/theory/accounting.md, 2.3; docs/theory/session.md, 4.1.
+"""
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction

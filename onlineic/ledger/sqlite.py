@@ -3,6 +3,8 @@
 A step is whole or has not happened, whatever interrupts it: what the file holds decides. After a failed write
 the ledger takes nothing more, since nobody knows what the disk will hold; opened again, it tells. The file
 holds nothing private: parameters, charges and released answers, no noise and no count.
+
+Proof: docs/theory/ledger-and-restarts.md, 5.4.
 """
 
 import contextlib

@@ -3,6 +3,8 @@
 What each takes is settled by what is proven of it alone (`accounting.table_charge`), and is taken whole when
 it begins. Epsilons and deltas add, until what is left becomes a filter of which sessions take shares. A file
 makes the total outlive its process; without one every process is a new total.
+
+Proof: docs/theory/ledger-and-restarts.md, 4.7.
 """
 
 import contextlib

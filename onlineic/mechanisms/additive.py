@@ -2,6 +2,8 @@
 
 Values and scores are integers in grid units, 1/(n 2^k) of a fraction; a query with weights in [0, 1] has
 sensitivity 2^k of them. Neighbours replace one record. Scales are exact rationals, rounded up.
+
+Proof: docs/theory/mechanisms.md, 9.1.
 """
 
 import math

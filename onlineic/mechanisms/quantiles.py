@@ -4,6 +4,8 @@ On a continuous range the exponential mechanism has a density proportional to ex
 quantile u is constant between neighbouring values, so that a draw needs two steps: which gap, then a uniform
 point of it. With real numbers neither step can be exact. On a public grid both are, however fine it is: a gap
 is drawn with its number of points as multiplicity.
+
+Proof: docs/theory/offline.md, 12.2.
 """
 
 from fractions import Fraction

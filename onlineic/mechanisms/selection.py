@@ -3,6 +3,8 @@
 Scores are integers in any unit, and sensitivity says how far one replaced record moves any one of them, in
 the same unit. Replace-one scores are not monotone (one count rises while another falls), so neither mechanism
 can use the half of its noise that monotone scores would spare.
+
+Proof: docs/theory/mechanisms.md, 9.3, 12.1.
 """
 
 import math

@@ -5,6 +5,8 @@ relative error < 2^-47 for |x| <= 404. k LN2HI and x - k LN2HI are exact, the re
 |r| < 0.36 and error < 3e-17, the truncated series errs by < 8e-18, Horner's scheme by < 4.2e-15.
 Exact decisions (`onlineic.noise.gumbel`, `onlineic.noise.categorical`) screen with it and ask the integers
 where the margin is too small.
+
+Proof: docs/theory/noise.md, 3.5.
 """
 
 import math

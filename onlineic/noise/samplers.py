@@ -8,6 +8,8 @@ References
 Canonne, Kamath & Steinke (2020), "The Discrete Gaussian for Differential Privacy", Algorithms 1 to 3.
 Deviations: lanes are tried in arrays and surplus lanes are dropped, in order; the runs of successes of the
 coin of bias 1/e are read off one sequence of coins; a product of such coins is one geometric draw.
+
+Proof: docs/theory/noise.md, 3.6.
 """
 
 import math

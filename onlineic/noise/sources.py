@@ -5,6 +5,8 @@ part in a private comparison or release. Values are drawn ahead in blocks of a f
 (method, scale) and handed out by a counter: the time of a draw does not depend on its value.
 
 Scales are rationals in grid units, of at most 2^48 over 2^48; round up to one with `scale_at_least`.
+
+Proof: docs/theory/noise.md, 3.6; docs/theory/sparse.md, 3.3.
 """
 
 import abc

@@ -3,6 +3,8 @@
 Counts of blocks on one, two or three levels, made consistent and monotone, with a band that holds at all
 thresholds at once. No small database is involved: the net mechanism's bound for this class, see
 `onlineic.offline.thresholds`, is several times wider.
+
+Proof: docs/theory/offline.md, 12.9.
 """
 
 import math

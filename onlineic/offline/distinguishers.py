@@ -1,4 +1,7 @@
-"""The iterative construction: a distinguisher finds a badly answered query, an update rule repairs it."""
+"""The iterative construction: a distinguisher finds a badly answered query, an update rule repairs it.
+
+Proof: docs/theory/offline.md, 12.10.
+"""
 
 import math
 from bisect import bisect_left

@@ -1,4 +1,7 @@
-"""Which of many range queries are large, by sparse vector, and a number for those that are."""
+"""Which of many range queries are large, by sparse vector, and a number for those that are.
+
+Proof: docs/theory/offline.md, 12.6.
+"""
 
 from collections.abc import Iterable
 from typing import Literal, final

@@ -4,6 +4,8 @@
 floor((v_j - threshold)/sensitivity_j), an exact integer function of the data: rational arithmetic finds v_j
 itself, and one replaced record moves the quotient by at most 1, hence its floor as well.
 What `scipy.optimize.linprog` returns is a float within a tolerance: no sensitivity is proven of it.
+
+Proof: docs/theory/offline.md, 12.7.
 """
 
 import math

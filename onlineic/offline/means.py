@@ -2,6 +2,8 @@
 
 The Laplace mechanism is enough for a mean. Why the same noise is useless on a maximum or a median
 is told by `sensitivity`: a bound that few records exceed is found by sparse vector instead.
+
+Proof: docs/theory/offline.md, 12.2, 12.3, 12.5.
 """
 
 import math

@@ -1,4 +1,7 @@
-"""MWEM: multiplicative weights, where the exponential mechanism finds the worst answered query."""
+"""MWEM: multiplicative weights, where the exponential mechanism finds the worst answered query.
+
+Proof: docs/theory/offline.md, 12.10.
+"""
 
 import math
 from collections.abc import Iterable

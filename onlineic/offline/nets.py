@@ -4,6 +4,8 @@ A theorem rather than a tool: it shows that exponentially many queries can be an
 as |X|^m. Over as few cells as can be enumerated, one noisy count a cell errs less at every n. For threshold
 functions the choice can be made without enumeration, see `onlineic.offline.thresholds`; what is released, a
 small database that stands for the private one, is the same.
+
+Proof: docs/theory/offline.md, 12.8.
 """
 
 import math

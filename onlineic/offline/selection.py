@@ -2,6 +2,8 @@
 
 A replaced record moves each count by at most one, and so each score by at most one; n is public. The choice
 costs epsilon whatever the number of candidates. Records without a value (the missing cell) are left out.
+
+Proof: docs/theory/offline.md, 12.2.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,7 @@
-"""Statistics of a table that are no linear queries, with how far one replaced record can move them."""
+"""Statistics of a table that are no linear queries, with how far one replaced record can move them.
+
+Proof: docs/theory/offline.md, 12.11.
+"""
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction

@@ -3,6 +3,8 @@
 All multisets of m records over K ordered cells are candidates, 10^30 of them at K = 256 and m = 20. Those of
 one score are counted by dynamic programming (`onlineic.offline.paths`), one score is drawn with its count as
 multiplicity, and then one of its databases, uniformly.
+
+Proof: docs/theory/offline.md, 12.8.
 """
 
 import math

@@ -1,4 +1,7 @@
-"""NumericSparse over statistics of a table: which reach a threshold, and a private value of those that do."""
+"""NumericSparse over statistics of a table: which reach a threshold, and a private value of those that do.
+
+Proof: docs/theory/offline.md, 12.11.
+"""
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction

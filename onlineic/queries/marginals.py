@@ -2,6 +2,8 @@
 
 Replacing one record moves it between two cells, so the largest gap of a table has the sensitivity of one
 count, and a hard table costs what one partition costs, however many cells it has.
+
+Proof: docs/theory/queries.md, 1.6.
 """
 
 import math

@@ -2,6 +2,8 @@
 
 Conjunctions of intervals are held as columns by attribute set, sorted by key: a large run, and a small one
 that is merged into it when it has grown to an eighth. What is answered one at a time waits in a dictionary.
+
+Proof: docs/theory/session.md, 4.1.
 """
 
 from bisect import bisect_left

@@ -3,6 +3,8 @@
 Releasing all block counts of a product partition costs as much as about one number, whatever the number of
 blocks: so a hard answer brings a whole cross table, over the query's attributes and over further ones as long
 as the blocks stay few.
+
+Proof: docs/theory/accuracy.md, 6.2; docs/theory/queries.md, 1.5.
 """
 
 import itertools

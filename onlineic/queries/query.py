@@ -3,6 +3,8 @@
 A `Query` is a product of weight vectors over disjoint sets of attributes, or one minus such a product,
 with INTEGER weights on the dyadic grid 2^-grid_bits. The rounded query is the query: hypothesis, private
 counts and error bounds all use it, and its sensitivity is an exact integer.
+
+Proof: docs/theory/queries.md, 1.3, 1.4.
 """
 
 import abc

@@ -1,4 +1,7 @@
-"""Linear queries with weights outside of [0, 1]: asked on [0, 1], read in their own units."""
+"""Linear queries with weights outside of [0, 1]: asked on [0, 1], read in their own units.
+
+Proof: docs/theory/offline.md, 12.3.
+"""
 
 from typing import Any, final
 

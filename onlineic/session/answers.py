@@ -1,4 +1,8 @@
-"""What a session hands out, with the bound that its mechanism proves for it: a fold over its record."""
+"""What a session hands out, with the bound that its mechanism proves for it: a fold over its record.
+
+Proof: docs/theory/accuracy.md, 6.0, 6.2, 6.3; docs/theory/certificates.md, 8.2a; docs/theory/hypothesis.md,
+6.7; docs/theory/ledger-and-restarts.md, 5.4; docs/theory/session.md, 4.1.
+"""
 
 import contextlib
 import itertools

@@ -1,4 +1,7 @@
-"""What a session believes, as a function of its public transcript."""
+"""What a session believes, as a function of its public transcript.
+
+Proof: docs/theory/session.md, 4.1.
+"""
 
 import contextlib
 import itertools

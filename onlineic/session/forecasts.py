@@ -2,6 +2,8 @@
 
 The errors of plain noise follow from its calibration. Those of sessions that start from tables are rules of
 thumb, found by experiment on structured tables: nothing promises that a table is one.
+
+Proof: docs/theory/session.md, 4.6.
 """
 
 import contextlib

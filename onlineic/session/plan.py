@@ -1,4 +1,7 @@
-"""All that a session fixes before the data are touched: its plan, a function of public facts."""
+"""All that a session fixes before the data are touched: its plan, a function of public facts.
+
+Proof: docs/theory/accuracy.md, 6.0; docs/theory/session.md, 4.2, 4.5, 4.9.
+"""
 
 from collections.abc import Iterable
 from fractions import Fraction

@@ -3,6 +3,9 @@
 With neither an accuracy nor a number of hard answers given, the shares and the choice of the
 mechanism are rules found by experiment (`experiments/README.md`): they depend on n, the domain, the budget
 and the length of the stream, never on the data.
+
+Proof: docs/theory/accuracy.md, 6.3; docs/theory/certificates.md, 8.2, 8.2a, 8.2b; docs/theory/session.md,
+4.2, 4.6; docs/theory/updates.md, 7.6.
 """
 
 import contextlib

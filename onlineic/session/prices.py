@@ -1,6 +1,8 @@
 """What the next hit costs and what is set aside for it: public, from the plan and the record alone.
 
 Nothing here reads the table. Whoever holds the record works out the same prices.
+
+Proof: docs/theory/session.md, 4.1, 4.5.
 """
 
 from collections.abc import Iterable, Sequence

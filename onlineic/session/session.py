@@ -1,6 +1,8 @@
 """The session: OnlineIC itself, one budget and one ledger behind the face that analysts ask.
 
 It opens, resumes, locks and closes; how a question becomes an answer stands in `onlineic.session.loop`.
+
+Proof: docs/theory/ledger-and-restarts.md, 5.4; docs/theory/session.md, 4.1.
 """
 
 import os

@@ -6,6 +6,8 @@ and tests never stop for want of budget. Numbers that are announced all cost the
 the square of how many there were. Which mechanism tests is a function of the plan and of the record, settled
 before the test; instances of one Renyi order share one filter, and pure ones keep the threshold noise of
 their run (theory 4.5). Whoever reads the record can work out the noise of every test and every number in it.
+
+Proof: docs/theory/ledger-and-restarts.md, 5.4; docs/theory/session.md, 4.5.
 """
 
 from fractions import Fraction

@@ -2,6 +2,8 @@
 
 Scales are exact rationals rounded up to what the sampler can draw. Values are integers in units in which one
 replaced record moves each of them by at most 1: counts, for 0/1 queries.
+
+Proof: docs/theory/sparse.md, 5.2, 12.4.
 """
 
 import math

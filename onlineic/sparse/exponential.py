@@ -1,4 +1,7 @@
-"""`ExponentialSparse`: pure differential privacy from one kept threshold and one-sided noises."""
+"""`ExponentialSparse`: pure differential privacy from one kept threshold and one-sided noises.
+
+Proof: docs/theory/accuracy.md, 6.2, 6.4, 6.4a; docs/theory/sparse.md, 5.1.
+"""
 
 import math
 from collections.abc import Sequence

@@ -2,6 +2,8 @@
 
 Scales are exact rationals rounded up to what the sampler can draw. Units: one grid unit is 1/(n 2^grid_bits)
 of a fraction, and a query has sensitivity at most 2^grid_bits of them.
+
+Proof: docs/theory/accuracy.md, 6.4, 6.5; docs/theory/sparse.md, 5.3.
 """
 
 import math

@@ -1,4 +1,7 @@
-"""`UnconditionalNumbers`: no test at all, every question is measured; best where few are asked."""
+"""`UnconditionalNumbers`: no test at all, every question is measured; best where few are asked.
+
+Proof: docs/theory/certificates.md, 8.2b; docs/theory/session.md, 4.6.
+"""
 
 import math
 from fractions import Fraction

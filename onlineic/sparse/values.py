@@ -3,6 +3,8 @@
 Scores are integers in units of 2^-K sensitivities: what is compared is how many sensitivities a value lies
 above its threshold, rounded down on a grid of K bits. A value that moves by at most its sensitivity s moves
 2^K (value - threshold)/s by at most 2^K, and so its floor.
+
+Proof: docs/theory/offline.md, 12.11.
 """
 
 import math
@@ -65,8 +67,8 @@ class ValueSparse:
 
     References
     ----------
-    Dwork & Roth (2014), Algorithm 3, for the values themselves instead of gaps. Theorems: docs/theory.md 3.2,
-    5.1 (tests of one side) and 5.3.
+    Dwork & Roth (2014), Algorithm 3, for the values themselves instead of gaps. Theorems:
+    docs/theory/sparse.md, 3.2, 5.1 (tests of one side) and 5.3.
 
     Examples
     --------

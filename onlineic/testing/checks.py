@@ -1,4 +1,7 @@
-"""Checks for authors of update rules and hypotheses: what a session relies on, tried on them."""
+"""Checks for authors of update rules and hypotheses: what a session relies on, tried on them.
+
+Proof: docs/theory/updates.md, 7.5.
+"""
 
 import math
 import pickle

@@ -1,6 +1,8 @@
 """The median mechanism: all small databases vote, and each hard query sends at least half of them away.
 
 The small databases are the multisets of m records over |X| cells, listed in order and by blocks.
+
+Proof: docs/theory/updates.md, 7.4.
 """
 
 import itertools

@@ -2,6 +2,8 @@
 
 Two rules: with the constant step of Dwork & Roth, and with steps as large as the measured gaps, replayed
 over all measurements.
+
+Proof: docs/theory/certificates.md, 8.2a; docs/theory/updates.md, 7.2.
 """
 
 import math

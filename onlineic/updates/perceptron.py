@@ -1,4 +1,7 @@
-"""The perceptron: signed cell weights, moved by a constant step along each hard query."""
+"""The perceptron: signed cell weights, moved by a constant step along each hard query.
+
+Proof: docs/theory/updates.md, 7.3.
+"""
 
 import math
 from typing import Literal, final

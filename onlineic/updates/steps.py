@@ -1,4 +1,7 @@
-"""How practical sessions run their rules: steps as long as measured, a fitted start, fits now and then."""
+"""How practical sessions run their rules: steps as long as measured, a fitted start, fits now and then.
+
+Proof: docs/theory/certificates.md, 8.2a; docs/theory/updates.md, 7.6.
+"""
 
 import itertools
 import math

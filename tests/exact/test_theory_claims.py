@@ -1,4 +1,4 @@
-"""Claims of `docs/theory.md` that no other file checks: tables, block sums and what they cost."""
+"""Claims of `docs/theory/` that no other file checks: tables, block sums and what they cost."""
 
 import itertools
 from fractions import Fraction
