@@ -537,6 +537,10 @@ class PrivateData:
             self._sessions.add(owner, budget, account)
             return False
 
+    def knows(self, ledger: Ledger) -> bool:
+        """Whether a ledger was entered, and so its budget among those of this table."""
+        return any(one is ledger for one in self._sessions.ledgers())
+
     def begun(self, ledger: Ledger) -> None:
         """Let the total of the table know how far a ledger is whose run begins, before it reads the table.
 

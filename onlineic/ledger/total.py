@@ -276,6 +276,11 @@ class TableBudget:
         taken = table_charge(standing.account, budget, account, "drawn on the total of the table")
         if self._has_paid(file):
             return [], taken
+        if not _of_share(budget, account):
+            raise InvalidParameterError(
+                f"account must be that of the share at its Renyi order {float(budget.order or 0):g}, got "
+                "another; nothing was spent: plan the session with the share alone."
+            )
         if taken.apart and standing.whole.pure:
             raise InvalidParameterError(
                 f"delta must be 0 under a total of a table with delta=0, got delta={budget.delta}; give the "
@@ -572,7 +577,7 @@ def drawn_problems(records: tuple[Record, ...] | list[Record], begun: Standing) 
         known |= _known([record])
         if isinstance(record, Drawn):
             taken = table_charge(standing.account, record.budget, record.account, record.taken.charge.event)
-            if taken != record.taken or not _of_share(record):
+            if taken != record.taken or not _of_share(record.budget, record.account):
                 problems.append(f"record {place}: a draw that is charged another price than its own")
             if record.file and record.file in files:
                 problems.append(f"record {place}: a session that was charged twice")
@@ -586,9 +591,8 @@ def drawn_problems(records: tuple[Record, ...] | list[Record], begun: Standing) 
     return problems
 
 
-def _of_share(record: Drawn) -> bool:
+def _of_share(budget: Budget, account: Filter | None) -> bool:
     """Whether a session's account is that of the share that stands beside it, if one does."""
-    budget, account = record.budget, record.account
     if budget.order is None or account is None:
         return True
     capacity = renyi_capacity(budget.order, budget.epsilon, budget.delta)

@@ -53,7 +53,6 @@ class Batches:
                     answers += found
                 else:
                     self._core.buy(part)
-                    self._book.catch_up()
                     answers.append(self._core.answer_bound(part))
                     advance("answers", len(answers), total)
             except SessionExhaustedError as error:

@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 import attrs
 
-from onlineic.accounting.budget import Budget
+from onlineic.accounting.budget import Budget, Filter
+from onlineic.accounting.renyi import renyi_capacity
 from onlineic.errors import (
     InvalidParameterError,
     shown,
@@ -121,6 +122,13 @@ def brought(sparse: NumericSparse, n: int, budget: Budget) -> NumericSparse:
             f"sparse must be made for n={n} and at most {budget}, got n={sparse.n}, "
             f"epsilon={float(epsilon):g}, delta={float(delta):g}; calibrate it for this table."
         )
+    if budget.order is not None:
+        capacity = Fraction(renyi_capacity(budget.order, budget.epsilon, budget.delta))
+        if sparse.account() != Filter(capacity, "ticks", budget.order):
+            raise InvalidParameterError(
+                f"sparse must spend all of the share at its Renyi order {float(budget.order):g}, got another "
+                "account; leave it out, or give the session a Budget of its own."
+            )
     if not sparse.account().capacity:
         raise InvalidParameterError(
             "sparse must have a capacity > 0, got one that pays for nothing; calibrate it for this budget."

@@ -29,7 +29,7 @@ import numpy as np
 
 from onlineic._typing import Ints
 from onlineic.data.private import PrivateData
-from onlineic.data.release import check_outside
+from onlineic.data.release import is_private
 from onlineic.errors import InternalError, SessionExhaustedError
 from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger, Opened
 from onlineic.noise.sources import Noise
@@ -40,7 +40,7 @@ from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.partitions import Measurement
 from onlineic.queries.query import Query
 from onlineic.session.answers import AnswerBook
-from onlineic.session.first_tables import FirstTables, check_first
+from onlineic.session.first_tables import FirstTables, check_bought, check_empty
 from onlineic.session.kinds import check_supported
 from onlineic.session.prices import Prices
 from onlineic.session.purchases import PurchaseRule, Purchases
@@ -50,7 +50,7 @@ from onlineic.sparse.base import Hit, SparseState, steps_down, steps_up
 
 @final
 class Core:
-    """The private table, the public record, and the algorithm between them.
+    """The private table, the public record, and the algorithm between them; one call at a time.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Core:
         Learns from the record, and makes answers of it.
     purchases : PurchaseRule
     raises : bool
-        Whether a question that cannot be paid raises `SessionExhaustedError`; else it is answered untested.
+        `SessionExhaustedError` where a question cannot be paid; else it is answered untested.
     """
 
     def __init__(
@@ -79,20 +79,21 @@ class Core:
         purchases: PurchaseRule,
         raises: bool = False,
     ) -> None:
+        entered = partial(data.knows, ledger) if is_private(noise) else partial(bool, True)
         self._data, self._noise, self._ledger, self._bits = data, noise, ledger, weight_bits
-        self.prices, self.book, self.seal, self.raises = prices, book, Seal(ledger), raises
+        self.prices, self.book, self.seal, self.raises = prices, book, Seal(ledger, entered), raises
         self.purchases = Purchases(purchases, ledger, data.domain, data.n)
         self._state: SparseState = prices.sparse.init()  # holds the secret threshold noise: never shown
 
     def anew(self, bits: int, prices: Prices, book: AnswerBook, purchases: PurchaseRule) -> "Core":
-        """Return the core of another plan, of the same table, noise and ledger."""
+        """Return the core of another plan, of the same table, noise and ledger, which is still empty."""
+        check_empty(self._ledger)
         return Core(self._data, self._noise, self._ledger, bits, prices, book, purchases, self.raises)
 
     def answer(self, asked: Any) -> Answer:
         """Answer one query, as `OnlineIC.answer` says."""
         question = self.bound(asked)
         self.buy(question)
-        self.book.catch_up()  # no test begins with records pending
         return self.answer_bound(question)
 
     def bound(self, asked: Any) -> Question:
@@ -105,6 +106,7 @@ class Core:
 
     def answer_bound(self, question: Question) -> Answer:
         """Answer a question that is bound, and for which nothing is left to buy."""
+        self.book.catch_up()  # no test begins with records pending
         if (known := self.book.recalled(question)) is not None:
             return known
         guess = self.book.guesses((question,))[0]
@@ -122,8 +124,9 @@ class Core:
 
     def buy(self, question: Question | None) -> None:
         """Buy all that the rule names before this question: reserved, drawn and recorded."""
-        while self.seal.usable and (tables := self.purchases.next(question)) is not None:
-            check_first(tables, self._ledger, self.prices.sparse)
+        while self.seal.usable and (named := self.purchases.next(question)) is not None:
+            kept = self._state.threshold_noise is not None
+            tables = check_bought(named, self._ledger, self.prices.sparse, kept)
             self._ledger.reserve(tables.charge)
             self.seal.run(partial(self._measure_tables, tables))
 
@@ -141,10 +144,6 @@ class Core:
         """Test nothing more, and give the standing reservation back, but for what easy tests have used up."""
         drawn = self._state.threshold_noise is not None
         self.seal.close(self.book.closing(), lambda: self.prices.unfinished(drawn))
-
-    def check_outside(self) -> None:
-        """Refuse who asks in the middle of a read of this table, or a draw, of the same thread."""
-        check_outside(self._data, self._noise)
 
     # From here on frames hold private numbers.
 

@@ -22,7 +22,7 @@ from onlineic.accounting.composition import zcdp_rho
 from onlineic.accounting.first_release import FirstRelease
 from onlineic.accounting.renyi import TICK, gaussian_charge, laplace_charge
 from onlineic.domain.domain import Domain
-from onlineic.errors import BudgetExceededError, InvalidParameterError
+from onlineic.errors import BudgetExceededError, InternalError, InvalidParameterError
 from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger, Opened
 from onlineic.noise.sources import SIGMA_LIMIT, Noise, scale_at_least
 from onlineic.queries.partitions import Partition, PartitionRule, one_way
@@ -134,20 +134,43 @@ class FirstTables:
         return tuple(unit * float(scale) / n for scale in self.scales)
 
 
-def check_first(tables: FirstTables, ledger: Ledger, sparse: NumericSparse) -> None:
-    """Raise where tables are paid as the first release of a filter, and are not (theory 4.10).
+def check_empty(ledger: Ledger) -> None:
+    """Raise `InternalError` where a plan is chosen after the first record: its threshold would be unpaid."""
+    if len(ledger):
+        raise InternalError("a plan must be chosen before the first record.")
 
-    Easy tests before them are releases too, although they cost nothing.
+
+def check_bought(tables: object, ledger: Ledger, sparse: NumericSparse, kept: bool) -> FirstTables:
+    """Return what a rule names, if it pays for itself; nothing that a rule says is trusted.
+
+    Its class prices it when it is made. Tables that are paid as the first release of a filter (theory 4.10)
+    are, and easy tests before them are releases too, although they cost nothing. In a run whose threshold
+    noise was drawn (`kept`) nothing is bought: the reservation that pays for it would be replaced.
 
     Raises
     ------
     BudgetExceededError
-        If something was released before.
+        If something was released before a first release.
     InvalidParameterError
-        If they count on another filter than that of the mechanism which tests after them.
+        If it is something else than tables of this package, or is priced for another account.
     """
+    if type(tables) is not FirstTables or {*map(type, tables.targets)} != {Partition}:
+        raise InvalidParameterError(
+            f"purchases must name FirstTables with a Partition or more, got a {type(tables).__name__}; "
+            "nothing was spent: mend the rule."
+        )
+    if ledger.account.unit == "shares" or tables.charge.amount <= 0:
+        raise InvalidParameterError(
+            "purchases must be charged to an account that prices tables, got one of shares, or a charge of "
+            "0; nothing was spent: test by 'gumbel' or 'exponential'."
+        )
+    if kept:
+        raise InvalidParameterError(
+            "purchases must come before the first test of a run that keeps a threshold (delta = 0), got one "
+            "after it; nothing was spent: buy first, or test by 'gumbel'."
+        )
     if tables.first is None:
-        return
+        return tables
     if not isinstance(sparse, GumbelSparse) or tables.first != sparse.first_release():
         raise InvalidParameterError(
             "first tables must be paid as the first release of this account, got those of another; nothing "
@@ -160,6 +183,7 @@ def check_first(tables: FirstTables, ledger: Ledger, sparse: NumericSparse) -> N
             f"which {float(ledger.account.spent / ledger.account.capacity):.4g} is used up; nothing was "
             "spent: open a session with a new ledger."
         )
+    return tables
 
 
 def chosen_first_tables(

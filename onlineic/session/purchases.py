@@ -8,7 +8,6 @@ import attrs
 
 from onlineic.accounting.budget import Filter
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidParameterError
 from onlineic.ledger.records import Ledger, Record
 from onlineic.queries.ask import Question
 from onlineic.session.first_tables import FirstTables
@@ -84,21 +83,8 @@ class Purchases:
         return heard
 
     def next(self, question: Question | None) -> FirstTables | None:
-        """Return what to buy before this question is tested, or None.
-
-        Raises
-        ------
-        InvalidParameterError
-            If the rule names something else than tables.
-        """
-        facts = Facts(self._domain, self._n, self._ledger.account, self.heard, question)
-        tables = self._rule.next(facts)
-        if tables is not None and type(tables) is not FirstTables:  # which prices itself when it is made
-            raise InvalidParameterError(
-                f"purchases must name FirstTables or None, got a {type(tables).__name__}; nothing was spent: "
-                "mend the rule."
-            )
-        return tables
+        """Return what the rule names before this question is tested, or None."""
+        return self._rule.next(Facts(self._domain, self._n, self._ledger.account, self.heard, question))
 
     def due_at(self, questions: Iterable[Question]) -> int | None:
         """Return after how many of these questions the rule buys something; None: not before the last."""

@@ -26,6 +26,10 @@ UNWRITTEN = (
     "for it stays spent, and nothing that was not recorded was released. Make room, or mend what the "
     "drive lacks, and go on with OnlineIC.resume(FILE, data)."
 )
+ASKED = (
+    "session must be asked one call at a time, got a question in the middle of another, which used up what "
+    "was reserved for it; nothing was read: ask again."
+)
 CLOSED = (
     "session must be open to answer, got a closed one; go on with OnlineIC.resume(FILE, data), if it has a "
     "ledger file."
@@ -42,12 +46,14 @@ class Seal:
     ----------
     ledger : Ledger
         Whose standing reservation pays for what is read.
+    entered : () -> bool
+        Whether the table knows the ledger, and so its total what is about to be spent.
     """
 
-    __slots__ = ("_closed", "_ledger", "_process", "_sealed", "_unwritten")
+    __slots__ = ("_closed", "_entered", "_known", "_ledger", "_process", "_sealed", "_unwritten")
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(self, ledger: Ledger, entered: Callable[[], bool]) -> None:
+        self._ledger, self._entered, self._known = ledger, entered, False
         self._sealed = self._closed = self._unwritten = False
         self._process = os.getpid()
 
@@ -81,8 +87,19 @@ class Seal:
     def check(self) -> None:
         """Raise `SessionSealedError`, or `SessionStateError` after `close`, if nothing may be tested."""
         self.check_open()
+        if not self._known:
+            self._check_entered()
         if self._sealed:
             raise SessionSealedError(UNWRITTEN if self._unwritten else SEALED)
+
+    def _check_entered(self) -> None:
+        """Raise `SessionStateError` unless the table, and its total, know what is about to be spent."""
+        if not self._entered():
+            raise SessionStateError(
+                "a core with the system's noise must be a session's, whose budget the table knows, got one "
+                "alone; open OnlineIC(data, budget), or give SimulatedNoise(seed)."
+            )
+        self._known = True
 
     def run(self, private: Callable[[], None]) -> None:
         """Run what reads the data and ends with a commit: sealed while it runs, for good if it fails.
@@ -96,7 +113,7 @@ class Seal:
             says where, never what.
         """
         self.check()
-        length = len(self._ledger)
+        length, standing = len(self._ledger), self._ledger.reserved
 
         def failed(name: str, place: str, interrupted: bool) -> None:
             written = self._ledger.records(length)  # an update may have failed meanwhile, which is no release
@@ -111,6 +128,9 @@ class Seal:
                 raise SessionSealedError(UNWRITTEN)
 
         self._sealed = True  # a second Ctrl-C finds it closed
+        if standing is None or self._ledger.reserved is not standing:  # a handler of a core without a door
+            self._sealed = False
+            raise SessionStateError(ASKED)
         guarded(private, failed, SEALED)
 
     def commit(self, records: Sequence[Committed]) -> None:

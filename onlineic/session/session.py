@@ -399,7 +399,7 @@ class OnlineIC(Answering):
             )
         self._progress = checked_progress(progress)
         noise = noise if noise is not None else SystemNoise()
-        self._data, self._budget, self._private = data, budget, is_private(noise)
+        self._data, self._noise, self._budget, self._private = data, noise, budget, is_private(noise)
         self._rows = rows_per_person
         self._door = Door("session")
         check_outside(data, noise)
@@ -671,7 +671,7 @@ class OnlineIC(Answering):
                 "a session must be open to be used, got one whose opening failed; open another."
             ) from None
         core.seal.check_process()
-        core.check_outside()
+        check_outside(self._data, self._noise)
         return self._door.run(act if self._progress is None else partial(self._told, act))
 
     def _told(self, act: Callable[[], T]) -> T:

@@ -200,7 +200,8 @@ class ExponentialSparse(NumericSparse):
     def stretched(self, cheaper: Fraction) -> "ExponentialSparse":
         """Return b2, lambda and T times `cheaper`: b1 is that of the run, whose threshold noise stays."""
         cheaper = checked_ratio("cheaper", cheaper, at_least=1.0)
-        most = Fraction(2**46) / max(self.query_scale, self.number_scale or 0, self.threshold)
+        number = (self.number_scale or 0) * (1 << self.grid_bits)  # of a partition twice that is drawn
+        most = Fraction(2**46) / max(self.query_scale, number, self.threshold)
         factor = max(Fraction(1), min(cheaper, most))
         return attrs.evolve(
             self,

@@ -101,10 +101,15 @@ class LaplaceSparse(NumericSparse):
             epsilon=budget.epsilon,  # Python numbers: those of numpy wrap around
             delta=budget.delta,
             n=checked_integer("n", self.n, at_least=1),
-            threshold=checked_integer("threshold", self.threshold, at_least=1),
+            # no gap plus noise comes near 2^62, and sums with it stay inside 64 bits
+            threshold=checked_integer("threshold", self.threshold, at_least=1, at_most=2**62),
             cutoff=checked_integer("cutoff", self.cutoff, at_least=1),
             grid_bits=checked_integer("grid_bits", self.grid_bits, at_least=0),
         )
+        if self.n << self.grid_bits > 2**53:
+            raise InvalidParameterError(
+                f"n 2^grid_bits must be <= 2^53, got n={self.n}, grid_bits={self.grid_bits}; lower grid_bits."
+            )
         counts = numeric_sparse_scales(self.cutoff, self.epsilon, self.delta, self.branch)
         unit, share = 1 << self.grid_bits, Fraction(self.epsilon) / self.cutoff
         set_fields(
@@ -169,7 +174,7 @@ class LaplaceSparse(NumericSparse):
                 f"epsilon must be larger for {hard_answers} hard answers, got epsilon={budget.epsilon}: the "
                 f"noise would have scale {float(scales.number):.3g} records."
             )
-        bits = min(grid_bits, room)
+        bits = min(grid_bits, room, max(0, 53 - n.bit_length()))
         tests = max_queries * (1 + pair)
         if alpha is not None:
             unit = 1 << bits

@@ -32,7 +32,7 @@ from onlineic.queries import Measurement, one_way
 from onlineic.queries.ask import bind_question
 from onlineic.session import session_plan
 from onlineic.session.durable import planned
-from onlineic.session.first_tables import check_first
+from onlineic.session.first_tables import check_bought
 
 CASES = [  # epsilon, delta, order, part of the capacity that pays for the tables
     (1.0, 1e-9, Fraction(32), 0.8),
@@ -328,7 +328,7 @@ def test_tables_that_come_second_are_refused():
     spent = opened._loop.ledger.spent
     assert spent > 0
     with pytest.raises(BudgetExceededError, match="first release"):
-        check_first(bought, opened._loop.ledger, opened.plan.sparse)
+        check_bought(bought, opened._loop.ledger, opened.plan.sparse, False)
     assert (spent, False) == (opened._loop.ledger.spent, opened.statistics().sealed)
 
     fresh = session()  # which waits for its first question
@@ -338,7 +338,7 @@ def test_tables_that_come_second_are_refused():
     core.test((asked,), (0,))
     assert (0, 1) == (ledger.account.spent, sum(isinstance(one, Easy) for one in ledger.records()))
     with pytest.raises(BudgetExceededError, match="has tested"):
-        check_first(bought, ledger, fresh.plan.sparse)
+        check_bought(bought, ledger, fresh.plan.sparse, False)
     plan, n = fresh.plan, 20_000
     noisy = tuple(
         Measurement(target, np.zeros(target.blocks), deviation)

@@ -272,6 +272,7 @@ def later_cost_and_charge(monkeypatch, scale=1.0):
         session = ic.OnlineIC(PrivateData(table, domain), ic.Budget(1.0, 1e-9), noise=noise)
         for code in range(5):
             session.answer(ic.where(a=ic.between(0, 5 + code), b=code, c=1))
+        session.answer(ic.where(a=0))  # before which they are bought
         *_, record = [record for record in session.transcript if isinstance(record, Opened)]
         found.append((record, session))
     (here, session), (there, _) = found
