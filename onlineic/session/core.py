@@ -190,8 +190,8 @@ class Core:
     def _measure_tables(self, tables: FirstTables) -> None:
         released, n = [], self._data.n
         for target, scale, deviation in zip(tables.targets, tables.scales, tables.deviations(n), strict=True):
-            drawn, unit = tables.noise(scale, target.blocks, self._noise)
             counts = self._data.exact_counts(target)
+            drawn, unit = tables.noise(scale, target.blocks, self._noise)
             released.append(Measurement(target, (counts * unit + drawn) / (n * unit), deviation))
         self._record(self._state, [Opened(tuple(released), tables.charge)])
 

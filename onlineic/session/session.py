@@ -507,7 +507,11 @@ class OnlineIC(Answering):
             Of a batch as columns, columns.
         """
         check_many(queries)
-        asked = queries if isinstance(queries, Queries) else list(queries)  # a generator may ask on its own
+        asked: Queries | list[Any] | tuple[Any, ...]
+        if isinstance(queries, Queries | list | tuple):
+            asked = queries
+        else:  # a generator may ask on its own, or never end
+            asked = checked_list("queries", queries, remedy="write [query, ...]")
         return self._alone(lambda: self._loop.answer_many(asked))
 
     def sql(

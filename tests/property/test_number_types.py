@@ -923,6 +923,7 @@ EXAMPLES = {
             "false_hits": 0.5,
             "answer_share": F(1, 3),
             "reserved": F(1, 100),
+            "restarts": sizes(3),
         },
     ),
     "ExponentialSparse.calibrated, threshold": Example(
@@ -985,6 +986,7 @@ EXAMPLES = {
             "grid_bits": sizes(20),
             "alpha": 0.25,
             "beta": 0.05,
+            "restarts": sizes(3),
         },
     ),
     "LaplaceSparse.calibrated, threshold": Example(
@@ -1442,6 +1444,7 @@ EXAMPLES = {
             "max_queries": sizes(100, 20_000, 2_000_000_000),
             "beta": 0.05,
             "threshold": 0.25,
+            "restarts": sizes(3),
         },
     ),
     **{
@@ -1502,10 +1505,12 @@ OTHERWISE = {  # varied under another name, or holding queries and laws rather t
     "hockey_stick_with_numbers": {"law", "other"},
     "PartitionRule.partition": {"measured"},
     # through the session that they plan
-    "session_plan": {"n", "beta", "max_queries", "certify", "hard_answers", "threshold"},
+    "session_plan": {"n", "beta", "max_queries", "certify", "hard_answers", "threshold", "restarts"},
     "textbook_plan": {"n", "beta", "max_queries", "alpha"},
 }
 MADE = {  # by the package itself, from numbers that it has checked; a caller only reads them
+    "AnswerBook", "AnswerBook.count_untaken", "AnswerBook.latest", "Core", "Core.anew", "Facts",
+    "Prices.hard_left", "Prices.restarts_left", "Spent",
     "Answer", "AnswerMemory.recall", "AnswerMemory.recall_many", "AnswerMemory.remember",
     "AnswerMemory.remember_many", "Answers", "Answers.of", "Boxes", "Queries", "Queries.recorded",
     "Queries.totals", "Dates.begins", "Dates.holding",

@@ -41,7 +41,10 @@ QUESTIONS = {
 
 
 def off(found, exact):
-    assert found.confidence == pytest.approx(1.0 - BETA)
+    assert found.confidence in (
+        pytest.approx(1.0 - BETA),
+        pytest.approx(1.0 - 2.0 * BETA),
+    )  # one or two answers
     return abs(found.value - exact) / found.error_bound
 
 
@@ -62,7 +65,7 @@ def used():
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_derived_answers_are_inside_their_bounds(used, question):
-    assert too_many(int((used[question] > 1.0).sum()), SESSIONS, BETA) > LEVEL
+    assert too_many(int((used[question] > 1.0).sum()), SESSIONS, 2.0 * BETA) > LEVEL
 
 
 @pytest.mark.parametrize("question", ["mean", "sum"])

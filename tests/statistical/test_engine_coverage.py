@@ -54,10 +54,10 @@ def gumbel(n, threshold, **settings):
 
 
 def test_easy_answers_leave_their_bound_as_often_as_stated(monkeypatch):
-    """A gap one record beyond the radius is easy with probability exp(-e^((d - T)/b)), just below beta."""
+    """A gap two records beyond the radius is easy with probability exp(-e^((d - T)/b)), just below beta."""
     n, threshold, sessions = 10_000, 100, 2000
     sparse = gumbel(n, threshold)
-    gap = math.floor(sparse.easy_radius(BETA) * n) + 1
+    gap = math.floor(sparse.easy_radius(BETA) * n) + 2  # a step of its grid, a record, is added
     exact = math.exp(-math.exp((gap - threshold) / 25))
     data, noise, outside = two_cells(n, gap), SimulatedNoise(1), 0
     for _ in range(sessions):
@@ -79,7 +79,7 @@ def test_pure_easy_answers_leave_their_bound_as_often_as_stated(monkeypatch):
     n, threshold, sessions = 10**6, 4000, 1500
     b1, b2 = Fraction(60), Fraction(150)
     sparse = ExponentialSparse(n=n, epsilon=1.0, threshold=threshold, threshold_scale=b1, query_scale=b2)
-    gap = math.floor(sparse.easy_radius(BETA) * n) + 1
+    gap = math.floor(sparse.easy_radius(BETA) * n) + 2  # a step of its grid, a record, is added
     q1, q2 = math.exp(-1 / b1), math.exp(-1 / b2)
     exact = (1 - q2) / (1 - q1 * q2) * q1 ** (gap - threshold + 1)  # P(rho - nu > gap - T)
     data, noise, outside = two_cells(n, gap), SimulatedNoise(2), 0

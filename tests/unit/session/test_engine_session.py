@@ -567,12 +567,13 @@ def test_a_measured_number_is_the_answer():
 
 @BOTH
 def test_the_measurement_owns_its_numbers(delta):
-    """Writing to a released array changes neither the data nor what is released later."""
+    """Nobody writes to a released array, which could change the data or what is released later."""
     session = probing(delta=delta)
     first_hit(session)
     exact = session._data.exact_counts(hits(session)[0].measurement.target).copy()
-    hits(session)[0].measurement.values[:] = -1.0
-    session.transcript[1].measurements[0].values[:] = -1.0
+    for values in (hits(session)[0].measurement.values, session.transcript[1].measurements[0].values):
+        with pytest.raises(ValueError, match="read-only"):
+            values[:] = -1.0
 
     assert np.array_equal(exact, session._data.exact_counts(hits(session)[0].measurement.target))
 

@@ -209,7 +209,7 @@ def test_the_bound_of_easy_answers_is_the_radius_of_nine_tenths_of_beta_over_all
     easy = plan.sparse.easy_radius(0.9 * share * 0.2, 300)
     number = 0.0 if release == "partition" else plan.sparse.margins(300, 0.2, plan.hard_answers)[2]
 
-    assert max(easy, number) == plan.error_bound
+    assert max(easy, number) + plan.steps == plan.error_bound
 
 
 @BOTH

@@ -225,7 +225,7 @@ class QueriesOnly(Correct):
         (RandomRate(), "must be deterministic"),
         (HiddenState(), "must be deterministic"),
         (WritesHypothesis(), "must not change the hypothesis"),
-        (WritesMeasurement(), "must not write to the measurements"),
+        (WritesMeasurement(), "read-only"),
         (NotANumber(), "finite numbers"),
         (Raises(), "must take every legal measurement"),
         (BoundIsAFloat(), "None or an int"),
