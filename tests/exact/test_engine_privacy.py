@@ -344,7 +344,7 @@ def test_first_tables_that_are_not_charged_are_found(monkeypatch):
     def unpaid(self, facts):
         bought = None if once else method(self, facts)
         once.append(bought)
-        return bought and attrs.evolve(bought, charge=attrs.evolve(bought.charge, amount=Fraction(0)))
+        return bought and attrs.evolve(bought, charge=attrs.evolve(bought.charge, amount=Fraction(1)))
 
     monkeypatch.setattr(FirstTables, "__attrs_post_init__", lambda _: None)  # a second guard
     monkeypatch.setattr(PlannedPurchases, "next", unpaid)

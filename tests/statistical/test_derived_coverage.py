@@ -41,10 +41,8 @@ QUESTIONS = {
 
 
 def off(found, exact):
-    assert found.confidence in (
-        pytest.approx(1.0 - BETA),
-        pytest.approx(1.0 - 2.0 * BETA),
-    )  # one or two answers
+    one, two = 1.0 - BETA, 1.0 - 2.0 * BETA  # of one answer, or of two
+    assert found.confidence in (pytest.approx(one), pytest.approx(two))
     return abs(found.value - exact) / found.error_bound
 
 

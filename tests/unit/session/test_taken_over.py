@@ -51,7 +51,7 @@ def test_a_session_of_another_plan_does_not_take_a_used_ledger_over(after, monke
     """It would call certified what the spent part can no longer pay."""
     data, budget = table(), ic.Budget(8.0)
     kept = interrupted(data, budget, monkeypatch, after=after)
-    with pytest.raises(LedgerMismatchError, match="open the session as it was opened|leave certify out"):
+    with pytest.raises(LedgerMismatchError, match=r"open the session as it was opened|leave certify out"):
         ic.OnlineIC(data, budget, certify=0.2, max_queries=100, ledger=kept)
 
 

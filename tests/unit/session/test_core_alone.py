@@ -1,0 +1,141 @@
+"""A core without a session: what neither a rule nor a caller of its own can take from the table."""
+
+from fractions import Fraction
+
+import attrs
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic.errors import InternalError, InvalidParameterError, SessionStateError
+from onlineic.ledger import Easy, Hard, TableBudget
+from onlineic.noise import SystemNoise
+from onlineic.session import Core, PlannedPurchases, PurchaseRule, session_plan
+from onlineic.sparse import ExponentialSparse, LaplaceSparse
+from support.cores import core_of
+from support.noise import Silent
+
+DOMAIN = ic.Domain.of(a=4, b=3)
+COUNTS = np.full((4, 3), 2500)
+SPARSE = ExponentialSparse(30_000, 1.0, 3000 << 2, Fraction(16), Fraction(64), 2, Fraction(8))
+PURE = session_plan(DOMAIN, 30_000, ic.Budget(1.0)).first_tables
+GUMBEL = session_plan(DOMAIN, 30_000, ic.Budget(1.0, 1e-6))
+
+
+class Named(PurchaseRule):
+    """Names the same after so many easy tests, and is trusted by nobody."""
+
+    def __init__(self, tables, after=0):
+        self.tables, self.after = tables, after
+
+    def heard(self, so_far, record):
+        return attrs.evolve(so_far, tested=so_far.tested + isinstance(record, Easy))
+
+    def next(self, facts):
+        return self.tables if facts.heard.tested >= self.after else None
+
+
+def ruled(rule, sparse=SPARSE, noise=None, data=None):
+    """Return a core with this rule, its ledger and its table."""
+    data = ic.PrivateData(COUNTS, DOMAIN) if data is None else data
+    plain, ledger = core_of(data, sparse)
+    source = Silent() if noise is None else noise
+    return Core(data, source, ledger, 2, plain.prices, plain.book, rule), ledger, data
+
+
+def refused(rule, error, match, **more):
+    core, ledger, data = ruled(rule, **more)
+    with pytest.raises(error, match=match):
+        core.answer(ic.where(a=0))
+    assert ledger.account.spent == 0
+    return core, data
+
+
+class Lying:
+    """Looks like tables that cost nothing."""
+
+    targets, scales, charge, first, pure = PURE.targets, PURE.scales, PURE.charge, None, True
+
+
+def test_what_a_rule_names_must_be_tables_of_the_package_that_pay_for_themselves():
+    _, data = refused(Named(Lying()), InvalidParameterError, "must name FirstTables")
+    assert 0 == data.reads
+    laplace = LaplaceSparse(n=30_000, epsilon=1.0, threshold=3000, cutoff=4)
+    refused(Named(PURE), InvalidParameterError, "an account that prices tables", sparse=laplace)
+    other = GUMBEL.first_tables
+    if other.first is not None:
+        bought = attrs.evolve(GUMBEL.sparse, threshold=2 * GUMBEL.sparse.threshold // 3)
+        forged = attrs.evolve(other, first=attrs.evolve(other.first, epsilon=other.first.epsilon / 2))
+        refused(Named(forged), InvalidParameterError, "of this account", sparse=bought)
+
+
+def test_nothing_is_bought_once_a_kept_threshold_was_drawn_since_its_reservation_would_be_lost():
+    tables = attrs.evolve(PURE, charge=attrs.evolve(PURE.charge, amount=PURE.charge.amount))
+    core, ledger, _ = ruled(Named(tables, after=2))
+    answers = [core.answer(ic.where(a=place)) for place in range(2)]
+    standing = ledger.reserved
+
+    assert ["easy", "easy"] == [answer.status for answer in answers]
+    with pytest.raises(InvalidParameterError, match="before the first test of a run"):
+        core.answer(ic.where(a=2))
+    assert standing is ledger.reserved
+    assert standing.amount >= SPARSE.start_charge().amount
+
+
+def test_a_second_core_on_a_begun_record_is_refused_whose_threshold_nobody_pays():
+    core, _, _ = ruled(PlannedPurchases(attrs.evolve(GUMBEL, first_tables=None, later_tables=None)))
+    core.answer(ic.where(a=1))
+
+    with pytest.raises(InternalError, match="before the first record"):
+        core.anew(2, core.prices, core.book, Named(None))
+
+
+def test_the_system_s_noise_is_drawn_for_a_ledger_alone_that_the_table_knows():
+    data = ic.PrivateData(COUNTS, DOMAIN)
+    data.draw_on(TableBudget(ic.Budget(1.0)))
+    _, data = refused(Named(None), SessionStateError, "must be a session's", noise=SystemNoise(), data=data)
+
+    assert 0 == data.reads
+    assert () == data.budgets
+
+
+def test_a_question_between_the_cover_and_the_read_leaves_nothing_unpaid(monkeypatch):
+    core, ledger, data = ruled(Named(None))
+    core.cover((ic.where(a=1).bind(DOMAIN, 2),))
+    test, asked = core.seal.run, []
+
+    def handled(private):
+        if not asked:
+            asked.append(True)
+            core.test((ic.where(a=2).bind(DOMAIN, 2),), (0,))  # a hit: it uses up what stands reserved
+            assert isinstance(ledger.records()[-1], Hard)
+        return test(private)
+
+    monkeypatch.setattr(type(core.seal), "run", lambda self, private: handled(private))
+    reads = data.reads
+    with pytest.raises(SessionStateError, match="one call at a time"):
+        core.test((ic.where(a=1).bind(DOMAIN, 2),), (10_000,))
+    assert not core.seal.sealed
+    assert reads < data.reads  # of the question in between
+
+
+def test_a_share_is_spent_at_its_own_order_or_refused_before_the_total_is_written(tmp_path):
+    for sparse in (SPARSE, attrs.evolve(GUMBEL.sparse, n=30_000)):
+        data = ic.PrivateData(COUNTS, DOMAIN)
+        total = TableBudget(ic.Budget(1.0, 1e-6), ledger=tmp_path / "total.db", table="t")
+        data.draw_on(total)
+        with pytest.raises(InvalidParameterError, match=r"order|must be 'gumbel'|epsilon"):
+            ic.OnlineIC(data, total.share(0.2), sparse=sparse, prior=ic.Histogram(DOMAIN))
+        assert () == total.drawn
+        total.close()
+    TableBudget(ic.Budget(1.0, 1e-6), ledger=tmp_path / "total.db", table="t").close()  # opens again
+
+
+def test_counts_of_laplace_tests_stay_inside_exact_integers():
+    with pytest.raises(InvalidParameterError, match=r"2\^53"):
+        LaplaceSparse(n=2**20, epsilon=1.0, threshold=10, cutoff=2, grid_bits=47)
+    made = LaplaceSparse.calibrated(
+        ic.Budget(20.0), n=2**20, hard_answers=2, max_queries=10, grid_bits=50, threshold=0.1
+    )
+
+    assert made.n << made.grid_bits <= 2**53
