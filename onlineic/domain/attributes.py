@@ -524,7 +524,8 @@ def categorical(
         )
     pairs = tuple((plain(word), plain(label)) for word, label in (synonyms or {}).items())
     name = ("other" if other else None) if isinstance(other, bool) else other
-    return Categorical(tuple(map(plain, labels)), other=name, synonyms=pairs)
+    listed = checked_list("labels", labels, remedy="write a list")
+    return Categorical(tuple(map(plain, listed)), other=name, synonyms=pairs)
 
 
 def integers(first: int, last: int, *, clip: bool = False) -> IntegerRange:
