@@ -61,7 +61,7 @@ def farthest(stream: Stream, opened: list[Any], most: int) -> Callable[..., list
         sigma = math.sqrt(float(order) * most * 2**40 / float(later.charge.amount))
 
         def score(table: Partition) -> float:
-            gaps = stream.data.exact_counts(table) - n * session.hypothesis.blocks(table)
+            gaps = stream.data.exact_counts(table) - n * session._loop.book.belief.hypothesis.blocks(table)
             return float(np.abs(gaps).sum()) - math.sqrt(2.0 / math.pi) * sigma * table.blocks
 
         return sorted(tables, key=score, reverse=True)[:most]
