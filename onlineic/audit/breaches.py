@@ -20,7 +20,7 @@ from onlineic.audit.laws import Law, ThresholdRule, worst_loss
 from onlineic.audit.ledgers import verified
 from onlineic.data.private import PrivateData
 from onlineic.domain.domain import Domain
-from onlineic.errors import WideBoundWarning
+from onlineic.errors import MoreThanAnnouncedWarning, WideBoundWarning
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.ledger.book import Book
@@ -191,6 +191,7 @@ class RecordBreach:
         ledger = MemoryLedger() if self.ledger is None else self.ledger()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", WideBoundWarning)
+            warnings.simplefilter("ignore", MoreThanAnnouncedWarning)  # one number is announced, 25 are asked
             session = OnlineIC(PrivateData(np.array(TABLE), DOMAIN), BUDGET, ledger=ledger, **settings)  # type: ignore[arg-type]
             for query in _different(25):
                 session.answer(query)

@@ -376,8 +376,8 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
         if isinstance(record, Opened):
             targets = tuple(one.target for one in record.measurements)
             later = plan.later(asked)
-            planned_here = plan.openings if not asked.bought else () if later is None else (later,)
-            which = "later tables" if asked.bought else "first tables"
+            planned_here = plan.openings if not asked.releases else () if later is None else (later,)
+            which = "later tables" if asked.releases else "first tables"
             bought = [one for one in planned_here if (one.targets, one.charge) == (targets, record.charge)]
             held = [one.scale for one in record.measurements]
             if not bought:

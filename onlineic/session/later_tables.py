@@ -46,18 +46,25 @@ class Asked:
 
     Attributes
     ----------
+    releases : int
+        How many releases of several tables there were.
     bought : Fraction
-        What releases of several tables have cost, in the unit of the account.
+        What they have cost, in the unit of the account.
     tested, joint : int
         Questions that were tested behind the first tables, and those that join three attributes or more.
     axes : frozenset of int
         Of the joint ones.
     """
 
+    releases: int = 0
     bought: Fraction = Fraction(0)
     tested: int = 0
     joint: int = 0
     axes: frozenset[int] = frozenset()
+
+    def with_release(self, record: Opened) -> "Asked":
+        """Return the same with one more release, which counts whatever it was charged."""
+        return attrs.evolve(self, releases=self.releases + 1, bought=self.bought + record.charge.amount)
 
     def along(self, question: Question) -> "Asked":
         """Return the same with one more question that was tested."""
@@ -108,7 +115,7 @@ class LaterTables:
 
     def waits(self, asked: Asked) -> bool:
         """Whether the first tables are bought, and these not."""
-        return asked.bought == self.first
+        return asked.releases == 1 and asked.bought == self.first
 
     def due(self, asked: Asked) -> bool:
         """Whether the questions so far tell what to buy."""
@@ -117,7 +124,7 @@ class LaterTables:
     def behind(self, asked: Asked, record: Record) -> Asked:
         """Return what was asked with one more record: questions count until they tell what to buy."""
         if isinstance(record, Opened):
-            return attrs.evolve(asked, bought=asked.bought + record.charge.amount)
+            return asked.with_release(record)
         questions: Iterable[Question] = ()
         if isinstance(record, EasyBatch):
             questions = record.queries

@@ -135,7 +135,7 @@ class Plan:
         if self.later_tables is not None:
             return self.later_tables.behind(so_far, record)
         if isinstance(record, Opened):
-            return attrs.evolve(so_far, bought=so_far.bought + record.charge.amount)
+            return so_far.with_release(record)
         return so_far
 
     def due_at(self, heard: Asked, questions: Iterable[Question]) -> int | None:
@@ -147,7 +147,7 @@ class Plan:
 
     def owed(self, heard: Asked, account: Filter) -> Fraction:
         """Return the charge of tables that questions will buy."""
-        if not heard.bought:
+        if not heard.releases:
             return Fraction(0) if self.first_tables is None or account.spent else self.spending.bought
         later = self.later_tables
         payable = later is not None and later.waits(heard) and later.charge.amount <= account.left
@@ -155,7 +155,7 @@ class Plan:
 
     def released(self, record: Opened, asked: Asked) -> FirstTables | None:
         """Return which tables of this plan a record holds, behind what was asked, if any."""
-        if not asked.bought:
+        if not asked.releases:
             return self.opening_of(record)
         later = self.later(asked)
         return later if later is not None and _is_of(record, later, self.sparse.n) else None

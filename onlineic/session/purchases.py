@@ -110,7 +110,7 @@ class PlannedPurchases(PurchaseRule):
         return self.plan.due_at(heard, questions)
 
     def next(self, facts: Facts) -> FirstTables | None:
-        if facts.heard.bought:
+        if facts.heard.releases:
             tables = self.plan.later(facts.heard)
         elif facts.question is not None and facts.question.constant is not None:
             return None  # it is answered without the table
