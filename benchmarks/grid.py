@@ -25,7 +25,7 @@ from onlineic import baselines
 from onlineic.errors import InfeasibleAccuracyError, OnlineICError, VacuousPromiseWarning
 from onlineic.evaluate import Trace, exact_values, known_baselines, random_stream, trace
 from onlineic.noise import SimulatedNoise
-from onlineic.session import session_plan
+from onlineic.plan import session_plan
 from onlineic.updates import MeasuredSteps
 
 SEED = 20261122

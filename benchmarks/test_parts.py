@@ -22,9 +22,9 @@ from benchmarks.grid import GRIDS, RULES, Grid, least_alpha, quietly, table
 from onlineic import baselines, offline
 from onlineic.evaluate import random_stream
 from onlineic.noise import SimulatedNoise, SystemNoise
+from onlineic.plan import session_plan, textbook_plan
 from onlineic.queries import Partition
 from onlineic.queries.partitions import PartitionRule
-from onlineic.session import session_plan, textbook_plan
 
 BUDGET, PURE = ic.Budget(1.0, 1e-9), ic.Budget(1.0)
 DRAWS = 100_000

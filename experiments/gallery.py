@@ -81,7 +81,7 @@ def fixed(stream: Stream, options: Mapping[str, Any]) -> Maker:
 
     def make(noise: Any) -> Any:
         never = patch.multiple(
-            "onlineic.session.forecasts",
+            "onlineic.plan.forecasts",
             laplace_suits=lambda *_: False,
             CELLS_FOR_PAIRS=0.0,
             CELLS_FOR_PAIRS_PURE=0.0,

@@ -36,8 +36,8 @@ import onlineic as ic
 from onlineic.errors import InfeasibleAccuracyError
 from onlineic.evaluate import random_stream, trace
 from onlineic.noise import SimulatedNoise
+from onlineic.plan import textbook_plan
 from onlineic.queries import Measurement, Partition, PartitionRule, Query
-from onlineic.session import textbook_plan
 
 NAME = "hard_queries"
 MEDIAN_CELLS = 8

@@ -34,7 +34,7 @@ from onlineic.queries import Partition, PartitionRule
 NAME = "instalments"
 STREAMS = ("adult5", "adult5, two attributes", "adult5, 1,000 asked", "adult6", "chain of 5")
 STREAMS += ("no structure, ranges",)
-PLANNING, LATER = "onlineic.session.planning", "onlineic.session.later_tables"
+PLANNING, LATER = "onlineic.plan.planning", "onlineic.plan.later_tables"
 NOTHING, DEFAULT = "nothing kept", "the default"
 
 
@@ -72,7 +72,7 @@ def farthest(stream: Stream, opened: list[Any], most: int) -> Callable[..., list
 @contextmanager
 def variant(label: str, stream: Stream, opened: list[Any]) -> Iterator[None]:
     """Within it sessions are planned, and go on, by another rule."""
-    from onlineic.session.later_tables import later_tables
+    from onlineic.plan.later_tables import later_tables
 
     def without_triples(*given: Any) -> Any:
         return attrs.evolve(later_tables(*given), joint=10**9)

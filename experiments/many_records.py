@@ -85,7 +85,7 @@ def started(stream: Stream, budget: ic.Budget, held: dict[str, Any], told: int) 
     opened = default_session(stream, budget, max_queries=told)
 
     def make(noise: Any) -> Any:
-        with patch.multiple("onlineic.session.forecasts", **held) if held else nullcontext():
+        with patch.multiple("onlineic.plan.forecasts", **held) if held else nullcontext():
             return opened(noise)
 
     return make

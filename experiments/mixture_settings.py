@@ -29,7 +29,7 @@ from study.sources import present, stream_of
 
 import onlineic as ic
 from onlineic.errors import MissingDataError
-from onlineic.session import defaults
+from onlineic.plan import defaults
 
 NAME = "mixture_settings"
 SETTINGS = ((0.5, 1.0), (2.0, 1.0), (1.0, 0.5), (1.0, 2.0), (2.0, 2.0))  # factors of components and of cuts
@@ -182,7 +182,7 @@ def tried(stream, budget, components, cuts, steps):
         return attrs.evolve(found, parts=max(2, round(cuts * found.parts)))
 
     def make(noise):
-        with patch("onlineic.session.planning.default_shares", cut):  # no option sets how tables are cut
+        with patch("onlineic.plan.planning.default_shares", cut):  # no option sets how tables are cut
             return opened(noise)
 
     return make

@@ -34,8 +34,8 @@ from onlineic.errors import InfeasibleAccuracyError, TooLargeError
 from onlineic.evaluate import exact_values, random_stream
 from onlineic.hypothesis import Hypothesis
 from onlineic.noise import SimulatedNoise
+from onlineic.plan import session_plan
 from onlineic.queries import Measurement
-from onlineic.session import session_plan
 from onlineic.updates import MeasuredSteps, MeasuredWeights, UpdateRule
 
 NAME = "rules_that_learn"

@@ -24,10 +24,10 @@ from study.streams import Sizes, budget_of, makers, quick_sizes, runs_of, stream
 
 import onlineic as ic
 from onlineic.evaluate import exact_values, random_stream
-from onlineic.hypothesis import Estimates, TableDesign
+from onlineic.known_noise import Estimates, TableDesign
 from onlineic.ledger import Opened
 from onlineic.noise import SimulatedNoise
-from onlineic.session import KNOWN
+from onlineic.plan import KNOWN
 
 NAME = "stated_bounds"
 ANALYSTS = ("random", "climbing", "worst case")

@@ -46,7 +46,7 @@ from onlineic.errors import InfeasibleAccuracyError, TooLargeError
 from onlineic.evaluate import Trace, compare, random_stream
 from onlineic.hypothesis import VersionSpace
 from onlineic.noise import SimulatedNoise
-from onlineic.session import session_plan
+from onlineic.plan import session_plan
 
 NAME = "which_rule"
 NUMBERS = {

@@ -4,6 +4,7 @@ import importlib
 from types import ModuleType
 
 from onlineic.accounting.budget import Budget as Budget
+from onlineic.ask.sql_conditions import condition as condition
 from onlineic.data.private import PrivateData as PrivateData
 from onlineic.domain.attributes import binned as binned
 from onlineic.domain.attributes import categorical as categorical
@@ -14,6 +15,7 @@ from onlineic.domain.domain import optional as optional
 from onlineic.domain.grid import Grid as Grid
 from onlineic.hypothesis.histogram import Histogram as Histogram
 from onlineic.ledger.total import TableBudget as TableBudget
+from onlineic.plan.forecasts import forecast as forecast
 from onlineic.queries.answers import Answer as Answer
 from onlineic.queries.expressions import at_least as at_least
 from onlineic.queries.expressions import below as below
@@ -26,10 +28,8 @@ from onlineic.queries.expressions import where as where
 from onlineic.queries.marginals import marginal as marginal
 from onlineic.queries.partitions import Measurement as Measurement
 from onlineic.queries.rescaled import rescaled as rescaled
-from onlineic.queries.sql_conditions import condition as condition
 from onlineic.session.answers import SessionStatistics as SessionStatistics
 from onlineic.session.belief import replay as replay
-from onlineic.session.forecasts import forecast as forecast
 from onlineic.session.session import OnlineIC as OnlineIC
 from onlineic.updates.base import UpdateRule as UpdateRule
 from onlineic.updates.maximum_entropy import MaximumEntropy as MaximumEntropy
@@ -42,9 +42,9 @@ from onlineic.updates.perceptron import Perceptron as Perceptron
 __version__ = "0.1.0"
 
 _WINGS = {
-    "accounting", "audit", "baselines", "bounds", "cli", "data", "datasets", "display", "domain", "door",
-    "errors", "evaluate", "hypothesis", "ledger", "mechanisms", "noise", "offline", "progress", "queries",
-    "session", "sparse", "testing", "updates",
+    "accounting", "ask", "audit", "baselines", "bounds", "cli", "data", "datasets", "display", "domain",
+    "door", "errors", "evaluate", "hypothesis", "known_noise", "ledger", "mechanisms", "noise",
+    "offline", "plan", "progress", "queries", "questions", "session", "sparse", "testing", "updates",
 }  # fmt: skip
 
 

@@ -75,7 +75,7 @@ def test_a_name_that_is_gone_is_found():
 
 
 def test_the_map_is_the_table_of_rows():
-    drawn = {int(row): set(wings.split(" · ")) for row, wings in re.findall(r"^ +(\d)  (.+)$", DESIGN, re.M)}
+    drawn = {int(row): set(wings.split(" · ")) for row, wings in re.findall(r"^ +(\d+)  (.+)$", DESIGN, re.M)}
     tested = [{wing for wing in row if not wing.startswith("_")} for row in constant("ROWS")]
 
     assert drawn == {row: wings for row, wings in enumerate(tested, 1) if wings}

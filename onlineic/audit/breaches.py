@@ -36,12 +36,12 @@ from onlineic.ledger.records import (
 )
 from onlineic.ledger.settings import beginning_of, package_version, settings_to_json
 from onlineic.noise.sources import Noise
+from onlineic.plan.defaults import RULES
+from onlineic.plan.spending import Spent
 from onlineic.queries.expressions import Expression, dense, one_of, where
 from onlineic.queries.partitions import Measurement
-from onlineic.session.defaults import RULES
 from onlineic.session.durable import KNOWN
 from onlineic.session.session import OnlineIC
-from onlineic.session.spending import Spent
 from onlineic.updates.base import UpdateRule
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 

@@ -44,14 +44,17 @@ from onlineic.ledger.records import (
 )
 from onlineic.ledger.settings import check_kind, settings_from_json, settings_to_json
 from onlineic.noise.sources import SimulatedNoise
-from onlineic.queries.ask import Question
-from onlineic.queries.marginals import BoundMarginal
+from onlineic.plan.certificates import textbook_plan
+from onlineic.plan.defaults import RULES
+from onlineic.plan.later_tables import Asked
+from onlineic.plan.plan import Plan
+from onlineic.plan.planning import session_plan
+from onlineic.plan.spending import Spent
+from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.partitions import AxisSets, Partition, one_way, sets_of
 from onlineic.queries.query import Query
 from onlineic.session.answers import AnswerBook
 from onlineic.session.belief import Belief, measured
-from onlineic.session.certificates import textbook_plan
-from onlineic.session.defaults import RULES
 from onlineic.session.durable import (
     KNOWN,
     budget_of,
@@ -61,10 +64,6 @@ from onlineic.session.durable import (
     row_budget_of,
     rows_of,
 )
-from onlineic.session.later_tables import Asked
-from onlineic.session.plan import Plan
-from onlineic.session.planning import session_plan
-from onlineic.session.spending import Spent
 from onlineic.sparse.base import Hit, NumericSparse
 from onlineic.sparse.laplace import LaplaceSparse
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights

@@ -17,6 +17,7 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget
+from onlineic.ask.bind import bind_query
 from onlineic.baselines.noise import Choice, GridNoise, Name, least_noise, moments, moved_to
 from onlineic.data.private import PrivateData
 from onlineic.data.release import (
@@ -43,7 +44,6 @@ from onlineic.errors import (
 )
 from onlineic.noise.sources import Noise
 from onlineic.queries.answers import Answer, Status
-from onlineic.queries.ask import bind_query
 from onlineic.queries.expressions import Expression
 from onlineic.queries.memory import AnswerMemory
 from onlineic.queries.partitions import Partition

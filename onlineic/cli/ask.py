@@ -33,9 +33,9 @@ from onlineic.errors import (
     shown,
 )
 from onlineic.queries.answers import Answer
-from onlineic.session.means import Derived
+from onlineic.questions.means import Derived
+from onlineic.questions.statements import AnswerTable
 from onlineic.session.session import OnlineIC
-from onlineic.session.statements import AnswerTable
 
 FIELDS = ("line", "query", "cell", "value", "count", "status", "error_bound", "spent")
 DONE, FAILED, USAGE, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141

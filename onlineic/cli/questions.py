@@ -6,8 +6,8 @@ from typing import Any, final
 
 import attrs
 
+from onlineic.ask.json import parsed_query
 from onlineic.domain.domain import Domain
-from onlineic.queries.json import parsed_query
 
 HELP = """\
 One question a line:

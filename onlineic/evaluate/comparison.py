@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 
 from onlineic.accounting.budget import Budget
+from onlineic.ask.bind import bind_queries
 from onlineic.baselines.engines import MAX_CELLS, NoisyTables, PerQueryNoise, noisy_histogram
 from onlineic.data.private import PrivateData
 from onlineic.data.release import check_types
@@ -23,7 +24,6 @@ from onlineic.evaluate.streams import exact_values
 from onlineic.evaluate.traces import Analyst, Engine, Timing, Trace, trace
 from onlineic.noise.sources import Noise, SimulatedNoise
 from onlineic.progress import advance
-from onlineic.queries.ask import bind_queries
 from onlineic.queries.query import session_grid_bits
 from onlineic.session.session import OnlineIC
 from onlineic.updates.base import UpdateRule

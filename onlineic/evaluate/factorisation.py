@@ -14,6 +14,7 @@ import scipy.linalg
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget
 from onlineic.accounting.composition import gaussian_mu
+from onlineic.ask.bind import bind_queries
 from onlineic.domain.domain import Domain, check_domain
 from onlineic.errors import (
     InvalidParameterError,
@@ -22,7 +23,6 @@ from onlineic.errors import (
     checked_integer,
 )
 from onlineic.noise.sources import public_generator
-from onlineic.queries.ask import bind_queries
 from onlineic.queries.query import Query, session_grid_bits
 
 MOST_QUERIES = 12_000  # distinct: their Gram matrix has a gigabyte

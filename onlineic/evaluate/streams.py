@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from onlineic._typing import Floats
+from onlineic.ask.bind import bind_queries
 from onlineic.data.private import PrivateData
 from onlineic.domain.domain import Domain, check_domain
 from onlineic.errors import check_kind, checked_integer
 from onlineic.noise.sources import public_generator
-from onlineic.queries.ask import bind_queries
 from onlineic.queries.expressions import Expression, between, where
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import session_grid_bits

@@ -1,7 +1,6 @@
 """Public beliefs about the private database, on which queries are evaluated."""
 
 from onlineic.hypothesis.base import MAX_CELLS, NO_BLOCKS, HasBlocks, Hypothesis, block_guesses, grid_guesses
-from onlineic.hypothesis.estimates import Estimates, Family, TableDesign
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.hypothesis.local_fits import LocalFits
 from onlineic.hypothesis.mixture import Mixture
@@ -12,8 +11,6 @@ from onlineic.hypothesis.version_space import VersionSpace
 __all__ = [
     "MAX_CELLS",
     "NO_BLOCKS",
-    "Estimates",
-    "Family",
     "HasBlocks",
     "Histogram",
     "Hypothesis",
@@ -21,7 +18,6 @@ __all__ = [
     "Mixture",
     "ProductHistogram",
     "SignedHistogram",
-    "TableDesign",
     "VersionSpace",
     "block_guesses",
     "grid_guesses",

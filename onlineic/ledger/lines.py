@@ -44,7 +44,6 @@ from onlineic.ledger.records import (
     Told,
     UpdateFailed,
 )
-from onlineic.queries.ask import Guess, Question
 from onlineic.queries.batch import Boxes, Queries, code_type
 from onlineic.queries.exact import (
     floats_from_json,
@@ -56,7 +55,7 @@ from onlineic.queries.exact import (
     target_from_json,
     target_to_json,
 )
-from onlineic.queries.marginals import BoundMarginal
+from onlineic.queries.marginals import BoundMarginal, Guess, Question
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
 

@@ -17,8 +17,8 @@ from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget, Charge, Filter
 from onlineic.accounting.of_table import TableCharge
 from onlineic.errors import InternalError, set_fields
-from onlineic.queries.ask import Guess, Question
 from onlineic.queries.batch import Queries
+from onlineic.queries.marginals import Guess, Question
 from onlineic.queries.partitions import Measurement
 from onlineic.queries.tables import immutable
 

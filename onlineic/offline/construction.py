@@ -9,6 +9,7 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget
+from onlineic.ask.bind import bind_queries
 from onlineic.data.private import PrivateData
 from onlineic.data.release import is_private, released, stamp
 from onlineic.display.text import probability, upward
@@ -17,7 +18,6 @@ from onlineic.errors import InvalidParameterError, InvalidQueryError
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.noise.sources import Noise
 from onlineic.offline.rounds import Rounds
-from onlineic.queries.ask import bind_queries
 from onlineic.queries.partitions import AxisSets, Measurement, PartitionRule, sets_of
 from onlineic.queries.query import Query, session_grid_bits
 from onlineic.updates.base import UpdateRule

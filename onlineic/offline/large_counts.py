@@ -11,13 +11,13 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.accounting.rounding import float_down
+from onlineic.ask.bind import bind_queries
 from onlineic.data.private import PrivateData
 from onlineic.data.release import checked_release, is_private, released, stamp
 from onlineic.display.text import probability
 from onlineic.errors import InvalidParameterError, check_choice, checked_real
 from onlineic.mechanisms.additive import LaplaceMechanism
 from onlineic.noise.sources import Noise
-from onlineic.queries.ask import bind_queries
 from onlineic.queries.expressions import Expression
 from onlineic.queries.query import Query
 from onlineic.sparse.above_threshold import Sparse

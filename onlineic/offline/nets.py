@@ -17,6 +17,7 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats, Ints
+from onlineic.ask.bind import bind_queries
 from onlineic.bounds.nets import best_net, multiset_radius, multiset_rows, net_error
 from onlineic.bounds.updates import log_multisets
 from onlineic.data.private import PrivateData
@@ -34,7 +35,6 @@ from onlineic.errors import (
 )
 from onlineic.mechanisms.selection import ExponentialMechanism, NoisyMax
 from onlineic.noise.sources import Noise, public_generator
-from onlineic.queries.ask import bind_queries
 from onlineic.queries.expressions import Expression
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query, totals

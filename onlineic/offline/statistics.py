@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Ints
+from onlineic.ask.bind import bind_question
 from onlineic.data.private import PrivateData
 from onlineic.domain.domain import Domain, check_domain
 from onlineic.errors import (
@@ -26,7 +27,6 @@ from onlineic.errors import (
 )
 from onlineic.offline.linear_programs import number
 from onlineic.offline.means import integers, width_of
-from onlineic.queries.ask import bind_question
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query, session_grid_bits
 

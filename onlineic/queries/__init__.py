@@ -14,7 +14,6 @@ from onlineic.queries.expressions import (
     weights,
     where,
 )
-from onlineic.queries.json import described, parsed_query
 from onlineic.queries.marginals import BoundMarginal, Marginal, marginal
 from onlineic.queries.memory import AnswerMemory
 from onlineic.queries.partitions import (
@@ -29,13 +28,10 @@ from onlineic.queries.partitions import (
 )
 from onlineic.queries.query import GRID_BITS, Factor, Query, canonical
 from onlineic.queries.rescaled import Rescaled, rescaled
-from onlineic.queries.sql import Aggregate, Statement, statement
-from onlineic.queries.sql_conditions import condition
 from onlineic.queries.tables import spread
 
 __all__ = [
     "GRID_BITS",
-    "Aggregate",
     "Answer",
     "AnswerMemory",
     "BoundMarginal",
@@ -50,27 +46,22 @@ __all__ = [
     "Queries",
     "Query",
     "Rescaled",
-    "Statement",
     "Status",
     "at_least",
     "below",
     "between",
     "block_weights",
     "canonical",
-    "condition",
     "dense",
     "derived",
-    "described",
     "marginal",
     "one_of",
     "one_way",
     "pairs_of",
-    "parsed_query",
     "rescaled",
     "sets_of",
     "span",
     "spread",
-    "statement",
     "weights",
     "where",
 ]

@@ -1,6 +1,6 @@
 """Questions and partitions as JSON values from which the same ones are read, to the bit.
 
-This is the form of the record, made of codes and whole numbers; people write `onlineic.queries.json`. Arrays
+This is the form of the record, made of codes and whole numbers; people write `onlineic.ask.json`. Arrays
 of up to 64 numbers are lists, longer ones the bytes of their little-endian numbers in base64.
 """
 
@@ -13,8 +13,7 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
-from onlineic.queries.ask import Question
-from onlineic.queries.marginals import BoundMarginal
+from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query, _constant, _marked, canonical
 

@@ -18,6 +18,7 @@ from onlineic.domain.domain import Domain, check_domain
 from onlineic.errors import InvalidQueryError, TooLargeError, set_fields, shown
 from onlineic.queries.expressions import Expression
 from onlineic.queries.partitions import Partition
+from onlineic.queries.query import Query
 from onlineic.queries.tables import immutable, spread
 
 MOST_CELLS = 2**16  # of a cross table and its rest
@@ -173,3 +174,8 @@ class BoundMarginal:
     def table(self, blocks: Floats) -> Floats:
         """Return the cells of the table from the values of all blocks."""
         return np.where(self.cells >= 0, np.append(np.asarray(blocks, np.float64), 0.0)[self.cells], 0.0)
+
+
+Question = Query | BoundMarginal
+# of a hypothesis: n 2^k times its answer to a query, or to each block of a table
+Guess = int | tuple[int, ...]

@@ -22,7 +22,7 @@ from onlineic.display.text import upward
 from onlineic.domain.domain import Domain
 from onlineic.errors import MoreThanAnnouncedWarning, UpdateFailedWarning, WideBoundWarning
 from onlineic.hypothesis.base import batch_guesses, block_guesses, grid_guess, grid_guesses
-from onlineic.hypothesis.estimates import Estimates, Family, TableDesign
+from onlineic.known_noise.estimates import Estimates, Family, TableDesign
 from onlineic.ledger.records import (
     Burned,
     Checkpoint,
@@ -38,19 +38,18 @@ from onlineic.ledger.records import (
     UpdateFailed,
 )
 from onlineic.ledger.transcript import Transcript
+from onlineic.plan.defaults import AGREEING, CHOSEN, SPACING
+from onlineic.plan.first_tables import FirstTables
+from onlineic.plan.plan import ALL_EASY, ALL_HARD, EASY_OR_HARD, KNOWN, Plan
+from onlineic.plan.spending import Spent, hits_left
 from onlineic.queries.answers import Answer, Stated, Status
-from onlineic.queries.ask import Guess, Question
 from onlineic.queries.batch import Queries
-from onlineic.queries.marginals import BoundMarginal
+from onlineic.queries.marginals import BoundMarginal, Guess, Question
 from onlineic.queries.memory import AnswerMemory, Recalled
 from onlineic.queries.partitions import Measurement, Partition, block_weights, derived
 from onlineic.queries.query import Query
 from onlineic.session.belief import Belief, measured
 from onlineic.session.columns import Answers, Columns, Settled, cut, known_bound, stated, stated_again
-from onlineic.session.defaults import AGREEING, CHOSEN, SPACING
-from onlineic.session.first_tables import FirstTables
-from onlineic.session.plan import ALL_EASY, ALL_HARD, EASY_OR_HARD, KNOWN, Plan
-from onlineic.session.spending import Spent, hits_left
 from onlineic.sparse.base import NumericSparse
 from onlineic.updates.base import HasParameters
 

@@ -17,7 +17,7 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.display.frames import Framed
 from onlineic.display.html import card, note, table
-from onlineic.hypothesis.estimates import Estimates
+from onlineic.known_noise.estimates import Estimates
 from onlineic.queries.answers import (
     ANSWER_HEAD,
     LONGEST_QUERY,
@@ -28,9 +28,8 @@ from onlineic.queries.answers import (
     Status,
     answer_rows,
 )
-from onlineic.queries.ask import Question
 from onlineic.queries.batch import Queries
-from onlineic.queries.marginals import BoundMarginal
+from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.memory import Recalled, Remembered
 from onlineic.queries.query import Query
 

@@ -28,22 +28,22 @@ from typing import Any, final
 import numpy as np
 
 from onlineic._typing import Ints
+from onlineic.ask.bind import bind_question
 from onlineic.data.private import PrivateData
 from onlineic.data.release import is_private
 from onlineic.errors import InternalError, SessionExhaustedError
 from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger, Opened
 from onlineic.noise.sources import Noise
+from onlineic.plan.first_tables import FirstTables, check_bought, check_empty
+from onlineic.plan.kinds import check_supported
+from onlineic.plan.purchases import PurchaseRule, Purchases
 from onlineic.queries.answers import Answer
-from onlineic.queries.ask import Guess, Question, bind_question
 from onlineic.queries.batch import Queries
-from onlineic.queries.marginals import BoundMarginal
+from onlineic.queries.marginals import BoundMarginal, Guess, Question
 from onlineic.queries.partitions import Measurement
 from onlineic.queries.query import Query
 from onlineic.session.answers import AnswerBook
-from onlineic.session.first_tables import FirstTables, check_bought, check_empty
-from onlineic.session.kinds import check_supported
 from onlineic.session.prices import Prices
-from onlineic.session.purchases import PurchaseRule, Purchases
 from onlineic.session.seal import Seal
 from onlineic.sparse.base import Hit, SparseState, steps_down, steps_up
 

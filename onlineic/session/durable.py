@@ -42,11 +42,11 @@ from onlineic.ledger.settings import (
     settings_to_json,
 )
 from onlineic.ledger.sqlite import SqliteLedger
+from onlineic.plan.defaults import RULES
+from onlineic.plan.first_tables import FirstTables
+from onlineic.plan.later_tables import LaterTables
+from onlineic.plan.plan import Plan
 from onlineic.queries.partitions import PartitionRule
-from onlineic.session.defaults import RULES
-from onlineic.session.first_tables import FirstTables
-from onlineic.session.later_tables import LaterTables
-from onlineic.session.plan import Plan
 from onlineic.sparse.exponential import ExponentialSparse
 from onlineic.sparse.gumbel import GumbelSparse
 from onlineic.sparse.laplace import LaplaceSparse

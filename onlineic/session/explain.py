@@ -14,26 +14,26 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Filter
+from onlineic.ask.bind import bind_question
+from onlineic.ask.sql_conditions import Value
 from onlineic.display.html import card, facts
 from onlineic.display.text import shortened, upward
 from onlineic.domain.domain import Domain
 from onlineic.errors import TooFewRecordsError, shown
+from onlineic.plan.kinds import answers_tables, check_supported
+from onlineic.plan.plan import Plan, restarts_text
 from onlineic.queries.answers import LONGEST_QUERY, Answer
-from onlineic.queries.ask import Question, bind_question
 from onlineic.queries.batch import Queries
-from onlineic.queries.marginals import BoundMarginal
-from onlineic.queries.sql_conditions import Value
+from onlineic.queries.marginals import BoundMarginal, Question
+from onlineic.questions.derived import Answering
+from onlineic.questions.distributions import Cdf, Quantile
+from onlineic.questions.groups import Groups
+from onlineic.questions.means import Derived
+from onlineic.questions.statements import AnswerTable, answered
 from onlineic.session.answers import AnswerBook
 from onlineic.session.belief import Belief
-from onlineic.session.derived import Answering
-from onlineic.session.distributions import Cdf, Quantile
-from onlineic.session.groups import Groups
-from onlineic.session.kinds import answers_tables, check_supported
 from onlineic.session.loop import Loop
-from onlineic.session.means import Derived
-from onlineic.session.plan import Plan, restarts_text
 from onlineic.session.prices import Prices
-from onlineic.session.statements import AnswerTable, answered
 
 Form = Literal["constant", "product", "complement", "joint", "table", "several"]
 

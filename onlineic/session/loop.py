@@ -5,25 +5,26 @@ from fractions import Fraction
 from typing import Any, final
 
 from onlineic.accounting.budget import Budget
+from onlineic.ask.bind import bind_batch
 from onlineic.domain.domain import Domain
 from onlineic.errors import LedgerMismatchError
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.records import Ledger, Opened
+from onlineic.plan.kinds import answers_tables, check_supported, is_dense
+from onlineic.plan.later_tables import Asked
+from onlineic.plan.plan import Plan
+from onlineic.plan.purchases import PlannedPurchases
 from onlineic.progress import advance
 from onlineic.queries.answers import Answer
-from onlineic.queries.ask import Question, bind_batch
 from onlineic.queries.batch import Queries
+from onlineic.queries.marginals import Question
 from onlineic.queries.query import Query
 from onlineic.session.answers import AnswerBook, SessionStatistics
 from onlineic.session.batches import Batches, first_tested
 from onlineic.session.belief import Belief
 from onlineic.session.columns import Answers
 from onlineic.session.core import Core
-from onlineic.session.kinds import answers_tables, check_supported, is_dense
-from onlineic.session.later_tables import Asked
-from onlineic.session.plan import Plan
 from onlineic.session.prices import Prices
-from onlineic.session.purchases import PlannedPurchases
 
 
 @final

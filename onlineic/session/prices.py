@@ -14,13 +14,12 @@ import attrs
 from onlineic.accounting.budget import Charge, Filter
 from onlineic.domain.domain import Domain
 from onlineic.ledger.records import Ledger
-from onlineic.queries.ask import Question
+from onlineic.plan.spending import Spending, Spent, dearest_hit, restarts_left
 from onlineic.queries.batch import Queries
-from onlineic.queries.marginals import BoundMarginal
+from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.partitions import AxisSets, Partition, PartitionRule, one_way, sets_of
 from onlineic.queries.query import Query
 from onlineic.session.belief import measured
-from onlineic.session.spending import Spending, Spent, dearest_hit, restarts_left
 from onlineic.sparse.base import NumericSparse
 
 

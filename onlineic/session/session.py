@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, final, overlo
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget
 from onlineic.accounting.of_table import per_row
+from onlineic.ask.bind import bind_question, check_many
+from onlineic.ask.sql_conditions import Value
 from onlineic.data.private import PrivateData
 from onlineic.data.release import check_outside, check_types, is_private
 from onlineic.display.html import card
@@ -39,20 +41,25 @@ from onlineic.ledger.settings import check_beginning, check_kind, package_versio
 from onlineic.ledger.sqlite import SqliteLedger, receipt_of
 from onlineic.ledger.transcript import Transcript
 from onlineic.noise.sources import Noise, SystemNoise, checked_source
+from onlineic.plan.calibration import SparseName
+from onlineic.plan.certificates import textbook_plan
+from onlineic.plan.forecasts import Kind, checked_kinds
+from onlineic.plan.plan import TRIVIAL, Plan
+from onlineic.plan.planning import session_plan
+from onlineic.plan.purchases import PlannedPurchases
 from onlineic.progress import Progress, checked_progress, reporting
 from onlineic.queries.answers import Answer
-from onlineic.queries.ask import bind_question, check_many
 from onlineic.queries.batch import Queries
 from onlineic.queries.expressions import Expression
 from onlineic.queries.query import Query
-from onlineic.queries.sql_conditions import Value
+from onlineic.questions.derived import Answering
+from onlineic.questions.means import Derived
+from onlineic.questions.statements import AnswerTable, answered
+from onlineic.questions.synthetic import Synthetic, synthetic
 from onlineic.session.answers import SessionStatistics
 from onlineic.session.belief import Belief
-from onlineic.session.calibration import SparseName
-from onlineic.session.certificates import textbook_plan
 from onlineic.session.columns import Answers
 from onlineic.session.core import Core
-from onlineic.session.derived import Answering
 from onlineic.session.durable import (
     Durability,
     LedgerFile,
@@ -64,15 +71,8 @@ from onlineic.session.durable import (
     rows_of,
 )
 from onlineic.session.explain import Explanation, explained
-from onlineic.session.forecasts import Kind, checked_kinds
 from onlineic.session.loop import Loop, tell_opening
-from onlineic.session.means import Derived
-from onlineic.session.plan import TRIVIAL, Plan
-from onlineic.session.planning import session_plan
-from onlineic.session.purchases import PlannedPurchases
-from onlineic.session.statements import AnswerTable, answered
 from onlineic.session.summary import Summary, believed_marginals, session_html
-from onlineic.session.synthetic import Synthetic, synthetic
 from onlineic.sparse.base import NumericSparse
 from onlineic.updates.base import UpdateRule, check_rule
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
@@ -140,13 +140,13 @@ class OnlineIC(Answering):
     max_queries, beta : int, float
         Length of the stream that the session-wide accuracy statement covers, and its failure probability.
     update, sparse, release, threshold
-        As in `session.session_plan`; by default partition releases and maximum-entropy refits, with
+        As in `plan.session_plan`; by default partition releases and maximum-entropy refits, with
         pay-per-hit tests for delta > 0 and pure tests for delta = 0.
     prior : Hypothesis, optional
         Public start, never made from the private rows; without one, first tables are bought. The hypothesis
         of another session is public, and paid for by that one.
     first_tables : bool, optional
-        As in `session.session_plan`: True starts any rule from first tables, out of this session's budget,
+        As in `plan.session_plan`: True starts any rule from first tables, out of this session's budget,
         and buys them when the session opens.
     kinds : iterable of "conjunctions" or "dense", optional
         What will be asked: by default conjunctions of conditions, of which pairs of attributes say much. With
@@ -466,8 +466,8 @@ class OnlineIC(Answering):
         Parameters
         ----------
         query : Expression, Query, Marginal, text or dict, or array of weights in [0, 1], one a cell
-            A text is a condition in SQL, as of `queries.condition`. A dict is read as JSON is:
-            {"age": [30, 50], "sex": "F"} has both ends of the range, as `queries.described` says.
+            A text is a condition in SQL, as of `ask.condition`. A dict is read as JSON is:
+            {"age": [30, 50], "sex": "F"} has both ends of the range, as `ask.described` says.
 
         Returns
         -------

@@ -32,12 +32,12 @@ from onlineic.errors import (
     shown,
 )
 from onlineic.hypothesis.base import HasBlocks, Hypothesis
-from onlineic.hypothesis.estimates import Estimates
+from onlineic.known_noise.estimates import Estimates
+from onlineic.plan.plan import KNOWN, Plan, plan_facts, restarts_text
 from onlineic.queries.answers import ANSWER_HEAD, LONGEST_QUERY, Answer, answer_rows
 from onlineic.queries.marginals import marginal
 from onlineic.queries.partitions import one_way
 from onlineic.session.answers import SessionStatistics
-from onlineic.session.plan import KNOWN, Plan, plan_facts, restarts_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,7 +62,7 @@ class BelievedMarginal:
         n times the hypothesis: no guarantee.
     low, high : (m,) float64, or None
         Numbers of records that hold the exact counts, of all attributes at once, with probability
-        1 - `session.KNOWN` beta; None where the first tables do not tell.
+        1 - `plan.KNOWN` beta; None where the first tables do not tell.
     ordered : bool
     """
 

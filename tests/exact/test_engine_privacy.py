@@ -20,11 +20,11 @@ from onlineic.accounting import TICK, Charge
 from onlineic.data import PrivateData
 from onlineic.ledger import Hard, MemoryLedger, Opened
 from onlineic.noise import Noise, SimulatedNoise
+from onlineic.plan import Spent
+from onlineic.plan.first_tables import RECORD_PARTS, FirstTables
+from onlineic.plan.purchases import PlannedPurchases
 from onlineic.queries import BoundMarginal, Marginal, Measurement, Partition, Query, marginal
-from onlineic.session import Spent
 from onlineic.session.core import Core
-from onlineic.session.first_tables import RECORD_PARTS, FirstTables
-from onlineic.session.purchases import PlannedPurchases
 from onlineic.sparse import GumbelSparse
 from onlineic.updates import MaximumEntropy
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import onlineic as ic
 from onlineic.accounting import gaussian_charge, gumbel_charge
+from onlineic.plan import EASY_OR_HARD, session_plan
 from onlineic.queries import canonical
-from onlineic.session import EASY_OR_HARD, session_plan
 from onlineic.sparse import ExponentialSparse, GumbelSparse, Hit, LaplaceSparse, UnconditionalNumbers
 from support.noise import Silent
 from support.sessions import Still

@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-import onlineic.session.first_tables as first_tables
-import onlineic.session.plan as plans
-import onlineic.session.planning as planning
+import onlineic.plan.first_tables as first_tables
+import onlineic.plan.plan as plans
+import onlineic.plan.planning as planning
 from onlineic.data import PrivateData
 from onlineic.ledger import Easy, Hard, MemoryLedger, Opened, TableBudget
 from onlineic.noise import Noise
+from onlineic.plan import Spent
 from onlineic.queries import Marginal, Query, marginal
-from onlineic.session import Spent
 from onlineic.session.loop import Loop
 from onlineic.updates import MaximumEntropy
 

@@ -20,6 +20,7 @@ from onlineic.accounting import (
     renyi_capacity,
 )
 from onlineic.accounting.renyi import _gumbel_part
+from onlineic.ask.bind import bind_question
 from onlineic.audit.ledgers import _unpaid
 from onlineic.errors import (
     BudgetExceededError,
@@ -28,11 +29,10 @@ from onlineic.errors import (
     SessionSealedError,
 )
 from onlineic.ledger import Easy, MemoryLedger, Opened, Reserved, read
+from onlineic.plan import session_plan
+from onlineic.plan.first_tables import check_bought
 from onlineic.queries import Measurement, one_way
-from onlineic.queries.ask import bind_question
-from onlineic.session import session_plan
 from onlineic.session.durable import planned
-from onlineic.session.first_tables import check_bought
 
 CASES = [  # epsilon, delta, order, part of the capacity that pays for the tables
     (1.0, 1e-9, Fraction(32), 0.8),

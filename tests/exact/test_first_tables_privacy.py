@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-import onlineic.session.first_tables as first_tables
-import onlineic.session.later_tables as later_tables
-import onlineic.session.planning as plans
+import onlineic.plan.first_tables as first_tables
+import onlineic.plan.later_tables as later_tables
+import onlineic.plan.planning as plans
 from onlineic.accounting import TICK
 from onlineic.data import PrivateData
 from onlineic.ledger import Opened

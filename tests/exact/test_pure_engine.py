@@ -11,8 +11,8 @@ from onlineic.data import PrivateData
 from onlineic.ledger import Hard, Opened
 from onlineic.noise import SimulatedNoise
 from onlineic.noise.laws import DiscreteLaplace
+from onlineic.plan import session_plan
 from onlineic.queries import Partition, derived
-from onlineic.session import session_plan
 from onlineic.sparse import ExponentialSparse
 from support.sessions import plan_once
 

@@ -18,8 +18,8 @@ import onlineic as ic
 from onlineic.data import PrivateData
 from onlineic.ledger import Easy, Hard
 from onlineic.noise import Noise, scale_at_least
+from onlineic.plan import session_plan
 from onlineic.queries import Measurement
-from onlineic.session import session_plan
 from onlineic.sparse import LaplaceSparse
 
 FAR = 10**9  # decides any test

@@ -9,8 +9,8 @@ import pytest
 import onlineic as ic
 from onlineic.accounting import TICK
 from onlineic.domain import Domain
+from onlineic.plan.first_tables import chosen_first_tables
 from onlineic.queries import Measurement, PartitionRule, block_weights, derived, one_way, pairs_of
-from onlineic.session.first_tables import chosen_first_tables
 from onlineic.sparse import GumbelSparse
 from support.cores import core_of
 

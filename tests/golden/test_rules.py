@@ -2,7 +2,7 @@
 
 The stamp is a digest of the stored plans below and of the stored transcripts beside them, which other tests
 compare with what the package does. `python tests/golden/test_rules.py` writes the plans anew and prints the
-stamp, which belongs into `onlineic/session/defaults.py`.
+stamp, which belongs into `onlineic/plan/defaults.py`.
 """
 
 import hashlib
@@ -17,8 +17,8 @@ import pytest
 import onlineic as ic
 from onlineic.audit.ledgers import plans_alike
 from onlineic.ledger.settings import settings_to_json
-from onlineic.session import session_plan, textbook_plan
-from onlineic.session.defaults import RULES
+from onlineic.plan import session_plan, textbook_plan
+from onlineic.plan.defaults import RULES
 from onlineic.session.durable import KNOWN
 
 FOLDER = Path(__file__).parent

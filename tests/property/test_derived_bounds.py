@@ -10,7 +10,7 @@ import onlineic as ic
 from onlineic import below, between, where
 from onlineic.errors import TooFewRecordsError
 from onlineic.queries import Answer
-from onlineic.session import Answering
+from onlineic.questions import Answering
 
 DOMAIN = ic.Domain.of(a=range(-3, 9), b=["x", "y", "z"], c=ic.optional(ic.binned([0, 1, 4, 10])))
 VALUES = np.arange(-3, 9)

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import onlineic as ic
+from onlineic.ask import condition, parsed_query
 from onlineic.errors import InvalidQueryError
 from onlineic.evaluate import exact_values
-from onlineic.queries import at_least, below, between, condition, parsed_query, span, where
+from onlineic.queries import at_least, below, between, span, where
 
 OPERATORS = {
     "=": lambda value, number: value == number,

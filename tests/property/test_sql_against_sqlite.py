@@ -10,8 +10,9 @@ import pytest
 
 pytest.importorskip("sqlglot")
 
+from onlineic.ask import condition, statement
 from onlineic.errors import InvalidQueryError, TooLargeError
-from onlineic.queries import condition, marginal, statement, where
+from onlineic.queries import marginal, where
 from support.sql_statements import DOMAIN, Statements, by_keys, cells, exact, named_in, opened, same, texts
 
 FORMS = {

@@ -14,9 +14,9 @@ import pytest
 
 pytest.importorskip("sqlglot")
 
+from onlineic.ask import condition, statement
 from onlineic.domain import Domain, dates, optional
 from onlineic.errors import InvalidQueryError
-from onlineic.queries import condition, statement
 from support.sql_statements import named_in
 
 DOMAIN = Domain.of(

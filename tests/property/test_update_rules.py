@@ -14,8 +14,8 @@ from onlineic.data import PrivateData
 from onlineic.domain import Domain
 from onlineic.hypothesis import Histogram
 from onlineic.noise import public_generator
+from onlineic.plan import textbook_plan
 from onlineic.queries import Measurement, dense
-from onlineic.session import textbook_plan
 from onlineic.testing import ScriptedNoise
 from onlineic.updates import Median, MultiplicativeWeights, Perceptron
 

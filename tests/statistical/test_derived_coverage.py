@@ -7,7 +7,7 @@ import pytest
 import onlineic as ic
 from onlineic import where
 from onlineic.noise import SimulatedNoise
-from onlineic.session import distributions, linear
+from onlineic.questions import distributions, linear
 from support.laws import too_many
 from support.sessions import Still, plan_once
 

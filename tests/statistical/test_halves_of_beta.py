@@ -21,7 +21,7 @@ import onlineic as ic
 from onlineic.audit import Law, ThresholdRule, transcript_law
 from onlineic.data import PrivateData
 from onlineic.noise import SimulatedNoise
-from onlineic.session import session_plan
+from onlineic.plan import session_plan
 from support.laws import too_many
 from support.noise import Silent
 from support.sessions import Still, plan_once
@@ -106,7 +106,7 @@ def planned(row, monkeypatch, grid_bits=None):
     """Make the plan of a row once; with grid_bits, all is counted in whole records."""
     with monkeypatch.context() as patched:
         if grid_bits is not None:
-            patched.setattr("onlineic.session.calibration.session_grid_bits", lambda n: grid_bits)
+            patched.setattr("onlineic.plan.calibration.session_grid_bits", lambda n: grid_bits)
         plan = session_plan(row.domain, N, row.budget, update=STILL, beta=BETA, **row.settings)
     plan = attrs.evolve(plan, next_share=None)  # falling prices leave a kept threshold a wider bound
     plan_once(monkeypatch, plan)

@@ -9,8 +9,8 @@ import pytest
 
 import onlineic as ic
 from onlineic.noise import SimulatedNoise
+from onlineic.plan import EASY_OR_HARD
 from onlineic.queries import derived
-from onlineic.session import EASY_OR_HARD
 from onlineic.updates import MaximumEntropy
 from support.laws import too_many
 from support.noise import Wrapped

@@ -16,13 +16,14 @@ import pytest
 
 import onlineic as ic
 from onlineic.data import PrivateData
-from onlineic.hypothesis import Estimates, TableDesign
-from onlineic.hypothesis.cells import CellNoise
+from onlineic.known_noise import Estimates, TableDesign
+from onlineic.known_noise.cells import CellNoise
 from onlineic.noise import SimulatedNoise
 from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace
+from onlineic.plan import KNOWN, Plan, session_plan
 from onlineic.queries import Partition
 from onlineic.queries.query import canonical
-from onlineic.session import KNOWN, Plan, answers, session_plan
+from onlineic.session import answers
 from support.laws import too_many
 from support.sessions import Still, plan_once
 
@@ -273,7 +274,7 @@ class Arena:
 
 def arena(monkeypatch, easy_or_hard, known, left):
     """Return sessions with these shares of beta: easy and hard ones of what is left, and the tables' own."""
-    monkeypatch.setattr("onlineic.session.plan.KNOWN", 1.0 - left)
+    monkeypatch.setattr("onlineic.plan.plan.KNOWN", 1.0 - left)
     monkeypatch.setattr("onlineic.session.answers.KNOWN", known)
     monkeypatch.setattr("onlineic.session.answers.EASY_OR_HARD", easy_or_hard)
     plan = attrs.evolve(session_plan(TWO, LARGE, BUDGET, beta=BETA, max_queries=100), update=Still())

@@ -3,12 +3,12 @@
 from onlineic.hypothesis import Histogram
 from onlineic.ledger import MemoryLedger
 from onlineic.noise import SimulatedNoise
-from onlineic.session import Plan
+from onlineic.plan import Plan
+from onlineic.plan.purchases import PlannedPurchases
 from onlineic.session.answers import AnswerBook
 from onlineic.session.belief import Belief
 from onlineic.session.core import Core
 from onlineic.session.prices import Prices
-from onlineic.session.purchases import PlannedPurchases
 from support.sessions import Still
 
 

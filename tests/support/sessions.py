@@ -51,9 +51,9 @@ def plan_once(monkeypatch, plan):
 
 def starts_from_pairs(monkeypatch):
     """Let a session start from tables of pairs, though its cells be few enough for one table of all."""
-    monkeypatch.setattr("onlineic.session.first_tables.CLEAR", math.inf)
+    monkeypatch.setattr("onlineic.plan.first_tables.CLEAR", math.inf)
     for name in ("CELLS_FOR_PAIRS", "CELLS_FOR_PAIRS_PURE"):
-        monkeypatch.setattr(f"onlineic.session.forecasts.{name}", 0.0)
+        monkeypatch.setattr(f"onlineic.plan.forecasts.{name}", 0.0)
 
 
 def tests_alone(monkeypatch):

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import onlineic
+from onlineic.ask.json import parsed_query
 from onlineic.cli import ask, main
 from onlineic.cli import demo as demo_module
 from onlineic.domain import Domain
 from onlineic.errors import InvalidQueryError
 from onlineic.queries import at_least, below, between, one_of, where
-from onlineic.queries.json import parsed_query
 from onlineic.session import OnlineIC
 
 DOMAIN = Domain.of(

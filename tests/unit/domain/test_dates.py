@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from onlineic.ask.json import parsed_query
 from onlineic.domain import Dates, Domain, dates, optional
 from onlineic.errors import InvalidDataError, InvalidDomainError, InvalidQueryError
 from onlineic.queries import at_least, below, between, one_of, span, where
-from onlineic.queries.json import parsed_query
 from support.names import lasting
 
 UTC = datetime.UTC

@@ -12,8 +12,8 @@ from onlineic.hypothesis.local_fits import _nearest
 from onlineic.hypothesis.mixture import uniform_mixture
 from onlineic.hypothesis.mixture_fit import misfit_of
 from onlineic.noise import SimulatedNoise
+from onlineic.plan.fitting_rule import fitting_rule
 from onlineic.queries import Measurement, Partition, one_of, weights, where
-from onlineic.session.fitting_rule import fitting_rule
 from onlineic.updates import MixtureOfProducts
 
 SIZES = (3, 2, 4, 3)

@@ -13,8 +13,8 @@ from onlineic.hypothesis.mixture import product, uniform_mixture
 from onlineic.hypothesis.mixture_fit import _Loss, fit_mixture, usable
 from onlineic.ledger import UpdateFailed
 from onlineic.noise import SimulatedNoise
+from onlineic.plan.fitting_rule import fitting_rule
 from onlineic.queries import Measurement, Partition, Queries, between, dense, marginal, one_of, weights, where
-from onlineic.session.fitting_rule import fitting_rule
 from onlineic.testing import check_update_rule
 from onlineic.updates import MaximumEntropy, Median, MixtureOfProducts, MultiplicativeWeights, Perceptron
 

@@ -10,11 +10,11 @@ import pytest
 import onlineic as ic
 from onlineic.accounting import Charge, Filter
 from onlineic.errors import UpdateFailedWarning
-from onlineic.hypothesis import Estimates
+from onlineic.known_noise import Estimates
 from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Opened, Reserved, UpdateFailed
 from onlineic.noise import SimulatedNoise
+from onlineic.plan import EASY_OR_HARD, session_plan
 from onlineic.queries import Measurement, Partition, derived
-from onlineic.session import EASY_OR_HARD, session_plan
 from onlineic.session.answers import AnswerBook
 from onlineic.session.belief import Belief
 from onlineic.testing import ScriptedNoise

@@ -10,7 +10,8 @@ import onlineic as ic
 from onlineic.errors import InternalError, InvalidParameterError, SessionStateError
 from onlineic.ledger import Easy, Hard, TableBudget
 from onlineic.noise import SystemNoise
-from onlineic.session import Core, PlannedPurchases, PurchaseRule, session_plan
+from onlineic.plan import PlannedPurchases, PurchaseRule, session_plan
+from onlineic.session import Core
 from onlineic.sparse import ExponentialSparse, LaplaceSparse
 from support.cores import core_of
 from support.noise import Silent

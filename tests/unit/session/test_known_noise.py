@@ -13,12 +13,12 @@ import pytest
 import onlineic as ic
 from onlineic.data import PrivateData
 from onlineic.errors import InvalidParameterError, WideBoundWarning
-from onlineic.hypothesis import Estimates, TableDesign
+from onlineic.known_noise import Estimates, TableDesign
 from onlineic.ledger import MemoryLedger, Opened
 from onlineic.noise import SimulatedNoise
 from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace
+from onlineic.plan import EASY_OR_HARD, KNOWN
 from onlineic.queries import Answer, Measurement, derived, marginal
-from onlineic.session import EASY_OR_HARD, KNOWN
 from onlineic.session.answers import AnswerBook, _is_looked_at
 from onlineic.session.belief import Belief
 from support.sessions import WIDE, WIDE_COUNTS, hits, starts_from_pairs

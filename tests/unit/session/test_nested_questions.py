@@ -91,7 +91,7 @@ def test_of_two_records_that_follow_the_same_one_neither_erases_the_other():
 
 @pytest.mark.usefixtures("pairs_first")
 def test_later_tables_are_bought_once_though_a_handler_asks_while_they_are_chosen(monkeypatch):
-    from onlineic.session.later_tables import LaterTables
+    from onlineic.plan.later_tables import LaterTables
 
     domain = ic.Domain.of(a=12, b=5, c=4)
     counts = np.random.default_rng(8).multinomial(16_000, np.full(240, 1 / 240)).reshape(12, 5, 4)

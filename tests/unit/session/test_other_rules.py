@@ -14,7 +14,8 @@ from onlineic import audit
 from onlineic.errors import LedgerCorruptError
 from onlineic.ledger import imported, read
 from onlineic.ledger.lines import canonical_text, chained
-from onlineic.session import answers, defaults, durable
+from onlineic.plan import defaults
+from onlineic.session import answers, durable
 from onlineic.session import session as sessions
 from support.ledgers import LABEL, MECHANISMS, file_of, opened, queries, quick_folder, resumed, table
 

@@ -21,8 +21,8 @@ from onlineic.errors import InvalidQueryError, SessionExhaustedError, SessionSea
 from onlineic.ledger import Easy, Hard, MemoryLedger
 from onlineic.ledger import memory as ledger_module
 from onlineic.noise import SimulatedNoise, scale_at_least
+from onlineic.plan import session_plan
 from onlineic.queries import Query, derived
-from onlineic.session import session_plan
 from onlineic.sparse import ExponentialSparse
 from support.failures import At
 from support.laws import too_many

@@ -13,7 +13,7 @@ from onlineic.cli import main
 from onlineic.datasets import adult5, adult5_domain
 from onlineic.errors import InvalidParameterError
 from onlineic.ledger import Burned, Hard, read
-from onlineic.session import Spending, Spent, session_plan
+from onlineic.plan import Spending, Spent, session_plan
 from support.ledgers import DOMAIN, quick_folder, table
 
 MOVED = {"spent", "hard_left", "restarts_left", "error_bound", "asked", "easy"}

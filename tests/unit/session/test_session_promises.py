@@ -11,8 +11,8 @@ from onlineic.accounting import TICK
 from onlineic.data import PrivateData
 from onlineic.ledger import MemoryLedger, Opened
 from onlineic.noise import SimulatedNoise
+from onlineic.plan import session_plan
 from onlineic.queries import Partition, derived, marginal
-from onlineic.session import session_plan
 from onlineic.sparse import ExponentialSparse
 from support.sessions import WIDE, WIDE_COUNTS, hits, reserved, tests_alone
 

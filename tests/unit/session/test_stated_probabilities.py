@@ -11,7 +11,7 @@ from onlineic import where
 from onlineic.errors import MoreThanAnnouncedWarning
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Answer
-from onlineic.session import Answering
+from onlineic.questions import Answering
 
 DOMAIN = ic.Domain.of(age=range(12), sex=["F", "M"])
 BETA = 0.05

@@ -19,7 +19,7 @@ from onlineic.errors import (
 )
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Answer
-from onlineic.session import AnswerTable, Derived
+from onlineic.questions import AnswerTable, Derived
 from support.sql_refusals import DOMAIN as REFUSED_DOMAIN
 from support.sql_refusals import REFUSED
 from support.sql_statements import DOMAIN, Statements, cells, opened, texts

@@ -9,8 +9,8 @@ import pytest
 import onlineic as ic
 from onlineic.errors import InvalidParameterError, InvalidQueryError
 from onlineic.noise import SimulatedNoise
+from onlineic.plan import KNOWN
 from onlineic.queries import Queries
-from onlineic.session import KNOWN
 from onlineic.session.summary import believed_marginals
 from support.sessions import tests_alone
 

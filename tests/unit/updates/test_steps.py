@@ -9,8 +9,9 @@ import pytest
 import onlineic as ic
 from onlineic.errors import InvalidParameterError
 from onlineic.noise import SimulatedNoise
+from onlineic.plan import session_plan
 from onlineic.queries import Measurement, Partition
-from onlineic.session import replay, session_plan
+from onlineic.session import replay
 from onlineic.updates import FittedAt, FittedStart, MeasuredSteps, MeasuredWeights
 from support.noise import Silent
 

@@ -1,0 +1,918 @@
+"""What the noise of first tables says of all simple queries at once: estimates, and bounds for a family.
+
+The tables that a session buys before its first query have noise of a known law and a design that is public
+before it is drawn. A query that is a sum of blocks of one of them has a best linear unbiased estimate from
+all of them, in closed form, and one event bounds the errors of a whole named family of such queries: so an
+analyst may pick the worst of them. Nothing here sees data, and nothing here may read a table that was bought
+later: which one was, and when, depends on the noise of the earlier ones.
+
+Proof: docs/theory/hypothesis.md, 6.7, 6.7a, 6.7b.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Bools, Floats, Ints
+from onlineic.domain.attributes import Categorical
+from onlineic.domain.domain import Domain
+from onlineic.known_noise.cells import SMALL_MARGINAL, CellNoise, log_products, log_sets
+from onlineic.queries.marginals import BoundMarginal
+from onlineic.queries.partitions import Partition
+from onlineic.queries.query import Factor, Query
+from onlineic.queries.tables import contract, summed_area
+
+MOST_AXES = 4  # of a query in the family, and of one that is bounded by its parts
+MOST_STEPS = 128  # distinct weights of a query along one attribute: each is bracketed by itself
+MOST_TABLE = 512  # cells of a cross table that are bounded one by one
+MOST_BLOCKS = 2**16  # of one attribute: each interval is solved in time linear in them
+MOST_HEADS = 16  # coefficients of an interval that count one by one, the others together
+MOST_KEPT = 2**16  # spreads of intervals that are remembered
+SMALL_FAMILIES = 0.25  # power of its size with which an attribute set's share of beta grows: by experiment
+MOST_LABELS = 512  # blocks of all attributes of a key together, of which any sets are bounded
+# of beta, for products of any sets and for all weights at once, where these families are more than the first
+# one: their radii hardly depend on it, and the first one's grow by about one part in a hundred
+SETS_SHARE, EVERY_SHARE = 0.1, 0.05
+ROUNDED_UP, ROUNDED_OFF = 1.0 + 1e-9, 1e-14  # more than what floats lose in a radius and in an estimate
+
+Axes = tuple[int, ...]
+Interval = tuple[int, int]
+Codes = Interval | bytes  # of one attribute: an interval of an ordered one or one label, or a set as a mask
+Box = tuple[tuple[int, Codes], ...]  # (axis, codes), by axis: none of them all of its axis
+ALL: Interval = (0, -1)  # every code
+Bracket = tuple[float, float]
+
+
+@final
+@attrs.frozen
+class Family:
+    """Public families of queries whose errors are bounded all at once, each by its own share of beta.
+
+    Conjunctions over at most four attributes that stand together in one first table, each an interval of an
+    ordered attribute that begins and ends where the table is cut, or a single label of a categorical one;
+    products of any sets of such blocks; and, of a table of all cells with Laplace noise, all weights.
+
+    Attributes
+    ----------
+    sets : tuple of tuple of str
+        The attribute sets of the conjunctions.
+    size : int
+        Number of conjunctions: the union bound counts each.
+    products : float
+        log2 of the number of products of any sets of blocks, of attributes that stand in one table, and, of
+        a table of all cells, sets of cells of its small marginals; 0 if these are no family.
+    cells : int
+        Of a table of all cells, where every query with weights in [0, 1] on them is bounded; else 0.
+    """
+
+    sets: tuple[tuple[str, ...], ...]
+    size: int
+    products: float = 0.0
+    cells: int = 0
+
+    def __str__(self) -> str:
+        said = (
+            f"{self.size:,} conjunctions of intervals and single labels over {len(self.sets):,} sets of "
+            "attributes, as cut in the first tables"
+        )
+        if self.products:
+            small = f", or sets of cells of a marginal of at most {SMALL_MARGINAL}"
+            said += f"; 2^{self.products:.0f} products of any sets of labels, as cut there"
+            said += small * (self.cells > 0)
+        return said + (f"; every query with weights in [0, 1] on the {self.cells:,} cells" * (self.cells > 0))
+
+
+@final
+@attrs.frozen(eq=False)
+class _Cut:
+    """One attribute in blocks of neighbouring codes: where they begin, and between which a code lies."""
+
+    classes: Ints
+    ordered: bool
+
+    @cached_property
+    def size(self) -> int:
+        return int(self.classes[-1]) + 1
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """First code of every block, and the number of codes."""
+        first = np.flatnonzero(np.diff(self.classes, prepend=-1))
+        return [*first.tolist(), len(self.classes)]
+
+    @cached_property
+    def below(self) -> list[int]:
+        """For every code, and the end: the last block that begins there or before."""
+        return [*self.classes.tolist(), self.size]
+
+    @cached_property
+    def above(self) -> list[int]:
+        """For every code, and the end: the first block that begins there or behind."""
+        codes = np.arange(len(self.classes) + 1)
+        return np.searchsorted(self.starts, codes).tolist()  # type: ignore[no-any-return]
+
+    @property
+    def conditions(self) -> int:
+        """Number of conditions in the family: intervals of blocks but the whole, or single blocks."""
+        return self.size * (self.size + 1) // 2 - 1 if self.ordered else self.size
+
+
+Key = tuple[tuple[int, int], ...]  # (axis, number of its cut), by axis
+
+
+@final
+class _Ladder:
+    """One attribute in nested cuts, each block measured with noise of its level: a tree of least squares.
+
+    The estimate with weights w on the finest blocks has the coefficients of currents in a tree of resistors:
+    leaves at voltage w, resistance the precision of a level, no current at the root. So they lie in [-1, 1]
+    for an interval, and two passes solve it.
+
+    Parameters
+    ----------
+    cuts : sequence of _Cut
+        Finest first, each of whole blocks of the one before.
+    precisions : sequence of float
+        One over the variance parameter of a block, by level.
+    """
+
+    def __init__(self, cuts: Sequence[_Cut], precisions: Sequence[float]) -> None:
+        self.cuts, self.precisions = cuts, precisions
+        self._parents = [
+            coarse.classes[fine.starts[:-1]] for fine, coarse in itertools.pairwise(cuts)
+        ]  # of every block of a level, its block of the next
+        self._conductances = [np.full(cuts[0].size, 1.0 / precisions[0])]
+        self._passed: list[Floats] = []  # part of what comes from below that a level lets through
+        for parents, precision in zip(self._parents, precisions[1:], strict=True):
+            inside = np.bincount(parents, self._conductances[-1])
+            self._passed.append(np.asarray(1.0 / (1.0 + precision * inside), np.float64))
+            self._conductances.append(inside * self._passed[-1])
+        self._kept: dict[Codes, tuple[float, tuple[float, ...]]] = {}
+        self._heads: dict[Codes, Floats] = {}
+
+    def _solved(self, weights: Floats, total: float) -> list[Floats]:
+        """Return h with (sum of precision_l C_l'C_l) h = weights - constant and sum h = total, by level."""
+        sums = [weights / self.precisions[0]]
+        for parents, passed in zip(self._parents, self._passed, strict=True):
+            sums.append(np.bincount(parents, sums[-1]) * passed)
+        constant = (float(sums[-1].sum()) - total) / float(self._conductances[-1].sum())
+        voltage: Floats = np.full(len(sums[-1]), constant)
+        flows = [sums[-1] - voltage * self._conductances[-1]]
+        for level in range(len(self._parents) - 1, -1, -1):
+            voltage = (voltage + self.precisions[level + 1] * flows[0])[self._parents[level]]
+            flows.insert(0, sums[level] - voltage * self._conductances[level])
+        return flows
+
+    def fit(self, measured: Sequence[Floats]) -> Floats:
+        """Return the estimates of the finest blocks, of total 1, from the measured blocks of every level."""
+        rhs = self.precisions[-1] * measured[-1]
+        for level in range(len(self._parents) - 1, -1, -1):
+            rhs = rhs[self._parents[level]] + self.precisions[level] * measured[level]
+        return self._solved(rhs, 1.0)[0]
+
+    def spread(self, codes: Codes) -> tuple[float, tuple[float, ...]]:
+        """Return (variance parameter, largest coefficient of every level) of a set of the finest blocks."""
+        kept = self._kept.get(codes)
+        if kept is None:
+            if len(self._kept) >= MOST_KEPT:
+                self._kept.clear()
+            weights = _weights(codes, self.cuts[0].size)
+            flows = self._solved(weights, 0.0)
+            largest = tuple(
+                float(np.abs(flow).max()) * precision
+                for flow, precision in zip(flows, self.precisions, strict=True)
+            )
+            kept = self._kept[codes] = (max(0.0, float(flows[0][weights > 0.0].sum())), largest)
+        return kept
+
+    def heads(self, codes: Codes) -> Floats:
+        """Return the largest |c| s of the set's coefficients, falling, each block's noise as one."""
+        known = self._heads.get(codes)
+        if known is None:
+            if len(self._heads) >= MOST_KEPT:
+                self._heads.clear()
+            weights = _weights(codes, self.cuts[0].size)
+            counts = np.concatenate(
+                [
+                    np.abs(flow) * math.sqrt(precision)
+                    for flow, precision in zip(self._solved(weights, 0.0), self.precisions, strict=True)
+                ]
+            )
+            if len(counts) > MOST_HEADS:
+                counts = np.partition(counts, len(counts) - MOST_HEADS)[-MOST_HEADS:]
+            known = self._heads[codes] = np.sort(counts)[::-1]
+        return known
+
+
+@final
+@attrs.frozen(eq=False)
+class _Table:
+    """One of the tables: its place among the targets, how it is cut, the spread of its noise, in records."""
+
+    place: int
+    key: Key
+    spread: float
+    joint: bool = True  # whether all of its cuts are in the trees of their attributes
+
+
+@final
+@attrs.frozen(eq=False)
+class _Source:
+    """A table as a source of the estimates over one key: for the largest coefficient of Laplace noise."""
+
+    spread: float
+    shares: tuple[tuple[tuple[int, ...], float], ...]  # (places in the key, weight of the table)
+    levels: tuple[tuple[int, int, float], ...]  # (place in the key, level, part of its precision)
+
+
+@final
+class TableDesign:
+    """Which tables are released together, with what noise: all that their bounds depend on, before any noise.
+
+    The blocks of a table over the axes T with k_a parts of axis a split into one component for each subset S
+    of T: sums over the other axes, centred along those of S. Components of independent equal noise are
+    uncorrelated, so each is estimated by the weighted mean of all tables that hold it, with weights one over
+    its variance, and the components of one attribute from all its cuts by a tree of least squares.
+
+    Parameters
+    ----------
+    targets : sequence of Partition
+    spreads : sequence of float
+        Variance parameter's root of each, records: sigma of a discrete Gaussian, or a discrete Laplace scale.
+    pure : bool
+        Whether the noise is Laplace.
+
+    References
+    ----------
+    Xiao, Ding, Winslett & Kifer (2023), ResidualPlanner, for the components; Hay, Rastogi, Miklau & Suciu
+    (2010) for the tree.
+    """
+
+    def __init__(self, targets: Sequence[Partition], spreads: Sequence[float], pure: bool) -> None:
+        self.domain: Domain = targets[0].domain
+        self.pure = pure
+        self.cuts: list[_Cut] = []
+        numbers: dict[tuple[int, bytes], int] = {}
+        tables: list[_Table] = []
+        for place, (target, spread) in enumerate(zip(targets, spreads, strict=True)):
+            held = [
+                (axis, classes)
+                for axis, classes in zip(target.axes, target.classes, strict=True)
+                if classes[-1] > 0 or classes.any()
+            ]
+            # blocks of codes that are no neighbours are in no interval; and each takes its time
+            apart = any((np.diff(classes) < 0).any() or classes[-1] >= MOST_BLOCKS for _, classes in held)
+            if apart or not held:
+                continue
+            for axis, classes in held:
+                if (axis, classes.tobytes()) not in numbers:
+                    numbers[axis, classes.tobytes()] = len(self.cuts)
+                    ordered = not isinstance(self.domain.attributes[axis], Categorical)
+                    self.cuts.append(_Cut(classes, ordered))
+            key = tuple((axis, numbers[axis, classes.tobytes()]) for axis, classes in held)
+            tables.append(_Table(place, key, float(spread)))
+        self._ladders(tables)
+        # one with a cut outside of its attribute's tree speaks of its other attributes alone
+        self.tables = [
+            attrs.evolve(table, joint=all(cut in self.level for cut in table.key)) for table in tables
+        ]
+        whole = [one for one in self.tables if pure and self._blocks(one.key) == self.domain.size]
+        self.whole = min(whole, key=lambda one: one.spread, default=None)  # a table of all cells
+        self._keys()
+
+    def _ladders(self, tables: Sequence["_Table"]) -> None:
+        """Make the tree of every attribute: its finest cut and those of whole blocks of the one before."""
+        precisions: dict[tuple[int, int], float] = {}
+        for table in tables:
+            for axis, number in table.key:
+                known = self.precision_in(table, ((axis, number),))
+                precisions[axis, number] = precisions.get((axis, number), 0.0) + known
+        self.ladders: dict[int, _Ladder] = {}
+        self.level: dict[tuple[int, int], int] = {}  # of a cut in the tree of its axis
+        for axis in sorted({axis for axis, _ in precisions}):
+            own = sorted((number for other, number in precisions if other == axis), key=self._fineness)
+            chain = own[:1]
+            for number in own[1:]:
+                starts, finer = self.cuts[number].starts, self.cuts[chain[-1]].starts
+                if set(starts) <= set(finer):
+                    chain.append(number)
+            self.level |= {(axis, number): level for level, number in enumerate(chain)}
+            self.ladders[axis] = _Ladder(
+                [self.cuts[number] for number in chain], [precisions[axis, number] for number in chain]
+            )
+
+    def _fineness(self, number: int) -> tuple[int, int]:
+        return -self.cuts[number].size, number
+
+    def _blocks(self, key: Key) -> int:
+        return math.prod(self.cuts[number].size for _, number in key)
+
+    def precision_in(self, table: "_Table", held: Key) -> float:
+        """Return what a table knows of a component over some of its cuts: one over its variance."""
+        return self._blocks(held) / self._blocks(table.key) / table.spread**2
+
+    def _keys(self) -> None:
+        """List what the tables hold together: sets of at most four cuts, with the size of each family."""
+        self.precision: dict[Key, float] = {}  # of the component over two attributes or more
+        for table in self.tables:
+            for held in _subsets(table.key) if table.joint else ():
+                if len(held) > 1:
+                    known = self.precision_in(table, held)
+                    self.precision[held] = self.precision.get(held, 0.0) + known
+        self.sizes: dict[Key, int] = {
+            ((axis, number),): self.cuts[number].conditions
+            for (axis, number), level in self.level.items()
+            if level == 0
+        }
+        for held in self.precision:
+            self.sizes[held] = math.prod(self.cuts[number].conditions for _, number in held)
+        self.by_axes: dict[Axes, list[Key]] = {}
+        for key in self.sizes:
+            self.by_axes.setdefault(tuple(axis for axis, _ in key), []).append(key)
+        self._weights = sum(float(size) ** SMALL_FAMILIES for size in self.sizes.values())
+        # of products of sets over the key, ln of their number; of all cells they are counted as a whole
+        self.products: dict[Key, float] = {}
+        for held in self.sizes if self.whole is None else ():
+            blocks = tuple(self.cuts[number].size for _, number in held)
+            if max(blocks) > 2 and sum(blocks) <= MOST_LABELS:
+                self.products[held] = log_products(blocks)
+
+    @cached_property
+    def family(self) -> Family:
+        """The queries whose errors are bounded together."""
+        names = self.domain.names
+        sets = tuple(tuple(names[axis] for axis in axes) for axes in sorted(self.by_axes))
+        _, products, every = self.shares
+        logs = [*self.products.values()] if self.whole is None else [log_sets(self.domain.shape)]
+        count = float(np.logaddexp.reduce(logs)) / math.log(2.0) if products else 0.0
+        return Family(sets, sum(self.sizes.values()), count, self.domain.size if every else 0)
+
+    @cached_property
+    def shares(self) -> tuple[float, float, float]:
+        """Of beta: for the conjunctions, for products of any sets, for all weights; they sum to 1."""
+        sets, every = SETS_SHARE, EVERY_SHARE
+        if self.whole is None:
+            sets, every = SETS_SHARE * bool(self.products), 0.0
+        elif len(self.whole.key) == 1:  # sets of two codes are conjunctions, those of very many hopeless
+            sets *= 2 < self.domain.size <= MOST_LABELS
+            every *= self.domain.size > 2
+        return 1.0 - sets - every, sets, every
+
+    def nats(self, key: Key, beta: float) -> float:
+        """Return ln(2/share) for the share of beta that one conjunction over the key gets in the union."""
+        size = float(self.sizes[key])
+        return math.log(2.0 / beta) + math.log(size * self._weights) - SMALL_FAMILIES * math.log(size)
+
+    def set_nats(self, key: Key, beta: float) -> float | None:
+        """Return the same of one product of sets over the key, or None: all keys have equal shares."""
+        if key not in self.products:
+            return None
+        return math.log(2.0 / beta) + math.log(len(self.products)) + self.products[key]
+
+    def sources(self, key: Key) -> tuple[_Source, ...]:
+        """Return what every table puts into the estimates over the key."""
+        found = []
+        for table in self.tables:
+            shares, levels = [], []
+            for held in _subsets(key) if table.joint else ():
+                if len(held) > 1 and set(held) <= set(table.key):
+                    part = self.precision_in(table, held) / self.precision[held]
+                    shares.append((tuple(map(key.index, held)), part))
+            for place, (axis, _) in enumerate(key):
+                for cut in table.key:
+                    if cut[0] == axis and cut in self.level:
+                        level = self.level[cut]
+                        part = self.precision_in(table, (cut,)) / self.ladders[axis].precisions[level]
+                        levels.append((place, level, part))
+            if shares or levels:
+                found.append(_Source(table.spread, tuple(shares), tuple(levels)))
+        return tuple(found)
+
+
+def _subsets(key: Key) -> Iterator[Key]:
+    for count in range(1, min(len(key), MOST_AXES) + 1):
+        yield from itertools.combinations(key, count)
+
+
+@final
+@attrs.frozen(eq=False)
+class _Over:
+    """What bounds every query over one key."""
+
+    key: Key
+    cuts: tuple[_Cut, ...]
+    nats: float
+    set_nats: float | None  # of products of any sets
+    parts: tuple[tuple[tuple[int, ...], tuple[int, ...], float], ...]  # (places, others, variance parameter)
+    sources: tuple[_Source, ...]
+
+    def around(self, box: Box) -> tuple[list[Codes], list[Codes]]:
+        """Return the blocks inside a box and those that it touches, along each axis."""
+        inner, outer = list[Codes](), list[Codes]()
+        for cut, (_, codes) in zip(self.cuts, box, strict=True):
+            if type(codes) is bytes:
+                held = np.bincount(cut.classes, _mask(codes, len(cut.classes)), cut.size)
+                inner.append((held == np.diff(cut.starts)).tobytes())
+                outer.append((held > 0).tobytes())
+            else:
+                first, last = codes
+                inner.append((cut.above[first], cut.below[last]))
+                outer.append((cut.below[first], cut.above[last]))
+        return inner, outer
+
+
+@final
+class Estimates:
+    """Brackets that hold for all queries of the design's families at once, with probability 1 - beta.
+
+    Parameters
+    ----------
+    design : TableDesign
+    values : sequence of float64 arrays
+        The released blocks of every target, noisy fractions of records.
+    n : int
+        Number of records.
+    beta : float
+        Probability that any bracket fails.
+
+    References
+    ----------
+    docs/theory/hypothesis.md, 6.7 proves the bounds, and why tables that were bought later must not enter.
+    """
+
+    def __init__(self, design: TableDesign, values: Sequence[Floats], n: int, beta: float) -> None:
+        self._design, self._n = design, int(n)  # Python numbers: narrow ones wrap
+        self._beta, self._sets_beta, every = (float(beta) * share for share in design.shares)
+        self._cells: CellNoise | None = None
+        if design.whole is not None and every > 0.0:
+            cells, scale = values[design.whole.place], design.whole.spread
+            self._cells = CellNoise(design.domain, cells, scale, self._n, self._sets_beta, every)
+        self._tables = [
+            (table, values[table.place].reshape([design.cuts[number].size for _, number in table.key]))
+            for table in design.tables
+        ]
+        self._over: dict[Axes, tuple[_Over, ...]] = {}
+        self._areas: dict[Key, tuple[Floats, tuple[int, ...]]] = {}
+        self._sums: dict[Key, Floats] = {}
+        self._components: dict[Key, Floats] = {}
+        self._margins: dict[tuple[int, Key], Floats] = {}
+        self._fitted: dict[int, Floats] = {}
+        self._estimates: dict[Box, Bracket] = {}
+
+    @property
+    def pure(self) -> bool:
+        """Whether the noise is Laplace."""
+        return self._design.pure
+
+    def bracket(self, query: Query) -> Bracket | None:
+        """Return (low, high) that holds the exact fraction, or None where nothing follows.
+
+        A query that is cut elsewhere, or over more attributes than a table holds, is bracketed by those
+        inside and around it; conditions of other kinds are left out, which bounds it from above. Weights
+        along one attribute are mixtures of sets, along an ordered one of intervals where they rise, fall, or
+        rise and then fall. What is no conjunction is bracketed by a table of all cells as well.
+        """
+        found, whole = self._mixture(query), False
+        if found is None:
+            box, opaque, complement = self._parsed(query)
+            if 0 < len(box) <= MOST_AXES:
+                low, high = self._boxed(box)
+                found, whole = (0.0 if opaque else low, high), not opaque
+        else:
+            complement, whole = query.complement, True
+        if found is not None and complement:
+            found = (1.0 - found[1], 1.0 - found[0])
+        return self._narrowed(found, None if whole else query)
+
+    def _narrowed(self, found: Bracket | None, query: Query | None) -> Bracket | None:
+        """Return what is left of a bracket inside [0, 1], and inside that of all cells of a query, if any."""
+        all_cells = None if self._cells is None or query is None else self._cells.bracket(query)
+        if all_cells is not None:
+            low, high = found or (0.0, 1.0)
+            found = max(low, all_cells[0]), min(high, all_cells[1])
+        return None if found is None else _checked(*found)
+
+    def _mixture(self, query: Query) -> Bracket | None:
+        """Return the bracket of a product of conditions with weights along one attribute, or None.
+
+        Weights are the sum, over their distinct values, of the rise to that value times the condition that
+        they reach it. Where each such condition is known, all are bracketed in one event.
+        """
+        weighted = [factor for factor in query.factors if factor.bits]
+        if len(weighted) != 1 or len(weighted[0].axes) > 1 or len(query.factors) > MOST_AXES:
+            return None
+        (factor,) = weighted
+        axis, table = factor.axes[0], factor.weights(self._design.domain)
+        others = [self._condition(one) for one in query.factors if one is not factor]
+        values = np.unique(table[table > 0])
+        if len(values) > MOST_STEPS:
+            return None
+        low, high, below = 0.0, 0.0, 0
+        for value in values.tolist():
+            held = self._codes(axis, table >= value)
+            parts = [*others, None if held is None else (axis, held)]
+            known = [part for part in parts if part is not None]
+            if len(known) < len(parts):
+                return None
+            least, most = self._boxed(tuple(sorted([part for part in known if part[1] != ALL])))
+            rise, below = math.ldexp(value - below, -factor.bits), value
+            low, high = low + rise * max(0.0, least), high + rise * min(1.0, most)
+        return low - ROUNDED_OFF, high + ROUNDED_OFF
+
+    def point(self, query: Query) -> tuple[float, float] | None:
+        """Return (estimate, standard error) of a query of the families, or None of any other.
+
+        The error is known for a query that was chosen before the tables were released, and for no other: of
+        many, some estimates err by far more, and who looks can tell which.
+        """
+        box, opaque, complement = self._parsed(query)
+        found = []
+        for over in self._overs(tuple(axis for axis, _ in box)) if not opaque else ():
+            inner, outer = over.around(box)
+            if inner == outer:
+                variance = self._spread(over, inner)[0] * (2.0 if self._design.pure else 1.0)
+                value = self._sum(over.key, inner)
+                found.append((math.sqrt(variance) / self._n, 1.0 - value if complement else value))
+        if not found and self._cells is not None:
+            return self._cells.point(query)
+        return min(found)[::-1] if found else None
+
+    def _parsed(self, query: Query) -> tuple[Box, bool, bool]:
+        """Return (conditions that the families know, whether there are others, whether it is turned)."""
+        box: list[tuple[int, Codes]] = []
+        opaque, complement = False, query.complement
+        for factor in query.factors:
+            codes, axis = (factor.low, factor.high), factor.axes[0]
+            alone = len(query.factors) == 1 and factor.table is None
+            if alone and codes == (1, self._design.domain.shape[axis]) and not self._simple(axis, codes):
+                box.append((axis, (0, 1)))  # canonical form writes the first label so
+                complement = not complement
+                continue
+            known = self._condition(factor)
+            if known is None:
+                opaque = True
+            else:
+                box.append(known)
+        return tuple(box), opaque, complement
+
+    def _condition(self, factor: Factor) -> tuple[int, Codes] | None:
+        """Return a condition as the families know it, or None: weights, and sets where none are bounded."""
+        if len(factor.axes) > 1 or factor.bits:
+            return None
+        axis = factor.axes[0]
+        if factor.table is None and self._simple(axis, (factor.low, factor.high)):
+            return axis, (factor.low, factor.high)
+        known = self._codes(axis, factor.weights(self._design.domain) > 0)
+        return None if known is None else (axis, known)
+
+    def _codes(self, axis: int, mask: Bools) -> Codes | None:
+        """Return some codes of an attribute, not none, as the families know them; None if they do not."""
+        held = np.flatnonzero(mask)
+        first, last = int(held[0]), int(held[-1]) + 1
+        if last - first == len(mask) == len(held):
+            return ALL
+        if last - first == len(held) and self._simple(axis, (first, last)):
+            return first, last
+        return mask.tobytes() if self._design.products else None
+
+    def table_brackets(self, question: BoundMarginal) -> tuple[Floats, Floats] | None:
+        """Return (lows, highs) of the cells of a cross table, or None where one of them has no bracket."""
+        if question.cells.size > MOST_TABLE:
+            return None
+        partition = question.partition
+        lows, highs = np.zeros(question.cells.shape), np.zeros(question.cells.shape)
+        for cell in np.ndindex(*question.cells.shape):
+            block = int(question.cells[cell])
+            if block < 0:
+                continue
+            box, opaque = [], False
+            for axis, classes, label in zip(
+                partition.axes, partition.classes, np.unravel_index(block, partition.shape), strict=True
+            ):
+                held = self._codes(axis, classes == label)
+                if held is None:
+                    opaque = True
+                elif held != ALL:
+                    box.append((axis, held))
+            found = None
+            if 0 < len(box) <= MOST_AXES:
+                low, high = self._boxed(tuple(box))
+                found = (0.0 if opaque else low, high)
+            opaque = self._cells is not None and (opaque or found is None)
+            found = self._narrowed(found, partition.block(block) if opaque else None)
+            if found is None:
+                return None
+            lows[cell], highs[cell] = found
+        return lows, highs
+
+    def _simple(self, axis: int, codes: Interval) -> bool:
+        """Whether the family knows such conditions."""
+        attribute = self._design.domain.attributes[axis]
+        return not isinstance(attribute, Categorical) or codes[1] - codes[0] == 1
+
+    def _boxed(self, box: Box) -> Bracket:
+        """Return the bracket of a box: of its estimate, and of what its parts leave."""
+        brackets: dict[Axes, Bracket] = {(): (1.0, 1.0)}
+        for count in range(1, len(box) + 1):
+            for part in itertools.combinations(box, count):
+                axes = tuple(axis for axis, _ in part)
+                low, high = self._estimated(axes, part)
+                for axis in axes:
+                    high = min(high, brackets[_without(axes, axis)][1])
+                for one, other in itertools.combinations(axes, 2):
+                    fewer, both = _without(axes, one), _without(axes, other)
+                    least = brackets[fewer][0] + brackets[both][0] - brackets[_without(fewer, other)][1]
+                    low = max(low, least)
+                if count == 3:  # all three, or none of them: 1 - sum of ones + sum of pairs - f >= 0
+                    pairs = sum(brackets[_without(axes, axis)][1] for axis in axes)
+                    high = min(high, 1.0 + pairs - sum(brackets[axis,][0] for axis in axes))
+                brackets[axes] = (low, high)
+        return brackets[tuple(axis for axis, _ in box)]
+
+    def _estimated(self, axes: Axes, box: Box) -> Bracket:
+        """Return what the tables that hold all axes say of a box, cut inside and around it."""
+        known = self._estimates.get(box)
+        if known is None:
+            if len(self._estimates) >= MOST_KEPT:
+                self._estimates.clear()
+            known = self._estimates[box] = self._estimate(axes, box)
+        return known
+
+    def _estimate(self, axes: Axes, box: Box) -> Bracket:
+        low, high = 0.0, 1.0
+        for over in self._overs(axes):
+            if over.set_nats is None and bytes in [type(codes) for _, codes in box]:
+                continue
+            inner, outer = over.around(box)
+            if inner == outer:
+                value, radius = self._value(over, inner)
+                low, high = max(low, value - radius), min(high, value + radius)
+                continue
+            if all(map(_count, inner)):
+                value, radius = self._value(over, inner)
+                if len(axes) > 1:
+                    high = min(high, value + radius + self._between(over, box, inner))
+                low = max(low, value - radius)
+            if all(_count(held) < cut.size for cut, held in zip(over.cuts, outer, strict=True)):
+                value, radius = self._value(over, outer)
+                if len(axes) > 1:
+                    low = max(low, value - radius - self._between(over, box, outer))
+                high = min(high, value + radius)
+        return low, high
+
+    def _between(self, over: _Over, box: Box, blocks: Sequence[Codes]) -> float:
+        """Return the most that a box and the blocks inside or around it differ by, summed over attributes."""
+        most = 0.0
+        for cut, (axis, codes), held in zip(over.cuts, box, blocks, strict=True):
+            if type(codes) is not bytes and type(held) is not bytes:
+                (first, last), start, end = codes, cut.starts[held[0]], cut.starts[held[1]]
+                if cut.ordered or (first, last) == (start, end):
+                    if first != start:
+                        most += self._most(axis, (min(first, start), max(first, start)))
+                    if last != end:
+                        most += self._most(axis, (min(last, end), max(last, end)))
+                    continue
+            apart = _mask(codes, len(cut.classes)) ^ _mask(held, cut.size)[cut.classes]
+            most += self._most(axis, self._codes(axis, apart)) if apart.any() else 0.0
+        return most
+
+    def _most(self, axis: int, codes: Codes | None) -> float:
+        """Return the most that a condition on one attribute holds."""
+        return 1.0 if codes is None else self._estimated((axis,), ((axis, codes),))[1]
+
+    def _overs(self, axes: Axes) -> tuple[_Over, ...]:
+        known = self._over.get(axes)
+        if known is None:
+            known = tuple(self._made(key) for key in self._design.by_axes.get(axes, ()))
+            self._over[axes] = known
+        return known
+
+    def _made(self, key: Key) -> _Over:
+        design = self._design
+        places = range(len(key))
+        parts = tuple(
+            (
+                held,
+                tuple(set(places) - set(held)),
+                1.0 / design.precision[tuple(key[place] for place in held)],
+            )
+            for count in range(2, len(key) + 1)
+            for held in itertools.combinations(places, count)
+        )
+        sources = design.sources(key) if design.pure else ()
+        cuts = tuple(design.cuts[number] for _, number in key)
+        set_nats = design.set_nats(key, self._sets_beta) if self._sets_beta > 0.0 else None
+        return _Over(key, cuts, design.nats(key, self._beta), set_nats, parts, sources)
+
+    def _value(self, over: _Over, blocks: Sequence[Codes]) -> tuple[float, float]:
+        """Return (estimate, radius) of a product of intervals or sets of blocks."""
+        sets = bytes in map(type, blocks)
+        nats = over.set_nats if sets and over.set_nats is not None else over.nats
+        variance, peak = self._spread(over, blocks)
+        if self._design.pure:
+            radius = _laplace_radius(nats, variance, peak)
+            if len(over.key) == 1:
+                heads = self._design.ladders[over.key[0][0]].heads(self._finest_of(over, 0, blocks[0]))
+                radius = min(radius, _headed_radius(nats, variance, heads))
+        else:
+            radius = math.sqrt(2.0 * nats * variance)
+        summed = math.prod(self._finest(axis).size for axis, _ in over.key)
+        lost = ROUNDED_OFF + summed * 2.0**-52  # by floats, in sums of so many blocks
+        return self._sum(over.key, blocks), radius * ROUNDED_UP / self._n + lost
+
+    def _finest_of(self, over: _Over, place: int, held: Codes) -> Codes:
+        """Return blocks of a cut in those of the finest cut of its attribute."""
+        cut, finest = over.cuts[place], self._finest(over.key[place][0])
+        if type(held) is bytes:
+            return _mask(held, cut.size)[cut.classes[finest.starts[:-1]]].tobytes()
+        return finest.below[cut.starts[held[0]]], finest.below[cut.starts[held[1]]]
+
+    def _spread(self, over: _Over, blocks: Sequence[Codes]) -> tuple[float, float]:
+        """Return the variance parameter of a product of blocks, and the most that one noise counts in it."""
+        means = [_count(held) / cut.size for cut, held in zip(over.cuts, blocks, strict=True)]
+        squares = [mean * (1.0 - mean) * cut.size for cut, mean in zip(over.cuts, means, strict=True)]
+        variance = 0.0
+        for held, others, term in over.parts:
+            for place in held:
+                term *= squares[place]
+            for place in others:
+                term *= means[place] ** 2
+            variance += term
+        largest = []  # coefficients of every level of every attribute
+        for place, (axis, _) in enumerate(over.key):
+            term, peaks = self._design.ladders[axis].spread(self._finest_of(over, place, blocks[place]))
+            for other, mean in enumerate(means):
+                if other != place:
+                    term *= mean**2
+            variance += term
+            largest.append(peaks)
+        return variance, _peak(over, means, largest)
+
+    def _sum(self, key: Key, blocks: Sequence[Codes]) -> float:
+        """Return the estimate of a product of blocks, of intervals from the summed-area table of the key."""
+        if bytes in map(type, blocks):
+            if key not in self._sums:
+                self._sums[key] = self._blocks(key)
+            sums = self._sums[key]
+            for held in blocks:
+                sums = np.tensordot(_weights(held, len(sums)), sums, axes=1)
+            return float(sums)
+        if key not in self._areas:
+            area = summed_area(self._blocks(key))
+            self._areas[key] = (area.ravel(), tuple(step // area.itemsize for step in area.strides))
+        sums, steps = self._areas[key]
+        corners, signs = [0], [1.0]
+        for held, step in zip(blocks, steps, strict=True):
+            first, last = held[0], held[1]
+            corners = [at + last * step for at in corners] + [at + first * step for at in corners]
+            signs = signs + [-sign for sign in signs]
+        return sum(sign * sums.item(at) for sign, at in zip(signs, corners, strict=True))
+
+    def _blocks(self, key: Key) -> Floats:
+        """Return the estimate of every block of the key: the sum of its components."""
+        sizes = [self._design.cuts[number].size for _, number in key]
+        total = np.full(sizes, 1.0 / math.prod(sizes))
+        for held in _subsets(key):
+            axes = tuple(place for place, cut in enumerate(key) if cut not in held)
+            share = math.prod(sizes[place] for place in axes)
+            total = total + np.expand_dims(self._component(held, key), axes) / share
+        return total
+
+    def _component(self, key: Key, within: Key) -> Floats:
+        """Return the estimate of a component, centred along all of its axes, on the way to a larger key."""
+        if key in self._components:
+            return self._components[key]
+        if len(key) == 1:
+            axis, number = key[0]
+            sums = np.diff(
+                np.append(0.0, np.cumsum(self._fit(axis)))[
+                    [self._finest(axis).below[start] for start in self._design.cuts[number].starts]
+                ]
+            )
+            found: Floats = sums - sums.mean()
+        else:
+            found = np.zeros([self._design.cuts[number].size for _, number in key])
+            for at, (table, _) in enumerate(self._tables):
+                if table.joint and set(key) <= set(table.key):
+                    weight = self._design.precision_in(table, key) / self._design.precision[key]
+                    found = found + weight * self._margin(at, key, within)
+            for place in range(len(key)):
+                found = found - found.mean(axis=place, keepdims=True)
+        self._components[key] = found
+        return found
+
+    def _margin(self, at: int, key: Key, within: Key) -> Floats:
+        """Return a table summed over all cuts but those of the key, by way of a larger key that it holds."""
+        if (at, key) not in self._margins:
+            table, values = self._tables[at]
+            held = table.key
+            if len(key) < len(within) < len(held) and set(within) <= set(held):
+                values, held = self._margin(at, within, within), within
+            self._margins[at, key] = contract(values, tuple(map(held.index, key)))
+        return self._margins[at, key]
+
+    def _finest(self, axis: int) -> _Cut:
+        return self._design.ladders[axis].cuts[0]
+
+    def _fit(self, axis: int) -> Floats:
+        """Return the estimates of the finest blocks of one attribute."""
+        if axis not in self._fitted:
+            ladder = self._design.ladders[axis]
+            measured = [np.zeros(cut.size) for cut in ladder.cuts]
+            for at, (table, _) in enumerate(self._tables):
+                for cut in table.key:
+                    if cut[0] == axis and cut in self._design.level:
+                        level = self._design.level[cut]
+                        weight = self._design.precision_in(table, (cut,)) / ladder.precisions[level]
+                        measured[level] += weight * self._margin(at, (cut,), (cut,))
+            self._fitted[axis] = ladder.fit(measured)
+        return self._fitted[axis]
+
+
+def _weights(codes: Codes, size: int) -> Floats:
+    """Return a set or an interval as weights."""
+    if type(codes) is bytes:
+        return np.frombuffer(codes, np.bool_).astype(np.float64)
+    weights = np.zeros(size)
+    weights[codes[0] : codes[1]] = 1.0
+    return weights
+
+
+def _mask(codes: Codes, size: int) -> Bools:
+    """Return a set or an interval as a mask."""
+    if type(codes) is bytes:
+        return np.frombuffer(codes, np.bool_)
+    mask = np.zeros(size, np.bool_)
+    mask[codes[0] : codes[1]] = True
+    return mask
+
+
+def _count(codes: Codes) -> int:
+    """Return how many there are: of an interval that ends before it begins none."""
+    return codes.count(b"\1") if type(codes) is bytes else max(0, codes[1] - codes[0])
+
+
+def _without(axes: Axes, axis: int) -> Axes:
+    return tuple(other for other in axes if other != axis)
+
+
+def _checked(low: float, high: float) -> Bracket | None:
+    """Return a bracket inside [0, 1], or None where it is empty: then the event did not happen."""
+    low, high = max(0.0, low), min(1.0, high)
+    return (low, high) if low <= high else None
+
+
+def _peak(over: _Over, means: Sequence[float], largest: Sequence[tuple[float, ...]]) -> float:
+    """Return the most that one noise counts in the estimate: its coefficient times its scale."""
+    most = 0.0
+    for source in over.sources:
+        count = 0.0
+        for held, share in source.shares:
+            for place, mean in enumerate(means):
+                share *= max(mean, 1.0 - mean) if place in held else mean
+            count += share
+        for at, level, part in source.levels:
+            term = part * largest[at][level]
+            for place, mean in enumerate(means):
+                if place != at:
+                    term *= mean
+            count += term
+        most = max(most, count * source.spread)
+    return most
+
+
+def _laplace_radius(nats: float, variance: float, peak: float) -> float:
+    """Return r with P(|sum c_i Z_i| > r) <= 2 e^-nats: sum c_i^2 b_i^2 = variance, all |c_i| b_i <= peak.
+
+    Chernoff with ln E e^(tcZ) <= -ln(1 - (tcb)^2) <= (cb/peak)^2 (-ln(1 - (t peak)^2)) for t peak < 1, by
+    convexity: any t will do.
+    """
+    if variance <= 0.0 or peak <= 0.0:
+        return 0.0
+    number = variance / peak**2
+    least = math.inf
+    for tilt in (0.7, 0.85, 1.0, 1.15, 1.3, 1.6, 2.0):
+        square = nats / (nats + tilt * number)
+        least = min(least, (nats - number * math.log1p(-square)) / math.sqrt(square))
+    return least * peak
+
+
+def _headed_radius(nats: float, variance: float, heads: Floats) -> float:
+    """Return the same from the largest coefficients one by one; the least of them bounds all others.
+
+    Several noises that count as one of the same variance parameter have smaller moments than that one:
+    (1 - x)(1 - y) >= 1 - x - y.
+    """
+    largest, least = float(heads[0]), float(heads[-1])
+    if largest <= 0.0:
+        return 0.0
+    squares = heads[:, None] ** 2
+    rest = max(0.0, variance - float(squares[:-1].sum())) / max(least, 1e-9 * largest) ** 2
+    tilts = np.linspace(0.5, 0.98, 25) / largest
+    moments = -np.log1p(-(tilts**2) * squares)
+    return float(((nats + moments[:-1].sum(axis=0) + rest * moments[-1]) / tilts).min())

@@ -1,0 +1,30 @@
+"""What a session buys and why, from public facts alone: purchases, prices, thresholds, forecasts.
+
+No module here can import the table (tests/test_layers.py).
+"""
+
+from onlineic.plan.calibration import SparseName
+from onlineic.plan.certificates import textbook_plan
+from onlineic.plan.forecasts import EngineForecast, Forecast, forecast
+from onlineic.plan.plan import ALL_HARD, EASY_OR_HARD, KNOWN, Plan
+from onlineic.plan.planning import session_plan
+from onlineic.plan.purchases import Facts, PlannedPurchases, PurchaseRule
+from onlineic.plan.spending import Spending, Spent
+
+__all__ = [
+    "ALL_HARD",
+    "EASY_OR_HARD",
+    "KNOWN",
+    "EngineForecast",
+    "Facts",
+    "Forecast",
+    "Plan",
+    "PlannedPurchases",
+    "PurchaseRule",
+    "SparseName",
+    "Spending",
+    "Spent",
+    "forecast",
+    "session_plan",
+    "textbook_plan",
+]

@@ -1,0 +1,136 @@
+"""From what is planned to a mechanism: which one, and with the least noise that pays for the plan."""
+
+from fractions import Fraction
+from functools import partial
+from typing import Any, Literal
+
+import attrs
+
+from onlineic.accounting.budget import Budget, Filter
+from onlineic.accounting.renyi import renyi_capacity
+from onlineic.errors import (
+    InvalidParameterError,
+    shown,
+)
+from onlineic.plan.defaults import PARTITION_FALSE_HITS, PARTITION_RATIO
+from onlineic.queries.query import session_grid_bits
+from onlineic.sparse.base import NumericSparse
+from onlineic.sparse.exponential import ExponentialSparse, exponential_resolution
+from onlineic.sparse.gumbel import LEAST_GRID, GumbelSparse, gumbel_resolution
+from onlineic.sparse.laplace import LaplaceSparse
+
+SparseName = Literal["gumbel", "exponential", "laplace"]
+
+
+def chosen_name(
+    name: SparseName | None, cutoff: int, max_queries: int, budget: Budget, partition: bool
+) -> SparseName:
+    """Return the mechanism: the smaller predicted resolution, from public parameters."""
+    if name is not None:
+        if name not in ("gumbel", "exponential", "laplace"):
+            raise InvalidParameterError(
+                f"sparse must be 'gumbel', 'exponential' or 'laplace', got {shown(name)}."
+            )
+        if name != "gumbel" and budget.order is not None:
+            raise InvalidParameterError(
+                f"sparse must be 'gumbel' with a share of a total, whose Renyi filter it spends from, got "
+                f"sparse={shown(name)}; give a pure session a Budget(epsilon) of its own."
+            )
+        return name
+    if budget.order is not None:
+        return "gumbel"
+    if budget.delta == 0.0:
+        return "exponential"
+    if partition:
+        return "gumbel"
+    exponential = exponential_resolution(cutoff, max_queries, budget.epsilon)
+    return (
+        "gumbel"
+        if gumbel_resolution(cutoff, max_queries, budget.epsilon, budget.delta) <= exponential
+        else "exponential"
+    )
+
+
+def mechanism_for(
+    name: SparseName,
+    budget: Budget,
+    *,
+    n: int,
+    partition: bool = False,
+    reserved: Fraction = Fraction(0),
+    pure: bool = False,
+    room: int = 0,
+    restarts: int = 0,
+    **settings: Any,
+) -> NumericSparse:
+    """Return the named mechanism with the least noise that pays for the planned hard answers.
+
+    Parameters
+    ----------
+    reserved : Fraction
+        Share of the capacity, or with `pure` of epsilon, that is kept for other releases.
+    room : int
+        Bits by which the noise of a Gumbel session may grow: its grid is so much coarser.
+    restarts : int
+        How many are paid for, by mechanisms that keep a threshold: `GumbelSparse` loses nothing by one.
+    **settings
+        What `calibrated` of every mechanism takes: hard_answers, max_queries, beta, alpha or threshold.
+    """
+    settings |= {"n": n, "grid_bits": session_grid_bits(n)}
+    if name == "laplace":
+        return LaplaceSparse.calibrated(budget, **settings, restarts=restarts)
+    if name == "exponential":
+        return ExponentialSparse.calibrated(
+            budget, **settings, fresh=partition, reserved=reserved, restarts=restarts
+        )
+    if partition:
+        settings |= {"ratio": PARTITION_RATIO, "false_hits": PARTITION_FALSE_HITS, "partition": True}
+    made = partial(GumbelSparse.calibrated, budget, reserved=reserved)
+    if (
+        pure and budget.order is None
+    ):  # the order that suits what is left; a hair less, since capacities are rounded down
+        left = budget.epsilon * float(1 - reserved) * (1.0 - 2.0**-30)
+        made = partial(GumbelSparse.calibrated, attrs.evolve(budget, epsilon=left))
+    mechanism = made(**settings)
+    coarser = max(min(LEAST_GRID, mechanism.grid_bits), mechanism.grid_bits - room)
+    if coarser < mechanism.grid_bits:
+        mechanism = made(**settings | {"grid_bits": coarser})
+    return attrs.evolve(mechanism, epsilon=budget.epsilon)
+
+
+def weight_bits(sparse: NumericSparse) -> int:
+    """Return the grid of weights that suits the number of records, no coarser than that of the mechanism."""
+    return max(sparse.grid_bits, min(session_grid_bits(sparse.n), (sparse.n - 1).bit_length()))
+
+
+def rounded_down(sparse: NumericSparse) -> float:
+    """Return one step of the grid of the noise, a fraction, where weights are on a finer one; else 0."""
+    return 1.0 / (sparse.n << sparse.grid_bits) if weight_bits(sparse) > sparse.grid_bits else 0.0
+
+
+def brought(sparse: NumericSparse, n: int, budget: Budget) -> NumericSparse:
+    """Return a mechanism brought by the caller, if it is ours and spends no more than the budget."""
+    if type(sparse) not in (GumbelSparse, ExponentialSparse, LaplaceSparse):
+        raise InvalidParameterError(
+            "sparse must be a GumbelSparse, ExponentialSparse or LaplaceSparse, got a "
+            f"{type(sparse).__name__}: nothing is proven of another."
+        )
+    epsilon = Fraction(sparse.epsilon)  # type: ignore[attr-defined]
+    delta = Fraction(getattr(sparse, "delta", 0.0))
+    if epsilon > budget.epsilon_exact or delta > budget.delta_exact or sparse.n != n:
+        raise InvalidParameterError(
+            f"sparse must be made for n={n} and at most {budget}, got n={sparse.n}, "
+            f"epsilon={float(epsilon):g}, delta={float(delta):g}; calibrate it for this table."
+        )
+    if budget.order is not None:
+        capacity = Fraction(renyi_capacity(budget.order, budget.epsilon, budget.delta))
+        if sparse.account() != Filter(capacity, "ticks", budget.order):
+            raise InvalidParameterError(
+                f"sparse must spend all of the share at its Renyi order {float(budget.order):g}, got another "
+                "account; leave it out, or give the session a Budget of its own."
+            )
+    if not sparse.account().capacity:
+        raise InvalidParameterError(
+            "sparse must have a capacity > 0, got one that pays for nothing; calibrate it for this budget."
+        )
+    return sparse

@@ -1,0 +1,357 @@
+"""Plans whose hard answers are proven to last: the theorem's own, and that of an accuracy to certify.
+
+Proof: docs/theory/certificates.md, 8.1.
+"""
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from functools import partial
+from typing import final
+
+import attrs
+
+from onlineic.accounting.budget import Budget
+from onlineic.accounting.of_table import alike
+from onlineic.bounds.online import online_ic_accuracy
+from onlineic.domain.domain import Domain
+from onlineic.errors import (
+    InfeasibleAccuracyError,
+    InvalidParameterError,
+    checked_real,
+    shown,
+)
+from onlineic.hypothesis.base import Hypothesis
+from onlineic.hypothesis.histogram import Histogram
+from onlineic.plan.calibration import SparseName, chosen_name, mechanism_for
+from onlineic.plan.defaults import (
+    MOST_UNIFORM,
+    PARTS_OF_OPENING,
+    UNIFORM,
+    USUAL_QUERIES,
+    WIDER,
+    Shares,
+    default_shares,
+)
+from onlineic.plan.first_tables import chosen_first_tables, laplace_opens
+from onlineic.plan.forecasts import error_of_pairs, forecast
+from onlineic.plan.plan import KNOWN, MOST_HARD, TRIVIAL, Plan, Rule, checked_facts
+from onlineic.queries.partitions import PartitionRule
+from onlineic.queries.query import session_grid_bits
+from onlineic.sparse.base import NumericSparse
+from onlineic.sparse.exponential import ExponentialSparse
+from onlineic.sparse.gumbel import GumbelSparse
+from onlineic.sparse.laplace import LaplaceSparse
+from onlineic.updates.base import ExactBound, proven_bound, rule_at, rule_for_stream
+from onlineic.updates.multiplicative_weights import MultiplicativeWeights
+from onlineic.updates.perceptron import Perceptron
+from onlineic.updates.steps import FittedStart
+
+NO_BOUND = 1e15  # hard answers that no budget can pay, where a rule has no T at this alpha
+MOST_WISH = 1e6  # the solvers look no further
+
+
+def textbook_plan(
+    domain: Domain,
+    n: int,
+    budget: Budget,
+    update: Rule,
+    *,
+    beta: float = 0.05,
+    max_queries: int = 1000,
+    alpha: float | None = None,
+) -> Plan:
+    """Return Algorithm OnlineIC at its theorem's parameters: c = floor T(alpha), threshold 2 alpha, pairs.
+
+    Parameters
+    ----------
+    alpha : float, optional
+        None: the least alpha that the theorem allows.
+
+    Raises
+    ------
+    InfeasibleAccuracyError
+        If alpha is below the least feasible one, which the message names.
+
+    References
+    ----------
+    Dwork & Roth (2014), Algorithm 11, Theorems 5.13 to 5.15, with the constants of `onlineic.bounds`. The
+    threshold is 2 alpha; the closed formula printed in Algorithm 11 agrees with it at the least alpha only.
+    """
+    n, budget, max_queries, beta = checked_facts(n, budget, max_queries, beta)
+    if alpha is not None:
+        alpha = checked_real("alpha", alpha, above=0.0, at_most=MOST_WISH)
+    accuracy_of = update_bound_of(update := rule_for_stream(update, max_queries, n), domain)
+    if accuracy_of is None:
+        raise InvalidParameterError(
+            f"update must have a proven T(alpha) in textbook mode, got {shown(update, 200)}; use "
+            f"OnlineIC(...)."
+        )
+    solved = partial(
+        online_ic_accuracy,
+        accuracy_of,
+        n=n,
+        max_queries=max_queries,
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        beta=beta,
+        alpha=alpha,
+    )
+    try:
+        accuracy = solved()
+    except InvalidParameterError:
+        accuracy = solved(branch="pure")  # Corollary 3.21 fails at a large epsilon: pure noise always holds
+    update = rule_at(update, domain, accuracy.alpha)
+    sparse = LaplaceSparse.calibrated(
+        budget,
+        n=n,
+        hard_answers=accuracy.cutoff,
+        max_queries=max_queries,
+        grid_bits=session_grid_bits(n),
+        threshold=accuracy.threshold,
+        beta=beta,
+        pair=True,
+    )
+    return Plan(
+        sparse=sparse,
+        update=update,
+        alpha=accuracy.alpha,
+        beta=beta,
+        max_queries=max_queries,
+        hard_answers=accuracy.cutoff,
+        error_bound=accuracy.error_bound,
+        certified=True,
+        textbook=True,
+        restarts=0,
+    )
+
+
+def certified_plan(
+    domain: Domain,
+    n: int,
+    budget: Budget,
+    update: Rule,
+    sparse: SparseName | NumericSparse | None,
+    prior: Hypothesis | None,
+    beta: float,
+    max_queries: int,
+    alpha: float,
+    first_tables: bool | None,
+    restarts: int,
+) -> Plan:
+    """Return the certificate of a known T(alpha): every error <= alpha + a_hit + a_miss."""
+    if update_bound_of(update, domain, prior) is None:
+        start = " from this prior" if prior is not None else ""
+        raise InvalidParameterError(
+            f"hard_answers must be given for {shown(update, 200)}, which has no proven T(alpha){start}."
+        )
+    if isinstance(sparse, NumericSparse):
+        raise InvalidParameterError("sparse must be a name with certify, which settles its scales.")
+    made = partial(_certificate_at, domain, n, budget, update, prior, beta, max_queries, restarts)
+    names: tuple[SparseName | None, ...] = (sparse,)
+    if (
+        sparse is None and budget.delta > 0.0 and budget.order is None
+    ):  # a Gumbel threshold wants so much noise that both are tried
+        names = ("gumbel", "exponential")
+
+    def certificates(wanted: float, opening: _Opening | None = None) -> Iterator[Plan]:
+        for name in names:
+            with contextlib.suppress(InvalidParameterError, InfeasibleAccuracyError):
+                yield made(name, wanted, opening)
+
+    def feasible(wanted: float) -> bool:
+        return any(True for _ in certificates(wanted))
+
+    alone = min(certificates(alpha), key=lambda plan: plan.error_bound, default=None)
+    if alone is None:
+        low, high = alpha, 1.0 - 1.0 / n  # half a record is added, and a threshold stays below 1
+        if high <= alpha or not feasible(high):
+            raise InfeasibleAccuracyError(
+                f"n must be larger to certify any alpha < 1 at epsilon={budget.epsilon}, "
+                f"delta={budget.delta}, got n={n}; raise n or epsilon, or give hard_answers."
+            )
+        while high / low > 1.0002:
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if feasible(middle) else (middle, high)
+        least = next(rounded for digits in (4, 5, 6, 17) if feasible(rounded := _rounded_up(high, digits)))
+        raise InfeasibleAccuracyError(
+            f"certify must be >= {least} at n={n}, epsilon={budget.epsilon}, delta={budget.delta}, got "
+            f"certify={alpha}; raise certify, epsilon or n, or give hard_answers."
+        )
+    able = isinstance(update, MultiplicativeWeights) and prior is None and sparse != "laplace"
+    if first_tables and not able:
+        raise InvalidParameterError(
+            f"first_tables must be None or False with certify for {shown(update, 200)}, of which nothing "
+            f"is proven "
+            "from a fitted start; write MultiplicativeWeights()."
+        )
+    if not able or first_tables is False:
+        return alone
+    most = WIDER * alone.error_bound
+    if alone.error_bound < TRIVIAL:
+        most = min(most, TRIVIAL)
+    found: list[tuple[float, int, Plan]] = []
+    for opening in _openings(domain, n, budget, max_queries):
+        for plan in certificates(alpha, opening):
+            tables = plan.first_tables
+            if tables is not None and (first_tables or plan.error_bound < most):
+                expected = opening.expected(n, budget, tables.pure)
+                found.append((plan.error_bound * math.sqrt(expected), len(found), plan))
+    if found:
+        return min(found)[2]
+    if first_tables:
+        raise InfeasibleAccuracyError(
+            f"certify must leave a budget for first tables at n={n}, epsilon={budget.epsilon}, "
+            f"delta={budget.delta}, got certify={alpha}; raise certify, epsilon or n, or leave "
+            "first_tables out."
+        )
+    return alone
+
+
+@final
+@attrs.frozen
+class _Opening:
+    """First tables of a certified session, before its mechanism is known.
+
+    Attributes
+    ----------
+    shares : Shares
+    part : Fraction, in (0, 1]
+        Of the shares of the tables.
+    laplace : bool
+    uniform : float
+        Part of the uniform distribution in the start, without which there is no T(alpha).
+    usual : float
+        Expected error of a default session, fraction of records.
+    levels : bool
+        Whether the domain has one attribute.
+    """
+
+    shares: Shares
+    part: Fraction
+    laplace: bool
+    uniform: float
+    usual: float
+    levels: bool
+
+    @property
+    def bought(self) -> Fraction:
+        return self.part * (self.shares.one_way + self.shares.pairs)
+
+    def expected(self, n: int, budget: Budget, pure: bool) -> float:
+        """Return the error that is expected of a session from such tables, fraction of records."""
+        told = self.usual
+        if not self.laplace and not self.levels:
+            told = error_of_pairs(n, attrs.evolve(budget, delta=0.0) if pure else alike(budget))
+        part = float(self.part)
+        return told / (part if pure else math.sqrt(part))
+
+
+def _openings(domain: Domain, n: int, budget: Budget, max_queries: int) -> list[_Opening]:
+    """Return the openings that a certified session may choose from, the dearest first."""
+    told = forecast(domain, n, budget, max(max_queries, USUAL_QUERIES))
+    rms = min(row.rms for row in told.engines if row.start == told.start)
+    shares = default_shares(n, alike(budget), domain, max_queries, None, told.start == "cells")
+    found = []
+    for part in PARTS_OF_OPENING:
+        # at least |X|^-2: T(alpha) is three times that of the uniform start at most
+        uniform = max(min(MOST_UNIFORM, UNIFORM * rms), min(0.5, domain.size**-2.0))
+        opening = _Opening(shares, part, False, uniform, rms, told.start == "levels")
+        suits = laplace_opens(domain, n, budget, opening.bought)
+        found.append(attrs.evolve(opening, laplace=suits))
+    # last, what can be had for fewer hits
+    return [*found, attrs.evolve(found[-1], uniform=max(uniform, MOST_UNIFORM))]
+
+
+def _certificate_at(
+    domain: Domain,
+    n: int,
+    budget: Budget,
+    update: Rule,
+    prior: Hypothesis | None,
+    beta: float,
+    max_queries: int,
+    restarts: int,
+    name: SparseName | None,
+    alpha: float,
+    opening: _Opening | None,
+) -> Plan:
+    """Return the plan with that certificate and opening.
+
+    Raises
+    ------
+    InvalidParameterError, InfeasibleAccuracyError
+        If there is none.
+    """
+    start: Rule = update
+    tables, tested, bought = None, beta, Fraction(0)
+    if opening is not None:  # as many tables as the mechanism can draw: one stands for them in T(alpha)
+        start = FittedStart(update, 1, opening.shares.misfit, opening.uniform)
+        tested, bought = beta * (1.0 - KNOWN), opening.bought
+    bound_of = update_bound_of(start, domain, prior)
+    steps = NO_BOUND if bound_of is None else bound_of(alpha)
+    if steps > MOST_HARD:
+        raise InfeasibleAccuracyError(f"T(alpha) must be at most {MOST_HARD}, got {steps:.4g}.")
+    cutoff = max(1, math.floor(steps))
+    # half a record more: guesses are rounded on the query's own grid, and gaps must exceed alpha strictly
+    mechanism = mechanism_for(
+        chosen_name(name, cutoff, max_queries, budget, partition=False),
+        budget,
+        n=n,
+        hard_answers=cutoff,
+        max_queries=max_queries,
+        beta=tested,
+        alpha=alpha + 0.5 / n,
+        reserved=bought,
+        pure=opening is not None and opening.laplace,
+        restarts=restarts,
+    )
+    _, miss, number = mechanism.margins(max_queries, tested, cutoff)
+    if number > alpha:
+        raise InfeasibleAccuracyError(f"a_num must be at most alpha, got {number:.4g} > {alpha:.4g}.")
+    if opening is not None and isinstance(mechanism, (GumbelSparse, ExponentialSparse)):
+        tables = chosen_first_tables(
+            mechanism,
+            domain,
+            PartitionRule(parts=opening.shares.parts),
+            one_way_share=opening.part * opening.shares.one_way,
+            pair_share=opening.part * opening.shares.pairs,
+            shared=opening.shares.shared,
+            laplace=opening.laplace,
+            given_order=budget.order is not None,
+        )
+    if opening is not None and tables is not None:
+        start = FittedStart(update, len(tables.targets), opening.shares.misfit, opening.uniform)
+    return Plan(
+        sparse=mechanism,
+        update=rule_at(start, domain, alpha),
+        alpha=alpha,
+        beta=beta,
+        max_queries=max_queries,
+        hard_answers=cutoff,
+        error_bound=mechanism.threshold / (n << mechanism.grid_bits) + miss,
+        certified=True,
+        first_tables=tables,
+        restarts=restarts,
+    )
+
+
+def update_bound_of(
+    update: Rule, domain: Domain, prior: Hypothesis | None = None
+) -> Callable[[float], float] | None:
+    """Return alpha -> T(alpha) of a rule, or None where none is proven."""
+    exact: Callable[[Domain, float], float | None]
+    if prior is not None:  # a wrong prior takes longer to repair than the rule's own start
+        if not isinstance(update, (MultiplicativeWeights, Perceptron)) or not isinstance(prior, Histogram):
+            return None
+        exact = partial(update.exact_update_bound, prior=prior)
+    else:
+        exact = update.exact_update_bound if isinstance(update, ExactBound) else update.update_bound
+    return proven_bound(exact, domain, otherwise=NO_BOUND)
+
+
+def _rounded_up(value: float, digits: int) -> float:
+    """Return `value` to so many digits, not below it."""
+    near = float(f"{value:.{digits}g}")
+    return near if near >= value else float(f"{value * (1.0 + 10.0 ** (1 - digits)):.{digits}g}")

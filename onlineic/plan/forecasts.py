@@ -1,0 +1,238 @@
+"""What an engine is expected to err by, from public facts alone, and which start a default session takes.
+
+The errors of plain noise follow from its calibration. Those of sessions that start from tables are rules of
+thumb, found by experiment on structured tables: nothing promises that a table is one.
+
+Proof: docs/theory/session.md, 4.6.
+"""
+
+import contextlib
+import math
+from collections.abc import Iterable
+from typing import Literal, final
+
+import attrs
+
+from onlineic.accounting.budget import Budget
+from onlineic.accounting.composition import gaussian_mu
+from onlineic.accounting.of_table import alike
+from onlineic.display.html import card, note, table
+from onlineic.display.text import records, upward
+from onlineic.domain.domain import Domain, check_domain
+from onlineic.errors import (
+    InvalidParameterError,
+    checked_integer,
+    checked_list,
+    shown,
+)
+from onlineic.noise.laws import normal_quantile
+from onlineic.plan.defaults import (
+    CELLS_FOR_PAIRS,
+    CELLS_FOR_PAIRS_PURE,
+    CELLS_TESTS,
+    GROWTH,
+    LEVELS_ERR,
+    PAIRS_ERR,
+    PAIRS_ERR_PURE,
+    SINGLES_ERR,
+    SPREAD_OF_CONJUNCTIONS,
+    SPREAD_OF_DENSE,
+    USUAL_SIZE,
+)
+from onlineic.plan.first_tables import MOST_CELLS, laplace_suits, levels, too_many_pairs
+from onlineic.queries.query import session_grid_bits
+from onlineic.sparse.unconditional import UnconditionalNumbers
+
+UNKNOWN = 0.5  # expected of answers between 0 and 1 of which nothing is known
+Start = Literal["numbers", "cells", "levels", "pairs"]
+Kind = Literal["conjunctions", "dense"]
+
+SAID = {
+    "numbers": "so few questions are best measured one by one, without a test",
+    "cells": "a table of all cells is expected to tell more than tables of pairs of attributes",
+    "levels": "one attribute is known from its levels",
+    "pairs": "tables of all pairs of attributes, and hits for what they do not hold",
+}
+SAID_OF_MANY = "tables of every attribute, which have too many pairs, and hits for what they do not hold"
+
+
+@final
+@attrs.frozen
+class EngineForecast:
+    """One row of a forecast.
+
+    Attributes
+    ----------
+    engine : str
+    rms : float
+        Expected root-mean-square error of an answer, fraction of records; of a session from tables, whose
+        answers lie between 0 and 1, at most 1/2.
+    bound : float
+        That one answer keeps with probability .95: of plain noise the quantile of its law, of sessions from
+        tables twice the expected error, which is no promise; the plan states the bounds that are.
+    start : "numbers", "cells", "levels", "pairs" or None
+        The start of a session that this is; None: an engine of `onlineic.baselines`.
+    """
+
+    engine: str
+    rms: float
+    bound: float
+    start: Start | None = None
+
+
+@final
+@attrs.frozen(repr=False)
+class Forecast:
+    """Expected errors of the engines for one table, budget and stream, and the start that a session takes.
+
+    Attributes
+    ----------
+    engines : tuple of EngineForecast
+        Least expected error first.
+    start : "numbers", "cells", "levels" or "pairs"
+    reason : str
+    n, max_queries : int
+    """
+
+    engines: tuple[EngineForecast, ...]
+    start: Start
+    reason: str
+    n: int
+    max_queries: int
+
+    def __repr__(self) -> str:
+        width = max(len(row.engine) for row in self.engines)
+        lines = [f"{'engine':<{width}}  rms error (records)  95 % of one answer"]
+        for row in self.engines:
+            mark = "  <- the session" if row.start == self.start else ""
+            lines.append(
+                f"{row.engine:<{width}}  {row.rms:9.3g} ({self.n * row.rms:7.3g})  "
+                f"{upward(row.bound):>9}{mark}"
+            )
+        lines.append(f"{self.max_queries:,} questions of {self.n:,} records: {self.reason}.")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        n = self.n
+        rows = [
+            [
+                row.engine + " (the session)" * (row.start == self.start),
+                f"{row.rms:.3g}",
+                records(n * row.rms) if math.isfinite(row.rms) else "unknown",
+                upward(row.bound),
+            ]
+            for row in self.engines
+        ]
+        return card(
+            f"{self.max_queries:,} questions of {n:,} records",
+            table(["engine", "rms error", "in records", "95 % of one answer"], rows),
+            note(self.reason),
+        )
+
+
+def forecast(
+    domain: Domain,
+    n: int,
+    budget: Budget,
+    max_queries: int = 10_000,
+    kinds: Iterable[Kind] = ("conjunctions",),
+) -> Forecast:
+    """Return what every engine is expected to err by, and the start of a default session; all public.
+
+    Parameters
+    ----------
+    domain : Domain
+    n : int
+        Number of records.
+    budget : Budget
+    max_queries : int
+        Different questions that will be asked.
+    kinds : iterable of "conjunctions" or "dense"
+        Conjunctions of conditions on attributes, or queries whose weights have no such form, of which
+        nothing is known where a session starts from pairs (their error is then put at 1/2): with those among
+        them it starts from all cells, or measures each question where that says more. The known noise of all
+        cells bounds both kinds (`statistics().family`), that of pairs conjunctions and sets of labels alone.
+
+    Returns
+    -------
+    Forecast
+
+    Raises
+    ------
+    InvalidParameterError
+        If an argument is outside its range.
+    """
+    check_domain(domain)
+    n = checked_integer("n", n, at_least=1, at_most=2**53)  # a table holds no more
+    max_queries = checked_integer("max_queries", max_queries, at_least=1, at_most=2**63 - 1)
+    dense, budget = "dense" in checked_kinds(kinds), alike(budget)
+    ranked = tuple(sorted(_rows(domain, n, budget, max_queries, dense), key=lambda row: row.rms))
+    start = next(row.start for row in ranked if row.start is not None)
+    said = SAID_OF_MANY if start == "pairs" and too_many_pairs(domain) else SAID[start]
+    return Forecast(ranked, start, said, n, max_queries)
+
+
+def checked_kinds(kinds: Iterable[Kind]) -> frozenset[Kind]:
+    """Return the kinds of questions, or raise `InvalidParameterError`."""
+    try:
+        listed = checked_list("kinds", kinds)
+    except InvalidParameterError:
+        listed = []
+    if not listed or not all(isinstance(kind, str) and kind in ("conjunctions", "dense") for kind in listed):
+        raise InvalidParameterError(
+            f"kinds must be some of 'conjunctions' and 'dense', got kinds={shown(kinds)}; write "
+            "['conjunctions'], ['dense'] or both."
+        )
+    return frozenset(listed)
+
+
+def _rows(domain: Domain, n: int, budget: Budget, max_queries: int, dense: bool) -> list[EngineForecast]:
+    axes = [axis for axis, size in enumerate(domain.shape) if size > 1]
+    size = min(domain.size, 10**300)  # of more cells no float tells the number
+    spread = math.sqrt(size * (SPREAD_OF_DENSE if dense else SPREAD_OF_CONJUNCTIONS))
+    cell = 2.0 * math.sqrt(2.0) / (budget.epsilon * n)
+    normal = normal_quantile(0.025)
+    rows = [EngineForecast("one noisy histogram", spread * cell, normal * spread * cell)]
+    with contextlib.suppress(InvalidParameterError):  # no sampler draws so wide a noise
+        numbers = UnconditionalNumbers.calibrated(
+            budget, n=n, answers=max_queries, grid_bits=session_grid_bits(n)
+        )
+        own, (alone, tested) = numbers.deviation, (numbers.margins(1, beta, 1)[2] for beta in (0.05, 0.025))
+        rows.append(EngineForecast("noise on every answer", own, alone))
+        rows.append(EngineForecast("session of numbers", own * 1.03, tested, "numbers"))
+    of_cells, of_pairs = spread * cell / (1.0 - CELLS_TESTS), error_of_pairs(n, budget)
+    clear = of_cells <= (CELLS_FOR_PAIRS_PURE if budget.pure else CELLS_FOR_PAIRS) * of_pairs
+    if (
+        len(axes) > 1
+        and domain.size <= MOST_CELLS
+        and (dense or clear or laplace_suits(domain, n, budget, 1.0 - CELLS_TESTS))
+    ):
+        rms = min(UNKNOWN, of_cells)
+        rows.append(EngineForecast("session from all cells", rms, 2.0 * rms, "cells"))
+    elif len(axes) > 1:
+        many = too_many_pairs(domain)
+        # of dense queries they say nothing: what no answer between 0 and 1 errs by more than, in the mean
+        rms = UNKNOWN if dense else min(UNKNOWN, of_pairs + SINGLES_ERR if many else of_pairs)
+        engine = "session from single attributes" if many else "session from pairs"
+        rows.append(EngineForecast(engine, rms, 2.0 * rms, "pairs"))
+    elif axes:
+        tables = len(levels(domain, axes[0]))
+        unit = math.sqrt(2.0) * 2.0 * tables / budget.epsilon
+        if not budget.pure:
+            unit = min(unit, math.sqrt(2.0 * tables) / gaussian_mu(budget.epsilon, budget.delta))
+        # ranges are sums of few blocks of several levels, but of many cells of one
+        rms = min(UNKNOWN, (LEVELS_ERR if tables > 1 else max(LEVELS_ERR, spread)) * unit / n)
+        rows.append(EngineForecast("session from levels", rms, 2.0 * rms, "levels"))
+    else:  # one cell: every answer is known
+        rows.append(EngineForecast("session from levels", 0.0, 0.0, "levels"))
+    return rows
+
+
+def error_of_pairs(n: int, budget: Budget) -> float:
+    """Expected error of a session from pairs: a rule of thumb, fraction of records."""
+    if budget.pure:
+        noise = PAIRS_ERR_PURE / budget.epsilon
+    else:
+        noise = PAIRS_ERR / gaussian_mu(budget.epsilon, budget.delta)
+    growth: float = max(1.0, n * budget.epsilon / USUAL_SIZE) ** GROWTH
+    return noise * growth / n

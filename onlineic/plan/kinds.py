@@ -1,0 +1,89 @@
+"""Of which kind a question is: whether a session can answer it, and whether tables of pairs say something
+about it, from its weights alone."""
+
+import itertools
+
+import numpy as np
+
+from onlineic.errors import (
+    InvalidQueryError,
+    shown,
+)
+from onlineic.hypothesis.base import NO_BLOCKS, HasBlocks, Hypothesis, supports_all
+from onlineic.plan.defaults import BEYOND_PAIRS
+from onlineic.queries.batch import Queries
+from onlineic.queries.marginals import BoundMarginal, Question
+from onlineic.queries.query import Factor, Query
+from onlineic.sparse.base import NumericSparse
+
+
+def answers_tables(sparse: NumericSparse, hypothesis: Hypothesis) -> bool:
+    """Whether cross tables can be asked: a hit can be paid, and the hypothesis has their cells."""
+    return sparse.releases_tables and isinstance(hypothesis, HasBlocks)
+
+
+def check_supported(question: Question | Queries, sparse: NumericSparse, hypothesis: Hypothesis) -> None:
+    """Raise `InvalidQueryError` if the mechanism or the hypothesis does not know such questions."""
+    if isinstance(question, BoundMarginal):
+        if not sparse.releases_tables:
+            raise InvalidQueryError(
+                "a cross table must be asked of a session that measures tables, got one that was planned to "
+                "measure single numbers, as with delta = 0 or release='answer'; ask its counts by group, "
+                f"session.group_by({shown(list(question.names), 100)}) or GROUP BY in SQL, or open a "
+                f"session with "
+                "delta above 0 and without these settings."
+            )
+        sparse.price(question.partition)
+        if not isinstance(hypothesis, HasBlocks):
+            raise InvalidQueryError(NO_BLOCKS)
+    elif not (
+        supports_all(hypothesis, question) if type(question) is Queries else hypothesis.supports(question)
+    ):
+        raise InvalidQueryError("query must be supported by the hypothesis, got one that is not.")
+
+
+def is_dense(question: Question) -> bool:
+    """Return whether much of a question is beyond what pairs of attributes hold.
+
+    Of weights that join several attributes: the mean square of what is left of them once all functions of
+    two attributes are fitted, each cell alike. Of unions it is .016 or less, of halfspaces .08, of parities
+    and random halves of the cells about .25. Two attributes are one table, which is cut coarsely: there every
+    joint weight counts.
+    """
+    if not isinstance(question, Query):
+        return False
+    attributes = sum(size > 1 for size in question.domain.shape)
+    if attributes == 2:
+        return any(len(factor.axes) == 2 for factor in question.factors)
+    return any(len(factor.axes) > 2 and beyond_pairs(factor) > BEYOND_PAIRS for factor in question.factors)
+
+
+def is_range(question: Question) -> bool:
+    """Whether a question of one long attribute sums up codes that stand next to each other.
+
+    Weights that rise at most once and fall at most once, or fall and rise: a range, all but a range, a cut, a
+    mean. They have the width of two codes or more, and so has what they leave: an answer about a single code
+    errs as that cell does, and one about many ranges as many cells do.
+    """
+    if not isinstance(question, Query) or len(question.factors) != 1:
+        return False
+    weights = question.factors[0].weights(question.domain).ravel()
+    turns = np.sign(np.diff(weights))
+    turns = turns[turns != 0]
+    lowest, highest = int(weights.min()), int(weights.max())
+    # a fraction of the highest weight each, so that no sum leaves the integers
+    width = float(((weights - lowest) / max(1, highest - lowest)).sum())
+    return int(np.count_nonzero(np.diff(turns))) <= 1 and 2.0 <= width <= weights.size - 2.0
+
+
+def beyond_pairs(factor: Factor) -> float:
+    """Return the mean square of a joint factor's weights that no sum of functions of two axes fits."""
+    weights = factor.floats / (1 << factor.bits)
+    axes = range(weights.ndim)
+
+    def explained(*kept: int) -> float:
+        return float(weights.mean(axis=tuple(axis for axis in axes if axis not in kept)).var())
+
+    own = [explained(axis) for axis in axes]
+    pairs = [explained(*pair) - own[pair[0]] - own[pair[1]] for pair in itertools.combinations(axes, 2)]
+    return max(0.0, float(weights.var()) - sum(own) - sum(pairs))

@@ -1,0 +1,23 @@
+"""Questions made of several queries: means, totals, quantiles, groups, SQL statements, synthetic records."""
+
+from onlineic.questions.derived import Answering
+from onlineic.questions.distributions import Cdf, Quantile, cdf, quantile
+from onlineic.questions.groups import Groups, group_by
+from onlineic.questions.means import Derived, mean, total
+from onlineic.questions.statements import AnswerTable
+from onlineic.questions.synthetic import Synthetic
+
+__all__ = [
+    "AnswerTable",
+    "Answering",
+    "Cdf",
+    "Derived",
+    "Groups",
+    "Quantile",
+    "Synthetic",
+    "cdf",
+    "group_by",
+    "mean",
+    "quantile",
+    "total",
+]

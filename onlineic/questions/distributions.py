@@ -1,0 +1,525 @@
+"""Quantiles and distribution functions of ordered attributes, from the shares below cuts between labels."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NoReturn, final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Floats
+from onlineic.ask.bind import as_condition
+from onlineic.display.figures import COLOURS, axes_for, bare, draw_labels, plain, stamped
+from onlineic.display.html import MOST_BARS, bars, card, facts
+from onlineic.display.text import probability, records, records_bound, shortened, sure, upward
+from onlineic.domain.attributes import Attribute, Binned, IntegerRange, Label
+from onlineic.domain.domain import Domain
+from onlineic.errors import (
+    InvalidParameterError,
+    InvalidQueryError,
+    TooLargeError,
+    checked_real,
+    shown,
+)
+from onlineic.queries.answers import LONGEST_QUERY, Answer, made_of
+from onlineic.queries.expressions import Expression, below, weights, where
+from onlineic.questions.linear import (
+    FLOATS,
+    LONGEST_TITLE,
+    AnsweringLinear,
+    Found,
+    Where,
+    allowed,
+    asked_together,
+    bounded,
+    check_answering,
+    counted,
+    narrowing,
+    nobody,
+    too_few,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST_LABELS = 4096  # answers of one distribution function
+SHARE = "write 0.9 for the value that nine in ten do not exceed"
+
+
+@final
+@attrs.frozen
+class Quantile:
+    """A quantile of an ordered attribute, by binary search.
+
+    Attributes
+    ----------
+    name : str
+    value : label
+        Between neighbouring labels, the one where the released shares pass q.
+    rank_error : float
+        The exact share below `value` is at most q + rank_error, that up to and with it at least q -
+        rank_error, in fractions of the records that count, with probability `confidence`.
+    low, high : label
+        The least and the largest label that the exact quantile can be, in the same event.
+    confidence : float
+        As of `Derived`.
+    answers : tuple of Answer
+        The share that counts, unless that is everybody, and the steps of the search.
+    """
+
+    name: str
+    value: Label
+    rank_error: float
+    low: Label
+    high: Label
+    confidence: float
+    answers: tuple[Answer, ...]
+
+    @property
+    def private(self) -> bool:
+        """False: simulated noise was used, the label is NOT PRIVATE."""
+        return all(answer.private for answer in self.answers)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what it says as plain numbers, labels and texts."""
+        fields = attrs.asdict(self, recurse=False, filter=lambda field, _: field.name != "answers")
+        return {**fields, "private": self.private}
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("a quantile has no truth value: compare its value instead.")
+
+    def __repr__(self) -> str:
+        stamp = "" if self.private else ", NOT PRIVATE"
+        return (
+            f"{self.name} = {self.value!r}, in {self.low!r} .. {self.high!r} "
+            f"({sure(self.confidence)}), "
+            f"rank ± {upward(self.rank_error)}, {counted(self.answers)}{stamp}"
+        )
+
+    def _repr_html_(self) -> str:
+        between = f"{shortened(self.low)} to {shortened(self.high)}"
+        said = [
+            ("between", f"{between}, with probability {probability(self.confidence)}"),
+            ("rank", f"± {upward(self.rank_error)} of the records that count"),
+        ]
+        title = f"{shortened(self.name, LONGEST_QUERY)} = {shortened(self.value)}"
+        return card(title, facts(said), made_of(self.answers), private=self.private)
+
+
+def quantile(
+    session: AnsweringLinear, attribute: str, q: float, where: Where = None, *, narrow: bool = False
+) -> Quantile:
+    """Return where a share q of the records that meet a condition and have a value lies at or below.
+
+    The exact quantile is the first label up to and with which there are at least q of them. It is searched
+    among the cuts between labels: at most ceil(log2(labels)) answers, and one for the condition. The range
+    of labels reaches from cut to cut of those that were asked, so it is wide where the last of them lie
+    within their errors of q, unless more of them are asked.
+
+    Parameters
+    ----------
+    session : Answering
+    attribute : str
+        Ordered.
+    q : float, in (0, 1)
+    where : Expression or dict, optional
+    narrow : bool
+        Whether to ask more cuts, on both sides of the label, until the range ends beside cuts that are
+        certainly off: at most 4 log2(labels) answers more. Where the session has no bounds that hold for
+        all its answers at once, none are asked.
+
+    Raises
+    ------
+    TooFewRecordsError
+        If the share that counts is no more than twice its error, or no more than that of a rank. Where
+        everybody counts it is never raised: the range then is all that it can be.
+    InvalidQueryError
+        If the attribute has no order, or nobody can meet the condition.
+
+    Notes
+    -----
+    The search ends between two cuts, of which the lower one was released below q f_1 and the upper one at or
+    above it, or is an end: so the exact shares there miss q by no more than the errors of that cut and q
+    times that of f_1. A label is excluded only by a cut whose release says so with both errors added. Which
+    cuts are asked follows from releases alone, and the bounds hold at once for whichever are.
+    """
+    check_answering(session)
+    q = checked_real("q", q, above=0.0, below=1.0, remedy=SHARE)
+    if type(narrow) is not bool:
+        raise InvalidParameterError(
+            f"narrow must be True or False, got narrow={shown(narrow)}; leave it out."
+        )
+    where = as_condition(where, session.domain)
+    cuts = _Cuts.of(session.domain, attribute, where)
+    search = _Search.of(session, cuts, q)
+    first, last = cuts.first, cuts.last  # codes between which the quantile lies, half-open
+    while last - first > 1:
+        middle = (first + last) // 2
+        if search.share(middle) < q * search.whole:
+            first = middle
+        else:
+            last = middle
+    proved = search.proved()
+    name = f"quantile({attribute}{'' if where is None else f', {shown(where, 100)}'}, {q:g})"
+    if not search.whole > 2.0 * proved.whole_bound:
+        raise too_few(session.n, name, search.whole, proved.whole_bound, proved.found.answers)
+    if proved.missed(first, last) >= proved.least_whole and not cuts.everybody:
+        raise too_few(session.n, name, search.whole, proved.missed(first, last), proved.found.answers)
+    if narrow and search.holds_at_once():
+        search.pin_down(first, -1)
+        search.pin_down(last, 1)
+        proved = search.proved()
+    return Quantile(
+        name=name,
+        value=cuts.kind.label(first),
+        rank_error=min(1.0, proved.missed(first, last) / proved.least_whole),
+        low=cuts.kind.label(proved.low),
+        high=cuts.kind.label(proved.high - 1),
+        confidence=proved.found.confidence,
+        answers=proved.found.answers,
+    )
+
+
+@final
+@attrs.frozen(eq=False)
+class _Proved:
+    """What the releases at some cuts prove of a quantile, in the event of their bounds.
+
+    Attributes
+    ----------
+    errors : mapping of cut to bound
+    whole_bound, least_whole : float
+        Error of the share that counts, and the least that it can be.
+    rank : float
+        q times the error of the share that counts, and the slack of float operations.
+    low, high : int
+        Codes between which the quantile lies, half-open: cuts that are certainly off, or the ends.
+    """
+
+    found: Found
+    errors: Mapping[int, float]
+    whole_bound: float
+    least_whole: float
+    rank: float
+    low: int
+    high: int
+
+    def missed(self, *cuts: int) -> float:
+        """Return by how much the shares at cuts may miss q of those that count."""
+        return max(self.errors.get(cut, 0.0) for cut in cuts) + self.rank
+
+
+@final
+@attrs.frozen(eq=False)
+class _Search:
+    """The search of one quantile: what was asked so far."""
+
+    session: AnsweringLinear
+    cuts: "_Cuts"
+    q: float
+    whole: float
+    queries: list[Expression]
+    answers: list[Answer]
+    shares: dict[int, float]  # by cut, in the order in which they were asked
+
+    @classmethod
+    def of(cls, session: AnsweringLinear, cuts: "_Cuts", q: float) -> "_Search":
+        """Begin by the share that counts, unless that is everybody."""
+        queries = [] if cuts.everybody else [cuts.everyone()]
+        answers = [session.answer(query) for query in queries]
+        return cls(session, cuts, q, float(answers[0]) if answers else 1.0, queries, answers, {})
+
+    def share(self, cut: int) -> float:
+        """Return the released share below a cut, asked once."""
+        if cut not in self.shares:
+            query = self.cuts.up_to(cut)
+            answer = self.session.answer(query)
+            self.queries.append(query)
+            self.answers.append(answer)
+            self.shares[cut] = float(answer)
+        return self.shares[cut]
+
+    def proved(self) -> _Proved:
+        """Return what the releases prove."""
+        found, shares, q = bounded(self.session, self.queries, self.answers), self.shares, self.q
+        whole_bound = 0.0 if self.cuts.everybody else found.bounds[0]
+        errors = dict(zip(shares, found.bounds[len(found.bounds) - len(shares) :], strict=True))
+        least, most = q * (self.whole - whole_bound), q * (self.whole + whole_bound)
+        above = (cut for cut, share in shares.items() if share + errors[cut] + FLOATS < least)
+        below = (cut for cut, share in shares.items() if share - errors[cut] - FLOATS >= most)
+        return _Proved(
+            found=found,
+            errors=errors,
+            whole_bound=whole_bound,
+            least_whole=self.whole - whole_bound,
+            rank=q * whole_bound + FLOATS,
+            low=max(above, default=self.cuts.first),
+            high=min(below, default=self.cuts.last),
+        )
+
+    def holds_at_once(self) -> bool:
+        """Whether the session bounds all its answers in one event, however many and whichever are asked."""
+        return bool(np.isfinite(self.session.joint_bounds(self.queries, self.answers)).all())
+
+    def pin_down(self, start: int, step: int) -> None:
+        """Ask cuts ever farther from `start`, until one is certainly off, and then those between."""
+        inside, reach, off = start, 1, self._off(step)
+        while (off - inside) * step > 1:
+            cut = inside + step * min(reach, (off - inside) * step // 2)
+            self.share(cut)
+            off = self._off(step)
+            if (off - cut) * step > 0:
+                inside, reach = cut, 2 * reach
+            else:
+                reach = self.cuts.last  # from now on half of what is left
+
+    def _off(self, step: int) -> int:
+        """Return the nearest cut on one side that is certainly off, or the end."""
+        proved = self.proved()
+        return proved.low if step < 0 else proved.high
+
+
+@final
+@attrs.frozen(eq=False)
+class Cdf:
+    """The distribution of an ordered attribute among the records that count.
+
+    Attributes
+    ----------
+    name : str
+    labels : tuple of labels
+    values : (labels,) float64
+        Share of those records at or below each label: rising, in [0, 1], 1 at the last.
+    low, high : (labels,) float64
+        Between them lie the exact shares, all at once with probability `confidence`; both rise.
+    confidence : float
+        As of `Derived`.
+    count, count_bound : float
+        Records that it is about.
+    answers : tuple of Answer
+    """
+
+    name: str
+    labels: tuple[Label, ...]
+    values: Floats
+    low: Floats
+    high: Floats
+    confidence: float
+    count: float
+    count_bound: float
+    answers: tuple[Answer, ...]
+
+    @property
+    def private(self) -> bool:
+        """False: simulated noise was used, the shares are NOT PRIVATE."""
+        return all(answer.private for answer in self.answers)
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Return columns: label, value, and the ends of the band."""
+        return {
+            "label": list(self.labels),
+            "value": self.values.tolist(),
+            "low": self.low.tolist(),
+            "high": self.high.tolist(),
+        }
+
+    def quantile(self, q: float) -> Quantile:
+        """Return the first label at or below which there is a share q, and the labels that it can be.
+
+        Parameters
+        ----------
+        q : float, in (0, 1)
+        """
+        q = checked_real("q", q, above=0.0, below=1.0, remedy=SHARE)
+        first = int((self.values >= q).argmax())
+        around = slice(max(0, first - 1), first + 1)
+        off = np.maximum(self.values - self.low, self.high - self.values)[around]
+        return Quantile(
+            name=f"quantile({self.name[4:-1]}, {q:g})",
+            value=self.labels[first],
+            rank_error=float(off.max()),
+            low=self.labels[int((self.high >= q).argmax())],
+            high=self.labels[int((self.low >= q).argmax())],
+            confidence=self.confidence,
+            answers=self.answers,
+        )
+
+    def __repr__(self) -> str:
+        stamp = "" if self.private else ", NOT PRIVATE"
+        widest = float((self.high - self.low).max())
+        return (
+            f"{self.name}: {len(self.labels)} labels, band of at most {upward(widest)} "
+            f"({sure(self.confidence)}), {counted(self.answers)}{stamp}"
+        )
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the shares as steps, in the band that holds all of them, with matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            None: of a new figure, `ax.figure`.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        axes = axes_for(ax)
+        place = np.arange(len(self.labels) + 1)  # a share holds from its label to the next
+        low, high, values = (np.append(part, part[-1]) for part in (self.low, self.high, self.values))
+        axes.fill_between(place, low, high, step="post", color=COLOURS[5], alpha=0.4, linewidth=0)
+        axes.step(place, values, where="post", color=COLOURS[0], linewidth=1.8)
+        draw_labels(axes, self.labels)
+        axes.set_xlim(0, len(self.labels))
+        axes.set_ylim(-0.02, 1.02)
+        axes.set_xlabel(plain(self.name[4:-1], LONGEST_TITLE))
+        axes.set_ylabel("share at or below")
+        bare(axes)
+        title = f"{plain(self.name, LONGEST_TITLE)}\nband {sure(self.confidence)}"
+        axes.set_title(stamped(title, self.private), loc="left", fontsize=11)
+        return axes
+
+    def _repr_html_(self) -> str:
+        drawing = bars(self.labels, self.values, self.low, self.high, title=f"{self.name}, share at or below")
+        if len(self.labels) > MOST_BARS:  # shares at or below do not add up: each part shows its last
+            step = -(-len(self.labels) // MOST_BARS)
+            kept = [*range(step - 1, len(self.labels), step)]
+            some = [np.asarray(ends)[kept] for ends in (self.values, self.low, self.high)]
+            drawing = bars([self.labels[at] for at in kept], *some, title=f"{self.name}, share at or below")
+        said = [
+            ("band", f"holds all shares at once, with probability {probability(self.confidence)}"),
+            ("about", f"{records(self.count)} ± {records_bound(self.count_bound)} records"),
+        ]
+        title = shortened(self.name, LONGEST_QUERY)
+        return card(title, drawing, facts(said), made_of(self.answers), private=self.private)
+
+
+def cdf(session: AnsweringLinear, attribute: str, where: Where = None) -> Cdf:
+    """Return the share of the records that count at or below every label: one answer a label, as one batch.
+
+    Parameters
+    ----------
+    session : Answering
+    attribute : str
+        Ordered, of at most 4,096 labels.
+    where : Expression or dict, optional
+
+    Raises
+    ------
+    TooFewRecordsError, InvalidQueryError
+        As `quantile`.
+    TooLargeError
+        If there are more labels.
+
+    Notes
+    -----
+    The exact function rises: so the largest lower bound to the left is a lower bound, the least upper bound
+    to the right an upper one. The released shares are made to rise by isotonic regression, and brought
+    between the two.
+    """
+    check_answering(session)
+    where = as_condition(where, session.domain)
+    cuts = _Cuts.of(session.domain, attribute, where)
+    count = cuts.last - cuts.first
+    if count > MOST_LABELS:
+        raise TooLargeError(
+            f"{attribute} must have at most {MOST_LABELS:,} labels for a distribution function, got "
+            f"{count:,}; ask for a few quantiles, or a histogram of bins."
+        )
+    places = range(cuts.first + 1, cuts.last)
+    queries = [cuts.up_to(cut) for cut in places]
+    found = asked_together(session, queries if cuts.everybody else [*queries, cuts.everyone()])
+    values, bounds = np.array(found.values), np.array(found.bounds)
+    whole, whole_bound = (1.0, 0.0) if cuts.everybody else (found.values[-1], found.bounds[-1])
+    name = f"cdf({attribute}{'' if where is None else f', {shown(where, 100)}'})"
+    if not whole > 2.0 * whole_bound:
+        raise too_few(session.n, name, whole, whole_bound, found.answers)
+    shares, errors = values[: len(queries)], bounds[: len(queries)] + FLOATS
+    low = np.append(np.maximum.accumulate(np.clip(shares - errors, 0.0, None)), 0.0) / (whole + whole_bound)
+    high = np.append(np.minimum.accumulate((shares + errors)[::-1])[::-1], 0.0) / (whole - whole_bound)
+    low[-1] = high[-1] = 1.0
+    low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
+    rising = np.append(_rising(shares) / whole, 1.0)
+    return Cdf(
+        name=name,
+        labels=tuple(cuts.kind.label(code) for code in range(cuts.first, cuts.last)),
+        values=np.clip(rising, low, np.maximum(low, high)),
+        low=low,
+        high=high,
+        confidence=found.confidence,
+        count=session.n * whole,
+        count_bound=session.n * whole_bound,
+        answers=found.answers,
+    )
+
+
+@final
+@attrs.frozen(eq=False)
+class _Cuts:
+    """An ordered attribute under a condition: the cuts between its labels.
+
+    Attributes
+    ----------
+    first, last : int
+        Half-open range of the codes that may count: behind the last are no records.
+    everybody : bool
+        Whether all records count.
+    """
+
+    attribute: str
+    kind: Attribute
+    condition: Expression | None
+    first: int
+    last: int
+    everybody: bool
+
+    @classmethod
+    def of(cls, domain: Domain, attribute: str, where: Where) -> "_Cuts":
+        axis = domain.axis(attribute)
+        kind = domain.attributes[axis]
+        if not kind.ordered:
+            raise InvalidQueryError(
+                f"{attribute} must be ordered for a quantile, got labels without order; ask for counts by "
+                "group_by."
+            )
+        condition = narrowing(domain, where)
+        known = kind.size - kind.missing
+        codes = np.flatnonzero(allowed(domain, axis, condition)[:known])
+        if not len(codes):
+            raise nobody(attribute, where)
+        everybody = condition is None and not kind.missing
+        return cls(attribute, kind, condition, int(codes[0]), int(codes[-1]) + 1, everybody)
+
+    def up_to(self, cut: int) -> Expression:
+        """Return the query that counts the codes below a cut."""
+        below_it = _below(self.attribute, self.kind, cut)
+        return below_it if self.condition is None else below_it & self.condition
+
+    def everyone(self) -> Expression:
+        """Return the query that counts all that have a value."""
+        if not self.kind.missing:
+            return where() if self.condition is None else self.condition
+        return self.up_to(self.kind.size - 1)
+
+
+def _below(attribute: str, kind: Attribute, cut: int) -> Expression:
+    """Return the condition that a code lies below a cut."""
+    if isinstance(kind, IntegerRange):
+        return where({attribute: below(kind.start + cut)})
+    if isinstance(kind, Binned):
+        return where({attribute: below(kind.edges[cut])})
+    return where({attribute: weights((np.arange(kind.size) < cut).astype(np.float64))})
+
+
+def _rising(values: Floats) -> Floats:
+    """Return the closest rising sequence: neighbours that fall are pooled."""
+    means: list[float] = []
+    sizes: list[int] = []
+    for value in values.tolist():
+        means.append(value)
+        sizes.append(1)
+        while len(means) > 1 and means[-2] > means[-1]:
+            size = sizes[-2] + sizes[-1]
+            means[-2:] = [(means[-2] * sizes[-2] + means[-1] * sizes[-1]) / size]
+            sizes[-2:] = [size]
+    return np.repeat(means, sizes).astype(np.float64)

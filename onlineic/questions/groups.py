@@ -1,0 +1,313 @@
+"""One number for every combination of the labels of some attributes: counts, means and sums by group."""
+
+import contextlib
+import itertools
+import math
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Floats
+from onlineic.display.figures import FigureKind, axes_for, draw_counts, draw_map, plain, stamped, suited
+from onlineic.display.frames import Framed, free_name
+from onlineic.display.html import card, facts, note, table
+from onlineic.display.text import MOST_ROWS, around, cut_rows, probability, shortened, sure, upward, within
+from onlineic.domain.attributes import Label
+from onlineic.domain.domain import Domain
+from onlineic.errors import (
+    InvalidParameterError,
+    InvalidQueryError,
+    TooLargeError,
+    check_choice,
+    checked_list,
+    shown,
+)
+from onlineic.queries.answers import LONGEST_QUERY, Answer, made_of
+from onlineic.queries.expressions import Expression, where
+from onlineic.queries.marginals import marginal
+from onlineic.questions.linear import (
+    LONGEST_TITLE,
+    AnsweringLinear,
+    Found,
+    Where,
+    asked_together,
+    check_answering,
+    checked_condition,
+    counted,
+    narrowing,
+)
+from onlineic.questions.means import Aggregate, Numbers
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST_GROUPS = 10_000  # answers of one GROUP BY
+SHOWN = 12  # groups that a repr shows
+
+
+@final
+@attrs.frozen(eq=False)
+class Groups(Framed):
+    """One number for every combination of labels, empty ones and those of missing values among them.
+
+    Attributes
+    ----------
+    name : str
+    keys : tuple of str
+        The attributes, in the order of the axes.
+    labels : tuple of tuple of labels
+        Of each attribute; None is the missing value.
+    values : float64 array
+        Number of records, or mean or sum of an attribute. NaN of a mean over too few records.
+    error_bounds : float64 array
+        Half-widths around the values that hold all of them at once, with probability `confidence`.
+    bias : float
+        Largest of all groups, as of `Derived`.
+    confidence : float
+        As of `Derived`.
+    answers : tuple of Answer
+        Of counts one, a cross table, unless their condition or the session needs one each.
+    ordered : tuple of bool
+        Of every key, whether its labels have an order.
+    """
+
+    name: str
+    keys: tuple[str, ...]
+    labels: tuple[tuple[Label, ...], ...]
+    values: Floats
+    error_bounds: Floats
+    bias: float
+    confidence: float
+    answers: tuple[Answer, ...]
+    ordered: tuple[bool, ...]
+
+    @property
+    def private(self) -> bool:
+        """False: simulated noise was used, the numbers are NOT PRIVATE."""
+        return all(answer.private for answer in self.answers)
+
+    def __len__(self) -> int:
+        return self.values.size
+
+    def __iter__(self) -> Iterator[tuple[tuple[Label, ...], float, float]]:
+        """Go through (labels, value, error bound) of all groups, the last attribute fastest."""
+        yield from zip(
+            itertools.product(*self.labels),
+            self.values.ravel().tolist(),
+            self.error_bounds.ravel().tolist(),
+            strict=True,
+        )
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Return columns: the labels of every attribute, value and error_bound, each under a free name."""
+        rows = [(*labels, value, bound) for labels, value, bound in self]
+        names = (*self.keys, free_name("value", self.keys), free_name("error_bound", self.keys))
+        return {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+
+    def __repr__(self) -> str:
+        stamp = "" if self.private else ", NOT PRIVATE"
+        lines = [f"{self.name} ({sure(self.confidence)}, {counted(self.answers)}{stamp})"]
+        for labels, value, bound in itertools.islice(self, SHOWN):
+            lines.append(f"  {', '.join(map(str, labels))}: {around(value, bound)}")
+        if len(self) > SHOWN:
+            lines.append(f"  ... {len(self) - SHOWN:,} more")
+        return "\n".join(lines)
+
+    def plot(self, ax: "Axes | None" = None, kind: FigureKind | None = None) -> "Axes":
+        """Draw the numbers by one or two keys with intervals of `error_bounds`, with matplotlib.
+
+        A mean over too few records is left out. By dates ``kind="line"`` is a time series with its band.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            None: of a new figure, `ax.figure`.
+        kind : "bars", "line" or "map", optional
+            None: a map of two keys; of one, bars, or a line where it is ordered with more than 40 labels.
+
+        Raises
+        ------
+        InvalidParameterError
+            If there are more than two keys, or the kind does not suit them.
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        if len(self.keys) > 2:
+            raise InvalidParameterError(
+                f"groups must be by one or two keys to be drawn, got {len(self.keys)}; group by fewer."
+            )
+        sizes = [len(labels) for labels in self.labels]
+        kind = suited(kind, list(zip(sizes, self.ordered, strict=True)))
+        axes = axes_for(ax)
+        what = self.name.partition(" by ")[0]
+        unit = "records" if what == "count" else what
+        known = np.isfinite(self.error_bounds) & np.isfinite(self.values)
+        if kind == "map":
+            draw_map(axes, dict(zip(self.keys, self.labels, strict=True)), self.values, unit)
+            widest = self.error_bounds[known].max(initial=0.0)
+            said = f"each at most ± {upward(widest)} ({sure(self.confidence)})" if known.any() else "no bound"
+        else:
+            bounds = np.where(known, self.error_bounds, np.nan)
+            ends = np.stack([self.values - bounds, self.values + bounds]) if known.any() else None
+            draw_counts(axes, self.keys[0], self.labels[0], self.values, ends, line=kind == "line")
+            axes.set_ylabel(plain(unit))
+            said = f"intervals {sure(self.confidence)}" if known.any() else "no bound"
+        title = f"{plain(self.name, LONGEST_TITLE)}\n{said}"
+        axes.set_title(stamped(title, self.private), loc="left", fontsize=11)
+        return axes
+
+    def _repr_html_(self) -> str:
+        kept, gap = cut_rows(len(self), MOST_ROWS)
+        held, wanted = [], {*kept}
+        for place, (labels, value, bound) in enumerate(self):
+            if place in wanted:
+                text, reach = within(value, bound, separated=True)
+                known = math.isfinite(value)
+                held.append([*labels, text if known else "too few records", f"± {reach}" if known else ""])
+        head, keys, left_out = [*self.keys, "value", "bound"], len(self.keys), len(self) - len(kept)
+        parts = [table(head, held, left=keys, names=keys, gap=None if gap is None else (gap, left_out))]
+        if gap is not None:
+            parts.append(note(f"{left_out:,} of {len(self):,} are not shown: see to_dict()"))
+        said = [("bounds", f"hold all at once, with probability {probability(self.confidence)}")]
+        if self.bias:
+            said.append(("midpoints of bins", f"may be off by {upward(self.bias)} besides"))
+        title = shortened(self.name, LONGEST_QUERY)
+        return card(title, *parts, facts(said), made_of(self.answers), private=self.private)
+
+
+def group_by(
+    session: AnsweringLinear,
+    keys: str | Iterable[str],
+    where: Where = None,
+    aggregate: Aggregate = "count",
+    of: str | None = None,
+) -> Groups:
+    """Return a number for every combination of the labels of some attributes.
+
+    Counts are one question, the cross table of the attributes among the records that meet the condition,
+    which costs what a single count does; where the condition is no conjunction, or the session answers no
+    cross tables, they are one question each.
+    Means and sums are two questions a group.
+
+    Parameters
+    ----------
+    session : Answering
+    keys : str or iterable of str
+        Different attributes, with at most 10,000 groups.
+    where : Expression or dict, optional
+    aggregate : "count", "mean" or "sum"
+    of : str
+        The attribute of a mean or a sum.
+
+    Raises
+    ------
+    InvalidQueryError
+        If an attribute is unknown or named twice, or has no mean, or nobody can meet the condition.
+    TooLargeError
+        If there are more groups.
+    """
+    check_answering(session)
+    check_choice("aggregate", aggregate, "count", "mean", "sum")
+    where = None if where is None else checked_condition(session.domain, where)
+    names, labels = _grouped(session.domain, keys)
+    shape = tuple(map(len, labels))
+    ordered = tuple(session.domain.attribute(key).ordered for key in names)
+    by = f" by {', '.join(names)}" + ("" if where is None else f", {shown(where, 100)}")
+    if (of is None) != (aggregate == "count"):
+        raise InvalidQueryError(
+            "of must be the attribute of a mean or a sum, and nothing for counts, got "
+            f"aggregate={shown(aggregate)} and of={shown(of)}; write aggregate='mean', of='age'."
+        )
+    if of is None:
+        found, table = _counts(session, names, labels, where)
+        values, bounds = np.array(table) * session.n, np.array(found.bounds) * session.n
+        return Groups(
+            f"count{by}", names, labels, values, bounds, 0.0, found.confidence, found.answers, ordered
+        )
+    Numbers.of(session.domain, of, where).check(where)
+    groups = [Numbers.of(session.domain, of, each) for each in _conditions(names, labels, where)]
+    asks = [numbers.asks(aggregate) if numbers.held.any() else [] for numbers in groups]
+    found = asked_together(session, list(itertools.chain.from_iterable(asks)))
+    values, bounds, bias, start = np.zeros(len(groups)), np.zeros(len(groups)), 0.0, 0
+    for place, (numbers, asked) in enumerate(zip(groups, asks, strict=True)):
+        part = slice(start, start := start + len(asked))
+        if not asked:  # no record can be in it: a sum of 0, and no mean
+            values[place] = 0.0 if aggregate == "sum" else math.nan
+            continue
+        values[place], bounds[place], off, *_ = numbers.worked_out(
+            aggregate, session.n, found.values[part], found.bounds[part]
+        )
+        bias = max(bias, off)
+    return Groups(
+        name=f"{aggregate}({of}){by}",
+        keys=names,
+        labels=labels,
+        values=values.reshape(shape),
+        error_bounds=bounds.reshape(shape),
+        bias=bias,
+        confidence=found.confidence,
+        answers=found.answers,
+        ordered=ordered,
+    )
+
+
+def _grouped(
+    domain: Domain, keys: str | Iterable[str]
+) -> tuple[tuple[str, ...], tuple[tuple[Label, ...], ...]]:
+    """Return the attributes of a GROUP BY, and their labels."""
+    if not isinstance(keys, Iterable):
+        raise InvalidQueryError(
+            f"keys must be an attribute or a list of them, got a {type(keys).__name__}; write ['sex', 'age']."
+        )
+    names = (keys,) if isinstance(keys, str) else tuple(checked_list("keys", keys))
+    sizes = [domain.shape[domain.axis(name)] for name in names]
+    if not names or len(set(names)) < len(names):
+        raise InvalidQueryError(
+            f"keys must be one or more different attributes, got {shown(list(names), 100)}; write "
+            f"['sex', 'age']."
+        )
+    if math.prod(sizes) > MOST_GROUPS:
+        raise TooLargeError(
+            f"keys must have at most {MOST_GROUPS:,} groups, got {math.prod(sizes):,}; use fewer attributes, "
+            "or ask for the groups of interest by conditions."
+        )
+    labels = tuple(
+        tuple(domain.attribute(name).label(code) for code in range(size))
+        for name, size in zip(names, sizes, strict=True)
+    )
+    return names, labels
+
+
+def _conditions(
+    names: tuple[str, ...], labels: tuple[tuple[Label, ...], ...], condition: Expression | None
+) -> Iterator[Expression]:
+    """Go through the conditions of all groups."""
+    for group in itertools.product(*labels):
+        inside = where(dict(zip(names, group, strict=True)))
+        yield inside if condition is None else inside & condition
+
+
+def _counts(
+    session: AnsweringLinear,
+    names: tuple[str, ...],
+    labels: tuple[tuple[Label, ...], ...],
+    condition: Expression | None,
+) -> "tuple[Found, Floats]":
+    """Return the shares of all groups, as one cross table where that can be asked."""
+    condition = narrowing(session.domain, condition)
+    question = marginal(*names, where=condition)
+    bound = None
+    if session.answers_tables:
+        with contextlib.suppress(InvalidQueryError):  # the condition is no conjunction, or met by nobody
+            bound = question.bind(session.domain)
+    if bound is None:  # one by one
+        found = asked_together(session, list(_conditions(names, labels, condition)))
+        shape = tuple(map(len, labels))
+        table = np.array(found.values).reshape(shape)
+        return attrs.evolve(found, bounds=np.array(found.bounds).reshape(shape)), table
+    answer = session.answer(question)
+    bounds = np.where(bound.cells >= 0, answer.error_bound, 0.0)
+    confidence = 1.0 - (session.beta if answer.error_bound > 0.0 else 0.0)
+    return Found((answer,), (), bounds, confidence), answer.value

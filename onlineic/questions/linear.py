@@ -1,0 +1,162 @@
+"""What questions made of linear ones share: who answers them, conditions, and bounds that hold at once."""
+
+import abc
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Bools, Floats
+from onlineic.ask.bind import as_condition
+from onlineic.display.text import around
+from onlineic.domain.domain import Domain
+from onlineic.errors import (
+    InvalidQueryError,
+    TooFewRecordsError,
+    check_kind,
+    shown,
+)
+from onlineic.queries.answers import Answer
+from onlineic.queries.expressions import Expression, where
+from onlineic.queries.query import Query
+
+Where = Expression | str | dict[str, Any] | None  # a text in SQL, a dict as of JSON
+LONGEST_TITLE = 60  # letters of a name in the title of a figure
+FLOATS = 2.0**-46  # relative error of the few dozen float operations behind a derived number
+
+
+class AnsweringLinear(abc.ABC):
+    """What answers linear queries."""
+
+    @property
+    @abc.abstractmethod
+    def domain(self) -> Domain:
+        """The public domain."""
+
+    @property
+    @abc.abstractmethod
+    def n(self) -> int:
+        """The public number of records."""
+
+    @property
+    @abc.abstractmethod
+    def beta(self) -> float:
+        """Failure probability of every stated bound."""
+
+    @property
+    def answers_tables(self) -> bool:
+        """Whether a cross table, `marginal(..)`, can be asked; if not, its cells one by one."""
+        return True
+
+    @abc.abstractmethod
+    def answer(self, query: Any) -> Answer:
+        """Answer one query."""
+
+    @abc.abstractmethod
+    def answer_many(self, queries: Any) -> Any:
+        """Answer queries in order."""
+
+    @abc.abstractmethod
+    def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
+        """Return bounds that hold for these answers all at once, with probability 1 - beta, or inf."""
+
+
+@final
+@attrs.frozen(eq=False)
+class Found:
+    """Answers to a few queries, as numbers with bounds that hold together."""
+
+    answers: tuple[Answer, ...]
+    values: Sequence[float]
+    bounds: Any
+    confidence: float
+
+
+def check_answering(session: object) -> None:
+    """Raise `InvalidParameterError` unless this answers linear queries."""
+    check_kind("session", session, AnsweringLinear, remedy="open OnlineIC(data, budget)")
+
+
+def asked_together(session: AnsweringLinear, queries: Sequence[Expression]) -> Found:
+    """Ask a few queries at once."""
+    return bounded(session, queries, session.answer_many(list(queries)))
+
+
+def bounded(session: AnsweringLinear, queries: Sequence[Expression], answers: Sequence[Answer]) -> Found:
+    """Return answers with bounds of one stated probability.
+
+    Each answer's own bound fails with at most beta: m of them together fail with up to m beta. In the
+    session's own event, which fails with at most beta, all its answers hold at once; its bounds are those of
+    the worst answer that was ever given, and so they grow. Those are taken that are smaller for the
+    probability with which they hold: a question that was answered is not refused later, because another
+    answer was worse. Both statements hold whichever is taken: what is said to hold with probability p, and
+    does not, has at most probability 1 - p. (Both kinds of statements fail with up to (m + 1) beta.)
+    """
+    own = np.array([answer.error_bound for answer in answers])
+    each = _found(answers, own, max(0.0, 1.0 - session.beta * int((own > 0.0).sum())))
+    if len(answers) > 1:
+        jointly = session.joint_bounds(queries, answers)
+        if (jointly > 0.0).sum() > 1 and np.isfinite(jointly).all():  # constants are exact
+            return min(_found(answers, jointly, 1.0 - session.beta), each, key=_for_its_probability)
+    return each
+
+
+def _for_its_probability(found: Found) -> float:
+    """Return the largest bound over the probability with which all hold."""
+    return max(found.bounds) / found.confidence if found.confidence > 0.0 else math.inf
+
+
+def _found(answers: Sequence[Answer], bounds: Floats, confidence: float) -> Found:
+    return Found(tuple(answers), [float(answer) for answer in answers], bounds.tolist(), confidence)
+
+
+def too_few(n: int, name: str, share: float, bound: float, answers: tuple[Answer, ...]) -> TooFewRecordsError:
+    """Return the error of a question about too few records, or without a bound, with its answers."""
+    if math.isfinite(bound):
+        said = f"{around(n * share, n * bound)} of {n}: too few for this accuracy; widen the condition."
+    else:
+        said = "untested answers without a bound: the budget is used up; open a session with a larger one."
+    error = TooFewRecordsError(f"{name} must be over more records than twice their error, got {said}")
+    error.answers = answers
+    return error
+
+
+def counted(answers: Sequence[Answer]) -> str:
+    """Return how many answers these are, in words."""
+    return f"{len(answers)} answer{'s' * (len(answers) != 1)}"
+
+
+def checked_condition(domain: Domain, condition: object) -> Expression:
+    """Return a condition if it is one that may be combined with others; texts and dicts are read."""
+    condition = as_condition(condition, domain)
+    if type(condition) is Expression:
+        return condition
+    remedy = "hand over the expression that it was bound from" if isinstance(condition, Query) else ""
+    raise InvalidQueryError(
+        f"where must be a condition made by where(..), got a {type(condition).__name__}; "
+        f"{remedy or 'write where(attribute=condition)'}."
+    )
+
+
+def narrowing(domain: Domain, condition: object) -> Expression | None:
+    """Return a condition, None where everybody meets it: weights that were rounded to 1 may say less."""
+    if condition is None:
+        return None
+    expression = checked_condition(domain, condition)
+    query = expression.bind(domain)
+    return None if query.constant == 1 << query.grid_bits and not query.rounding else expression
+
+
+def allowed(domain: Domain, axis: int, condition: Expression | None) -> Bools:
+    """Return which codes of an axis may meet a condition."""
+    return (where() if condition is None else condition).bind(domain).possible(axis)
+
+
+def nobody(attribute: str, condition: object) -> InvalidQueryError:
+    """Return the error of a condition that nobody with a value meets."""
+    return InvalidQueryError(
+        f"{attribute} must have a value that the condition allows, got {shown(condition, 100)}, "
+        "which nobody with a value can meet; widen it."
+    )

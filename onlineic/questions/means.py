@@ -1,0 +1,314 @@
+"""Means and sums of an attribute, with bounds made of those of the linear answers behind them."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, NoReturn, final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Bools, Floats
+from onlineic.ask.bind import as_condition
+from onlineic.display.html import card, facts
+from onlineic.display.text import around, probability, records, records_bound, shortened, sure, upward, within
+from onlineic.domain.attributes import Attribute, Binned, IntegerRange
+from onlineic.domain.dates import Dates
+from onlineic.domain.domain import Domain
+from onlineic.errors import (
+    InvalidQueryError,
+    TooLargeError,
+    shown,
+)
+from onlineic.queries.algebra import JOINT_CELLS
+from onlineic.queries.answers import LONGEST_QUERY, Answer, made_of
+from onlineic.queries.expressions import Expression, weights, where
+from onlineic.questions.linear import (
+    FLOATS,
+    AnsweringLinear,
+    Where,
+    allowed,
+    asked_together,
+    check_answering,
+    counted,
+    narrowing,
+    nobody,
+    too_few,
+)
+
+Aggregate = Literal["count", "mean", "sum"]
+
+
+@final
+@attrs.frozen
+class Derived:
+    """One number that was worked out from a few released answers.
+
+    Attributes
+    ----------
+    name : str
+        What was asked, such as "mean(age)".
+    value : float
+        In the units of the attribute.
+    error_bound : float
+        Half-width around `value` that holds the exact number, at the attribute's values or midpoints, with
+        probability `confidence`.
+    confidence : float
+        1 - beta: of one answer its own, of several that of all the session's answers at once. Where the
+        session has none for these, 1 - m beta for m answers, each with a bound of its own.
+    bias : float
+        How far midpoints of bins may be from the values in them, in the units of `value`: beside
+        `error_bound`, and with the same probability. 0 where the attribute's values are exact. Of a clipped
+        attribute what lies beyond its ends counts as them: how far beyond is in neither bound.
+    count, count_bound : float
+        Records that it is about, those that meet the condition and have a value, with their own half-width.
+    answers : tuple of Answer
+        What it was made of.
+    """
+
+    name: str
+    value: float
+    error_bound: float
+    confidence: float
+    bias: float
+    count: float
+    count_bound: float
+    answers: tuple[Answer, ...]
+
+    @property
+    def private(self) -> bool:
+        """False: simulated noise was used, the number is NOT PRIVATE."""
+        return all(answer.private for answer in self.answers)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all that it says as plain values, which `json.dumps` takes, but for its answers."""
+        return attrs.asdict(self, filter=lambda field, _: field.name != "answers") | {"private": self.private}
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __round__(self, digits: int | None = None) -> float:
+        return round(self.value, digits)
+
+    def __format__(self, form: str) -> str:
+        return format(self.value, form) if form else repr(self)
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("a derived answer has no truth value: compare its value instead.")
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise TypeError(
+            "a derived answer must be combined as a plain number, got it in arithmetic or a comparison; "
+            "compute with its value, and carry error_bound along."
+        )
+
+    __array_ufunc__ = None  # so that a numpy number leaves arithmetic to what refuses it
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = __abs__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = _refuse
+
+    def __repr__(self) -> str:
+        stamp = "" if self.private else ", NOT PRIVATE"
+        bias = f" and {upward(self.bias)} for midpoints" if self.bias else ""
+        return (
+            f"{self.name} = {around(self.value, self.error_bound)}{bias} "
+            f"({sure(self.confidence)}), "
+            f"{self.count:.1f} records, {counted(self.answers)}{stamp}"
+        )
+
+    def _repr_html_(self) -> str:
+        value, reach = within(self.value, self.error_bound)
+        bound = f"± {reach}, with probability {probability(self.confidence)}"
+        said = [("bound", bound)]
+        if self.bias:
+            said.append(("midpoints of bins", f"may be off by {upward(self.bias)} besides"))
+        said.append(("about", f"{records(self.count)} ± {records_bound(self.count_bound)} records"))
+        title = f"{shortened(self.name, LONGEST_QUERY)} = {value}"
+        return card(title, facts(said), made_of(self.answers), private=self.private)
+
+
+def mean(session: AnsweringLinear, attribute: str, where: Where = None) -> Derived:
+    """Return the mean of an attribute among the records that meet a condition and have a value.
+
+    Two linear queries are asked, or one for the mean of all records: with u = (v - lo)/(hi - lo) for the
+    values lo .. hi that the condition allows, a = E[u] and b = E[1 - u], both over the records that count.
+    The mean is lo + (hi - lo) a/(a + b).
+
+    Parameters
+    ----------
+    session : Answering
+    attribute : str
+        A range of integers, or a number in bins, which stand for their midpoints.
+    where : Expression or dict, optional
+
+    Raises
+    ------
+    TooFewRecordsError
+        If a + b is no more than twice its error: then the mean could be anything. The answers are paid, and
+        stand in the exception.
+    InvalidQueryError
+        If the attribute has no numbers, or nobody can meet the condition.
+
+    Notes
+    -----
+    With true a', b' and |a - a'|, |b - b'| <= e the ratio r' = a'/(a' + b') lies in [0, 1], and
+    (a + b)(r - r') = (a - a')(1 - r') - (b - b') r', so that |r - r'| <= e/(a + b).
+    """
+    return _of_numbers(session, "mean", attribute, where)
+
+
+def total(session: AnsweringLinear, attribute: str, where: Where = None) -> Derived:
+    """Return the sum of an attribute over the records that meet a condition and have a value.
+
+    With u as in `mean` and f_1 the share of the records that count, it is n ((hi - lo) E[u] + lo f_1), off by
+    at most n ((hi - lo) e_u + |lo| e_1). The second query is not needed for the sum over all records.
+
+    Parameters
+    ----------
+    session : Answering
+    attribute : str
+    where : Expression or dict, optional
+
+    Raises
+    ------
+    InvalidQueryError
+        If the attribute has no numbers, or nobody can meet the condition.
+    """
+    return _of_numbers(session, "sum", attribute, where)
+
+
+def _of_numbers(session: AnsweringLinear, aggregate: Aggregate, attribute: str, where: Where) -> Derived:
+    check_answering(session)
+    where = as_condition(where, session.domain)
+    numbers = Numbers.of(session.domain, attribute, where)
+    numbers.check(where)
+    found = asked_together(session, numbers.asks(aggregate))
+    name = aggregate + (f"({attribute})" if where is None else f"({attribute}, {shown(where, 100)})")
+    value, bound, bias, share, share_bound = numbers.worked_out(
+        aggregate, session.n, found.values, found.bounds
+    )
+    if math.isnan(value):
+        raise too_few(session.n, name, share, share_bound, found.answers)
+    return Derived(
+        name=name,
+        value=value,
+        error_bound=bound,
+        confidence=found.confidence,
+        bias=bias,
+        count=session.n * share,
+        count_bound=session.n * share_bound,
+        answers=found.answers,
+    )
+
+
+@final
+@attrs.frozen(eq=False)
+class Numbers:
+    """An attribute as numbers, under a condition: which codes count, and their places between two ends.
+
+    Attributes
+    ----------
+    held : (size,) bool
+        Codes that have a value and may meet the condition.
+    low, high : float
+        Least and largest of their values.
+    shares : (size,) float64
+        (value - low)/(high - low), 0 where no code is held.
+    bias : float
+        Largest distance of a held code's value from those that it stands for.
+    everybody : bool
+        Whether all records count.
+    """
+
+    attribute: str
+    condition: Expression | None
+    held: Bools
+    low: float
+    high: float
+    shares: Floats
+    bias: float
+    everybody: bool
+
+    @classmethod
+    def of(cls, domain: Domain, attribute: str, where: Where) -> "Numbers":
+        axis = domain.axis(attribute)
+        kind = domain.attributes[axis]
+        values, reach = _valued(attribute, kind)
+        condition = narrowing(domain, where)
+        held = np.arange(kind.size) < len(values)
+        held &= allowed(domain, axis, condition)
+        kept = held[: len(values)]
+        if not np.isfinite(values[kept]).all():
+            raise InvalidQueryError(
+                f"{attribute} must have finite bins to have midpoints, got one without an end; leave it out "
+                "by a condition such as below(..), or ask for a quantile."
+            )
+        low, high = float(values[kept].min(initial=math.inf)), float(values[kept].max(initial=-math.inf))
+        shares = np.zeros(kind.size)
+        if high > low:
+            shares[: len(values)][kept] = np.clip((values[kept] - low) / (high - low), 0.0, 1.0)
+        everybody = condition is None and bool(held.all())
+        bias = float(reach[kept].max(initial=0.0))
+        return cls(attribute, condition, held, low, high, shares, bias, everybody)
+
+    def check(self, condition: Where) -> None:
+        """Raise `InvalidQueryError` if nobody can count."""
+        if not self.held.any():
+            raise nobody(self.attribute, condition)
+
+    def asks(self, aggregate: str) -> list[Expression]:
+        """Return the queries of a mean or a sum; of all records, one query says it."""
+        if self.everybody:
+            return [self.weighted(self.shares)]
+        others = np.where(self.held, 1.0 - self.shares if aggregate == "mean" else 1.0, 0.0)
+        return [self.weighted(self.shares), self.weighted(others)]
+
+    def worked_out(
+        self, aggregate: str, n: int, values: Sequence[float], bounds: Sequence[float]
+    ) -> tuple[float, float, float, float, float]:
+        """Return (value, bound, bias, share that counts, its bound) from what was asked; NaN of too few."""
+        width, size = self.high - self.low, max(abs(self.low), abs(self.high))
+        if aggregate == "sum":
+            (part, share, *_), (error, off, *_) = (*values, 1.0), (*bounds, 0.0)
+            value = n * (width * part + self.low * share)
+            bound = n * sum(factor * by for factor, by in ((width, error), (abs(self.low), off)) if factor)
+            bound += n * FLOATS * size
+            return value, bound, self.bias * n * min(1.0, share + off), share, off
+        share, off = (1.0, 0.0) if self.everybody else (sum(values), sum(bounds))
+        if not self.everybody and not share > 2.0 * max(bounds):
+            return math.nan, math.inf, 0.0, share, off
+        value = min(max(self.low + width * values[0] / share, self.low), self.high)
+        bound = min(width * max(bounds) / share if width else 0.0, max(value - self.low, self.high - value))
+        return value, bound + FLOATS * size, self.bias, share, off
+
+    def weighted(self, codes: Floats) -> Expression:
+        """Return the query that weighs every code, among the records that meet the condition."""
+        whole = bool((codes == 1.0).all())
+        if self.condition is None:
+            return where() if whole else where({self.attribute: weights(codes)})
+        return self.condition if whole else where({self.attribute: weights(codes)}) & self.condition
+
+
+def _valued(name: str, kind: Attribute) -> tuple[Floats, Floats]:
+    """Return the number of every code but the missing one, and how far it may be from what it stands for."""
+    if kind.size > JOINT_CELLS:
+        raise TooLargeError(
+            f"{name} must have at most {JOINT_CELLS:,} values for a mean or a sum, got {kind.size:,}; "
+            "cut it into bins."
+        )
+    if isinstance(kind, IntegerRange):
+        values = np.arange(kind.start, kind.stop).astype(np.float64)
+        return values, np.zeros(len(values))
+    if isinstance(kind, Binned):
+        edges = np.asarray(kind.edges, np.float64)
+        first, last = edges[:-1], edges[1:] - 1.0 if kind.integer else edges[1:]
+        with np.errstate(invalid="ignore"):  # of two infinite ends
+            return 0.5 * (first + last), 0.5 * (last - first)
+    if isinstance(kind, Dates):
+        raise InvalidQueryError(
+            f"{name} must be a number for a mean or a sum, got dates; ask for a median, a quantile or "
+            f"counts, or load a number such as the days since {kind.first} besides."
+        )
+    raise InvalidQueryError(
+        f"{name} must be a number for a mean or a sum, got labels; ask for counts, or build the domain with "
+        f"{name}=range(..) or binned(..)."
+    )

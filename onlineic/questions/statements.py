@@ -1,0 +1,256 @@
+"""Statements in SQL, asked of a session: what they list is answered one by one, on its budget."""
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Floats
+from onlineic.ask.sql import Aggregate, statement
+from onlineic.ask.sql_conditions import Value
+from onlineic.display.frames import Framed, free_name
+from onlineic.display.html import card, facts, note, table
+from onlineic.display.text import MOST_ROWS, around, probability, shortened
+from onlineic.domain.attributes import Label
+from onlineic.errors import TooFewRecordsError
+from onlineic.queries.answers import Answer, made_of
+from onlineic.queries.expressions import where
+from onlineic.questions.derived import Answering
+from onlineic.questions.groups import group_by
+from onlineic.questions.means import Derived, mean, total
+
+SHOWN = 20  # rows that a repr shows
+
+
+@final
+@attrs.frozen(eq=False)
+class AnswerTable(Framed):
+    """What a statement with GROUP BY, or with several aggregates, was answered: one row a group.
+
+    Attributes
+    ----------
+    keys : tuple of str
+        Columns of GROUP BY.
+    labels : tuple of tuple of labels
+        Of every row, one for each key; None is the missing value. All groups of the domain are there, empty
+        ones too.
+    names : tuple of str
+        Of the aggregates: their alias, or their text.
+    values : (rows, aggregates) float64
+        Numbers of records, sums and averages. NaN of an average over too few records.
+    error_bounds : (rows, aggregates) float64
+        Half-widths around the values, in their units; of one aggregate they hold for all rows at once with
+        its confidence.
+    confidences : tuple of float
+        Of every aggregate.
+    biases : tuple of float
+        Of every aggregate, how far midpoints of bins may be from the values in them: beside `error_bounds`.
+    answers : tuple of Answer
+        What it was made of.
+    columns : tuple of (str, int)
+        In the order of SELECT: a name, and a place among the keys, or behind them among the aggregates.
+    """
+
+    keys: tuple[str, ...]
+    labels: tuple[tuple[Label, ...], ...]
+    names: tuple[str, ...]
+    values: Floats
+    error_bounds: Floats
+    confidences: tuple[float, ...]
+    biases: tuple[float, ...]
+    answers: tuple[Answer, ...]
+    columns: tuple[tuple[str, int], ...]
+
+    @property
+    def private(self) -> bool:
+        """False: simulated noise was used, the numbers are NOT PRIVATE."""
+        return all(answer.private for answer in self.answers)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Go through the rows, each as a mapping of column to label or value."""
+        for row in range(len(self)):
+            yield {name: self._column(place)[row] for name, place in self.columns}
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Return the columns of SELECT; behind each aggregate stands its "NAME error_bound".
+
+        Where a column of SELECT is called so itself, the bound's name gets underscores behind it.
+        """
+        taken = {name for name, _ in self.columns}
+        result: dict[str, list[Any]] = {}
+        for name, place in self.columns:
+            result[name] = self._column(place)
+            if place >= len(self.keys):
+                bound = free_name(f"{name} error_bound", taken)
+                taken.add(bound)
+                result[bound] = self.error_bounds[:, place - len(self.keys)].tolist()
+        return result
+
+    def _column(self, place: int) -> list[Any]:
+        if place < len(self.keys):
+            return [row[place] for row in self.labels]
+        found: list[Any] = self.values[:, place - len(self.keys)].tolist()
+        return found
+
+    def __repr__(self) -> str:
+        shown = self._shown(SHOWN)
+        columns = [[name, *self._written(place, shown)] for name, place in self.columns]
+        widths = [max(map(len, column)) for column in columns]
+        lines = [
+            "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+            for row in zip(*columns, strict=True)
+        ]
+        if left_out := self._left_out(shown):
+            lines.append(f"... {left_out}")
+        stamp = "" if self.private else ", NOT PRIVATE"
+        lines.append(f"({len(self.answers)} answer{'s' * (len(self.answers) != 1)}{stamp})")
+        return "\n".join(lines)
+
+    def _shown(self, most: int) -> list[int]:
+        """Return the first rows; of many those that are not known to be empty."""
+        places = [*range(len(self))]
+        if len(self) > most:
+            nothing = (self.error_bounds == 0.0) & ((self.values == 0.0) | np.isnan(self.values))
+            places = np.flatnonzero(~nothing.all(axis=1)).tolist()
+        return places[:most]
+
+    def _left_out(self, shown: Sequence[int]) -> str:
+        """Return how many rows are not shown, in words."""
+        return "" if len(shown) == len(self) else f"{len(self) - len(shown):,} more rows, see to_dict()"
+
+    def _repr_html_(self) -> str:
+        left = sum(place < len(self.keys) for _, place in self.columns)
+        names = [name for name, _ in self.columns]
+        shown = self._shown(MOST_ROWS)
+        columns = [self._written(place, shown) for _, place in self.columns]
+        parts = [table(names, [*zip(*columns, strict=True)], left=left, names=left)]
+        if left_out := self._left_out(shown):
+            parts.append(note(left_out))
+        said = [
+            (shortened(name), f"bounds hold for all rows at once, with probability {probability(sure)}")
+            for name, sure in zip(self.names, self.confidences, strict=True)
+        ]
+        title = f"{len(self):,} row{'s' * (len(self) != 1)}"
+        return card(title, *parts, facts(said), made_of(self.answers), private=self.private)
+
+    def _written(self, place: int, rows: Sequence[int]) -> list[str]:
+        if place < len(self.keys):
+            labels = [self.labels[row][place] for row in rows]
+            return ["NULL" if label is None else str(label) for label in labels]
+        found = (part[[*rows], place - len(self.keys)].tolist() for part in (self.values, self.error_bounds))
+        return [
+            "too few records" if math.isnan(value) else around(value, bound, separated=True)
+            for value, bound in zip(*found, strict=True)
+        ]
+
+
+def answered(
+    session: Answering,
+    text: str,
+    table: str = "t",
+    params: Mapping[str, Value] | None = None,
+    dialect: str | None = None,
+) -> Answer | Derived | AnswerTable:
+    """Return what a session answers to a SELECT statement.
+
+    All of the statement is read, and fits the domain, before the first question is asked.
+
+    Parameters
+    ----------
+    session : Answering
+    text, table, params, dialect
+        As of `onlineic.ask.sql.statement`.
+
+    Returns
+    -------
+    Answer, Derived or AnswerTable
+        Of one COUNT, of one SUM or AVG, and of several of them or GROUP BY.
+
+    Raises
+    ------
+    InvalidQueryError, TooLargeError, MissingExtraError, InvalidParameterError
+        If the statement is not understood, or does not fit the domain; nothing was asked.
+    TooFewRecordsError
+        If a statement of one AVG is over too few records.
+    """
+    understood = statement(text, session.domain, table, params, dialect)
+    if understood.keys:
+        parts = [_by_group(session, aggregate, understood.keys) for aggregate in understood.aggregates]
+    elif len(understood.aggregates) == 1:
+        return _alone(session, understood.aggregates[0])
+    else:
+        parts = [_column(session, aggregate) for aggregate in understood.aggregates]
+    kinds = [session.domain.attribute(key) for key in understood.keys]
+    return AnswerTable(
+        keys=understood.keys,
+        labels=tuple(itertools.product(*(map(kind.label, range(kind.size)) for kind in kinds))),
+        names=tuple(aggregate.name for aggregate in understood.aggregates),
+        values=np.stack([part.values for part in parts], axis=1),
+        error_bounds=np.stack([part.bounds for part in parts], axis=1),
+        confidences=tuple(part.confidence for part in parts),
+        biases=tuple(part.bias for part in parts),
+        answers=tuple(answer for part in parts for answer in part.answers),
+        columns=understood.columns,
+    )
+
+
+@final
+@attrs.frozen(eq=False)
+class _Part:
+    """One aggregate of a table: (rows,) numbers and their bounds."""
+
+    values: Floats
+    bounds: Floats
+    confidence: float
+    bias: float
+    answers: tuple[Answer, ...]
+
+
+def _alone(session: Answering, aggregate: Aggregate) -> Answer | Derived:
+    """Return the answer of one aggregate over all records that it counts."""
+    if aggregate.column is None:
+        return session.answer(where() if aggregate.condition is None else aggregate.condition)
+    if aggregate.nobody:  # the sum of nothing
+        return Derived(aggregate.name, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, ())
+    ask = total if aggregate.form == "sum" else mean
+    return ask(session, aggregate.column, aggregate.condition)
+
+
+def _column(session: Answering, aggregate: Aggregate) -> _Part:
+    """Return one aggregate as a column of one row."""
+    try:
+        found = _alone(session, aggregate)
+    except TooFewRecordsError as error:  # what the others say is not thrown away
+        return _Part(np.array([math.nan]), np.array([math.inf]), 1.0, 0.0, error.answers)
+    if isinstance(found, Derived):
+        bound, confidence = found.error_bound, found.confidence
+        return _Part(np.array([found.value]), np.array([bound]), confidence, found.bias, found.answers)
+    confidence = 1.0 - (session.beta if found.error_bound > 0.0 else 0.0)
+    bounds = np.array([session.n * found.error_bound])
+    return _Part(np.array([float(found.count)]), bounds, confidence, 0.0, (found,))
+
+
+def _by_group(session: Answering, aggregate: Aggregate, keys: tuple[str, ...]) -> _Part:
+    """Return one aggregate of every group."""
+    if aggregate.nobody:
+        nothing = np.zeros(math.prod(session.domain.attribute(key).size for key in keys))
+        return _Part(nothing, nothing, 1.0, 0.0, ())
+    if aggregate.column is None:
+        found = group_by(session, keys, aggregate.condition)
+    else:
+        found = group_by(
+            session,
+            keys,
+            aggregate.condition,
+            "sum" if aggregate.form == "sum" else "mean",
+            aggregate.column,
+        )
+    return _Part(
+        found.values.ravel(), found.error_bounds.ravel(), found.confidence, found.bias, found.answers
+    )

@@ -1,0 +1,124 @@
+"""Default plans at ten points, written down: what was found by experiment changes only on purpose."""
+
+import pytest
+
+import onlineic as ic
+from onlineic.plan import session_plan
+from onlineic.sparse import ExponentialSparse
+
+DOMAINS = {
+    "long": ic.Domain.of(x=range(1000)),
+    "many": ic.Domain.of(a=75, b=16, c=5, d=range(100), e=2, f=2),
+    "few": ic.Domain.of(a=4, b=3, c=20),
+}
+# domain, n, epsilon, delta, hard answers wished for
+POINTS = [
+    ("many", 2_000, 0.5, 0.0, None),
+    ("many", 5_000, 1.0, 1e-6, None),
+    ("many", 12_000, 1.0, 1e-9, None),
+    ("many", 48_842, 1.0, 1e-9, None),
+    ("many", 48_842, 3.0, 0.0, None),
+    ("few", 10**6, 1.0, 1e-6, None),
+    ("few", 10**5, 0.3, 0.0, None),
+    ("long", 10**6, 1.0, 1e-9, None),
+    ("many", 10**6, 2.0, 1e-9, 200),
+    ("few", 10**4, 0.1, 1e-5, 3),
+]
+NAMES = ["-".join(map(str, point)) for point in POINTS]
+# hard answers planned, parts, misfit; scales of the test, of a block and threshold, records; tables bought,
+# Laplace, least and largest scale of them, records
+TABLES = [
+    (2, 4, 18, True, 0.7, (129.0578, 234.5136, 180.0, 2759.665), (50.60623, 4000.0)),
+    (2, 6, 21, False, 0.7, (46.12253, 46.12253, 424.8042), (24.0625, 194.5625)),
+    (2, 10, 21, False, 0.6236966, (60.19312, 60.19312, 554.3991), (30.9375, 252.6875)),
+    (3, 24, 39, False, 0.55, (69.19324, 69.19324, 609.2379), (35.9375, 253.9375)),
+    (8, 32, 19, True, 0.55, (10.74902, 28.17041, 24.59016, 295.6923), (11.71318, 666.6667)),
+    (9, 32, 1, True, 0.55, (864.3784, 864.3784, 6661.127), (2.057144, 2.057144)),
+    (1, 18, 1, True, 0.55, (586.6404, 931.2335, 666.6667, 11557.23), (6.872852, 6.872852)),
+    (5, 32, 3, True, 0.55, (617.2847, 617.2847, 5119.79), (6.211685, 6.311066)),
+    (200, 32, 6, False, 0.55, (96.63904, 96.63904, 445.0392), (18.8125, 132.9375)),
+    (3, 4, 1, True, 0.7, (1217.404, 1217.404, 10719.09), (21.7832, 21.7832)),
+]
+# mechanism, hard answers planned and threshold in records of a session of 1,000 numbers
+NUMBERS = [
+    ("ExponentialSparse", 15, 535.6956),
+    ("GumbelSparse", 31, 191.8497),
+    ("GumbelSparse", 45, 272.9213),
+    ("GumbelSparse", 85, 307.1915),
+    ("ExponentialSparse", 138, 546.6376),
+    ("GumbelSparse", 232, 278.351),
+    ("ExponentialSparse", 48, 2322.431),
+    ("GumbelSparse", 134, 332.7466),
+    ("GumbelSparse", 448, 199.0816),
+    ("GumbelSparse", 11, 1108.644),
+]
+
+
+def records(sparse, value):
+    return float(value) / (1 << sparse.grid_bits)
+
+
+@pytest.mark.parametrize(("point", "expected"), list(zip(POINTS, TABLES, strict=True)), ids=NAMES)
+def test_a_default_plan_is_the_one_written_down(point, expected):
+    domain, n, epsilon, delta, wished = point
+    plan = session_plan(DOMAINS[domain], n, ic.Budget(epsilon, delta), hard_answers=wished)
+    sparse, bought = plan.sparse, plan.first_tables
+    pure = isinstance(sparse, ExponentialSparse)
+    tests = (sparse.threshold_scale, sparse.query_scale) if pure else (sparse.scale,)
+    block = float(sparse.number_scale) if pure else records(sparse, sparse.ratio * sparse.scale)
+    chosen = (plan.hard_answers, plan.partitions.parts, len(bought.targets), bought.pure)
+    noise = (*(records(sparse, scale) for scale in tests), block, records(sparse, sparse.threshold))
+    scales = (float(min(bought.scales)), float(max(bought.scales)))
+
+    assert (expected[:2], expected[2:4]) == (chosen[:2], chosen[2:])
+    assert (pure, expected[4]) == (delta == 0.0, pytest.approx(plan.update.misfit, abs=1e-4))
+    assert expected[5] == pytest.approx(noise, rel=1e-4)
+    assert expected[6] == pytest.approx(scales, rel=1e-3)
+
+
+@pytest.mark.parametrize("n", [1, 10**8])
+@pytest.mark.parametrize("size", [2, 257, 4_096])
+def test_small_budgets_leave_levels_a_test(size, n):
+    plan = session_plan(ic.Domain.of(x=size), n, ic.Budget(0.001, 1e-9))
+    assert plan.sparse.account().capacity > plan.first_tables.charge.amount
+
+
+@pytest.mark.parametrize(("point", "expected"), list(zip(POINTS, NUMBERS, strict=True)), ids=NAMES)
+def test_a_default_plan_of_numbers_is_the_one_written_down(point, expected):
+    domain, n, epsilon, delta, _ = point
+    plan = session_plan(DOMAINS[domain], n, ic.Budget(epsilon, delta), release="answer", max_queries=1000)
+
+    assert expected[:2] == (type(plan.sparse).__name__, plan.hard_answers)
+    assert expected[2] == pytest.approx(records(plan.sparse, plan.sparse.threshold), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("hard_answers", "expected"),
+    [(7, "ExponentialSparse"), (8, "GumbelSparse")],
+)
+def test_few_planned_numbers_take_pure_tests_though_delta_is_given(hard_answers, expected):
+    """The mechanism that resolves the smaller gap."""
+    budget = ic.Budget(1.0, 1e-6)
+    plan = session_plan(
+        DOMAINS["few"], 10**6, budget, release="answer", hard_answers=hard_answers, max_queries=1000
+    )
+
+    assert expected == type(plan.sparse).__name__
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "epsilon", "evaluations"),
+    [
+        ("many", 2_000, 1.0, 60),
+        ("many", 125_000, 1.0, 60),
+        ("many", 200_000, 1.0, 74),
+        ("many", 10**6, 1.0, 153),
+        ("many", 10**5, 10.0, 153),
+        ("many", 10**8, 1.0, 240),
+        ("few", 10**6, 1.0, 60),  # three attributes
+    ],
+)
+def test_refits_make_more_evaluations_of_many_records_and_attributes(name, n, epsilon, evaluations):
+    plan = session_plan(DOMAINS[name], n, ic.Budget(epsilon, 1e-9), max_queries=10**6)
+
+    assert (evaluations, 9) == (plan.update.evaluations, plan.update.dear_evaluations)

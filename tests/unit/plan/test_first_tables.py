@@ -1,0 +1,334 @@
+"""Which tables a default session opens with: levels that nest, and all cells where they are few."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import onlineic as ic
+import onlineic.plan.first_tables as tables_module
+from onlineic.accounting import TICK, laplace_charge, renyi_capacity
+from onlineic.noise import SimulatedNoise
+from onlineic.plan import session_plan
+from onlineic.plan.first_tables import laplace_suits, pair_cover, too_many_pairs
+from onlineic.queries import PartitionRule, pairs_of
+from support.noise import Wrapped
+
+SMALL = ic.Domain.of(a=["x", "y"], b=4, c=range(16))
+
+
+@pytest.mark.parametrize("size", [2, 7, 256, 257, 300, 513, 1_000, 4_096])
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_levels_of_one_ordered_attribute_refine_each_other(size, delta):
+    plan = session_plan(ic.Domain.of(a=range(size)), 10**6, ic.Budget(1.0, delta))
+    cuts = [target.classes[0] for target in plan.first_tables.targets]
+
+    assert np.array_equal(cuts[0], np.arange(size))
+    for fine, coarse in itertools.pairwise(cuts):
+        assert len(np.unique(np.stack([fine, coarse]), axis=1)[0]) == fine.max() + 1
+        sizes = np.bincount(coarse[np.unique(fine, return_index=True)[1]])
+        assert np.ptp(sizes) <= 1
+        assert sizes.mean() == pytest.approx((size / 2) ** (1 / len(cuts)), rel=0.04)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_tables_of_a_pure_session_are_drawn_with_laplace_noise(delta):
+    """A price of 2/scale in epsilon pays for no Gaussian."""
+    drawn = []
+
+    class Named(Wrapped):
+        def discrete_laplace(self, scale, size):
+            drawn.append("laplace")
+            return super().discrete_laplace(scale, size)
+
+        def discrete_gaussian(self, sigma, size):
+            drawn.append("gaussian")
+            return super().discrete_gaussian(sigma, size)
+
+    domain = ic.Domain.of(a=12, b=20, c=9)
+    data = ic.PrivateData(np.full(domain.shape, 2), domain)  # few records a cell: pairs are bought
+    session = ic.OnlineIC(data, ic.Budget(1.0, delta), noise=Named(1))
+    session.answer(ic.where(a=1))
+    tables = session.plan.first_tables
+
+    assert len(tables.targets) > 3
+    assert (delta == 0.0) is tables.pure
+    assert [("gaussian" if delta else "laplace")] * len(tables.targets) == drawn[: len(tables.targets)]
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_all_cells_are_bought_where_a_mean_cell_is_clear_of_their_noise(delta):
+    few = ic.Domain.of(a=range(75), b=16, c=5, d=2, e=2)
+    least, one, half = 128 * 9.7 * 2**1.5, ic.Budget(1.0, delta), ic.Budget(0.5, delta)
+
+    assert laplace_suits(SMALL, int(least) + 1, one, 1.0)
+    assert not laplace_suits(SMALL, int(least) - 1, one, 1.0)
+    assert laplace_suits(SMALL, int(least / 0.5) + 1, half, 1.0)
+    assert laplace_suits(SMALL, int(least / 0.5) + 1, one, 0.5)
+    assert not laplace_suits(few, 48_842, one, 1.0)
+    assert not laplace_suits(ic.Domain.of(a=1, b=1), 10**9, one, 1.0)
+    assert laplace_suits(ic.Domain.of(a=2**11, b=2**11), 10**12, one, 1.0)
+    assert not laplace_suits(ic.Domain.of(a=2**11, b=2**11, c=2), 10**12, one, 1.0)  # gigabytes
+
+
+@pytest.mark.parametrize(
+    ("size", "parts"),
+    [
+        (1, []),
+        (256, [256]),
+        (257, [257, 23]),
+        (338, [338, 26]),
+        (339, [339, 61, 11]),
+        (512, [512, 81, 13]),
+        (1_000, [1_000, 126, 16]),
+        (3_000, [3_000, 262, 23]),
+        (4_096, [4_096, 323, 25]),
+        (4_400, [4_400, 642, 94, 14]),
+    ],
+)
+def test_short_attributes_have_one_level_and_long_ones_a_tree_with_a_wide_root(size, parts):
+    bought = session_plan(ic.Domain.of(a=range(size), b=1), 10**6, ic.Budget(1.0)).first_tables
+
+    assert parts == ([] if bought is None else [target.blocks for target in bought.targets])
+
+
+@pytest.mark.parametrize(
+    ("size", "delta", "laplace"),
+    [
+        (8, 1e-3, True),
+        (256, 1e-3, True),
+        (300, 1e-3, False),
+        (1_000, 1e-3, False),
+        (1_000, 1e-6, True),
+        (4_096, 1e-3, False),
+        (4_096, 1e-9, True),
+    ],
+)
+def test_levels_of_one_attribute_have_the_noise_of_less_variance(monkeypatch, size, delta, laplace):
+    domain, budget = ic.Domain.of(a=range(size)), ic.Budget(1.0, delta)
+    chosen = session_plan(domain, 10**6, budget, max_queries=1_000).first_tables
+    monkeypatch.setattr(tables_module, "laplace_suits", lambda *_: not laplace)
+    other = session_plan(domain, 10**6, budget, max_queries=1_000).first_tables
+    chosen_deviation, other_deviation = (
+        float(bought.scales[0]) * (math.sqrt(2) if bought.pure else 1) for bought in (chosen, other)
+    )
+
+    assert (laplace, not laplace) == (chosen.pure, other.pure)
+    assert chosen_deviation < other_deviation
+
+
+@pytest.mark.parametrize(("delta", "pure"), [(0.0, True), (1e-9, True), (1e-3, False)])
+def test_the_fewer_records_the_less_noise_have_coarse_levels(delta, pure):
+    """By one factor from level to level, whatever the law of the noise; beside many records none."""
+    domain = ic.Domain.of(x=range(4_096))
+    for n, codes, ranges in ((10**9, 1.0, 1.0), (65_536, 1.0625, 1.4), (4_096, 1.25, 1.8), (100, 1.35, 1.8)):
+        plan = session_plan(domain, n, ic.Budget(1.0, delta))
+        for bought, expected in ((plan.first_tables, codes), (plan.range_tables, ranges)):
+            if bought is None:  # of so many records the two are one
+                assert n == 10**9
+                continue
+            scales = [float(scale) for scale in bought.scales]
+            ratios = [fine / coarse for fine, coarse in itertools.pairwise(scales)]
+
+            assert pure is bought.pure
+            assert [pytest.approx(expected, rel=0.02)] * 2 == ratios
+
+
+@pytest.mark.parametrize("size", [300, 4_096, 16_384])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+@pytest.mark.parametrize("delta", [0.0, 1e-9, 1e-3])
+def test_levels_that_suit_ranges_are_bought_at_the_charge_of_those_that_suit_codes(size, epsilon, delta):
+    plan = session_plan(ic.Domain.of(x=range(size)), 20_000, ic.Budget(epsilon, delta))
+    codes, ranges = plan.first_tables, plan.range_tables
+
+    assert plan.openings == (codes, ranges)
+    assert (codes.targets, codes.pure) == (ranges.targets, ranges.pure)
+    assert codes.charge.amount == ranges.charge.amount == plan.spending.bought
+    assert codes.charge.event != ranges.charge.event
+    assert ranges.scales[0] > codes.scales[0]
+    assert ranges.scales[-1] < codes.scales[-1]
+    assert ranges.scales[0] < 3.3 * ranges.scales[-1]
+
+
+@pytest.mark.parametrize(
+    ("domain", "wish"),
+    [
+        (ic.Domain.of(x=range(256)), {}),
+        (ic.Domain.of(x=range(65_536)), {}),  # so deep a tree leaves coarse levels no less noise
+        (ic.Domain.of(x=[f"label {code}" for code in range(400)]), {}),
+        (ic.Domain.of(x=range(400), y=2), {}),
+        (ic.Domain.of(x=range(400)), {"first_tables": True}),
+        (ic.Domain.of(x=range(400)), {"kinds": ("dense",)}),
+        (ic.Domain.of(x=range(400)), {"certify": 0.2}),
+        (ic.Domain.of(x=range(400)), {"update": ic.MultiplicativeWeights()}),
+        (ic.Domain.of(x=range(400)), {"release": "answer"}),
+    ],
+)
+def test_where_there_is_one_level_or_the_start_is_told_ranges_choose_none(domain, wish):
+    assert session_plan(domain, 20_000, ic.Budget(1.0, 1e-9), **wish).range_tables is None
+
+
+def test_levels_leave_tests_at_most_a_twentieth():
+    bought = session_plan(ic.Domain.of(x=range(4_096)), 10**7, ic.Budget(1.0)).first_tables
+
+    assert pytest.approx(0.95, abs=1e-3) == float(bought.charge.amount)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+def test_laplace_levels_are_charged_the_divergence_of_two_moved_blocks_each(epsilon):
+    domain = ic.Domain.of(a=range(512), b=1)
+    plan = session_plan(domain, 10**4, ic.Budget(epsilon, 1e-12), max_queries=1_000)
+    bought, charge = plan.first_tables, plan.first_tables.charge.amount * TICK
+    pure = sum(2 / scale for scale in bought.scales)
+
+    assert (True, 3, 3) == (bought.pure, len(bought.targets), len(set(bought.scales)))
+    assert charge == sum(laplace_charge(plan.sparse.order, scale, 2) for scale in bought.scales) * TICK
+    assert 0.8 * pure < charge < pure
+    assert plan.sparse.account().capacity > bought.charge.amount
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-12, 1e-9, 1e-3])
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 5.0])
+@pytest.mark.parametrize("n", [10**5, 10**8])
+def test_one_laplace_table_of_all_cells_leaves_the_planned_hard_answers_payable(n, epsilon, delta):
+    plan = session_plan(SMALL, n, ic.Budget(epsilon, delta), max_queries=1_000)
+    bought, sparse = plan.first_tables, plan.sparse
+    unit = TICK if delta else 1
+    charge = bought.charge.amount * unit
+
+    assert (1, SMALL.size, True) == (len(bought.targets), bought.targets[0].blocks, bought.pure)
+    own = laplace_charge(sparse.order, bought.scales[0], 2) * TICK if delta else 2 / bought.scales[0]
+    assert own == charge
+    assert charge < Fraction(97, 100) * Fraction(epsilon) + TICK
+    first = sparse.start_charge().amount if sparse.start_charge() is not None else 0
+    left = sparse.account().capacity - bought.charge.amount - first
+    assert plan.hard_answers <= left // sparse.price(bought.targets[0]).amount
+    assert epsilon == sparse.epsilon
+    if delta:  # the capacity is that of the whole budget, at the order that suits what is left of it
+        assert renyi_capacity(sparse.order, epsilon, delta) == sparse.account().capacity
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_a_wish_for_hard_answers_takes_their_price_from_the_table(delta):
+    few, many = (
+        session_plan(SMALL, 10**7, ic.Budget(1.0, delta), hard_answers=c).first_tables.scales[0]
+        for c in (5, 500)
+    )
+
+    assert few < many
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_the_first_hypothesis_is_as_near_as_the_table_of_all_cells(delta):
+    counts = np.random.default_rng(1).multinomial(
+        10**5, np.random.default_rng(2).dirichlet(np.full(128, 0.5))
+    )
+    data = ic.PrivateData(counts.reshape(2, 4, 16), SMALL)
+    session = ic.OnlineIC(data, ic.Budget(1.0, delta), noise=SimulatedNoise(3))
+    error = session.hypothesis.probabilities() - counts.reshape(2, 4, 16) / 10**5
+    scale = session.plan.first_tables.scales[0]
+
+    assert float(np.sqrt((error**2).mean())) < 1.3 * float(scale) * 2**0.5 / 10**5
+    assert session.hypothesis.probabilities().min() > 0.0
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_ranges_of_one_attribute_err_by_little_more_than_least_squares(delta):
+    """4,096 cells, 20 million records: about 60 of them; a descent of 200 evaluations erred by 1,000."""
+    n = 20_000_000
+    weights = np.random.default_rng(4).dirichlet(np.full(4_096, 0.3))
+    counts = np.random.default_rng(5).multinomial(n, weights)
+    data = ic.PrivateData(counts, ic.Domain.of(x=range(4_096)))
+    session = ic.OnlineIC(data, ic.Budget(1.0, delta), noise=SimulatedNoise(6))
+    ranges = np.cumsum(session.hypothesis.probabilities() * n - counts)
+
+    assert np.sqrt(2.0) * ranges.std() < 120
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+@pytest.mark.parametrize(
+    ("n", "largest"), [(2_000, 16), (21_000, 16), (35_000, 32), (50_000, 64), (100_000, 128), (10**6, 256)]
+)
+def test_more_small_attributes_share_a_table_the_more_records_there_are(n, largest, delta):
+    domain = ic.Domain.of({f"b{axis}": 2 for axis in range(30)})
+    targets = session_plan(domain, n, ic.Budget(1.0, delta)).first_tables.targets
+    ones = [target for target in targets if len(target.axes) == 1]
+
+    assert largest == max(target.blocks for target in targets)
+    assert 30 == len(ones)
+    assert set(itertools.combinations(range(30), 2)) <= {
+        pair for target in targets for pair in pairs_of(target)
+    }
+
+
+@pytest.mark.parametrize(
+    ("widths", "shared", "expected"),
+    [
+        ((4, 2, 2), 0.1, [(0, 1, 2)]),  # few blocks
+        ((5, 2, 2), 1.2, [(0, 1), (0, 2), (1, 2)]),
+        ((5, 2, 2), 1.3, [(0, 1, 2)]),  # the two binary ones: 5 blocks a block, of three tables
+        ((16, 16, 2), 2.2, [(0, 1), (0, 2), (1, 2)]),
+        ((3, 3, 1, 3), 1.0, [(0, 1, 3)]),
+        ((2,) * 5, 0.89, [(0, 1, 2, 4), (0, 1, 3, 4), (2, 3)]),
+        ((2,) * 5, 0.9, [(0, 1, 2, 3, 4)]),
+    ],
+)
+def test_attributes_share_a_table_as_long_as_no_pair_has_much_more_noise(widths, shared, expected):
+    domain = ic.Domain.of({f"a{axis}": list(range(width)) for axis, width in enumerate(widths)})
+
+    assert expected == sorted(pair_cover(domain, PartitionRule(), shared))
+
+
+@pytest.mark.parametrize("widths", [(2,) * 60, (2,) * 30 + (16,) * 4 + (3,) * 9 + (24,) * 3])
+def test_the_tables_of_many_attributes_hold_every_pair(widths):
+    domain = ic.Domain.of({f"a{axis}": width for axis, width in enumerate(widths)})
+    cover = pair_cover(domain, PartitionRule(), 1.08)
+    held = {pair for axes in cover for pair in itertools.combinations(axes, 2)}
+
+    assert set(itertools.combinations(range(len(widths)), 2)) == held
+    assert len(cover) < len(held)
+
+
+@pytest.mark.parametrize(
+    ("widths", "many"),
+    [
+        ((2,) * 300, False),
+        ((2,) * 301, True),
+        ((2,) * 300 + (1,), False),
+        ((32,) * 32, False),
+        ((100,) * 32 + (2,), True),
+        ((10**6,), False),
+    ],
+)
+def test_very_many_attributes_have_too_many_pairs(widths, many):
+    domain = ic.Domain.of({f"a{axis}": width for axis, width in enumerate(widths)})
+
+    assert many == too_many_pairs(domain)
+
+
+def test_a_session_of_very_many_attributes_opens_with_each_alone_and_hits_find_their_pairs():
+    rng = np.random.default_rng(3)
+    first = rng.integers(0, 2, 20_000)
+    records = {f"a{axis}": rng.integers(0, 2, 20_000) for axis in range(320)} | {"a1": first, "a0": first}
+    domain = ic.Domain.of({f"a{axis}": 2 for axis in range(320)})
+    data = ic.PrivateData.from_records(records, domain)
+    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-9), noise=SimulatedNoise(4))
+    answers = [session.answer(ic.where({f"a{axis}": 1, f"a{axis + 1}": 1})) for axis in range(0, 20, 2)]
+    truth = [(records[f"a{axis}"] & records[f"a{axis + 1}"]).mean() for axis in range(0, 20, 2)]
+
+    assert {1} == {len(target.axes) for target in session.plan.first_tables.targets}
+    assert "too many pairs" in ic.forecast(domain, 20_000, ic.Budget(1.0, 1e-9)).reason
+    assert "hard" == answers[0].status
+    assert truth == pytest.approx([answer.value for answer in answers], abs=0.05)
+    assert truth[0] == pytest.approx(answers[0].value, abs=0.02)
+
+
+@pytest.mark.parametrize(("n", "start"), [(2_000, "pairs"), (10**6, "numbers")])
+def test_where_pairs_are_too_many_numbers_are_taken_that_say_more_than_single_attributes(n, start):
+    domain = ic.Domain.of({f"a{axis}": 2 for axis in range(320)})
+    told = ic.forecast(domain, n, ic.Budget(1.0, 1e-9))
+
+    assert start == told.start
+    assert "session from single attributes" in {one.engine for one in told.engines}

@@ -1,0 +1,257 @@
+"""Forecasts: public, readable, what a default session acts on, and near what comes out."""
+
+import math
+
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic.accounting import gaussian_mu
+from onlineic.errors import InvalidParameterError
+from onlineic.evaluate import exact_values
+from onlineic.noise import SimulatedNoise
+from onlineic.plan import session_plan
+from onlineic.plan.first_tables import laplace_suits
+from onlineic.plan.forecasts import error_of_pairs
+from onlineic.sparse import ExponentialSparse, GumbelSparse, UnconditionalNumbers
+
+MANY = ic.Domain.of(a=75, b=16, c=5, d=2, e=2)
+FEW = ic.Domain.of({f"b{place}": 2 for place in range(10)})
+LONG = ic.Domain.of(x=range(1000))
+ONE = ic.Budget(1.0, 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("domain", "n", "max_queries", "start"),
+    [
+        (MANY, 48_842, 1, "numbers"),
+        (MANY, 48_842, 30, "numbers"),
+        (MANY, 48_842, 1_000, "pairs"),
+        (FEW, 10**5, 10, "numbers"),
+        (FEW, 10**5, 300, "cells"),
+        (FEW, 10**4, 300, "cells"),
+        (LONG, 10**5, 3, "numbers"),
+        (LONG, 10**5, 10_000, "levels"),
+        (ic.Domain.of(a=1), 100, 10, "levels"),
+    ],
+)
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_a_session_starts_as_its_forecast_says(domain, n, max_queries, start, delta):
+    budget = ic.Budget(1.0, delta)
+    told = ic.forecast(domain, n, budget, max_queries)
+    plan = session_plan(domain, n, budget, max_queries=max_queries)
+    tables = plan.first_tables
+    best = min((row for row in told.engines if row.start is not None), key=lambda row: row.rms)
+
+    assert (start, start) == (told.start, best.start)
+    assert isinstance(plan.sparse, UnconditionalNumbers) == (start == "numbers")
+    if start == "cells":
+        assert [domain.size] == [target.blocks for target in tables.targets]
+    elif start == "pairs":
+        assert len(tables.targets) > len(domain.names)
+    assert told.reason in repr(told)
+    assert "<- the session" in repr(told)
+
+
+@pytest.mark.parametrize(
+    ("delta", "least"),
+    [(0.0, 0.46 * 75.0), *((delta, 0.93 * 8.5 / gaussian_mu(1.0, delta)) for delta in (1e-9, 1e-6))],
+)
+@pytest.mark.parametrize("n", [2_000, 20_000])
+def test_all_cells_are_the_start_until_they_are_expected_to_err_by_more_than_pairs(n, delta, least):
+    """Of a conjunction over so many cells, at .97 epsilon, against .93 or .46 of what pairs err by."""
+    most = math.floor((least * 0.97 / (2.0 * math.sqrt(2.0))) ** 2 / 0.12)
+    starts = {}
+    for half in (most // 2, most // 2 + 1):
+        domain, budget = ic.Domain.of(a=2, b=half), ic.Budget(1.0, delta)
+        starts[2 * half <= most] = ic.forecast(domain, n, budget).start
+        tables = session_plan(domain, n, budget).first_tables
+        assert (2 * half <= most) == ([domain.size] == [target.blocks for target in tables.targets])
+        assert not laplace_suits(domain, n, budget, 0.97)  # no mean cell is clear of its noise
+
+    assert {True: "cells", False: "pairs"} == starts
+
+
+def test_all_cells_are_the_start_as_well_where_a_mean_cell_is_clear_of_its_noise():
+    """9.7 standard deviations of it, though they are expected to err by more than half of what pairs do."""
+    domain, budget, least = (
+        ic.Domain.of(a=50, b=50),
+        ic.Budget(1.0),
+        2_500 * 9.7 * 2.0 * math.sqrt(2.0) / 0.97,
+    )
+    errors = {row.start: row.rms for row in ic.forecast(domain, math.ceil(least), budget).engines}
+
+    assert errors["cells"] > 0.5 * error_of_pairs(math.ceil(least), budget)
+    assert "cells" == ic.forecast(domain, math.ceil(least), budget).start
+    assert "pairs" == ic.forecast(domain, math.floor(least), budget).start
+
+
+@pytest.mark.parametrize(
+    ("shape", "n", "start"),
+    [
+        ((85, 16, 7, 5, 2, 2), 10**6, "pairs"),  # the six attributes of Adult: pairs err by a tenth of cells
+        ((2,) * 16, 10**6, "pairs"),
+        ((30, 30, 30), 10**6, "cells"),
+        ((30, 30, 30), 10**5, "pairs"),
+        ((2,) * 16, 10**7, "cells"),
+    ],
+)
+def test_large_tables_start_from_pairs_longer_the_fewer_records_there_are(shape, n, start):
+    domain = ic.Domain.of({f"a{place}": codes for place, codes in enumerate(shape)})
+
+    assert start == ic.forecast(domain, n, ic.Budget(1.0, 1e-9), 10**5).start
+
+
+def test_the_error_of_pairs_grows_with_the_root_of_many_records():
+    budget = ic.Budget(1.0, 1e-9)
+    few, usual, many = (n * error_of_pairs(n, budget) for n in (10_000, 50_000, 5_000_000))
+
+    assert (few, 10.0 * few) == pytest.approx((usual, many))
+
+
+@pytest.mark.parametrize(
+    ("size", "tables", "spread"), [(8, 1, 1.5), (256, 1, (256 * 0.12) ** 0.5), (257, 2, 1.5)]
+)
+def test_ranges_are_sums_of_few_blocks_of_several_levels_and_of_many_cells_of_one(size, tables, spread):
+    domain, budget = ic.Domain.of(a=range(size)), ic.Budget(1.0)
+    (row,) = (row for row in ic.forecast(domain, 10**5, budget).engines if row.start == "levels")
+
+    assert tables == len(session_plan(domain, 10**5, budget).first_tables.targets)
+    assert row.rms == pytest.approx(spread * 2.0 * math.sqrt(2.0) * tables / 10**5)
+
+
+@pytest.mark.parametrize("wish", [{"hard_answers": 3}, {"threshold": 0.01}, {"release": "answer"}])
+def test_a_wish_for_hits_or_thresholds_is_kept_however_few_questions_are_announced(wish):
+    plan = session_plan(MANY, 48_842, ONE, max_queries=5, **wish)
+
+    assert isinstance(plan.sparse, GumbelSparse | ExponentialSparse)
+
+
+WIDE = ic.Domain.of(a=2**12, b=2**12)
+
+
+def test_of_dense_queries_from_pairs_nothing_is_known_and_numbers_of_more_noise_are_no_start():
+    rows = {row.start: row for row in ic.forecast(WIDE, 48_842, ONE, 10**4, kinds=("dense",)).engines}
+
+    assert rows["numbers"].rms < 0.5 == rows["pairs"].rms
+    # 8^20 cells, and numbers that err by more than the constant answer 1/2
+    huge = ic.Domain.of({f"a{place}": 8 for place in range(20)})
+    told = ic.forecast(huge, 1_000, ONE, 10**4, kinds=("dense",))
+    assert "pairs" == told.start
+    assert all(row.rms > 0.5 for row in told.engines if row.start == "numbers")
+    assert session_plan(huge, 1_000, ONE, kinds=("dense",)).first_tables is not None
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+@pytest.mark.parametrize(
+    ("domain", "n", "max_queries", "start"),
+    [
+        (MANY, 48_842, 10_000, "cells"),
+        (MANY, 48_842, 3, "numbers"),
+        (MANY, 10, 10_000, "cells"),
+        (WIDE, 48_842, 10_000, "numbers"),
+        (WIDE, 10**10, 10**9, "numbers"),
+    ],
+)
+def test_with_dense_queries_announced_pairs_are_no_start(delta, domain, n, max_queries, start):
+    budget = ic.Budget(1.0, delta)
+    told = ic.forecast(domain, n, budget, max_queries, kinds=("conjunctions", "dense"))
+    plan = session_plan(domain, n, budget, max_queries=max_queries, kinds=("dense", "conjunctions"))
+
+    assert start == told.start
+    assert (start == "cells") == (plan.first_tables is not None)
+    if plan.first_tables is not None:
+        assert [domain.size] == [target.blocks for target in plan.first_tables.targets]
+
+
+@pytest.mark.usefixtures("pairs_first")
+def test_a_session_asked_or_told_of_dense_queries_errs_about_as_a_histogram_does():
+    generator = np.random.default_rng(2)
+    counts = generator.multinomial(10_000, generator.dirichlet(np.full(1024, 0.3)))
+    data = ic.PrivateData(counts, ic.Domain.of(**dict.fromkeys("abcdefghij", 2)))
+    weights = generator.integers(0, 2, (100, 1024)).astype(float)
+    truth = weights @ counts / 10_000
+    errors = {}
+    for label, told in (("told", {"kinds": ("dense",)}), ("asked", {}), ("pairs", {"first_tables": True})):
+        session = ic.OnlineIC(data, ONE, max_queries=300, noise=SimulatedNoise(3), **told)
+        answers = session.answer_many(ic.dense(row.reshape(data.domain.shape)) for row in weights)
+        errors[label] = float(np.sqrt(np.mean(([answer.value for answer in answers] - truth) ** 2)))
+
+    assert errors["told"] < 0.0055  # one histogram: sqrt(1024/4) 2 sqrt(2)/n = .0045
+    assert errors["asked"] < 2.2 * errors["told"]  # the order of its account was made for Gaussian tables
+    assert errors["pairs"] > 1.5 * errors["asked"]
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_streams_of_any_length_are_foretold_and_planned(delta):
+    told = ic.forecast(FEW, 1000, ic.Budget(1.0, delta), 2**63 - 1)
+
+    assert "numbers" not in {row.start for row in told.engines}  # no sampler draws so wide a noise
+    assert session_plan(FEW, 1000, ic.Budget(1.0, delta), max_queries=2**63 - 1).max_queries == 2**63 - 1
+
+
+@pytest.mark.parametrize("kinds", [(), ("sums",), ("dense", 3), "dense", 3, None])
+def test_kinds_that_are_not_known_are_refused(kinds):
+    with pytest.raises(InvalidParameterError, match="kinds"):
+        ic.forecast(MANY, 100, ONE, kinds=kinds)
+    with pytest.raises(InvalidParameterError, match="kinds"):
+        session_plan(MANY, 100, ONE, kinds=kinds)
+
+
+@pytest.mark.parametrize(("max_queries", "within"), [(8, 1.6), (300, 1.6)])
+def test_errors_of_dense_queries_are_near_those_foretold(max_queries, within):
+    generator = np.random.default_rng(1)
+    counts = generator.multinomial(10**5, generator.dirichlet(np.full(1024, 0.3))).reshape(FEW.shape)
+    data = ic.PrivateData(counts, FEW)
+    asked = [
+        ic.dense(generator.integers(0, 2, FEW.shape).astype(float)).bind(FEW, 8) for _ in range(max_queries)
+    ]
+    truths = np.asarray(exact_values(data, asked))
+    told = ic.forecast(FEW, 10**5, ONE, max_queries, kinds=("dense",))
+    errors = [
+        [answer.value for answer in session.answer_many(asked)] - truths
+        for seed in range(4)
+        for session in [ic.OnlineIC(data, ONE, max_queries=max_queries, noise=SimulatedNoise(seed))]
+    ]
+    (expected,) = [row.rms for row in told.engines if row.start == told.start]
+    rms = float(np.sqrt(np.mean(np.square(errors))))
+
+    assert expected / within < rms < expected * within
+    assert rms < 1.2 * min(row.rms for row in told.engines if row.start is None)
+
+
+def test_a_session_of_numbers_goes_on_at_falling_prices():
+    generator = np.random.default_rng(2)
+    data = ic.PrivateData(generator.multinomial(10**5, np.full(1024, 1 / 1024)).reshape(FEW.shape), FEW)
+    asked = [ic.dense(generator.integers(0, 2, FEW.shape).astype(float)) for _ in range(13)]
+    session = ic.OnlineIC(data, ONE, max_queries=10, noise=SimulatedNoise(1))
+    answers = session.answer_many(asked)
+    bounds = [answer.error_bound for answer in answers]
+
+    assert ["hard"] * 13 == [answer.status for answer in answers]
+    assert bounds[:10] == pytest.approx([bounds[0]] * 10)
+    assert bounds[10] < bounds[11] < bounds[12]
+    assert session.statistics().spent < 1.0
+    assert "repeat" == session.answer(asked[3]).status
+
+
+def test_domains_of_more_cells_than_a_float_can_tell_are_forecast():
+    domain = ic.Domain.of({f"a{place}": 1000 for place in range(120)})
+    told = ic.forecast(domain, 2000, ic.Budget(1.0, 1e-9), 100)
+
+    assert domain.size == 10**360
+    assert told.start != "cells"
+    assert all(math.isfinite(one.rms) for one in told.engines if one.start == told.start)
+    assert "measured one by one" in repr(told)
+
+
+@pytest.mark.parametrize("epsilon", [600.0, 601.0, 1000.0])
+def test_every_epsilon_of_a_session_has_a_forecast(epsilon):
+    budget = ic.Budget(epsilon, 1e-6, allow_large_epsilon=True)
+
+    assert session_plan(FEW, 1000, budget).sparse.epsilon == epsilon
+    assert ic.forecast(FEW, 1000, budget, 100).start
+
+
+def test_beyond_600_gaussian_noise_is_that_of_600():
+    assert gaussian_mu(600.0, 1e-6) == gaussian_mu(1000.0, 1e-6)

@@ -1,0 +1,84 @@
+"""A ledger file whose plan is not that of its budget and its table is refused, whoever wrote it."""
+
+import json
+
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic.errors import LedgerCorruptError, LedgerMismatchError
+from onlineic.ledger.settings import settings_to_json
+from onlineic.plan import session_plan
+from onlineic.session.durable import KNOWN, check_prior, planned, prior_digest
+
+DOMAIN = ic.Domain.of(a=12, b=5, c=4)
+N = 16_000
+BUDGETS = {"gumbel": ic.Budget(1.0, 1e-9), "pure": ic.Budget(1.0)}
+
+
+def beginning(name="gumbel"):
+    """The parts of a first line that tell of a plan."""
+    budget = BUDGETS[name]
+    plan = session_plan(DOMAIN, N, budget)
+    settings = {"budget": settings_to_json(budget, KNOWN), "rows_per_person": None, "prior": None}
+    return json.loads(json.dumps({"n": N, "plan": settings_to_json(plan, KNOWN), "settings": settings}))
+
+
+def test_the_plan_of_a_line_as_it_was_written_comes_back():
+    for name, budget in BUDGETS.items():
+        assert planned(beginning(name), DOMAIN) == session_plan(DOMAIN, N, budget)
+
+
+def less_epsilon(line):
+    line["settings"]["budget"]["fields"]["epsilon"] = 0.999
+
+
+def less_delta(line):
+    line["settings"]["budget"]["fields"]["delta"] = 0.999e-9
+
+
+def other_rows(line):
+    line["n"] = N + 1
+
+
+def several_rows(line):
+    line["settings"]["rows_per_person"] = 2
+
+
+@pytest.mark.parametrize("forge", [less_epsilon, less_delta, other_rows, several_rows])
+def test_a_plan_that_spends_more_than_the_budget_beside_it_or_is_of_another_table_is_refused(forge):
+    line = beginning()
+    forge(line)
+    with pytest.raises(LedgerCorruptError, match="must hold a plan for n="):
+        planned(line, DOMAIN)
+
+
+FIELDS = ["first_tables", "dense_tables", "later_tables", "range_tables", "hit_price", "next_share"]
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_a_plan_with_something_else_in_the_place_of_tables_or_a_price_is_refused(field):
+    line = beginning()
+    line["plan"]["fields"][field] = line["settings"]["budget"]
+    with pytest.raises(LedgerCorruptError):
+        planned(line, DOMAIN)
+
+
+@pytest.mark.usefixtures("pairs_first")
+@pytest.mark.parametrize("change", [{"order": {"fraction": "5"}}, {"unit": "epsilon", "order": None}])
+def test_later_tables_that_are_charged_in_another_unit_than_the_account_are_refused(change):
+    line = beginning()
+    line["plan"]["fields"]["later_tables"]["fields"]["charge"]["fields"].update(change)
+    with pytest.raises(LedgerCorruptError):
+        planned(line, DOMAIN)
+
+
+def test_another_public_start_than_that_of_the_file_is_refused():
+    given = ic.Histogram(DOMAIN, np.arange(1.0, DOMAIN.size + 1))
+    line = beginning()
+    line["settings"]["prior"] = prior_digest(given)
+
+    check_prior(line, given)
+    for other in (None, ic.Histogram(DOMAIN)):
+        with pytest.raises(LedgerMismatchError, match="prior must be the one with digest"):
+            check_prior(line, other)
