@@ -244,3 +244,11 @@ def _checked_unit(unit: object, order: object) -> Fraction | None:
 
 def _unit_text(unit: str, order: Fraction | None) -> str:
     return unit if order is None else f"ticks of 2^-40 at Renyi order {order}"
+
+
+def check_budget(budget: object) -> None:
+    """Raise `InvalidParameterError` unless this is a budget."""
+    if type(budget) is not Budget:  # a subclass could say one epsilon and spend another
+        raise InvalidParameterError(
+            f"budget must be a Budget, got a {type(budget).__name__}; write Budget(epsilon=1.0, delta=1e-9)."
+        )

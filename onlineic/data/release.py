@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from typing import TypeVar
 
-from onlineic.accounting.budget import Budget
+from onlineic.accounting.budget import Budget, check_budget
 from onlineic.data.private import PrivateData
 from onlineic.errors import InvalidParameterError, SessionSealedError
 from onlineic.noise.sources import Noise, SystemNoise, checked_source
@@ -21,13 +21,15 @@ _log = logging.getLogger("onlineic")
 
 def check_types(data: object, budget: object) -> None:
     """Raise `InvalidParameterError` unless these are a table and a budget."""
+    check_data(data)
+    check_budget(budget)
+
+
+def check_data(data: object) -> None:
+    """Raise `InvalidParameterError` unless this is a table."""
     if not isinstance(data, PrivateData):
         raise InvalidParameterError(
             f"data must be a PrivateData, got a {type(data).__name__}; write PrivateData.from_records(...)."
-        )
-    if type(budget) is not Budget:  # a subclass could say one epsilon and spend another
-        raise InvalidParameterError(
-            f"budget must be a Budget, got a {type(budget).__name__}; write Budget(epsilon=1.0, delta=1e-9)."
         )
 
 

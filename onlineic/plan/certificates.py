@@ -37,6 +37,7 @@ from onlineic.plan.defaults import (
 from onlineic.plan.first_tables import chosen_first_tables, laplace_opens
 from onlineic.plan.forecasts import error_of_pairs, forecast
 from onlineic.plan.plan import KNOWN, MOST_HARD, TRIVIAL, Plan, Rule, checked_facts
+from onlineic.plan.settings import Settings
 from onlineic.queries.partitions import PartitionRule
 from onlineic.queries.query import session_grid_bits
 from onlineic.sparse.base import NumericSparse
@@ -127,20 +128,10 @@ def textbook_plan(
     )
 
 
-def certified_plan(
-    domain: Domain,
-    n: int,
-    budget: Budget,
-    update: Rule,
-    sparse: SparseName | NumericSparse | None,
-    prior: Hypothesis | None,
-    beta: float,
-    max_queries: int,
-    alpha: float,
-    first_tables: bool | None,
-    restarts: int,
-) -> Plan:
+def certified_plan(domain: Domain, n: int, settings: Settings, update: Rule, alpha: float) -> Plan:
     """Return the certificate of a known T(alpha): every error <= alpha + a_hit + a_miss."""
+    budget, sparse, prior = settings.of_row, settings.sparse, settings.prior
+    first_tables = settings.first_tables
     if update_bound_of(update, domain, prior) is None:
         start = " from this prior" if prior is not None else ""
         raise InvalidParameterError(
@@ -148,7 +139,7 @@ def certified_plan(
         )
     if isinstance(sparse, NumericSparse):
         raise InvalidParameterError("sparse must be a name with certify, which settles its scales.")
-    made = partial(_certificate_at, domain, n, budget, update, prior, beta, max_queries, restarts)
+    made = partial(_certificate_at, domain, n, settings, update)
     names: tuple[SparseName | None, ...] = (sparse,)
     if (
         sparse is None and budget.delta > 0.0 and budget.order is None
@@ -192,7 +183,7 @@ def certified_plan(
     if alone.error_bound < TRIVIAL:
         most = min(most, TRIVIAL)
     found: list[tuple[float, int, Plan]] = []
-    for opening in _openings(domain, n, budget, max_queries):
+    for opening in _openings(domain, n, budget, settings.max_queries):
         for plan in certificates(alpha, opening):
             tables = plan.first_tables
             if tables is not None and (first_tables or plan.error_bound < most):
@@ -267,12 +258,8 @@ def _openings(domain: Domain, n: int, budget: Budget, max_queries: int) -> list[
 def _certificate_at(
     domain: Domain,
     n: int,
-    budget: Budget,
+    settings: Settings,
     update: Rule,
-    prior: Hypothesis | None,
-    beta: float,
-    max_queries: int,
-    restarts: int,
     name: SparseName | None,
     alpha: float,
     opening: _Opening | None,
@@ -284,12 +271,13 @@ def _certificate_at(
     InvalidParameterError, InfeasibleAccuracyError
         If there is none.
     """
+    budget, beta, max_queries = settings.of_row, settings.beta, settings.max_queries
     start: Rule = update
     tables, tested, bought = None, beta, Fraction(0)
     if opening is not None:  # as many tables as the mechanism can draw: one stands for them in T(alpha)
         start = FittedStart(update, 1, opening.shares.misfit, opening.uniform)
         tested, bought = beta * (1.0 - KNOWN), opening.bought
-    bound_of = update_bound_of(start, domain, prior)
+    bound_of = update_bound_of(start, domain, settings.prior)
     steps = NO_BOUND if bound_of is None else bound_of(alpha)
     if steps > MOST_HARD:
         raise InfeasibleAccuracyError(f"T(alpha) must be at most {MOST_HARD}, got {steps:.4g}.")
@@ -305,7 +293,7 @@ def _certificate_at(
         alpha=alpha + 0.5 / n,
         reserved=bought,
         pure=opening is not None and opening.laplace,
-        restarts=restarts,
+        restarts=settings.restarts,
     )
     _, miss, number = mechanism.margins(max_queries, tested, cutoff)
     if number > alpha:
@@ -333,7 +321,7 @@ def _certificate_at(
         error_bound=mechanism.threshold / (n << mechanism.grid_bits) + miss,
         certified=True,
         first_tables=tables,
-        restarts=restarts,
+        restarts=settings.restarts,
     )
 
 

@@ -22,8 +22,6 @@ from onlineic.domain.domain import Domain, check_domain
 from onlineic.errors import (
     InvalidParameterError,
     checked_integer,
-    checked_list,
-    shown,
 )
 from onlineic.noise.laws import normal_quantile
 from onlineic.plan.defaults import (
@@ -40,12 +38,12 @@ from onlineic.plan.defaults import (
     USUAL_SIZE,
 )
 from onlineic.plan.first_tables import MOST_CELLS, laplace_suits, levels, too_many_pairs
+from onlineic.plan.settings import Kind, Settings, settings_of
 from onlineic.queries.query import session_grid_bits
 from onlineic.sparse.unconditional import UnconditionalNumbers
 
 UNKNOWN = 0.5  # expected of answers between 0 and 1 of which nothing is known
 Start = Literal["numbers", "cells", "levels", "pairs"]
-Kind = Literal["conjunctions", "dense"]
 
 SAID = {
     "numbers": "so few questions are best measured one by one, without a test",
@@ -133,7 +131,7 @@ class Forecast:
 def forecast(
     domain: Domain,
     n: int,
-    budget: Budget,
+    budget: Budget | Settings,
     max_queries: int = 10_000,
     kinds: Iterable[Kind] = ("conjunctions",),
 ) -> Forecast:
@@ -144,7 +142,8 @@ def forecast(
     domain : Domain
     n : int
         Number of records.
-    budget : Budget
+    budget : Budget or Settings
+        Settings of a session tell of its questions too.
     max_queries : int
         Different questions that will be asked.
     kinds : iterable of "conjunctions" or "dense"
@@ -164,26 +163,12 @@ def forecast(
     """
     check_domain(domain)
     n = checked_integer("n", n, at_least=1, at_most=2**53)  # a table holds no more
-    max_queries = checked_integer("max_queries", max_queries, at_least=1, at_most=2**63 - 1)
-    dense, budget = "dense" in checked_kinds(kinds), alike(budget)
-    ranked = tuple(sorted(_rows(domain, n, budget, max_queries, dense), key=lambda row: row.rms))
+    settings = settings_of(budget, max_queries=max_queries, kinds=kinds)
+    rows = _rows(domain, n, alike(settings.of_row), settings.max_queries, "dense" in settings.kinds)
+    ranked = tuple(sorted(rows, key=lambda row: row.rms))
     start = next(row.start for row in ranked if row.start is not None)
     said = SAID_OF_MANY if start == "pairs" and too_many_pairs(domain) else SAID[start]
-    return Forecast(ranked, start, said, n, max_queries)
-
-
-def checked_kinds(kinds: Iterable[Kind]) -> frozenset[Kind]:
-    """Return the kinds of questions, or raise `InvalidParameterError`."""
-    try:
-        listed = checked_list("kinds", kinds)
-    except InvalidParameterError:
-        listed = []
-    if not listed or not all(isinstance(kind, str) and kind in ("conjunctions", "dense") for kind in listed):
-        raise InvalidParameterError(
-            f"kinds must be some of 'conjunctions' and 'dense', got kinds={shown(kinds)}; write "
-            "['conjunctions'], ['dense'] or both."
-        )
-    return frozenset(listed)
+    return Forecast(ranked, start, said, n, settings.max_queries)
 
 
 def _rows(domain: Domain, n: int, budget: Budget, max_queries: int, dense: bool) -> list[EngineForecast]:

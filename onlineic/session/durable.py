@@ -46,6 +46,7 @@ from onlineic.plan.defaults import RULES
 from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.later_tables import LaterTables
 from onlineic.plan.plan import Plan
+from onlineic.plan.settings import Settings
 from onlineic.queries.partitions import PartitionRule
 from onlineic.sparse.exponential import ExponentialSparse
 from onlineic.sparse.gumbel import GumbelSparse
@@ -251,6 +252,16 @@ def restoring(resumed: bool) -> Iterator[None]:
             "ledger must hold lines that a session can be made from, got others; restore the file from a "
             "backup, and give its newest receipt, or mend the rule that was given."
         ) from error
+
+
+def settings_in(beginning: Line, domain: Domain, prior: Hypothesis | None) -> Settings:
+    """Return what a recorded session goes by besides its plan; the plan tells the rest."""
+    return Settings(
+        budget_of(beginning, domain),
+        rows_per_person=rows_of(beginning),
+        prior=prior,
+        exhausted=beginning["settings"].get("exhausted"),
+    )
 
 
 def budget_of(beginning: Line, domain: Domain) -> Budget:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, final
 
-from onlineic.accounting.budget import Budget
 from onlineic.ask.bind import bind_batch
 from onlineic.domain.domain import Domain
 from onlineic.errors import LedgerMismatchError
@@ -14,6 +13,7 @@ from onlineic.plan.kinds import answers_tables, check_supported, is_dense
 from onlineic.plan.later_tables import Asked
 from onlineic.plan.plan import Plan
 from onlineic.plan.purchases import PlannedPurchases
+from onlineic.plan.settings import Settings
 from onlineic.progress import advance
 from onlineic.queries.answers import Answer
 from onlineic.queries.batch import Queries
@@ -120,7 +120,7 @@ class Loop:
         """The charge of tables that questions will buy, by this plan."""
         return self.plan.owed(self.core.purchases.heard, self.ledger.account)
 
-    def statistics(self, budget: Budget, rows_per_person: int) -> SessionStatistics:
+    def statistics(self, settings: Settings) -> SessionStatistics:
         """Return a snapshot of public facts."""
         plan, book, prices = self.plan, self.book, self.core.prices
         return SessionStatistics(
@@ -132,7 +132,7 @@ class Loop:
             hard_left=0 if self.core.seal.sealed else prices.hard_left(self.owed),
             restarts_left=prices.restarts_left(self.owed),
             spent=float(self.ledger.spent / plan.sparse.account().capacity),
-            budget=budget,
+            budget=settings.budget,
             threshold=prices.threshold(),
             alpha=plan.alpha,
             beta=plan.beta,
@@ -142,7 +142,7 @@ class Loop:
             sealed=self.core.seal.sealed,
             private=self.private,
             family=book.family,
-            rows_per_person=rows_per_person,
+            rows_per_person=settings.rows_per_person,
         )
 
     def begin(self) -> None:

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, final, overload
 
+import attrs
+
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget
-from onlineic.accounting.of_table import per_row
 from onlineic.ask.bind import bind_question, check_many
 from onlineic.ask.sql_conditions import Value
 from onlineic.data.private import PrivateData
-from onlineic.data.release import check_outside, check_types, is_private
+from onlineic.data.release import check_data, check_outside, is_private
 from onlineic.display.html import card
 from onlineic.display.text import upward
 from onlineic.domain.domain import Domain
@@ -43,10 +44,10 @@ from onlineic.ledger.transcript import Transcript
 from onlineic.noise.sources import Noise, SystemNoise, checked_source
 from onlineic.plan.calibration import SparseName
 from onlineic.plan.certificates import textbook_plan
-from onlineic.plan.forecasts import Kind, checked_kinds
 from onlineic.plan.plan import TRIVIAL, Plan
 from onlineic.plan.planning import session_plan
 from onlineic.plan.purchases import PlannedPurchases
+from onlineic.plan.settings import Exhausted, Kind, Release, Settings, settings_of
 from onlineic.progress import Progress, checked_progress, reporting
 from onlineic.queries.answers import Answer
 from onlineic.queries.batch import Queries
@@ -63,12 +64,11 @@ from onlineic.session.core import Core
 from onlineic.session.durable import (
     Durability,
     LedgerFile,
-    budget_of,
     check_prior,
     ledger_choice,
     planned,
     restoring,
-    rows_of,
+    settings_in,
 )
 from onlineic.session.explain import Explanation, explained
 from onlineic.session.loop import Loop, tell_opening
@@ -81,12 +81,8 @@ T = TypeVar("T")
 TWICE = "a session must be opened once, got __init__ again; open a new one."
 
 
-def check_choices(exhausted: object, ledger: object, noise: object) -> None:
-    """Raise `InvalidParameterError` unless these are choices that a session knows."""
-    if not isinstance(exhausted, str) or exhausted not in ("untested", "raise"):
-        raise InvalidParameterError(
-            f"exhausted must be 'untested' or 'raise', got exhausted={shown(exhausted)}."
-        )
+def check_record(ledger: object, noise: object) -> None:
+    """Raise `InvalidParameterError` unless a session can be recorded there, with this noise."""
     if ledger is not None and not isinstance(ledger, Ledger | LedgerFile):
         raise InvalidParameterError(
             f"ledger must be the path of a file, a Ledger or None, got a {type(ledger).__name__}; write "
@@ -193,7 +189,7 @@ class OnlineIC(Answering):
     def __init__(
         self,
         data: PrivateData,
-        budget: Budget,
+        budget: Budget | Settings,
         *,
         rows_per_person: int = 1,
         hard_answers: int | None = None,
@@ -202,12 +198,12 @@ class OnlineIC(Answering):
         beta: float = 0.05,
         update: UpdateRule[Any] | None = None,
         sparse: SparseName | NumericSparse | None = None,
-        release: Literal["answer", "partition"] | None = None,
+        release: Release | None = None,
         threshold: float | None = None,
         prior: Hypothesis | None = None,
         first_tables: bool | None = None,
         kinds: Iterable[Kind] = ("conjunctions",),
-        exhausted: Literal["untested", "raise"] = "untested",
+        exhausted: Exhausted = "untested",
         ledger: Ledger | str | os.PathLike[str] | None = None,
         table: str | None = None,
         restarts: int = 0,
@@ -215,48 +211,29 @@ class OnlineIC(Answering):
         noise: Noise | None = None,
         progress: Progress | Literal["bar"] | None = None,
     ) -> None:
-        check_types(data, budget)
-        check_rule(update)
-        of_row, kinds = per_row(budget, rows_per_person), checked_kinds(kinds)
-        settings = {
-            "budget": budget,
-            "rows_per_person": int(rows_per_person) if rows_per_person > 1 else None,
-            "hard_answers": hard_answers,
-            "certify": certify,
-            "max_queries": max_queries,
-            "beta": beta,
-            "update": update,
-            "sparse": sparse,
-            "release": release,
-            "threshold": threshold,
-            "prior": prior,
-            "first_tables": first_tables,
-            "kinds": sorted(kinds),
-            "exhausted": exhausted,
-            **({"restarts": restarts} if restarts != 0 else {}),
-        }
-        chosen = ledger_choice(ledger, table, durability, settings)
-        planned_for = partial(
-            session_plan,
-            data.domain,
-            data.n,
-            of_row,
+        check_data(data)
+        settings = settings_of(
+            budget,
+            rows_per_person=rows_per_person,
+            hard_answers=hard_answers,
+            certify=certify,
+            max_queries=max_queries,
+            beta=beta,
             update=update,
             sparse=sparse,
             release=release,
-            prior=prior,
-            beta=beta,
-            max_queries=max_queries,
-            certify=certify,
-            hard_answers=hard_answers,
             threshold=threshold,
+            prior=prior,
             first_tables=first_tables,
+            kinds=kinds,
+            exhausted=exhausted,
             restarts=restarts,
         )
-        plan, for_dense = planned_for(kinds=kinds), partial(planned_for, kinds=("dense",))
-        self._open(
-            data, budget, plan, prior, exhausted, chosen, noise, progress, int(rows_per_person), for_dense
-        )
+        chosen = ledger_choice(ledger, table, durability, settings.written())
+        plan = session_plan(data.domain, data.n, settings)
+        of_dense = attrs.evolve(settings, kinds=("dense",))
+        for_dense = partial(session_plan, data.domain, data.n, of_dense)
+        self._open(data, settings, plan, chosen, noise, progress, for_dense)
 
     @classmethod
     def resume(
@@ -301,14 +278,13 @@ class OnlineIC(Answering):
         kept = SqliteLedger.open(ledger, durability, receipt)
         try:
             check_kind(kept.beginning, total=False)
-            beginning, budget = kept.beginning, budget_of(kept.beginning, kept.domain)
-            check_types(data, budget)
+            beginning = kept.beginning
+            check_data(data)
             check_beginning(beginning, table=table, domain=data.domain, n=data.n)
             check_prior(beginning, prior)
             plan = planned(beginning, data.domain, update)
-            exhausted = beginning["settings"].get("exhausted")
-            rows = rows_of(beginning)
-            return cls.__new__(cls)._open(data, budget, plan, prior, exhausted, kept, None, progress, rows)
+            settings = settings_in(beginning, data.domain, prior)
+            return cls.__new__(cls)._open(data, settings, plan, kept, None, progress)
         except BaseException:
             kept.release()
             raise
@@ -348,13 +324,13 @@ class OnlineIC(Answering):
         InfeasibleAccuracyError
             If alpha is infeasible; the message names the least feasible one.
         """
-        budget = Budget(epsilon, delta)
-        check_types(data, budget)
+        check_data(data)
         check_rule(update)
+        opened = Settings(Budget(epsilon, delta), exhausted=exhausted)
         plan = textbook_plan(
             data.domain,
             data.n,
-            budget,
+            opened.budget,
             update or MultiplicativeWeights(variant="book"),
             beta=beta,
             max_queries=max_queries,
@@ -362,7 +338,7 @@ class OnlineIC(Answering):
         )
         settings = {
             "textbook": True,
-            "budget": budget,
+            "budget": opened.budget,
             "beta": beta,
             "max_queries": max_queries,
             "update": update,
@@ -370,23 +346,20 @@ class OnlineIC(Answering):
             "exhausted": exhausted,
         }
         chosen = ledger_choice(ledger, table, durability, settings)
-        return cls.__new__(cls)._open(data, budget, plan, None, exhausted, chosen, noise, progress)
+        return cls.__new__(cls)._open(data, opened, plan, chosen, noise, progress)
 
     def _open(
         self,
         data: PrivateData,
-        budget: Budget,
+        settings: Settings,
         plan: Plan,
-        prior: Hypothesis | None,
-        exhausted: str,
         ledger: Ledger | LedgerFile | None,
         noise: Noise | None,
         progress: Progress | Literal["bar"] | None = None,
-        rows_per_person: int = 1,
         for_dense: Callable[[], Plan] | None = None,
     ) -> "OnlineIC":
-        of_row = per_row(budget, rows_per_person)
-        check_choices(exhausted, ledger, noise)
+        of_row = settings.of_row
+        check_record(ledger, noise)
         if self._is_open:
             raise SessionStateError(TWICE)
         if plan.certified and plan.error_bound >= TRIVIAL:
@@ -399,8 +372,7 @@ class OnlineIC(Answering):
             )
         self._progress = checked_progress(progress)
         noise = noise if noise is not None else SystemNoise()
-        self._data, self._noise, self._budget, self._private = data, noise, budget, is_private(noise)
-        self._rows = rows_per_person
+        self._data, self._noise, self._settings, self._private = data, noise, settings, is_private(noise)
         self._door = Door("session")
         check_outside(data, noise)
         if isinstance(ledger, LedgerFile):
@@ -411,7 +383,7 @@ class OnlineIC(Answering):
         try:
             resumed = isinstance(ledger, SqliteLedger) and not ledger.fresh
             loop = Loop(data.domain, data.n, plan, held, self._private)
-            belief = Belief(plan.update.init(data.domain, prior))
+            belief = Belief(plan.update.init(data.domain, settings.prior))
             with reporting(self._progress):
                 tell_opening(0.0, plan)  # nothing is claimed yet
             data.check_file(held, held.file)
@@ -419,12 +391,12 @@ class OnlineIC(Answering):
             with restoring(resumed):
                 book, prices = loop.parts(plan, belief)
                 purchases = PlannedPurchases(plan)
-                bits, raises = plan.weight_bits, exhausted == "raise"
+                bits, raises = plan.weight_bits, settings.exhausted == "raise"
                 loop.restore(Core(data, noise, held, bits, prices, book, purchases, raises))
             bought = loop.bought()
             # a session that was interrupted here left its ledger with what it had paid for
             spent = of_row if self._private else None
-            known = data.enter(held, spent, held.file, plan.drawn, rows_per_person)
+            known = data.enter(held, spent, held.file, plan.drawn, settings.rows_per_person)
             if isinstance(ledger, SqliteLedger) and resumed:
                 ledger.restart(package_version())  # after all that could refuse it
             data.begun(held)
@@ -730,7 +702,7 @@ class OnlineIC(Answering):
 
         def counted() -> SessionStatistics:
             self._loop.book.catch_up()
-            return self._loop.statistics(self._budget, self._rows)
+            return self._loop.statistics(self._settings)
 
         return self._alone(counted)
 
@@ -768,9 +740,9 @@ class OnlineIC(Answering):
             return Summary(
                 domain,
                 self._data.n,
-                self._budget,
+                self._settings.budget,
                 self._loop.plan,
-                self._loop.statistics(self._budget, self._rows),
+                self._loop.statistics(self._settings),
                 marginals,
                 book.latest(answers) if answers else (),
             )
@@ -798,15 +770,14 @@ class OnlineIC(Answering):
     def __repr__(self) -> str:
         if not self._is_open:
             return "OnlineIC(not open)"
-        stats = self._loop.statistics(
-            self._budget, self._rows
-        )  # of what was taken in: a repr must not run an update
+        stats = self._loop.statistics(self._settings)  # of what was taken in: a repr must not run an update
         shape = " x ".join(map(str, self._data.domain.shape))
         stamp = ", sealed" * stats.sealed + ", NOT PRIVATE" * (not self._private)
-        persons = f"rows_per_person={self._rows}, " if self._rows > 1 else ""
+        budget, rows = self._settings.budget, self._settings.rows_per_person
+        persons = f"rows_per_person={rows}, " if rows > 1 else ""
         return (
-            f"OnlineIC(n={self._data.n}, {shape} cells, epsilon={self._budget.epsilon:g}, "
-            f"delta={self._budget.delta:g}, {persons}{self._loop.plan.update!r}, {stats.asked} asked, "
+            f"OnlineIC(n={self._data.n}, {shape} cells, epsilon={budget.epsilon:g}, "
+            f"delta={budget.delta:g}, {persons}{self._loop.plan.update!r}, {stats.asked} asked, "
             f"{stats.hard} hard, at least {stats.hard_left} measured answers left{stamp})"
         )
 
@@ -814,7 +785,10 @@ class OnlineIC(Answering):
         if not self._is_open:
             return card("A session that is not open")
         return session_html(
-            self._data.domain, self._data.n, self._loop.plan, self._loop.statistics(self._budget, self._rows)
+            self._data.domain,
+            self._data.n,
+            self._loop.plan,
+            self._loop.statistics(self._settings),
         )
 
     def __reduce__(self) -> NoReturn:

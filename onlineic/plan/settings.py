@@ -1,0 +1,233 @@
+"""What a session is asked to be: one object that planner, session, forecast and ledger share."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, final
+
+import attrs
+
+from onlineic.accounting.budget import Budget, check_budget
+from onlineic.accounting.of_table import per_row
+from onlineic.domain.domain import Domain
+from onlineic.errors import (
+    InvalidParameterError,
+    check_choice,
+    checked_integer,
+    checked_list,
+    checked_real,
+    set_fields,
+    shown,
+)
+from onlineic.hypothesis.base import Hypothesis
+from onlineic.plan.calibration import SparseName
+from onlineic.plan.fitting_rule import TABLE_RULES, fitting_rule
+from onlineic.plan.plan import LEAST, MOST, MOST_EPSILON, MOST_HARD, Rule
+from onlineic.sparse.base import NumericSparse
+from onlineic.sparse.gumbel import GumbelSparse
+from onlineic.updates.base import check_rule
+from onlineic.updates.maximum_entropy import MaximumEntropy
+from onlineic.updates.multiplicative_weights import MultiplicativeWeights
+
+Kind = Literal["conjunctions", "dense"]
+Release = Literal["answer", "partition"]
+Exhausted = Literal["untested", "raise"]
+
+
+@final
+@attrs.frozen
+class Settings:
+    """The settings of a session, all public; what is None is left to the planner.
+
+    Parameters
+    ----------
+    budget : Budget
+        For the whole life of the session, however many queries are asked.
+    rows_per_person : int, >= 1
+        The most rows that a person can have: the budget is a person's then.
+    max_queries : int
+        Length of the stream that the session-wide accuracy statement covers.
+    beta : float
+        Failure probability of that statement.
+    hard_answers : int, optional
+        c. The threshold is such that max_queries tests of equal numbers waste few hard answers; nothing
+        promises that c is enough. Later hits cost a share of what is left, at more noise and a higher
+        threshold, so that none is ever the last, unless the mechanism or `threshold` is given.
+    certify : float, optional
+        alpha. With it, c = max(1, floor T(alpha)) hard answers are paid for, and the threshold is alpha +
+        a_hit: a certificate for all answers, of single queries. Where few questions are announced, all of
+        them may be measured instead, if that errs by at most alpha.
+    update : UpdateRule, optional
+        None: `MaximumEntropy`, above 2^26 cells `MixtureOfProducts`; or `MultiplicativeWeights` with
+        `certify` or without partitions.
+    sparse : "gumbel", "exponential", "laplace" or NumericSparse, optional
+        None: `ExponentialSparse` for delta = 0; else `GumbelSparse` for partitions, and for numbers the one
+        of the two that resolves smaller gaps.
+    release : "answer" or "partition", optional
+        None: partitions where `MaximumEntropy` can read them.
+    threshold : float, optional
+        Fraction of records; overrides the rule of `hard_answers`, for all tests.
+    prior : Hypothesis, optional
+        A public start; without one, partition sessions buy first tables.
+    first_tables : bool, optional
+        Whether to buy tables first. None: where `MaximumEntropy` learns from partitions, without a prior; and
+        with `certify`, for `MultiplicativeWeights`, as many as leave the certificate's bound nearly what it
+        is without. True: other rules start from the maximum-entropy fit of the tables.
+    kinds : iterable of "conjunctions" or "dense"
+        What will be asked, see `forecast`: with dense queries among it pairs are no start. Without them, and
+        unless `first_tables` says when, a dense first question buys all cells (`Plan.dense_tables`), and a
+        range of one long attribute its levels with less noise in coarse ones (`Plan.range_tables`).
+    exhausted : "untested" or "raise"
+        What to do when the hard answers are used up.
+    restarts : int
+        How often the session shall be closed and resumed: that is paid for besides the hard answers, by
+        mechanisms that keep a threshold (theory 5.4).
+
+    Raises
+    ------
+    InvalidParameterError
+        If a setting is outside its range, or two contradict each other.
+    """
+
+    budget: Budget
+    rows_per_person: int = attrs.field(default=1, kw_only=True)
+    max_queries: int = attrs.field(default=10_000, kw_only=True)
+    beta: float = attrs.field(default=0.05, kw_only=True)
+    hard_answers: int | None = attrs.field(default=None, kw_only=True)
+    certify: float | None = attrs.field(default=None, kw_only=True)
+    update: Rule | None = attrs.field(default=None, kw_only=True)
+    sparse: SparseName | NumericSparse | None = attrs.field(default=None, kw_only=True)
+    release: Release | None = attrs.field(default=None, kw_only=True)
+    threshold: float | None = attrs.field(default=None, kw_only=True)
+    prior: Hypothesis | None = attrs.field(default=None, kw_only=True, eq=id)  # known by its digest alone
+    first_tables: bool | None = attrs.field(default=None, kw_only=True)
+    kinds: Iterable[Kind] = attrs.field(default=("conjunctions",), kw_only=True)
+    exhausted: Exhausted = attrs.field(default="untested", kw_only=True)
+    restarts: int = attrs.field(default=0, kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        check_budget(self.budget)
+        check_rule(self.update)
+        per_row(self.budget, self.rows_per_person)
+        set_fields(self, rows_per_person=int(self.rows_per_person), kinds=checked_kinds(self.kinds))
+        checked_real("epsilon", self.budget.epsilon, at_least=LEAST, at_most=MOST_EPSILON)
+        set_fields(
+            self,
+            max_queries=checked_integer("max_queries", self.max_queries, at_least=1, at_most=MOST),
+            beta=checked_real("beta", self.beta, at_least=LEAST, below=1.0),
+            restarts=checked_integer("restarts", self.restarts, at_least=0, at_most=MOST_HARD),
+        )
+        check_choice("exhausted", self.exhausted, "untested", "raise")
+        if self.certify is not None:
+            if self.hard_answers is not None or self.threshold is not None:
+                raise InvalidParameterError(
+                    "certify must be None with hard_answers or threshold, got certify="
+                    f"{shown(self.certify)}; it settles both, so leave out one of them."
+                )
+            if self.release == "partition":
+                raise InvalidParameterError(
+                    "release must be 'answer' with certify: T(alpha) counts single queries."
+                )
+            set_fields(self, certify=checked_real("certify", self.certify, at_least=LEAST, below=1.0))
+        if self.release not in (None, "answer", "partition"):
+            raise InvalidParameterError(
+                f"release must be 'answer' or 'partition', got release={shown(self.release)}."
+            )
+        if self.first_tables is not None and type(self.first_tables) is not bool:
+            raise InvalidParameterError(
+                "first_tables must be True, False or None, got first_tables="
+                f"{shown(self.first_tables)}; leave it out."
+            )
+        if self.threshold is not None:
+            set_fields(self, threshold=checked_real("threshold", self.threshold, above=0.0, below=1.0))
+        if self.hard_answers is not None:
+            asked = checked_integer("hard_answers", self.hard_answers, at_least=1, at_most=MOST_HARD)
+            set_fields(self, hard_answers=asked)
+
+    @property
+    def of_row(self) -> Budget:
+        """What the session may spend on one row: less than its budget, if a person has several."""
+        return per_row(self.budget, self.rows_per_person)
+
+    def written(self) -> Mapping[str, Any]:
+        """Return the settings as a ledger file holds them, by name."""
+        held = {field.name: getattr(self, field.name) for field in attrs.fields(Settings)}
+        held |= {"rows_per_person": self.rows_per_person if self.rows_per_person > 1 else None}
+        held |= {"kinds": sorted(self.kinds)}
+        if not self.restarts:  # files of 0.1.0 do not know it
+            del held["restarts"]
+        return held
+
+    def only(self, *names: str) -> bool:
+        """Whether nothing of the plan was settled but these."""
+        left_to_planner = (
+            "update", "sparse", "release", "prior", "certify", "hard_answers", "threshold", "first_tables",
+        )  # fmt: skip
+        return all(getattr(self, name) is None for name in left_to_planner if name not in names)
+
+    @property
+    def partition(self) -> bool:
+        """Whether hits release partitions: where `MaximumEntropy` can read them, if nobody says."""
+        if self.release is not None:
+            return self.release == "partition"
+        fits = self.update is None or isinstance(self.update, TABLE_RULES)
+        able = self.sparse in (None, "gumbel", "exponential") or isinstance(self.sparse, GumbelSparse)
+        return fits and able and self.certify is None
+
+    def rule(self, domain: Domain) -> Rule:
+        """Return the update rule, the planner's own before it is fitted to what is bought."""
+        if self.update is not None:
+            return self.update
+        return fitting_rule(domain, (), self.prior) if self.partition else MultiplicativeWeights()
+
+    @property
+    def opens(self) -> bool:
+        """Whether tables are bought first: where the rule reads them all, and nobody brings a start or a
+        mechanism of his own."""
+        if self.first_tables is not None:
+            return self.first_tables
+        reads = self.update is None or isinstance(self.update, TABLE_RULES)
+        return self.partition and reads and self.prior is None and not isinstance(self.sparse, NumericSparse)
+
+    @property
+    def prices_fall(self) -> bool:
+        """Whether prices of hits fall: where nobody has settled the mechanism or its threshold."""
+        return (
+            self.threshold is None and self.sparse != "laplace" and not isinstance(self.sparse, NumericSparse)
+        )
+
+    @property
+    def may_start_otherwise(self) -> bool:
+        """Whether a first question may choose another start, which `MaximumEntropy` has to read."""
+        fits = self.update is None or isinstance(self.update, MaximumEntropy)
+        return self.partition and self.first_tables is None and fits
+
+
+def settings_of(budget: Budget | Settings, **keywords: Any) -> Settings:
+    """Return the settings that a budget and keywords make, or those that are given as one object.
+
+    Raises
+    ------
+    InvalidParameterError
+        If keywords come beside an object that holds them.
+    """
+    if not isinstance(budget, Settings):
+        return Settings(budget, **keywords)
+    if Settings(budget.budget, **keywords) != Settings(budget.budget):
+        raise InvalidParameterError(
+            "settings must come as Settings or as keywords, got both; "
+            "write attrs.evolve(settings, name=value)."
+        )
+    return budget
+
+
+def checked_kinds(kinds: Iterable[Kind]) -> frozenset[Kind]:
+    """Return the kinds of questions, or raise `InvalidParameterError`."""
+    try:
+        listed = checked_list("kinds", kinds)
+    except InvalidParameterError:
+        listed = []
+    if not listed or not all(isinstance(kind, str) and kind in ("conjunctions", "dense") for kind in listed):
+        raise InvalidParameterError(
+            f"kinds must be some of 'conjunctions' and 'dense', got kinds={shown(kinds)}; write "
+            "['conjunctions'], ['dense'] or both."
+        )
+    return frozenset(listed)
