@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Scripts that make a table or figure; make_*.py build shipped data from downloaded files and are run by hand.
 EXPERIMENTS := $(filter-out experiments/make_%,$(wildcard experiments/*.py))
 
-.PHONY: demo docs test lint audit fuzz mutants bench bench-full bench-quick experiments experiments-quick tables
+.PHONY: demo docs test lint audit exhaustive fuzz mutants bench bench-full bench-quick experiments experiments-quick tables
 
 demo: $(VENV)/.plot
 	$(BIN)/python -m onlineic demo
@@ -25,6 +25,9 @@ docs: $(VENV)/.docs
 
 audit: $(VENV)/.test
 	$(BIN)/python -m pytest -m audit
+
+exhaustive: $(VENV)/.test
+	$(BIN)/python -m pytest -m exhaustive -n auto
 
 fuzz: $(VENV)/.test
 	$(BIN)/python -m pytest -m fuzz tests/property/test_fuzz.py tests/property/test_forgeries.py tests/property/test_hostile_calls.py

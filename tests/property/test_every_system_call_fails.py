@@ -97,7 +97,7 @@ def let_go(*holders):
                 held.release() if isinstance(held, SqliteLedger) else held.close()
 
 
-@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("step", STEPS)
 def test_each_call_of_a_ledger_to_the_system_may_fail(step, every, folder, system):
     """With one of the errors in turn for each call, or with every one of them."""
@@ -154,8 +154,9 @@ def asked(tmp_path_factory):
     return path
 
 
-@pytest.mark.slow
-def test_each_call_of_a_session_that_is_resumed_and_asked_may_fail(asked, folder, system):
+@pytest.mark.parametrize("apart", [7, pytest.param(1, marks=pytest.mark.exhaustive)])
+def test_each_call_of_a_session_that_is_resumed_and_asked_may_fail(apart, asked, folder, system):
+    """Or one in so many of them."""
     questions = [ic.where(a=1), ic.where(b=2, c="x"), ic.where(a=5, b=3)]
     held = read(asked).lines
 
@@ -177,7 +178,7 @@ def test_each_call_of_a_session_that_is_resumed_and_asked_may_fail(asked, folder
     path, failed, sessions, calls = after(None, "full")
     assert failed is None
     sealed = 0
-    for place, name in enumerate(calls):
+    for place, name in [*enumerate(calls)][::apart]:
         path, failed, sessions, _ = after(place, [*ERRORS][place % len(ERRORS)])
         told = f"{name} at {place}: {failed!r}"
         assert failed is None or isinstance(failed, OnlineICError), told

@@ -235,12 +235,14 @@ def outcomes(start, forgetful=False, places=range(1, 12)):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("apart", [4, pytest.param(1, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("start", ["none", "made", "closed", "killed"])
-def test_at_no_write_does_a_kill_lock_the_file_out_or_let_a_copy_pay_again(start):
-    found = list(outcomes(start))
+def test_at_no_write_does_a_kill_lock_the_file_out_or_let_a_copy_pay_again(start, apart):
+    """Or one in so many of them."""
+    found = list(outcomes(start, places=range(1, 12, apart)))
 
-    assert len(found) >= 10
-    assert sum(reads > 0 for reads, *_ in found) >= 4
+    assert len(found) >= 10 // apart
+    assert sum(reads > 0 for reads, *_ in found) >= 4 // apart
     for reads, itself, older, copy in found:
         assert itself is None
         assert isinstance(older, LedgerRollbackError) or copy is None or not reads

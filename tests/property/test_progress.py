@@ -66,10 +66,14 @@ def interview(data, name, told):
             stops += 1
 
 
+@pytest.mark.parametrize("apart", [5, pytest.param(1, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("error", [StopError(), KeyboardInterrupt()], ids=["exception", "interrupt"])
 @pytest.mark.parametrize("name", SETTINGS)
-def test_a_session_that_is_stopped_at_any_call_goes_on_as_if_it_had_not_been(name, error):
-    """Nothing is lost, drawn twice or charged twice, no update counts as failed, and nothing is sealed."""
+def test_a_session_that_is_stopped_at_any_call_goes_on_as_if_it_had_not_been(name, error, apart):
+    """Nothing is lost, drawn twice or charged twice, no update counts as failed, and nothing is sealed.
+
+    It is stopped at one in so many calls.
+    """
     whole = Told()
     session, answers, _, stops = interview(PrivateData(COUNTS, DOMAIN), name, whole)
     expected = [plain(record) for record in session.transcript]
@@ -83,7 +87,8 @@ def test_a_session_that_is_stopped_at_any_call_goes_on_as_if_it_had_not_been(nam
         assert sum(isinstance(record, Hard) for record in session.transcript) >= 2
     # all but those in the middle of a fit, and some of these
     calls = [call for call in enumerate(whole.calls) if call[1][0] != "fit" or call[1][1] % call[1][2] < 2]
-    for at in sorted({*(place for place, _ in calls[:18]), *range(0, len(whole.calls), 97)}):
+    places = sorted({*(place for place, _ in calls[:18]), *range(0, len(whole.calls), 97)})
+    for at in places[::apart]:
         data = PrivateData(COUNTS, DOMAIN)
         again, repeated, statistics, stops = interview(data, name, Told(at, error))
         assert 1 == stops
