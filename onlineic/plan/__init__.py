@@ -9,6 +9,7 @@ from onlineic.plan.forecasts import EngineForecast, Forecast, forecast
 from onlineic.plan.plan import ALL_HARD, EASY_OR_HARD, KNOWN, Plan
 from onlineic.plan.planning import session_plan
 from onlineic.plan.purchases import Facts, PlannedPurchases, PurchaseRule
+from onlineic.plan.settings import Settings
 from onlineic.plan.spending import Spending, Spent
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Plan",
     "PlannedPurchases",
     "PurchaseRule",
+    "Settings",
     "SparseName",
     "Spending",
     "Spent",

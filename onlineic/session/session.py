@@ -119,9 +119,9 @@ class OnlineIC(Answering):
     Parameters
     ----------
     data : PrivateData
-    budget : Budget
+    budget : Budget or Settings
         For the whole life of the session, however many queries are asked. A share of the total of the table
-        is made by `TableBudget.share`.
+        is made by `TableBudget.share`. `plan.Settings` hold a budget and the keywords up to `restarts`.
     rows_per_person : int, >= 1
         The most rows that a person can have: the budget is a person's then, and each row gets a part of it.
         Nothing checks the table: cap the rows of a person before loading.
