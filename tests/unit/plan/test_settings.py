@@ -32,6 +32,7 @@ def record(*given, **keywords):
     return session.plan, [(one.value, one.status, one.error_bound) for one in answers]
 
 
+@pytest.mark.filterwarnings("ignore::onlineic.errors.VacuousPromiseWarning")  # of so small a table
 @pytest.mark.parametrize(
     "keywords", [{}, CHOSEN, {"certify": 0.4}, {"kinds": ["dense"]}, {"first_tables": True}]
 )
@@ -42,9 +43,9 @@ def test_settings_and_keywords_make_the_same_session(keywords):
 def test_settings_and_keywords_make_the_same_plan_and_forecast():
     settings = Settings(WHOLE, max_queries=40, kinds=("dense",))
 
-    assert session_plan(DOMAIN, 900, settings) == session_plan(
-        DOMAIN, 900, WHOLE, max_queries=40, kinds=["dense"]
-    )
+    by_name = session_plan(DOMAIN, 900, WHOLE, max_queries=40, kinds=["dense"])
+
+    assert by_name == session_plan(DOMAIN, 900, settings)
     assert ic.forecast(DOMAIN, 900, settings) == ic.forecast(DOMAIN, 900, WHOLE, 40, ["dense"])
 
 
@@ -101,10 +102,7 @@ def test_a_file_that_was_opened_with_settings_goes_on_with_keywords():
         with ic.OnlineIC(table(), Settings(WHOLE, restarts=2), ledger=path, table="t") as session:
             first = session.answer(ic.where(a=1))
         with ic.OnlineIC(table(), WHOLE, restarts=2, ledger=path, table="t") as again:
-            assert (first.value, "repeat") == (
-                again.answer(ic.where(a=1)).value,
-                again.answer(ic.where(a=1)).status,
-            )
+            repeated = again.answer(ic.where(a=1))
         held = read(path).lines[0]["settings"]
 
     assert (first.value, "repeat") == (repeated.value, repeated.status)
