@@ -22,7 +22,7 @@ from onlineic.accounting.composition import zcdp_rho
 from onlineic.accounting.first_release import FirstRelease
 from onlineic.accounting.renyi import TICK, gaussian_charge, laplace_charge
 from onlineic.domain.domain import Domain
-from onlineic.errors import BudgetExceededError, InternalError, InvalidParameterError
+from onlineic.errors import BudgetExceededError, InvalidParameterError
 from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger, Opened
 from onlineic.noise.sources import SIGMA_LIMIT, Noise, scale_at_least
 from onlineic.plan.defaults import (
@@ -132,12 +132,6 @@ class FirstTables:
         """Return the standard deviation of the noise in each one's blocks, fraction of n records."""
         unit = math.sqrt(2.0) if self.pure else 1.0
         return tuple(unit * float(scale) / n for scale in self.scales)
-
-
-def check_empty(ledger: Ledger) -> None:
-    """Raise `InternalError` where a plan is chosen after the first record: its threshold would be unpaid."""
-    if len(ledger):
-        raise InternalError("a plan must be chosen before the first record.")
 
 
 def check_bought(tables: object, ledger: Ledger, sparse: NumericSparse, kept: bool) -> FirstTables:

@@ -34,7 +34,7 @@ from onlineic.data.release import is_private
 from onlineic.errors import InternalError, SessionExhaustedError
 from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger, Opened
 from onlineic.noise.sources import Noise
-from onlineic.plan.first_tables import FirstTables, check_bought, check_empty
+from onlineic.plan.first_tables import FirstTables, check_bought
 from onlineic.plan.kinds import check_supported
 from onlineic.plan.purchases import PurchaseRule, Purchases
 from onlineic.queries.answers import Answer
@@ -84,11 +84,6 @@ class Core:
         self.prices, self.book, self.seal, self.raises = prices, book, Seal(ledger, entered), raises
         self.purchases = Purchases(purchases, ledger, data.domain, data.n)
         self._state: SparseState = prices.sparse.init()  # holds the secret threshold noise: never shown
-
-    def anew(self, bits: int, prices: Prices, book: AnswerBook, purchases: PurchaseRule) -> "Core":
-        """Return the core of another plan, of the same table, noise and ledger, which is still empty."""
-        check_empty(self._ledger)
-        return Core(self._data, self._noise, self._ledger, bits, prices, book, purchases, self.raises)
 
     def answer(self, asked: Any) -> Answer:
         """Answer one query, as `OnlineIC.answer` says."""

@@ -31,7 +31,6 @@ from onlineic.questions.groups import Groups
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable, answered
 from onlineic.session.answers import AnswerBook
-from onlineic.session.belief import Belief
 from onlineic.session.loop import Loop
 from onlineic.session.prices import Prices
 
@@ -295,12 +294,6 @@ def explained(loop: Loop, question: Any) -> Explanation:
     loop.book.catch_up()
     outlook = Outlook(loop, loop.plan, loop.book, loop.core.prices, loop.ledger.account)
     asked, derived, questions = outlook.rehearsed(question)
-    first = next((one for one in questions if one.constant is None), None)
-    plan = loop.plan if loop.begun or first is None else loop.plan_for(first)
-    if plan is not loop.plan:  # the session that it would make of this one answers
-        book, prices = loop.parts(plan, Belief(plan.update.init(loop.domain, None)))
-        outlook = Outlook(loop, plan, book, prices, plan.sparse.account())
-        asked, derived, questions = outlook.rehearsed(question)
     return _explanation(asked, questions, outlook, derived)
 
 

@@ -1,6 +1,6 @@
 """A session's core and what stands around it: the ledger that it owns, its plan, its opening, its batches."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, final
 
@@ -9,22 +9,18 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import LedgerMismatchError
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.records import Ledger, Opened
-from onlineic.plan.kinds import answers_tables, check_supported, is_dense
+from onlineic.plan.kinds import answers_tables, check_supported
 from onlineic.plan.later_tables import Asked
 from onlineic.plan.plan import Plan
-from onlineic.plan.purchases import PlannedPurchases
 from onlineic.plan.settings import Settings
 from onlineic.progress import advance
 from onlineic.queries.answers import Answer
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import Question
-from onlineic.queries.query import Query
 from onlineic.session.answers import AnswerBook, SessionStatistics
 from onlineic.session.batches import Batches, first_tested
-from onlineic.session.belief import Belief
 from onlineic.session.columns import Answers
 from onlineic.session.core import Core
-from onlineic.session.prices import Prices
 
 
 @final
@@ -45,8 +41,6 @@ class Loop:
     ----------
     begun : bool
         Whether first tables were bought, if there are any.
-    for_dense : callable or None
-        Returns the plan of a session that is told of dense questions, if the first question may choose it.
     """
 
     core: Core
@@ -54,7 +48,6 @@ class Loop:
     def __init__(self, domain: Domain, n: int, plan: Plan, ledger: Ledger, private: bool) -> None:
         self.domain, self.n, self.plan, self.ledger, self.private = domain, n, plan, ledger, private
         self.begun = False
-        self.for_dense: Callable[[], Plan] | None = None
 
     @property
     def usable(self) -> bool:
@@ -90,15 +83,12 @@ class Loop:
     def answer_many(self, queries: Queries | Sequence[Any]) -> Answers | list[Answer]:
         """Answer queries in order, as `OnlineIC.answer_many` says."""
         self.core.seal.check_open()
-        grid = self.plan.weight_bits
-        parts = bind_batch(queries, self.domain, grid)
+        parts = bind_batch(queries, self.domain, self.plan.weight_bits)
         self.book.catch_up()
         for part in parts:
             check_supported(part, self.plan.sparse, self.book.belief.hypothesis)
         for part in parts if not self.begun else ():
             self._begin_with(first_tested(part) if isinstance(part, Queries) else part)
-        if grid != self.plan.weight_bits:
-            parts = bind_batch(queries, self.domain, self.plan.weight_bits)
         answers = self._batches.answer(parts, isinstance(queries, Queries))
         self.book.warn_if_more()
         return answers
@@ -156,46 +146,12 @@ class Loop:
             self._begin(question)
 
     def _begin(self, question: Question | None) -> None:
-        """Buy the first tables, unless they were bought: a function of the plan and the first question.
-
-        Where it was left to the first question to tell what is bought, it tells by what plan too.
-        """
+        """Buy the first tables, unless they were bought: a function of the plan and the first question."""
         if question is not None:
-            plan = self.plan_for(question)
-            tell_opening(0.0, plan)  # who stops it here has changed nothing
-            if plan is not self.plan:
-                self._plan_anew(plan)
+            tell_opening(0.0, self.plan)  # who stops it here has changed nothing
         self.core.buy(question)
         self.begun = True
         tell_opening(1.0, self.plan)
-
-    def plan_for(self, question: Question) -> Plan:
-        """Return the plan of a session that is asked this first: a dense question tells of its kind."""
-        if self.for_dense is not None and isinstance(question, Query) and is_dense(question):
-            plan = self.for_dense()
-            # as it was bound
-            if not len(self.ledger) and question.grid_bits <= plan.weight_bits:
-                return plan
-        return self.plan
-
-    def _plan_anew(self, plan: Plan) -> None:
-        """Take another plan, before anything was reserved or read: its account is of another order."""
-        ledger, known = self.ledger, self.book.closing()
-        book, prices = self.parts(plan, Belief(plan.update.init(self.domain, None)))
-        book.count_untaken({"easy": known.constants}, known.rounding)
-        try:
-            ledger.give_back(self)
-            ledger.claim(self, plan.sparse.account(), self.private)
-            self.plan = plan
-            self._take(self.core.anew(plan.weight_bits, prices, book, PlannedPurchases(plan)))
-        except BaseException:
-            self.give_up()  # its ledger may be another's
-            raise
-
-    def parts(self, plan: Plan, belief: Belief) -> tuple[AnswerBook, Prices]:
-        """Return what a session with this plan says and costs: the public objects that a core is handed."""
-        book = AnswerBook(plan, self.domain, self.n, self.ledger, belief, self.private)
-        return book, Prices(plan.spending, self.ledger, self.domain, plan.partitions)
 
     def bought(self) -> bool:
         """Whether the ledger holds first tables of this plan already."""

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, final, overload
 
-import attrs
-
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget
 from onlineic.ask.bind import bind_question, check_many
@@ -57,7 +55,7 @@ from onlineic.questions.derived import Answering
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable, answered
 from onlineic.questions.synthetic import Synthetic, synthetic
-from onlineic.session.answers import SessionStatistics
+from onlineic.session.answers import AnswerBook, SessionStatistics
 from onlineic.session.belief import Belief
 from onlineic.session.columns import Answers
 from onlineic.session.core import Core
@@ -72,6 +70,7 @@ from onlineic.session.durable import (
 )
 from onlineic.session.explain import Explanation, explained
 from onlineic.session.loop import Loop, tell_opening
+from onlineic.session.prices import Prices
 from onlineic.session.summary import Summary, believed_marginals, session_html
 from onlineic.sparse.base import NumericSparse
 from onlineic.updates.base import UpdateRule, check_rule
@@ -147,10 +146,8 @@ class OnlineIC(Answering):
     kinds : iterable of "conjunctions" or "dense", optional
         What will be asked: by default conjunctions of conditions, of which pairs of attributes say much. With
         "dense" among it, weights without such a form, the session starts from all cells or from numbers. If
-        it is not told, and pairs are planned, tables are bought behind the first question: if that is a
-        dense one `plan` becomes that of a session which is told; where its account would be
-        another than the one that a ledger file or the total of the table has, all cells are bought in that,
-        at about twice the noise.
+        it is not told, and pairs are planned, a dense first question buys a table of all cells, at about
+        twice the noise of a session that is told.
     exhausted : "untested" or "raise"
         What to do when the hard answers are used up: answer from the hypothesis, without touching the data
         and with no bound but that of the first tables, or raise `SessionExhaustedError`.
@@ -231,9 +228,7 @@ class OnlineIC(Answering):
         )
         chosen = ledger_choice(ledger, table, durability, settings.written())
         plan = session_plan(data.domain, data.n, settings)
-        of_dense = attrs.evolve(settings, kinds=("dense",))
-        for_dense = partial(session_plan, data.domain, data.n, of_dense)
-        self._open(data, settings, plan, chosen, noise, progress, for_dense)
+        self._open(data, settings, plan, chosen, noise, progress)
 
     @classmethod
     def resume(
@@ -356,7 +351,6 @@ class OnlineIC(Answering):
         ledger: Ledger | LedgerFile | None,
         noise: Noise | None,
         progress: Progress | Literal["bar"] | None = None,
-        for_dense: Callable[[], Plan] | None = None,
     ) -> "OnlineIC":
         of_row = settings.of_row
         check_record(ledger, noise)
@@ -389,7 +383,8 @@ class OnlineIC(Answering):
             data.check_file(held, held.file)
             held.claim(loop, plan.sparse.account(), self._private)
             with restoring(resumed):
-                book, prices = loop.parts(plan, belief)
+                book = AnswerBook(plan, data.domain, data.n, held, belief, self._private)
+                prices = Prices(plan.spending, held, data.domain, plan.partitions)
                 purchases = PlannedPurchases(plan)
                 bits, raises = plan.weight_bits, settings.exhausted == "raise"
                 loop.restore(Core(data, noise, held, bits, prices, book, purchases, raises))
@@ -412,10 +407,6 @@ class OnlineIC(Answering):
                     "one of which more is used up; leave certify out."
                 )
             loop.begun = bought
-            # the account of a file stands in its first line; a total of the table has paid that of this plan,
-            # and from here on none can be opened that has not
-            if isinstance(held, MemoryLedger) and data.total is None:
-                loop.for_dense = for_dense
             if self._is_open:
                 raise SessionStateError(TWICE)
             self._loop = loop

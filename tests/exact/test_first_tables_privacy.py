@@ -147,7 +147,6 @@ def cells_and_charge(counts, budget):
             return np.zeros(size, np.int64) if size == DOMAIN.size else super().discrete_laplace(scale, size)
 
     session = ic.OnlineIC(PrivateData(counts, DOMAIN), budget, noise=Still(1), max_queries=1_000)
-    session._loop.for_dense = None  # its account is settled, as with a file
     session.answer(PARITY)
     (record,) = [record for record in session.transcript if isinstance(record, Opened)]
     assert (DOMAIN.size,) == record.measurements[0].values.shape

@@ -1509,7 +1509,7 @@ OTHERWISE = {  # varied under another name, or holding queries and laws rather t
     "textbook_plan": {"n", "beta", "max_queries", "alpha"},
 }
 MADE = {  # by the package itself, from numbers that it has checked; a caller only reads them
-    "AnswerBook", "AnswerBook.count_untaken", "AnswerBook.latest", "Core", "Core.anew", "Facts",
+    "AnswerBook", "AnswerBook.count_untaken", "AnswerBook.latest", "Core", "Facts",
     "Prices.hard_left", "Prices.restarts_left", "Spent",
     "Answer", "AnswerMemory.recall", "AnswerMemory.recall_many", "AnswerMemory.remember",
     "AnswerMemory.remember_many", "Answers", "Answers.of", "Boxes", "Queries", "Queries.recorded",

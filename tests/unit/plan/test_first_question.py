@@ -38,13 +38,6 @@ def opened(budget, seed=1, **settings):
     return ic.OnlineIC(PrivateData(COUNTS, DOMAIN), budget, **noise, **settings)
 
 
-def settled(budget, **settings):
-    """A session whose account is settled when it opens, as with a file."""
-    session = opened(budget, **settings)
-    session._loop.for_dense = None
-    return session
-
-
 def later_charge(plan):
     return 0 if plan.later_tables is None else plan.later_tables.charge.amount
 
@@ -70,7 +63,7 @@ def tables(session):
     ],
 )
 def test_the_first_question_tells_what_is_bought_at_one_charge(first, cells, budget):
-    session = settled(budget)
+    session = opened(budget)
     plan = session.plan
     assert (0.0, 0) == (session.statistics().spent, len(session.transcript))
     assert session.answer(ALL).status == "easy"  # needs no test, and tells nothing
@@ -93,26 +86,6 @@ def test_the_first_question_tells_what_is_bought_at_one_charge(first, cells, bud
     )
 
 
-@BUDGETS
-@pytest.mark.parametrize("ledger", [None, MemoryLedger])
-def test_a_first_question_of_dense_weights_makes_the_session_that_was_told_to_the_bit(budget, ledger):
-    asked = [DENSE[0], ic.dense(GENERATOR.random(DOMAIN.shape)), *NARROW, *DENSE]
-    held = {} if ledger is None else {"ledger": ledger()}
-    session, told = opened(budget, **held), opened(budget, kinds=("dense",))
-    pairs = session.plan
-    assert "easy" == session.answer(ALL).status == told.answer(ALL).status
-    first, answers, same = (
-        session.answer(DENSE[1]),
-        session.answer_many(asked),
-        told.answer_many([DENSE[1], *asked]),
-    )
-
-    assert pairs != session.plan == told.plan
-    assert [one.value for one in (first, *answers)] == [one.value for one in same]
-    assert [one.error_bound for one in (first, *answers)] == [one.error_bound for one in same]
-    assert session.statistics() == told.statistics()
-
-
 def test_a_session_that_a_total_of_its_table_pays_keeps_the_account_that_was_paid():
     data = PrivateData(COUNTS, DOMAIN)
     data.draw_on(ic.TableBudget(ic.Budget(2.0, 1e-6)))
@@ -123,42 +96,6 @@ def test_a_session_that_a_total_of_its_table_pays_keeps_the_account_that_was_pai
     assert plan == session.plan
     assert account.capacity == session._loop.ledger.account.capacity
     assert 1 == len(tables(session)[0].measurements)
-
-
-def test_so_does_one_of_which_a_total_is_opened_by_a_callback_before_it_is_entered():
-    data = PrivateData(COUNTS, DOMAIN)
-    session = ic.OnlineIC(
-        data,
-        ic.Budget(1.0, 1e-7),
-        progress=lambda stage, done, _: (
-            data.draw_on(ic.TableBudget(ic.Budget(2.0, 1e-6))) if data.total is None else None
-        ),
-    )
-    plan, account = session.plan, session._loop.ledger.account
-    session.answer(DENSE[0])
-
-    assert plan == session.plan
-    assert account.capacity == session._loop.ledger.account.capacity
-
-
-def test_a_session_that_is_planned_anew_counts_once_in_the_budgets_of_its_table():
-    data = PrivateData(COUNTS, DOMAIN)
-    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-6))
-    session.answer(DENSE[0])
-
-    assert (ic.Budget(1.0, 1e-6),) == tuple(data.budgets)
-    assert session.plan.dense_tables is None
-
-
-def test_a_first_question_of_fine_weights_is_asked_in_the_plan_that_it_tells():
-    """Weights have a grid of their own, which follows n: that of the noise may be coarser."""
-    budget = ic.Budget(1.0, 1e-6)
-    session, told = opened(budget), session_plan(DOMAIN, 20_000, budget, kinds=("dense",))
-    fine = ic.dense(np.random.default_rng(5).random(DOMAIN.shape))
-    assert told.sparse.grid_bits < fine.bind(DOMAIN, session.plan.weight_bits).grid_bits <= told.weight_bits
-    session.answer(fine)
-
-    assert told == session.plan
 
 
 @BUDGETS
@@ -241,7 +178,7 @@ def test_a_dense_first_question_is_explained_by_the_plan_that_it_would_make(ques
 
     assert answer.error_bound <= bounds
     assert after.spent <= 1.0 - explained.left + explained.at_most + 1e-9
-    bought = session.plan.first_tables.charge.amount / session.plan.sparse.account().capacity
+    bought = session.plan.dense_tables.charge.amount / session.plan.sparse.account().capacity
     assert math.isclose(1.0 - bought, explained.left)
 
 
@@ -294,7 +231,7 @@ def test_an_interrupt_before_the_record_seals_and_one_behind_it_loses_nothing(mo
         else:
             with pytest.raises(SessionSealedError):
                 session.answer(DENSE[0])
-            assert session._loop.ledger.spent == session.plan.first_tables.charge.amount
+            assert session._loop.ledger.spent == session.plan.dense_tables.charge.amount
 
 
 def test_an_interrupt_before_anything_is_reserved_leaves_the_choice_open(monkeypatch):
@@ -362,7 +299,7 @@ def test_a_ledger_file_keeps_the_choice_and_one_that_was_not_made_stays_open(fir
 
 
 def test_the_same_stream_in_a_plan_of_either_start_is_charged_alike():
-    session, other = settled(ic.Budget(1.0, 1e-6)), settled(ic.Budget(1.0, 1e-6))
+    session, other = opened(ic.Budget(1.0, 1e-6)), opened(ic.Budget(1.0, 1e-6))
     session.answer(DENSE[0])
     other.answer(NARROW[0])
     rows = [
@@ -410,7 +347,7 @@ def test_an_answer_before_the_first_tables_does_not_count_what_they_will_cost(bu
 
 @BUDGETS
 def test_the_page_of_a_plan_says_what_may_be_bought_in_the_place_of_the_first_tables(budget):
-    session = settled(budget)
+    session = opened(budget)
     session.answer(DENSE[0])
     (bought,) = tables(session)
     (told,) = (line for line in str(session.summary()).splitlines() if line.startswith("first tables"))

@@ -266,7 +266,6 @@ def test_an_instalment_that_comes_early_or_twice_is_found():
 def test_a_session_that_begins_with_all_cells_has_no_later_tables():
     weights = GENERATOR.integers(0, 2, DOMAIN.shape).astype(float)
     session = opened()
-    session._loop.for_dense = None  # as with a file, whose account is settled
     session.answer_many([ic.dense(weights), *JOINT, *PAIRS])
     (record,) = tables(session)
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-from onlineic.errors import InternalError, InvalidParameterError, SessionStateError
+from onlineic.errors import InvalidParameterError, SessionStateError
 from onlineic.ledger import Easy, Hard, TableBudget
 from onlineic.noise import SystemNoise
-from onlineic.plan import PlannedPurchases, PurchaseRule, session_plan
+from onlineic.plan import PurchaseRule, session_plan
 from onlineic.session import Core
 from onlineic.sparse import ExponentialSparse, LaplaceSparse
 from support.cores import core_of
@@ -81,14 +81,6 @@ def test_nothing_is_bought_once_a_kept_threshold_was_drawn_since_its_reservation
         core.answer(ic.where(a=2))
     assert standing is ledger.reserved
     assert standing.amount >= SPARSE.start_charge().amount
-
-
-def test_a_second_core_on_a_begun_record_is_refused_whose_threshold_nobody_pays():
-    core, _, _ = ruled(PlannedPurchases(attrs.evolve(GUMBEL, first_tables=None, later_tables=None)))
-    core.answer(ic.where(a=1))
-
-    with pytest.raises(InternalError, match="before the first record"):
-        core.anew(2, core.prices, core.book, Named(None))
 
 
 def test_the_system_s_noise_is_drawn_for_a_ledger_alone_that_the_table_knows():

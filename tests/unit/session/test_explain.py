@@ -185,28 +185,6 @@ def test_before_the_first_tables_are_bought_the_easy_bound_does_not_rest_on_the_
             assert answer.error_bound <= (told.bound_easy if answer.status == "easy" else told.bound_hard)
 
 
-def test_a_dense_first_question_is_told_what_it_will_be_of_the_session_that_it_makes():
-    """What is bought, the order of the account and the noise follow from the first question."""
-    generator, domain = np.random.default_rng(0), ic.Domain.of(a=16, b=8, c=16)
-    counts = generator.multinomial(10_000, np.full(2048, 1 / 2048))
-    data = ic.PrivateData(counts.reshape(domain.shape), domain)
-    dense = generator.integers(0, 2, domain.shape).astype(float)
-    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-9), noise=SimulatedNoise(3))
-    plan, told = session.plan, session.explain([where(a=between(0, 15)), dense, where(a=1)])
-    alone, plain = session.explain(dense), session.explain(where(a=1))
-    assert (plan, 0) == (session.plan, len(session.transcript))
-    answer = session.answer(dense)
-    account = session._loop.ledger.account
-
-    assert session.plan is not plan
-    assert "easy" == answer.status
-    assert answer.error_bound <= alone.bound_easy  # by its test; the noise of the cells says more
-    assert told.bound_easy == alone.bound_easy > plain.bound_easy
-    assert told.hits_left == alone.hits_left == session.statistics().hard_left != plain.hits_left
-    assert told.left == alone.left == float(account.left / account.capacity)
-    assert alone.price == float(session._loop.ledger.reserved.amount / account.capacity)
-
-
 def test_the_first_hit_of_a_run_pays_for_its_threshold_too():
     session, *_ = opened(update=Still(), sparse="exponential", hard_answers=2, first_tables=False)
     capacity, told = session._loop.ledger.account.capacity, session.explain(where(a=0, c=3))
