@@ -179,6 +179,7 @@ def per_person(budget: Budget, rows_per_person: int) -> Budget:
     ----------
     Dwork & Roth (2014), Theorem 2.2 and its remark for delta > 0: k rows are replaced one after the other.
     """
+    check_kind("budget", budget, Budget)
     rows = checked_integer("rows_per_person", rows_per_person, at_least=1)
     if rows == 1:
         return budget

@@ -212,6 +212,7 @@ def least_n(
     Theorems 5.14 and 5.15 as in `online_ic_accuracy`, solved for n.
     """
     alpha, queries = checked_real("alpha", alpha, above=0.0), _comparisons(max_queries, pair)
+    check_function("update_bound", update_bound, remedy="write alpha -> T(alpha)")
     cutoff = max(1.0, update_bound(alpha))
 
     def error(n: int) -> float:
@@ -248,6 +249,7 @@ def least_epsilon(
     Theorems 5.14 and 5.15 as in `online_ic_accuracy`, solved for epsilon.
     """
     alpha, queries = checked_real("alpha", alpha, above=0.0), _comparisons(max_queries, pair)
+    check_function("update_bound", update_bound, remedy="write alpha -> T(alpha)")
     cutoff = max(1.0, update_bound(alpha))
     epsilon = numeric_sparse_alpha(cutoff, queries, 1.0, delta, beta, n, branch) / alpha
     while alpha < numeric_sparse_alpha(cutoff, queries, epsilon, delta, beta, n, branch):

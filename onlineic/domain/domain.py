@@ -330,7 +330,7 @@ class Domain:
                 )
             columns = {name: columns[name] for name in columns.dtype.names}
         named: Any = self._by_column(columns) if isinstance(columns, (list, tuple)) else columns
-        if not hasattr(named, "keys"):  # frames of pandas have them too
+        if not (hasattr(named, "keys") and hasattr(type(named), "__getitem__")):  # as of frames of pandas
             raise InvalidDataError(
                 "records must be a mapping of columns or a list of mappings, got a "
                 f"{type(columns).__name__}; {_loader(columns)}."
@@ -440,7 +440,15 @@ def _attribute(name: str, kind: Kind) -> Attribute:
             f"{name} must be a size, a range, a list of labels, binned(...) or dates(...), got "
             f"{shown(kind)}; write a list such as ['F', 'M'], in an order of its own, or range(17, 91)."
         )
-    return Categorical(tuple(map(plain, kind)))
+    return Categorical(tuple(map(plain, _listed(name, kind))))
+
+
+def _listed(name: str, labels: Iterable[Any]) -> list[Any]:
+    """Return labels that can be gone through and end."""
+    try:
+        return checked_list(name, labels, remedy="write a list of labels")
+    except InvalidParameterError as error:
+        raise InvalidDomainError(str(error)) from None
 
 
 def _from_json(name: str, kind: Any) -> Attribute:

@@ -22,7 +22,7 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Ints, Words
-from onlineic.errors import ForkedSessionError, InvalidParameterError, checked_integer
+from onlineic.errors import ForkedSessionError, InvalidParameterError, checked_integer, is_number_of
 from onlineic.noise.blocks import Blocks, Key
 from onlineic.noise.samplers import ByteSource, discrete_gaussian, discrete_laplace, geometric, words
 
@@ -390,7 +390,7 @@ def _sigma_key(sigma: int) -> Key:
 
 def _exact(scale: object) -> Fraction:
     """The caller's scale as a Fraction; floats are refused, since they hide how they were rounded."""
-    if isinstance(scale, Rational) and not isinstance(scale, bool):
+    if isinstance(scale, Rational) and is_number_of(scale, Rational):
         return Fraction(int(scale.numerator), int(scale.denominator))
     got = repr(scale) if isinstance(scale, (float, str, bool, type(None))) else f"a {type(scale).__name__}"
     raise InvalidParameterError(

@@ -7,12 +7,12 @@ import pytest
 
 import onlineic as ic
 from onlineic import bounds, evaluate, offline
-from onlineic.accounting import alike, renyi_capacity
+from onlineic.accounting import alike, per_person, renyi_capacity
 from onlineic.ask import described, parsed_query
 from onlineic.datasets import find
 from onlineic.domain import Binned, Categorical
 from onlineic.errors import InvalidInputError, InvalidParameterError, checked_integer, checked_real
-from onlineic.noise import SimulatedNoise
+from onlineic.noise import SimulatedNoise, scale_at_least
 from onlineic.questions import mean
 from onlineic.testing import ScriptedNoise, check_update_rule
 
@@ -33,6 +33,11 @@ class Never:
 class Endless:
     def __iter__(self):
         return itertools.repeat(self)
+
+
+class Keys:
+    def keys(self):
+        return ["age", "sex"]
 
 
 def opened():
@@ -82,6 +87,14 @@ CALLS = {
     "draws that are a number": lambda: ScriptedNoise(3),
     "a measurement of words": lambda: ic.Measurement(ic.where(age=1).bind(DOMAIN), "words", None),
     "truths that are a number": lambda: check_update_rule(ic.MaximumEntropy(), truths=3),
+    "labels that never end": lambda: ic.Domain.of(a=Endless()),
+    "labels that are one number": lambda: ic.optional(np.array(5.0)),
+    "columns of what has keys alone": lambda: DOMAIN.columns_of(Keys()),
+    "a scale that is a span of time": lambda: scale_at_least(np.timedelta64(3)),
+    "a person's part of a number": lambda: per_person(1.0, 1),
+    "a bound of updates that is a table": lambda: bounds.least_epsilon(
+        update_bound=DATA, alpha=0.1, n=100, max_queries=9
+    ),
     "a table where a budget stands": lambda: ic.PrivateData(np.ones(8), DOMAIN).spend(DATA),
 }  # fmt: skip
 
