@@ -37,6 +37,7 @@ from onlineic.noise.sources import Noise
 from onlineic.plan.first_tables import FirstTables, check_bought
 from onlineic.plan.kinds import check_supported
 from onlineic.plan.purchases import PurchaseRule, Purchases
+from onlineic.progress import advance
 from onlineic.queries.answers import Answer
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal, Guess, Question
@@ -122,8 +123,10 @@ class Core:
         while self.seal.usable and (named := self.purchases.next(question)) is not None:
             kept = self._state.threshold_noise is not None
             tables = check_bought(named, self._ledger, self.prices.sparse, kept)
+            advance("tables", 0, len(tables.targets))  # who stops it here has changed nothing
             self._ledger.reserve(tables.charge)
             self.seal.run(partial(self._measure_tables, tables))
+            advance("tables", len(tables.targets), len(tables.targets))
 
     def test(self, questions: Sequence[Question], guesses: Any) -> None:
         """Test covered questions in order up to the first hit, which is measured; all goes to the ledger."""

@@ -13,12 +13,10 @@ from onlineic.plan.kinds import answers_tables, check_supported
 from onlineic.plan.later_tables import Asked
 from onlineic.plan.plan import Plan
 from onlineic.plan.settings import Settings
-from onlineic.progress import advance
 from onlineic.queries.answers import Answer
 from onlineic.queries.batch import Queries
-from onlineic.queries.marginals import Question
 from onlineic.session.answers import AnswerBook, SessionStatistics
-from onlineic.session.batches import Batches, first_tested
+from onlineic.session.batches import Batches
 from onlineic.session.columns import Answers
 from onlineic.session.core import Core
 
@@ -36,18 +34,12 @@ class Loop:
     ledger : Ledger
     private : bool
         Whether the noise is the system's.
-
-    Attributes
-    ----------
-    begun : bool
-        Whether first tables were bought, if there are any.
     """
 
     core: Core
 
     def __init__(self, domain: Domain, n: int, plan: Plan, ledger: Ledger, private: bool) -> None:
         self.domain, self.n, self.plan, self.ledger, self.private = domain, n, plan, ledger, private
-        self.begun = False
 
     @property
     def usable(self) -> bool:
@@ -74,8 +66,6 @@ class Loop:
 
     def answer(self, query: Any) -> Answer:
         """Answer one query, as `OnlineIC.answer` says."""
-        if not self.begun:
-            self._begin_with(self.core.bound(query))
         answer = self.core.answer(query)
         self.book.warn_if_more()
         return answer
@@ -87,16 +77,13 @@ class Loop:
         self.book.catch_up()
         for part in parts:
             check_supported(part, self.plan.sparse, self.book.belief.hypothesis)
-        for part in parts if not self.begun else ():
-            self._begin_with(first_tested(part) if isinstance(part, Queries) else part)
         answers = self._batches.answer(parts, isinstance(queries, Queries))
         self.book.warn_if_more()
         return answers
 
     def hypothesis(self) -> Hypothesis:
         """Return the current hypothesis; first tables that wait for the first question are bought before."""
-        if not self.begun:
-            self._begin(None)
+        self.core.buy(None)
         self.book.catch_up()
         return self.book.belief.hypothesis
 
@@ -135,24 +122,6 @@ class Loop:
             rows_per_person=settings.rows_per_person,
         )
 
-    def begin(self) -> None:
-        """Buy the first tables with the opening, where no question can tell which they are."""
-        if len(self.plan.openings) < 2:
-            self._begin(None)
-
-    def _begin_with(self, question: Question) -> None:
-        """Open with the first question that is tested, where it was left to tell what is bought."""
-        if not self.begun and question.constant is None:
-            self._begin(question)
-
-    def _begin(self, question: Question | None) -> None:
-        """Buy the first tables, unless they were bought: a function of the plan and the first question."""
-        if question is not None:
-            tell_opening(0.0, self.plan)  # who stops it here has changed nothing
-        self.core.buy(question)
-        self.begun = True
-        tell_opening(1.0, self.plan)
-
     def bought(self) -> bool:
         """Whether the ledger holds first tables of this plan already."""
         asked, bought = Asked(), False
@@ -166,10 +135,3 @@ class Loop:
                 bought = True
             asked = self.plan.heard(asked, record)
         return bought
-
-
-def tell_opening(part: float, plan: Plan) -> None:
-    """Tell the callback how much of the first tables of a plan is bought."""
-    if plan.first_tables is not None:
-        tables = len(plan.first_tables.targets)
-        advance("opening", round(part * tables), tables)

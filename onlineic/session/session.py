@@ -69,7 +69,7 @@ from onlineic.session.durable import (
     settings_in,
 )
 from onlineic.session.explain import Explanation, explained
-from onlineic.session.loop import Loop, tell_opening
+from onlineic.session.loop import Loop
 from onlineic.session.prices import Prices
 from onlineic.session.summary import Summary, believed_marginals, session_html
 from onlineic.sparse.base import NumericSparse
@@ -141,8 +141,7 @@ class OnlineIC(Answering):
         Public start, never made from the private rows; without one, first tables are bought. The hypothesis
         of another session is public, and paid for by that one.
     first_tables : bool, optional
-        As in `plan.session_plan`: True starts any rule from first tables, out of this session's budget,
-        and buys them when the session opens.
+        As in `plan.session_plan`: True starts any rule from first tables, out of this session's budget.
     kinds : iterable of "conjunctions" or "dense", optional
         What will be asked: by default conjunctions of conditions, of which pairs of attributes say much. With
         "dense" among it, weights without such a form, the session starts from all cells or from numbers. If
@@ -167,11 +166,10 @@ class OnlineIC(Answering):
     noise : Noise, optional
         By default the system's entropy. Simulated noise stamps everything NOT PRIVATE.
     progress : callable (stage, done, total), or "bar", optional
-        Called as the opening, fits and batches go on, with public facts alone; "bar" shows bars of what takes
-        more than two seconds, by the extra `onlineic[progress]`. If it raises, the call stops there, safely:
-        what was released is in the transcript, and asked again it is a repeat. An opening that was stopped
-        behind its release is taken up by a session with the same `ledger`. It cannot ask the session that
-        calls it, which refuses by `SessionStateError`.
+        Called as tables are bought and fits and batches go on, with public facts alone; "bar" shows bars of
+        what takes more than two seconds, by the extra `onlineic[progress]`. If it raises, the call stops
+        there, safely: what was released is in the transcript, and asked again it is a repeat. It cannot ask
+        the session that calls it, which refuses by `SessionStateError`.
 
     Notes
     -----
@@ -378,8 +376,6 @@ class OnlineIC(Answering):
             resumed = isinstance(ledger, SqliteLedger) and not ledger.fresh
             loop = Loop(data.domain, data.n, plan, held, self._private)
             belief = Belief(plan.update.init(data.domain, settings.prior))
-            with reporting(self._progress):
-                tell_opening(0.0, plan)  # nothing is claimed yet
             data.check_file(held, held.file)
             held.claim(loop, plan.sparse.account(), self._private)
             with restoring(resumed):
@@ -388,30 +384,21 @@ class OnlineIC(Answering):
                 purchases = PlannedPurchases(plan)
                 bits, raises = plan.weight_bits, settings.exhausted == "raise"
                 loop.restore(Core(data, noise, held, bits, prices, book, purchases, raises))
-            bought = loop.bought()
-            # a session that was interrupted here left its ledger with what it had paid for
+            if resumed:
+                loop.bought()  # refuses tables that the plan does not buy
+            elif len(held):
+                raise LedgerMismatchError(
+                    f"ledger must be new, got one with {len(held):,} records; write MemoryLedger(), or the "
+                    "path of a file, from which a session goes on."
+                )
             spent = of_row if self._private else None
-            known = data.enter(held, spent, held.file, plan.drawn, settings.rows_per_person)
+            data.enter(held, spent, held.file, plan.drawn, settings.rows_per_person)
             if isinstance(ledger, SqliteLedger) and resumed:
                 ledger.restart(package_version())  # after all that could refuse it
             data.begun(held)
-            if held.account.spent and not resumed and (plan.first_tables is None or not known):
-                raise LedgerMismatchError(
-                    "ledger must be new, or of a session on this table that was interrupted while it bought "
-                    "the first tables of this plan, got another one; open the session as it was opened."
-                )
-            paid = plan.first_tables.charge.amount if plan.first_tables is not None and bought else 0
-            if not resumed and plan.certified and held.account.spent != paid:
-                raise LedgerMismatchError(
-                    "ledger must hold the first tables alone to certify what is left for hard answers, got "
-                    "one of which more is used up; leave certify out."
-                )
-            loop.begun = bought
             if self._is_open:
                 raise SessionStateError(TWICE)
             self._loop = loop
-            with reporting(self._progress):
-                loop.begin()
             if resumed:
                 loop.book.catch_up()
             return self
@@ -726,8 +713,7 @@ class OnlineIC(Answering):
 
         def summed_up() -> Summary:
             book = self._loop.book
-            book.catch_up()
-            marginals = believed_marginals(book.belief.hypothesis, book.estimates, self._data.n, names)
+            marginals = believed_marginals(self._loop.hypothesis(), book.estimates, self._data.n, names)
             return Summary(
                 domain,
                 self._data.n,

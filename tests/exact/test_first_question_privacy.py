@@ -23,7 +23,7 @@ from onlineic.ledger import Easy, Hard, MemoryLedger, Opened, TableBudget
 from onlineic.noise import Noise
 from onlineic.plan import Spent
 from onlineic.queries import Marginal, Query, marginal
-from onlineic.session.loop import Loop
+from onlineic.session import Core
 from onlineic.updates import MaximumEntropy
 
 pytestmark = pytest.mark.usefixtures("pairs_first")
@@ -213,16 +213,16 @@ def test_no_transcript_loses_more_than_its_opening_and_its_hits_were_charged(nam
 
 def test_an_opening_that_a_private_count_chooses_is_found(monkeypatch):
     """Neighbours on two sides of its boundary buy different tables: what one tells the other cannot."""
-    begin, seen = Loop._begin, []
+    buy, seen = Core.buy, []
 
     def looked(self, question):
-        seen[:] = [self.core._data.exact_counts(CORNER.bind(DOMAIN)) >= COUNTS[0]]
-        begin(self, question)
+        seen[:] = [self._data.exact_counts(CORNER.bind(DOMAIN)) >= COUNTS[0]]
+        buy(self, question)
 
     def chosen(self, question):
         return self.dense_tables if seen[0] else self.first_tables
 
-    monkeypatch.setattr(Loop, "_begin", looked)
+    monkeypatch.setattr(Core, "buy", looked)
     monkeypatch.setattr(plans.Plan, "opening", chosen)
     assert math.inf == max(loss for loss, *_ in both_ways("conjunctions", True))
 

@@ -26,9 +26,8 @@ from onlineic.errors import (
     BudgetExceededError,
     InvalidParameterError,
     LedgerCorruptError,
-    SessionSealedError,
 )
-from onlineic.ledger import Easy, MemoryLedger, Opened, Reserved, read
+from onlineic.ledger import Easy, Opened, Reserved, read
 from onlineic.plan import session_plan
 from onlineic.plan.first_tables import check_bought
 from onlineic.queries import Measurement, one_way
@@ -346,20 +345,6 @@ def test_tables_that_come_second_are_refused():
     )
     opened_late = [*ledger.records(), Reserved(bought.charge), Opened(noisy, bought.charge)]
     assert any("as the first release" in problem for problem in _unpaid(opened_late, plan, DOMAIN))
-
-
-def test_a_ledger_whose_opening_was_burned_goes_on_without_tables(monkeypatch):
-    def broken(*_):
-        raise MemoryError
-
-    data, ledger = table(), MemoryLedger()
-    with monkeypatch.context() as patch:
-        patch.setattr("onlineic.session.core.Core._measure_tables", broken)
-        with pytest.raises(SessionSealedError):
-            session(data, ledger=ledger, first_tables=True)
-    again = session(data, ledger=ledger, first_tables=True)
-    assert again.answer(ic.where(a=3)).status in ("easy", "hard", "untested")
-    assert not any(isinstance(record, Opened) for record in ledger.records())
 
 
 @pytest.mark.parametrize("scales", [[], [Fraction(1, 16)] * 3000, [Fraction(10**160)], [Fraction(10**200)]])

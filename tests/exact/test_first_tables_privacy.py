@@ -17,6 +17,7 @@ from onlineic.ledger import Opened
 from onlineic.noise.sources import SIGMA_LIMIT
 from onlineic.session.core import Core
 from support.noise import Wrapped
+from support.sessions import begun
 
 pytestmark = pytest.mark.usefixtures("pairs_first")
 DOMAIN = ic.Domain.of(a=["x", "y", "z"], b=["no", "yes"], c=["u", "v"])
@@ -41,7 +42,7 @@ def released(counts, epsilon, value):
     """The blocks of all first tables, with a constant in place of noise; the scales asked for; the charge."""
     noise = Constant(value)
     budget = ic.Budget(epsilon, 1e-6)
-    session = ic.OnlineIC(PrivateData(counts, DOMAIN), budget, noise=noise, first_tables=True)
+    session = begun(ic.OnlineIC(PrivateData(counts, DOMAIN), budget, noise=noise, first_tables=True))
     (record,) = [record for record in session.transcript if isinstance(record, Opened)]
     return np.concatenate([one.values for one in record.measurements]), noise.sigmas, record, session
 

@@ -18,7 +18,7 @@ import onlineic as ic
 from onlineic.data import PrivateData
 from onlineic.ledger import Easy, Hard
 from onlineic.noise import Noise, scale_at_least
-from onlineic.plan import session_plan
+from onlineic.plan import Settings, session_plan
 from onlineic.queries import Measurement
 from onlineic.sparse import LaplaceSparse
 
@@ -109,7 +109,7 @@ def play(setting, counts, director):
             object.__setattr__(sparse, name, scale_at_least(getattr(sparse, name) * setting.mutate))
     session = ic.OnlineIC.__new__(ic.OnlineIC)
     plan = attrs.evolve(plan, sparse=sparse, textbook=setting.pair)
-    session._open(PrivateData(np.array(counts), domain), budget, plan, None, "untested", None, director)
+    session._open(PrivateData(np.array(counts), domain), Settings(budget), plan, None, director)
     director.begin(session)
     answers = [session.answer(np.array(query, float)) for query in setting.queries]
     tests = [record for record in session.transcript if isinstance(record, Easy | Hard)]

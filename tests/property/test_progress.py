@@ -80,10 +80,10 @@ def test_a_session_that_is_stopped_at_any_call_goes_on_as_if_it_had_not_been(nam
     stages = {stage for stage, _, _ in whole.calls}
 
     assert 0 == stops
-    assert {"answers"} <= stages <= {"opening", "fit", "answers"}
+    assert {"answers"} <= stages <= {"tables", "fit", "answers"}
     assert all(0 <= done <= total for _, done, total in whole.calls)
     if name == "default":
-        assert {"opening", "fit", "answers"} == stages
+        assert {"tables", "fit", "answers"} == stages
         assert sum(isinstance(record, Hard) for record in session.transcript) >= 2
     # all but those in the middle of a fit, and some of these
     calls = [call for call in enumerate(whole.calls) if call[1][0] != "fit" or call[1][1] % call[1][2] < 2]
@@ -101,13 +101,15 @@ def test_a_session_that_is_stopped_at_any_call_goes_on_as_if_it_had_not_been(nam
 
 def test_an_exception_comes_out_as_it_was_raised():
     error = StopError("enough")
+    session = ic.OnlineIC(PrivateData(COUNTS, DOMAIN), ic.Budget(1.0), progress=Told(0, error))
     with pytest.raises(StopError) as stopped:
-        ic.OnlineIC(PrivateData(COUNTS, DOMAIN), ic.Budget(1.0), progress=Told(0, error))
+        session.answer(ASKED[0])
     assert stopped.value is error
     data = PrivateData(COUNTS, DOMAIN)
+    session = ic.OnlineIC(data, ic.Budget(1.0))
     with pytest.raises(StopError), reporting(Told(0, error)):
-        ic.OnlineIC(data, ic.Budget(1.0))
-    assert ([], 0) == (list(data.budgets), data.reads)
+        session.answer(ASKED[0])
+    assert (0, 0) == (len(session.transcript), data.reads)
 
 
 @pytest.mark.parametrize("planted", [False, True])
@@ -223,7 +225,7 @@ def test_bars_follow_each_stage_and_are_closed(tqdm):
     )
     session.answer_many(ASKED)
 
-    assert {"opening", "fit", "answers"} == {bar.desc for bar in tqdm}
+    assert {"tables", "fit", "answers"} == {bar.desc for bar in tqdm}
     assert all(bar.closed and bar.n == bar.total for bar in tqdm)
     assert {(2.0, False)} == {(bar.delay, bar.leave) for bar in tqdm}
 

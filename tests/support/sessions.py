@@ -66,3 +66,9 @@ def charged(ledger):
     """The sum of what is recorded: releases, burns and the standing reservation."""
     paid = sum(one.charge.amount for one in ledger.records() if isinstance(one, Hard | Opened | Burned))
     return paid + (ledger.reserved.amount if ledger.reserved is not None else 0)
+
+
+def begun(session):
+    """Return the session, once it has bought its first tables."""
+    assert session.hypothesis is not None
+    return session

@@ -10,9 +10,9 @@ import pytest
 
 import onlineic as ic
 import onlineic.session.session as session_module
-from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError, LedgerMismatchError
-from onlineic.ledger import Hard, MemoryLedger
-from onlineic.noise import SimulatedNoise, SystemNoise
+from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError
+from onlineic.ledger import Hard
+from onlineic.noise import SimulatedNoise
 from onlineic.plan import ALL_HARD, KNOWN, session_plan
 from onlineic.queries.query import canonical
 from onlineic.sparse import ExponentialSparse, UnconditionalNumbers
@@ -291,32 +291,6 @@ def test_the_certificate_of_a_session_that_opens_with_tables_ends_where_a_cross_
     assert math.inf == after.error_bound
 
 
-def test_a_ledger_is_taken_over_with_the_tables_of_this_plan_and_nothing_else_spent():
-    budget = ic.Budget(2.0, 1e-9)
-    settings = {"certify": 0.2, "max_queries": 50}
-
-    def interrupted(data, after):
-        kept, commit = MemoryLedger(), MemoryLedger.commit
-
-        def failing(self, records):
-            if after:
-                commit(self, records)
-            raise KeyboardInterrupt
-
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(MemoryLedger, "commit", failing)
-            with pytest.raises(KeyboardInterrupt):
-                ic.OnlineIC(data, budget, ledger=kept, **settings)
-        return kept
-
-    data = parity()
-    session = ic.OnlineIC(data, budget, ledger=interrupted(data, True), **settings)
-    assert session.statistics().certified
-    data = parity()
-    with pytest.raises(LedgerMismatchError, match="first tables alone"):
-        ic.OnlineIC(data, budget, ledger=interrupted(data, False), **settings)
-
-
 @pytest.mark.filterwarnings("ignore::onlineic.errors.VacuousPromiseWarning")
 def test_an_easy_cross_table_does_not_make_the_next_hit_dearer():
     """Its reservation stands, and a hit uses up all of it: less is set aside for single queries."""
@@ -339,25 +313,6 @@ def test_an_easy_cross_table_does_not_make_the_next_hit_dearer():
     noise.word = 2**64 - 1
     assert [answer.hard for answer in session.answer_many([ic.where(a=1), ic.where(a=2)])] == [True] * 2
     assert session.statistics().hard_left == left - 3
-
-
-def test_a_reservation_left_by_an_interrupted_opening_does_not_make_hits_dearer(monkeypatch):
-    data, ledger = ic.PrivateData(np.full((2, 2, 2), 10_000), CELLS), MemoryLedger()
-    settings = {"certify": 0.2, "max_queries": 50, "sparse": "exponential", "ledger": ledger}
-
-    def stopped(curator, private):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr("onlineic.session.seal.Seal.run", stopped)
-        with pytest.raises(KeyboardInterrupt):
-            ic.OnlineIC(data, ic.Budget(2.0), first_tables=True, **settings)
-    session = ic.OnlineIC(data, ic.Budget(2.0), first_tables=False, noise=SystemNoise(), **settings)
-    session.answer(ic.where(a=0))
-
-    sparse = session.plan.sparse
-    price = sparse.price(ic.where(a=0).bind(CELLS, sparse.grid_bits)).amount
-    assert ledger.reserved.amount == price + sparse.start_charge().amount
 
 
 # -- few questions -------------------------------------------------------------------------------------------

@@ -270,11 +270,11 @@ def test_a_signal_s_handler_that_asks_while_tables_are_bought_is_refused_and_buy
 def test_progress_tells_of_the_opening_when_it_happens():
     told = []
     session = opened(ic.Budget(1.0, 1e-6), progress=lambda *at: told.append(at))
-    before = [at for at in told if at[0] == "opening" and at[1]]
+    before = [at for at in told if at[0] == "tables" and at[1]]
     session.answer(DENSE[0])
 
     assert [] == before
-    assert any(at[0] == "opening" and at[1] == at[2] for at in told)
+    assert any(at[0] == "tables" and at[1] == at[2] for at in told)
 
 
 @pytest.mark.parametrize("first", [DENSE[0], NARROW[0]], ids=["dense", "narrow"])
@@ -473,7 +473,6 @@ def test_a_file_of_a_version_without_the_choice_goes_on_without_it(monkeypatch):
         path, data = folder / "ledger.db", PrivateData(LONG_COUNTS, LONG)
         with monkeypatch.context() as patched:
             patched.setattr(planning, "ranges_instead", lambda *_: None)
-            patched.setattr("onlineic.session.session.Loop.begin", lambda *_: None)  # was stopped there
             long_session(ic.Budget(1.0, 1e-9), path, table="made up").close()
         assert "range_tables" not in read(path).beginning["plan"]["fields"]
         with ic.OnlineIC.resume(path, data) as session:

@@ -16,7 +16,7 @@ from onlineic.noise import SimulatedNoise
 from onlineic.plan import EASY_OR_HARD, Spending, Spent, session_plan
 from onlineic.plan.spending import dearest_hit
 from onlineic.sparse import Hit, UnconditionalNumbers
-from support.sessions import Still
+from support.sessions import Still, begun
 
 DOMAIN = ic.Domain.of(a=8, b=6, c=4)
 GENERATOR = np.random.default_rng(3)
@@ -332,7 +332,7 @@ def test_more_questions_than_announced_are_never_answered_by_noise_alone():
 @BOTH
 def test_recorded_first_tables_of_another_noise_or_charge_are_refused(delta):
     ledger, data = MemoryLedger(), ic.PrivateData(COUNTS, DOMAIN)
-    session = ic.OnlineIC(data, ic.Budget(1.0, delta), ledger=ledger, first_tables=True)
+    session = begun(ic.OnlineIC(data, ic.Budget(1.0, delta), ledger=ledger, first_tables=True))
     tables = session.plan.first_tables
     (record,) = [each for each in ledger.records() if isinstance(each, Opened)]
 

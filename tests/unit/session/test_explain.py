@@ -10,7 +10,7 @@ from onlineic import between, where
 from onlineic.errors import InvalidQueryError, SessionStateError
 from onlineic.noise import SimulatedNoise
 from support.noise import Wrapped
-from support.sessions import WIDE, WIDE_COUNTS, Still
+from support.sessions import WIDE, WIDE_COUNTS, Still, begun
 
 F = where(b=1)
 
@@ -40,7 +40,7 @@ class Watched(Wrapped):
 def opened(**options):
     noise = Watched(3)
     data = ic.PrivateData(WIDE_COUNTS, WIDE)
-    return ic.OnlineIC(data, ic.Budget(1.0, 1e-9), noise=noise, **options), data, noise
+    return begun(ic.OnlineIC(data, ic.Budget(1.0, 1e-9), noise=noise, **options)), data, noise
 
 
 QUESTIONS = [

@@ -21,7 +21,7 @@ from onlineic.plan import EASY_OR_HARD, KNOWN
 from onlineic.queries import Answer, Measurement, derived, marginal
 from onlineic.session.answers import AnswerBook, _is_looked_at
 from onlineic.session.belief import Belief
-from support.sessions import WIDE, WIDE_COUNTS, hits, starts_from_pairs
+from support.sessions import WIDE, WIDE_COUNTS, begun, hits, starts_from_pairs
 
 N = int(WIDE_COUNTS.sum())
 DATA = PrivateData(WIDE_COUNTS, WIDE)  # opens with a table of all cells, Laplace
@@ -33,7 +33,7 @@ def opened(data=DATA, seed=1, **settings):
     with pytest.MonkeyPatch.context() as patched:
         if data is FEW:
             starts_from_pairs(patched)
-        return ic.OnlineIC(data, BUDGET, noise=SimulatedNoise(seed), **settings)
+        return begun(ic.OnlineIC(data, BUDGET, noise=SimulatedNoise(seed), **settings))
 
 
 def first(session):

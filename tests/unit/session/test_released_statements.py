@@ -27,7 +27,7 @@ from onlineic.sparse import ExponentialSparse
 from support.failures import At
 from support.laws import too_many
 from support.noise import Wrapped
-from support.sessions import Still, charged, plan_once, tests_alone
+from support.sessions import Still, begun, charged, plan_once, tests_alone
 
 LEVEL = 1e-9
 PURE, GUMBEL = ic.Budget(1.0), ic.Budget(1.0, 1e-6)
@@ -292,7 +292,7 @@ def test_how_far_a_constant_was_rounded_is_in_the_bound_of_all_answers(repeated)
     """A product of two constants, each just beside the grid, at many records: farther off than by noise."""
     domain = ic.Domain.of(a=4, b=4)
     data = PrivateData(np.full((4, 4), 10**7 // 16), domain)
-    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-9), noise=SimulatedNoise(1))
+    session = begun(ic.OnlineIC(data, ic.Budget(1.0, 1e-9), noise=SimulatedNoise(1)))
     before = session.statistics().error_bound
     grid = 2**session.plan.weight_bits
     x, y = (int(0.3 * grid) + 0.5) / grid - 1e-12, (int(0.7 * grid) + 0.5) / grid - 1e-12

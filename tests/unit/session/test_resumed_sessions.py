@@ -38,6 +38,7 @@ from support.ledgers import (
     resumed,
     table,
 )
+from support.sessions import begun
 
 ASKED = queries()
 KINDS = pytest.mark.parametrize("kind", MECHANISMS)
@@ -311,8 +312,8 @@ def test_tables_that_were_burned_are_not_bought_for_nothing(path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("onlineic.session.core.Core._measure_tables", broken)
-    with pytest.raises(KeyboardInterrupt):
-        opened(path, hard_answers=5, threshold=None)
+    with opened(path, hard_answers=5, threshold=None) as session, pytest.raises(KeyboardInterrupt):
+        begun(session)
     monkeypatch.undo()
     again = resumed(path)
 
@@ -332,8 +333,9 @@ def test_tables_that_are_paid_as_the_first_release_are_not_bought_behind_burned_
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Core, "_measure_tables", broken)
-    with pytest.raises(KeyboardInterrupt):
-        opened(path, data=data, hard_answers=14, threshold=None, first_tables=True)
+    settings = {"hard_answers": 14, "threshold": None, "first_tables": True}
+    with opened(path, data=data, **settings) as session, pytest.raises(KeyboardInterrupt):
+        begun(session)
     monkeypatch.setattr(Core, "_measure_tables", measured)
     with resumed(path, data) as again:
         bought = again.plan.first_tables

@@ -14,7 +14,7 @@ from onlineic.noise import SimulatedNoise
 from onlineic.plan import session_plan
 from onlineic.queries import Partition, derived, marginal
 from onlineic.sparse import ExponentialSparse
-from support.sessions import WIDE, WIDE_COUNTS, hits, reserved, tests_alone
+from support.sessions import WIDE, WIDE_COUNTS, begun, hits, reserved, tests_alone
 
 DOMAIN, COUNTS = WIDE, WIDE_COUNTS
 N = 300_000
@@ -25,7 +25,7 @@ BOTH = pytest.mark.parametrize("delta", [0.0, 1e-6], ids=["pure", "gumbel"])
 
 def opened(counts=COUNTS, *, delta=0.0, epsilon=1.0, seed=1, **settings):
     settings = {"noise": SimulatedNoise(seed)} | settings
-    return ic.OnlineIC(PrivateData(counts, DOMAIN), ic.Budget(epsilon, delta), **settings)
+    return begun(ic.OnlineIC(PrivateData(counts, DOMAIN), ic.Budget(epsilon, delta), **settings))
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from onlineic.errors import (
     LedgerMismatchError,
     SessionStateError,
 )
-from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Opened, Reserved
+from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Reserved
 from onlineic.noise import SimulatedNoise
 from onlineic.sparse import ExponentialSparse, GumbelSparse, SparseState
 
@@ -29,42 +29,20 @@ def table():
     return PrivateData(COUNTS, DOMAIN)
 
 
-def interrupted(data, budget, monkeypatch, *, after):
-    """The ledger of a session that was interrupted while it committed its first tables."""
-    kept, commit = MemoryLedger(), MemoryLedger.commit
-
-    def failing(self, records):
-        if after:
-            commit(self, records)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(MemoryLedger, "commit", failing)
-        with pytest.raises(KeyboardInterrupt):
-            ic.OnlineIC(data, budget, ledger=kept)
-    assert isinstance(kept.records()[-1], Opened if after else Burned)
-    return kept
-
-
-@pytest.mark.parametrize("after", [True, False])
-def test_a_session_of_another_plan_does_not_take_a_used_ledger_over(after, monkeypatch):
+def test_a_ledger_in_memory_that_holds_records_is_refused():
     """It would call certified what the spent part can no longer pay."""
-    data, budget = table(), ic.Budget(8.0)
-    kept = interrupted(data, budget, monkeypatch, after=after)
-    with pytest.raises(LedgerMismatchError, match=r"open the session as it was opened|leave certify out"):
-        ic.OnlineIC(data, budget, certify=0.2, max_queries=100, ledger=kept)
+    data, budget, kept = table(), ic.Budget(8.0), MemoryLedger()
+    kept.claim("me", session_plan(data.domain, data.n, budget).sparse.account())
+    kept.reserve(Charge(Fraction(1, 7), "a hit", "epsilon"))
+    kept.burn()
+    kept.give_back("me")
+    for settings in ({}, {"certify": 0.2, "max_queries": 100}):
+        with pytest.raises(LedgerMismatchError, match=r"ledger must be new, got one with \d+ records; write"):
+            ic.OnlineIC(data, budget, ledger=kept, **settings)
 
-
-def test_a_ledger_serves_the_table_that_paid_for_it_and_is_entered_there_once(monkeypatch):
-    data, other, budget = table(), table(), ic.Budget(1.0)
-    kept = interrupted(data, budget, monkeypatch, after=True)
-    with pytest.raises(LedgerMismatchError, match="on this table"):
-        ic.OnlineIC(other, budget, ledger=kept)
-    session = ic.OnlineIC(data, budget, ledger=kept)
-
-    assert [budget] == list(data.budgets)
-    assert 1 == sum(isinstance(record, Opened) for record in session.transcript)
-    with pytest.warns(BudgetsAddWarning, match="both together cost epsilon=2,"):
+    assert [] == list(data.budgets)
+    ic.OnlineIC(data, budget)
+    with pytest.warns(BudgetsAddWarning, match="both together cost epsilon=16,"):
         ic.OnlineIC(data, budget)
     assert [budget, budget] == list(data.budgets)
 
@@ -109,17 +87,19 @@ def test_a_session_is_opened_once_and_keeps_its_ledger():
         ic.OnlineIC(table(), ic.Budget(1.0), ledger=kept, noise=SimulatedNoise(1))
 
 
-def test_one_that_a_callback_opens_while_it_opens_is_the_one_that_stands():
+def test_one_that_a_rule_opens_while_it_opens_is_the_one_that_stands(monkeypatch):
     session, inner = ic.OnlineIC.__new__(ic.OnlineIC), PrivateData(COUNTS[:12], ic.Domain.of(a=3, b=4))
-    told = []
+    init, told = ic.MaximumEntropy.init, []
 
-    def again(*_):
+    def again(*given):
         told.append("once")
         if len(told) == 1:
             session.__init__(inner, ic.Budget(1.0))
+        return init(*given)
 
+    monkeypatch.setattr(ic.MaximumEntropy, "init", again)
     with pytest.raises(SessionStateError, match="opened once"):
-        session.__init__(table(), ic.Budget(1.0), noise=SimulatedNoise(1), progress=again)
+        session.__init__(table(), ic.Budget(1.0), noise=SimulatedNoise(1))
 
     assert (inner.n, True) == (session.n, session.statistics().private)
     assert session._loop.n == inner.n
@@ -174,15 +154,12 @@ def test_a_budget_of_another_class_is_refused():
 
 def test_a_session_whose_opening_failed_cannot_test_beside_the_next_owner_of_its_ledger():
     data, ledger = ic.PrivateData(np.full(4, 100), ic.Domain.of(a=4)), MemoryLedger()
-
-    def stop(stage, done, total):
-        if done:
-            raise RuntimeError("enough")
-
+    ic.OnlineIC(data, ic.Budget(1.0))
     half = ic.OnlineIC.__new__(ic.OnlineIC)
-    with pytest.raises(RuntimeError, match="enough"):
-        half.__init__(data, ic.Budget(1.0), ledger=ledger, progress=stop)
-    ic.OnlineIC(data, ic.Budget(1.0), ledger=ledger).answer(ic.where(a=0))
+    with pytest.raises(BudgetsAddWarning):  # as an error
+        half.__init__(data, ic.Budget(1.0), ledger=ledger)
+    other = ic.PrivateData(np.full(4, 100), ic.Domain.of(a=4))
+    ic.OnlineIC(other, ic.Budget(1.0), ledger=ledger).answer(ic.where(a=0))
 
     for use in (lambda: half.answer(ic.where(a=1)), half.statistics, lambda: half.hypothesis):
         with pytest.raises(SessionStateError, match="opening failed"):
