@@ -19,6 +19,7 @@ from onlineic.errors import (
 )
 from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Reserved
 from onlineic.noise import SimulatedNoise
+from onlineic.plan import session_plan
 from onlineic.sparse import ExponentialSparse, GumbelSparse, SparseState
 
 DOMAIN = ic.Domain.of(a=6, b=4)
