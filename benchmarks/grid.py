@@ -514,7 +514,7 @@ def run(
 
     def opened() -> Any:
         one = make()
-        one.statistics()  # first tables are learned here: not a refit
+        getattr(one, "hypothesis", None)  # first tables are bought and learned here: not a refit
         updates.reset()
         plans.append(getattr(one, "plan", None))
         return one

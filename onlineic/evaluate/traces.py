@@ -182,8 +182,8 @@ def trace(
     ----------
     label : str
     engine : session or baseline, or a callable that opens one
-        On `data`. Opening is timed where a callable does it; what a session learns from first tables counts
-        as opening then.
+        On `data`. Opening is timed where a callable does it. A session buys tables with its first question,
+        whose time they are part of.
     data : PrivateData
     stream : sequence of queries, at least one, or Analyst
         An analyst is called with the answers so far, in order, before every question, and returns the next
@@ -210,7 +210,6 @@ def trace(
     if callable(engine):
         began = clock()
         held = engine()
-        held.statistics()  # a session learns what it bought at the start with the first call
         opening = clock() - began
     asked: Sequence[Any]
     if callable(stream):

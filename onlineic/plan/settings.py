@@ -108,9 +108,10 @@ class Settings:
         check_rule(self.update)
         per_row(self.budget, self.rows_per_person)
         set_fields(self, rows_per_person=int(self.rows_per_person), kinds=checked_kinds(self.kinds))
-        checked_real("epsilon", self.budget.epsilon, at_least=LEAST, at_most=MOST_EPSILON)
+        epsilon = checked_real("epsilon", self.budget.epsilon, at_least=LEAST, at_most=MOST_EPSILON)
         set_fields(
             self,
+            budget=attrs.evolve(self.budget, epsilon=epsilon),
             max_queries=checked_integer("max_queries", self.max_queries, at_least=1, at_most=MOST),
             beta=checked_real("beta", self.beta, at_least=LEAST, below=1.0),
             restarts=checked_integer("restarts", self.restarts, at_least=0, at_most=MOST_HARD),

@@ -17,7 +17,7 @@ from onlineic.ledger import Hard
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import BoundMarginal, Partition, block_weights, derived, marginal
 from onlineic.sparse import ExponentialSparse, GumbelSparse
-from support.sessions import plan_once
+from support.sessions import begun, plan_once
 
 pytestmark = pytest.mark.statistical
 LEVEL = 1e-9
@@ -227,7 +227,8 @@ def test_first_tables_have_the_noise_that_is_charged():
     domain = ic.Domain.of(a=40, b=30)
     data = PrivateData(counts, domain)
     for _ in range(16):
-        session = ic.OnlineIC(data, ic.Budget(1.0, 1e-6), noise=noise, update=ic.updates.MaximumEntropy(1))
+        opened = ic.OnlineIC(data, ic.Budget(1.0, 1e-6), noise=noise, update=ic.updates.MaximumEntropy(1))
+        session = begun(opened)
         for measurement in session.transcript[1].measurements:
             error = measurement.values - data.exact_counts(measurement.target) / data.n
             total += float(np.square(error / measurement.scale).sum())

@@ -25,7 +25,7 @@ from onlineic.queries import Partition
 from onlineic.queries.query import canonical
 from onlineic.session import answers
 from support.laws import too_many
-from support.sessions import Still, plan_once
+from support.sessions import Still, begun, plan_once
 
 pytestmark = pytest.mark.statistical
 LEVEL, BETA = 1e-9, 0.3  # large, so that some hundred sessions see many failures
@@ -254,7 +254,7 @@ class Arena:
     def failed(self, noise):
         """Whether an answer leaves its bound: to a query whose estimate errs, else to one at the gap."""
         data = PrivateData(self.counts, TWO)
-        session = ic.OnlineIC(data, BUDGET, beta=BETA, noise=noise, max_queries=100)
+        session = begun(ic.OnlineIC(data, BUDGET, beta=BETA, noise=noise, max_queries=100))
         query = self._worst(session) or ABOUT_TO_FAIL
         answer = session.answer(query)
         return abs(answer.value - float((query.weights() * self.counts).sum() / LARGE)) > answer.error_bound

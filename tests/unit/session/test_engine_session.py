@@ -210,22 +210,6 @@ def test_small_domains_and_few_records_open_too(shape, n):
     assert session.answer(ic.where(a=0)).status in ("easy", "hard")
 
 
-def test_first_tables_that_a_used_ledger_cannot_pay_are_not_drawn():
-    ledger = MemoryLedger()
-    plan = opened().plan
-    account, price = plan.sparse.account(), plan.first_tables.charge
-    ledger.claim("another", account, private=False)
-    ledger.reserve(attrs.evolve(price, amount=account.capacity - price.amount + 1))
-    ledger.burn()
-    ledger.give_back("another")
-    data = table()
-    data.enter(ledger, None, account=account)
-    session = opened(data, ledger=ledger)
-    session.answer_many([])
-
-    assert (0, []) == (data.reads, [one for one in session.transcript if isinstance(one, Opened)])
-
-
 @pytest.mark.usefixtures("pairs_first")
 @pytest.mark.parametrize("owner", [PrivateData, SimulatedNoise, MemoryLedger])
 @pytest.mark.parametrize("after", [False, True])

@@ -42,7 +42,6 @@ from onlineic.ledger import MemoryLedger, Opened, Shared, SqliteLedger, TableBud
 from onlineic.ledger.lines import START, canonical_text, linked
 from onlineic.ledger.total import drawn_problems, total_of
 from onlineic.noise import SimulatedNoise
-from onlineic.session.loop import Loop
 from support.ledgers import LABEL, in_a_process, queries, quick_folder, table
 
 WHOLE = ic.Budget(1.0, 1e-9)
@@ -428,7 +427,7 @@ def test_a_ledger_of_an_opening_that_was_interrupted_pays_for_no_other_budget(fi
     total, ledger, second = TableBudget(WHOLE), MemoryLedger(), ic.Budget(0.5, 1e-10)
     data = attached(total)
     with monkeypatch.context() as patched:
-        patched.setattr(Loop, "bought", interrupt)  # behind the entry
+        patched.setattr(ic.PrivateData, "begun", interrupt)  # after the entry
         with pytest.raises(KeyboardInterrupt):
             ic.OnlineIC(data, first, ledger=ledger, noise=noise)
     drawn = len(total.drawn)
