@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, final, overload
 
 from onlineic._typing import Floats
-from onlineic.accounting.budget import Budget
+from onlineic.accounting.budget import Budget, Charge, Filter
 from onlineic.ask.bind import bind_question, check_many
 from onlineic.ask.sql_conditions import Value
 from onlineic.data.private import PrivateData
@@ -674,6 +674,16 @@ class OnlineIC(Answering):
             return Transcript(self._loop.ledger.records())
 
         return self._alone(recorded)
+
+    @property
+    def account(self) -> Filter:
+        """What the budget pays, exactly: unit, capacity, and what is spent; the transcript says for what."""
+        return self._alone(lambda: self._loop.ledger.account)
+
+    @property
+    def reserved(self) -> Charge | None:
+        """What is set aside for the next hard answer, in the unit of the account."""
+        return self._alone(lambda: self._loop.ledger.reserved)
 
     def statistics(self) -> SessionStatistics:
         """Return a snapshot of public facts."""

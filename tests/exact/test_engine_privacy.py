@@ -27,6 +27,7 @@ from onlineic.queries import BoundMarginal, Marginal, Measurement, Partition, Qu
 from onlineic.session.core import Core
 from onlineic.sparse import GumbelSparse
 from onlineic.updates import MaximumEntropy
+from support.inside import all_spent, table_of
 
 pytestmark = pytest.mark.usefixtures("pairs_first")
 DOMAIN = ic.Domain.of(a=2, b=2)
@@ -126,7 +127,7 @@ def play(setting, counts, pattern):
 def checked(setting, counts, pattern):
     """Play, and check that all that is released is a fresh draw on the exact counts, paid before."""
     session, director, answers = play(setting, counts, pattern)
-    n, data = sum(counts), session._data
+    n, data = sum(counts), table_of(session)
     released, spent, spending = [], Spent(), session.plan.spending
     for record in session.transcript:
         sparse, spent = spending.at(spent), spending.after(spent, record)
@@ -149,7 +150,7 @@ def checked(setting, counts, pattern):
     assert statuses == ["hard" if hit else "easy" for hit in pattern[: len(statuses)]] or (
         "untested" in statuses
     )
-    assert session._loop.ledger.spent <= session.plan.sparse.capacity
+    assert all_spent(session) <= session.plan.sparse.capacity
     return session, director.chances, released, [s for s in statuses if s != "untested"]
 
 
@@ -374,7 +375,7 @@ def test_a_charge_after_the_draw_is_found(monkeypatch):
     assert 3 == director.unpaid
     with pytest.raises(AssertionError):
         checked(setting, setting.counts, (False, False, False))
-    assert session._loop.ledger.reserved is None
+    assert session.reserved is None
 
 
 @pytest.mark.parametrize(("factor", "shift"), [(Fraction(9, 10), 0), (Fraction(11, 10), 0), (1, 1)])

@@ -25,6 +25,7 @@ from onlineic.plan import Spent
 from onlineic.queries import Marginal, Query, marginal
 from onlineic.session import Core
 from onlineic.updates import MaximumEntropy
+from support.inside import all_spent, table_of
 
 pytestmark = pytest.mark.usefixtures("pairs_first")
 DOMAIN = ic.Domain.of(a=2, b=2, c=2)
@@ -107,7 +108,7 @@ def public(session):
 
 def log_law(session, questions, statuses):
     """ln P(pattern): sums of e^(-x rho), whose mean over the geometric noise of the threshold is closed."""
-    plan, data, law, spent = session.plan, session._data, {0.0: 1.0}, Spent()
+    plan, data, law, spent = session.plan, table_of(session), {0.0: 1.0}, Spent()
     tested = iter(zip(questions, statuses, strict=True))
     for record in session.transcript:
         sparse = plan.spending.at(spent)  # what tests next is in the record
@@ -152,7 +153,7 @@ def moved(session, other, director):
         released += record.measurements if isinstance(record, Opened) else ()
         released += [record.measurement] if isinstance(record, Hard) else []
     for one, (scale, draw) in zip(released, director.released, strict=True):
-        left, right = (np.atleast_1d(each._data.exact_counts(one.target)) for each in (session, other))
+        left, right = (np.atleast_1d(table_of(each).exact_counts(one.target)) for each in (session, other))
         bits = one.target.grid_bits if isinstance(one.target, Query) else 0
         assert np.array_equal(left + draw, np.rint(one.values * (n << bits)))
         loss += np.abs(left - right).sum() / float(scale)
@@ -178,7 +179,7 @@ def losses(counts, neighbour, questions, settled=False):
         (opened,) = [record for record in session.transcript if isinstance(record, Opened)]
         run = session.plan.sparse.start_charge().amount
         charged = opened.charge.amount + max(sum((hit.charge.amount for hit in hits), Fraction(0)), run)
-        assert charged <= max(session._loop.ledger.spent, opened.charge.amount + run)
+        assert charged <= max(all_spent(session), opened.charge.amount + run)
         rows[tuple(tested)] = loss, charged, opened, math.exp(log_law(session, asked, tested))
     assert sum(row[3] for row in rows.values()) == pytest.approx(1.0, abs=1e-9)
     return list(rows.values())

@@ -32,6 +32,7 @@ from onlineic.plan import session_plan
 from onlineic.plan.first_tables import check_bought
 from onlineic.queries import Measurement, one_way
 from onlineic.session.durable import planned
+from support.inside import all_spent, core_of, ledger_of
 
 CASES = [  # epsilon, delta, order, part of the capacity that pays for the tables
     (1.0, 1e-9, Fraction(32), 0.8),
@@ -324,14 +325,14 @@ def test_tables_that_come_second_are_refused():
     opened = session()
     assert opened.hypothesis.domain == DOMAIN  # which buys them
     bought = opened.plan.first_tables
-    spent = opened._loop.ledger.spent
+    spent = all_spent(opened)
     assert spent > 0
     with pytest.raises(BudgetExceededError, match="first release"):
-        check_bought(bought, opened._loop.ledger, opened.plan.sparse, False)
-    assert (spent, False) == (opened._loop.ledger.spent, opened.statistics().sealed)
+        check_bought(bought, ledger_of(opened), opened.plan.sparse, False)
+    assert (spent, False) == (all_spent(opened), opened.statistics().sealed)
 
     fresh = session()  # which waits for its first question
-    core, ledger = fresh._loop.core, fresh._loop.ledger
+    core, ledger = core_of(fresh), ledger_of(fresh)
     asked = bind_question(ic.where(b=3), DOMAIN, fresh.plan.sparse.grid_bits)
     assert core.cover((asked,)) == [True]
     core.test((asked,), (0,))

@@ -21,6 +21,7 @@ from onlineic.noise import Noise
 from onlineic.queries import Marginal, Partition, marginal
 from onlineic.sparse import ExponentialSparse
 from onlineic.updates import MaximumEntropy
+from support.inside import all_spent
 
 DOMAIN = ic.Domain.of(a=2, b=2)
 CORNER, XOR = ic.where(a=0, b=0), ic.dense(np.array([[1.0, 0.0], [0.0, 1.0]]))
@@ -124,7 +125,7 @@ def losses(counts, other, questions, block=4):
         assert 0 == director.unpaid
         assert tested == tuple("hard" if hit else "easy" for hit in pattern[: len(tested)])
         charges = sum(record.charge.amount for record in hits)
-        rows[tested] = loss, charges, session._loop.ledger.spent, len(hits)
+        rows[tested] = loss, charges, all_spent(session), len(hits)
     assert sum(law(counts, questions, tested) for tested in rows) == pytest.approx(1.0, abs=1e-9)
     return list(rows.values())
 

@@ -143,7 +143,7 @@ def leaves(setting, counts, prefix=()):
     outcomes = [*prefix, *[EASY] * (len(tests) - len(prefix))]
     hards = [test for test in tests if isinstance(test, Hard)]
     for test, number in zip(hards, director.numbers, strict=True):  # the number is fresh noise on the count
-        assert exact_count(test.query, counts) + number == round(test.measurement.values[0] * session._data.n)
+        assert exact_count(test.query, counts) + number == round(test.measurement.values[0] * session.n)
     assert len(tests) == sum(answer.status in ("easy", "hard") for answer in answers)
     assert len(hards) <= setting.cutoff
     yield tuple(outcomes), tests, director.asked

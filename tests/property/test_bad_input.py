@@ -15,6 +15,7 @@ from onlineic.data import PrivateData
 from onlineic.errors import InvalidInputError, OnlineICError
 from onlineic.ledger import Easy, Hard
 from onlineic.noise import SimulatedNoise
+from support.inside import all_spent, core_of, loop_of, noise_of, table_of
 
 DOMAIN = ic.Domain.of(a=4, b=["x", "y", "z"], c=ic.binned([0.0, 1.0, 2.5]))
 SHAPE = DOMAIN.shape
@@ -48,7 +49,7 @@ SESSIONS = neighbours()
 
 def digest(session):
     """All that an answer may change: hypothesis, charges, records, noise, reads, counters."""
-    blocks = session._loop.core._noise._blocks
+    blocks = noise_of(session)._blocks
     noise = [(key, block.at, block.values.tobytes()) for key, block in blocks._by_key.items()]
     records = [
         (type(record).__name__, record.guess, record.query.key)
@@ -58,13 +59,13 @@ def digest(session):
     ]
     state = (
         session.hypothesis.probabilities().tobytes(),
-        session._loop.ledger.spent,
+        all_spent(session),
         records,
         noise,
-        session._data.reads,
+        table_of(session).reads,
         session.statistics(),
-        len(session._loop.book._memory),
-        session._loop.core._state,
+        len(loop_of(session).book._memory),
+        core_of(session)._state,
     )
     return hashlib.sha256(repr(state).encode()).hexdigest()
 
@@ -217,11 +218,11 @@ def test_a_session_opens_or_refuses_by_name(name, value, textbook):
     """The argument that cannot be is refused with a named class, in the same words on neighbouring tables."""
     outcomes = set()
     for session in SESSIONS:
-        data = session._data
+        data = table_of(session)
         given_settings = SETTINGS | {"data": data, name: value}
         reads = data.reads
         data = given_settings.pop("data")
-        opened_before = len(session._data.budgets)
+        opened_before = len(table_of(session).budgets)
         try:
             if textbook:
                 for absent in ("hard_answers", "threshold", "prior"):
@@ -235,8 +236,8 @@ def test_a_session_opens_or_refuses_by_name(name, value, textbook):
             assert 0 == len(opened.transcript)
         except OnlineICError as error:
             outcomes.add((type(error).__name__, str(error)))
-            assert len(session._data.budgets) == opened_before
-        assert reads == session._data.reads
+            assert len(table_of(session).budgets) == opened_before
+        assert reads == table_of(session).reads
 
     assert 1 == len(outcomes)
     assert str(SECRET) not in next(iter(outcomes))[1]
@@ -244,6 +245,6 @@ def test_a_session_opens_or_refuses_by_name(name, value, textbook):
 
 def test_copies_of_what_holds_private_numbers_are_refused():
     session = SESSIONS[0]
-    for private in (session, session._data, session._loop.core._noise):
+    for private in (session, table_of(session), noise_of(session)):
         with pytest.raises(TypeError):
             pickle.dumps(private)

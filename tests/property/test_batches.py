@@ -10,6 +10,7 @@ from onlineic.errors import DomainMismatchError, InvalidQueryError, SessionExhau
 from onlineic.ledger import Easy, EasyBatch, Hard, MemoryLedger, Opened
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Queries, canonical
+from support.inside import ledger_of, noise_of, table_of
 
 DOMAIN = ic.Domain.of(a=5, b=range(3, 10), c=["x", "y", "z"])
 COUNTS = np.random.default_rng(1).multinomial(20_000, np.random.default_rng(2).dirichlet(np.full(105, 0.2)))
@@ -105,7 +106,7 @@ def test_lists_and_columns_are_answered_as_one_at_a_time(name, seed):
     ]
     first, second = map(columns.answer_many, parts)
 
-    words = [session._loop.core._noise.words(5).tolist() for session in (one, many, columns)]
+    words = [noise_of(session).words(5).tolist() for session in (one, many, columns)]
     assert words[0] == words[1] == words[2]
     check_alike(one, many, alone, together, generator.random() < 0.5)
     check_alike(one, columns, alone, [*first, *second], generator.random() < 0.5)
@@ -186,7 +187,7 @@ def test_keys_of_many_long_attributes_take_several_words_and_are_exact():
 def test_a_repeat_is_not_tested_again_and_a_hit_ends_what_was_tested_with_the_old_hypothesis():
     """Reads are of tested queries alone; behind a hit they are made again, under what was learned."""
     session = opened("numbers", 1)
-    data = session._data
+    data = table_of(session)
     queries = stream(2, 60)
     session.answer_many(queries)
     hits, reads = session.statistics().hard, data.reads
@@ -195,7 +196,7 @@ def test_a_repeat_is_not_tested_again_and_a_hit_ends_what_was_tested_with_the_ol
     assert hits >= 2
     assert data.reads == reads
     assert {"repeat"} == {answer.status for answer in again if answer.error_bound > 0} - {"easy"}
-    batches = [record for record in session._loop.ledger.records() if isinstance(record, EasyBatch)]
+    batches = [record for record in ledger_of(session).records() if isinstance(record, EasyBatch)]
     assert len(batches) <= hits + 2
     assert sum(map(len, batches)) == sum(isinstance(record, Easy) for record in session.transcript)
 
@@ -220,14 +221,14 @@ def test_a_repeat_that_was_rounded_from_farther_away_says_so(batch):
 
 def test_batches_put_together_by_hand_or_of_another_domain_are_refused_before_anything_is_read():
     session = opened("gumbel", 1)
-    reads = session._data.reads
+    reads = table_of(session).reads
     batch = Queries.where(DOMAIN, {"a": [0, 1]})
     forged = Queries(DOMAIN, batch.boxes, (), 2)
     other = Queries.where(ic.Domain.of(a=5, b=7), {"a": [0, 1]})
     for bad, error in ((forged, InvalidQueryError), (other, DomainMismatchError)):
         with pytest.raises(error):
             session.answer_many(bad)
-    assert (reads, 0) == (session._data.reads, session.statistics().asked)
+    assert (reads, 0) == (table_of(session).reads, session.statistics().asked)
     assert 0 == len(session.answer_many(Queries.where(DOMAIN, {"a": np.zeros(0, int)})))
 
 

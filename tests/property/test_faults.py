@@ -14,6 +14,7 @@ from onlineic.ledger import Burned, Hard, MemoryLedger, UpdateFailed
 from onlineic.noise import SimulatedNoise
 from onlineic.sparse import LaplaceSparse
 from support.failures import FAILURES, SECRET, BrokenError, frames, plant
+from support.inside import all_spent, noise_of, table_of
 from support.sessions import plan_once
 
 DOMAIN = ic.Domain.of(a=4, b=3)
@@ -101,7 +102,7 @@ def test_a_failure_between_the_read_and_the_record_seals_burns_and_tells_nothing
                 ordinary = issubclass(failure, Exception)
                 assert type(reached) is (SessionSealedError if ordinary else failure)
                 assert (None, None) == (reached.__cause__, reached.__context__)
-                assert len(hards) * Fraction(1, 5) <= paid(session) <= session._loop.ledger.spent <= 1
+                assert len(hards) * Fraction(1, 5) <= paid(session) <= all_spent(session) <= 1
                 assert session.statistics().hard == len(hards)
                 if name == "commit" and after and not ordinary:  # behind the record: nothing is lost
                     assert not session.statistics().sealed
@@ -134,10 +135,10 @@ def test_a_failure_between_the_read_and_the_record_seals_burns_and_tells_nothing
                     record.getMessage().rpartition(":")[0] for record in caplog.records
                 ]
                 assert all(record.exc_info is None for record in caplog.records)
-                reads = session._data.reads
+                reads = table_of(session).reads
                 with pytest.raises(SessionSealedError):
                     session.answer(ic.where(a=1, b=1))
-                assert (reads, transcript) == (session._data.reads, session.transcript)
+                assert (reads, transcript) == (table_of(session).reads, session.transcript)
     assert injected >= {"unread": 0 if ask is one_at_a_time else 6}.get(name, 0)
 
 
@@ -162,11 +163,11 @@ def test_a_failure_before_the_read_changes_nothing_but_a_reservation(owner, fail
         plant(patched, owner, name, 1, failure, after=False)
         with pytest.raises(failure):
             session.answer(QUERIES[0])
-    noise, scale = session._loop.core._noise, session.plan.sparse.threshold_scale
+    noise, scale = noise_of(session), session.plan.sparse.threshold_scale
     noise_after = noise.discrete_laplace(scale, 1).tolist()
 
     assert not session.statistics().sealed
-    assert (0, 0) == (session._data.reads, session.statistics().asked)
+    assert (0, 0) == (table_of(session).reads, session.statistics().asked)
     assert SimulatedNoise(1).discrete_laplace(session.plan.sparse.threshold_scale, 1).tolist() == noise_after
     assert session.answer(QUERIES[0]).status in ("easy", "hard")
 
@@ -196,14 +197,14 @@ def test_a_failure_right_after_a_cheaper_reservation_never_lets_a_dearer_hit_pas
         plant(patched, MemoryLedger, "reserve", 1, failure, after=True)
         with pytest.raises(failure):
             session.answer(ic.where(a=ic.weights([0.5, 0.75] * 8)))
-    assert session._loop.ledger.reserved.amount < session.plan.sparse.price(ic.where(a=0).bind(domain)).amount
+    assert session.reserved.amount < session.plan.sparse.price(ic.where(a=0).bind(domain)).amount
     while not session.answer(ic.where(a=next(cells))).hard:
         pass
     hards = [record for record in session.transcript if isinstance(record, Hard)]
 
     assert 2 == len(hards)
     assert all(session.plan.sparse.price(hard.query).amount <= hard.charge.amount for hard in hards)
-    assert sum(hard.charge.amount for hard in hards) == session._loop.ledger.spent
+    assert sum(hard.charge.amount for hard in hards) == all_spent(session)
 
 
 @pytest.mark.parametrize("failure", FAILURES)
@@ -219,7 +220,7 @@ def test_a_failure_of_the_update_never_costs_the_paid_answer(failure, monkeypatc
     hards = [record for record in session.transcript if isinstance(record, Hard)]
 
     assert 1 == len(hards)
-    assert Fraction(1, 5) == paid(session) == session._loop.ledger.spent
+    assert Fraction(1, 5) == paid(session) == all_spent(session)
     if issubclass(failure, Exception):
         assert ("hard", None) == (answer.status, reached)
         assert UpdateFailed(failure.__name__) == session.transcript[-1]
@@ -243,7 +244,7 @@ def test_a_ledger_that_cannot_note_a_failed_update_is_asked_again(monkeypatch):
     stats = session.statistics()
 
     assert (False, 1, 0) == (stats.sealed, stats.hard, stats.update_failures)
-    assert Fraction(1, 5) == session._loop.ledger.spent
+    assert Fraction(1, 5) == all_spent(session)
     assert "repeat" == session.answer(ic.where(a=0)).status
 
 
@@ -269,7 +270,7 @@ def test_a_ledger_that_cannot_burn_leaves_the_reservation_spent_and_tells_nothin
             session.answer(ic.where(a=0))
 
     assert (None, None) == (sealed.value.__cause__, sealed.value.__context__)
-    assert Fraction(1, 5) == session._loop.ledger.spent
+    assert Fraction(1, 5) == all_spent(session)
     assert session.statistics().sealed
     assert str(SECRET) not in caplog.text
 

@@ -19,6 +19,7 @@ from onlineic.audit import total_report, verified
 from onlineic.errors import OnlineICError
 from onlineic.ledger import read
 from onlineic.ledger.lines import canonical_text, chained
+from support.inside import ledger_of
 from support.ledgers import opened, queries, quick_folder, resumed, table
 
 ASKED = queries()
@@ -64,7 +65,7 @@ def ledgers():
             if kind == "gumbel":
                 session.answer(ic.marginal("a", "b"))
             session.answer_many([*ASKED[6:20], ASKED[0], ic.where()])
-            session._loop.ledger.release()
+            ledger_of(session).release()
             for start in (20, 30):
                 with resumed(path) as session:
                     session.answer_many(ASKED[start : start + 10])

@@ -13,6 +13,7 @@ from onlineic.door import Door
 from onlineic.errors import ForkedSessionError
 from onlineic.ledger import TableBudget, read
 from onlineic.noise import SimulatedNoise
+from support.inside import ledger_of
 from support.ledgers import LABEL, queries, quick_folder, table
 
 pytestmark = [
@@ -60,7 +61,7 @@ LOCKS = {
     "sessions of the table": lambda one: one.data._sessions.gate,
     "total": lambda one: one.total._lock,
     "read": lambda one: one.data._door,
-    "file of the session": lambda one: one.session._loop.ledger._gate,
+    "file of the session": lambda one: ledger_of(one.session)._gate,
 }
 
 

@@ -16,6 +16,7 @@ from onlineic.accounting import zcdp_delta, zcdp_order, zcdp_rho
 from onlineic.data import PrivateData
 from onlineic.errors import OnlineICError
 from onlineic.noise import SimulatedNoise
+from support.inside import all_spent, table_of
 
 pytestmark = [pytest.mark.fuzz, pytest.mark.filterwarnings("ignore::UserWarning")]
 MANY = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck)}
@@ -77,7 +78,7 @@ def outcome(call):
 @given(written=st.dictionaries(names, conditions, max_size=3), raw=objects, many=st.booleans())
 def test_whatever_is_asked_is_answered_or_refused_by_name(written, raw, many):
     session = SESSION
-    before = (session._loop.ledger.spent, len(session.transcript), session._data.reads)
+    before = (all_spent(session), len(session.transcript), table_of(session).reads)
 
     def ask():
         query = ic.where({name: condition(one) for name, one in written.items()}) if written else raw
@@ -85,7 +86,7 @@ def test_whatever_is_asked_is_answered_or_refused_by_name(written, raw, many):
 
     found = outcome(ask)
     if isinstance(found, OnlineICError):
-        assert before == (session._loop.ledger.spent, len(session.transcript), session._data.reads)
+        assert before == (all_spent(session), len(session.transcript), table_of(session).reads)
     else:
         assert np.isfinite(found.value).all()
         assert found.status in ("easy", "hard", "repeat", "untested")

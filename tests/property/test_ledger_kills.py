@@ -16,6 +16,7 @@ from onlineic.errors import LedgerLockedError
 from onlineic.ledger import Burned, Easy, EasyBatch, Hard, Opened, Reserved, Resumed, SqliteLedger, read
 from onlineic.session.answers import AnswerBook
 from onlineic.session.core import Core
+from support.inside import all_spent
 from support.ledgers import MECHANISMS, in_a_process, killed_at, opened, queries, quick_folder, resumed
 
 KILLS = int(os.environ.get("ONLINEIC_KILLS", "60"))
@@ -102,7 +103,7 @@ def killed(path, kind, durability, number):
 
     session = opened(path, kind, durability=durability)
     paid = sum(one.charge.amount for one in session.transcript if isinstance(one, Hard | Opened | Burned))
-    assert paid == session._loop.ledger.account.spent >= before + (standing.amount if standing else 0)
+    assert paid == session.account.spent >= before + (standing.amount if standing else 0)
     for one in told:
         if one[0] == "answer" and one[2] != "untested" and (one[2] == "hard" or durability == "all"):
             again = session.answer(asked_of(number)[one[1]])
@@ -140,12 +141,12 @@ def test_processes_that_are_killed_at_any_moment_lose_nothing():
                 told = file.read()
             session = opened(path, "gumbel")
             hard = [one for one in session.transcript if isinstance(one, Hard)]
-            paid = session._loop.ledger.account.spent
+            paid = session.account.spent
 
             assert paid >= spent
             assert told.count(b"h") <= len(hard)
             session.close()
-            spent = session._loop.ledger.spent
+            spent = all_spent(session)
         assert verified(read(path)).problems == ()
 
 

@@ -16,6 +16,7 @@ from onlineic.errors import LedgerCorruptError, LedgerError, LedgerRollbackError
 from onlineic.ledger import Hard, Noted, Resumed, SqliteLedger, TableBudget, read
 from onlineic.ledger.lines import canonical_text, chained
 from onlineic.ledger.total import drawn_problems, total_of
+from support.inside import ledger_of
 from support.ledgers import LABEL, in_a_process, killed_at, queries, quick_folder, table
 
 WHOLE, ASKED = ic.Budget(1.0, 1e-6), queries(30, seed=11)
@@ -51,7 +52,7 @@ def a_run(folder, asked=ASKED[:3], tell=lambda *_: None, closed=True):
             session.answer(query)
             tell("read", data.reads)
         if not closed:
-            session._loop.ledger.release()
+            ledger_of(session).release()
             return
         session.close()
 
@@ -188,7 +189,7 @@ def test_a_total_that_cannot_be_written_keeps_a_session_from_beginning_and_not_f
         session.answer(ASKED[3])
         monkeypatch.setattr(SqliteLedger, "_store", full)
         session.close()
-        assert not session._loop.ledger.held
+        assert not ledger_of(session).held
         monkeypatch.undo()
     assert isinstance(put_back(folder, copy), LedgerRollbackError)
     assert put_back(folder, None) is None

@@ -10,6 +10,7 @@ from onlineic.data import PrivateData
 from onlineic.ledger import Burned, Easy, Hard, Reserved
 from onlineic.noise import SimulatedNoise
 from onlineic.session import replay
+from support.inside import all_spent
 
 DOMAIN = ic.Domain.of(a=3, b=2)
 RULES = [
@@ -83,7 +84,7 @@ def test_every_answer_is_in_the_transcript_or_follows_from_it(counts, asked, see
     )
     for place, record in enumerate(records):
         answer = next(answer for answer in told if answer.status in ("easy", "hard"))
-        most = session._data.n << record.query.grid_bits
+        most = session.n << record.query.grid_bits
         guess = min(max(round(most * rebuilt.evaluate(record.query)), 0), most)
         assert guess == record.guess
         if isinstance(record, Easy):
@@ -114,9 +115,9 @@ def test_charges_come_first_and_add_up(counts, asked, seed):
                 covered, used = False, used + record.charge.amount
         else:
             assert not isinstance(record, Burned)
-    standing = session._loop.ledger.reserved
+    standing = session.reserved
 
-    assert used + (standing.amount if covered else 0) == session._loop.ledger.spent <= 5
+    assert used + (standing.amount if covered else 0) == all_spent(session) <= 5
 
 
 @settings(max_examples=20)

@@ -16,6 +16,7 @@ from onlineic.hypothesis import block_guesses, grid_guesses
 from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Opened
 from onlineic.noise import SimulatedNoise, SystemNoise
 from onlineic.session import core, seal
+from support.inside import all_spent, loop_of, table_of
 from support.sessions import Still
 
 DOMAIN = ic.Domain.of(a=4, b=2)
@@ -239,7 +240,7 @@ def test_a_hypothesis_without_one_finite_number_a_query_is_refused_before_the_da
             session.answer_many(questions)
 
     assert 0 == data.reads
-    assert session._loop.ledger.spent <= reserved_at_most
+    assert all_spent(session) <= reserved_at_most
     assert not session.statistics().sealed
 
 
@@ -281,7 +282,7 @@ def sealed(name, monkeypatch, failure=MemoryError):
 @pytest.mark.filterwarnings("ignore::onlineic.errors.VacuousPromiseWarning")
 def test_a_sealed_session_keeps_every_promise_of_its_message(name, failure, monkeypatch):
     session, questions, answers = sealed(name, monkeypatch, failure)
-    records, reads, before = session.transcript, session._data.reads, session.statistics()
+    records, reads, before = session.transcript, table_of(session).reads, session.statistics()
     with pytest.raises(SessionSealedError) as caught:
         session.answer(ic.where(a=3))
     for fresh in ([ic.where(a=1)], [ic.marginal("a", "b")], [questions[1], ic.where(a=1)]):
@@ -305,7 +306,7 @@ def test_a_sealed_session_keeps_every_promise_of_its_message(name, failure, monk
     charges = [record.charge.amount for record in records if isinstance(record, Hard | Burned | Opened)]
     assert sum(charges) / session.plan.sparse.account().capacity == pytest.approx(before.spent, rel=1e-12)
     for question, answer in zip(questions, answers, strict=True):
-        if name == "book" and session._loop.book.belief.version:
+        if name == "book" and loop_of(session).book.belief.version:
             break  # which asks again under another hypothesis
         again = session.answer(question)
         assert ("repeat", answer.value, answer.error_bound) == (again.status, again.value, again.error_bound)
@@ -320,7 +321,7 @@ def test_a_sealed_session_keeps_every_promise_of_its_message(name, failure, monk
     again = ic.replay(session.transcript, DOMAIN, session.plan.update, session.plan.alpha)
     assert believed.probabilities().tobytes() == again.probabilities().tobytes()
     after = session.statistics()
-    assert (records, reads) == (session.transcript, session._data.reads)
+    assert (records, reads) == (session.transcript, table_of(session).reads)
     assert (True, before.spent, 0) == (after.sealed, after.spent, after.hard_left)
     assert after.error_bound == before.error_bound
 

@@ -17,6 +17,7 @@ from onlineic.ledger import Hard
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import BoundMarginal, Partition, block_weights, derived, marginal
 from onlineic.sparse import ExponentialSparse, GumbelSparse
+from support.inside import table_of
 from support.sessions import begun, plan_once
 
 pytestmark = pytest.mark.statistical
@@ -200,7 +201,7 @@ def test_derived_block_sums_have_the_stated_standard_deviation():
         for record in session.transcript:
             if isinstance(record, Hard) and isinstance(record.measurement.target, Partition):
                 target = record.measurement.target
-                blocks = session._data.exact_counts(target) / session._data.n
+                blocks = table_of(session).exact_counts(target) / session.n
                 if target.axes == (0, 1):  # of a table asked whole, a query over its blocks
                     weights = np.random.default_rng(len(scores)).integers(0, 2, SHAPE)
                     weights.flat[0], weights.flat[1] = 0, 1

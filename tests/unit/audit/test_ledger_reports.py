@@ -9,6 +9,7 @@ from onlineic.audit import summarised, verified
 from onlineic.errors import LedgerRollbackError
 from onlineic.ledger import read
 from onlineic.ledger.lines import canonical_text, chained
+from support.inside import ledger_of
 from support.ledgers import LABEL, opened, queries, quick_folder, resumed
 
 ASKED = queries()
@@ -21,7 +22,7 @@ def written():
         path = folder / "census.db"
         session = opened(path, "exponential")
         session.answer_many(ASKED[:30])
-        session._loop.ledger.release()
+        ledger_of(session).release()
         again = resumed(path)
         again.answer_many(ASKED[30:])
         again.close()
@@ -180,7 +181,7 @@ def test_ledgers_of_every_mechanism_hold_behind_closings_and_kills(kind):
             session = resumed(path) if start else opened(path, kind)
             session.answer_many(ASKED[start : start + 10])
             if start % 20:
-                session._loop.ledger.release()
+                ledger_of(session).release()
             else:
                 session.close()
         assert verified(read(path)).problems == ()

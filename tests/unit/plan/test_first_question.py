@@ -19,6 +19,7 @@ from onlineic.noise import SimulatedNoise
 from onlineic.plan import session_plan
 from onlineic.queries import Queries, marginal
 from onlineic.session import replay
+from support.inside import all_spent
 from support.ledgers import quick_folder
 from support.sessions import hits
 
@@ -73,7 +74,7 @@ def test_the_first_question_tells_what_is_bought_at_one_charge(first, cells, bud
     bought = plan.dense_tables if cells else plan.first_tables
 
     assert tuple(one.target for one in record.measurements) == bought.targets
-    assert tuple(one.scale for one in record.measurements) == bought.deviations(session._data.n)
+    assert tuple(one.scale for one in record.measurements) == bought.deviations(session.n)
     assert plan.dense_tables.charge.amount == plan.spending.bought
     assert record.charge.amount == plan.spending.bought - (0 if cells else later_charge(plan))
     assert (Reserved(record.charge), record) == tuple(session.transcript)[:2]
@@ -90,11 +91,11 @@ def test_a_session_that_a_total_of_its_table_pays_keeps_the_account_that_was_pai
     data = PrivateData(COUNTS, DOMAIN)
     data.draw_on(ic.TableBudget(ic.Budget(2.0, 1e-6)))
     session = ic.OnlineIC(data, ic.Budget(1.0, 1e-7))
-    plan, account = session.plan, session._loop.ledger.account
+    plan, account = session.plan, session.account
     session.answer(DENSE[0])
 
     assert plan == session.plan
-    assert account.capacity == session._loop.ledger.account.capacity
+    assert account.capacity == session.account.capacity
     assert 1 == len(tables(session)[0].measurements)
 
 
@@ -231,7 +232,7 @@ def test_an_interrupt_before_the_record_seals_and_one_behind_it_loses_nothing(mo
         else:
             with pytest.raises(SessionSealedError):
                 session.answer(DENSE[0])
-            assert session._loop.ledger.spent == session.plan.dense_tables.charge.amount
+            assert all_spent(session) == session.plan.dense_tables.charge.amount
 
 
 def test_an_interrupt_before_anything_is_reserved_leaves_the_choice_open(monkeypatch):
@@ -329,7 +330,7 @@ def test_tables_that_were_burned_in_a_file_are_not_bought_again_if_they_cannot_b
         with ic.OnlineIC.resume(path, data) as session:
             answers = session.answer_many([DENSE[0], *NARROW])
             assert [] == tables(session)
-            assert session._loop.ledger.spent >= session.plan.first_tables.charge.amount
+            assert all_spent(session) >= session.plan.first_tables.charge.amount
         report = verified(read(path))
 
     assert {one.status for one in answers} <= {"easy", "hard"}

@@ -18,6 +18,7 @@ from onlineic.plan.later_tables import Asked, LaterTables
 from onlineic.queries import marginal
 from onlineic.session import replay
 from onlineic.session.core import Core
+from support.inside import ledger_of, loop_of
 from support.ledgers import quick_folder
 
 pytestmark = pytest.mark.usefixtures("pairs_first")
@@ -144,11 +145,11 @@ def test_what_is_bought_is_worked_out_from_the_record_alone():
 def test_bounds_rest_on_the_first_tables_alone():
     session = opened()
     answers = session.answer_many([*PAIRS[:7], *JOINT[:4]])
-    family, design = session.statistics().family, session._loop.book._design
+    family, design = session.statistics().family, loop_of(session).book._design
     session.answer(JOINT[4])
-    held = session._loop.book._taken.first
+    held = loop_of(session).book._taken.first
 
-    assert session._loop.book._design is design
+    assert loop_of(session).book._design is design
     assert session.statistics().family == family
     assert held == tables(session)[0].measurements
     assert [one.error_bound for one in answers] == [
@@ -159,11 +160,11 @@ def test_bounds_rest_on_the_first_tables_alone():
 def test_an_instalment_that_hits_have_used_up_is_never_bought():
     session = opened()
     session.answer_many(JOINT[:4])
-    account = session._loop.ledger.account
-    session._loop.ledger._state = attrs.evolve(
-        session._loop.ledger._state,
+    account = session.account
+    ledger_of(session)._state = attrs.evolve(
+        ledger_of(session)._state,
         book=attrs.evolve(
-            session._loop.ledger._state.book,
+            ledger_of(session)._state.book,
             account=attrs.evolve(
                 account, spent=account.capacity - session.plan.later_tables.charge.amount + 1
             ),
@@ -197,7 +198,7 @@ def test_an_interrupt_before_the_record_seals_and_one_before_the_read_is_made_up
         session.answer(JOINT[4])
         with pytest.raises(KeyboardInterrupt):
             session.answer(PAIRS[0])
-    spent = session._loop.ledger.account.spent
+    spent = session.account.spent
     assert session.statistics().sealed
     assert spent == session.plan.spending.bought  # burned
     assert session.answer(JOINT[4]).status == "repeat"
@@ -317,6 +318,6 @@ def test_a_memory_ledger_of_another_plan_is_refused():
     session = opened(ledger=ledger)
     session.answer_many(JOINT)
     coarser = attrs.evolve(session.plan.later_tables, parts=4)
-    session._loop.plan = attrs.evolve(session.plan, later_tables=coarser)
+    loop_of(session).plan = attrs.evolve(session.plan, later_tables=coarser)
     with pytest.raises(LedgerMismatchError):
-        session._loop.bought()
+        loop_of(session).bought()

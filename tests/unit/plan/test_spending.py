@@ -16,6 +16,7 @@ from onlineic.noise import SimulatedNoise
 from onlineic.plan import EASY_OR_HARD, Spending, Spent, session_plan
 from onlineic.plan.spending import dearest_hit
 from onlineic.sparse import Hit, UnconditionalNumbers
+from support.inside import loop_of
 from support.sessions import Still, begun
 
 DOMAIN = ic.Domain.of(a=8, b=6, c=4)
@@ -71,7 +72,7 @@ def test_a_reader_of_the_record_works_out_every_price(delta):
     assert sum(record.charge.amount for record, _ in hard) <= capacity
     for (record, sparse), charge in zip(hard, charges, strict=True):
         expected = sparse.price(record.measurement.target)
-        deviation = record.measurement.scale * session._data.n
+        deviation = record.measurement.scale * session.n
 
         assert charge == expected.amount if delta == 0.0 else charge >= expected.amount
         assert deviation == pytest.approx(
@@ -117,7 +118,7 @@ def test_what_is_left_is_counted_in_hits_at_the_price_of_the_next(delta):
     capacity, prices = session.plan.sparse.account().capacity, set()
     for query in ASKED:
         told = session.answer(query).left
-        spent = session._loop.ledger.account.spent
+        spent = session.account.spent
         if not spent:
             continue
         sparse = session.plan.spending.at(Spent(spent, hit=True))
@@ -336,13 +337,13 @@ def test_recorded_first_tables_of_another_noise_or_charge_are_refused(delta):
     tables = session.plan.first_tables
     (record,) = [each for each in ledger.records() if isinstance(each, Opened)]
 
-    assert session._loop.bought()
+    assert loop_of(session).bought()
     assert tuple(bought.scale for bought in record.measurements) == tables.deviations(data.n)
     charged = attrs.evolve(tables.charge, amount=2 * tables.charge.amount)
     for others in (
         attrs.evolve(tables, scales=tuple(2 * scale for scale in tables.scales)),
         attrs.evolve(tables, charge=charged),
     ):
-        session._loop.plan = attrs.evolve(session.plan, first_tables=others)
+        loop_of(session).plan = attrs.evolve(session.plan, first_tables=others)
         with pytest.raises(LedgerMismatchError):
-            session._loop.bought()
+            loop_of(session).bought()

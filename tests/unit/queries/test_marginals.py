@@ -10,6 +10,7 @@ from onlineic.errors import InvalidQueryError, SessionExhaustedError, TooLargeEr
 from onlineic.ledger import Easy, Hard
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import marginal
+from support.inside import loop_of, table_of
 
 DOMAIN = ic.Domain.of(a=4, b=3, c=2)
 COUNTS = np.random.default_rng(2).multinomial(60_000, np.random.default_rng(1).dirichlet(np.full(24, 0.3)))
@@ -124,7 +125,7 @@ def test_a_table_of_too_many_blocks_is_refused_before_it_is_made():
 def test_a_hard_table_is_repeated_from_memory_without_a_read():
     session = opened(threshold=1e-5, hard_answers=3, prior=ic.Histogram(DOMAIN))
     first = session.answer(marginal("a", "b"))
-    reads, records = session._data.reads, session.transcript
+    reads, records = table_of(session).reads, session.transcript
     kept = first.value.copy()
     first.value[:] = 7.0
     again = session.answer(marginal("a", "b"))
@@ -132,7 +133,7 @@ def test_a_hard_table_is_repeated_from_memory_without_a_read():
     assert ("hard", "repeat") == (first.status, again.status)
     assert np.array_equal(kept, again.value)
     assert first.error_bound == again.error_bound
-    assert (reads, records) == (session._data.reads, session.transcript)
+    assert (reads, records) == (table_of(session).reads, session.transcript)
 
 
 def test_two_tables_of_one_shape_are_not_taken_for_one_another():
@@ -161,12 +162,12 @@ def test_an_easy_table_is_the_hypothesis_rounded_to_records_and_an_exhausted_ses
     for index in range(24):
         spent_out.answer(marginal("a", where=ic.where(b=index % 3, c=index % 2, a=index % 4)))
     assert 0 == spent_out.statistics().hard_left
-    reads = spent_out._data.reads
+    reads = table_of(spent_out).reads
     untested = spent_out.answer(marginal("b", "c"))
 
     assert "untested" == untested.status
     assert 0 < untested.error_bound < 0.01  # of the noise of the first tables: which hold these attributes
-    assert reads == spent_out._data.reads
+    assert reads == table_of(spent_out).reads
     assert np.isfinite(untested.value).all()
 
 
@@ -217,8 +218,8 @@ def test_a_table_of_a_hypothesis_without_blocks_is_refused_before_anything_is_an
             self.domain, self.supports = inner.domain, inner.supports
             self.evaluate, self.evaluate_many = inner.evaluate, inner.evaluate_many
 
-    blind = attrs.evolve(session._loop.book.belief, hypothesis=Blind(session.hypothesis))
-    session._loop.book._taken = attrs.evolve(session._loop.book._taken, belief=blind)
+    blind = attrs.evolve(loop_of(session).book.belief, hypothesis=Blind(session.hypothesis))
+    loop_of(session).book._taken = attrs.evolve(loop_of(session).book._taken, belief=blind)
     with pytest.raises(InvalidQueryError, match="a hypothesis with blocks"):
         session.answer_many([ic.where(a=1), marginal("a")])
 

@@ -63,11 +63,17 @@ def test_what_a_rule_names_must_be_tables_of_the_package_that_pay_for_themselves
     assert 0 == data.reads
     laplace = LaplaceSparse(n=30_000, epsilon=1.0, threshold=3000, cutoff=4)
     refused(Named(PURE), InvalidParameterError, "an account that prices tables", sparse=laplace)
-    other = GUMBEL.first_tables
-    if other.first is not None:
-        bought = attrs.evolve(GUMBEL.sparse, threshold=2 * GUMBEL.sparse.threshold // 3)
-        forged = attrs.evolve(other, first=attrs.evolve(other.first, epsilon=other.first.epsilon / 2))
-        refused(Named(forged), InvalidParameterError, "of this account", sparse=bought)
+
+
+def test_tables_that_are_priced_as_the_first_release_of_another_account_are_refused():
+    domain, n = ic.Domain.of(a=30, b=40, c=50), 60_000
+    made, other = (session_plan(domain, n, ic.Budget(epsilon, 1e-9)) for epsilon in (1.0, 2.0))
+    assert None is not made.first_tables.first != other.first_tables.first
+    data = ic.PrivateData(np.ones(domain.size, np.int64), domain)
+    _, data = refused(
+        Named(other.first_tables), InvalidParameterError, "of this account", sparse=made.sparse, data=data
+    )
+    assert 0 == data.reads
 
 
 def test_nothing_is_bought_once_a_kept_threshold_was_drawn_since_its_reservation_would_be_lost():

@@ -29,6 +29,7 @@ from onlineic.session import replay
 from onlineic.sparse import ExponentialSparse, GumbelSparse
 from onlineic.updates import MaximumEntropy
 from support.failures import SECRET, Stop, plant, reached_by
+from support.inside import all_spent, core_of, ledger_of, loop_of, noise_of, table_of
 from support.sessions import WIDE, WIDE_COUNTS, begun, hits, tests_alone
 
 DOMAIN, COUNTS = WIDE, WIDE_COUNTS
@@ -135,7 +136,7 @@ def test_the_table_of_all_cells_is_reserved_then_read_then_recorded_once_at_its_
     assert ["reserve", "exact_counts", "discrete_laplace", "commit", "update"] == events
     assert (Reserved(bought.charge), bought.targets) == (reserved, (one.target,))
     assert (math.sqrt(2.0) * scale / N, (DOMAIN.size,)) == (one.scale, one.values.shape)
-    assert bought.charge.amount == record.charge.amount == session._loop.ledger.spent
+    assert bought.charge.amount == record.charge.amount == all_spent(session)
     assert laplace_charge(session.plan.sparse.order, scale, 2) == bought.charge.amount
     assert bought.charge.amount < session.plan.sparse.capacity
 
@@ -161,7 +162,7 @@ def test_first_tables_are_reserved_then_read_then_recorded_once_at_their_price(m
     assert (Reserved(bought.charge), Opened) == (reserved, type(record))
     assert bought.targets == tuple(one.target for one in record.measurements)
     assert bought.charge == record.charge
-    assert bought.charge.amount == session._loop.ledger.spent
+    assert bought.charge.amount == all_spent(session)
     order = session.plan.sparse.order
     for target, sigma, one in zip(bought.targets, bought.scales, record.measurements, strict=True):
         assert (float(sigma) / N, (target.blocks,)) == (one.scale, one.values.shape)
@@ -194,7 +195,7 @@ def test_the_exact_cost_of_the_opening_is_not_above_what_it_says():
 def test_no_other_session_opens_with_tables_or_touches_the_data(settings):
     session = opened(**settings)
 
-    assert (None, (), 0) == (session.plan.first_tables, session.transcript, session._data.reads)
+    assert (None, (), 0) == (session.plan.first_tables, session.transcript, table_of(session).reads)
 
 
 @pytest.mark.parametrize("shape", [{"a": 3}, {"a": 1}, {"a": 40}, {"a": 1, "b": 5}, {"a": 2, "b": 2}])
@@ -257,7 +258,7 @@ def test_a_rule_that_fails_on_the_opening_keeps_the_paid_tables(monkeypatch):
         session = probing()
     assert 1 == session.statistics().update_failures
     assert [Reserved, Opened, UpdateFailed] == [type(record) for record in session.transcript]
-    assert session.plan.first_tables.charge.amount == session._loop.ledger.spent
+    assert session.plan.first_tables.charge.amount == all_spent(session)
     assert session.answer(ic.where(a=0, b=0)).hard
     assert len(session.plan.first_tables.targets) + 1 == len(session.hypothesis.potentials)  # it caught up
     monkeypatch.setattr(MaximumEntropy, "update", method)
@@ -274,15 +275,15 @@ def test_every_hit_is_reserved_before_its_read_at_the_price_of_a_partition(delta
     price = session.plan.sparse.price(Partition(DOMAIN, (0,), (np.arange(4),))).amount
     run = session.plan.sparse.start_charge()  # the threshold noise, with the first hit
     run = run.amount if run is not None else 0
-    left = session.plan.sparse.account().capacity - session._loop.ledger.spent - run
+    left = session.plan.sparse.account().capacity - all_spent(session) - run
     number = int(left // price)
     assert number == session.statistics().hard_left
     reads = []
-    method = session._data.exact_counts
+    method = table_of(session).exact_counts
     assert method is not None
     for query in stream(60, 5, tables=False):
         session.answer(query)
-        reads.append(session._data.reads)
+        reads.append(table_of(session).reads)
     charges = [record.charge.amount for record in hits(session)]
     reserved = None
     for record in session.transcript[2:]:
@@ -295,7 +296,7 @@ def test_every_hit_is_reserved_before_its_read_at_the_price_of_a_partition(delta
             reserved = None
 
     assert [price + run] + [price] * (number - 1) == charges
-    assert session._loop.ledger.spent <= session.plan.sparse.account().capacity
+    assert all_spent(session) <= session.plan.sparse.account().capacity
     assert left - number * price < price
 
 
@@ -315,10 +316,10 @@ def test_spent_never_exceeds_the_capacity_and_is_what_was_recorded(settings, see
     last = Fraction(0)
     for query in stream(80, seed, tables="delta" not in settings):
         session.answer(query)
-        spent = session._loop.ledger.spent
+        spent = all_spent(session)
         assert last <= spent <= session.plan.sparse.account().capacity
         last = spent
-    ledger, capacity = session._loop.ledger, session.plan.sparse.account().capacity
+    ledger, capacity = ledger_of(session), session.plan.sparse.account().capacity
     paid = sum(
         (record.charge.amount for record in ledger.records() if isinstance(record, Hard | Opened)),
         Fraction(0),
@@ -389,10 +390,10 @@ def test_exhaustion_is_decided_before_the_data_are_touched(delta, monkeypatch):
 def test_easy_answers_leave_what_is_spent_bit_for_bit(delta):
     session = opened(threshold=0.9, delta=delta)
     session.answer(ic.where(a=0))
-    spent = session._loop.ledger.spent
+    spent = all_spent(session)
     for query in stream(60, 4):
         assert not session.answer(query).hard
-        assert spent == session._loop.ledger.spent
+        assert spent == all_spent(session)
 
 
 def test_a_hypothesis_that_asks_the_session_itself_is_refused():
@@ -412,7 +413,7 @@ def test_a_hypothesis_that_asks_the_session_itself_is_refused():
                 refused.append(error)
             return inner.evaluate(query)
 
-    book = session._loop.book
+    book = loop_of(session).book
     book._taken = attrs.evolve(book._taken, belief=attrs.evolve(book.belief, hypothesis=Nested()))
     before = len(hits(session))
     session.answer(dear)
@@ -554,12 +555,12 @@ def test_the_measurement_owns_its_numbers(delta):
     """Nobody writes to a released array, which could change the data or what is released later."""
     session = probing(delta=delta)
     first_hit(session)
-    exact = session._data.exact_counts(hits(session)[0].measurement.target).copy()
+    exact = table_of(session).exact_counts(hits(session)[0].measurement.target).copy()
     for values in (hits(session)[0].measurement.values, session.transcript[1].measurements[0].values):
         with pytest.raises(ValueError, match="read-only"):
             values[:] = -1.0
 
-    assert np.array_equal(exact, session._data.exact_counts(hits(session)[0].measurement.target))
+    assert np.array_equal(exact, table_of(session).exact_counts(hits(session)[0].measurement.target))
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -586,7 +587,7 @@ def test_many_at_once_are_the_answers_transcript_and_charges_of_one_at_a_time(se
     assert list(map(plain, one.transcript)) == list(map(plain, many.transcript))
     assert one.statistics() == many.statistics()
     assert one.hypothesis.probabilities().tobytes() == many.hypothesis.probabilities().tobytes()
-    assert np.array_equal(one._loop.core._noise.words(64), many._loop.core._noise.words(64))
+    assert np.array_equal(noise_of(one).words(64), noise_of(many).words(64))
 
 
 def test_a_batch_with_a_dear_query_far_behind_pays_the_cheap_hit_cheaply():
@@ -731,7 +732,7 @@ def test_a_failure_between_read_and_record_of_the_new_paths_burns_seals_and_tell
     for occurrence in (1, 2):
         for after in (False, True):
             session = probing(hard_answers=6, delta=delta)
-            spent = session._loop.ledger.spent
+            spent = all_spent(session)
             with monkeypatch.context() as patched:
                 calls = plant(patched, owner, name, occurrence, failure, after=after)
                 reached = reached_by(all_at_once if batch else one_at_a_time, session)
@@ -748,17 +749,17 @@ def test_a_failure_between_read_and_record_of_the_new_paths_burns_seals_and_tell
             assert (None, None) == (reached.__cause__, reached.__context__)
             recorded = name == "commit" and after and failure is Stop  # the record stands: nothing is lost
             assert session.statistics().sealed is not recorded
-            ledger = session._loop.ledger
+            ledger = ledger_of(session)
             standing = ledger.reserved.amount if recorded and ledger.reserved else 0
             run = session.plan.sparse.start_charge()  # the threshold noise, with the first hit or burned one
             first = run.amount if run is not None and len(hits(session)) + burned else 0
             assert ledger.spent == spent + first + (len(hits(session)) + burned) * price + standing
             assert str(SECRET) not in text
-            reads = session._data.reads
+            reads = table_of(session).reads
             if not recorded:
                 with pytest.raises(SessionSealedError):
                     session.answer(marginal("b"))
-                assert reads == session._data.reads
+                assert reads == table_of(session).reads
     assert injected >= (0 if name in ("step_many", "exact_counts_many", "step") else 1)
 
 
@@ -767,16 +768,16 @@ def test_a_failure_between_read_and_record_of_the_new_paths_burns_seals_and_tell
 @BOTH
 def test_a_failed_update_keeps_the_charge_and_the_answer_of_a_table_too(delta, monkeypatch):
     session = probing(delta=delta, first_tables=True)
-    spent = session._loop.ledger.spent
+    spent = all_spent(session)
     assert 0 == session.statistics().update_failures  # of the opening
     with monkeypatch.context() as patched:
         patched.setattr(MaximumEntropy, "update", lambda *_: 1 / 0)
         answers = session.answer_many([marginal("a", "c"), ic.where(b=0, c=3)])
     prices = [record.charge.amount for record in hits(session)]
 
-    standing = session._loop.ledger.reserved.amount if session._loop.ledger.reserved is not None else 0
+    standing = session.reserved.amount if session.reserved is not None else 0
 
-    assert spent + sum(prices) + standing == session._loop.ledger.spent
+    assert spent + sum(prices) + standing == all_spent(session)
     assert len(prices) == session.statistics().update_failures == sum(answer.hard for answer in answers)
     assert len(prices) >= 1
     assert "repeat" == session.answer(marginal("a", "c")).status
@@ -790,7 +791,7 @@ def test_nothing_shown_holds_a_private_number(delta, caplog):
     session = opened(table(counts), threshold=1e-8, delta=delta, seed=6)
     answers = session.answer_many(ASKED)
     shown = repr(session) + repr(session.statistics()) + repr(session.transcript) + caplog.text
-    shown += repr(answers) + repr(session.plan) + repr(session._loop.ledger) + repr(session._loop.core)
+    shown += repr(answers) + repr(session.plan) + repr(ledger_of(session)) + repr(core_of(session))
     shown += " ".join(str(answer.count) for answer in answers)
     summary = session.summary()
     shown += str(summary) + summary.to_html() + summary.to_markdown() + session._repr_html_()
@@ -838,7 +839,7 @@ def test_a_pure_mechanism_with_fresh_answers_answers_tables_and_numbers_within_e
     run = Fraction(1 << 8) / sparse.threshold_scale
 
     assert "hard" == answers[0].status
-    assert session._loop.ledger.spent <= 1
+    assert all_spent(session) <= 1
     assert charges[0] == run + sparse.price(marginal("a").bind(DOMAIN).partition).amount
     for record in hits(session)[1:]:
         assert record.charge.amount >= sparse.price(record.measurement.target).amount

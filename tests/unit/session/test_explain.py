@@ -65,7 +65,7 @@ def test_explaining_touches_neither_data_nor_ledger_nor_noise(options):
     session.answer(where(a=3))
 
     def seen():
-        reserved = session._loop.ledger.reserved
+        reserved = session.reserved
         return data.reads, noise.draws, len(session.transcript), reserved, session.statistics()
 
     before = seen()
@@ -114,10 +114,10 @@ def test_the_easy_bound_is_that_of_the_answer_and_then_it_is_known(question):
 )
 def test_the_price_and_the_hard_bound_are_those_of_a_hit(question, options):
     session, *_ = opened(update=Still(), max_queries=100, **options)
-    before = float(session._loop.ledger.account.spent / session._loop.ledger.account.capacity)
+    before = float(session.account.spent / session.account.capacity)
     told = session.explain(question)
     answer = session.answer(question)
-    after = float(session._loop.ledger.account.spent / session._loop.ledger.account.capacity)
+    after = float(session.account.spent / session.account.capacity)
 
     assert "hard" == answer.status
     assert told.price == pytest.approx(after - before, rel=1e-12)
@@ -164,9 +164,9 @@ def test_a_hit_uses_up_what_a_dearer_easy_question_has_left_standing(delta):
     cheap = where(a=ic.weights([0.05] + 7 * [0.0]))
     alone = session.explain(cheap).price
     assert "easy" == session.answer(where(a=between(0, 3))).status
-    before, told = session._loop.ledger.account.spent, session.explain([cheap, where(a=between(0, 3))])
+    before, told = session.account.spent, session.explain([cheap, where(a=between(0, 3))])
     assert "hard" == session.answer(cheap).status
-    spent = float((session._loop.ledger.account.spent - before) / session._loop.ledger.account.capacity)
+    spent = float((session.account.spent - before) / session.account.capacity)
 
     assert spent > alone
     assert (spent, spent) == (told.price, told.at_most)
@@ -187,10 +187,10 @@ def test_before_the_first_tables_are_bought_the_easy_bound_does_not_rest_on_the_
 
 def test_the_first_hit_of_a_run_pays_for_its_threshold_too():
     session, *_ = opened(update=Still(), sparse="exponential", hard_answers=2, first_tables=False)
-    capacity, told = session._loop.ledger.account.capacity, session.explain(where(a=0, c=3))
+    capacity, told = session.account.capacity, session.explain(where(a=0, c=3))
 
     assert "hard" == session.answer(where(a=0, c=3)).status
-    assert told.price == float(session._loop.ledger.account.spent / capacity)
+    assert told.price == float(session.account.spent / capacity)
     assert told.price > session.explain(where(a=1, c=3)).price
 
 

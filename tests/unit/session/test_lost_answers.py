@@ -9,6 +9,7 @@ import onlineic as ic
 from onlineic.audit import verified
 from onlineic.data import PrivateData
 from onlineic.ledger import read
+from support.inside import ledger_of
 from support.ledgers import quick_folder
 
 
@@ -32,7 +33,7 @@ def test_a_joint_bound_covers_easy_answers_that_no_record_holds():
             session = ic.OnlineIC(data, ic.Budget(1.0, 1e-9), ledger=path, table="made up")
             answers = session.answer_many(joint)
             before = session.joint_bounds(joint, answers)
-            session._loop.ledger.release()  # as a kill does: easy answers that wait for a hit are lost
+            ledger_of(session).release()  # as a kill does: easy answers that wait for a hit are lost
             with ic.OnlineIC.resume(path, data) as session:
                 answers.append(session.answer(ic.where(a=0)))
                 recorded = session.statistics().easy
@@ -52,7 +53,7 @@ def test_a_file_is_read_again_behind_weights_that_are_rounded_by_more_than_one()
     with quick_folder() as folder:
         path = folder / "ledger.db"
         with ic.OnlineIC(data, ic.Budget(1.0, 1e-9), ledger=path, table="made up") as session:
-            rounding = question.bind(domain, session._loop.plan.sparse.grid_bits).rounding
+            rounding = question.bind(domain, session.plan.sparse.grid_bits).rounding
             session.answer(question)
         report = verified(read(path))
         with ic.OnlineIC.resume(path, data) as session:

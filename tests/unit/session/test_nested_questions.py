@@ -16,6 +16,7 @@ from onlineic.noise import SimulatedNoise
 from onlineic.queries import marginal
 from onlineic.session.prices import Prices
 from onlineic.session.seal import Seal
+from support.inside import all_spent, ledger_of
 from support.ledgers import quick_folder
 from support.sessions import charged
 
@@ -60,9 +61,9 @@ def answered(monkeypatch, step, together, *, asking):
         refused = refused_at(patched, *step, session) if asking else []
         first, second = ic.where(a=1), ic.where(b=1)
         answers = session.answer_many([first, second]) if together else [session.answer(first)]
-    assert session._loop.ledger.spent == charged(session._loop.ledger)
+    assert all_spent(session) == charged(ledger_of(session))
     assert not session.statistics().sealed
-    return [one.value for one in answers], len(session.transcript), session._loop.ledger.spent, len(refused)
+    return [one.value for one in answers], len(session.transcript), all_spent(session), len(refused)
 
 
 @pytest.mark.parametrize("together", [False, True], ids=["alone", "batch"])

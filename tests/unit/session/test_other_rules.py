@@ -17,6 +17,7 @@ from onlineic.ledger.lines import canonical_text, chained
 from onlineic.plan import defaults
 from onlineic.session import answers, durable
 from onlineic.session import session as sessions
+from support.inside import ledger_of
 from support.ledgers import LABEL, MECHANISMS, file_of, opened, queries, quick_folder, resumed, table
 
 FROZEN = Path(__file__).parents[2] / "golden" / "ledgers"
@@ -93,7 +94,7 @@ def test_a_process_that_died_behind_a_hard_answer_kept_what_it_told_with_its_nex
     asked = queries(60)
     told = [session.answer(one) for one in asked]
     hard = [place for place, one in enumerate(told) if one.status == "hard"]
-    session._loop.ledger.release()  # as a killed process leaves it
+    ledger_of(session).release()  # as a killed process leaves it
     kept = [line["value"] for line in read(path).lines if line["kind"] == "told"]
     assert [told[place].value for place in hard][: len(kept)] == kept
     assert len(hard) - 1 <= len(kept) <= len(hard)

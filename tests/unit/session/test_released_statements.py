@@ -25,6 +25,7 @@ from onlineic.plan import session_plan
 from onlineic.queries import Query, derived
 from onlineic.sparse import ExponentialSparse
 from support.failures import At
+from support.inside import loop_of
 from support.laws import too_many
 from support.noise import Wrapped
 from support.sessions import Still, begun, charged, plan_once, tests_alone
@@ -485,7 +486,7 @@ def test_no_bound_reaches_beyond_the_ends_of_the_unit_interval(name, n):
         statistics = session.statistics()
         trivial = max(trivial, most)
         assert statistics.error_bound <= most or statistics.error_bound == math.inf
-        assert (statistics.error_bound == math.inf) == (name == "book" and session._loop.book._table)
+        assert (statistics.error_bound == math.inf) == (name == "book" and loop_of(session).book._table)
 
     assert reached >= 4
     assert hard >= 4 or name == "book"

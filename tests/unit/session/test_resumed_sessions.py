@@ -26,6 +26,7 @@ from onlineic.ledger import Burned, Closed, Hard, Opened, Reserved, Resumed, Sql
 from onlineic.noise import SimulatedNoise
 from onlineic.session.core import Core
 from onlineic.session.session import OnlineIC
+from support.inside import all_spent, core_of, ledger_of
 from support.ledgers import (
     COUNTS,
     DOMAIN,
@@ -61,7 +62,7 @@ def facts(session, asked=ASKED):
 
 def abandon(session):
     """Let the file go as a killed process does."""
-    session._loop.ledger.release()
+    ledger_of(session).release()
 
 
 def recorded(session, kind):
@@ -102,8 +103,8 @@ def test_a_session_that_was_closed_is_resumed_in_another_process_as_it_was(kind,
 def test_what_was_killed_is_resumed_with_all_that_was_durable(kind, path):
     session = opened(path, kind, durability="all")
     statuses = [answer.status for answer in session.answer_many(ASKED)]
-    before, spent, cells = session.transcript, session._loop.ledger.spent, session.hypothesis.probabilities()
-    standing = session._loop.ledger.reserved
+    before, spent, cells = session.transcript, all_spent(session), session.hypothesis.probabilities()
+    standing = session.reserved
     abandon(session)
     again = resumed(path)
     burned = recorded(again, Burned)
@@ -112,7 +113,7 @@ def test_what_was_killed_is_resumed_with_all_that_was_durable(kind, path):
     assert isinstance(again.transcript[-1], Resumed)
     assert [standing] * (standing is not None) == [record.charge for record in burned]
     assert {"restarted"} >= {record.reason for record in burned}
-    assert spent == again._loop.ledger.spent == again._loop.ledger.account.spent
+    assert spent == all_spent(again) == again.account.spent
     assert np.array_equal(cells, again.hypothesis.probabilities())
     assert ["untested" if one == "untested" else "repeat" for one in statuses] == [
         again.answer(query).status for query in ASKED
@@ -143,9 +144,9 @@ def test_a_close_keeps_what_easy_tests_have_used_up_of_a_threshold(kind, kept, p
     easy = next(query for query in ASKED if session.answer(query).status == "easy" or None)
     assert easy is not None
     first = not recorded(session, Hard)
-    standing = session._loop.ledger.reserved
+    standing = session.reserved
     due = session.plan.sparse.start_charge()
-    before = session._loop.ledger.account.spent
+    before = session.account.spent
     session.close()
     expected = {
         "start": due.amount if due is not None and first else Fraction(0),
@@ -154,18 +155,18 @@ def test_a_close_keeps_what_easy_tests_have_used_up_of_a_threshold(kind, kept, p
     }[kept]
 
     assert isinstance(session.transcript[-1], Closed)
-    assert expected == session._loop.ledger.spent - before
+    assert expected == all_spent(session) - before
     assert expected == sum(record.charge.amount for record in recorded(session, Burned))
 
 
 @KINDS
 def test_a_close_without_a_test_gives_everything_back(kind, path):
     session = opened(path, kind)
-    before = session._loop.ledger.account.spent
+    before = session.account.spent
     session.close()
     session.close()
 
-    assert before == session._loop.ledger.spent
+    assert before == all_spent(session)
     assert [] == recorded(session, Burned)
     with pytest.raises(SessionStateError, match="got a closed one"):
         session.answer(ASKED[0])
@@ -175,7 +176,7 @@ def test_a_session_in_memory_is_closed_too():
     with ic.OnlineIC(table(), ic.Budget(2.0), release="answer", hard_answers=8, threshold=0.01) as session:
         session.answer_many(ASKED)
     assert isinstance(session.transcript[-1], Closed)
-    assert session._loop.ledger.reserved is None
+    assert session.reserved is None
     with pytest.raises(SessionStateError, match="must have a ledger file"):
         session.receipt  # noqa: B018
 
@@ -190,13 +191,13 @@ def test_a_sealed_session_gives_nothing_back(path, monkeypatch):
     monkeypatch.setattr(PrivateData, "exact_counts", broken)
     with pytest.raises(SessionSealedError):
         session.answer(next(query for query in reversed(ASKED)))
-    spent = session._loop.ledger.spent
+    spent = all_spent(session)
     session.close()
     monkeypatch.undo()
     again = resumed(path)
 
     assert not recorded(session, Closed)
-    assert spent == again._loop.ledger.spent
+    assert spent == all_spent(again)
     assert again.answer(ASKED[0]).status == "repeat"
 
 
@@ -265,11 +266,11 @@ def test_the_same_cell_run_again_goes_on_with_the_same_budget(path):
     first.answer_many(ASKED[:20])
     with pytest.raises(LedgerLockedError, match="one session at a time"):
         opened(path, data=data)
-    spent = first._loop.ledger.account.spent
+    spent = first.account.spent
     first.close()
     second = opened(path, data=data)
 
-    assert spent == second._loop.ledger.account.spent
+    assert spent == second.account.spent
     assert 1 == len(list(data.budgets))
     assert 1 == len(recorded(second, Opened))
 
@@ -318,7 +319,7 @@ def test_tables_that_were_burned_are_not_bought_for_nothing(path, monkeypatch):
     again = resumed(path)
 
     assert isinstance(again.transcript[0], Reserved)
-    assert again.plan.first_tables.charge.amount <= again._loop.ledger.spent
+    assert again.plan.first_tables.charge.amount <= all_spent(again)
     assert [] == recorded(again, Opened)
     assert {"easy", "hard", "untested"} >= {one.status for one in again.answer_many(ASKED[:9])}
 
@@ -340,14 +341,14 @@ def test_tables_that_are_paid_as_the_first_release_are_not_bought_behind_burned_
     with resumed(path, data) as again:
         bought = again.plan.first_tables
         assert bought.first == again.plan.sparse.first_release()
-        assert again._loop.ledger.account.left >= bought.charge.amount
+        assert again.account.left >= bought.charge.amount
         again.answer(ic.where(a=ic.between(3, 9)))
         assert [] == recorded(again, Opened)
     assert () == verified(read(path)).problems
 
     # a session that does not look at what was spent buys them
     with resumed(path, data) as again:
-        ledger, core = again._loop.ledger, again._loop.core
+        ledger, core = ledger_of(again), core_of(again)
         ledger.reserve(bought.charge)
         core.seal.run(lambda: core._measure_tables(bought))
         assert 1 == len(recorded(again, Opened))
@@ -489,7 +490,7 @@ def test_nothing_is_answered_behind_a_charge_that_went_into_a_file_without_a_nam
         os.replace(copy, path)
     else:
         path.unlink()
-    durable, before = session._loop.ledger.durable, len(session.transcript)
+    durable, before = ledger_of(session).durable, len(session.transcript)
 
     def go_on():
         for query in ASKED:
@@ -499,7 +500,7 @@ def test_nothing_is_answered_behind_a_charge_that_went_into_a_file_without_a_nam
     with pytest.raises((LedgerWriteError, SessionSealedError)):
         go_on()
 
-    assert session._loop.ledger.durable == durable
+    assert ledger_of(session).durable == durable
     assert all(not isinstance(record, Hard | Reserved) for record in session.transcript[before:])
     abandon(session)
     os.replace(held, path)  # put back: it goes on
@@ -519,7 +520,7 @@ def test_answers_that_killed_processes_may_have_lost_count_towards_the_stream(le
         assert session.answer(ASKED[place]).status == "easy"
         bound = session.statistics().error_bound
         abandon(session)
-    assert session._loop.ledger.lost(len(session._loop.ledger)) == lost
+    assert ledger_of(session).lost(len(ledger_of(session))) == lost
     assert np.isinf(bound) == (lost > 700)
 
 

@@ -8,6 +8,7 @@ import threading
 import traceback
 from fractions import Fraction
 
+import attrs
 import numpy as np
 import pytest
 
@@ -25,13 +26,14 @@ from onlineic.errors import (
     UpdateFailedWarning,
     VacuousPromiseWarning,
 )
-from onlineic.ledger import Burned, Easy, Hard, Ledger, MemoryLedger, Reserved, UpdateFailed
+from onlineic.ledger import Burned, Easy, Hard, Ledger, MemoryLedger, Opened, Reserved, UpdateFailed
 from onlineic.noise import SimulatedNoise, SystemNoise
 from onlineic.queries import AnswerMemory, Query
 from onlineic.sparse import LaplaceSparse
 from onlineic.testing import ScriptedNoise
 from onlineic.updates import MeasuredSteps
 from support.failures import SECRET
+from support.inside import all_spent, loop_of, noise_of, table_of
 from support.noise import Silent, Wrapped
 
 DOMAIN = ic.Domain.of(a=4, b=3)
@@ -309,10 +311,10 @@ def test_many_at_once_are_the_answers_transcript_and_noise_of_one_at_a_time(make
     assert expected == actual
     assert [plain(r) for r in one.transcript] == [plain(r) for r in many.transcript]
     assert one.statistics() == many.statistics()
-    assert one._data.reads <= len(queries)
+    assert table_of(one).reads <= len(queries)
     sparse = one.plan.sparse
     for scale in (sparse.threshold_scale, sparse.query_scale):  # both noises stand at the same place
-        left, right = (s._loop.core._noise.discrete_laplace(scale, 50).tolist() for s in (one, many))
+        left, right = (noise_of(s).discrete_laplace(scale, 50).tolist() for s in (one, many))
         assert left == right
     probe = queries[0].bind(DOMAIN)
     assert one.hypothesis.evaluate(probe) == many.hypothesis.evaluate(probe)
@@ -673,9 +675,9 @@ def test_eight_threads_are_charged_exactly_what_they_are_told():
     ]
     assert stats.hard == len(hards)
     assert sorted(float(r.measurement.values[0]) for r in hards) == sorted(a.value for a in answers if a.hard)
-    standing = session._loop.ledger.reserved
+    standing = session.reserved
     expected = sum((record.charge.amount for record in hards), Fraction(0))
-    assert expected + (standing.amount if standing else 0) == session._loop.ledger.spent
+    assert expected + (standing.amount if standing else 0) == all_spent(session)
 
 
 def in_child(call):
@@ -832,7 +834,7 @@ def test_no_output_holds_a_count_a_threshold_or_noise(fail_at, caplog):
                 if "onlineic" in frame.f_code.co_filename and "tests" not in frame.f_code.co_filename:
                     texts += [repr(value) for name, value in frame.f_locals.items()]
     texts += [repr(session), str(session), repr(session.statistics()), repr(session.transcript)]
-    texts += [repr(session._data), repr(vars(session)), repr(vars(session._loop))]
+    texts += [repr(table_of(session)), repr(vars(session)), repr(vars(loop_of(session)))]
     texts.append(caplog.text)
     secrets = {SECRET, 123_456_789, 98_765_432, 31_415_926}
     secrets |= {abs(value) for values in noise.given for value in values if abs(value) > 10**5}
@@ -897,3 +899,18 @@ def test_an_attribute_that_a_session_does_not_have_names_what_was_meant(name, me
 
     assert str(refused.value) == f"a session has no attribute {name!r}; {hint}"
     assert not hasattr(session, name)
+
+
+def test_the_account_and_what_is_reserved_are_those_of_the_record_and_cannot_be_changed():
+    session = ic.OnlineIC(
+        PrivateData(np.full(4, 500), ic.Domain.of(a=4)), ic.Budget(1.0, 1e-6), noise=SimulatedNoise(1)
+    )
+    assert (0, None) == (session.account.spent, session.reserved)
+    session.answer(ic.where(a=1))
+    paid = sum(record.charge.amount for record in session.transcript if isinstance(record, Hard | Opened))
+
+    assert paid == session.account.spent > 0
+    assert session.account.capacity == session.plan.sparse.account().capacity
+    assert session.reserved == [one for one in session.transcript if isinstance(one, Reserved)][-1].charge
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        session.account.spent = 0

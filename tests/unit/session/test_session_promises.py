@@ -14,6 +14,7 @@ from onlineic.noise import SimulatedNoise
 from onlineic.plan import session_plan
 from onlineic.queries import Partition, derived, marginal
 from onlineic.sparse import ExponentialSparse
+from support.inside import all_spent, table_of
 from support.sessions import WIDE, WIDE_COUNTS, begun, hits, reserved, tests_alone
 
 DOMAIN, COUNTS = WIDE, WIDE_COUNTS
@@ -47,7 +48,7 @@ def test_a_hit_that_the_budget_cannot_pay_together_with_its_threshold_noise_is_n
 
     assert (Fraction(1, 2), Fraction(4, 5)) == (sparse.start_charge().amount, sparse.price(QUERY).amount)
     assert ["untested"] * 2 == [answer.status for answer in answers]
-    assert (0, 0, ()) == (session.statistics().hard_left, session._data.reads, session.transcript)
+    assert (0, 0, ()) == (session.statistics().hard_left, table_of(session).reads, session.transcript)
 
 
 def test_hits_left_are_counted_behind_the_threshold_noise_that_is_still_to_be_paid():
@@ -112,7 +113,7 @@ def test_first_tables_cost_at_least_what_their_noise_does(delta):
     assert (len(bought.targets) > 3, delta == 0.0) == (True, bought.pure)
     assert exact <= bought.cost * unit <= exact + 100 * TICK
     assert (bought.charge.amount < bought.cost) is (delta > 0)  # the first release takes less (theory 4.10)
-    assert bought.charge.amount == session._loop.ledger.spent == session.transcript[1].charge.amount
+    assert bought.charge.amount == all_spent(session) == session.transcript[1].charge.amount
 
 
 @BOTH

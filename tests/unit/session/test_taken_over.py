@@ -103,7 +103,7 @@ def test_one_that_a_rule_opens_while_it_opens_is_the_one_that_stands(monkeypatch
         session.__init__(table(), ic.Budget(1.0), noise=SimulatedNoise(1))
 
     assert (inner.n, True) == (session.n, session.statistics().private)
-    assert session._loop.n == inner.n
+    assert session.n == inner.n
     assert session.answer(ic.where(a=1)).error_bound > 0.0
 
 

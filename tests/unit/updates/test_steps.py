@@ -13,6 +13,7 @@ from onlineic.plan import session_plan
 from onlineic.queries import Measurement, Partition
 from onlineic.session import replay
 from onlineic.updates import FittedAt, FittedStart, MeasuredSteps, MeasuredWeights
+from support.inside import all_spent
 from support.noise import Silent
 
 DOMAIN = ic.Domain.of(a=6, b=5)
@@ -143,7 +144,7 @@ def test_any_rule_starts_from_first_tables_that_its_session_pays_for(rule, delta
     questions = [ic.where(a=i, b=j) for i in range(6) for j in range(5)]
     session.answer_many(questions)
 
-    assert 0 < opening <= session._loop.ledger.spent <= session._loop.ledger.account.capacity
+    assert 0 < opening <= all_spent(session) <= session.account.capacity
     assert session.plan.update.tables == len(session.plan.first_tables.targets)
     for query in questions:
         bound = query.bind(DOMAIN)
