@@ -175,7 +175,7 @@ class Trees:
             if type(dialect) is not str or dialect not in known:
                 raise InvalidParameterError(
                     f"dialect must be None or one of {', '.join(known)}, got {shown(dialect)}; "
-                    f"{nearest(str(dialect), known)}"
+                    f"{nearest(shown(dialect), known)}"
                 )
         return cls(dialect, sqlglot)
 

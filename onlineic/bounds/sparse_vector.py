@@ -209,7 +209,7 @@ def records_for(number: float) -> int:
         raise InfeasibleAccuracyError(
             f"n must be <= 2^63, got n={number:.3g}; ask for a larger error or epsilon."
         )
-    return max(1, math.ceil(number))
+    return math.ceil(max(1.0, number))
 
 
 def least_records(error: Callable[[int], float], alpha: float) -> int:

@@ -15,14 +15,21 @@ import numpy as np
 from onlineic._typing import Floats, Ints
 from onlineic.domain.attributes import LARGEST
 from onlineic.domain.columns import as_float, column_array, is_number
-from onlineic.errors import InvalidDataError, InvalidDomainError, checked_integer, checked_ratio, checked_real
+from onlineic.errors import (
+    InvalidDataError,
+    InvalidDomainError,
+    checked_integer,
+    checked_ratio,
+    checked_real,
+    is_number_of,
+)
 
 FLOATS = 2.0**-49  # relative error of the few float operations between a number and its code
 
 
 def _end(name: str, end: Any) -> Fraction:
     """Return an end exactly; a float stands for its shortest decimal."""
-    if isinstance(end, Rational) and not isinstance(end, bool):
+    if isinstance(end, Rational) and is_number_of(end, Rational):
         return Fraction(int(end.numerator), int(end.denominator))
     return Fraction(repr(checked_real(name, end)))
 

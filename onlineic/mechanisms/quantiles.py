@@ -17,7 +17,7 @@ import numpy as np
 
 from onlineic._typing import Ints
 from onlineic.accounting.budget import Budget
-from onlineic.errors import InvalidParameterError, TooLargeError, checked_integer, checked_real
+from onlineic.errors import InvalidParameterError, TooLargeError, checked_integer, checked_real, is_number_of
 from onlineic.mechanisms.selection import ExponentialMechanism, exact_integers
 from onlineic.noise.categorical import LONGEST, draw, uniform_below
 from onlineic.noise.sources import Noise, checked_source
@@ -171,7 +171,7 @@ def exact_share(q: float | Rational) -> Fraction:
     InvalidParameterError
         If it is no such number.
     """
-    if isinstance(q, Rational) and not isinstance(q, bool):
+    if isinstance(q, Rational) and is_number_of(q, Rational):
         share = Fraction(int(q.numerator), int(q.denominator))
         if 0 <= share <= 1:
             return share

@@ -54,7 +54,7 @@ def number(name: str, value: Any) -> Fraction:
     InvalidParameterError
         If it is no finite number.
     """
-    if isinstance(value, Rational):
+    if isinstance(value, Rational) and not isinstance(value, np.timedelta64):
         return Fraction(int(value.numerator), int(value.denominator))  # numpy integers would overflow
     if isinstance(value, Real) and math.isfinite(value):
         return Fraction(float(value))

@@ -118,7 +118,6 @@ INNER_METHODS = {
     "PrivateData.check_file",
     "Domain.encoded",
     "OnlineIC.close",
-    "OnlineIC.resume",  # its paths: tests/unit/ledger
 }
 SECONDS = 20.0  # of one call, on a machine that does other things too
 

@@ -12,6 +12,7 @@ from onlineic.ask import described, parsed_query
 from onlineic.datasets import find
 from onlineic.domain import Binned, Categorical
 from onlineic.errors import InvalidInputError, InvalidParameterError, checked_integer, checked_real
+from onlineic.mechanisms import quantile_scores
 from onlineic.noise import SimulatedNoise, scale_at_least
 from onlineic.questions import mean
 from onlineic.testing import ScriptedNoise, check_update_rule
@@ -91,6 +92,9 @@ CALLS = {
     "labels that are one number": lambda: ic.optional(np.array(5.0)),
     "columns of what has keys alone": lambda: DOMAIN.columns_of(Keys()),
     "a scale that is a span of time": lambda: scale_at_least(np.timedelta64(3)),
+    "a share that is a span of time": lambda: quantile_scores(np.array([3, 4]), np.timedelta64(1)),
+    "an end that is a span of time": lambda: ic.Grid(np.timedelta64(1), 4.0, points=5),
+    "a dialect of thousands of digits": lambda: opened().sql("SELECT COUNT(*) FROM t", dialect=10**5000),
     "a person's part of a number": lambda: per_person(1.0, 1),
     "a bound of updates that is a table": lambda: bounds.least_epsilon(
         update_bound=DATA, alpha=0.1, n=100, max_queries=9
