@@ -19,7 +19,12 @@ N = 200_000
 DOMAIN = ic.Domain.of(a=4, b=["x", "y"])
 BUDGET = ic.Budget(1.0, 1e-9)
 COUNTS = np.array([[30_011, 20_007], [25_013, 24_977], [26_001, 23_999], [25_123, 24_869]])
-WEIGHTS = [[0.0, 1 / 3, 0.7, 1.0], [0.0, 1e-4, 2e-4, 0.0], [1 / 3, 0.3334, 1 / 3, 0.33341]]
+WEIGHTS = [
+    [0.0, 1 / 3, 0.7, 1.0],
+    [0.0, 1e-4, 2e-4, 0.0],
+    [1 / 3, 0.3334, 1 / 3, 0.33341],
+    [0.0, 0.011, 0.0, 0.005],
+]
 QUERIES = [ic.where(a=ic.weights(one)) for one in WEIGHTS]
 SHAPE = {"n": N, "hard_answers": 40, "max_queries": 100, "grid_bits": 6}
 SPARSE = {
@@ -31,11 +36,11 @@ SPARSE = {
 OPENED = {
     label: {"sparse": sparse, "release": "answer", "update": Still()} for label, sparse in SPARSE.items()
 }
-OPENED |= {"tables": {}, "numbers": {"max_queries": 30}}
+OPENED |= {"tables": {}, "few": {"max_queries": 30}}
 
 
 def opened(label, counts, **options):
-    budget = BUDGET if label in ("gumbel", "tables", "numbers") else ic.Budget(1.0)
+    budget = BUDGET if label in ("gumbel", "tables", "few") else ic.Budget(1.0)
     return ic.OnlineIC(ic.PrivateData(counts, DOMAIN), budget, noise=Silent(), **OPENED[label], **options)
 
 
@@ -95,7 +100,7 @@ def test_gaps_move_by_no_more_than_the_mechanism_is_told(monkeypatch, label, ord
 
 @pytest.mark.parametrize("label", ["gumbel", "fresh", "numbers"])
 def test_the_price_of_a_number_pays_for_its_steps_on_the_grid_of_the_noise(label):
-    sparse = SPARSE.get(label) or session_plan(DOMAIN, N, BUDGET, **OPENED[label]).sparse
+    sparse = SPARSE.get(label) or UnconditionalNumbers.calibrated(BUDGET, n=N, answers=30, grid_bits=11)
     unit = sparse.n << sparse.grid_bits
     for written in QUERIES:
         query = written.bind(DOMAIN, 18)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-from onlineic.errors import InvalidParameterError, SessionStateError
+from onlineic.errors import BudgetExceededError, InvalidParameterError, SessionSealedError, SessionStateError
 from onlineic.ledger import Easy, Hard, TableBudget
 from onlineic.noise import SystemNoise
 from onlineic.plan import PurchaseRule, session_plan
@@ -128,6 +128,56 @@ def test_a_share_is_spent_at_its_own_order_or_refused_before_the_total_is_writte
         assert () == total.drawn
         total.close()
     TableBudget(ic.Budget(1.0, 1e-6), ledger=tmp_path / "total.db", table="t").close()  # opens again
+
+
+def test_a_mechanism_of_another_order_than_its_share_is_refused():
+    """Although its epsilon and delta are those of the share."""
+    data, total = ic.PrivateData(COUNTS, DOMAIN), TableBudget(ic.Budget(1.0, 1e-6))
+    data.draw_on(total)
+    share = total.share(0.2)
+    sparse = session_plan(DOMAIN, 30_000, ic.Budget(share.epsilon, share.delta)).sparse
+    with pytest.raises(InvalidParameterError, match="sparse must spend all of the share at its Renyi order"):
+        ic.OnlineIC(data, share, sparse=sparse, prior=ic.Histogram(DOMAIN))
+
+    assert () == total.drawn
+
+
+def test_tables_are_no_first_release_after_a_reservation_that_was_burned():
+    domain, n = ic.Domain.of(a=30, b=40, c=50), 60_000
+    plan = session_plan(domain, n, ic.Budget(1.0, 1e-9))
+    data = ic.PrivateData(np.ones(domain.size, np.int64), domain)
+    core, ledger, _ = ruled(Named(plan.first_tables), sparse=plan.sparse, data=data)
+    ledger.reserve(attrs.evolve(plan.first_tables.charge, amount=Fraction(1)))
+    ledger.burn()
+    with pytest.raises(BudgetExceededError, match="must be the first release"):
+        core.answer(ic.where(a=0))
+
+    assert 0 == data.reads
+
+
+def test_a_second_interrupt_while_the_first_is_handled_finds_the_session_sealed(monkeypatch):
+    core, ledger, data = ruled(Named(None))
+    records, read = type(ledger).records, ic.PrivateData.exact_counts
+
+    def interrupted(self, *places):
+        if data.reads:
+            raise KeyboardInterrupt
+        return records(self, *places)
+
+    def reading(self, *given):
+        read(self, *given)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ic.PrivateData, "exact_counts", reading)
+        patched.setattr(type(ledger), "records", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            core.answer(ic.where(a=0))
+    reads = data.reads
+    with pytest.raises(SessionSealedError):
+        core.answer(ic.where(a=1))
+
+    assert reads == data.reads == 1
 
 
 def test_counts_of_laplace_tests_stay_inside_exact_integers():

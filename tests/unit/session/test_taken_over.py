@@ -20,7 +20,9 @@ from onlineic.errors import (
 from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Reserved
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import session_plan
+from onlineic.session import AnswerBook
 from onlineic.sparse import ExponentialSparse, GumbelSparse, SparseState
+from support.ledgers import quick_folder
 
 DOMAIN = ic.Domain.of(a=6, b=4)
 COUNTS = np.random.default_rng(1).multinomial(50_000, np.random.default_rng(2).dirichlet(np.ones(24)))
@@ -166,6 +168,28 @@ def test_a_session_whose_opening_failed_cannot_test_beside_the_next_owner_of_its
         with pytest.raises(SessionStateError, match="opening failed"):
             use()
     assert "not open" in repr(half)
+
+
+def test_a_session_that_was_interrupted_while_it_was_resumed_cannot_test_beside_the_next_one(monkeypatch):
+    half, caught_up = ic.OnlineIC.__new__(ic.OnlineIC), AnswerBook.catch_up
+
+    def interrupted(self):
+        if half._is_open:
+            raise KeyboardInterrupt
+        caught_up(self)
+
+    with quick_folder() as folder:
+        settings = {"ledger": folder / "one.db", "table": "t"}
+        with ic.OnlineIC(table(), ic.Budget(1.0), **settings) as session:
+            session.answer(ic.where(a=0))
+        with monkeypatch.context() as patched:
+            patched.setattr(AnswerBook, "catch_up", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                half.__init__(table(), ic.Budget(1.0), **settings)
+        with ic.OnlineIC(table(), ic.Budget(1.0), **settings) as session:
+            with pytest.raises(SessionStateError, match="opening failed"):
+                half.answer(ic.where(a=1))
+            assert "repeat" == session.answer(ic.where(a=0)).status
 
 
 @pytest.mark.parametrize("shape", [{"a": 1}, {"a": 1, "b": 1}])
