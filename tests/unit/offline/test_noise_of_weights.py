@@ -32,6 +32,7 @@ WORKLOADS = {
     "fine": [fine(LEFT), fine(EVEN)],
     "a narrow one before": [0.25 * EVEN, fine(LEFT)],
     "a narrow one behind": [fine(LEFT), 0.25 * EVEN],
+    "a coarse one beside a narrow fine one": [LEFT, 0.25 * fine(EVEN)],
 }
 
 # Mechanisms that are asked queries, in every way in which they draw.
