@@ -210,7 +210,7 @@ def settings_of(budget: Budget | Settings, **keywords: Any) -> Settings:
     InvalidParameterError
         If keywords come beside an object that holds them.
     """
-    if not isinstance(budget, Settings):
+    if type(budget) is not Settings:  # a subclass could plan one budget and name another
         return Settings(budget, **keywords)
     if Settings(budget.budget, **keywords) != Settings(budget.budget):
         raise InvalidParameterError(

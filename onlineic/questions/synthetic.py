@@ -91,12 +91,17 @@ def synthetic(hypothesis: Hypothesis, rows: int, seed: int, private: bool) -> Sy
     InvalidParameterError
         If a number is outside its range, or the hypothesis cannot be sampled.
     """
+    rows, seed = check_sampled(hypothesis, rows, seed)
+    return Synthetic(hypothesis.sample(rows, seed), seed, private)  # type: ignore[attr-defined]
+
+
+def check_sampled(hypothesis: Hypothesis, rows: int, seed: int) -> tuple[int, int]:
+    """Return numbers from which records can be drawn of such a hypothesis, or raise as `synthetic` does."""
     rows = checked_integer("rows", rows, at_least=1, at_most=MOST_ROWS)
     seed = checked_integer("seed", seed, at_least=0)
-    sample = getattr(hypothesis, "sample", None)
-    if sample is None:
+    if not hasattr(hypothesis, "sample"):
         raise InvalidParameterError(
             "hypothesis must be one that can be sampled, got a "
             f"{type(hypothesis).__name__}; open the session with update=MaximumEntropy()."
         )
-    return Synthetic(sample(rows, seed), seed, private)
+    return rows, seed

@@ -121,12 +121,12 @@ class Core:
     def buy(self, question: Question | None) -> None:
         """Buy all that the rule names before this question: reserved, drawn and recorded."""
         while self.seal.usable and (named := self.purchases.next(question)) is not None:
+            advance("tables", 0, 1)  # who stops it here has changed nothing; who asks is heard by the check
             kept = self._state.threshold_noise is not None
             tables = check_bought(named, self._ledger, self.prices.sparse, kept)
-            advance("tables", 0, len(tables.targets))  # who stops it here has changed nothing
             self._ledger.reserve(tables.charge)
             self.seal.run(partial(self._measure_tables, tables))
-            advance("tables", len(tables.targets), len(tables.targets))
+            advance("tables", 1, 1)
 
     def test(self, questions: Sequence[Question], guesses: Any) -> None:
         """Test covered questions in order up to the first hit, which is measured; all goes to the ledger."""

@@ -71,8 +71,7 @@ class Prices:
     """
 
     __slots__ = (
-        "_dearest_of", "_domain", "_held", "_ledger", "_partitions", "_priced", "_seen", "_spending",
-        "_spent", "_standing",
+        "_dearest_of", "_domain", "_ledger", "_partitions", "_priced", "_spending", "_standing", "_taken",
     )  # fmt: skip
 
     def __init__(
@@ -84,27 +83,28 @@ class Prices:
         self._priced: tuple[NumericSparse, dict[tuple[int, int], Fraction]] = (spending.sparse, {})
         self._standing: _Standing | None = None  # each test asks for it several times
         self._dearest_of: tuple[NumericSparse | None, Fraction] = (None, Fraction(0))
-        self._seen, self._spent, self._held = 0, spending.unspent, frozenset[tuple[int, ...]]()
-        self._catch_up()
+        # how many records were taken in, and what of them: replaced together, for the same reason
+        self._taken: tuple[int, Spent, AxisSets] = (0, spending.unspent, frozenset())
         # whatever the record holds, the threshold of this process is a new one
-        self._spent = attrs.evolve(self._spent, due=spending.unspent.due)
+        seen, spent, held = self._caught_up()
+        self._taken = (seen, attrs.evolve(spent, due=spending.unspent.due), held)
 
-    def _catch_up(self) -> None:
-        """Take in what the record has grown by."""
-        if self._seen < len(self._ledger):
-            records, spent = self._ledger.records(self._seen), self._spent
+    def _caught_up(self) -> tuple[int, Spent, AxisSets]:
+        """Take in what the record has grown by; return it, whatever another thread takes in meanwhile."""
+        taken = seen, spent, held = self._taken
+        if seen < len(self._ledger):
+            records = self._ledger.records(seen)
             targets: list[Partition] = []
             for record in records:
                 spent = self._spending.after(spent, record)
                 targets += [one.target for one in measured(record) if isinstance(one.target, Partition)]
-            held: AxisSets = self._held.union(*map(sets_of, targets))
-            self._seen, self._spent, self._held = self._seen + len(records), spent, held
+            self._taken = taken = (seen + len(records), spent, held.union(*map(sets_of, targets)))
+        return taken
 
     @property
     def spent(self) -> Spent:
         """What prices take from the record."""
-        self._catch_up()
-        return self._spent
+        return self._caught_up()[1]
 
     @property
     def sparse(self) -> NumericSparse:
@@ -117,8 +117,7 @@ class Prices:
             return question.partition
         if self._partitions is None or question.constant is not None:
             return question
-        self._catch_up()
-        chosen = self._partitions.partition(question, self._held)
+        chosen = self._partitions.partition(question, self._caught_up()[2])
         return question if chosen is None else chosen
 
     def cover(self, questions: Sequence[Question]) -> list[bool]:
@@ -135,7 +134,7 @@ class Prices:
         level = covered = standing.covered if isinstance(first, BoundMarginal) else standing.serving
         if all(price <= level for price in _different(prices)):
             return [True] * len(prices)
-        left = self._ledger.account.left - standing.due - self._spending.set_aside(self._spent)
+        left = self._ledger.account.left - standing.due - self._spending.set_aside(self.spent)
         payable: list[bool] = []
         for price in prices:
             if level < price <= left:
@@ -185,7 +184,7 @@ class Prices:
         """
         standing = self._now()
         left = (self._ledger.account if account is None else account).left - standing.due - owed
-        left -= self._spending.set_aside(self._spent)
+        left -= self._spending.set_aside(self.spent)
         return max(0, int(left // self._dearest(standing.sparse)))
 
     def restarts_left(self, owed: Fraction = Fraction(0)) -> int | None:

@@ -54,7 +54,7 @@ from onlineic.queries.query import Query
 from onlineic.questions.derived import Answering
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable, answered
-from onlineic.questions.synthetic import Synthetic, synthetic
+from onlineic.questions.synthetic import Synthetic, check_sampled, synthetic
 from onlineic.session.answers import AnswerBook, SessionStatistics
 from onlineic.session.belief import Belief
 from onlineic.session.columns import Answers
@@ -752,6 +752,8 @@ class OnlineIC(Answering):
         InvalidParameterError
             If a number is outside its range, or the rule's hypothesis cannot be sampled.
         """
+        # before it buys anything: the hypothesis of now is of the kind of the next one
+        self._alone(lambda: check_sampled(self._loop.book.belief.hypothesis, rows, seed))
         return synthetic(self.hypothesis, rows, seed, self._private)
 
     def __repr__(self) -> str:

@@ -108,3 +108,13 @@ def test_a_file_that_was_opened_with_settings_goes_on_with_keywords():
     assert (first.value, "repeat") == (repeated.value, repeated.status)
     assert 2 == held["restarts"]
     assert {"budget", "beta", "kinds"} <= set(held)
+
+
+def test_a_subclass_of_settings_is_no_settings():
+    """It could plan one budget and name another to the table."""
+    other = type("Other", (Settings,), {"of_row": property(lambda self: Budget(10.0))})(Budget(0.01))
+    data = table()
+    with pytest.raises(InvalidParameterError, match="budget must be a Budget, got a Other"):
+        ic.OnlineIC(data, other)
+
+    assert [] == list(data.budgets)

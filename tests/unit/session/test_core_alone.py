@@ -8,10 +8,11 @@ import pytest
 
 import onlineic as ic
 from onlineic.errors import BudgetExceededError, InvalidParameterError, SessionSealedError, SessionStateError
-from onlineic.ledger import Easy, Hard, TableBudget
+from onlineic.ledger import Easy, Hard, Opened, TableBudget
 from onlineic.noise import SystemNoise
-from onlineic.plan import PurchaseRule, session_plan
-from onlineic.session import Core
+from onlineic.plan import PlannedPurchases, PurchaseRule, session_plan
+from onlineic.progress import reporting
+from onlineic.session import Core, Prices
 from onlineic.sparse import ExponentialSparse, LaplaceSparse
 from support.cores import core_of
 from support.noise import Silent
@@ -21,6 +22,7 @@ COUNTS = np.full((4, 3), 2500)
 SPARSE = ExponentialSparse(30_000, 1.0, 3000 << 2, Fraction(16), Fraction(64), 2, Fraction(8))
 PURE = session_plan(DOMAIN, 30_000, ic.Budget(1.0)).first_tables
 GUMBEL = session_plan(DOMAIN, 30_000, ic.Budget(1.0, 1e-6))
+FALLING = session_plan(DOMAIN, 30_000, ic.Budget(1.0, 1e-6), release="answer", hard_answers=9)
 
 
 class Named(PurchaseRule):
@@ -153,6 +155,56 @@ def test_tables_are_no_first_release_after_a_reservation_that_was_burned():
         core.answer(ic.where(a=0))
 
     assert 0 == data.reads
+
+
+def test_a_callback_that_asks_a_core_before_its_tables_are_bought_buys_them_once():
+    """A bare core has no door: what the callback bought and tested is known to the check after it."""
+    domain, n = ic.Domain.of(a=30, b=40, c=50), 60_000
+    plan = session_plan(domain, n, ic.Budget(1.0, 1e-9))
+    data = ic.PrivateData(np.ones(domain.size, np.int64), domain)
+    core, ledger, _ = ruled(PlannedPurchases(plan), sparse=plan.sparse, data=data)
+    told = []
+
+    def asking(stage, done, total):
+        told.append(stage)
+        if len(told) == 1:
+            core.answer(ic.where(a=1))
+
+    with reporting(asking), pytest.raises(BudgetExceededError, match="must be the first release"):
+        core.answer(ic.where(a=0))
+
+    assert 1 == sum(isinstance(record, Opened) for record in ledger.records())
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_prices_of_a_thread_that_was_late_are_those_of_the_whole_record(monkeypatch, late):
+    """A repr asks for prices without the door: what it took from an older record must not stand."""
+    _, ledger, _ = ruled(Named(None), sparse=FALLING.sparse)
+    prices = Prices(FALLING.spending, ledger, DOMAIN, None)
+    price = FALLING.sparse.price(ic.where(a=0).bind(DOMAIN, 2))
+    records, left = type(ledger).records, [1]
+
+    def paid():
+        ledger.reserve(price)
+        ledger.burn()
+
+    def slow(self, *places):
+        held = records(self, *places)
+        if left and late:
+            left.pop()
+            paid()
+            assert prices.spent.amount == 2 * price.amount
+        return held
+
+    paid()
+    with monkeypatch.context() as patched:
+        patched.setattr(type(ledger), "records", slow)
+        assert price.amount <= prices.spent.amount
+    if not late:
+        paid()
+
+    assert prices.spent == Prices(FALLING.spending, ledger, DOMAIN, None).spent
+    assert 2 * price.amount == prices.spent.amount
 
 
 def test_a_second_interrupt_while_the_first_is_handled_finds_the_session_sealed(monkeypatch):

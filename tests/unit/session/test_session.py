@@ -914,3 +914,15 @@ def test_the_account_and_what_is_reserved_are_those_of_the_record_and_cannot_be_
     assert session.reserved == [one for one in session.transcript if isinstance(one, Reserved)][-1].charge
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         session.account.spent = 0
+
+
+@pytest.mark.parametrize("given", [(-5,), (10, -1), (0,), ("3",)])
+def test_synthetic_records_that_are_refused_buy_nothing(given):
+    session = ic.OnlineIC(
+        PrivateData(np.full(4, 500), ic.Domain.of(a=4)), ic.Budget(1.0, 1e-6), noise=SimulatedNoise(1)
+    )
+    with pytest.raises(InvalidParameterError):
+        session.synthetic(*given)
+
+    assert 0 == len(session.transcript)
+    assert 5 == len(session.synthetic(5).columns["a"])
