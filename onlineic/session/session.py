@@ -135,13 +135,13 @@ class OnlineIC(Answering):
     max_queries, beta : int, float
         Length of the stream that the session-wide accuracy statement covers, and its failure probability.
     update, sparse, release, threshold
-        As in `plan.session_plan`; by default partition releases and maximum-entropy refits, with
+        As in `plan.Settings`; by default partition releases and maximum-entropy refits, with
         pay-per-hit tests for delta > 0 and pure tests for delta = 0.
     prior : Hypothesis, optional
         Public start, never made from the private rows; without one, first tables are bought. The hypothesis
         of another session is public, and paid for by that one.
     first_tables : bool, optional
-        As in `plan.session_plan`: True starts any rule from first tables, out of this session's budget.
+        As in `plan.Settings`: True starts any rule from first tables, out of this session's budget.
     kinds : iterable of "conjunctions" or "dense", optional
         What will be asked: by default conjunctions of conditions, of which pairs of attributes say much. With
         "dense" among it, weights without such a form, the session starts from all cells or from numbers. If
@@ -537,6 +537,7 @@ class OnlineIC(Answering):
         """Return what a question is, what it may cost and what its answer will be worth; asks nothing.
 
         From public facts alone: neither the data nor the noise is touched, nothing is recorded or counted.
+        Before the first question bounds are those of its test; the noise of first tables may say more.
 
         Parameters
         ----------
@@ -698,7 +699,8 @@ class OnlineIC(Answering):
         """Return a page about the session that can be handed on: text, HTML, Markdown and figures.
 
         Released and public facts alone; nothing is read or spent. What the hypothesis believes of each
-        attribute carries no guarantee, and is called so.
+        attribute carries no guarantee, and is called so. Before the first question it believes nothing yet:
+        `hypothesis` buys the first tables.
 
         Parameters
         ----------
@@ -723,7 +725,8 @@ class OnlineIC(Answering):
 
         def summed_up() -> Summary:
             book = self._loop.book
-            marginals = believed_marginals(self._loop.hypothesis(), book.estimates, self._data.n, names)
+            book.catch_up()
+            marginals = believed_marginals(book.belief.hypothesis, book.estimates, self._data.n, names)
             return Summary(
                 domain,
                 self._data.n,

@@ -13,7 +13,7 @@ from onlineic.plan import KNOWN
 from onlineic.queries import Queries
 from onlineic.session.summary import believed_marginals
 from support.inside import table_of
-from support.sessions import tests_alone
+from support.sessions import begun, tests_alone
 
 N = 20_000
 DOMAIN = ic.Domain.of(
@@ -116,7 +116,7 @@ def test_intervals_beside_the_hypothesis_hold_the_truth_at_once():
     """They are of the noise of the first tables: one run in about 1 / (KNOWN beta) may miss."""
     missed = 0
     for seed in range(20):
-        session = ic.OnlineIC(DATA, ic.Budget(1.0, 1e-9), noise=SimulatedNoise(seed))
+        session = begun(ic.OnlineIC(DATA, ic.Budget(1.0, 1e-9), noise=SimulatedNoise(seed)))
         held = True
         for axis, one in enumerate(session.summary().marginals):
             truth = DATA.exact_counts(ic.queries.partitions.one_way(DOMAIN, axis))
@@ -327,3 +327,10 @@ def test_statements_show_themselves(session):
     assert "<script" not in text
     assert "NOT PRIVATE" in text
     assert "&lt;=50K" in text
+
+
+def test_a_summary_before_the_first_question_buys_nothing():
+    session = ic.OnlineIC(DATA, ic.Budget(1.0, 1e-9), noise=SimulatedNoise(1))
+    session.summary()
+
+    assert (0, 0) == (len(session.transcript), session.account.spent)
