@@ -18,7 +18,7 @@ ROWS = (
     {"display", "door"},
     {"domain", "noise", "accounting", "progress"},
     {"queries", "bounds", "datasets"},
-    {"ask", "hypothesis", "known_noise", "sparse", "mechanisms", "ledger"},
+    {"ask", "hypothesis", "interactions", "known_noise", "sparse", "mechanisms", "ledger"},
     {"updates", "data"},
     {"plan", "questions"},
     {"session", "offline", "baselines"},

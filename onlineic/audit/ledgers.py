@@ -46,9 +46,10 @@ from onlineic.ledger.settings import check_kind, settings_from_json, settings_to
 from onlineic.noise.sources import SimulatedNoise
 from onlineic.plan.certificates import textbook_plan
 from onlineic.plan.defaults import RULES
-from onlineic.plan.later_tables import Asked
 from onlineic.plan.plan import Plan
+from onlineic.plan.planned_purchases import purchase_rule
 from onlineic.plan.planning import session_plan
+from onlineic.plan.purchases import Facts
 from onlineic.plan.spending import Spent
 from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.partitions import AxisSets, Partition, one_way, sets_of
@@ -332,7 +333,12 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
     book, due, pairs, problems = Book(account), opening, AxisSets(), list[str]()
     # whether the noise of the present threshold was drawn: for a run that is paid at its start, or for a hit
     drawn, last = False, None
-    asked, tested_before, spent = Asked(), False, Spent()
+    tested_before, opened, spent = False, False, Spent()
+    rule = purchase_rule(plan)
+    heard = rule.start()
+
+    def facts(question: Question | None) -> Facts[Any]:
+        return Facts(domain, plan.sparse.n, book.account, heard, question)
 
     def wrong(place: int, text: str) -> None:
         problems.append(f"record {place}: {text}")
@@ -353,13 +359,10 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
             dearest = max({_price(sparse, question, plan, domain) for question in _distinct(tested)})
             if standing < dearest + due:
                 wrong(place, f"a test that costs {dearest + due}, with {standing} reserved")
-            later = plan.later(asked)
-            if later is not None and later.charge.amount <= book.account.left:
+            if opened and rule.next(facts(tested[0])) is not None:
                 wrong(place, "a test before later tables that were due")
-            elif plan.later_tables is not None and later is None and plan.later_tables.waits(asked):
-                told = plan.later_tables.due_at(asked, tested)
-                if told is not None and told < len(tested):
-                    wrong(place, "a batch that goes on behind the question that tells of later tables")
+            elif opened and (told := rule.due_at(heard, tested)) is not None and told < len(tested):
+                wrong(place, "a batch that goes on behind the question that tells of later tables")
         if isinstance(record, Hard):
             if record.charge != book.reserved:
                 wrong(place, "a hit that is charged something else than was reserved")
@@ -374,10 +377,10 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
             wrong(place, "closed without what tests of a kept threshold have used up")
         if isinstance(record, Opened):
             targets = tuple(one.target for one in record.measurements)
-            later = plan.later(asked)
-            planned_here = plan.openings if not asked.releases else () if later is None else (later,)
-            which = "later tables" if asked.releases else "first tables"
-            bought = [one for one in planned_here if (one.targets, one.charge) == (targets, record.charge)]
+            which, opened = "later tables" if opened else "first tables", True
+            tested_next = _tested_after(records, place)
+            named = [rule.next(facts(question)) for question in (None, tested_next)]
+            bought = [one for one in named if one and (one.targets, one.charge) == (targets, record.charge)]
             held = [one.scale for one in record.measurements]
             if not bought:
                 wrong(place, f"{which} that the plan does not buy")
@@ -393,11 +396,18 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
             if isinstance(released.target, Partition):
                 pairs |= sets_of(released.target)
         book, spent = book.after(record), spending.after(spent, record)
-        if plan.later_tables is not None:
-            asked = plan.later_tables.behind(asked, record)
+        heard = rule.heard(heard, record)
     if isinstance(last, Burned) and last.reason != "interrupted":
         wrong(len(records), "a line is missing behind what was burned, which was written with it")
     return problems
+
+
+def _tested_after(records: Sequence[Record], place: int) -> Question | None:
+    """Return the first question that is tested after a record: the one that it was bought for, if one was."""
+    for record in records[place + 1 :]:
+        if isinstance(record, Easy | EasyBatch | Hard):
+            return record.queries[0] if isinstance(record, EasyBatch) else record.query
+    return None
 
 
 def _next(last: Record | None) -> tuple[type[Any], ...]:

@@ -5,10 +5,12 @@ No module here can import the table (tests/test_layers.py).
 
 from onlineic.plan.calibration import SparseName
 from onlineic.plan.certificates import textbook_plan
+from onlineic.plan.demand import DemandPurchases
 from onlineic.plan.forecasts import EngineForecast, Forecast, forecast
 from onlineic.plan.plan import ALL_HARD, EASY_OR_HARD, KNOWN, Plan
+from onlineic.plan.planned_purchases import PlannedPurchases, purchase_rule
 from onlineic.plan.planning import session_plan
-from onlineic.plan.purchases import Facts, PlannedPurchases, PurchaseRule
+from onlineic.plan.purchases import Facts, PurchaseRule
 from onlineic.plan.settings import Settings
 from onlineic.plan.spending import Spending, Spent
 
@@ -16,6 +18,7 @@ __all__ = [
     "ALL_HARD",
     "EASY_OR_HARD",
     "KNOWN",
+    "DemandPurchases",
     "EngineForecast",
     "Facts",
     "Forecast",
@@ -27,6 +30,7 @@ __all__ = [
     "Spending",
     "Spent",
     "forecast",
+    "purchase_rule",
     "session_plan",
     "textbook_plan",
 ]

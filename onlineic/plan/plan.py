@@ -18,6 +18,7 @@ from onlineic.plan.calibration import rounded_down, weight_bits
 from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.kinds import is_dense, is_range
 from onlineic.plan.later_tables import Asked, LaterTables
+from onlineic.plan.purchases import PurchaseRule
 from onlineic.plan.spending import Spending
 from onlineic.queries.marginals import Question
 from onlineic.queries.partitions import PartitionRule
@@ -84,6 +85,8 @@ class Plan:
         announced, and what a number must cost to be of use.
     restarts : int or None
         How many restarts are paid for besides the hard answers. None: the plan of an older file.
+    purchases : PurchaseRule or None
+        What else is bought, in the place of all these tables, as questions come.
     """
 
     sparse: NumericSparse
@@ -105,6 +108,7 @@ class Plan:
     later_tables: LaterTables | None = attrs.field(default=None, metadata={"later": True})
     range_tables: FirstTables | None = attrs.field(default=None, metadata={"later": True})
     restarts: int | None = attrs.field(default=None, metadata={"later": True})
+    purchases: PurchaseRule[Any] | None = attrs.field(default=None, metadata={"later": True})
 
     @property
     def openings(self) -> tuple[FirstTables, ...]:
@@ -164,7 +168,11 @@ class Plan:
     def spending(self) -> Spending:
         """Which mechanism tests, by what the record has spent."""
         planned = [one.charge.amount for one in (self.first_tables, self.later_tables) if one is not None]
-        bought = sum(planned, Fraction(0))
+        bought = (
+            sum(planned, Fraction(0))
+            if self.purchases is None
+            else self.purchases.planned(self.sparse.account())
+        )
         return Spending(
             self.sparse,
             bought,
@@ -201,7 +209,12 @@ class Plan:
     @property
     def tested_beta(self) -> float:
         """What tests and hard answers share: all of beta, but for what the noise of first tables takes."""
-        return tested_beta(self.beta, self.first_tables)
+        return self.beta * (1.0 - KNOWN) if self.buys else self.beta
+
+    @property
+    def buys(self) -> bool:
+        """Whether tables are bought whose noise bounds answers beside the tests."""
+        return self.first_tables is not None or self.purchases is not None
 
     def _repr_html_(self) -> str:
         return card(f"Plan for {self.sparse.n:,} records", facts(plan_facts(self)))

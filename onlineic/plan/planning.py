@@ -52,10 +52,12 @@ from onlineic.plan.later_tables import LaterTables, kept_share, later_tables, to
 from onlineic.plan.plan import (
     ALL_EASY,
     ALL_HARD,
+    KNOWN,
     Plan,
     Rule,
     tested_beta,
 )
+from onlineic.plan.purchases import PurchaseRule
 from onlineic.plan.settings import Settings, settings_of
 from onlineic.plan.spending import hit_price
 from onlineic.queries.partitions import PartitionRule
@@ -65,6 +67,7 @@ from onlineic.sparse.exponential import ExponentialSparse
 from onlineic.sparse.gumbel import LEAST_GRID, GumbelSparse
 from onlineic.sparse.unconditional import UnconditionalNumbers
 from onlineic.updates.base import NeedsAccuracy, rule_at, rule_for_stream
+from onlineic.updates.fitted_tables import FittedTables
 from onlineic.updates.maximum_entropy import MaximumEntropy
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 from onlineic.updates.perceptron import Perceptron
@@ -107,6 +110,8 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
             if numbers is not None:
                 return numbers
         return certified_plan(domain, n, chosen, rule, chosen.certify)
+    if chosen.purchases is not None:
+        return _plan_of_purchases(domain, n, chosen, chosen.purchases)
     opens = chosen.opens
     start = forecast(domain, n, chosen).start if opens else None
     if start == "numbers" and chosen.only():
@@ -161,6 +166,45 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
         later_tables=later,
         range_tables=of_ranges,
         restarts=chosen.restarts,
+    )
+
+
+def _plan_of_purchases(domain: Domain, n: int, settings: Settings, purchases: PurchaseRule[Any]) -> Plan:
+    """Return the plan of a session whose tables are bought as questions come."""
+    shares = default_shares(n, alike(settings.of_row), domain, settings.max_queries, settings.hard_answers)
+    cutoff = shares.hard_answers
+    account = mechanism_for(
+        "gumbel", settings.of_row, n=n, hard_answers=1, max_queries=settings.max_queries, beta=settings.beta,
+        partition=True,
+    ).account()  # fmt: skip
+    mechanism = mechanism_for(
+        "gumbel",
+        settings.of_row,
+        n=n,
+        hard_answers=cutoff,
+        max_queries=settings.max_queries,
+        beta=settings.beta,
+        threshold=settings.threshold,
+        partition=True,
+        reserved=purchases.planned(account) / account.capacity,
+        room=ROOM if settings.threshold is None else 0,
+        restarts=settings.restarts,
+    )
+    easy = mechanism.easy_radius(ALL_EASY * settings.beta * (1.0 - KNOWN), settings.max_queries)
+    return Plan(
+        sparse=mechanism,
+        update=FittedTables(),
+        alpha=mechanism.threshold / (n << mechanism.grid_bits) / 2.0,
+        beta=settings.beta,
+        max_queries=settings.max_queries,
+        hard_answers=cutoff,
+        error_bound=easy + rounded_down(mechanism),
+        certified=False,
+        partitions=PartitionRule(parts=shares.parts),
+        hit_price=hit_price(mechanism, domain, True),
+        next_share=NEXT_SHARE if settings.prices_fall else None,
+        restarts=settings.restarts,
+        purchases=purchases,
     )
 
 

@@ -2,7 +2,8 @@
 
 import abc
 from collections.abc import Iterable
-from typing import final
+from fractions import Fraction
+from typing import Any, Generic, TypeVar, final
 
 import attrs
 
@@ -10,14 +11,14 @@ from onlineic.accounting.budget import Filter
 from onlineic.domain.domain import Domain
 from onlineic.ledger.records import Ledger, Record
 from onlineic.plan.first_tables import FirstTables
-from onlineic.plan.later_tables import Asked
-from onlineic.plan.plan import Plan
 from onlineic.queries.marginals import Question
+
+S = TypeVar("S")
 
 
 @final
 @attrs.frozen(eq=False)
-class Facts:
+class Facts(Generic[S]):
     """All that a purchase may rest on: public, and in the record before it.
 
     Attributes
@@ -26,8 +27,8 @@ class Facts:
     n : int
     account : Filter
         What is spent, and what is left.
-    heard : Asked
-        What the record has asked and bought, as the rule has summed it up.
+    heard : object
+        What the record has asked and bought, as the rule itself has summed it up.
     question : Query or BoundMarginal or None
         What is about to be asked; of a batch the first that is no constant.
     """
@@ -35,24 +36,36 @@ class Facts:
     domain: Domain
     n: int
     account: Filter
-    heard: Asked
+    heard: S
     question: Question | None
 
 
-class PurchaseRule(abc.ABC):
+class PurchaseRule(abc.ABC, Generic[S]):
     """What to buy next; pure and deterministic, so that whoever holds the record can work it out again."""
 
+    def planned(self, account: Filter) -> Fraction:
+        """Return what all purchases may cost, in the unit of the account: prices of hits leave it aside."""
+        return Fraction(0)
+
     @abc.abstractmethod
-    def heard(self, so_far: Asked, record: Record) -> Asked:
+    def start(self) -> S:
+        """Return what an empty record has asked and bought."""
+
+    @abc.abstractmethod
+    def heard(self, so_far: S, record: Record) -> S:
         """Return what was asked and bought with one more record."""
 
     @abc.abstractmethod
-    def next(self, facts: Facts) -> FirstTables | None:
+    def next(self, facts: Facts[S]) -> FirstTables | None:
         """Return what to buy before the next test, or None. What the account cannot pay is not named."""
 
-    def due_at(self, heard: Asked, questions: Iterable[Question]) -> int | None:
+    def due_at(self, heard: S, questions: Iterable[Question]) -> int | None:
         """Return after how many of these questions something is to be bought; None: not before the last."""
         return None
+
+    def owed(self, heard: S, account: Filter) -> Fraction:
+        """Return the charge of what questions to come will buy, in the unit of the account."""
+        return Fraction(0)
 
 
 @final
@@ -67,12 +80,12 @@ class Purchases:
     n : int
     """
 
-    def __init__(self, rule: PurchaseRule, ledger: Ledger, domain: Domain, n: int) -> None:
+    def __init__(self, rule: PurchaseRule[Any], ledger: Ledger, domain: Domain, n: int) -> None:
         self._rule, self._ledger, self._domain, self._n = rule, ledger, domain, n
-        self._heard: tuple[int, Asked] = (0, Asked())  # of so many records
+        self._heard: tuple[int, Any] = (0, rule.start())  # of so many records
 
     @property
-    def heard(self) -> Asked:
+    def heard(self) -> Any:
         """What the rule takes from the record."""
         known, heard = self._heard
         if known < len(self._ledger):
@@ -90,30 +103,7 @@ class Purchases:
         """Return after how many of these questions the rule buys something; None: not before the last."""
         return self._rule.due_at(self.heard, questions)
 
-
-@final
-@attrs.frozen
-class PlannedPurchases(PurchaseRule):
-    """The tables of a plan: the first ones with the first question, later ones once the questions tell which.
-
-    Attributes
-    ----------
-    plan : Plan
-    """
-
-    plan: Plan
-
-    def heard(self, so_far: Asked, record: Record) -> Asked:
-        return self.plan.heard(so_far, record)
-
-    def due_at(self, heard: Asked, questions: Iterable[Question]) -> int | None:
-        return self.plan.due_at(heard, questions)
-
-    def next(self, facts: Facts) -> FirstTables | None:
-        if facts.heard.releases:
-            tables = self.plan.later(facts.heard)
-        elif facts.question is not None and facts.question.constant is not None:
-            return None  # it is answered without the table
-        else:
-            tables = self.plan.opening(facts.question)
-        return tables if tables is not None and tables.affordable(facts.account) else None
+    @property
+    def owed(self) -> Fraction:
+        """The charge of what questions to come will buy."""
+        return self._rule.owed(self.heard, self._ledger.account)

@@ -21,6 +21,7 @@ from onlineic.hypothesis.base import Hypothesis
 from onlineic.plan.calibration import SparseName
 from onlineic.plan.fitting_rule import TABLE_RULES, fitting_rule
 from onlineic.plan.plan import LEAST, MOST, MOST_EPSILON, MOST_HARD, Rule
+from onlineic.plan.purchases import PurchaseRule
 from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.gumbel import GumbelSparse
 from onlineic.updates.base import check_rule
@@ -102,6 +103,7 @@ class Settings:
     kinds: Iterable[Kind] = attrs.field(default=("conjunctions",), kw_only=True)
     exhausted: Exhausted = attrs.field(default="untested", kw_only=True)
     restarts: int = attrs.field(default=0, kw_only=True)
+    purchases: PurchaseRule[Any] | None = attrs.field(default=None, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         check_budget(self.budget)
@@ -153,8 +155,9 @@ class Settings:
         held = {field.name: getattr(self, field.name) for field in attrs.fields(Settings)}
         held |= {"rows_per_person": self.rows_per_person if self.rows_per_person > 1 else None}
         held |= {"kinds": sorted(self.kinds)}
-        if not self.restarts:  # files of 0.1.0 do not know it
-            del held["restarts"]
+        for name in ("restarts", "purchases"):  # files of 0.1.0 do not know them
+            if not held[name]:
+                del held[name]
         return held
 
     def only(self, *names: str) -> bool:

@@ -136,6 +136,7 @@ class _Taken:
     hard: int = 0
     first: tuple[Measurement, ...] = ()  # the first tables
     spent: Spent = attrs.field(factory=Spent)  # settles which mechanism tested what comes next
+    instalments: int = 0  # releases of tables
 
 
 @final
@@ -184,7 +185,7 @@ class AnswerBook:
         self._private = private
         self._taken = _Taken(belief, spent=plan.spending.unspent)
         self._untaken: dict[Status, int] = {"easy": 0, "repeat": 0, "untested": 0}  # answers without a record
-        self._memory = AnswerMemory(lasting=not plan.textbook)
+        self._memory = AnswerMemory(lasting=not plan.textbook and plan.purchases is None)
         self._spending = plan.spending
         self._burned = False  # in this process: nothing is tested any more
         self._settled: tuple[Spent | None, Settled] = (None, Settled(n, private, None, int))
@@ -219,6 +220,11 @@ class AnswerBook:
     def belief(self) -> Belief:
         """What the records taken so far have taught."""
         return self._taken.belief
+
+    @property
+    def _stands(self) -> int:
+        """What an answer that is told has to be of, to be told again: a hypothesis, or an instalment."""
+        return self._taken.belief.version if self._plan.textbook else self._taken.instalments
 
     @property
     def pending(self) -> bool:
@@ -257,12 +263,14 @@ class AnswerBook:
         record = self._ledger.record(at.records)
         if type(record) is Easy:
             answer = self._easy(record.query, record.guess)
-            self._taken = _Taken(at.belief, at.records + 1, at.easy + 1, at.hard, at.first, at.spent)
+            self._taken = _Taken(
+                at.belief, at.records + 1, at.easy + 1, at.hard, at.first, at.spent, at.instalments
+            )
             return record.query, answer
         if isinstance(record, EasyBatch):
             self._easy_batch(record)
             easy = at.easy + len(record)
-            self._taken = _Taken(at.belief, at.records + 1, easy, at.hard, at.first, at.spent)
+            self._taken = _Taken(at.belief, at.records + 1, easy, at.hard, at.first, at.spent, at.instalments)
             return None
         if isinstance(record, Closed):
             counted = {"easy": record.constants, "repeat": record.repeats, "untested": record.untested}
@@ -291,6 +299,7 @@ class AnswerBook:
             at.hard + (hard is not None),
             first,
             self._spending.after(at.spent, record),
+            at.instalments + isinstance(record, Opened),
         )
         if failed:
             with contextlib.suppress(UpdateFailedWarning):  # not even as an error may it stop the answer
@@ -420,7 +429,7 @@ class AnswerBook:
         """Return the answer of a question that needs no test, a constant or a repeat, or None."""
         if question.constant is not None:
             return self._without_test(question, question.constant / (1 << question.grid_bits), "easy", 0.0)
-        known = self._memory.recall(question, self._taken.belief.version)
+        known = self._memory.recall(question, self._stands)
         if known is None:
             return None
         value, _ = known.again(question)
@@ -445,7 +454,7 @@ class AnswerBook:
             bound = cut(value, question.rounding)
             return Answer(value, self._n * value, "easy", bound, self._private), bound, bound, True
         estimates, together = self._estimates_now(), self.error_bound()
-        known = self._memory.recall(question, self.belief.version)
+        known = self._memory.recall(question, self._stands)
         if known is not None:
             value, _ = known.again(question)
             said = stated_again(estimates, question, value, known.question, known.value, known.radius)
@@ -499,7 +508,7 @@ class AnswerBook:
 
     def recalled_many(self, queries: Queries) -> Recalled:
         """Return what is remembered of a batch."""
-        return self._memory.recall_many(queries, self.belief.version)
+        return self._memory.recall_many(queries, self._stands)
 
     def count_untaken(self, counts: dict[Status, int], rounding: float) -> None:
         """Count answers of a batch that no record tells of, and the largest rounding of the known ones."""
@@ -575,7 +584,7 @@ class AnswerBook:
         """Remember the guesses that were tested."""
         queries, radius = record.queries, self.easy_radius()
         values = record.guesses / (np.int64(self._n) << queries.grid_bits)
-        self._memory.remember_many(queries, values, radius, self.belief.version)
+        self._memory.remember_many(queries, values, radius, self._stands)
         rounding = queries.rounding
         self._rounding = max(self._rounding, rounding)
         if not self._plan.textbook and radius + rounding > WIDE:
@@ -760,7 +769,7 @@ class AnswerBook:
         if not isinstance(record, Easy | Hard):
             return None
         query = record.query
-        known = self._memory.recall(query, self.belief.version)
+        known = self._memory.recall(query, self._stands)
         if known is None:
             return None
         value, _ = known.again(query)
@@ -807,7 +816,7 @@ class AnswerBook:
         """Return and remember what a record released, under the belief that was tested."""
         in_theorem = self._plan.textbook and self.left_in_theorem and isinstance(question, Query)
         wide = self._plan.error_bound if in_theorem else radius
-        self._memory.remember(question, value, wide, self._taken.belief.version)
+        self._memory.remember(question, value, wide, self._stands)
         self._rounding = max(self._rounding, question.rounding)
         if status != "easy" or isinstance(question, BoundMarginal):  # what is easy lies in [0, 1]
             self._trivial = max(self._trivial, cut(value, math.inf))

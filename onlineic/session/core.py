@@ -77,7 +77,7 @@ class Core:
         weight_bits: int,
         prices: Prices,
         book: AnswerBook,
-        purchases: PurchaseRule,
+        purchases: PurchaseRule[Any],
         raises: bool = False,
     ) -> None:
         entered = partial(data.knows, ledger) if is_private(noise) else partial(bool, True)

@@ -95,7 +95,7 @@ class Loop:
     @property
     def owed(self) -> Fraction:
         """The charge of tables that questions will buy, by this plan."""
-        return self.plan.owed(self.core.purchases.heard, self.ledger.account)
+        return self.core.purchases.owed
 
     def statistics(self, settings: Settings) -> SessionStatistics:
         """Return a snapshot of public facts."""

@@ -43,8 +43,8 @@ from onlineic.noise.sources import Noise, SystemNoise, checked_source
 from onlineic.plan.calibration import SparseName
 from onlineic.plan.certificates import textbook_plan
 from onlineic.plan.plan import TRIVIAL, Plan
+from onlineic.plan.planned_purchases import purchase_rule
 from onlineic.plan.planning import session_plan
-from onlineic.plan.purchases import PlannedPurchases
 from onlineic.plan.settings import Exhausted, Kind, Release, Settings, settings_of
 from onlineic.progress import Progress, checked_progress, reporting
 from onlineic.queries.answers import Answer
@@ -381,7 +381,7 @@ class OnlineIC(Answering):
             with restoring(resumed):
                 book = AnswerBook(plan, data.domain, data.n, held, belief, self._private)
                 prices = Prices(plan.spending, held, data.domain, plan.partitions)
-                purchases = PlannedPurchases(plan)
+                purchases = purchase_rule(plan)
                 bits, raises = plan.weight_bits, settings.exhausted == "raise"
                 loop.restore(Core(data, noise, held, bits, prices, book, purchases, raises))
             if resumed:

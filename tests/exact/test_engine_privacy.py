@@ -20,9 +20,8 @@ from onlineic.accounting import TICK, Charge
 from onlineic.data import PrivateData
 from onlineic.ledger import Hard, MemoryLedger, Opened
 from onlineic.noise import Noise, SimulatedNoise
-from onlineic.plan import Spent
+from onlineic.plan import PlannedPurchases, Spent
 from onlineic.plan.first_tables import RECORD_PARTS, FirstTables
-from onlineic.plan.purchases import PlannedPurchases
 from onlineic.queries import BoundMarginal, Marginal, Measurement, Partition, Query, marginal
 from onlineic.session.core import Core
 from onlineic.sparse import GumbelSparse

@@ -3,8 +3,7 @@
 from onlineic.hypothesis import Histogram
 from onlineic.ledger import MemoryLedger
 from onlineic.noise import SimulatedNoise
-from onlineic.plan import Plan
-from onlineic.plan.purchases import PlannedPurchases
+from onlineic.plan import Plan, PlannedPurchases
 from onlineic.session.answers import AnswerBook
 from onlineic.session.belief import Belief
 from onlineic.session.core import Core

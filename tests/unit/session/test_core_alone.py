@@ -11,6 +11,7 @@ from onlineic.errors import BudgetExceededError, InvalidParameterError, SessionS
 from onlineic.ledger import Easy, Hard, Opened, TableBudget
 from onlineic.noise import SystemNoise
 from onlineic.plan import PlannedPurchases, PurchaseRule, session_plan
+from onlineic.plan.later_tables import Asked
 from onlineic.progress import reporting
 from onlineic.session import Core, Prices
 from onlineic.sparse import ExponentialSparse, LaplaceSparse
@@ -30,6 +31,9 @@ class Named(PurchaseRule):
 
     def __init__(self, tables, after=0):
         self.tables, self.after = tables, after
+
+    def start(self):
+        return Asked()
 
     def heard(self, so_far, record):
         return attrs.evolve(so_far, tested=so_far.tested + isinstance(record, Easy))

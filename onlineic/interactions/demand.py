@@ -1,0 +1,215 @@
+"""What a stream asks of a table: the weight of every subspace in the squared error of its answers.
+
+A question is a product of weight vectors, so what it asks of a subspace is a product too. Questions to come
+are expected to be like those asked: of as many attributes, over the same ones, with conditions drawn from
+theirs.
+"""
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Floats, Ints
+from onlineic.domain.domain import Domain
+from onlineic.interactions.levels import Levels, levels_of
+from onlineic.queries.marginals import BoundMarginal, Question
+from onlineic.queries.query import Query
+from onlineic.queries.tables import spread
+
+KIN = 10.0  # questions that those to come count as, beside the ones asked: with 3 or 30 errors are as large
+MOST_ORDER = 3  # attributes of a question that is expected, at most
+MOST_SETS = 600  # sets of attributes that are expected, at most: the likeliest ones
+MOST_JOINT = 2**16  # cells of a joint weight table whose levels are told apart
+
+Axes = tuple[int, ...]
+
+
+@final
+@attrs.frozen(eq=False)
+class Asked:
+    """One question: what it asks of the levels of its attributes.
+
+    Attributes
+    ----------
+    axes : tuple of int
+        Rising.
+    energies : float64 array
+        One axis an attribute of `axes`, one entry a level.
+    conditions : tuple of float64 arrays, (levels,)
+        The same of the condition on each attribute by itself.
+    """
+
+    axes: Axes
+    energies: Floats
+    conditions: tuple[Floats, ...]
+
+
+def asked_of(question: Question) -> Asked:
+    """Return what a question asks; of a cross table, what one of its cells does in the mean."""
+    if isinstance(question, BoundMarginal):
+        return _of_table(question)
+    return _of_query(question)
+
+
+def asked_axes(question: Question) -> Axes:
+    """Return the attributes that a question asks of, rising."""
+    return question.partition.axes if isinstance(question, BoundMarginal) else question.axes
+
+
+def _of_query(query: Query) -> Asked:
+    levels = levels_of(query.domain)
+    parts: list[tuple[Axes, Floats]] = []
+    for factor in query.factors:
+        weights = np.ldexp(factor.weights(query.domain).astype(np.float64), -factor.bits)
+        parts.append((factor.axes, _energies([levels[axis] for axis in factor.axes], weights)))
+    return _product(parts)
+
+
+def _of_table(question: BoundMarginal) -> Asked:
+    partition = question.partition
+    levels = levels_of(partition.domain)
+    parts: list[tuple[Axes, Floats]] = []
+    for axis, classes in zip(partition.axes, partition.classes, strict=True):
+        blocks = int(classes.max()) + 1
+        some = np.unique(np.linspace(0, blocks - 1, min(blocks, 16)).astype(np.int64))
+        found = [levels[axis].energies((classes == block).astype(np.float64)) for block in some]
+        parts.append(((axis,), np.asarray(np.mean(found, axis=0))))
+    return _product(parts)
+
+
+def _energies(levels: Sequence[Levels], weights: Floats) -> Floats:
+    """Return the sums of squares of a weight table by level of every axis."""
+    if len(levels) == 1:
+        return levels[0].energies(weights)
+    if weights.size > MOST_JOINT:  # as if its codes were asked one by one
+        found = np.ones(())
+        for one in levels:
+            found = np.multiply.outer(found, one.energies(np.eye(1, one.parts[-1])[0]))
+        return np.asarray(found)
+    energies = np.zeros([len(one.parts) for one in levels])
+    for combination in itertools.product(*[range(len(one.parts)) for one in levels]):
+        told = weights
+        for axis, (one, level) in enumerate(zip(levels, combination, strict=True)):
+            told = one.beyond(told, level, axis)
+        energies[combination] = float((told**2).sum())
+    return energies
+
+
+def _product(parts: Sequence[tuple[Axes, Floats]]) -> Asked:
+    axes = tuple(sorted(itertools.chain.from_iterable(held for held, _ in parts)))
+    energies, conditions = np.ones((1,) * len(axes)), dict[int, Floats]()
+    for held, found in parts:
+        energies = energies * spread(found, tuple(axes.index(axis) for axis in held), len(axes))
+        total = max(float(found.sum()), math.ulp(0.0))
+        for place, axis in enumerate(held):  # of a joint table each attribute's part, of an equal size
+            alone = found.sum(axis=tuple(other for other in range(len(held)) if other != place))
+            conditions[axis] = alone / total * total ** (1.0 / len(held))
+    return Asked(axes, np.asarray(energies), tuple(conditions[axis] for axis in axes))
+
+
+@final
+@attrs.frozen(eq=False)
+class Demand:
+    """Weights of subspaces in the mean squared error of the questions expected.
+
+    Attributes
+    ----------
+    subspaces : int64 array, (subspaces, attributes)
+        The level of each attribute; 0 where it takes no part.
+    weights : float64 array, (subspaces,)
+        A question's error is the sum of weight times the variance of what is known of a subspace, records.
+    """
+
+    subspaces: Ints
+    weights: Floats
+
+    @classmethod
+    def of(cls, domain: Domain, asked: Sequence[Asked], announced: Iterable[Axes] = ()) -> "Demand":
+        """Return what is expected after these questions.
+
+        Parameters
+        ----------
+        announced : iterable of tuple of int
+            Sets of attributes that will be asked: with some given, none but these and the asked are expected.
+        """
+        found: dict[Axes, Floats] = {}
+        told = [*announced]
+        made = KIN / (len(asked) + KIN)
+
+        def add(axes: Axes, energies: Floats, weight: float) -> None:
+            found[axes] = found.get(axes, 0.0) + weight * energies
+
+        for one in asked:
+            add(one.axes, one.energies, (1.0 - made) / len(asked))
+        usual = _usual(domain, asked)
+        likely = _sets(domain, asked) if not told else {axes: 1.0 / len(told) for axes in told}
+        for axes, share in likely.items():
+            energies = np.ones(())
+            for axis in axes:
+                energies = np.multiply.outer(energies, usual[axis])
+            add(axes, np.asarray(energies), made * share)
+        return cls._of(len(domain.shape), found)
+
+    @classmethod
+    def of_one(cls, domain: Domain, asked: Asked) -> "Demand":
+        """Return what one question asks."""
+        return cls._of(len(domain.shape), {asked.axes: asked.energies})
+
+    @classmethod
+    def _of(cls, width: int, found: Mapping[Axes, Floats]) -> "Demand":
+        held: dict[tuple[tuple[int, int], ...], float] = {}
+        for axes, energies in found.items():
+            for place in zip(*np.nonzero(energies), strict=True):
+                key = tuple((axis, int(level)) for axis, level in zip(axes, place, strict=True) if level)
+                if key:
+                    held[key] = held.get(key, 0.0) + float(energies[place])
+        subspaces = np.zeros((len(held), width), np.int64)
+        for row, key in enumerate(held):
+            for axis, level in key:
+                subspaces[row, axis] = level
+        return cls(subspaces, np.array([*held.values()], np.float64))
+
+
+def _usual(domain: Domain, asked: Sequence[Asked]) -> list[Floats]:
+    """Return the mean energies of the conditions on each attribute: of those asked, or of all."""
+    held: dict[int, list[Floats]] = {}
+    for one in asked:
+        for axis, energies in zip(one.axes, one.conditions, strict=True):
+            held.setdefault(axis, []).append(energies)
+    return [
+        np.asarray(np.mean(held[axis], axis=0)) if axis in held else one.usual()
+        for axis, one in enumerate(levels_of(domain))
+    ]
+
+
+def _sets(domain: Domain, asked: Sequence[Asked]) -> dict[Axes, float]:
+    """Return the likeliest sets of attributes of a question to come, with their shares.
+
+    Orders and attributes are drawn as those asked were, with one question's worth over all of them alike.
+    """
+    live = [axis for axis, size in enumerate(domain.shape) if size > 1]
+    counts = {axis: 1.0 / max(1, len(live)) for axis in live}
+    orders = np.full(min(MOST_ORDER, max(1, len(live))), 1.0 / MOST_ORDER)
+    for one in asked:
+        for axis in one.axes:
+            if axis in counts:
+                counts[axis] += 1.0
+        if one.axes:
+            orders[min(len(one.axes), len(orders)) - 1] += 1.0
+    orders = orders / orders.sum()
+    ranked = sorted(live, key=lambda axis: (-counts[axis], axis))
+    found: dict[Axes, float] = {}
+    for order, share in enumerate(orders.tolist(), 1):
+        # the likeliest sets lie among the likeliest attributes
+        most = next(
+            (size for size in range(len(ranked), order - 1, -1) if math.comb(size, order) <= MOST_SETS), order
+        )
+        sets = [*itertools.combinations(ranked[:most], order)]
+        worth = np.array([math.prod(counts[axis] for axis in axes) for axes in sets])
+        for axes, part in zip(sets, (share * worth / worth.sum()).tolist(), strict=True):
+            found[tuple(sorted(axes))] = found.get(tuple(sorted(axes)), 0.0) + part
+    return found

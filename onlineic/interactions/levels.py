@@ -1,0 +1,122 @@
+"""Nested levels of coarseness of an attribute, and what a weight vector asks of each.
+
+Level 0 is the attribute as one part, the last one its codes. What a level says beyond the one before it is a
+subspace of its own; those of several attributes multiply.
+"""
+
+import math
+from functools import lru_cache
+from typing import final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Floats, Ints
+from onlineic.domain.attributes import Attribute
+from onlineic.domain.domain import Domain
+
+BRANCH = 4  # parts of one part of the level before: with 3 or 6 errors are as large, with more larger
+LEAST_PARTS = 3  # of the coarsest level but the whole: fewer say next to nothing beyond it
+EXACT, DRAWN = 24, 64  # codes up to which all ranges are averaged over, and how many ranges beyond
+
+
+@final
+@attrs.frozen(eq=False)
+class Levels:
+    """The levels of one attribute.
+
+    Attributes
+    ----------
+    parts : tuple of int
+        Parts of each level, rising: 1, .., the number of codes.
+    classes : tuple of int64 arrays, (codes,)
+        The part of every code, by level.
+    ordered : bool
+    """
+
+    parts: tuple[int, ...]
+    classes: tuple[Ints, ...]
+    ordered: bool
+
+    @classmethod
+    def of(cls, attribute: Attribute) -> "Levels":
+        """Return the levels of an attribute: codes alone where these have no order."""
+        size, ordered = attribute.size, attribute.ordered and not attribute.missing
+        classes, parts = [np.arange(size)], [size]
+        while ordered and (fewer := round(parts[0] / BRANCH)) >= LEAST_PARTS:
+            classes.insert(0, classes[0] * fewer // parts[0])
+            parts.insert(0, fewer)
+        if size > 1:
+            classes.insert(0, np.zeros(size, np.int64))
+            parts.insert(0, 1)
+        return cls(tuple(parts), tuple(classes), ordered)
+
+    @property
+    def finest(self) -> int:
+        """The level of the codes."""
+        return len(self.parts) - 1
+
+    def means(self, table: Floats, level: int, axis: int = 0) -> Floats:
+        """Return the mean of a table over the parts of a level along one axis."""
+        starts = np.flatnonzero(np.diff(self.classes[level], prepend=-1))
+        sums = np.add.reduceat(table, starts, axis=axis)
+        sizes = np.diff([*starts.tolist(), len(self.classes[level])])
+        shape = [1] * table.ndim
+        shape[axis] = len(sizes)
+        return np.asarray(sums / sizes.reshape(shape))
+
+    def beyond(self, table: Floats, level: int, axis: int = 0) -> Floats:
+        """Return what the means at a level say beyond those of the level before, along one axis."""
+        means = self.means(table, level, axis)
+        if level == 0:
+            return means
+        starts = np.flatnonzero(np.diff(self.classes[level], prepend=-1))
+        parents = self.classes[level - 1][starts]
+        return np.asarray(means - np.take(self.means(table, level - 1, axis), parents, axis=axis))
+
+    def between(self, totals: Floats, fine: int, level: int, axis: int = 0) -> Floats:
+        """Return what counts of the parts of a `fine` level say at a coarser one beyond the one before it.
+
+        As `beyond`, but counts of parts add up where weights of codes are averaged: each part of a level gets
+        an equal share of what its whole holds.
+        """
+        starts = np.flatnonzero(np.diff(self.classes[fine], prepend=-1))
+        held = self.classes[level][starts]
+        sums = np.add.reduceat(totals, np.flatnonzero(np.diff(held, prepend=-1)), axis=axis)
+        if level == 0:
+            return np.asarray(sums)
+        starts = np.flatnonzero(np.diff(self.classes[level], prepend=-1))
+        parents = self.classes[level - 1][starts]
+        wholes = np.add.reduceat(sums, np.flatnonzero(np.diff(parents, prepend=-1)), axis=axis)
+        shape = [1] * totals.ndim
+        shape[axis] = len(parents)
+        sizes = np.bincount(parents)[parents].reshape(shape)
+        return np.asarray(sums - np.take(wholes, parents, axis=axis) / sizes)
+
+    def energies(self, weights: Floats) -> Floats:
+        """Return the sum of squares of what a weight vector says beyond the level before, (levels,)."""
+        return np.array([float((self.beyond(weights, level) ** 2).sum()) for level in range(len(self.parts))])
+
+    def usual(self) -> Floats:
+        """Return the mean energies of the conditions on an attribute of which none is known yet, (levels,).
+
+        Of ordered codes all ranges, or an even choice of them; of others single codes.
+        """
+        size = self.parts[-1]
+        if not self.ordered:
+            return self.energies(np.eye(1, size)[0])
+        if size <= EXACT:
+            ends = [(low, high) for low in range(size) for high in range(low + 1, size + 1)]
+        else:
+            places = (np.arange(2 * DRAWN) * (math.sqrt(5.0) - 1.0) / 2.0) % 1.0
+            pairs = np.sort((places.reshape(2, DRAWN) * size).astype(np.int64), axis=0)
+            ends = [(int(low), int(high) + 1) for low, high in pairs.T]
+        codes = np.arange(size)
+        ranges = [self.energies(((codes >= low) & (codes < high)).astype(float)) for low, high in ends]
+        return np.asarray(np.mean(ranges, axis=0))
+
+
+@lru_cache(64)
+def levels_of(domain: Domain) -> tuple[Levels, ...]:
+    """Return the levels of every attribute of a domain."""
+    return tuple(map(Levels.of, domain.attributes))

@@ -1,0 +1,285 @@
+"""How large interactions are expected to be: from a public prior, and from what was released.
+
+An interaction of several attributes at some levels is what their joint counts say beyond those of fewer, or
+coarser ones. Its expected square is a share of what the masses of its parts would let it be; that share is
+one number an order, learned from released tables, and drawn to the prior where these say little.
+"""
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Floats, Ints
+from onlineic.domain.domain import Domain
+from onlineic.interactions.levels import Levels, levels_of
+from onlineic.queries.partitions import Measurement, Partition
+
+# share of the largest size that interactions of one, two, and of each further order have: a prior that the
+# first tables replace; half or twice as much costs a tenth of the accuracy of the first answers
+ALONE, OF_TWO, OF_MORE = 1.0, 0.3, 0.2
+ROUNDS = 20  # of a fixed point that a few rounds find
+MOST_TOLD = 4  # attributes of an interaction that a fit can follow beyond its noise
+PAIRED = 10  # rounds over three pairs, after which they hardly move
+LEAST = 0.01  # of a mean size: nothing is believed to be smaller
+
+Key = tuple[tuple[int, int], ...]  # (axis, level), levels above 0
+
+
+@final
+@attrs.frozen(eq=False)
+class Table:
+    """A released table whose parts are levels.
+
+    Attributes
+    ----------
+    key : Key
+    counts : float64 array
+        Fractions, one axis an attribute.
+    precision : float
+        One over the variance of each entry.
+    """
+
+    key: Key
+    counts: Floats
+    precision: float
+
+
+def table_key(partition: Partition) -> Key | None:
+    """Return the levels that a partition is cut at, or None if it is cut elsewhere."""
+    levels = levels_of(partition.domain)
+    found = []
+    for axis, classes, parts in zip(partition.axes, partition.classes, partition.shape, strict=True):
+        one = levels[axis]
+        if parts not in one.parts or not np.array_equal(one.classes[one.parts.index(parts)], classes):
+            return None
+        found.append((axis, one.parts.index(parts)))
+    return tuple(found)
+
+
+def table_of(domain: Domain, key: Key) -> Partition:
+    """Return the partition of these levels."""
+    levels = levels_of(domain)
+    return Partition(
+        domain, tuple(axis for axis, _ in key), tuple(levels[axis].classes[level] for axis, level in key)
+    )
+
+
+def tables_of(domain: Domain, measurements: Iterable[Measurement]) -> list[Table]:
+    """Return the tables at levels among what was released, those bought again in their mean by precision."""
+    levels, found = levels_of(domain), dict[Key, tuple[float, Floats]]()
+    for one in measurements:
+        key = table_key(one.target) if isinstance(one.target, Partition) else None
+        if key and one.scale > 0.0:
+            precision = one.scale**-2.0
+            before, total = found.get(key, (0.0, np.zeros(1)))
+            found[key] = (before + precision, total + precision * one.values)
+    tables = []
+    for key, (precision, total) in found.items():
+        shape = [levels[axis].parts[level] for axis, level in key]
+        tables.append(Table(key, (total / precision).reshape(shape), precision))
+    return tables
+
+
+@final
+@attrs.frozen(eq=False)
+class Sizes:
+    """Expected squares of what subspaces hold beyond lower ones: of one block, fractions of all records.
+
+    Attributes
+    ----------
+    levels : tuple of Levels
+    masses : tuple of float64 arrays, (levels,)
+        By attribute, the sum of the squared masses of a level's parts over their number; 1 of level 0.
+    shares : tuple of float
+        c^2 of interactions of one, two, three and more attributes.
+    own : mapping of Key to float
+        c^2 of subspaces of which something was released.
+    """
+
+    levels: tuple[Levels, ...]
+    masses: tuple[Floats, ...]
+    shares: tuple[float, ...]
+    own: Mapping[Key, float]
+
+    @classmethod
+    def learned(cls, domain: Domain, tables: Sequence[Table]) -> "Sizes":
+        """Return the sizes by what was released; without a table, those of the prior."""
+        levels = levels_of(domain)
+        margins = [_margin(axis, one, tables) for axis, one in enumerate(levels)]
+        prior = cls(
+            levels, tuple(map(_masses, levels, margins)), (ALONE**2, OF_TWO**2, (OF_TWO * OF_MORE) ** 2), {}
+        )
+        pairs, triples = dict[Key, _Seen](), dict[Key, _Seen]()
+        for table in tables:
+            for part in _parts_of(table, 2):
+                expected = np.ones(())
+                for axis, level in part.key:
+                    shares = np.bincount(levels[axis].classes[level], margins[axis])
+                    expected = np.multiply.outer(expected, shares)
+                prior._see(pairs, part, part.counts - expected)
+            for part in _parts_of(table, 3):
+                prior._see(triples, part, part.counts - _of_pairs(part))
+        of_two, own = _drawn_together(pairs, OF_TWO**2)
+        of_three, own_of_three = _drawn_together(triples, of_two * OF_MORE**2)
+        return attrs.evolve(prior, shares=(ALONE**2, of_two, of_three), own=own | own_of_three)
+
+    def squares(self, subspaces: Ints) -> Floats:
+        """Return the expected square of a block of each subspace, (subspaces, attributes) -> (subspaces,)."""
+        result = np.ones(len(subspaces))
+        for axis, masses in enumerate(self.masses):
+            result *= masses[subspaces[:, axis]]
+        orders = (subspaces > 0).sum(axis=1)
+        shares = np.array(self.shares)[np.clip(orders, 1, 3) - 1] * OF_MORE ** (
+            2.0 * np.maximum(orders - 3, 0)
+        )
+        if self.own:
+            for row in np.flatnonzero((orders == 2) | (orders == 3)):
+                axes = np.flatnonzero(subspaces[row])
+                key = tuple((int(axis), int(subspaces[row, axis])) for axis in axes)
+                shares[row] = self.own.get(key, shares[row])
+        return np.asarray(result * shares)
+
+    def _see(self, seen: "dict[Key, _Seen]", table: Table, beyond: Floats) -> None:
+        """Note what a table says of the interactions of its attributes, less what its noise makes of them."""
+        for choice in itertools.product(*[range(1, level + 1) for _, level in table.key]):
+            held, dimensions, usual, ratio = beyond, 1, 1.0, 1.0
+            for place, ((axis, fine), level) in enumerate(zip(table.key, choice, strict=True)):
+                one = self.levels[axis]
+                held = one.between(held, fine, level, place)
+                ratio *= one.parts[fine] / one.parts[level]
+                usual *= self.masses[axis][level]
+                dimensions *= one.parts[level] - one.parts[level - 1]
+            noise = ratio / table.precision / usual
+            size = float((held**2).sum()) / dimensions / usual - noise
+            key = tuple((axis, level) for (axis, _), level in zip(table.key, choice, strict=True))
+            seen.setdefault(key, _Seen()).add(size, 2.0 * noise**2 / dimensions)
+
+
+def _parts_of(table: Table, order: int) -> Iterator[Table]:
+    """Yield the margins of a table over so many of its attributes."""
+    for held in itertools.combinations(range(len(table.key)), order):
+        others = tuple(place for place in range(len(table.key)) if place not in held)
+        counts = table.counts.sum(axis=others)
+        precision = table.precision * counts.size / table.counts.size
+        yield Table(tuple(table.key[place] for place in held), counts, precision)
+
+
+def _of_pairs(table: Table) -> Floats:
+    """Return three attributes with the most entropy that have the pairs of this table as their margins."""
+    pairs = [table.counts.sum(axis=place, keepdims=True) for place in range(3)]
+    least = [0.3 / math.sqrt(table.precision * pair.size / table.counts.size) for pair in pairs]
+    expected = np.full(table.counts.shape, 1.0 / table.counts.size)
+    for _ in range(PAIRED):
+        for place, pair in enumerate(pairs):
+            now = np.maximum(expected.sum(axis=place, keepdims=True), 1e-12)
+            expected = expected * (np.maximum(pair, least[place]) / now)
+    return np.asarray(expected)
+
+
+@attrs.define
+class _Seen:
+    """Estimates of one relative size, by precision."""
+
+    precision: float = 0.0
+    total: float = 0.0
+
+    def add(self, size: float, variance: float) -> None:
+        self.precision += 1.0 / variance
+        self.total += size / variance
+
+
+def _drawn_together(seen: Mapping[Key, _Seen], prior: float) -> tuple[float, dict[Key, float]]:
+    """Return the mean size, drawn to the prior, and each subspace's own, drawn to that mean.
+
+    Empirical Bayes: sizes spread by as much as their mean, and so does the prior.
+    """
+    mean = prior
+    for _ in range(ROUNDS):
+        weight, total = 1.0 / prior**2, 1.0 / prior
+        for one in seen.values():
+            part = 1.0 / (mean**2 + 1.0 / one.precision)
+            weight += part
+            total += part * one.total / one.precision
+        mean = max(total / weight, LEAST * prior)
+    own = {
+        key: max((one.total + 1.0 / mean) / (one.precision + 1.0 / mean**2), LEAST * mean)
+        for key, one in seen.items()
+    }
+    return mean, own
+
+
+def _margin(axis: int, levels: Levels, tables: Sequence[Table]) -> Floats:
+    """Return the masses of an attribute's codes, (codes,), roughly: by the finest and most precise table."""
+    best: tuple[int, float, Floats] | None = None
+    for table in tables:
+        place = next((place for place, (held, _) in enumerate(table.key) if held == axis), None)
+        if place is not None:
+            others = tuple(other for other in range(table.counts.ndim) if other != place)
+            parts = table.counts.shape[place]
+            found = (table.key[place][1], table.precision * parts / table.counts.size)
+            if best is None or found > best[:2]:
+                best = (*found, table.counts.sum(axis=others))
+    if best is None:
+        return np.full(levels.parts[-1], 1.0 / levels.parts[-1])
+    level, precision, counts = best
+    counts = np.maximum(counts, 0.3 / math.sqrt(precision))  # an empty part is not known to be empty
+    classes = levels.classes[level]
+    codes = (counts / np.bincount(classes))[classes]
+    return np.asarray(codes / codes.sum())
+
+
+def _masses(levels: Levels, margin: Floats) -> Floats:
+    squares = [float((np.bincount(classes, margin) ** 2).sum()) for classes in levels.classes]
+    return np.asarray(np.array(squares) / np.array(levels.parts))
+
+
+def informed(levels: Sequence[Levels], subspaces: Ints, tables: Ints) -> Floats:
+    """Return what part of its precision each table gives to each subspace, (subspaces, tables).
+
+    A table that is as fine as a subspace in every attribute informs it, by the parts of the one over those of
+    the other; rows are levels by attribute, 0 where one takes no part. Exact: the projections commute.
+    """
+    result = np.ones((len(subspaces), len(tables)))
+    for axis, one in enumerate(levels):
+        rows, columns = subspaces[:, axis], tables[:, axis]
+        if rows.any() or columns.any():
+            parts = np.array(one.parts, np.float64)
+            share = parts[rows][:, None] / parts[columns][None]
+            result *= np.where(rows[:, None] <= columns[None], share, 0.0)
+    return result
+
+
+def expected_misfit(domain: Domain, tables: Sequence[Table]) -> float:
+    """Return 2 loss / blocks of the best linear fit to these tables: one less its degrees of freedom."""
+    levels, width = levels_of(domain), len(domain.shape)
+    keys: dict[Key, None] = {}
+    for table in tables:
+        for order in range(1, MOST_TOLD + 1):
+            for some in itertools.combinations(table.key, order):
+                for choice in itertools.product(*[range(1, level + 1) for _, level in some]):
+                    keys.setdefault(
+                        tuple((axis, level) for (axis, _), level in zip(some, choice, strict=True))
+                    )
+    subspaces, held = rows_of([*keys], width), rows_of([table.key for table in tables], width)
+    precision = informed(levels, subspaces, held) @ np.array([table.precision for table in tables])
+    dimensions = np.ones(len(subspaces))
+    for axis, one in enumerate(levels):
+        parts = np.array(one.parts, np.float64)
+        dimensions *= np.concatenate([[1.0], np.diff(parts)])[subspaces[:, axis]]
+    signal = precision * Sizes.learned(domain, tables).squares(subspaces)
+    told = float((dimensions * signal / (1.0 + signal)).sum())
+    return 1.0 - told / sum(table.counts.size for table in tables)
+
+
+def rows_of(keys: Iterable[Key], width: int) -> Ints:
+    """Return keys as rows of levels, (keys, attributes)."""
+    keys = [*keys]
+    rows = np.zeros((len(keys), width), np.int64)
+    for row, key in enumerate(keys):
+        for axis, level in key:
+            rows[row, axis] = level
+    return rows

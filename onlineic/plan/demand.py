@@ -1,0 +1,298 @@
+"""What to buy next, by what is asked: tables that lower the error of the questions expected by most.
+
+The rule looks at public facts alone: the questions asked, what was released, and what is left. It weighs
+every subspace of levels by what questions ask of it (`interactions.demand`), expects of each the size that
+released tables suggest (`interactions.sizes`), and divides an instalment between tables so that
+
+    sum over subspaces of  weight / (1 / size + precision bought + precision to buy)
+
+is least: a convex programme, solved by a few hundred multiplicative steps. Instalments grow with the number
+of questions asked, so that a few questions cost little and many have everything.
+
+Proof: docs/theory/session.md, 4.9.
+"""
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Floats, Ints
+from onlineic.accounting.budget import Charge, Filter
+from onlineic.accounting.renyi import TICK
+from onlineic.domain.domain import Domain
+from onlineic.interactions.demand import Asked, Axes, Demand, asked_axes, asked_of
+from onlineic.interactions.levels import Levels, levels_of
+from onlineic.interactions.sizes import Key, Sizes, Table, informed, rows_of, table_of, tables_of
+from onlineic.ledger.records import Easy, EasyBatch, Hard, Opened, Record
+from onlineic.plan.first_tables import FirstTables, least_gaussian
+from onlineic.plan.purchases import Facts, PurchaseRule
+from onlineic.queries.marginals import Question
+from onlineic.queries.partitions import Measurement
+
+INSTALMENT = Fraction(1, 50)  # of all purchases: less is not worth a release and a fit of its own
+THIRD = 1 / 3  # of its error, which is the most that tables of its own leave a publicly hard question
+WORTH = 0.97  # of an instalment, in its best tables: others are dropped, since each makes fits slower
+
+# what a programme is cut to, so that it takes a second at most
+MOST_BLOCKS = 2**16  # of a table that is bought
+MOST_TABLES, MOST_CANDIDATES = 200, 1000
+LEAST_SUBSPACES, MOST_SUBSPACES, NEARLY_ALL = 50, 1500, 0.9995  # of the error
+STEPS, LAST_STEPS = 150, 60  # multiplicative ones: the error stays within a thousandth
+GROWTHS, MOST_GROWN, FURTHER = 2, 60, 6  # rounds, tables in each, and attributes or levels that one gains
+BETTER, UNUSED = 1.01, 1e-4  # slope of a table worth a look; part of the budget of one that is left out
+
+
+@final
+@attrs.frozen(eq=False)
+class Listened:
+    """What a record has asked and bought, as far as purchases go by it.
+
+    Attributes
+    ----------
+    asked : tuple of Asked
+        Of the first questions that were tested, oldest first.
+    sets : frozenset of tuple of int
+        Sets of attributes among them.
+    bought : tuple of Measurement
+        Of purchases, oldest first.
+    spent : Fraction
+        By purchases, in the unit of the account.
+    """
+
+    asked: tuple[Asked, ...] = ()
+    sets: frozenset[Axes] = frozenset()
+    bought: tuple[Measurement, ...] = ()
+    spent: Fraction = Fraction(0)
+
+
+@final
+@attrs.frozen
+class DemandPurchases(PurchaseRule[Listened]):
+    """Instalments as questions come, and tables for a question that is publicly hard.
+
+    An instalment is bought at the first question and each time that four times as many were asked. Between
+    two of them a question over attributes that were not asked together before buys by itself, from what is
+    left, if that leaves a third of its own expected error.
+
+    Parameters
+    ----------
+    share : Fraction
+        Of the account, for all purchases together.
+    after : tuple of int
+        Questions after which an instalment is bought, rising; the first one comes before the first question.
+    parts : tuple of Fraction
+        Of that, which are spent by then; the last one is 1.
+    one : Fraction
+        Of what is left, for a question that is publicly hard.
+    announced : tuple of tuple of int
+        Sets of attributes that will be asked, if they were told.
+    """
+
+    share: Fraction = Fraction(9, 10)
+    after: tuple[int, ...] = (1, 4, 16, 64, 256)
+    parts: tuple[Fraction, ...] = tuple(Fraction(part, 20) for part in (8, 13, 16, 18, 20))
+    one: Fraction = Fraction(1, 8)
+    announced: tuple[Axes, ...] = ()
+
+    def planned(self, account: Filter) -> Fraction:
+        return self.share * account.capacity
+
+    def start(self) -> Listened:
+        return Listened()
+
+    def heard(self, so_far: Listened, record: Record) -> Listened:
+        if isinstance(record, Opened):
+            bought, spent = (*so_far.bought, *record.measurements), so_far.spent + record.charge.amount
+            return attrs.evolve(so_far, bought=bought, spent=spent)
+        questions: Iterable[Question] = ()
+        if isinstance(record, EasyBatch):
+            questions = record.queries
+        elif isinstance(record, Easy | Hard):
+            questions = (record.query,)
+        more = tuple(map(asked_of, itertools.islice(questions, max(0, self.after[-1] - len(so_far.asked)))))
+        if not more:
+            return so_far
+        sets = so_far.sets.union(one.axes for one in more)
+        return attrs.evolve(so_far, asked=so_far.asked + more, sets=sets)
+
+    def due_at(self, heard: Listened, questions: Iterable[Question]) -> int | None:
+        told = len(heard.asked)
+        if told >= self.after[-1]:
+            return None  # all is bought, or will be with the next question
+        milestone = next(count for count in self.after if count > told) - told
+        sets = heard.sets
+        for place, question in enumerate(questions):
+            axes = asked_axes(question)
+            if place and (place == milestone or axes not in sets):
+                return place
+            sets = sets | {axes}
+        return None
+
+    def owed(self, heard: Listened, account: Filter) -> Fraction:
+        left = self.planned(account) - heard.spent if len(heard.asked) < self.after[-1] else Fraction(0)
+        return min(max(Fraction(0), left), account.left)
+
+    def next(self, facts: Facts[Listened]) -> FirstTables | None:
+        heard, question, order = facts.heard, facts.question, facts.account.order
+        told, planned = len(heard.asked), self.planned(facts.account)
+        least = INSTALMENT * planned
+        if order is None or planned - heard.spent <= least or (question and question.constant is not None):
+            return None
+        part = max(part for part, after in zip(self.parts, self.after, strict=True) if after <= max(1, told))
+        due, kept = part * planned - heard.spent, 1.0
+        if due > least:
+            # later instalments go by the record alone: a question asked again is answered without one
+            first = [] if told or question is None else [asked_of(question)]
+            demand = Demand.of(facts.domain, [*heard.asked, *first], self.announced)
+        elif question is None or asked_axes(question) in heard.sets:
+            return None
+        else:
+            due, kept = (planned - heard.spent) * self.one, THIRD
+            demand = Demand.of_one(facts.domain, asked_of(question))
+        most = min(due, facts.account.left)
+        if most < 1:
+            return None
+        # sigma records cost order / sigma^2 in divergence
+        budget = float(most * TICK / order) * facts.n**2
+        design = cheapest(facts.domain, demand, tables_of(facts.domain, heard.bought), budget)
+        return None if design.after > kept * design.before else _priced(facts, design, most, order)
+
+
+def _priced(facts: Facts[Listened], design: "Design", most: Fraction, order: Fraction) -> FirstTables | None:
+    """Return the tables of a design with the least noise that so many ticks pay, if it can be drawn."""
+    scales = {key: least_gaussian(order, most * Fraction(part)) for key, part in design.parts.items()}
+    bought = [(table_of(facts.domain, key), scale) for key, scale in scales.items() if scale is not None]
+    if not bought:
+        return None
+    unpaid = Charge(most, f"{len(bought)} tables", facts.account.unit, order)
+    tables = FirstTables(tuple(one for one, _ in bought), tuple(scale for _, scale in bought), unpaid)
+    return attrs.evolve(tables, charge=attrs.evolve(unpaid, amount=tables.cost))
+
+
+@final
+@attrs.frozen
+class Design:
+    """Tables to buy, and the root of the mean squared error expected without and with them, fractions.
+
+    Attributes
+    ----------
+    parts : dict of Key to float
+        Of the budget, largest first.
+    before, after : float
+    """
+
+    parts: dict[Key, float]
+    before: float
+    after: float
+
+
+@final
+@attrs.frozen(eq=False)
+class _Programme:
+    """Which tables lower the squared error of a demand by most, beside what is known.
+
+    Attributes
+    ----------
+    levels : tuple of Levels
+    subspaces : int64 array, (subspaces, attributes)
+    weights, known : float64 arrays, (subspaces,)
+        What questions ask of each, and one over its size with the precision of what was bought.
+    """
+
+    levels: tuple[Levels, ...]
+    subspaces: Ints
+    weights: Floats
+    known: Floats
+
+    def error(self, given: Floats, bought: Floats) -> float:
+        """Return the root of the mean squared error expected with these precisions."""
+        return math.sqrt(float((self.weights / (self.known + given @ bought)).sum()))
+
+    def slopes(self, given: Floats, bought: Floats) -> Floats:
+        """Return by how much the squared error falls with the precision of each subspace."""
+        return np.asarray(self.weights / (self.known + given @ bought) ** 2)
+
+    def informed(self, tables: Ints) -> Floats:
+        return informed(self.levels, self.subspaces, tables)
+
+    def drawable(self, tables: Ints) -> Ints:
+        """Return the tables of few enough blocks."""
+        widths = [np.array(one.parts, np.float64) for one in self.levels]
+        blocks = np.prod([width[tables[:, axis]] for axis, width in enumerate(widths)], axis=0)
+        return np.asarray(tables[blocks <= MOST_BLOCKS])
+
+    def settled(self, given: Floats, bought: Floats, budget: float, steps: int) -> Floats:
+        """Return the division of a budget that steps lead to: each part grows as the root of its slope."""
+        for _ in range(steps):
+            bought = bought * np.sqrt(given.T @ self.slopes(given, bought))
+            bought = bought * (budget / bought.sum())
+        return bought
+
+    def grown(self, tables: Ints, bought: Floats) -> Ints:
+        """Return tables made of the best ones by more attributes and levels, while their slope rises."""
+        given = self.informed(tables)
+        slopes = self.slopes(given, bought)
+        best, found = float((given.T @ slopes).max()), dict[bytes, Ints]()
+        present = {row.tobytes() for row in tables}
+        for place in np.argsort(-bought, kind="stable")[:MOST_GROWN]:
+            row, slope = tables[place], 0.0
+            for _ in range(FURTHER):
+                finer = [axis for axis, one in enumerate(self.levels) if row[axis] < one.finest]
+                options = self.drawable(row + np.eye(len(row), dtype=np.int64)[finer])
+                if not len(options):
+                    break
+                reached = self.informed(options).T @ slopes
+                choice = int(np.argmax(reached))
+                if reached[choice] <= slope:
+                    break
+                slope, row = float(reached[choice]), options[choice]
+                if slope > BETTER * best and row.tobytes() not in present:
+                    found[row.tobytes()] = row
+        return np.array([*found.values()], np.int64).reshape(-1, tables.shape[1])
+
+
+def cheapest(domain: Domain, demand: Demand, held: Sequence[Table], budget: float) -> Design:
+    """Return which tables to buy at this budget.
+
+    Parameters
+    ----------
+    budget : float
+        Precision in all: the sum of 1 / variance over tables, fractions of records.
+    """
+    levels, sizes = levels_of(domain), Sizes.learned(domain, held)
+    known = 1.0 / sizes.squares(demand.subspaces)
+    if held:
+        rows = rows_of([table.key for table in held], len(domain.shape))
+        known = known + informed(levels, demand.subspaces, rows) @ np.array([one.precision for one in held])
+    errors = demand.weights / known
+    order = np.argsort(-errors, kind="stable")[:MOST_SUBSPACES]
+    enough = int(np.searchsorted(np.cumsum(errors[order]), NEARLY_ALL * errors[order].sum())) + 1
+    order = order[: max(LEAST_SUBSPACES, enough)]
+    programme = _Programme(levels, demand.subspaces[order], demand.weights[order], known[order])
+    tables = programme.drawable(np.unique(programme.subspaces, axis=0))[:MOST_CANDIDATES]
+    bought = np.full(len(tables), budget / len(tables))
+    bought = programme.settled(programme.informed(tables), bought, budget, STEPS)
+    for _ in range(GROWTHS):
+        grown = programme.grown(tables, bought)
+        if not len(grown):
+            break
+        kept = bought > UNUSED * budget
+        tables = np.concatenate([tables[kept], grown])
+        bought = np.concatenate([bought[kept], np.full(len(grown), bought.sum() / len(grown) / 2)])
+        bought = programme.settled(programme.informed(tables), bought, budget, STEPS)
+    ranked = np.argsort(-bought, kind="stable")
+    enough = int(np.searchsorted(np.cumsum(bought[ranked]), WORTH * budget)) + 1
+    tables = tables[ranked[: min(MOST_TABLES, enough)]]
+    bought = bought[ranked[: len(tables)]]
+    given = programme.informed(tables)
+    bought = programme.settled(given, bought * (budget / bought.sum()), budget, LAST_STEPS)
+    parts = {
+        tuple((axis, int(level)) for axis, level in enumerate(row) if level): float(part / budget)
+        for row, part in zip(tables, bought, strict=True)
+    }
+    return Design(parts, programme.error(given, 0.0 * bought), programme.error(given, bought))

@@ -1,0 +1,101 @@
+"""A fit from scratch to all that was released, stopped where interactions end and noise begins."""
+
+from typing import Any, final
+
+import attrs
+
+from onlineic._typing import Floats
+from onlineic.domain.domain import Domain
+from onlineic.errors import checked_integer
+from onlineic.hypothesis.base import MAX_CELLS, Hypothesis
+from onlineic.hypothesis.classes import class_cells
+from onlineic.interactions.sizes import expected_misfit, tables_of
+from onlineic.queries.partitions import Measurement, Partition
+from onlineic.updates.base import UpdateRule
+from onlineic.updates.maximum_entropy import MaximumEntropy
+from onlineic.updates.mixture import MixtureOfProducts
+
+# of a fit: below .75 it follows noise on each of ten streams, and at 1 it would not begin
+LEAST_MISFIT, MOST_MISFIT = 0.75, 0.97
+
+
+@final
+@attrs.frozen
+class FittedTables(UpdateRule[Any]):
+    """Maximum entropy where its class cells can be held, a mixture of products beyond; nothing is remembered.
+
+    The hypothesis is a function of the measurements alone, in any order: each release is followed by a new
+    fit. It stops at the misfit of the best linear estimate (`interactions.expected_misfit`), which depends on
+    how large the released tables show interactions to be beside their noise.
+
+    Parameters
+    ----------
+    evaluations : int
+        Of a fit, at most.
+    most_cells : int
+        Class cells up to which maximum entropy is fitted.
+
+    Notes
+    -----
+    No T(alpha) is proven: `update_bound` is None.
+    """
+
+    evaluations: int = 200
+    most_cells: int = 2**22
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "evaluations", checked_integer("evaluations", self.evaluations, at_least=1))
+        object.__setattr__(self, "most_cells", checked_integer("most_cells", self.most_cells, at_least=1))
+
+    def init(self, domain: Domain, prior: Hypothesis | None = None) -> Any:
+        if prior is None and domain.size > MAX_CELLS:
+            return MixtureOfProducts().init(domain)
+        return MaximumEntropy().init(domain, prior)
+
+    def update(self, hypothesis: Any, measurements: tuple[Measurement, ...], alpha: float) -> Any:
+        domain = hypothesis.domain
+        tables = _merged(measurements)
+        if not tables:
+            return hypothesis
+        if not self._holds(domain, tables):
+            mixture = MixtureOfProducts()
+            return mixture.update(mixture.init(domain), measurements, alpha)
+        held = MaximumEntropy().init(domain)
+        levelled = tables_of(domain, tables)
+        misfit = expected_misfit(domain, levelled) if levelled else LEAST_MISFIT
+        misfit = min(MOST_MISFIT, max(LEAST_MISFIT, misfit))
+        rule = MaximumEntropy(self.evaluations, misfit=misfit, most_cells=self.most_cells)
+        return rule.update(held, tables, alpha)
+
+    def _holds(self, domain: Domain, tables: tuple[Measurement, ...]) -> bool:
+        return 1 < class_cells([one.target for one in tables]) <= self.most_cells
+
+    def parameters(self, hypothesis: Any) -> tuple[Floats, ...]:
+        return MaximumEntropy().parameters(hypothesis) if hasattr(hypothesis, "exponents") else ()
+
+    def restored(
+        self, start: Any, measurements: tuple[Measurement, ...], parameters: tuple[Floats, ...]
+    ) -> Any:
+        domain = start.domain
+        return MaximumEntropy().restored(MaximumEntropy().init(domain), _merged(measurements), parameters)
+
+    def update_bound(self, domain: Domain, alpha: float) -> int | None:
+        return None
+
+
+def _merged(measurements: tuple[Measurement, ...]) -> tuple[Measurement, ...]:
+    """Return what a fit can read, a table that was released again in its mean by precision; largest first."""
+    found: dict[Any, list[Measurement]] = {}
+    for one in measurements:
+        if one.target.grid_bits == 0 and one.scale > 0.0:
+            found.setdefault(one.target.key, []).append(one)
+    merged = []
+    for alike in found.values():
+        precision = sum(one.scale**-2.0 for one in alike)
+        values = sum(one.values * one.scale**-2.0 for one in alike) / precision
+        merged.append(Measurement(alike[0].target, values, precision**-0.5) if len(alike) > 1 else alike[0])
+    return tuple(sorted(merged, key=lambda one: -_blocks(one)))
+
+
+def _blocks(one: Measurement) -> int:
+    return one.target.blocks if isinstance(one.target, Partition) else 1
