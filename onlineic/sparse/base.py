@@ -4,7 +4,7 @@ All arithmetic is on integers. A mechanism compares gaps in units of 1/(n 2^grid
 a query on a coarser grid has its gap multiplied up, one on a finer grid has it rounded down. The number of a
 hard answer is on the query's own grid, or on the session's if that is coarser.
 
-Proof: docs/theory/ledger-and-restarts.md, 5.4; docs/theory/queries.md, 1.3; docs/theory/session.md, 4.5.
+Proof: docs/theory/ledger-and-restarts.md, 5.4; docs/theory/queries.md, 1.3, 1.4; docs/theory/session.md, 4.5.
 """
 
 import abc
