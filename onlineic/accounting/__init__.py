@@ -13,6 +13,7 @@ from onlineic.accounting.composition import (
     zcdp_rho,
 )
 from onlineic.accounting.first_release import FirstRelease
+from onlineic.accounting.neighbours import REPLACE_ONE, Neighbours
 from onlineic.accounting.of_table import TableCharge, alike, per_person, per_row, share_of, table_charge
 from onlineic.accounting.renyi import (
     TICK,
@@ -25,11 +26,13 @@ from onlineic.accounting.renyi import (
 )
 
 __all__ = [
+    "REPLACE_ONE",
     "TICK",
     "Budget",
     "Charge",
     "Filter",
     "FirstRelease",
+    "Neighbours",
     "TableCharge",
     "advanced_composition",
     "advanced_share",

@@ -1,7 +1,7 @@
 """Budgets, charges and filters; every result is rounded to the private side.
 
 Prices go up, capacities and affordable parameters go down, sums are exact `Fraction`s.
-Neighbours replace one record. Renyi prices and capacities are whole ticks of 2^-40.
+Neighbours are those that a budget names. Renyi prices and capacities are whole ticks of 2^-40.
 
 Proof: docs/theory/accounting.md, 2.3, 2.7.
 """
@@ -14,6 +14,7 @@ from typing import final
 import attrs
 import numpy as np
 
+from onlineic.accounting.neighbours import REPLACE_ONE, Neighbours
 from onlineic.accounting.rounding import _exact, _order
 from onlineic.errors import (
     BudgetExceededError,
@@ -51,7 +52,7 @@ def _remedy(epsilon: object, allowed: bool) -> str:
 @final
 @attrs.frozen
 class Budget:
-    """(epsilon, delta)-differential privacy for replace-one neighbours, with public n.
+    """(epsilon, delta)-differential privacy for the neighbours that it names.
 
     Parameters
     ----------
@@ -64,23 +65,30 @@ class Budget:
     order : Fraction, > 1, optional
         Renyi order at which it is to be spent: that of the filter of a table (`ic.TableBudget.share` makes
         such budgets). Needs delta > 0. None: whoever spends it chooses.
+    neighbours : Neighbours
+        The tables between which the promise holds: by default one record is replaced, and n is public.
+        Whatever spends the budget scales its noise by them.
 
     Raises
     ------
     InvalidParameterError
-        If epsilon, delta or order is outside its range.
+        If epsilon, delta or order is outside its range, or neighbours are no `Neighbours`.
 
     References
     ----------
-    Dwork & Roth (2014), Definition 2.4, with "replace one record" for its neighbours.
+    Dwork & Roth (2014), Definition 2.4, by default with "replace one record" for its neighbours.
     """
 
     epsilon: float
     delta: float = 0.0
     allow_large_epsilon: bool = False
     order: Fraction | None = attrs.field(default=None, kw_only=True, repr=False, metadata={"later": True})
+    neighbours: Neighbours = attrs.field(
+        default=REPLACE_ONE, kw_only=True, repr=False, metadata={"later": True}
+    )
 
     def __attrs_post_init__(self) -> None:
+        check_kind("neighbours", self.neighbours, Neighbours, remedy="leave it out for REPLACE_ONE")
         check_kind(
             "allow_large_epsilon", self.allow_large_epsilon, bool, remedy="write True, or leave it out"
         )

@@ -18,6 +18,7 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats
+from onlineic.accounting.neighbours import REPLACE_ONE, Neighbours
 from onlineic.accounting.renyi import TICK, _gumbel_part, gaussian_charge, renyi_capacity
 from onlineic.accounting.rounding import _exact, _order, float_up
 from onlineic.errors import InvalidParameterError, checked_integer, checked_real, set_fields
@@ -44,6 +45,8 @@ class FirstRelease:
         eta, sensitivity over scale, that no Gumbel test behind them exceeds.
     ratio : Fraction, > 0
         Of the noise of a hit's answer to that of its test, each over its sensitivity, at most.
+    neighbours : Neighbours
+        By which a table moves.
 
     Raises
     ------
@@ -61,6 +64,9 @@ class FirstRelease:
     delta: float
     steepest: Fraction
     ratio: Fraction
+    neighbours: Neighbours = attrs.field(
+        default=REPLACE_ONE, kw_only=True, repr=False, metadata={"later": True}
+    )
 
     def __attrs_post_init__(self) -> None:
         set_fields(
@@ -79,9 +85,12 @@ class FirstRelease:
         ----------
         scales : sequence of Fraction, > 0
             Of each one's noise, records: sigma of a discrete Gaussian on the multiples of one over its own
-            denominator. A replaced record moves between two blocks of each.
+            denominator. A neighbour moves the blocks of each.
         """
-        return sum(times * gaussian_charge(self.order, *_drawn(scale)) for scale, times in _counted(scales))
+        return sum(
+            times * gaussian_charge(self.order, *_drawn(scale, self.neighbours))
+            for scale, times in _counted(scales)
+        )
 
     def pays(self, scales: Sequence[Fraction], ticks: int) -> bool:
         """Return whether so many ticks pay for tables of such noise as the first release of the filter.
@@ -96,7 +105,7 @@ class FirstRelease:
 
     def delta_bound(self, scales: Sequence[Fraction], left: int) -> float:
         """Return a bound, rounded up, on delta of such tables and then charges of at most `left` ticks."""
-        squared, lost, factor = _moments(scales)
+        squared, lost, factor = _moments(scales, self.neighbours)
         if not sys.float_info.min < squared < math.inf > factor:
             return math.inf  # of no table, or of noise that nobody can draw
         slopes, offsets = self._lines(checked_integer("left", left, at_least=0))
@@ -155,18 +164,18 @@ def _orders(order: Fraction, steepest: Fraction, ratio: Fraction) -> tuple[tuple
     return tuple(bounds)
 
 
-def _moments(scales: Sequence[Fraction]) -> tuple[float, float, float]:
+def _moments(scales: Sequence[Fraction], neighbours: Neighbours) -> tuple[float, float, float]:
     """Return mu^2 of the tables, and what their being discrete costs: of epsilon, and as a factor of delta.
 
     Rounded up.
     """
     squared = lost = log = 0.0
     for scale, times in _counted(scales):
-        sigma, changed = _drawn(scale)
+        sigma, changed = _drawn(scale, neighbours)
         squared += times * float(changed / sigma**2)
-        # two blocks: half a unit of each moves its loss by unit/(2 sigma^2)
-        lost += times * float(scale.denominator / sigma**2)
-        log += times * float(1 / (4 * sigma**2))
+        # half a unit of a block that moves by so many moves its loss by those/(2 sigma^2)
+        lost += times * float(neighbours.table_l1(scale.denominator) / (2 * sigma**2))
+        log += times * float(neighbours.table_l1() / (8 * sigma**2))  # no more blocks move than records
     up = 1.0 + ROUNDED
     return squared * up, lost * up, math.exp(log * up) * up if log < 1.0 else math.inf
 
@@ -182,10 +191,10 @@ def _positive(name: str, value: object) -> Fraction:
     return exact
 
 
-def _drawn(scale: Fraction) -> tuple[Fraction, int]:
+def _drawn(scale: Fraction, neighbours: Neighbours) -> tuple[Fraction, int]:
     """Return sigma in the units that a table is drawn in, and the squared L2 sensitivity in them."""
     sigma, unit = scale.as_integer_ratio()
-    return Fraction(sigma), 2 * unit**2
+    return Fraction(sigma), neighbours.table_squared(unit)
 
 
 def _envelope(slopes: Floats, offsets: Floats) -> list[int]:

@@ -107,7 +107,12 @@ def alike(budget: Budget) -> Budget:
         return spread * (1 + less) - _float_conversion(less, budget.delta)
 
     best = epsilon_at(_best_order(lambda less: -epsilon_at(less)) - 1)
-    return Budget(min(max(best, 1e-100), budget.epsilon), budget.delta, allow_large_epsilon=True)
+    return Budget(
+        min(max(best, 1e-100), budget.epsilon),
+        budget.delta,
+        allow_large_epsilon=True,
+        neighbours=budget.neighbours,
+    )
 
 
 def per_row(budget: Budget, rows_per_person: int) -> Budget:
@@ -187,4 +192,5 @@ def per_person(budget: Budget, rows_per_person: int) -> Budget:
         power = min(Decimal(budget.epsilon) * (rows - 1), Decimal(2000))  # e^2000 times any delta exceeds 1
         delta = float_up(Decimal(budget.delta) * rows * power.exp())
     epsilon = min(float_up(budget.epsilon_exact * rows), math.nextafter(math.inf, 0.0))
-    return Budget(epsilon, min(delta, math.nextafter(1.0, 0.0)), epsilon > LARGEST_EPSILON)
+    delta = min(delta, math.nextafter(1.0, 0.0))
+    return Budget(epsilon, delta, epsilon > LARGEST_EPSILON, neighbours=budget.neighbours)

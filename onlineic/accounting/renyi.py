@@ -40,7 +40,7 @@ def gumbel_charge(
     sigma : Fraction or int, > 0, grid units, optional
         Of the fresh discrete Gaussian answer; None: no such answer.
     squared_sensitivity : int, >= 1 if sigma is given
-        L, squared L2 sensitivity of that answer: Delta^2 for a number, 2 g^2 for a partition.
+        L, squared L2 sensitivity of that answer, as `Neighbours` tell it of a number or a table.
 
     Raises
     ------
@@ -109,7 +109,7 @@ def gaussian_charge(order: Fraction, sigma: Fraction, squared_sensitivity: int) 
 def laplace_charge(order: Fraction, scale: Fraction, moved: int) -> int:
     """Return ceil(2^40 moved {1/b + ln[(1 + q e^(-2(a-1)/b))/(1 + q)]/(a - 1)}), q = e^(-1/b), ticks.
 
-    Of discrete Laplace noise on numbers of which a replaced record changes `moved` by one each: below the
+    Of discrete Laplace noise on numbers of which a neighbour changes `moved` by one each: below the
     moved/b of pure differential privacy at every order.
 
     Parameters

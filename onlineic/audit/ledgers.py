@@ -437,7 +437,10 @@ def _distinct(tested: Sequence[Question]) -> Sequence[Question]:
     found: dict[Any, Question] = {}
     for question in tested:
         alike = isinstance(question, BoundMarginal)
-        found.setdefault(None if alike else (question.sensitivity, question.grid_bits), question)  # type: ignore[union-attr]
+        found.setdefault(
+            None if alike else (question.lowest, question.highest, question.grid_bits),  # type: ignore[union-attr]
+            question,
+        )
     return [*found.values()]
 
 

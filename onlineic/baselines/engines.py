@@ -153,7 +153,11 @@ class PerQueryNoise:
         noise: Noise | None = None,
     ) -> None:
         self._paid = self._left = checked_integer("answers", answers, at_least=1)
-        self._shell = _Shell(data, budget, self._paid, noise_law, beta, noise)
+        check_types(data, budget)
+        moved = budget.neighbours.number(0, 1)
+        self._shell = _Shell(
+            data, budget, (self._paid * moved, self._paid * moved**2), noise_law, beta, noise
+        )
         self._radius = self._shell.law.radius(self._shell.beta)
         self._memory = AnswerMemory(lasting=True) if cache else None
         self._sealed = False
@@ -300,7 +304,9 @@ class NoisyTables:
         check_types(data, budget)
         sets = _attribute_sets(data.domain, tables)
         _check_cells(data.domain, sets)
-        self._shell = shell = _Shell(data, budget, 2 * len(sets), noise_law, beta, noise)
+        near = budget.neighbours
+        moved = len(sets) * near.table_l1(), len(sets) * near.table_squared()
+        self._shell = shell = _Shell(data, budget, moved, noise_law, beta, noise)
         self._held: dict[tuple[int, ...], tuple[Domain, Tables]] = {}
         self._supersets: dict[tuple[int, ...], tuple[int, ...] | None] = {}
         self._radius = lru_cache(maxsize=None)(partial(shell.law.sum_radius, shell.beta))
@@ -404,7 +410,7 @@ class _Shell:
         self,
         data: PrivateData,
         budget: Budget,
-        moved: int,
+        moved: tuple[int, int],
         law: str,
         beta: float,
         noise: Noise | None,
@@ -412,7 +418,7 @@ class _Shell:
         check_types(data, budget)
         self.data, self.budget = data, budget
         self.beta = checked_real("beta", beta, above=0.0, below=1.0)
-        self.law: GridNoise = least_noise(data.n, budget, moved, law)
+        self.law: GridNoise = least_noise(data.n, budget, moved[0], law, moved[1])
         self.noise = checked_noise(noise)
         self.private = is_private(self.noise)
         self.door = Door("a baseline")

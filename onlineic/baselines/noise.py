@@ -108,8 +108,8 @@ class GridNoise:
 
 
 @lru_cache(maxsize=256)
-def least_noise(n: int, budget: Budget, moved: int, name: str) -> GridNoise:
-    """Return the law at which `moved` released counts, each off by at most one, use the whole budget.
+def least_noise(n: int, budget: Budget, moved: int, name: str, squared: int | None = None) -> GridNoise:
+    """Return the law at which released counts that a neighbour moves so far use the whole budget.
 
     Replacing one record changes every paid number by at most 1: k numbers have L1 sensitivity k and
     squared L2 sensitivity k; m tables have 2m changed cells, L1 sensitivity 2m and squared L2 2m.
@@ -119,10 +119,12 @@ def least_noise(n: int, budget: Budget, moved: int, name: str) -> GridNoise:
     n : int
         Number of records, public.
     moved : int, >= 1
-        k, or 2m.
+        L1 sensitivity, counts.
     name : "laplace", "gaussian" or "best"
-        Laplace of scale moved/epsilon: pure. Gaussian of sigma = sqrt(moved)/mu: (epsilon, delta). Best: the
-        smaller deviation, a choice made from public facts.
+        Laplace of scale moved/epsilon: pure. Gaussian of sigma = sqrt(squared)/mu: (epsilon, delta). Best:
+        the smaller deviation, a choice made from public facts.
+    squared : int, >= 1, optional
+        Squared L2 sensitivity. None: `moved`, of counts that move by one each.
 
     Raises
     ------
@@ -139,9 +141,13 @@ def least_noise(n: int, budget: Budget, moved: int, name: str) -> GridNoise:
     the mean of e^(-(2xu + u^2)/(2 sigma^2)) over |u| <= 1/2 is. So is, by 201 moved/sigma^2 = eta, the law of
     all numbers that a replaced record can change: mu is solved for epsilon - 2 eta, delta e^-eta.
     """
+    if squared is None:
+        squared = moved
     if name == "best":
         names = ("laplace", "gaussian") if budget.delta >= LEAST_DELTA else ("laplace",)
-        return min((least_noise(n, budget, moved, each) for each in names), key=lambda law: law.deviation)
+        return min(
+            (least_noise(n, budget, moved, each, squared) for each in names), key=lambda law: law.deviation
+        )
     if name == "laplace":
         counts = Fraction(moved) / budget.epsilon_exact
         bits = min(session_grid_bits(n), SCALE_BITS - math.ceil(math.log2(counts)))
@@ -155,7 +161,7 @@ def least_noise(n: int, budget: Budget, moved: int, name: str) -> GridNoise:
         raise InvalidParameterError(
             f"delta must be >= {LEAST_DELTA:g} for Gaussian noise, got delta={budget.delta}; use Laplace."
         )
-    widest = math.sqrt(moved) / gaussian_mu(budget.epsilon, budget.delta)
+    widest = math.sqrt(squared) / gaussian_mu(budget.epsilon, budget.delta)
     # a quarter of a bit is more than enough for what eta adds
     bits = min(session_grid_bits(n), math.floor(SIGMA_BITS - 0.25 - math.log2(widest)))
     _check_range(bits, budget, widest)
@@ -165,8 +171,8 @@ def least_noise(n: int, budget: Budget, moved: int, name: str) -> GridNoise:
             f"epsilon must be larger for the grid of {n} records, got epsilon={budget.epsilon}."
         )
     mu = gaussian_mu(budget.epsilon - 2.0 * eta, budget.delta * math.exp(-eta) * (1.0 - 2.0**-40))
-    squared = Fraction(moved * 4**bits) / Fraction(mu) ** 2
-    return GridNoise(DiscreteGaussian(math.isqrt(math.ceil(squared)) + 1), bits)
+    square = Fraction(squared * 4**bits) / Fraction(mu) ** 2
+    return GridNoise(DiscreteGaussian(math.isqrt(math.ceil(square)) + 1), bits)
 
 
 def _check_range(bits: int, budget: Budget, counts: float) -> None:

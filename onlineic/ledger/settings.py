@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 
 from onlineic.accounting.budget import Filter
+from onlineic.accounting.neighbours import REPLACE_ONE, Neighbours
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
     InvalidParameterError,
@@ -47,13 +48,19 @@ def settings_to_json(value: Any, known: Known) -> Any:
         return [settings_to_json(one, known) for one in value]
     if isinstance(value, Partition):
         return {"partition": partition_to_json(value)}
+    if isinstance(value, Neighbours):  # a file that does not name its own is of this one
+        raise InvalidParameterError(
+            f"neighbours must be {REPLACE_ONE} in a ledger file, which knows no others, got {shown(value)}; "
+            "leave the file out."
+        )
     kind = type(value)
     if known.get(kind.__name__) is kind:
         fields = {
             field.name: settings_to_json(getattr(value, field.name), known)
             for field in attrs.fields(kind)
             # what a later version added is written where it says something: older files stay the same
-            if field.init and not (field.metadata.get("later") and getattr(value, field.name) is None)
+            if field.init
+            and not (field.metadata.get("later") and getattr(value, field.name) == field.default)
         }
         return {"class": kind.__name__, "fields": fields}
     return {"brought": f"{kind.__module__}.{kind.__qualname__}"}

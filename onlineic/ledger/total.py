@@ -269,6 +269,11 @@ class TableBudget:
     def _taken(self, budget: Budget, account: Filter | None, file: str) -> tuple[list[Shared], TableCharge]:
         """Return what `check` does, behind the record that makes a filter of what is left, if this does."""
         self._check_open()
+        if budget.neighbours != self._budget.neighbours:
+            raise InvalidParameterError(
+                f"budget must be for the neighbours of the total, {self._budget.neighbours}, got one for "
+                f"{budget.neighbours}; nothing was spent: take total.share(part)."
+            )
         standing, made = self._standing, list[Shared]()
         if standing.opened_by(budget):
             made = [standing.shared()]

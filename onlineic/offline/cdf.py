@@ -203,8 +203,8 @@ def private_cdf(
         raise TooLargeError(f"{attribute} must have at most {MAX_CELLS:,} cells, got {cells:,}; bin it.")
     height = best_levels(cells) if levels is None else levels
     groups = grouping(cells, checked_integer("levels", height, at_least=1, at_most=MOST_LEVELS))
-    # one record moves two blocks of every level by one: L1 sensitivity 2 h
-    laplace = LaplaceMechanism(budget.epsilon, 2 * len(groups))
+    # the blocks of every level are a table of their own
+    laplace = LaplaceMechanism(budget.epsilon, budget.neighbours.table_l1() * len(groups))
     # the sums are floats: fewer than 4 (cells + 32) roundings of fractions, and as many of noises
     radius = _radius(cells, groups, laplace, beta, noise) / n * (1 + 2.0**-30) + (cells + 32) * 2.0**-50
     measured = released(

@@ -9,6 +9,7 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget
+from onlineic.accounting.neighbours import REPLACE_ONE, Neighbours
 from onlineic.ask.bind import bind_queries
 from onlineic.data.private import PrivateData
 from onlineic.data.release import is_private, released, stamp
@@ -111,8 +112,8 @@ class Workload:
         None is constant.
     grid_bits : int
         K of the common grid: one unit is 1/(n 2^K).
-    sensitivity : int
-        Largest of the class, grid units.
+    sensitivity, tested : int
+        The most that a neighbour moves a number of the class, and its gap, grid units.
     rounding : float
         Largest difference of a query from the one written.
     n : int
@@ -121,11 +122,14 @@ class Workload:
     queries: tuple[Query, ...]
     grid_bits: int
     sensitivity: int
+    tested: int
     rounding: float
     n: int
 
     @classmethod
-    def of(cls, queries: Iterable[Any], domain: Domain, n: int) -> "Workload":
+    def of(
+        cls, queries: Iterable[Any], domain: Domain, n: int, neighbours: Neighbours = REPLACE_ONE
+    ) -> "Workload":
         """Bind the queries, drop constants, keep one of each.
 
         Raises
@@ -140,10 +144,12 @@ class Workload:
                 "queries must hold one or more that are not constant, got none; name some."
             )
         bits = max(query.grid_bits for query in distinct)
+        weights = [(bits - query.grid_bits, query.lowest, query.highest) for query in distinct]
         return cls(
             queries=distinct,
             grid_bits=bits,
-            sensitivity=max(query.sensitivity << (bits - query.grid_bits) for query in distinct),
+            sensitivity=max(neighbours.number(low << up, high << up) for up, low, high in weights),
+            tested=max(neighbours.test(low << up, high << up) for up, low, high in weights),
             rounding=max(query.rounding for query in asked),
             n=n,
         )

@@ -118,7 +118,7 @@ def iterative_construction(
         alpha = checked_real("alpha", alpha, above=0.0, at_most=LARGEST_ALPHA)
     if rounds is not None:
         rounds = checked_integer("rounds", rounds, at_least=1, at_most=MOST_ROUNDS)
-    workload = Workload.of(queries, data.domain, data.n)
+    workload = Workload.of(queries, data.domain, data.n, budget.neighbours)
     default = MultiplicativeWeights(variant=variant)
     rule = rule_for_stream(default if update is None else update, len(workload.queries), data.n)
     settle = _Settings(workload, budget, rule, data.domain, distinguisher, beta)
@@ -309,6 +309,7 @@ class _Settings:
             rounds,
             composition,
             sensitivity=self.workload.sensitivity,
+            tested=self.workload.tested,
             distinguisher=self.distinguisher,
         )
 

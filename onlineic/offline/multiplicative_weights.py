@@ -132,7 +132,7 @@ def mwem(
     by_table = release == "partition"
     if start is not None and not isinstance(start, Hypothesis):
         raise InvalidParameterError(f"start must be a Hypothesis or None, got a {type(start).__name__}.")
-    workload = Workload.of(queries, data.domain, data.n)
+    workload = Workload.of(queries, data.domain, data.n, budget.neighbours)
     rule = update
     if rule is None:
         # whatever table comes last has its cuts: four times the cells, and the time, of a session's refit
@@ -145,6 +145,7 @@ def mwem(
         rounds,
         _composition(budget, rounds),
         sensitivity=workload.sensitivity,
+        tested=workload.tested,
         choice_share=TABLE_CHOICE if by_table else HALF,
         tables=by_table,
     )

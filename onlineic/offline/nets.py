@@ -17,6 +17,7 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats, Ints
+from onlineic.accounting.neighbours import REPLACE_ONE, Neighbours
 from onlineic.ask.bind import bind_queries
 from onlineic.bounds.nets import best_net, multiset_radius, multiset_rows, net_error
 from onlineic.bounds.updates import log_multisets
@@ -197,7 +198,7 @@ def small_database(
     rows = _rows(
         domain.size, len(asked), n, budget.epsilon, alpha, size, beta, sampled=candidates is not None
     )
-    scoring = Scoring.of(asked, n, rows)
+    scoring = Scoring.of(asked, n, rows, budget.neighbours)
     if candidates is None:
         number, radius = _number(domain.size, rows), multiset_radius(rows, domain.size, len(asked))
         # of the queries as they are written, not as they were rounded
@@ -314,7 +315,9 @@ class Scoring:
     bits: int
 
     @classmethod
-    def of(cls, queries: Sequence[Query], n: int, rows: int) -> "Scoring":
+    def of(
+        cls, queries: Sequence[Query], n: int, rows: int, neighbours: Neighbours = REPLACE_ONE
+    ) -> "Scoring":
         """Return the scoring of a class of queries on one grid; refused where integers would not be exact."""
         bits = max(query.grid_bits for query in queries)
         if n << bits > 2**53:
@@ -327,7 +330,10 @@ class Scoring:
                 "records or coarser weights."
             )
         shifts = tuple(bits - query.grid_bits for query in queries)
-        widths = tuple(query.sensitivity << shift for query, shift in zip(queries, shifts, strict=True))
+        widths = tuple(
+            neighbours.test(query.lowest << shift, query.highest << shift)
+            for query, shift in zip(queries, shifts, strict=True)
+        )
         rows_of = [query.weights().ravel() << shift for query, shift in zip(queries, shifts, strict=True)]
         return cls(np.array(rows_of, np.float64), shifts, widths, n, rows, bits)
 

@@ -94,6 +94,7 @@ def paid_rounds(
     composition: Composition,
     *,
     sensitivity: int = 1,
+    tested: int | None = None,
     distinguisher: Distinguisher | None = None,
     choice_share: Fraction = HALF,
     tables: bool = False,
@@ -107,15 +108,17 @@ def paid_rounds(
     rounds : int, >= 1
     composition : "basic", "advanced" or "zcdp"
     sensitivity : int, >= 1
-        Of the queries, grid units: of scores and of numbers.
+        Of the queries' numbers, grid units.
+    tested : int, >= 1, optional
+        Of their gaps, the scores. None: the same.
     distinguisher : "noisy max" or "exponential", optional
         None: `NoisyMax`, and under zcdp `ExponentialMechanism`, whose epsilon^2/8 no bound that we know of
         noisy maxima matches (epsilon^2/2).
     choice_share : Fraction, in (0, 1)
         Of a round's price; advanced composition divides it in halves.
     tables : bool
-        Answers are block counts: a record moves two of them by one count each, whatever the grid. A number
-        in the place of a table, with the same noise in counts, costs half as much at most.
+        Answers are block counts, which the budget's neighbours move, whatever the grid; or a number in the
+        place of a table, with the same noise in counts.
 
     Raises
     ------
@@ -124,6 +127,8 @@ def paid_rounds(
     """
     rounds = checked_integer("rounds", rounds, at_least=1)
     sensitivity = checked_integer("sensitivity", sensitivity, at_least=1)  # a numpy integer could overflow
+    tested = sensitivity if tested is None else checked_integer("tested", tested, at_least=1)
+    near = budget.neighbours
     if composition != "basic" and budget.pure:
         raise InvalidParameterError(f"delta must be > 0 for {composition} composition, got delta=0.")
     exponential = distinguisher == "exponential" or (distinguisher is None and composition == "zcdp")
@@ -139,7 +144,7 @@ def paid_rounds(
         square = 8 if exponential else 2  # epsilon^2/8 or epsilon^2/2
         epsilon = _root_down(share * choice_share * square)
         spent = Fraction(epsilon) ** 2 / square
-        squared = 2 if tables else sensitivity**2  # L2 sensitivity
+        squared = max(near.table_squared(), near.number(0, 1) ** 2) if tables else sensitivity**2
         sigma = Fraction(_root_up(squared / (2 * (share - spent))))
         if sigma > SIGMA_LIMIT:
             raise InvalidParameterError(
@@ -147,7 +152,7 @@ def paid_rounds(
                 "take fewer, or coarser weights."
             )
         price = spent + squared / (2 * sigma**2)
-        return Rounds(rounds, composition, mechanism(epsilon, sensitivity), sigma, price, capacity)
+        return Rounds(rounds, composition, mechanism(epsilon, tested), sigma, price, capacity)
     if composition == "advanced":
         epsilon = advanced_share(budget.epsilon, budget.delta, 2 * rounds)
         share = 2 * Fraction(epsilon)
@@ -156,10 +161,10 @@ def paid_rounds(
         capacity = budget.epsilon_exact
         share = capacity / rounds
         epsilon = min(LARGEST_EPSILON, float_down(share * choice_share))
-    summed = 2 if tables else sensitivity  # L1 sensitivity
+    summed = max(near.table_l1(), near.number(0, 1)) if tables else sensitivity
     scale = scale_at_least(summed / (share - Fraction(epsilon)))
     price = Fraction(epsilon) + summed / scale
-    return Rounds(rounds, composition, mechanism(epsilon, sensitivity), scale, price, capacity)
+    return Rounds(rounds, composition, mechanism(epsilon, tested), scale, price, capacity)
 
 
 def _root_down(square: Fraction) -> float:

@@ -115,6 +115,11 @@ def brought(sparse: NumericSparse, n: int, budget: Budget) -> NumericSparse:
             "sparse must be a GumbelSparse, ExponentialSparse or LaplaceSparse, got a "
             f"{type(sparse).__name__}: nothing is proven of another."
         )
+    if sparse.neighbours != budget.neighbours:
+        raise InvalidParameterError(
+            f"sparse must be made for the neighbours of the budget, {budget.neighbours}, got one for "
+            f"{sparse.neighbours}; calibrate it from this budget."
+        )
     epsilon = Fraction(sparse.epsilon)  # type: ignore[attr-defined]
     delta = Fraction(getattr(sparse, "delta", 0.0))
     if epsilon > budget.epsilon_exact or delta > budget.delta_exact or sparse.n != n:

@@ -20,6 +20,7 @@ from onlineic._typing import Ints
 from onlineic.accounting.budget import Budget, Charge, Filter
 from onlineic.accounting.composition import zcdp_rho
 from onlineic.accounting.first_release import FirstRelease
+from onlineic.accounting.neighbours import REPLACE_ONE, Neighbours
 from onlineic.accounting.renyi import TICK, gaussian_charge, laplace_charge
 from onlineic.domain.domain import Domain
 from onlineic.errors import BudgetExceededError, InvalidParameterError
@@ -70,13 +71,15 @@ class FirstTables:
         Of each one's noise, records: sigma of a discrete Gaussian on the multiples of one over its own
         denominator, or the scale of a discrete Laplace on whole records.
     charge : Charge
-        Of all of them: a replaced record moves between two blocks of each, so their costs add; each is
-        order * 2 / (2 sigma^2) in Renyi divergence, 2 / scale in epsilon, or the Renyi divergence of that.
+        Of all of them: a neighbour moves each, by L1 and squared L2, so their costs add; each is
+        order * L2 / (2 sigma^2) in Renyi divergence, L1 / scale in epsilon, or the Renyi divergence of that.
         Less pays for Gaussian ones that are the `first` release.
     pure : bool
         Whether the noise is Laplace.
     first : FirstRelease or None
         What their charge counts on, if it counts on their being the first release of the account.
+    neighbours : Neighbours
+        By which they move.
 
     Raises
     ------
@@ -89,6 +92,9 @@ class FirstTables:
     charge: Charge
     pure: bool = False
     first: FirstRelease | None = attrs.field(default=None, metadata={"later": True})
+    neighbours: Neighbours = attrs.field(
+        default=REPLACE_ONE, kw_only=True, repr=False, metadata={"later": True}
+    )
 
     def __attrs_post_init__(self) -> None:
         drawable = len(self.targets) == len(self.scales) and all(scale > 0 for scale in self.scales)
@@ -101,9 +107,10 @@ class FirstTables:
     @property
     def _paid(self) -> bool:
         """Whether the charge pays for their noise."""
-        if self.first is None or self.pure or self.first.order != self.charge.order:
+        first, own = self.first, (self.charge.order, self.neighbours)
+        if first is None or self.pure or (first.order, first.neighbours) != own:
             return self.cost <= self.charge.amount
-        return self.first.pays(self.scales, math.floor(self.charge.amount))
+        return first.pays(self.scales, math.floor(self.charge.amount))
 
     @property
     def cost(self) -> Fraction:
@@ -112,10 +119,10 @@ class FirstTables:
         if order is None:
             if not self.pure:
                 raise InvalidParameterError("charge must be in ticks for Gaussian tables, got epsilon.")
-            return sum((2 / scale for scale in self.scales), Fraction(0))
+            return sum((self.neighbours.table_l1() / scale for scale in self.scales), Fraction(0))
         if self.pure:
-            return _laplace_price(order, self.scales)
-        return sum((_gaussian_price(order, scale) for scale in self.scales), Fraction(0))
+            return _laplace_price(order, self.scales, self.neighbours)
+        return sum((_gaussian_price(order, scale, self.neighbours) for scale in self.scales), Fraction(0))
 
     def affordable(self, account: Filter) -> bool:
         """Whether the account can pay them, and has paid nothing where they are paid as its first release."""
@@ -157,6 +164,11 @@ def check_bought(tables: object, ledger: Ledger, sparse: NumericSparse, kept: bo
         raise InvalidParameterError(
             "purchases must be charged to an account that prices tables, got one of shares, or a charge of "
             "0; nothing was spent: test by 'gumbel' or 'exponential'."
+        )
+    if tables.neighbours != sparse.neighbours:
+        raise InvalidParameterError(
+            f"purchases must be priced for the neighbours of the session, {sparse.neighbours}, got those of "
+            f"{tables.neighbours}; nothing was spent: hand on what the mechanism has."
         )
     if kept:
         raise InvalidParameterError(
@@ -247,7 +259,8 @@ def chosen_first_tables(
         amount = min(amount, Fraction(most))
     charge = Charge(amount, f"{len(bought)} opening tables", account.unit, account.order)
     targets = tuple(wanted[place] for place in bought)
-    return FirstTables(targets, kept, charge, isinstance(mechanism, ExponentialSparse), first)
+    pure = isinstance(mechanism, ExponentialSparse)
+    return FirstTables(targets, kept, charge, pure, first, neighbours=mechanism.neighbours)
 
 
 def cells_instead(mechanism: GumbelSparse | ExponentialSparse, domain: Domain, charge: Charge) -> FirstTables:
@@ -257,14 +270,14 @@ def cells_instead(mechanism: GumbelSparse | ExponentialSparse, domain: Domain, c
     """
     axes = tuple(axis for axis, size in enumerate(domain.shape) if size > 1)
     cells = Partition(domain, axes, tuple(np.arange(domain.shape[axis]) for axis in axes))
-    moved = 2
+    moved = mechanism.neighbours.table_l1()
     if isinstance(mechanism, ExponentialSparse):
         scales: tuple[Fraction, ...] = (scale_at_least(moved / charge.amount),)
     else:
         enough = (scale_at_least(moved / (charge.amount * TICK)),)
-        scales = _least_laplace(mechanism.order, charge.amount, enough)
+        scales = _least_laplace(mechanism.order, charge.amount, enough, mechanism.neighbours)
     charge = attrs.evolve(charge, event="one opening table of all cells, Laplace")
-    return FirstTables((cells,), scales, charge, pure=True)
+    return FirstTables((cells,), scales, charge, pure=True, neighbours=mechanism.neighbours)
 
 
 def ranges_instead(
@@ -276,13 +289,13 @@ def ranges_instead(
     where there is one level, or where these have no other noise.
     """
     parts = _parts(mechanism, tables.targets, 1 if tables.pure else 2, ranges=True)
-    most = tables.charge.amount
+    most, moved = tables.charge.amount, mechanism.neighbours.table_l1()
     found: list[Fraction | None]
     if isinstance(mechanism, ExponentialSparse):
-        found = [scale_at_least(2 / (part * most)) for part in parts]
+        found = [scale_at_least(moved / (part * most)) for part in parts]
     elif tables.pure:
-        enough = tuple(scale_at_least(2 / (part * most * TICK)) for part in parts)
-        found = [*_least_laplace(mechanism.order, most, enough)]
+        enough = tuple(scale_at_least(moved / (part * most * TICK)) for part in parts)
+        found = [*_least_laplace(mechanism.order, most, enough, mechanism.neighbours)]
     else:
         shares = [part * most / mechanism.account().capacity for part in parts]
         found = _least_scales(mechanism, shares, tables.first)
@@ -297,16 +310,19 @@ def laplace_suits(domain: Domain, n: int, budget: Budget, share: float) -> bool:
     """Return whether to open with Laplace noise, at this share of epsilon: few tables have less of it so.
 
     One table of all cells, where a mean cell stands clear of its noise; or the m levels of one attribute, if
-    2 (2 m/(share epsilon))^2 is below the variance m/(share rho) of Gaussian noise in the same budget.
+    2 (L1 m/(share epsilon))^2 is below the variance m L2/(2 share rho) of Gaussian noise in the same budget,
+    L1 and L2 those of a table and squared.
     """
+    l1 = budget.neighbours.table_l1()
     axes = [axis for axis, size in enumerate(domain.shape) if size > 1]
     if len(axes) > 1:
-        deviation = math.sqrt(2.0) * 2.0 / (share * budget.epsilon)
+        deviation = math.sqrt(2.0) * l1 / (share * budget.epsilon)
         return domain.size <= MOST_CELLS and n / domain.size >= CLEAR * deviation
     if not axes or budget.pure:
         return False
     rho = zcdp_rho(budget.epsilon, budget.delta)
-    return 8.0 * len(levels(domain, axes[0])) * rho <= QUIETER * share * budget.epsilon**2
+    wider = 4.0 * l1**2 / budget.neighbours.table_squared()
+    return wider * len(levels(domain, axes[0])) * rho <= QUIETER * share * budget.epsilon**2
 
 
 def laplace_opens(domain: Domain, n: int, budget: Budget, bought: Fraction) -> bool:
@@ -320,15 +336,15 @@ def _laplace_tables(
     """Return one table of all cells, or the levels of one attribute, with Laplace noise."""
     cells = Partition(domain, tuple(axes), tuple(np.arange(domain.shape[axis]) for axis in axes))
     targets = [cells] if len(axes) > 1 else levels(domain, axes[0])
-    moved = 2
+    moved = mechanism.neighbours.table_l1()
     scales = tuple(scale_at_least(moved / (part * most)) for part in _parts(mechanism, targets, 1))
     amount = sum((moved / scale for scale in scales), Fraction(0))
     if isinstance(mechanism, GumbelSparse):
-        scales = _least_laplace(mechanism.order, most / TICK, scales)
-        amount = _laplace_price(mechanism.order, scales)
+        scales = _least_laplace(mechanism.order, most / TICK, scales, mechanism.neighbours)
+        amount = _laplace_price(mechanism.order, scales, mechanism.neighbours)
     account = mechanism.account()
     charge = Charge(amount, f"{len(targets)} opening tables, Laplace", account.unit, account.order)
-    return FirstTables(tuple(targets), scales, charge, pure=True)
+    return FirstTables(tuple(targets), scales, charge, pure=True, neighbours=mechanism.neighbours)
 
 
 def _parts(
@@ -353,10 +369,12 @@ def _parts(
     return [Fraction(weight, sum(weights)) for weight in weights]
 
 
-def _laplace_price(order: Fraction, scales: Sequence[Fraction]) -> Fraction:
-    """Return the cost of tables, two blocks of each moved, in ticks: alike ones are rounded up once."""
-    count = Counter(scales)
-    return Fraction(sum(laplace_charge(order, scale, 2 * times) for scale, times in count.items()))
+def _laplace_price(order: Fraction, scales: Sequence[Fraction], neighbours: Neighbours) -> Fraction:
+    """Return the cost of tables, in ticks: alike ones are rounded up once."""
+    count, moved = Counter(scales), neighbours.table_l1()
+    if neighbours.largest_gap() > 1:  # of a block that moves by more than one, only the pure price is proven
+        return Fraction(sum(math.ceil(moved * times / scale / TICK) for scale, times in count.items()))
+    return Fraction(sum(laplace_charge(order, scale, moved * times) for scale, times in count.items()))
 
 
 def too_many_pairs(domain: Domain) -> bool:
@@ -447,7 +465,9 @@ def levels(domain: Domain, axis: int) -> list[Partition]:
     return levels
 
 
-def _least_laplace(order: Fraction, most: Fraction, enough: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
+def _least_laplace(
+    order: Fraction, most: Fraction, enough: tuple[Fraction, ...], neighbours: Neighbours
+) -> tuple[Fraction, ...]:
     """Return about the least scales that cost at most so many ticks, of the ratios of pure ones, enough."""
     low, high = float(enough[0]) / 2, float(enough[0])
     best = enough
@@ -455,7 +475,7 @@ def _least_laplace(order: Fraction, most: Fraction, enough: tuple[Fraction, ...]
         middle = (low + high) / 2
         factor = Fraction(middle) / enough[0]
         scales = tuple(scale_at_least(factor * scale) for scale in enough)
-        if _laplace_price(order, scales) <= most:
+        if _laplace_price(order, scales, neighbours) <= most:
             high, best = middle, min(best, scales)
         else:
             low = middle
@@ -491,32 +511,34 @@ def _least_scale(mechanism: GumbelSparse | ExponentialSparse, share: Fraction) -
     """Return the least scale with which one table costs at most its share, or None if none is drawable."""
     most = share * mechanism.account().capacity
     if isinstance(mechanism, ExponentialSparse):
-        scale = scale_at_least(2 / most) if most > 0 else Fraction(SIGMA_LIMIT + 1)
+        moved = mechanism.neighbours.table_l1()
+        scale = scale_at_least(moved / most) if most > 0 else Fraction(SIGMA_LIMIT + 1)
         return scale if scale <= SIGMA_LIMIT else None
-    return least_gaussian(mechanism.order, most)
+    return least_gaussian(mechanism.order, most, mechanism.neighbours)
 
 
-def least_gaussian(order: Fraction, most: Fraction) -> Fraction | None:
+def least_gaussian(order: Fraction, most: Fraction, neighbours: Neighbours) -> Fraction | None:
     """Return the least sigma, records, with which one table costs at most so many ticks, or None."""
     if most < 1:
         return None
     # odd, so that it stays on that grid: on a coarser one a first release loses more by being discrete
-    sigma = max(1, math.floor(math.sqrt(float(order) * 2**40 / float(most)) * RECORD_PARTS) - 2) | 1
-    while _gaussian_price(order, Fraction(sigma, RECORD_PARTS)) > most:
+    square = float(order) * 2**40 * (neighbours.table_squared() / 2) / float(most)
+    sigma = max(1, math.floor(math.sqrt(square) * RECORD_PARTS) - 2) | 1
+    while _gaussian_price(order, Fraction(sigma, RECORD_PARTS), neighbours) > most:
         sigma += 2
     return Fraction(sigma, RECORD_PARTS) if sigma <= SIGMA_LIMIT else None
 
 
 def _price(mechanism: GumbelSparse | ExponentialSparse, scale: Fraction) -> Fraction:
-    """Return the cost of one table: L1 sensitivity 2, squared L2 sensitivity 2.
+    """Return the cost of one table.
 
     A Gaussian one is drawn in parts of a record, in which the blocks' counts change by `unit` each.
     """
     if isinstance(mechanism, ExponentialSparse):
-        return 2 / scale
-    return _gaussian_price(mechanism.order, scale)
+        return mechanism.neighbours.table_l1() / scale
+    return _gaussian_price(mechanism.order, scale, mechanism.neighbours)
 
 
-def _gaussian_price(order: Fraction, scale: Fraction) -> Fraction:
+def _gaussian_price(order: Fraction, scale: Fraction, neighbours: Neighbours) -> Fraction:
     sigma, unit = scale.as_integer_ratio()
-    return Fraction(gaussian_charge(order, Fraction(sigma), 2 * unit**2))
+    return Fraction(gaussian_charge(order, Fraction(sigma), neighbours.table_squared(unit)))

@@ -175,7 +175,8 @@ def _rows(domain: Domain, n: int, budget: Budget, max_queries: int, dense: bool)
     axes = [axis for axis, size in enumerate(domain.shape) if size > 1]
     size = min(domain.size, 10**300)  # of more cells no float tells the number
     spread = math.sqrt(size * (SPREAD_OF_DENSE if dense else SPREAD_OF_CONJUNCTIONS))
-    cell = 2.0 * math.sqrt(2.0) / (budget.epsilon * n)
+    l1 = budget.neighbours.table_l1()
+    cell = l1 * math.sqrt(2.0) / (budget.epsilon * n)
     normal = normal_quantile(0.025)
     rows = [EngineForecast("one noisy histogram", spread * cell, normal * spread * cell)]
     with contextlib.suppress(InvalidParameterError):  # no sampler draws so wide a noise
@@ -202,9 +203,10 @@ def _rows(domain: Domain, n: int, budget: Budget, max_queries: int, dense: bool)
         rows.append(EngineForecast(engine, rms, 2.0 * rms, "pairs"))
     elif axes:
         tables = len(levels(domain, axes[0]))
-        unit = math.sqrt(2.0) * 2.0 * tables / budget.epsilon
+        unit = math.sqrt(2.0) * l1 * tables / budget.epsilon
         if not budget.pure:
-            unit = min(unit, math.sqrt(2.0 * tables) / gaussian_mu(budget.epsilon, budget.delta))
+            squared = budget.neighbours.table_squared()
+            unit = min(unit, math.sqrt(squared * tables) / gaussian_mu(budget.epsilon, budget.delta))
         # ranges are sums of few blocks of several levels, but of many cells of one
         rms = min(UNKNOWN, (LEVELS_ERR if tables > 1 else max(LEVELS_ERR, spread)) * unit / n)
         rows.append(EngineForecast("session from levels", rms, 2.0 * rms, "levels"))

@@ -17,6 +17,7 @@ from typing import final
 import attrs
 
 from onlineic.accounting.budget import Charge
+from onlineic.accounting.neighbours import REPLACE_ONE, Neighbours
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError
 from onlineic.ledger.records import Easy, EasyBatch, Hard, Opened, Record
@@ -95,6 +96,8 @@ class LaterTables:
         Questions from which on, if that has not come, the pairs are bought once more.
     parts : int
         Into which an ordered attribute of more codes is cut in a triple.
+    neighbours : Neighbours
+        By which they move.
 
     Raises
     ------
@@ -107,6 +110,9 @@ class LaterTables:
     joint: int = JOINT_QUESTIONS
     patience: int = PATIENCE
     parts: int = TRIPLE_PARTS
+    neighbours: Neighbours = attrs.field(
+        default=REPLACE_ONE, kw_only=True, repr=False, metadata={"later": True}
+    )
 
     def __attrs_post_init__(self) -> None:
         if self.charge.order is None:
@@ -151,10 +157,11 @@ class LaterTables:
         pairs = [target for target in first.targets if len(target.axes) > 1]
         joined = asked.joint >= self.joint
         targets = triples(pairs[0].domain, sorted(asked.axes), self.parts) if joined else pairs
-        sigma = least_gaussian(order, self.charge.amount / len(targets))
+        sigma = least_gaussian(order, self.charge.amount / len(targets), self.neighbours)
         if sigma is None:
             return None
-        return FirstTables(tuple(targets), (sigma,) * len(targets), self.charge)
+        scales = (sigma,) * len(targets)
+        return FirstTables(tuple(targets), scales, self.charge, neighbours=self.neighbours)
 
 
 def triples(domain: Domain, axes: Sequence[int], parts: int) -> list[Partition]:
@@ -173,7 +180,8 @@ def kept_share(mechanism: GumbelSparse, domain: Domain, shares: Shares, max_quer
     if not 3 <= len(axes) <= MOST_ATTRIBUTES or max_queries < LEAST_STREAM:
         return Fraction(0)
     share, all_of_them = LATER_SHARE * shares.pairs, triples(domain, axes, TRIPLE_PARTS)
-    sigma = least_gaussian(mechanism.order, share * mechanism.account().capacity / len(all_of_them))
+    most = share * mechanism.account().capacity / len(all_of_them)
+    sigma = least_gaussian(mechanism.order, most, mechanism.neighbours)
     blocks = max(table.blocks for table in all_of_them)
     return share if sigma is not None and blocks * sigma <= MOST_NOISE * mechanism.n else Fraction(0)
 
@@ -184,7 +192,7 @@ def later_tables(mechanism: NumericSparse, first: FirstTables, share: Fraction) 
     charge = Charge(
         Fraction(math.floor(share * account.capacity)), "later tables", account.unit, account.order
     )
-    return LaterTables(charge, first.charge.amount)
+    return LaterTables(charge, first.charge.amount, neighbours=mechanism.neighbours)
 
 
 def together(first: FirstTables, later: LaterTables | None) -> Charge:

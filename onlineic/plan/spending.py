@@ -157,7 +157,9 @@ def dearest_hit(sparse: NumericSparse, domain: Domain, partition: bool) -> Fract
     finest[0], finest[1] = 1.0, 0.5**bits
     fine = canonical(domain, False, {(axis,): finest}, max(bits, 1))
     numbers = [
-        sparse.price(query).amount for query in (one_way(domain, axis).block(0), fine) if query.sensitivity
+        sparse.price(query).amount
+        for query in (one_way(domain, axis).block(0), fine)
+        if query.constant is None
     ]
     return max(table, *numbers)
 

@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Bools, Floats, Ints
+from onlineic.accounting.neighbours import REPLACE_ONE
 from onlineic.domain.domain import Domain
 from onlineic.errors import DomainMismatchError, InvalidQueryError, checked_integer
 from onlineic.queries.query import GRID_BITS, Columnar, Query, boxed, canonical, constant_query
@@ -260,15 +261,20 @@ class Queries(Columnar, Sequence[Query]):
         return immutable(result)
 
     @cached_property
+    def extremes(self) -> tuple[Ints, Ints]:
+        """`Query.lowest` and `Query.highest` of each, (m,) each."""
+        lowest, highest = np.zeros(self._length, np.int64), np.ones(self._length, np.int64)
+        for group in self.boxes:
+            if not group.axes:  # everybody is counted, or nobody
+                lowest[group.places] = highest[group.places] = ~group.turned
+        for place, query in self.others:
+            lowest[place], highest[place] = query.lowest, query.highest
+        return immutable(lowest), immutable(highest)
+
+    @property
     def sensitivities(self) -> Ints:
         """`Query.sensitivity` of each, (m,)."""
-        result = np.ones(self._length, np.int64)
-        for group in self.boxes:
-            if not group.axes:
-                result[group.places] = 0
-        for place, query in self.others:
-            result[place] = query.sensitivity
-        return immutable(result)
+        return REPLACE_ONE.number(*self.extremes)
 
     @cached_property
     def complements(self) -> Bools:

@@ -19,6 +19,7 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Bools, Floats, Ints
+from onlineic.accounting.neighbours import REPLACE_ONE
 from onlineic.domain.attributes import Attribute, Binned, Categorical
 from onlineic.domain.domain import Domain
 from onlineic.errors import DomainMismatchError, InvalidParameterError, InvalidQueryError, shown
@@ -107,9 +108,9 @@ class Query:
         All axes of the factors, increasing.
     grid_bits : int
         k: integer weights lie in [0, 2^k].
-    sensitivity : int
-        max - min of the integer weights over the domain: what n 2^k f can change by when one record is
-        replaced, exactly. 0 for a constant query.
+    lowest, highest : int
+        The least and the largest integer weight over the domain, exactly: `accounting.Neighbours` tell from
+        them how far a neighbour moves n 2^k f.
     rounding : float
         Largest difference of the rounded query from the one written, in fractions.
     """
@@ -118,7 +119,8 @@ class Query:
     _factors: tuple[Factor, ...] | None = attrs.field(alias="factors")  # None: those of the box, not yet made
     complement: bool
     grid_bits: int
-    sensitivity: int
+    lowest: int
+    highest: int
     rounding: float
     axes: tuple[int, ...]
     box: tuple[tuple[int, ...], tuple[int, ...]] | None  # (low, high) along `axes`, if all are intervals
@@ -134,6 +136,11 @@ class Query:
 
     def __hash__(self) -> int:
         return hash((self.key, self.complement))
+
+    @property
+    def sensitivity(self) -> int:
+        """Return what n 2^k f changes by at most when one record is replaced. 0 for a constant query."""
+        return REPLACE_ONE.number(self.lowest, self.highest)
 
     @property
     def factors(self) -> tuple[Factor, ...]:
@@ -414,7 +421,7 @@ def conjunction(domain: Domain, intervals: Sequence[tuple[int, int, int]]) -> Qu
         axis, _, high = held[0]
         held = [(axis, high, shape[axis])]
     axes, low_ends, high_ends = zip(*held, strict=True)
-    return _marked(Query(domain, None, turned, 0, 1, 0.0, axes, (low_ends, high_ends), tuple(held), None))
+    return _marked(Query(domain, None, turned, 0, 0, 1, 0.0, axes, (low_ends, high_ends), tuple(held), None))
 
 
 def _check_domain(domain: Domain) -> None:
@@ -465,8 +472,11 @@ def _query(domain: Domain, factors: tuple[Factor, ...], complement: bool, roundi
         return _constant(domain, complement, highest, grid_bits, rounding)
     box = (tuple(low), tuple(high)) if len(low) == len(factors) else None
     axes, key = tuple(sorted(held)), tuple(keys)
+    if complement:
+        whole = 1 << grid_bits
+        lowest, highest = whole - highest, whole - lowest
     return _marked(
-        Query(domain, factors, complement, grid_bits, highest - lowest, rounding, axes, box, key, None)
+        Query(domain, factors, complement, grid_bits, lowest, highest, rounding, axes, box, key, None)
     )
 
 
@@ -475,7 +485,7 @@ def _constant(
 ) -> Query:
     value = (1 << grid_bits) - value if complement else value
     key = ("constant", grid_bits, value)
-    return _marked(Query(domain, (), False, grid_bits, 0, rounding, (), None, key, value))
+    return _marked(Query(domain, (), False, grid_bits, value, value, rounding, (), None, key, value))
 
 
 def constant_query(domain: Domain, value: bool) -> Query:

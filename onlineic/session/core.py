@@ -46,7 +46,7 @@ from onlineic.queries.query import Query
 from onlineic.session.answers import AnswerBook
 from onlineic.session.prices import Prices
 from onlineic.session.seal import Seal
-from onlineic.sparse.base import Hit, SparseState, steps_down, steps_up
+from onlineic.sparse.base import Hit, SparseState, steps_down
 
 
 @final
@@ -154,7 +154,7 @@ class Core:
             state, hit = sparse.step_table(self._state, int(gaps.max()) << sparse.grid_bits, self._noise)
         else:
             counts, bits, grid = self._data.exact_counts(question), question.grid_bits, sparse.grid_bits
-            gap, moved = steps_down(counts - guess, bits, grid), steps_up(question.sensitivity, bits, grid)
+            gap, moved = steps_down(counts - guess, bits, grid), sparse.tested_by(question)
             state, hit = sparse.step(self._state, gap, moved, self._noise)
         self._record(
             state, [Easy(question, guess) if hit is None else self._measured(hit, question, guess, counts)]
@@ -165,7 +165,7 @@ class Core:
         shifts = sparse.grid_bits - queries.grid_bits
         up, down = np.maximum(shifts, 0), np.maximum(-shifts, 0)
         gaps = counts - guesses << up >> down  # rounded down, and sensitivities up: `steps_down`
-        moved = -(-queries.sensitivities << up >> down)
+        moved = -(-sparse.neighbours.test(*queries.extremes) << up >> down)
         state, easy, hit = sparse.step_many(self._state, gaps, moved, self._noise)
         records: list[EasyBatch | Hard] = []
         if easy:

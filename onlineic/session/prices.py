@@ -42,7 +42,7 @@ class _Standing:
     serving : Fraction
         The same of single queries, 0 if it is reserved for a cross table. A hit uses up all that was set
         aside: hits of single queries would become as dear as those of the table, so less is set aside anew.
-    pays : dict of (sensitivity, grid bits) to bool
+    pays : dict of (least weight, largest weight, grid bits) to bool
         Whether it serves single queries of each kind, as far as it was asked.
     """
 
@@ -52,7 +52,7 @@ class _Standing:
     sparse: NumericSparse
     covered: Fraction
     serving: Fraction
-    pays: dict[tuple[int, int], bool] = attrs.field(factory=dict)
+    pays: dict[tuple[int, int, int], bool] = attrs.field(factory=dict)
 
 
 @final
@@ -80,7 +80,7 @@ class Prices:
         self._spending, self._ledger, self._domain = spending, ledger, domain
         self._partitions = partitions
         # a mechanism and its prices, replaced together: another thread may ask for a repr at any time
-        self._priced: tuple[NumericSparse, dict[tuple[int, int], Fraction]] = (spending.sparse, {})
+        self._priced: tuple[NumericSparse, dict[tuple[int, int, int], Fraction]] = (spending.sparse, {})
         self._standing: _Standing | None = None  # each test asks for it several times
         self._dearest_of: tuple[NumericSparse | None, Fraction] = (None, Fraction(0))
         # how many records were taken in, and what of them: replaced together, for the same reason
@@ -244,7 +244,7 @@ class Prices:
             return False
         if isinstance(question, BoundMarginal):
             return self._price(standing.sparse, question) <= standing.covered
-        kind = (question.sensitivity, question.grid_bits)
+        kind = (question.lowest, question.highest, question.grid_bits)
         known = standing.pays.get(kind)
         if known is None:
             known = standing.pays[kind] = self._price(standing.sparse, question) <= standing.serving
@@ -264,7 +264,7 @@ class Prices:
         if held is not sparse:
             prices = {}
             self._priced = (sparse, prices)
-        key = (question.sensitivity, question.grid_bits)
+        key = (question.lowest, question.highest, question.grid_bits)
         if key not in prices:
             number = sparse.price(question).amount
             # a hit of a partition session costs what a partition does, or the number that is released

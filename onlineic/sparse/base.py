@@ -4,7 +4,7 @@ All arithmetic is on integers. A mechanism compares gaps in units of 1/(n 2^grid
 a query on a coarser grid has its gap multiplied up, one on a finer grid has it rounded down. The number of a
 hard answer is on the query's own grid, or on the session's if that is coarser.
 
-Proof: docs/theory/ledger-and-restarts.md, 5.4; docs/theory/queries.md, 1.3; docs/theory/session.md, 4.5.
+Proof: docs/theory/ledger-and-restarts.md, 5.4; docs/theory/queries.md, 1.3, 1.4; docs/theory/session.md, 4.5.
 """
 
 import abc
@@ -19,6 +19,7 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Charge, Filter
+from onlineic.accounting.neighbours import Neighbours
 from onlineic.errors import InvalidParameterError, InvalidQueryError, checked_integer, checked_real
 from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace, checked_beta, checked_tail
 from onlineic.noise.sources import Noise
@@ -72,12 +73,22 @@ class Value:
     Attributes
     ----------
     sensitivity : int, >= 1
-        How far one replaced record moves it, units 2^-grid_bits.
+        How far one replaced record moves it, units 2^-grid_bits: as if it were a weight up to that.
     grid_bits : int
     """
 
     sensitivity: int
     grid_bits: int
+
+    @property
+    def lowest(self) -> int:
+        """0."""
+        return 0
+
+    @property
+    def highest(self) -> int:
+        """Its sensitivity."""
+        return self.sensitivity
 
 
 def check_measurable(target: object) -> None:
@@ -107,6 +118,16 @@ class NumericSparse(abc.ABC):
     def threshold(self) -> int:
         """Noise-free threshold in units of 1/(n 2^K); ties are hits."""
 
+    @property
+    @abc.abstractmethod
+    def neighbours(self) -> Neighbours:
+        """By which gaps, numbers and tables move: prices and noise are for these."""
+
+    @property
+    def widest(self) -> int:
+        """The most that a neighbour moves a gap, units of 1/(n 2^K): of weights in [0, 1], or of a table."""
+        return self.neighbours.any_gap(1 << self.grid_bits)
+
     def bits_of(self, target: "Query | Partition | Value") -> int:
         """Return the grid that the number of a target is released on: its own, or K if that is coarser.
 
@@ -117,8 +138,14 @@ class NumericSparse(abc.ABC):
         return min(target.grid_bits, self.grid_bits)
 
     def moved_by(self, target: "Query | Value") -> int:
-        """Return the sensitivity of a number of this target, in units of the grid that it is released on."""
-        return steps_up(target.sensitivity, target.grid_bits, self.bits_of(target))
+        """Return how far a neighbour moves a number of this target, in units of its own grid, `bits_of`."""
+        moved = self.neighbours.number(target.lowest, target.highest)
+        return steps_up(moved, target.grid_bits, self.bits_of(target))
+
+    def tested_by(self, target: "Query | Value") -> int:
+        """Return how far a neighbour moves the gap of this target, in units of 1/(n 2^K)."""
+        moved = self.neighbours.test(target.lowest, target.highest)
+        return steps_up(moved, target.grid_bits, self.grid_bits)
 
     @abc.abstractmethod
     def account(self) -> Filter:
@@ -193,7 +220,7 @@ class NumericSparse(abc.ABC):
         gap : int
             Exact count minus guess, signed, units 1/(n 2^K). PRIVATE.
         sensitivity : int
-            How far the gap can move when one record is replaced, same units.
+            How far a neighbour moves the gap, same units.
         """
 
     @abc.abstractmethod

@@ -14,6 +14,7 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget, Charge, Filter
+from onlineic.accounting.neighbours import REPLACE_ONE, Neighbours
 from onlineic.errors import (
     InternalError,
     InvalidParameterError,
@@ -37,7 +38,6 @@ from onlineic.sparse.base import (
     fresh_answer,
     fresh_radius,
     hits_paid,
-    steps_up,
     tolerated_false_hits,
 )
 
@@ -75,6 +75,8 @@ class ExponentialSparse(NumericSparse):
         lambda of a fresh answer of L1 sensitivity 1 count, counts; a partition's has twice that. None:
         numbers are made of free gaps, and partitions are refused. A free gap cannot unmask a false hit, whose
         nu has no memory: its error bound reaches beyond the threshold.
+    neighbours : Neighbours
+        The tables between which it is private.
 
     Raises
     ------
@@ -94,6 +96,9 @@ class ExponentialSparse(NumericSparse):
     query_scale: Fraction
     grid_bits: int = 0
     number_scale: Fraction | None = None
+    neighbours: Neighbours = attrs.field(
+        default=REPLACE_ONE, kw_only=True, repr=False, metadata={"later": True}
+    )
 
     def __attrs_post_init__(self) -> None:
         budget = Budget(self.epsilon, allow_large_epsilon=True)
@@ -112,8 +117,7 @@ class ExponentialSparse(NumericSparse):
                 f"n 2^grid_bits must be <= 2^53, got n={self.n}, grid_bits={self.grid_bits}; lower grid_bits."
             )
         if self.number_scale is not None:
-            most = 2 << self.grid_bits
-            set_fields(self, number_scale=_checked_scale("number_scale", self.number_scale, most))
+            set_fields(self, number_scale=_checked_scale("number_scale", self.number_scale, self._most_fresh))
 
     @classmethod
     def calibrated(
@@ -176,9 +180,11 @@ class ExponentialSparse(NumericSparse):
         epsilon = Fraction(budget.epsilon) * (1 - reserved)
         left = epsilon * (1 - answer_share)
         unit, runs = 1 << grid_bits, 1 + checked_integer("restarts", restarts, at_least=0)
+        near = budget.neighbours
+        tested = near.any_gap(unit)
         # exact from here on: the hits take what the thresholds, rounded up, leave
-        threshold_scale = scale_at_least(Fraction(exponential_scales(count, float(left), runs)[0]) * unit)
-        query_scale = scale_at_least(2 * count * unit / (left - runs * unit / threshold_scale))
+        threshold_scale = scale_at_least(Fraction(exponential_scales(count, float(left), runs)[0]) * tested)
+        query_scale = scale_at_least(2 * count * tested / (left - runs * tested / threshold_scale))
         b1, b2 = float(threshold_scale), float(query_scale)
         if alpha is not None:
             margin = b2 * math.log(2.0 * tests * b2 / ((b1 + b2) * 0.95 * beta))
@@ -195,12 +201,13 @@ class ExponentialSparse(NumericSparse):
             query_scale=query_scale,
             grid_bits=grid_bits,
             number_scale=scale_at_least(count / (epsilon * answer_share)) if answer_share else None,
+            neighbours=near,
         )
 
     def stretched(self, cheaper: Fraction) -> "ExponentialSparse":
         """Return b2, lambda and T times `cheaper`: b1 is that of the run, whose threshold noise stays."""
         cheaper = checked_ratio("cheaper", cheaper, at_least=1.0)
-        number = (self.number_scale or 0) * (1 << self.grid_bits)  # of a partition twice that is drawn
+        number: Fraction | int = (self.number_scale or 0) * self._most_fresh / Fraction(2)  # twice is drawn
         most = Fraction(2**46) / max(self.query_scale, number, self.threshold)
         factor = max(Fraction(1), min(cheaper, most))
         return attrs.evolve(
@@ -214,23 +221,24 @@ class ExponentialSparse(NumericSparse):
         return Filter(Fraction(self.epsilon), "epsilon")
 
     def start_charge(self) -> Charge | None:
-        return Charge((1 << self.grid_bits) / self.threshold_scale, "threshold noise of one run")
+        return Charge(self.widest / self.threshold_scale, "threshold noise of one run")
 
     def unfinished(self, reserved: Fraction, start: Fraction) -> Fraction:
         return start  # the loss of easy answers is that of the threshold, of hits their own
 
     def price(self, target: Query | Partition) -> Charge:
-        most = 1 << self.grid_bits
+        most = self.widest
         if isinstance(target, Partition):
-            # one record moves between two blocks
-            table = Fraction(2 << target.grid_bits) / self._fresh_scale(target)
+            # the test is that of a 0/1 query or of the largest block gap
+            table = self.neighbours.table_l1(1 << target.grid_bits) / self._fresh_scale(target)
             return Charge(2 * most / self.query_scale + table, "exponential test and Laplace partition")
-        if target.sensitivity < 1:
+        tested = self.tested_by(target)
+        if tested < 1:
             raise InvalidQueryError(
-                f"query must have sensitivity >= 1, got sensitivity={target.sensitivity}; answer a constant "
+                f"query must have sensitivity >= 1, got sensitivity={tested}; answer a constant "
                 "query without a test."
             )
-        test = (most + steps_up(target.sensitivity, target.grid_bits, self.grid_bits)) / self.query_scale
+        test = (most + tested) / self.query_scale
         if self.number_scale is None:
             return Charge(test, "exponential test with its free gap")
         return Charge(
@@ -261,7 +269,8 @@ class ExponentialSparse(NumericSparse):
     def step_table(
         self, state: SparseState, largest_gap: int, noise: Noise
     ) -> tuple[SparseState, Hit | None]:
-        state, _, excess = self._first(state, (largest_gap,), 1 << self.grid_bits, noise)
+        moved = self.neighbours.largest_gap(1 << self.grid_bits)
+        state, _, excess = self._first(state, (largest_gap,), moved, noise)
         return state, None if excess is None else Hit(excess=excess)
 
     def measure(
@@ -335,7 +344,8 @@ class ExponentialSparse(NumericSparse):
         miss = float(self.threshold_scale) * math.log(1.0 / (0.05 * shared))
         number = (max(hit - self._centre(), miss + self._centre()) + 1.0) / unit
         if self.number_scale is not None:
-            number = (DiscreteLaplace(self._number_scale(1)).radius(0.1 * beta / cutoff) + 1.0) / self.n
+            law = DiscreteLaplace(self._number_scale(self.neighbours.number(0, 1)))
+            number = (law.radius(0.1 * beta / cutoff) + 1.0) / self.n
         return (hit + 1.0) / unit, (miss + 1.0) / unit, number
 
     @property
@@ -346,7 +356,7 @@ class ExponentialSparse(NumericSparse):
         self, state: SparseState, values: Sequence[int] | Ints, sensitivity: int, noise: Noise
     ) -> tuple[SparseState, int, int | None]:
         """Index and free gap of the first value with v + nu >= T + rho; the threshold noise is kept."""
-        if not 0 <= sensitivity <= 1 << self.grid_bits:
+        if not 0 <= sensitivity <= self.widest:
             raise InternalError("the sensitivity of a query must be in [0, 2^grid_bits].")
         rho = state.threshold_noise
         if rho is None:
@@ -364,8 +374,16 @@ class ExponentialSparse(NumericSparse):
         return scale_at_least(self.number_scale * units)
 
     def _fresh_scale(self, target: Query | Partition) -> Fraction:
-        # replacing one record moves a query by 2^k in all, a partition by 2^k in each of two blocks
-        return self._number_scale((2 if isinstance(target, Partition) else 1) << self.bits_of(target))
+        near, unit = self.neighbours, 1 << self.bits_of(target)
+        return self._number_scale(
+            near.table_l1(unit) if isinstance(target, Partition) else near.number(0, unit)
+        )
+
+    @property
+    def _most_fresh(self) -> int:
+        """The most that a neighbour moves a fresh answer in L1, grid units."""
+        unit = 1 << self.grid_bits
+        return max(self.neighbours.table_l1(unit), self.neighbours.number(0, unit))
 
     def _centre(self) -> float:
         """E nu - E rho."""

@@ -18,6 +18,7 @@ import numpy as np
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget, Charge, Filter
 from onlineic.accounting.first_release import FirstRelease
+from onlineic.accounting.neighbours import REPLACE_ONE, Neighbours
 from onlineic.accounting.renyi import gumbel_charge, renyi_capacity
 from onlineic.errors import (
     InfeasibleAccuracyError,
@@ -43,7 +44,6 @@ from onlineic.sparse.base import (
     fresh_answer,
     fresh_radius,
     hits_paid,
-    steps_up,
     tolerated_false_hits,
 )
 
@@ -66,7 +66,7 @@ class GumbelSparse(NumericSparse):
     to a Renyi filter of the one order a, fixed here, of capacity
     R = epsilon - ln(1 - 1/a) + (ln delta + ln a)/(a - 1). Theorem: if a test is asked only while
     spent + its charge <= R, the whole interaction, however long and adaptive, is (a, R)-Renyi private for
-    replace-one neighbours and hence (epsilon, delta)-differentially private. (Behind tables that are charged
+    its neighbours and hence (epsilon, delta)-differentially private. (Behind tables that are charged
     as the `first_release` the second holds alone: theory 4.10.) Proof: the slot of each test
     that fires costs theta(eta) in the moment and the silent ones nothing (the sum telescopes), so the
     moment times exp(-(a - 1) * charges) is a supermartingale; charges <= R on every transcript.
@@ -89,6 +89,8 @@ class GumbelSparse(NumericSparse):
         K, the session's grid; 0 if only 0/1 queries are asked.
     ratio : Fraction, > 0
         sigma / b; sigma is rounded up to whole units of the target's own grid.
+    neighbours : Neighbours
+        The tables between which it is private.
 
     Raises
     ------
@@ -110,6 +112,9 @@ class GumbelSparse(NumericSparse):
     threshold: int
     grid_bits: int = 0
     ratio: Fraction = RATIO
+    neighbours: Neighbours = attrs.field(
+        default=REPLACE_ONE, kw_only=True, repr=False, metadata={"later": True}
+    )
     capacity: int = attrs.field(init=False)  # R in ticks of 2^-40
 
     def __attrs_post_init__(self) -> None:
@@ -145,7 +150,8 @@ class GumbelSparse(NumericSparse):
                 f"ratio * scale must be <= 2^26, got {float(self.ratio * self.scale):.4g}; lower grid_bits."
             )
         set_fields(self, threshold=level, capacity=renyi_capacity(self.order, self.epsilon, self.delta))
-        self._ticks(1 << self.grid_bits, self.grid_bits, 1 << 2 * self.grid_bits)  # refuses x >= 1
+        whole = self.neighbours.number(0, 1 << self.grid_bits)
+        self._ticks(self.widest, self.grid_bits, whole**2)  # refuses x >= 1
 
     @classmethod
     def calibrated(
@@ -187,7 +193,7 @@ class GumbelSparse(NumericSparse):
         ratio : Fraction
             sigma / b; less where b was raised for the threshold.
         partition : bool
-            Hard answers release whole partitions, squared L2 sensitivity 2 counts^2.
+            Hard answers release whole partitions.
         reserved : Fraction, in [0, 1)
             Share of the capacity kept for other releases of the same order, such as a noisy prior.
 
@@ -209,7 +215,10 @@ class GumbelSparse(NumericSparse):
         _refuse_pure(budget)
         false_hits = tolerated_false_hits(false_hits, alpha, threshold, usual=FALSE_HITS)
         count = hits_paid(cutoff, false_hits)
-        squared = 2.0 if partition else 1.0
+        near = budget.neighbours
+        # scales are solved for a test that moves by one count: b, and the noise of answers, are as many times
+        tested = near.any_gap()
+        squared = max(near.number(0, 1) ** 2, partition * near.table_squared()) / tested**2
         if budget.order is not None:  # that of the total which it draws on
             order = budget.order
         else:
@@ -223,7 +232,7 @@ class GumbelSparse(NumericSparse):
             )
             order = Fraction(max(65, round(64 * best)), 64)
         less, fresh = np.array([float(order) - 1.0]), squared / float(ratio) ** 2
-        least = float(_least_scales(less, count, budget.epsilon, budget.delta, fresh, share)[0])
+        least = tested * float(_least_scales(less, count, budget.epsilon, budget.delta, fresh, share)[0])
         if not math.isfinite(least):
             raise InfeasibleAccuracyError(
                 f"order must leave a capacity at {budget}, got order={float(order):g}; take a larger share."
@@ -235,12 +244,13 @@ class GumbelSparse(NumericSparse):
         wide = _least_for_threshold(n, tests, beta, alpha, threshold)
         if wide > least:  # tests become cheaper than planned: the answers take what is left
             least = wide
-            finest = ratio_at_scale(float(order), least, count, budget.epsilon, budget.delta, squared, share)
+            told = count, budget.epsilon, budget.delta, squared, share
+            finest = ratio_at_scale(float(order), least / tested, *told)
             ratio = min(ratio, Fraction(math.ceil(finest * 2**20), 2**20))
         bits = _grid_bits(n, least, float(ratio), wanted)
         payable = (1 - reserved) * renyi_capacity(order, budget.epsilon, budget.delta)
         scale, step = scale_at_least(Fraction(least) * (1 << bits)), 1
-        while not _payable(order, scale, bits, ratio, partition, payable / count):
+        while not _payable(order, scale, bits, ratio, partition, near, payable / count):
             scale = scale_at_least(scale + (Fraction(step, 2**16) if scale < 2**16 else step))
             step *= 2
         unit = n << bits
@@ -260,6 +270,7 @@ class GumbelSparse(NumericSparse):
             threshold=max(1, math.ceil(level)),
             grid_bits=bits,
             ratio=ratio,
+            neighbours=near,
         )
 
     def sigma(self, grid_bits: int) -> int:
@@ -283,24 +294,29 @@ class GumbelSparse(NumericSparse):
 
     def first_release(self) -> FirstRelease:
         """Return what pays for Gaussian tables before every test of this mechanism, and of it stretched."""
-        steepest = Fraction(1 << self.grid_bits) / self.scale
+        near, steepest = self.neighbours, self.widest / self.scale
+        # how far a test moves over how far its answer does, a number or a table, rounded up
+        numbers = Fraction(near.test(0, 1), near.number(0, 1))
+        tables = Fraction(near.any_gap(), math.isqrt(near.table_squared()))
         # sigma is rounded up to a unit of a grid that may be as coarse as one count
-        return FirstRelease(self.order, self.epsilon, self.delta, steepest, self.ratio + steepest)
+        ratio = (self.ratio + Fraction(1 << self.grid_bits) / self.scale) * max(numbers, tables)
+        return FirstRelease(self.order, self.epsilon, self.delta, steepest, ratio, neighbours=near)
 
     def start_charge(self) -> Charge | None:
         return None
 
     def price(self, target: Query | Partition) -> Charge:
         if isinstance(target, Partition):
-            # the test, of a 0/1 query or of the largest block gap, moves by one count
-            ticks = self._ticks(1 << self.grid_bits, target.grid_bits, 2 << 2 * target.grid_bits)
+            # the test is that of a 0/1 query or of the largest block gap
+            table = self.neighbours.table_squared(1 << target.grid_bits)
+            ticks = self._ticks(self.widest, target.grid_bits, table)
             return Charge(Fraction(ticks), "Gumbel test and Gaussian partition", "ticks", self.order)
-        if target.sensitivity < 1:
+        tested = self.tested_by(target)
+        if tested < 1:
             raise InvalidQueryError(
-                f"query must have sensitivity >= 1, got sensitivity={target.sensitivity}; answer a constant "
+                f"query must have sensitivity >= 1, got sensitivity={tested}; answer a constant "
                 "query without a test."
             )
-        tested = steps_up(target.sensitivity, target.grid_bits, self.grid_bits)
         ticks = self._ticks(tested, self.bits_of(target), self.moved_by(target) ** 2)
         return Charge(Fraction(ticks), "Gumbel test and Gaussian number", "ticks", self.order)
 
@@ -342,7 +358,7 @@ class GumbelSparse(NumericSparse):
     def step_table(
         self, state: SparseState, largest_gap: int, noise: Noise
     ) -> tuple[SparseState, Hit | None]:
-        return self.step(state, largest_gap, 1 << self.grid_bits, noise)
+        return self.step(state, largest_gap, self.neighbours.largest_gap(1 << self.grid_bits), noise)
 
     def measure(
         self, hit: Hit, target: Query | Partition, guess: int, counts: int | Ints, noise: Noise
@@ -391,7 +407,7 @@ class GumbelSparse(NumericSparse):
         return gumbel_charge(self.order, sensitivity, self.scale, Fraction(self.sigma(grid_bits)), squared)
 
     def _check_sensitivity(self, least: int, most: int) -> None:
-        if least < 0 or most > 1 << self.grid_bits:
+        if least < 0 or most > self.widest:
             raise InternalError("the sensitivity of a query must be in [0, 2^grid_bits].")
 
 
@@ -443,17 +459,22 @@ def _grid_bits(n: int, scale: float, ratio: float, wanted: int) -> int:
 
 
 def _payable(
-    order: Fraction, scale: Fraction, bits: int, ratio: Fraction, partition: bool, most: Fraction
+    order: Fraction,
+    scale: Fraction,
+    bits: int,
+    ratio: Fraction,
+    partition: bool,
+    near: Neighbours,
+    most: Fraction,
 ) -> bool:
     """Whether the dearest planned hard answer costs at most `most` ticks."""
     # (test, answer on the finest grid) is the dearest number: sigma is rounded up least there
-    answers = [(Fraction(sigma_at_least(ratio * scale, bits, bits)), 1 << 2 * bits)]
+    tested = near.any_gap(1 << bits)
+    answers = [(Fraction(sigma_at_least(ratio * scale, bits, bits)), near.number(0, 1 << bits) ** 2)]
     if partition:
-        answers.append((Fraction(sigma_at_least(ratio * scale, bits, 0)), 2))
+        answers.append((Fraction(sigma_at_least(ratio * scale, bits, 0)), near.table_squared()))
     try:
-        return all(
-            gumbel_charge(order, 1 << bits, scale, sigma, squared) <= most for sigma, squared in answers
-        )
+        return all(gumbel_charge(order, tested, scale, sigma, squared) <= most for sigma, squared in answers)
     except InvalidParameterError:  # x >= 1
         return False
 
@@ -482,7 +503,7 @@ def gumbel_scale(
     ratio : float, > 0
         sigma / b of the fresh answer; inf for none.
     squared_sensitivity : float, > 0
-        L in counts^2: 1 for a number, 2 for a partition.
+        L in counts^2, of an answer whose test moves by one count: 1 for a number, 2 for a partition.
     reserved : float, in [0, 1)
         Share of the capacity kept for other releases of the same filter.
 

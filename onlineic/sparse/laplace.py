@@ -16,6 +16,7 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget, Charge, Filter
+from onlineic.accounting.neighbours import REPLACE_ONE, Neighbours
 from onlineic.accounting.rounding import float_up
 from onlineic.bounds.sparse_vector import numeric_sparse_branch, numeric_sparse_scales, sparse_margin
 from onlineic.errors import (
@@ -74,6 +75,8 @@ class LaplaceSparse(NumericSparse):
         Test gap, and only if that does not fire, -gap (the book); otherwise |gap| once.
     branch : "pure" or "repaired"
         Which noise; "pure" is valid for every delta.
+    neighbours : Neighbours
+        The tables between which it is private.
 
     References
     ----------
@@ -89,6 +92,9 @@ class LaplaceSparse(NumericSparse):
     grid_bits: int = 0
     pair: bool = False
     branch: Literal["pure", "repaired"] = "pure"
+    neighbours: Neighbours = attrs.field(
+        default=REPLACE_ONE, kw_only=True, repr=False, metadata={"later": True}
+    )
     threshold_scale: Fraction = attrs.field(init=False)
     query_scale: Fraction = attrs.field(init=False)
     number_scale: Fraction = attrs.field(init=False)  # counts times the query's own 2^k
@@ -111,11 +117,11 @@ class LaplaceSparse(NumericSparse):
                 f"n 2^grid_bits must be <= 2^53, got n={self.n}, grid_bits={self.grid_bits}; lower grid_bits."
             )
         counts = numeric_sparse_scales(self.cutoff, self.epsilon, self.delta, self.branch)
-        unit, share = 1 << self.grid_bits, Fraction(self.epsilon) / self.cutoff
+        share = Fraction(self.epsilon) / self.cutoff
         set_fields(
             self,
-            threshold_scale=scale_at_least(counts.threshold * unit),
-            query_scale=scale_at_least(counts.query * unit),
+            threshold_scale=scale_at_least(counts.threshold * self.widest),
+            query_scale=scale_at_least(counts.query * self.widest),
             number_scale=counts.number,
             _price=Charge(share, "one epoch of AboveThreshold and its number", "shares"),
         )
@@ -168,7 +174,9 @@ class LaplaceSparse(NumericSparse):
         except InvalidParameterError:  # Corollary 3.21 fails at a large epsilon: pure noise always holds
             branch = "pure"
             scales = numeric_sparse_scales(hard_answers, budget.epsilon, budget.delta, branch)
-        room = SCALE_BITS - math.ceil(math.log2(2 * float(scales.number)))  # a partition doubles it
+        near = budget.neighbours
+        tested, fresh = near.any_gap(), max(near.table_l1(), near.number(0, 1))
+        room = SCALE_BITS - math.ceil(math.log2(fresh * float(scales.number)))
         if room < 0:
             raise InfeasibleAccuracyError(
                 f"epsilon must be larger for {hard_answers} hard answers, got epsilon={budget.epsilon}: the "
@@ -178,14 +186,15 @@ class LaplaceSparse(NumericSparse):
         tests = max_queries * (1 + pair)
         if alpha is not None:
             unit = 1 << bits
-            first, second = (scale_at_least(one * unit) / unit for one in (scales.threshold, scales.query))
+            drawn = [tested * unit * one for one in (scales.threshold, scales.query)]
+            first, second = (scale_at_least(one) / unit for one in drawn)
             margin = _margin(hard_answers, tests, first, second, 0.9 * beta)
             wanted = checked_real("alpha", alpha, above=0.0) * n + margin
         elif threshold is not None:
             wanted = checked_real("threshold", threshold, above=0.0) * n
         else:
             share = max(1.0, 2.0 * tests / (3.0 * FALSE_HITS * hard_answers))
-            wanted = 2.0 * float(scales.threshold) * math.log(share)
+            wanted = 2.0 * tested * float(scales.threshold) * math.log(share)
         return cls(
             n=n,
             epsilon=budget.epsilon,
@@ -196,6 +205,7 @@ class LaplaceSparse(NumericSparse):
             grid_bits=bits,
             pair=pair,
             branch=branch,
+            neighbours=near,
         )
 
     def account(self) -> Filter:
@@ -224,7 +234,7 @@ class LaplaceSparse(NumericSparse):
     def _test(
         self, state: SparseState, gaps: Sequence[int] | Ints, sensitivity: int, noise: Noise
     ) -> tuple[SparseState, int, Hit | None]:
-        if sensitivity > 1 << self.grid_bits:
+        if sensitivity > self.widest:
             raise InternalError("the sensitivity of a query must be at most 2^grid_bits.")
         values: Sequence[int] | Ints
         # wide integers: of a narrow one, -gap could be a large gap
@@ -264,9 +274,9 @@ class LaplaceSparse(NumericSparse):
         return fresh_answer(law, self.n, target, self.bits_of(target), counts, noise)
 
     def _number_scale(self, target: Query | Partition) -> Fraction:
-        # replacing one record moves a query by 2^k in all, a partition by 2^k in each of two blocks
-        sensitivity = (2 if isinstance(target, Partition) else 1) << self.bits_of(target)
-        return scale_at_least(self.number_scale * sensitivity)
+        near, unit = self.neighbours, 1 << self.bits_of(target)
+        moved = near.table_l1(unit) if isinstance(target, Partition) else near.number(0, unit)
+        return scale_at_least(self.number_scale * moved)
 
     def noise_of(self, target: Query | Partition) -> float:
         return DiscreteLaplace(self._number_scale(target)).deviation / (self.n << self.bits_of(target))
@@ -298,7 +308,8 @@ class LaplaceSparse(NumericSparse):
         tests = max_queries * (1 + self.pair)
         margin = _margin(self.cutoff, tests, self.threshold_scale, self.query_scale, 0.9 * beta)
         units = [1 << bits for bits in range(self.grid_bits + 1)]  # of a query's own grid, whichever it is
-        scale = max(scale_at_least(self.number_scale * own) / own for own in units)
+        moved = self.neighbours.number
+        scale = max(scale_at_least(self.number_scale * moved(0, own)) / own for own in units)
         number = float_up(scale) * math.log(hard_answers / (0.1 * beta))
         return (margin + 1.0) / unit, (margin + 1.0) / unit, (number + 1.0) / self.n
 

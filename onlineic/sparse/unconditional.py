@@ -13,6 +13,7 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget, Charge, Filter
+from onlineic.accounting.neighbours import REPLACE_ONE, Neighbours
 from onlineic.accounting.renyi import TICK, gaussian_charge, renyi_capacity
 from onlineic.errors import (
     InfeasibleAccuracyError,
@@ -48,6 +49,8 @@ class UnconditionalNumbers(NumericSparse):
         Of a number's noise, units 1/(n 2^grid_bits); whole with an order.
     order : Fraction, > 1, optional
     grid_bits : int
+    neighbours : Neighbours
+        The tables between which it is private.
 
     Raises
     ------
@@ -66,6 +69,9 @@ class UnconditionalNumbers(NumericSparse):
     scale: Fraction
     order: Fraction | None = None
     grid_bits: int = 0
+    neighbours: Neighbours = attrs.field(
+        default=REPLACE_ONE, kw_only=True, repr=False, metadata={"later": True}
+    )
 
     def __attrs_post_init__(self) -> None:
         budget = Budget(self.epsilon, self.delta, allow_large_epsilon=True)
@@ -105,14 +111,16 @@ class UnconditionalNumbers(NumericSparse):
         answers = checked_integer("answers", answers, at_least=1)
         grid_bits = checked_integer("grid_bits", grid_bits, at_least=0)
         share = (1 - checked_ratio("reserved", reserved, at_least=0.0, below=1.0)) / answers
-        pure = 1 / (share * budget.epsilon_exact)
+        near = budget.neighbours
+        moved = near.number(0, 1)
+        pure = moved / (share * budget.epsilon_exact)
         if budget.delta > 0.0:
             if budget.order is None:
                 order, capacity = _best_order(budget.epsilon, budget.delta)
             else:  # of the total that it draws on, in which pure noise would cost other than its share
                 order, capacity = budget.order, renyi_capacity(budget.order, budget.epsilon, budget.delta)
             ticks = math.floor(share * capacity)  # charges are whole ones
-            wide = math.sqrt(float(order / (2 * ticks * TICK))) if ticks else math.inf
+            wide = moved * math.sqrt(float(order / (2 * ticks * TICK))) if ticks else math.inf
             if budget.order is not None and wide > SIGMA_LIMIT / 4:
                 raise InfeasibleAccuracyError(
                     f"the share of the total must pay for {answers} answers, got {budget}; take a larger one."
@@ -120,11 +128,11 @@ class UnconditionalNumbers(NumericSparse):
             if budget.order is not None or wide < math.sqrt(2.0) * float(pure):
                 bits = max(0, min(grid_bits, SIGMA_LIMIT.bit_length() - 3 - math.ceil(math.log2(wide))))
                 sigma = max(1, math.floor(wide * 2**bits) - 1)
-                while gaussian_charge(order, Fraction(sigma), 1 << 2 * bits) > ticks:
+                while gaussian_charge(order, Fraction(sigma), near.number(0, 1 << bits) ** 2) > ticks:
                     sigma += 1
-                return cls(n, budget.epsilon, budget.delta, Fraction(sigma), order, bits)
+                return cls(n, budget.epsilon, budget.delta, Fraction(sigma), order, bits, neighbours=near)
         bits = max(0, min(grid_bits, 44 - max(0, math.ceil(math.log2(pure)))))
-        return cls(n, budget.epsilon, 0.0, scale_at_least(pure * 2**bits), None, bits)
+        return cls(n, budget.epsilon, 0.0, scale_at_least(pure * 2**bits), None, bits, neighbours=near)
 
     @property
     def threshold(self) -> int:
@@ -152,18 +160,19 @@ class UnconditionalNumbers(NumericSparse):
         return None
 
     def price(self, target: Query | Partition) -> Charge:
-        if isinstance(target, Query) and target.sensitivity < 1:
-            raise InvalidQueryError(
-                f"query must have sensitivity >= 1, got sensitivity={target.sensitivity}; answer a constant "
-                "query without a measurement."
-            )
         table = isinstance(target, Partition)
         scale, unit = self._spread(table), 1 << self.grid_bits
         if isinstance(target, Query):
-            moved = steps_up(target.sensitivity, target.grid_bits, self.grid_bits)
+            moved = self.neighbours.number(target.lowest, target.highest)
+            if moved < 1:
+                raise InvalidQueryError(
+                    f"query must have sensitivity >= 1, got sensitivity={moved}; answer a constant "
+                    "query without a measurement."
+                )
+            moved = steps_up(moved, target.grid_bits, self.grid_bits)
             squared = moved**2
-        else:  # one record moves between two blocks
-            moved, squared = 2 * unit, 2 * unit**2
+        else:
+            moved, squared = self.neighbours.table_l1(unit), self.neighbours.table_squared(unit)
         event = "one table" if table else "one number"
         if self.order is None:
             return Charge(moved / scale, f"{event}, Laplace")
@@ -228,9 +237,11 @@ class UnconditionalNumbers(NumericSparse):
         """Scale of the noise of a number, or of each block of a table, which then costs no more."""
         if not table:
             return self.scale
+        near, number = self.neighbours, self.neighbours.number(0, 1)
         if self.order is None:
-            return 2 * self.scale
-        return Fraction(math.isqrt(2 * int(self.scale) ** 2 - 1) + 1)
+            return self.scale * near.table_l1() / number
+        square = math.ceil(self.scale**2 * near.table_squared() / number**2)
+        return Fraction(math.isqrt(square - 1) + 1)
 
     def _law(self, table: bool) -> DiscreteGaussian | DiscreteLaplace:
         scale = self._spread(table)

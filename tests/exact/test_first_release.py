@@ -218,7 +218,7 @@ def test_discrete_noise_is_bounded_by_rounded_normal_noise(sigma):
 def test_bounds_are_those_of_the_integral():
     first = of_filter(*CASES[0][:3])
     scales, left = least_noise(first, 0.8)
-    squared, lost, factor = first_release._moments(scales)
+    squared, lost, factor = first_release._moments(scales, first.neighbours)
     inverse = sum(1.0 / float(scale) ** 2 for scale in scales)
     assert squared == pytest.approx(2.0 * inverse, rel=1e-8)
     assert lost == pytest.approx(inverse / 16, rel=1e-8)  # drawn in sixteenths

@@ -333,9 +333,9 @@ def test_a_marginal_takes_no_condition_but_an_expression():
 def test_a_query_or_a_factor_put_together_by_hand_is_refused_wherever_it_is_asked():
     honest = where(a=0, b=between(1, 2)).bind(DOMAIN)
     forged = [
-        attrs.evolve(honest, sensitivity=0),
+        attrs.evolve(honest, highest=0),
         attrs.evolve(honest, factors=(Factor((0,), -3, 9),), box=((-3,), (9,)), axes=(0,)),
-        Query(DOMAIN, (), False, 0, 0, 0.0, (), None, ("constant", 0, 0), 0),
+        Query(DOMAIN, (), False, 0, 0, 0, 0.0, (), None, ("constant", 0, 0), 0),
     ]
     data = PrivateData(np.arange(24), DOMAIN)
     session = ic.OnlineIC(data, ic.Budget(1.0), noise=SimulatedNoise(0))

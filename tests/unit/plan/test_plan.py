@@ -198,7 +198,7 @@ def test_a_mechanism_of_ones_own_may_not_spend_more_than_the_budget_nor_be_made_
 
 def test_a_mechanism_of_which_nothing_is_proven_is_refused():
     class Mine(NumericSparse):
-        grid_bits = n = threshold = 1
+        grid_bits = n = threshold = neighbours = 1
 
         def account(self): ...
         def start_charge(self): ...

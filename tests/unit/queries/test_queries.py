@@ -235,7 +235,7 @@ def test_a_bound_query_binds_to_its_own_domain_only():
     assert other.digest() in str(caught.value)
 
 
-@pytest.mark.parametrize("change", [{"sensitivity": 1}, {"grid_bits": 0}, {"box": None}, {}])
+@pytest.mark.parametrize("change", [{"highest": 1}, {"grid_bits": 0}, {"box": None}, {}])
 def test_a_query_altered_by_hand_is_refused_because_its_price_would_be_wrong(change):
     domain = Domain.of(a=4, b=3)
     query = where(a=weights([0.0, 0.25, 0.7, 1.0])).bind(domain)

@@ -1,0 +1,92 @@
+"""How far one neighbour moves what is computed from a table: the only place that says so.
+
+Whoever scales noise, prices a release or bounds what is left asks the relation that it was given.
+
+Proof: docs/theory/queries.md, 1.4, 1.5, 1.6.
+"""
+
+import abc
+from typing import TypeVar, final
+
+import attrs
+
+from onlineic._typing import Ints
+
+Weight = TypeVar("Weight", int, Ints)
+
+
+class Neighbours(abc.ABC):
+    """A relation between tables that privacy holds for, by the most that one step of it moves.
+
+    Frozen and hashable: budgets and mechanisms carry it. Integer weights w lie on a grid, and what they count
+    is the sum of w over the records. Every answer is an exact integer that no neighbour exceeds. One of your
+    own is your claim: nothing checks it, and sessions take the number of records as public.
+    """
+
+    @abc.abstractmethod
+    def test(self, lowest: Weight, highest: Weight) -> Weight:
+        """Return how far a gap moves that is tested: of a count of weights in [lowest, highest] from a guess.
+
+        Parameters
+        ----------
+        lowest, highest : int or (m,) int64
+            The least and the largest integer weight of the query in the form in which it is asked.
+        """
+
+    @abc.abstractmethod
+    def number(self, lowest: Weight, highest: Weight) -> Weight:
+        """Return how far a count of weights in [lowest, highest] moves that is released with noise."""
+
+    @abc.abstractmethod
+    def table_l1(self, unit: int = 1) -> int:
+        """Return how far all counts of disjoint blocks move together, in L1.
+
+        Parameters
+        ----------
+        unit : int, >= 1
+            What one record is worth: 2^k on a grid of k bits.
+        """
+
+    @abc.abstractmethod
+    def table_squared(self, unit: int = 1) -> int:
+        """Return how far all counts of disjoint blocks move together, in squared L2, of the unit squared."""
+
+    @abc.abstractmethod
+    def largest_gap(self, unit: int = 1) -> int:
+        """Return how far the count of any one block moves, and so the largest gap from its guess."""
+
+    def any_gap(self, unit: int = 1) -> int:
+        """Return the most that a tested gap moves: of weights in [0, unit], or the largest of a table."""
+        return max(self.test(0, unit), self.largest_gap(unit))
+
+
+@final
+@attrs.frozen
+class ReplaceOne(Neighbours):
+    """One record is replaced by another; the number of records is public.
+
+    A record with weight w becomes one with weight w', so that a count moves by at most max w - min w. The
+    record leaves one block of a table and enters another.
+
+    References
+    ----------
+    Dwork & Roth (2014), Definitions 2.4 and 3.1, with "replace one record" for their neighbours.
+    """
+
+    def test(self, lowest: Weight, highest: Weight) -> Weight:
+        return highest - lowest
+
+    def number(self, lowest: Weight, highest: Weight) -> Weight:
+        return highest - lowest
+
+    def table_l1(self, unit: int = 1) -> int:
+        return 2 * unit
+
+    def table_squared(self, unit: int = 1) -> int:
+        return 2 * unit**2
+
+    def largest_gap(self, unit: int = 1) -> int:
+        return unit
+
+
+REPLACE_ONE = ReplaceOne()
