@@ -338,7 +338,7 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
     heard = rule.start()
 
     def facts(question: Question | None) -> Facts[Any]:
-        return Facts(domain, plan.sparse.n, book.account, heard, question)
+        return Facts(domain, plan.sparse.n, book.account, plan.sparse.neighbours, heard, question)
 
     def wrong(place: int, text: str) -> None:
         problems.append(f"record {place}: {text}")

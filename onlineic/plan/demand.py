@@ -157,20 +157,28 @@ class DemandPurchases(PurchaseRule[Listened]):
         most = min(due, facts.account.left)
         if most < 1:
             return None
-        # sigma records cost order / sigma^2 in divergence
-        budget = float(most * TICK / order) * facts.n**2
+        # sigma records cost order L / (2 sigma^2) in divergence, L the squared sensitivity of a table
+        budget = float(2 * most * TICK / (order * facts.neighbours.table_squared())) * facts.n**2
         design = cheapest(facts.domain, demand, tables_of(facts.domain, heard.bought), budget)
         return None if design.after > kept * design.before else _priced(facts, design, most, order)
 
 
 def _priced(facts: Facts[Listened], design: "Design", most: Fraction, order: Fraction) -> FirstTables | None:
     """Return the tables of a design with the least noise that so many ticks pay, if it can be drawn."""
-    scales = {key: least_gaussian(order, most * Fraction(part)) for key, part in design.parts.items()}
+    scales = {
+        key: least_gaussian(order, most * Fraction(part), facts.neighbours)
+        for key, part in design.parts.items()
+    }
     bought = [(table_of(facts.domain, key), scale) for key, scale in scales.items() if scale is not None]
     if not bought:
         return None
     unpaid = Charge(most, f"{len(bought)} tables", facts.account.unit, order)
-    tables = FirstTables(tuple(one for one, _ in bought), tuple(scale for _, scale in bought), unpaid)
+    tables = FirstTables(
+        tuple(one for one, _ in bought),
+        tuple(scale for _, scale in bought),
+        unpaid,
+        neighbours=facts.neighbours,
+    )
     return attrs.evolve(tables, charge=attrs.evolve(unpaid, amount=tables.cost))
 
 

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar, final
 import attrs
 
 from onlineic.accounting.budget import Filter
+from onlineic.accounting.neighbours import Neighbours
 from onlineic.domain.domain import Domain
 from onlineic.ledger.records import Ledger, Record
 from onlineic.plan.first_tables import FirstTables
@@ -27,6 +28,8 @@ class Facts(Generic[S]):
     n : int
     account : Filter
         What is spent, and what is left.
+    neighbours : Neighbours
+        For which purchases are priced.
     heard : object
         What the record has asked and bought, as the rule itself has summed it up.
     question : Query or BoundMarginal or None
@@ -36,6 +39,7 @@ class Facts(Generic[S]):
     domain: Domain
     n: int
     account: Filter
+    neighbours: Neighbours
     heard: S
     question: Question | None
 
@@ -78,10 +82,14 @@ class Purchases:
     ledger : Ledger
     domain : Domain
     n : int
+    neighbours : Neighbours
     """
 
-    def __init__(self, rule: PurchaseRule[Any], ledger: Ledger, domain: Domain, n: int) -> None:
+    def __init__(
+        self, rule: PurchaseRule[Any], ledger: Ledger, domain: Domain, n: int, neighbours: Neighbours
+    ) -> None:
         self._rule, self._ledger, self._domain, self._n = rule, ledger, domain, n
+        self._neighbours = neighbours
         self._heard: tuple[int, Any] = (0, rule.start())  # of so many records
 
     @property
@@ -97,7 +105,9 @@ class Purchases:
 
     def next(self, question: Question | None) -> FirstTables | None:
         """Return what the rule names before this question is tested, or None."""
-        return self._rule.next(Facts(self._domain, self._n, self._ledger.account, self.heard, question))
+        return self._rule.next(
+            Facts(self._domain, self._n, self._ledger.account, self._neighbours, self.heard, question)
+        )
 
     def due_at(self, questions: Iterable[Question]) -> int | None:
         """Return after how many of these questions the rule buys something; None: not before the last."""

@@ -83,7 +83,7 @@ class Core:
         entered = partial(data.knows, ledger) if is_private(noise) else partial(bool, True)
         self._data, self._noise, self._ledger, self._bits = data, noise, ledger, weight_bits
         self.prices, self.book, self.seal, self.raises = prices, book, Seal(ledger, entered), raises
-        self.purchases = Purchases(purchases, ledger, data.domain, data.n)
+        self.purchases = Purchases(purchases, ledger, data.domain, data.n, prices.sparse.neighbours)
         self._state: SparseState = prices.sparse.init()  # holds the secret threshold noise: never shown
 
     def answer(self, asked: Any) -> Answer:
