@@ -39,6 +39,7 @@ from onlineic.plan.defaults import (
     default_numbers,
     default_shares,
 )
+from onlineic.plan.demand import DemandPurchases
 from onlineic.plan.first_tables import (
     FirstTables,
     cells_instead,
@@ -114,6 +115,8 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
         return _plan_of_purchases(domain, n, chosen, chosen.purchases)
     opens = chosen.opens
     start = forecast(domain, n, chosen).start if opens else None
+    if start == "pairs" and chosen.listens:
+        return _plan_of_purchases(domain, n, chosen, DemandPurchases())
     if start == "numbers" and chosen.only():
         return _plan_of_numbers(domain, n, chosen, RESERVED_OF_NUMBERS)
     # hard answers wished for take their price from the tables, unless these were wished for too

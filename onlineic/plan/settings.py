@@ -199,6 +199,11 @@ class Settings:
         )
 
     @property
+    def listens(self) -> bool:
+        """Whether tables are bought by what is asked: where nobody settled the start, rule or mechanism."""
+        return self.partition and self.only("release", "hard_answers", "threshold") and not self.of_row.pure
+
+    @property
     def may_start_otherwise(self) -> bool:
         """Whether a first question may choose another start, which `MaximumEntropy` has to read."""
         fits = self.update is None or isinstance(self.update, MaximumEntropy)

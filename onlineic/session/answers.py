@@ -23,6 +23,7 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import MoreThanAnnouncedWarning, UpdateFailedWarning, WideBoundWarning
 from onlineic.hypothesis.base import batch_guesses, block_guesses, grid_guess, grid_guesses
 from onlineic.known_noise.estimates import Estimates, Family, TableDesign
+from onlineic.known_noise.instalments import Instalments, Known
 from onlineic.ledger.records import (
     Burned,
     Checkpoint,
@@ -137,6 +138,7 @@ class _Taken:
     first: tuple[Measurement, ...] = ()  # the first tables
     spent: Spent = attrs.field(factory=Spent)  # settles which mechanism tested what comes next
     instalments: int = 0  # releases of tables
+    known: Instalments = attrs.field(factory=Instalments)  # what they say, where they are bought as questions come
 
 
 @final
@@ -247,7 +249,7 @@ class AnswerBook:
     @property
     def family(self) -> Family | None:
         """The queries that the noise of the first tables bounds all at once, in one event a family."""
-        return None if self._design is None else self._design.family
+        return self._taken.known.family if self._design is None else self._design.family
 
     def catch_up(self) -> None:
         """Take in what an interrupted call, or the opening, left in the ledger: post-processing."""
@@ -264,13 +266,20 @@ class AnswerBook:
         if type(record) is Easy:
             answer = self._easy(record.query, record.guess)
             self._taken = _Taken(
-                at.belief, at.records + 1, at.easy + 1, at.hard, at.first, at.spent, at.instalments
+                at.belief,
+                at.records + 1,
+                at.easy + 1,
+                at.hard,
+                at.first,
+                at.spent,
+                at.instalments,
+                at.known,
             )
             return record.query, answer
         if isinstance(record, EasyBatch):
             self._easy_batch(record)
             easy = at.easy + len(record)
-            self._taken = _Taken(at.belief, at.records + 1, easy, at.hard, at.first, at.spent, at.instalments)
+            self._taken = attrs.evolve(at, records=at.records + 1, easy=easy)
             return None
         if isinstance(record, Closed):
             counted = {"easy": record.constants, "repeat": record.repeats, "untested": record.untested}
@@ -284,8 +293,11 @@ class AnswerBook:
             self._burned = isinstance(record, Burned)
         hard = (record.query, self._hard(record, belief)) if isinstance(record, Hard) else None
         # what is bought later is bought because of the noise of the first: it must not enter (theory 6.7)
-        first = at.first
-        if isinstance(record, Opened) and first:
+        first, known = at.first, at.known
+        if isinstance(record, Opened) and self._plan.purchases is not None:
+            first = first or record.measurements
+            known = known.then(record.measurements, self._n, KNOWN * self._plan.beta)
+        elif isinstance(record, Opened) and first:
             self._awaited = Fraction(0)
         elif isinstance(record, Opened):
             first = record.measurements
@@ -300,6 +312,7 @@ class AnswerBook:
             first,
             self._spending.after(at.spent, record),
             at.instalments + isinstance(record, Opened),
+            known,
         )
         if failed:
             with contextlib.suppress(UpdateFailedWarning):  # not even as an error may it stop the answer
@@ -465,7 +478,7 @@ class AnswerBook:
         easy, jointly = self._settled_radii()
         wide = self._plan.error_bound if in_theorem else easy
         said = stated(estimates, question, value, wide)
-        if self._design is not None and estimates is None:  # the tables that come first will move the value
+        if self._plan.buys and estimates is None:  # the tables that come first will move the value
             said = (min(1.0, wide + question.rounding), *said[1:])
         answer = self._stating(question, value, "easy", said)
         hard = self._plan.error_bound if in_theorem else self._prospect_if_hard(question, target)
@@ -653,9 +666,7 @@ class AnswerBook:
 
     def _is_fitted(self, target: Query | Partition) -> bool:
         """Whether what was learned of this target may be released in the place of what was measured."""
-        return isinstance(target, Partition) or (
-            self._plan.first_tables is not None and not self._plan.certified
-        )
+        return isinstance(target, Partition) or (self._plan.buys and not self._plan.certified)
 
     def _said(self, value: float) -> float:
         """Return the number of the hard answer that is being taken in: as it was told, if it was before."""
@@ -676,8 +687,10 @@ class AnswerBook:
         """Return what the noise of the first tables leaves as a bound, for their families at once, or inf."""
         return known_bound(self._estimates_now(), question, value)
 
-    def _estimates_now(self) -> Estimates | None:
-        """Return what the first tables say, once they are taken in."""
+    def _estimates_now(self) -> Known | None:
+        """Return what the tables say, once some are taken in."""
+        if self._plan.purchases is not None:
+            return self._taken.known if self._taken.known.estimates else None
         if self._estimates is None and self._design is not None and self._taken.first:
             values = [bought.values for bought in self._taken.first]
             self._estimates = Estimates(self._design, values, self._n, KNOWN * self._plan.beta)
@@ -694,7 +707,7 @@ class AnswerBook:
             return math.inf
         if self._plan.certified and self._table:
             return math.inf
-        begun = self._design is not None and self._taken.easy + self._taken.hard > 0
+        begun = self._plan.buys and self._taken.easy + self._taken.hard > 0
         worst = self._weigh()
         coming = self._settled_radii()[1] if self._runs else self._plan.error_bound
         easy = worst if begun else max(coming, worst)
@@ -741,7 +754,7 @@ class AnswerBook:
         return worst
 
     @property
-    def estimates(self) -> Estimates | None:
+    def estimates(self) -> Known | None:
         """What the first tables say."""
         return self._estimates_now()
 

@@ -17,7 +17,7 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.display.frames import Framed
 from onlineic.display.html import card, note, table
-from onlineic.known_noise.estimates import Estimates
+from onlineic.known_noise.instalments import Known
 from onlineic.queries.answers import (
     ANSWER_HEAD,
     LONGEST_QUERY,
@@ -38,7 +38,7 @@ EASY, HARD, REPEAT, UNTESTED = range(4)
 SHOWN = 10  # answers of a batch that are shown, first and last
 
 
-def known_bound(estimates: Estimates | None, question: Question, value: Any) -> float:
+def known_bound(estimates: Known | None, question: Question, value: Any) -> float:
     """Return what the noise of the first tables leaves as a bound, for their families at once, or inf.
 
     The truth lies in a bracket around their estimate, whatever was tested, fitted or bought since.
@@ -62,7 +62,7 @@ def cut(value: Any, bound: float) -> float:
     return float(min(bound, max(value, 1.0 - value)))
 
 
-def stated(estimates: Estimates | None, question: Question, value: Any, radius: float) -> Stated:
+def stated(estimates: Known | None, question: Question, value: Any, radius: float) -> Stated:
     """Return what is stated of an answer of this radius; of radius inf, if none is known.
 
     Parameters
@@ -79,7 +79,7 @@ def stated(estimates: Estimates | None, question: Question, value: Any, radius: 
 
 
 def stated_again(
-    estimates: Estimates | None, asked: Question, value: Any, first: Question, released: Any, radius: float
+    estimates: Known | None, asked: Question, value: Any, first: Question, released: Any, radius: float
 ) -> Stated:
     """Return the same of a repeat: the bound of the answer that was released, of `first`, carried over."""
     bound, *_ = stated(estimates, first, released, radius)
@@ -88,7 +88,7 @@ def stated_again(
     return bound, *_point(estimates, asked)
 
 
-def _point(estimates: Estimates | None, question: Question) -> tuple[float | None, float | None, Law | None]:
+def _point(estimates: Known | None, question: Question) -> tuple[float | None, float | None, Law | None]:
     found = None
     if estimates is not None and isinstance(question, Query):
         found = estimates.point(question)
@@ -114,7 +114,7 @@ class Settled(Ground):
 
     n: int
     private: bool
-    estimates: Estimates | None
+    estimates: Known | None
     hits_left: Callable[[], int]
 
     @cached_property
@@ -241,11 +241,11 @@ class Answers(Sequence[Answer], Framed):
     _roundings: dict[int, float]  # of a repeat: of the query as first asked, where it may differ
     _given: dict[int, Answer]  # hard ones, as they are
     _settled: list[tuple[int, Settled]]  # by the place of the first answer that rests on it
-    _estimates: Estimates | None
+    _estimates: Known | None
 
     @classmethod
     def of(
-        cls, queries: Queries, columns: Columns, private: bool, n: int, estimates: Estimates | None
+        cls, queries: Queries, columns: Columns, private: bool, n: int, estimates: Known | None
     ) -> "Answers":
         """Return the answers to all queries of a batch."""
         return cls(

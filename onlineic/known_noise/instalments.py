@@ -1,0 +1,76 @@
+"""What several releases of tables say together, each bounded by itself.
+
+The tables of an instalment are chosen after the noise of earlier ones was seen. Given what was public before
+it, its own noise is as fresh as that of the first; so each has a bound of its own at a share of beta, and all
+of them hold at once. The pooled estimate has no such bound: its weights depend on the noise that it averages.
+
+Proof: docs/theory/hypothesis.md, 6.7c.
+"""
+
+from collections.abc import Sequence
+from typing import final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Floats
+from onlineic.known_noise.estimates import Bracket, Estimates, Family, TableDesign
+from onlineic.queries.marginals import BoundMarginal
+from onlineic.queries.partitions import Measurement, Partition
+from onlineic.queries.query import Query
+
+
+@final
+@attrs.frozen(eq=False)
+class Instalments:
+    """Brackets that hold for the families of all instalments at once, with probability 1 - beta.
+
+    Attributes
+    ----------
+    estimates : tuple of Estimates
+        One an instalment, oldest first; the k-th fails with probability beta / (k (k + 1)) at most.
+    families : tuple of Family
+    """
+
+    estimates: tuple[Estimates, ...] = ()
+    families: tuple[Family, ...] = ()
+    pure = False
+
+    def then(self, released: Sequence[Measurement], n: int, beta: float) -> "Instalments":
+        """Return the same with one more instalment, of Gaussian noise whose scales its record tells."""
+        targets = [one.target for one in released if isinstance(one.target, Partition)]
+        design = TableDesign(targets, [one.scale * n for one in released], pure=False)
+        number = len(self.estimates) + 1
+        share = beta / (number * (number + 1))
+        made = Estimates(design, [one.values for one in released], n, share)
+        return Instalments((*self.estimates, made), (*self.families, design.family))
+
+    @property
+    def family(self) -> Family | None:
+        """The largest of their families."""
+        return max(self.families, key=lambda one: one.size, default=None)
+
+    def bracket(self, query: Query) -> Bracket | None:
+        """Return (low, high) that holds the exact fraction, or None where nothing follows."""
+        found = [one for one in (held.bracket(query) for held in self.estimates) if one is not None]
+        if not found:
+            return None
+        low, high = max(low for low, _ in found), min(high for _, high in found)
+        return (low, high) if low <= high else min(found, key=lambda one: one[1] - one[0])
+
+    def point(self, query: Query) -> tuple[float, float] | None:
+        """Return (estimate, standard error) of the instalment that knows a query best, or None."""
+        found = [one for one in (held.point(query) for held in self.estimates) if one is not None]
+        return min(found, key=lambda one: one[1], default=None)
+
+    def table_brackets(self, question: BoundMarginal) -> tuple[Floats, Floats] | None:
+        """Return (lows, highs) of the cells of a cross table, or None where one of them has no bracket."""
+        found = [one for one in (held.table_brackets(question) for held in self.estimates) if one is not None]
+        if not found:
+            return None
+        lows = np.max([low for low, _ in found], axis=0)
+        highs = np.min([high for _, high in found], axis=0)
+        return np.minimum(lows, highs), np.maximum(lows, highs)
+
+
+Known = Estimates | Instalments
