@@ -138,7 +138,7 @@ class _Taken:
     first: tuple[Measurement, ...] = ()  # the first tables
     spent: Spent = attrs.field(factory=Spent)  # settles which mechanism tested what comes next
     instalments: int = 0  # releases of tables
-    known: Instalments = attrs.field(factory=Instalments)  # what they say, where they are bought as questions come
+    known: Instalments = attrs.field(factory=Instalments)  # what they say, bought as questions come
 
 
 @final
