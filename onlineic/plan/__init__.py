@@ -10,7 +10,7 @@ from onlineic.plan.forecasts import EngineForecast, Forecast, forecast
 from onlineic.plan.plan import ALL_HARD, EASY_OR_HARD, KNOWN, Plan
 from onlineic.plan.planned_purchases import PlannedPurchases, purchase_rule
 from onlineic.plan.planning import session_plan
-from onlineic.plan.purchases import Facts, PurchaseRule
+from onlineic.plan.purchases import Facts, PurchaseRule, TestsOnly
 from onlineic.plan.settings import Settings
 from onlineic.plan.spending import Spending, Spent
 
@@ -29,6 +29,7 @@ __all__ = [
     "SparseName",
     "Spending",
     "Spent",
+    "TestsOnly",
     "forecast",
     "purchase_rule",
     "session_plan",

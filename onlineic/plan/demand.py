@@ -9,7 +9,7 @@ released tables suggest (`interactions.sizes`), and divides an instalment betwee
 is least: a convex programme, solved by a few hundred multiplicative steps. Instalments grow with the number
 of questions asked, so that a few questions cost little and many have everything.
 
-Proof: docs/theory/session.md, 4.9.
+Proof: docs/theory/session.md, 4.9a.
 """
 
 import itertools
@@ -25,6 +25,7 @@ from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Charge, Filter
 from onlineic.accounting.renyi import TICK
 from onlineic.domain.domain import Domain
+from onlineic.errors import InvalidParameterError, shown
 from onlineic.interactions.demand import Asked, Axes, Demand, asked_axes, asked_of
 from onlineic.interactions.levels import Levels, levels_of
 from onlineic.interactions.sizes import Key, Sizes, Table, informed, rows_of, table_of, tables_of
@@ -81,16 +82,21 @@ class DemandPurchases(PurchaseRule[Listened]):
 
     Parameters
     ----------
-    share : Fraction
+    share : Fraction, in (0, 1]
         Of the account, for all purchases together.
     after : tuple of int
         Questions after which an instalment is bought, rising; the first one comes before the first question.
     parts : tuple of Fraction
         Of that, which are spent by then; the last one is 1.
-    one : Fraction
+    one : Fraction, in (0, 1]
         Of what is left, for a question that is publicly hard.
     announced : tuple of tuple of int
-        Sets of attributes that will be asked, if they were told.
+        Sets of attributes that will be asked, as places in the domain, if they were told.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a share is outside its range, or counts or parts do not rise.
     """
 
     share: Fraction = Fraction(9, 10)
@@ -98,6 +104,29 @@ class DemandPurchases(PurchaseRule[Listened]):
     parts: tuple[Fraction, ...] = tuple(Fraction(part, 20) for part in (8, 13, 16, 18, 20))
     one: Fraction = Fraction(1, 8)
     announced: tuple[Axes, ...] = ()
+
+    def __attrs_post_init__(self) -> None:
+        counts, parts = self.after, (Fraction(0), *self.parts)
+        rising = all(one < other for one, other in itertools.pairwise(parts))
+        counted = counts[:1] == (1,) and all(one < other for one, other in itertools.pairwise(counts))
+        if not (0 < self.share <= 1 and 0 < self.one <= 1 and counted and rising and parts[-1] == 1):
+            raise InvalidParameterError(
+                "purchases must have shares in (0, 1], and counts and parts that rise, from 1 and to 1, got "
+                f"share={shown(self.share)}, after={shown(self.after)}, parts={shown(self.parts)}, one="
+                f"{shown(self.one)}; leave out what you do not need."
+            )
+        if len(counts) != len(self.parts):
+            raise InvalidParameterError(
+                f"purchases must have one part for each count, got {len(counts)} counts and "
+                f"{len(self.parts)} parts; give as many."
+            )
+
+    @classmethod
+    def of(cls, announced: tuple[Axes, ...]) -> "DemandPurchases":
+        """Return the rule for questions that were announced: nearly all is bought with the first of them."""
+        if not announced:
+            return cls()
+        return cls(after=(1, 64), parts=(Fraction(9, 10), Fraction(1)), announced=announced)
 
     def planned(self, account: Filter) -> Fraction:
         return self.share * account.capacity

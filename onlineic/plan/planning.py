@@ -26,6 +26,7 @@ from onlineic.errors import (
 )
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
+from onlineic.interactions.demand import Axes
 from onlineic.plan.calibration import SparseName, brought, chosen_name, mechanism_for, rounded_down
 from onlineic.plan.certificates import NO_BOUND, certified_plan, update_bound_of
 from onlineic.plan.defaults import (
@@ -58,7 +59,7 @@ from onlineic.plan.plan import (
     Rule,
     tested_beta,
 )
-from onlineic.plan.purchases import PurchaseRule
+from onlineic.plan.purchases import PurchaseRule, TestsOnly
 from onlineic.plan.settings import Settings, settings_of
 from onlineic.plan.spending import hit_price
 from onlineic.queries.partitions import PartitionRule
@@ -111,12 +112,13 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
             if numbers is not None:
                 return numbers
         return certified_plan(domain, n, chosen, rule, chosen.certify)
-    if chosen.purchases is not None:
+    announced = _announced(domain, chosen)
+    if chosen.purchases is not None and not isinstance(chosen.purchases, TestsOnly):
         return _plan_of_purchases(domain, n, chosen, chosen.purchases)
     opens = chosen.opens
     start = forecast(domain, n, chosen).start if opens else None
     if start == "pairs" and chosen.listens:
-        return _plan_of_purchases(domain, n, chosen, DemandPurchases())
+        return _plan_of_purchases(domain, n, chosen, DemandPurchases.of(announced))
     if start == "numbers" and chosen.only():
         return _plan_of_numbers(domain, n, chosen, RESERVED_OF_NUMBERS)
     # hard answers wished for take their price from the tables, unless these were wished for too
@@ -170,6 +172,18 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
         range_tables=of_ranges,
         restarts=chosen.restarts,
     )
+
+
+def _announced(domain: Domain, settings: Settings) -> tuple[Axes, ...]:
+    """Return the sets of attributes that were announced, as places in the domain.
+
+    Raises
+    ------
+    InvalidQueryError
+        If a name is no attribute.
+    """
+    sets = [one for one in settings.questions or () if not isinstance(one, str)]
+    return tuple(tuple(sorted(domain.axis(name) for name in one)) for one in sets)
 
 
 def _plan_of_purchases(domain: Domain, n: int, settings: Settings, purchases: PurchaseRule[Any]) -> Plan:

@@ -21,7 +21,7 @@ from onlineic.hypothesis.base import Hypothesis
 from onlineic.plan.calibration import SparseName
 from onlineic.plan.fitting_rule import TABLE_RULES, fitting_rule
 from onlineic.plan.plan import LEAST, MOST, MOST_EPSILON, MOST_HARD, Rule
-from onlineic.plan.purchases import PurchaseRule
+from onlineic.plan.purchases import PurchaseRule, TestsOnly
 from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.gumbel import GumbelSparse
 from onlineic.updates.base import check_rule
@@ -81,6 +81,14 @@ class Settings:
     restarts : int
         How often the session shall be closed and resumed: that is paid for besides the hard answers, by
         mechanisms that keep a threshold (theory 5.4).
+    purchases : PurchaseRule, optional
+        What is bought without a test: `TestsOnly` for nothing, a `DemandPurchases` or a rule of one's own.
+        None: by what is asked (`DemandPurchases`) where pairs of attributes are a start and nothing else is
+        settled; else tables that are fixed beforehand.
+    questions : iterable of str or of several, optional
+        Announced, and public: sets of attributes that will be asked together, each a name or a tuple of
+        names. Tables for them are bought with the first question, where tables are bought by what is asked;
+        elsewhere they change nothing.
 
     Raises
     ------
@@ -104,6 +112,7 @@ class Settings:
     exhausted: Exhausted = attrs.field(default="untested", kw_only=True)
     restarts: int = attrs.field(default=0, kw_only=True)
     purchases: PurchaseRule[Any] | None = attrs.field(default=None, kw_only=True)
+    questions: Iterable[str | Iterable[str]] | None = attrs.field(default=None, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         check_budget(self.budget)
@@ -141,9 +150,37 @@ class Settings:
             )
         if self.threshold is not None:
             set_fields(self, threshold=checked_real("threshold", self.threshold, above=0.0, below=1.0))
+        self._check_purchases()
         if self.hard_answers is not None:
             asked = checked_integer("hard_answers", self.hard_answers, at_least=1, at_most=MOST_HARD)
             set_fields(self, hard_answers=asked)
+
+    def _check_purchases(self) -> None:
+        """Refuse a rule that is none, or that other settings contradict."""
+        rule = self.purchases
+        if rule is not None and not isinstance(rule, PurchaseRule):
+            raise InvalidParameterError(
+                f"purchases must be a PurchaseRule, got a {type(rule).__name__}; write plan.TestsOnly(), or "
+                "leave it out."
+            )
+        if rule is not None and self.first_tables is not None:
+            raise InvalidParameterError(
+                "first_tables must be None with purchases, got both; purchases=TestsOnly() buys none."
+            )
+        if self.questions is not None:
+            set_fields(self, questions=checked_questions(self.questions))
+            if not (rule is None and self.only("hard_answers", "threshold")):
+                raise InvalidParameterError(
+                    "questions must be None where rule, start or purchases are settled, got both; leave out one "
+                    "of them."
+                )
+        if rule is None or isinstance(rule, TestsOnly):
+            return
+        if not self.only("release", "hard_answers", "threshold") or not self.partition or self.of_row.pure:
+            raise InvalidParameterError(
+                "purchases must be None or TestsOnly with certify, prior, update, sparse, release='answer' "
+                "or delta = 0, got another rule; leave out one of them."
+            )
 
     @property
     def of_row(self) -> Budget:
@@ -155,7 +192,7 @@ class Settings:
         held = {field.name: getattr(self, field.name) for field in attrs.fields(Settings)}
         held |= {"rows_per_person": self.rows_per_person if self.rows_per_person > 1 else None}
         held |= {"kinds": sorted(self.kinds)}
-        for name in ("restarts", "purchases"):  # files of 0.1.0 do not know them
+        for name in ("restarts", "purchases", "questions"):  # files of 0.1.0 do not know them
             if not held[name]:
                 del held[name]
         return held
@@ -188,6 +225,8 @@ class Settings:
         mechanism of his own."""
         if self.first_tables is not None:
             return self.first_tables
+        if isinstance(self.purchases, TestsOnly):
+            return False
         reads = self.update is None or isinstance(self.update, TABLE_RULES)
         return self.partition and reads and self.prior is None and not isinstance(self.sparse, NumericSparse)
 
@@ -226,6 +265,24 @@ def settings_of(budget: Budget | Settings, **keywords: Any) -> Settings:
             "write attrs.evolve(settings, name=value)."
         )
     return budget
+
+
+def checked_questions(questions: object) -> tuple[tuple[str, ...], ...]:
+    """Return sets of names of attributes, or raise `InvalidParameterError`."""
+    found = []
+    for one in checked_list("questions", questions, remedy="write [('age', 'sex'), 'city']"):
+        names = (one,) if isinstance(one, str) else tuple(checked_list("questions", one))
+        if not names or not all(isinstance(name, str) for name in names) or len({*names}) < len(names):
+            raise InvalidParameterError(
+                f"questions must be names of attributes or sets of different ones, got {shown(one)}; write "
+                "[('age', 'sex'), 'city']."
+            )
+        found.append(tuple(sorted(names)))
+    if not found:
+        raise InvalidParameterError(
+            "questions must name a set of attributes or more, got none; leave it out."
+        )
+    return tuple(sorted({*found}))
 
 
 def checked_kinds(kinds: Iterable[Kind]) -> frozenset[Kind]:

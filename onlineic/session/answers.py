@@ -201,6 +201,8 @@ class AnswerBook:
         if plan.first_tables is not None:
             self._payable -= plan.first_tables.charge.amount
             self._design = _design(plan.first_tables)
+        if plan.purchases is not None:
+            self._payable -= plan.spending.bought
         # largest so far, of any tested answer; taking a record twice does not change them
         self._weighed = _Weighed(spent=plan.spending.unspent)  # of the easy ones: when it is asked for
         self._worst = 0.0  # bound of a hard answer, all at once

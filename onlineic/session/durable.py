@@ -43,15 +43,18 @@ from onlineic.ledger.settings import (
 )
 from onlineic.ledger.sqlite import SqliteLedger
 from onlineic.plan.defaults import RULES
+from onlineic.plan.demand import DemandPurchases
 from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.later_tables import LaterTables
 from onlineic.plan.plan import Plan
+from onlineic.plan.purchases import TestsOnly
 from onlineic.plan.settings import Settings
 from onlineic.queries.partitions import PartitionRule
 from onlineic.sparse.exponential import ExponentialSparse
 from onlineic.sparse.gumbel import GumbelSparse
 from onlineic.sparse.laplace import LaplaceSparse
 from onlineic.sparse.unconditional import UnconditionalNumbers
+from onlineic.updates.fitted_tables import FittedTables
 from onlineic.updates.maximum_entropy import MaximumEntropy
 from onlineic.updates.median import Median
 from onlineic.updates.mixture import MixtureOfProducts
@@ -63,9 +66,10 @@ Durability = Literal["hits", "all"]
 KNOWN: Mapping[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
-        Budget, Charge, ExponentialSparse, FirstRelease, FirstTables, FittedAt, FittedStart, GumbelSparse,
-        LaplaceSparse, LaterTables, MaximumEntropy, MeasuredSteps, MeasuredWeights, Median,
-        MultiplicativeWeights, PartitionRule, MixtureOfProducts, Perceptron, Plan, UnconditionalNumbers,
+        Budget, Charge, DemandPurchases, ExponentialSparse, FirstRelease, FirstTables, FittedAt, FittedStart,
+        FittedTables, GumbelSparse, LaplaceSparse, LaterTables, MaximumEntropy, MeasuredSteps,
+        MeasuredWeights, Median, MultiplicativeWeights, PartitionRule, MixtureOfProducts, Perceptron, Plan,
+        TestsOnly, UnconditionalNumbers,
     )
 }  # fmt: skip
 
@@ -216,6 +220,7 @@ def planned(beginning: Line, domain: Domain, update: Any = None) -> Plan:
         any(one is not None and type(one) is not kind for one, kind in held)
         or (later is not None and (later.charge.unit, later.charge.order) != (account.unit, account.order))
         or any(one.first not in (None, first) for one in plan.openings)
+        or type(plan.purchases) not in (type(None), DemandPurchases)
     ):
         raise LedgerCorruptError(
             "ledger must hold a plan of tables and prices, got another; restore "

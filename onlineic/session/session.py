@@ -45,6 +45,7 @@ from onlineic.plan.certificates import textbook_plan
 from onlineic.plan.plan import TRIVIAL, Plan
 from onlineic.plan.planned_purchases import purchase_rule
 from onlineic.plan.planning import session_plan
+from onlineic.plan.purchases import PurchaseRule
 from onlineic.plan.settings import Exhausted, Kind, Release, Settings, settings_of
 from onlineic.progress import Progress, checked_progress, reporting
 from onlineic.queries.answers import Answer
@@ -150,6 +151,10 @@ class OnlineIC(Answering):
     exhausted : "untested" or "raise"
         What to do when the hard answers are used up: answer from the hypothesis, without touching the data
         and with no bound but that of the first tables, or raise `SessionExhaustedError`.
+    purchases, questions
+        As in `plan.Settings`: what is bought without a test, and sets of attributes that will be asked. By
+        default tables are bought as questions come; an answer stands until the next ones are bought, and a
+        question asked again after that is answered anew.
     ledger : str or path, or Ledger, optional
         File that the budget is spent from for good: a session that was opened with it goes on where it was,
         in whichever process, if the table, its label and all settings are the same. By default in memory,
@@ -199,6 +204,8 @@ class OnlineIC(Answering):
         first_tables: bool | None = None,
         kinds: Iterable[Kind] = ("conjunctions",),
         exhausted: Exhausted = "untested",
+        purchases: PurchaseRule[Any] | None = None,
+        questions: Iterable[str | Iterable[str]] | None = None,
         ledger: Ledger | str | os.PathLike[str] | None = None,
         table: str | None = None,
         restarts: int = 0,
@@ -223,6 +230,8 @@ class OnlineIC(Answering):
             kinds=kinds,
             exhausted=exhausted,
             restarts=restarts,
+            purchases=purchases,
+            questions=questions,
         )
         chosen = ledger_choice(ledger, table, durability, settings.written())
         plan = session_plan(data.domain, data.n, settings)
