@@ -171,8 +171,8 @@ class Settings:
             set_fields(self, questions=checked_questions(self.questions))
             if not (rule is None and self.only("hard_answers", "threshold")):
                 raise InvalidParameterError(
-                    "questions must be None where rule, start or purchases are settled, got both; leave out one "
-                    "of them."
+                    "questions must be None where rule, start or purchases are settled, got both; leave "
+                    "out one of them."
                 )
         if rule is None or isinstance(rule, TestsOnly):
             return
