@@ -46,13 +46,12 @@ def known_bound(estimates: Estimates | None, question: Question, value: Any) -> 
     if estimates is None:
         return math.inf
     if isinstance(question, BoundMarginal):
-        found: Any = estimates.table_brackets(question)
-    else:
-        found = estimates.bracket(question)
-    if found is None:
-        return math.inf
-    low, high = found
-    return max(0.0, float(np.max(value - low)), float(np.max(high - value)))
+        tables = estimates.table_brackets(question)
+        if tables is None:
+            return math.inf
+        return max(0.0, float(np.max(value - tables[0])), float(np.max(tables[1] - value)))
+    found = estimates.bracket(question)
+    return math.inf if found is None else max(0.0, value - found[0], found[1] - value)
 
 
 def cut(value: Any, bound: float) -> float:
