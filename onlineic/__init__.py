@@ -28,9 +28,9 @@ from onlineic.queries.expressions import where as where
 from onlineic.queries.marginals import marginal as marginal
 from onlineic.queries.partitions import Measurement as Measurement
 from onlineic.queries.rescaled import rescaled as rescaled
-from onlineic.session.answers import SessionStatistics as SessionStatistics
 from onlineic.session.belief import replay as replay
 from onlineic.session.session import OnlineIC as OnlineIC
+from onlineic.session.statistics import SessionStatistics as SessionStatistics
 from onlineic.updates.base import UpdateRule as UpdateRule
 from onlineic.updates.maximum_entropy import MaximumEntropy as MaximumEntropy
 from onlineic.updates.median import Median as Median

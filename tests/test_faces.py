@@ -32,7 +32,7 @@ LEFT = {
     "test_public_api.py": 1,
     "unit/data/test_data.py": 1,
     "unit/plan/test_first_question.py": 1,
-    "unit/plan/test_later_tables.py": 6,
+    "unit/plan/test_later_tables.py": 3,
     "unit/plan/test_plan.py": 2,
     "unit/queries/test_marginals.py": 2,
     "unit/session/test_totals.py": 1,

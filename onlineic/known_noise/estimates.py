@@ -33,6 +33,7 @@ MOST_TABLE = 512  # cells of a cross table that are bounded one by one
 MOST_BLOCKS = 2**16  # of one attribute: each interval is solved in time linear in them
 MOST_HEADS = 16  # coefficients of an interval that count one by one, the others together
 MOST_KEPT = 2**16  # spreads of intervals that are remembered
+TOGETHER = 64  # blocks of an attribute, of which all intervals are solved at once when one is asked about
 SMALL_FAMILIES = 0.25  # power of its size with which an attribute set's share of beta grows: by experiment
 MOST_LABELS = 512  # blocks of all attributes of a key together, of which any sets are bounded
 # of beta, for products of any sets and for all weights at once, where these families are more than the first
@@ -46,6 +47,7 @@ Codes = Interval | bytes  # of one attribute: an interval of an ordered one or o
 Box = tuple[tuple[int, Codes], ...]  # (axis, codes), by axis: none of them all of its axis
 ALL: Interval = (0, -1)  # every code
 Bracket = tuple[float, float]
+Spread = tuple[float, tuple[float, ...]]
 
 
 @final
@@ -116,6 +118,23 @@ class _Cut:
         codes = np.arange(len(self.classes) + 1)
         return np.searchsorted(self.starts, codes).tolist()  # type: ignore[no-any-return]
 
+    def around(self, codes: Codes) -> tuple[Codes, Codes]:
+        """Return the blocks inside of a condition and those that it touches."""
+        if type(codes) is bytes:
+            held = np.bincount(self.classes, _mask(codes, len(self.classes)), self.size)
+            return (held == np.diff(self.starts)).tobytes(), (held > 0).tobytes()
+        first, last = codes
+        return (self.above[first], self.below[last]), (self.below[first], self.above[last])
+
+    def apart(self, codes: Codes, blocks: Codes) -> "list[Interval | Bools]":
+        """Return the codes by which a condition and some blocks differ: at each end, or all as a mask."""
+        if type(codes) is not bytes and type(blocks) is not bytes:
+            ends = (codes[0], self.starts[blocks[0]]), (codes[1], self.starts[blocks[1]])
+            if self.ordered or all(one == other for one, other in ends):
+                return [(min(end), max(end)) for end in ends if end[0] != end[1]]
+        mask = _mask(codes, len(self.classes)) ^ _mask(blocks, self.size)[self.classes]
+        return [mask] if mask.any() else []
+
     @property
     def conditions(self) -> int:
         """Number of conditions in the family: intervals of blocks but the whole, or single blocks."""
@@ -146,25 +165,29 @@ class _Ladder:
         self._parents = [
             coarse.classes[fine.starts[:-1]] for fine, coarse in itertools.pairwise(cuts)
         ]  # of every block of a level, its block of the next
+        self._firsts = [np.flatnonzero(np.diff(parents, prepend=-1)) for parents in self._parents]
         self._conductances = [np.full(cuts[0].size, 1.0 / precisions[0])]
         self._passed: list[Floats] = []  # part of what comes from below that a level lets through
-        for parents, precision in zip(self._parents, precisions[1:], strict=True):
-            inside = np.bincount(parents, self._conductances[-1])
+        for firsts, precision in zip(self._firsts, precisions[1:], strict=True):
+            inside = np.add.reduceat(self._conductances[-1], firsts)
             self._passed.append(np.asarray(1.0 / (1.0 + precision * inside), np.float64))
             self._conductances.append(inside * self._passed[-1])
-        self._kept: dict[Codes, tuple[float, tuple[float, ...]]] = {}
+        self._kept: dict[Codes, Spread] = {}
         self._heads: dict[Codes, Floats] = {}
 
     def _solved(self, weights: Floats, total: float) -> list[Floats]:
-        """Return h with (sum of precision_l C_l'C_l) h = weights - constant and sum h = total, by level."""
+        """Return h with (sum of precision_l C_l'C_l) h = weights - constant and sum h = total, by level.
+
+        Of one vector of weights on the finest blocks, or of a row each.
+        """
         sums = [weights / self.precisions[0]]
-        for parents, passed in zip(self._parents, self._passed, strict=True):
-            sums.append(np.bincount(parents, sums[-1]) * passed)
-        constant = (float(sums[-1].sum()) - total) / float(self._conductances[-1].sum())
-        voltage: Floats = np.full(len(sums[-1]), constant)
+        for firsts, passed in zip(self._firsts, self._passed, strict=True):
+            sums.append(np.add.reduceat(sums[-1], firsts, axis=-1) * passed)
+        constant = (sums[-1].sum(axis=-1, keepdims=True) - total) / float(self._conductances[-1].sum())
+        voltage: Floats = np.broadcast_to(constant, sums[-1].shape)
         flows = [sums[-1] - voltage * self._conductances[-1]]
         for level in range(len(self._parents) - 1, -1, -1):
-            voltage = (voltage + self.precisions[level + 1] * flows[0])[self._parents[level]]
+            voltage = (voltage + self.precisions[level + 1] * flows[0])[..., self._parents[level]]
             flows.insert(0, sums[level] - voltage * self._conductances[level])
         return flows
 
@@ -175,20 +198,28 @@ class _Ladder:
             rhs = rhs[self._parents[level]] + self.precisions[level] * measured[level]
         return self._solved(rhs, 1.0)[0]
 
-    def spread(self, codes: Codes) -> tuple[float, tuple[float, ...]]:
+    def spread(self, codes: Codes) -> Spread:
         """Return (variance parameter, largest coefficient of every level) of a set of the finest blocks."""
         kept = self._kept.get(codes)
         if kept is None:
             if len(self._kept) >= MOST_KEPT:
                 self._kept.clear()
-            weights = _weights(codes, self.cuts[0].size)
-            flows = self._solved(weights, 0.0)
-            largest = tuple(
-                float(np.abs(flow).max()) * precision
-                for flow, precision in zip(flows, self.precisions, strict=True)
-            )
-            kept = self._kept[codes] = (max(0.0, float(flows[0][weights > 0.0].sum())), largest)
+            size, solved = self.cuts[0].size, [codes]
+            if type(codes) is not bytes and size <= TOGETHER:
+                solved = list(itertools.combinations(range(size + 1), 2))
+            self._kept.update(zip(solved, self._spreads(solved), strict=True))
+            kept = self._kept[codes]
         return kept
+
+    def _spreads(self, sets: Sequence[Codes]) -> Iterator[Spread]:
+        weights = np.array([_weights(codes, self.cuts[0].size) for codes in sets])
+        flows = self._solved(weights, 0.0)
+        largest = [
+            np.abs(flow).max(axis=1) * precision
+            for flow, precision in zip(flows, self.precisions, strict=True)
+        ]
+        variances = np.maximum((flows[0] * weights).sum(axis=1), 0.0)
+        return zip(variances.tolist(), zip(*(one.tolist() for one in largest), strict=True), strict=True)
 
     def heads(self, codes: Codes) -> Floats:
         """Return the largest |c| s of the set's coefficients, falling, each block's noise as one."""
@@ -281,7 +312,7 @@ class TableDesign:
         self.tables = [
             attrs.evolve(table, joint=all(cut in self.level for cut in table.key)) for table in tables
         ]
-        whole = [one for one in self.tables if pure and self._blocks(one.key) == self.domain.size]
+        whole = [one for one in self.tables if pure and self.blocks(one.key) == self.domain.size]
         self.whole = min(whole, key=lambda one: one.spread, default=None)  # a table of all cells
         self._keys()
 
@@ -309,12 +340,13 @@ class TableDesign:
     def _fineness(self, number: int) -> tuple[int, int]:
         return -self.cuts[number].size, number
 
-    def _blocks(self, key: Key) -> int:
+    def blocks(self, key: Key) -> int:
+        """Return how many blocks the cuts of a key make together."""
         return math.prod(self.cuts[number].size for _, number in key)
 
     def precision_in(self, table: "_Table", held: Key) -> float:
         """Return what a table knows of a component over some of its cuts: one over its variance."""
-        return self._blocks(held) / self._blocks(table.key) / table.spread**2
+        return self.blocks(held) / self.blocks(table.key) / table.spread**2
 
     def _keys(self) -> None:
         """List what the tables hold together: sets of at most four cuts, with the size of each family."""
@@ -334,6 +366,9 @@ class TableDesign:
         self.by_axes: dict[Axes, list[Key]] = {}
         for key in self.sizes:
             self.by_axes.setdefault(tuple(axis for axis, _ in key), []).append(key)
+        self.joint_cuts: dict[int, list[int]] = {}  # of every axis, the finest first
+        for axis, number in sorted(self.level, key=self.level.__getitem__):
+            self.joint_cuts.setdefault(axis, []).append(number)
         self._weights = sum(float(size) ** SMALL_FAMILIES for size in self.sizes.values())
         # of products of sets over the key, ln of their number; of all cells they are counted as a whole
         self.products: dict[Key, float] = {}
@@ -405,25 +440,90 @@ class _Over:
     """What bounds every query over one key."""
 
     key: Key
-    cuts: tuple[_Cut, ...]
     nats: float
     set_nats: float | None  # of products of any sets
     parts: tuple[tuple[tuple[int, ...], tuple[int, ...], float], ...]  # (places, others, variance parameter)
     sources: tuple[_Source, ...]
+    lost: float  # by floats, in sums of so many blocks
 
-    def around(self, box: Box) -> tuple[list[Codes], list[Codes]]:
-        """Return the blocks inside a box and those that it touches, along each axis."""
-        inner, outer = list[Codes](), list[Codes]()
-        for cut, (_, codes) in zip(self.cuts, box, strict=True):
-            if type(codes) is bytes:
-                held = np.bincount(cut.classes, _mask(codes, len(cut.classes)), cut.size)
-                inner.append((held == np.diff(cut.starts)).tobytes())
-                outer.append((held > 0).tobytes())
-            else:
-                first, last = codes
-                inner.append((cut.above[first], cut.below[last]))
-                outer.append((cut.below[first], cut.above[last]))
-        return inner, outer
+
+@final
+@attrs.frozen(eq=False)
+class _Part:
+    """Blocks of one cut, as every product of conditions that holds them counts them."""
+
+    blocks: Codes
+    mean: float
+    mean_square: float
+    square: float  # of the part with its mean taken off
+    finest: Codes  # in blocks of the finest cut of the attribute
+    spread: float
+    largest: tuple[float, ...]  # coefficient of every level
+
+
+@final
+@attrs.frozen(eq=False)
+class _Side:
+    """A condition on one attribute as one cut has it: the blocks inside of it, and those that it touches.
+
+    `inner` is None where no block is inside, `outer` where all are touched. `within` and `around` are the
+    most that the condition and each of the two differ by; inf where they are not needed.
+    """
+
+    exact: bool
+    inner: _Part | None
+    outer: _Part | None
+    within: float = math.inf
+    around: float = math.inf
+
+
+@final
+@attrs.frozen(eq=False)
+class _Said:
+    """What the tables that hold all attributes of a box say of it."""
+
+    low: float
+    high: float
+    points: tuple[tuple[float, float], ...] = ()  # (standard error, estimate), where a table is cut like it
+
+
+@final
+@attrs.frozen(eq=False)
+class _Subset:
+    """Some attributes of an attribute set, with the subsets that its bracket follows from, by number."""
+
+    places: tuple[int, ...]
+    axes: Axes
+    fewer: tuple[int, ...]  # with one attribute left out
+    pairs: tuple[tuple[int, int, int], ...]  # with one left out, another, both
+    singles: tuple[int, ...]
+
+    @classmethod
+    def all_of(cls, axes: Axes) -> "tuple[_Subset, ...]":
+        """Return every subset but the empty one, which has the number 0, smaller ones first."""
+        held = [
+            places
+            for count in range(len(axes) + 1)
+            for places in itertools.combinations(range(len(axes)), count)
+        ]
+        number = {places: place for place, places in enumerate(held)}
+
+        def left(places: tuple[int, ...], *out: int) -> int:
+            return number[tuple(place for place in places if place not in out)]
+
+        return tuple(
+            cls(
+                places,
+                tuple(axes[place] for place in places),
+                tuple(left(places, one) for one in places),
+                tuple(
+                    (left(places, one), left(places, other), left(places, one, other))
+                    for one, other in itertools.combinations(places, 2)
+                ),
+                tuple(number[place,] for place in places),
+            )
+            for places in held[1:]
+        )
 
 
 @final
@@ -456,13 +556,17 @@ class Estimates:
             (table, values[table.place].reshape([design.cuts[number].size for _, number in table.key]))
             for table in design.tables
         ]
+        self._simples = tuple(not isinstance(one, Categorical) for one in design.domain.attributes)
         self._over: dict[Axes, tuple[_Over, ...]] = {}
-        self._areas: dict[Key, tuple[Floats, tuple[int, ...]]] = {}
+        self._subsets: dict[Axes, tuple[_Subset, ...]] = {}
+        self._sides: dict[tuple[int, Codes, bool], dict[int, _Side]] = {}
+        self._areas: dict[Key, tuple[memoryview, list[int]]] = {}
+        self._parts: dict[tuple[int, Codes], _Part] = {}
         self._sums: dict[Key, Floats] = {}
         self._components: dict[Key, Floats] = {}
         self._margins: dict[tuple[int, Key], Floats] = {}
         self._fitted: dict[int, Floats] = {}
-        self._estimates: dict[Box, Bracket] = {}
+        self._estimates: dict[Box, _Said] = {}
 
     @property
     def pure(self) -> bool:
@@ -531,16 +635,11 @@ class Estimates:
         many, some estimates err by far more, and who looks can tell which.
         """
         box, opaque, complement = self._parsed(query)
-        found = []
-        for over in self._overs(tuple(axis for axis, _ in box)) if not opaque else ():
-            inner, outer = over.around(box)
-            if inner == outer:
-                variance = self._spread(over, inner)[0] * (2.0 if self._design.pure else 1.0)
-                value = self._sum(over.key, inner)
-                found.append((math.sqrt(variance) / self._n, 1.0 - value if complement else value))
-        if not found and self._cells is not None:
-            return self._cells.point(query)
-        return min(found)[::-1] if found else None
+        points = () if opaque or not box else self._estimated(tuple(axis for axis, _ in box), box).points
+        if not points:
+            return None if self._cells is None else self._cells.point(query)
+        error, value = min((error, 1.0 - value if complement else value) for error, value in points)
+        return value, error
 
     def _parsed(self, query: Query) -> tuple[Box, bool, bool]:
         """Return (conditions that the families know, whether there are others, whether it is turned)."""
@@ -565,7 +664,7 @@ class Estimates:
         if len(factor.axes) > 1 or factor.bits:
             return None
         axis = factor.axes[0]
-        if factor.table is None and self._simple(axis, (factor.low, factor.high)):
+        if factor.table is None and (self._simples[axis] or factor.high - factor.low == 1):
             return axis, (factor.low, factor.high)
         known = self._codes(axis, factor.weights(self._design.domain) > 0)
         return None if known is None else (axis, known)
@@ -612,29 +711,30 @@ class Estimates:
 
     def _simple(self, axis: int, codes: Interval) -> bool:
         """Whether the family knows such conditions."""
-        attribute = self._design.domain.attributes[axis]
-        return not isinstance(attribute, Categorical) or codes[1] - codes[0] == 1
+        return self._simples[axis] or codes[1] - codes[0] == 1
 
     def _boxed(self, box: Box) -> Bracket:
         """Return the bracket of a box: of its estimate, and of what its parts leave."""
-        brackets: dict[Axes, Bracket] = {(): (1.0, 1.0)}
-        for count in range(1, len(box) + 1):
-            for part in itertools.combinations(box, count):
-                axes = tuple(axis for axis, _ in part)
-                low, high = self._estimated(axes, part)
-                for axis in axes:
-                    high = min(high, brackets[_without(axes, axis)][1])
-                for one, other in itertools.combinations(axes, 2):
-                    fewer, both = _without(axes, one), _without(axes, other)
-                    least = brackets[fewer][0] + brackets[both][0] - brackets[_without(fewer, other)][1]
-                    low = max(low, least)
-                if count == 3:  # all three, or none of them: 1 - sum of ones + sum of pairs - f >= 0
-                    pairs = sum(brackets[_without(axes, axis)][1] for axis in axes)
-                    high = min(high, 1.0 + pairs - sum(brackets[axis,][0] for axis in axes))
-                brackets[axes] = (low, high)
-        return brackets[tuple(axis for axis, _ in box)]
+        axes = tuple(axis for axis, _ in box)
+        subsets = self._subsets.get(axes)
+        if subsets is None:
+            subsets = self._subsets[axes] = _Subset.all_of(axes)
+        lows, highs = [1.0], [1.0]
+        for subset in subsets:
+            said = self._estimated(subset.axes, tuple([box[place] for place in subset.places]))
+            low, high = said.low, said.high
+            for fewer in subset.fewer:
+                high = min(high, highs[fewer])
+            for one, other, both in subset.pairs:
+                low = max(low, lows[one] + lows[other] - highs[both])
+            if len(subset.places) == 3:  # all three, or none: 1 - sum of ones + sum of pairs - f >= 0
+                pairs = sum(highs[fewer] for fewer in subset.fewer)
+                high = min(high, 1.0 + pairs - sum(lows[single] for single in subset.singles))
+            lows.append(low)
+            highs.append(high)
+        return lows[-1], highs[-1]
 
-    def _estimated(self, axes: Axes, box: Box) -> Bracket:
+    def _estimated(self, axes: Axes, box: Box) -> _Said:
         """Return what the tables that hold all axes say of a box, cut inside and around it."""
         known = self._estimates.get(box)
         if known is None:
@@ -643,52 +743,96 @@ class Estimates:
             known = self._estimates[box] = self._estimate(axes, box)
         return known
 
-    def _estimate(self, axes: Axes, box: Box) -> Bracket:
-        low, high = 0.0, 1.0
+    def _estimate(self, axes: Axes, box: Box) -> _Said:
+        low, high, points = 0.0, 1.0, []
+        sets = bytes in [type(codes) for _, codes in box]
+        conditions = [self._sides_of(axis, codes, len(axes) > 1) for axis, codes in box]
         for over in self._overs(axes):
-            if over.set_nats is None and bytes in [type(codes) for _, codes in box]:
-                continue
-            inner, outer = over.around(box)
-            if inner == outer:
-                value, radius = self._value(over, inner)
-                low, high = max(low, value - radius), min(high, value + radius)
-                continue
-            if all(map(_count, inner)):
-                value, radius = self._value(over, inner)
-                if len(axes) > 1:
-                    high = min(high, value + radius + self._between(over, box, inner))
-                low = max(low, value - radius)
-            if all(_count(held) < cut.size for cut, held in zip(over.cuts, outer, strict=True)):
-                value, radius = self._value(over, outer)
-                if len(axes) > 1:
-                    low = max(low, value - radius - self._between(over, box, outer))
-                high = min(high, value + radius)
-        return low, high
+            nats = over.set_nats if sets else over.nats
+            exact, within, around = True, 0.0, 0.0
+            inner, outer = list[_Part](), list[_Part]()
+            for sides, (_, number) in zip(conditions, over.key, strict=True):
+                side = sides[number]
+                exact = exact and side.exact
+                inner += [side.inner] if side.inner else []
+                outer += [side.outer] if side.outer else []
+                within += side.within
+                around += side.around
+            # a radius is worked out only where it can matter
+            if len(inner) == len(box):
+                value = self._sum(over, inner)
+                if exact:
+                    radius, variance = self._radius(over, inner, nats or over.nats)
+                    error = math.sqrt(variance * (2.0 if self._design.pure else 1.0)) / self._n
+                    points.append((error, value))
+                    if nats is not None:
+                        low, high = max(low, value - radius), min(high, value + radius)
+                elif nats is not None and (value > low or value + within < high):
+                    radius, _ = self._radius(over, inner, nats)
+                    low, high = max(low, value - radius), min(high, value + radius + within)
+            if not exact and nats is not None and len(outer) == len(box):
+                value = self._sum(over, outer)
+                if value < high or value - around > low:
+                    radius, _ = self._radius(over, outer, nats)
+                    low, high = max(low, value - radius - around), min(high, value + radius)
+        return _Said(low, high, tuple(points))
 
-    def _between(self, over: _Over, box: Box, blocks: Sequence[Codes]) -> float:
-        """Return the most that a box and the blocks inside or around it differ by, summed over attributes."""
-        most = 0.0
-        for cut, (axis, codes), held in zip(over.cuts, box, blocks, strict=True):
-            if type(codes) is not bytes and type(held) is not bytes:
-                (first, last), start, end = codes, cut.starts[held[0]], cut.starts[held[1]]
-                if cut.ordered or (first, last) == (start, end):
-                    if first != start:
-                        most += self._most(axis, (min(first, start), max(first, start)))
-                    if last != end:
-                        most += self._most(axis, (min(last, end), max(last, end)))
-                    continue
-            apart = _mask(codes, len(cut.classes)) ^ _mask(held, cut.size)[cut.classes]
-            most += self._most(axis, self._codes(axis, apart)) if apart.any() else 0.0
-        return most
+    def _sides_of(self, axis: int, codes: Codes, joint: bool) -> dict[int, _Side]:
+        """Return a condition as every cut of its attribute has it, or as the finest one alone has it."""
+        known = self._sides.get((axis, codes, joint))
+        if known is None:
+            if len(self._sides) >= MOST_KEPT:
+                self._sides.clear()
+            numbers = self._design.joint_cuts[axis] if joint else self._design.joint_cuts[axis][:1]
+            known = {number: self._side((axis, number), codes, joint) for number in numbers}
+            self._sides[axis, codes, joint] = known
+        return known
 
-    def _most(self, axis: int, codes: Codes | None) -> float:
+    def _side(self, key: tuple[int, int], codes: Codes, joint: bool) -> _Side:
+        cut = self._design.cuts[key[1]]
+        blocks, touched = cut.around(codes)
+        inner = self._part(key, blocks) if _count(blocks) else None
+        if blocks == touched:
+            return _Side(True, inner, inner, 0.0, 0.0)
+        outer = self._part(key, touched) if _count(touched) < cut.size else None
+        if not joint:
+            return _Side(False, inner, outer)
+        apart = [
+            math.inf
+            if part is None
+            else sum(self._most(key[0], end) for end in cut.apart(codes, part.blocks))
+            for part in (inner, outer)
+        ]
+        return _Side(False, inner, outer, *apart)
+
+    def _part(self, key: tuple[int, int], blocks: Codes) -> _Part:
+        """Return some of the blocks of a cut."""
+        known = self._parts.get((key[1], blocks))
+        if known is not None:
+            return known
+        if len(self._parts) >= MOST_KEPT:
+            self._parts.clear()
+        cut, finest = self._design.cuts[key[1]], self._finest(key[0])
+        if type(blocks) is bytes:
+            held: Codes = _mask(blocks, cut.size)[cut.classes[finest.starts[:-1]]].tobytes()
+        else:
+            held = finest.below[cut.starts[blocks[0]]], finest.below[cut.starts[blocks[1]]]
+        mean = _count(blocks) / cut.size
+        square = mean * (1.0 - mean) * cut.size
+        spread = self._design.ladders[key[0]].spread(held)
+        known = self._parts[key[1], blocks] = _Part(blocks, mean, mean**2, square, held, *spread)
+        return known
+
+    def _most(self, axis: int, codes: Interval | Bools) -> float:
         """Return the most that a condition on one attribute holds."""
-        return 1.0 if codes is None else self._estimated((axis,), ((axis, codes),))[1]
+        held = self._codes(axis, codes) if isinstance(codes, np.ndarray) else codes
+        return 1.0 if held is None else self._estimated((axis,), ((axis, held),)).high
 
     def _overs(self, axes: Axes) -> tuple[_Over, ...]:
         known = self._over.get(axes)
         if known is None:
-            known = tuple(self._made(key) for key in self._design.by_axes.get(axes, ()))
+            keys = sorted(self._design.by_axes.get(axes, ()), key=self._design.blocks, reverse=True)
+            known = tuple(map(self._made, keys))  # fine ones first: coarse ones rarely say more
             self._over[axes] = known
         return known
 
@@ -705,73 +849,59 @@ class Estimates:
             for held in itertools.combinations(places, count)
         )
         sources = design.sources(key) if design.pure else ()
-        cuts = tuple(design.cuts[number] for _, number in key)
         set_nats = design.set_nats(key, self._sets_beta) if self._sets_beta > 0.0 else None
-        return _Over(key, cuts, design.nats(key, self._beta), set_nats, parts, sources)
+        summed = math.prod(self._finest(axis).size for axis, _ in key)
+        lost = ROUNDED_OFF + summed * 2.0**-52
+        return _Over(key, design.nats(key, self._beta), set_nats, parts, sources, lost)
 
-    def _value(self, over: _Over, blocks: Sequence[Codes]) -> tuple[float, float]:
-        """Return (estimate, radius) of a product of intervals or sets of blocks."""
-        sets = bytes in map(type, blocks)
-        nats = over.set_nats if sets and over.set_nats is not None else over.nats
-        variance, peak = self._spread(over, blocks)
+    def _radius(self, over: _Over, held: Sequence[_Part], nats: float) -> tuple[float, float]:
+        """Return (radius, variance parameter) of the estimate of a product of intervals or sets of blocks."""
+        variance = 0.0
+        for places, others, term in over.parts:
+            for place in places:
+                term *= held[place].square
+            for place in others:
+                term *= held[place].mean_square
+            variance += term
+        for part in held:
+            term = part.spread
+            for other in held:
+                if other is not part:
+                    term *= other.mean_square
+            variance += term
         if self._design.pure:
-            radius = _laplace_radius(nats, variance, peak)
-            if len(over.key) == 1:
-                heads = self._design.ladders[over.key[0][0]].heads(self._finest_of(over, 0, blocks[0]))
+            radius = _laplace_radius(nats, variance, _peak(over, held))
+            if len(held) == 1:
+                heads = self._design.ladders[over.key[0][0]].heads(held[0].finest)
                 radius = min(radius, _headed_radius(nats, variance, heads))
         else:
             radius = math.sqrt(2.0 * nats * variance)
-        summed = math.prod(self._finest(axis).size for axis, _ in over.key)
-        lost = ROUNDED_OFF + summed * 2.0**-52  # by floats, in sums of so many blocks
-        return self._sum(over.key, blocks), radius * ROUNDED_UP / self._n + lost
+        return radius * ROUNDED_UP / self._n + over.lost, variance
 
-    def _finest_of(self, over: _Over, place: int, held: Codes) -> Codes:
-        """Return blocks of a cut in those of the finest cut of its attribute."""
-        cut, finest = over.cuts[place], self._finest(over.key[place][0])
-        if type(held) is bytes:
-            return _mask(held, cut.size)[cut.classes[finest.starts[:-1]]].tobytes()
-        return finest.below[cut.starts[held[0]]], finest.below[cut.starts[held[1]]]
-
-    def _spread(self, over: _Over, blocks: Sequence[Codes]) -> tuple[float, float]:
-        """Return the variance parameter of a product of blocks, and the most that one noise counts in it."""
-        means = [_count(held) / cut.size for cut, held in zip(over.cuts, blocks, strict=True)]
-        squares = [mean * (1.0 - mean) * cut.size for cut, mean in zip(over.cuts, means, strict=True)]
-        variance = 0.0
-        for held, others, term in over.parts:
-            for place in held:
-                term *= squares[place]
-            for place in others:
-                term *= means[place] ** 2
-            variance += term
-        largest = []  # coefficients of every level of every attribute
-        for place, (axis, _) in enumerate(over.key):
-            term, peaks = self._design.ladders[axis].spread(self._finest_of(over, place, blocks[place]))
-            for other, mean in enumerate(means):
-                if other != place:
-                    term *= mean**2
-            variance += term
-            largest.append(peaks)
-        return variance, _peak(over, means, largest)
-
-    def _sum(self, key: Key, blocks: Sequence[Codes]) -> float:
+    def _sum(self, over: _Over, held: Sequence[_Part]) -> float:
         """Return the estimate of a product of blocks, of intervals from the summed-area table of the key."""
-        if bytes in map(type, blocks):
-            if key not in self._sums:
-                self._sums[key] = self._blocks(key)
-            sums = self._sums[key]
-            for held in blocks:
-                sums = np.tensordot(_weights(held, len(sums)), sums, axes=1)
-            return float(sums)
-        if key not in self._areas:
-            area = summed_area(self._blocks(key))
-            self._areas[key] = (area.ravel(), tuple(step // area.itemsize for step in area.strides))
-        sums, steps = self._areas[key]
-        corners, signs = [0], [1.0]
-        for held, step in zip(blocks, steps, strict=True):
-            first, last = held[0], held[1]
-            corners = [at + last * step for at in corners] + [at + first * step for at in corners]
-            signs = signs + [-sign for sign in signs]
-        return sum(sign * sums.item(at) for sign, at in zip(signs, corners, strict=True))
+        if bytes in [type(part.blocks) for part in held]:
+            return self._sum_of_sets(over.key, held)
+        area = self._areas.get(over.key)
+        if area is None:
+            table = summed_area(self._blocks(over.key))
+            area = self._areas[over.key] = (
+                table.ravel().data,
+                [step // table.itemsize for step in table.strides],
+            )
+        sums, steps = area
+        ends = [
+            (part.blocks[0] * step, part.blocks[1] * step) for part, step in zip(held, steps, strict=True)
+        ]
+        return _between(sums, ends, 0, 0)
+
+    def _sum_of_sets(self, key: Key, held: Sequence[_Part]) -> float:
+        if key not in self._sums:
+            self._sums[key] = self._blocks(key)
+        sums = self._sums[key]
+        for part in held:
+            sums = np.tensordot(_weights(part.blocks, len(sums)), sums, axes=1)
+        return float(sums)
 
     def _blocks(self, key: Key) -> Floats:
         """Return the estimate of every block of the key: the sum of its components."""
@@ -857,27 +987,31 @@ def _count(codes: Codes) -> int:
     return codes.count(b"\1") if type(codes) is bytes else max(0, codes[1] - codes[0])
 
 
-def _without(axes: Axes, axis: int) -> Axes:
-    return tuple(other for other in axes if other != axis)
-
-
 def _checked(low: float, high: float) -> Bracket | None:
     """Return a bracket inside [0, 1], or None where it is empty: then the event did not happen."""
     low, high = max(0.0, low), min(1.0, high)
     return (low, high) if low <= high else None
 
 
-def _peak(over: _Over, means: Sequence[float], largest: Sequence[tuple[float, ...]]) -> float:
+def _between(sums: memoryview, ends: Sequence[Interval], axis: int, at: int) -> float:
+    """Return a sum over intervals, whose `ends` are offsets in a summed-area table, from an axis on."""
+    first, last = ends[axis]
+    if axis + 1 == len(ends):
+        return sums[at + last] - sums[at + first]
+    return _between(sums, ends, axis + 1, at + last) - _between(sums, ends, axis + 1, at + first)
+
+
+def _peak(over: _Over, parts: Sequence[_Part]) -> float:
     """Return the most that one noise counts in the estimate: its coefficient times its scale."""
-    most = 0.0
+    most, means = 0.0, [part.mean for part in parts]
     for source in over.sources:
         count = 0.0
         for held, share in source.shares:
             for place, mean in enumerate(means):
                 share *= max(mean, 1.0 - mean) if place in held else mean
             count += share
-        for at, level, part in source.levels:
-            term = part * largest[at][level]
+        for at, level, share in source.levels:
+            term = share * parts[at].largest[level]
             for place, mean in enumerate(means):
                 if place != at:
                     term *= mean

@@ -36,6 +36,10 @@ class Instalments:
     families: tuple[Family, ...] = ()
     pure = False
 
+    def after(self, number: int) -> "Instalments":
+        """Return the first so many."""
+        return Instalments(self.estimates[:number], self.families[:number])
+
     def then(self, released: Sequence[Measurement], n: int, beta: float) -> "Instalments":
         """Return the same with one more instalment, of Gaussian noise whose scales its record tells."""
         targets = [one.target for one in released if isinstance(one.target, Partition)]

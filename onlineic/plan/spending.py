@@ -40,12 +40,15 @@ class Spent:
         How many runs began again, of a mechanism whose runs cost something.
     due : Fraction
         What the next hit pays besides its price: the threshold of a run that it is the first of.
+    version : int
+        How many records have changed any of it.
     """
 
     amount: Fraction = Fraction(0)
     hit: bool = False
     restarts: int = 0
     due: Fraction = Fraction(0)
+    version: int = 0
 
 
 @final
@@ -88,16 +91,17 @@ class Spending:
         return Spent(due=self._start)
 
     def after(self, spent: Spent, record: Record) -> Spent:
-        """Return what prices take from the record, this one included; the same object if that is nothing."""
+        """Return what prices take from the record, this one included; the same if that is nothing."""
+        version = spent.version + 1
         if isinstance(record, Hard):
-            return Spent(spent.amount + record.charge.amount, True, spent.restarts)
+            return Spent(spent.amount + record.charge.amount, True, spent.restarts, version=version)
         if isinstance(record, Opened | Burned):
             # a run that ends in order burns what its tests have used up, where each hit ends a run
             ended = isinstance(record, Burned) and record.reason == "closed" and not self._start
-            amount = spent.amount + record.charge.amount
-            return attrs.evolve(spent, amount=amount, restarts=spent.restarts + ended)
+            amount, restarts = spent.amount + record.charge.amount, spent.restarts + ended
+            return attrs.evolve(spent, amount=amount, restarts=restarts, version=version)
         if isinstance(record, Resumed) and self._start:
-            return attrs.evolve(spent, restarts=spent.restarts + 1, due=self._start)
+            return attrs.evolve(spent, restarts=spent.restarts + 1, due=self._start, version=version)
         return spent
 
     def at(self, spent: Spent) -> NumericSparse:

@@ -4,7 +4,7 @@ import abc
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, final
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, final
 
 import attrs
 import numpy as np
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 Status = Literal["easy", "hard", "repeat", "untested"]
 Law = Literal["gaussian", "laplace"]
-Stated = tuple[float, float | None, float | None, Law | None]
-STATED = ("error_bound", "estimate", "standard_error", "law")
 ARITHMETIC = (
     "an Answer must be combined as plain numbers, got it in arithmetic: what is made of two answers holds "
     "only where both bounds do (with probability 1 - 2 beta); compute with answer.value or answer.count and "
@@ -60,6 +58,15 @@ STATUS_SAID = {
 ONE_NUMBER = "an Answer to a cross table must be read cell by cell, got it as one number; use answer.value."
 
 
+class Stated(NamedTuple):
+    """What is stated of an answer besides its value."""
+
+    error_bound: float
+    estimate: float | None = None
+    standard_error: float | None = None
+    law: Law | None = None
+
+
 class Ground(abc.ABC):
     """What answers rest on: public facts that were settled when they were given.
 
@@ -70,7 +77,7 @@ class Ground(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def n(self) -> int:
+    def n(self) -> int | None:
         """Number of records."""
 
     @property
@@ -93,7 +100,58 @@ class Ground(abc.ABC):
 
 
 @final
-@attrs.frozen(getstate_setstate=False)
+@attrs.frozen(eq=False)
+class _Known(Ground):
+    """Facts that were given: `rest` is what is stated."""
+
+    n: int | None
+    private: bool
+    left: int | None
+
+    def asked(self, rest: Stated) -> None:
+        """Such answers hold their question."""
+
+    def stated(self, query: Any, value: Any, rest: Stated) -> Stated:
+        """Return what was given."""
+        return rest
+
+
+@final
+@attrs.define(eq=False)  # filled in when it is looked at
+class Bound:
+    """The bound of one answer, worked out once from facts that were settled when the answer was given.
+
+    Attributes
+    ----------
+    ground : Ground
+    rest : object
+        What the ground needs to know of this answer: `Ground.stated` is handed it.
+    question : Query or BoundMarginal, or None
+        None: the ground may know it.
+    said : Stated or None
+        None until it was looked at.
+    """
+
+    ground: Ground
+    rest: Any
+    question: Query | BoundMarginal | None = None
+    said: Stated | None = None
+
+    def asked(self) -> Query | BoundMarginal | None:
+        """Return the question."""
+        if self.question is None:
+            self.question = self.ground.asked(self.rest)
+        return self.question
+
+    def of(self, value: Any) -> Stated:
+        """Return what is stated of the answer of this value."""
+        if self.said is None:
+            self.said = self.ground.stated(self.asked(), value, self.rest)
+        return self.said
+
+
+@final
+@attrs.frozen(init=False, eq=False, getstate_setstate=False)
 class Answer:
     """One released answer.
 
@@ -135,19 +193,27 @@ class Answer:
     the next; so is arithmetic, since bounds do not add up by themselves.
     """
 
-    value: Any = attrs.field(eq=attrs.cmp_using(eq=np.array_equal))
-    count: Any = attrs.field(eq=attrs.cmp_using(eq=np.array_equal))
+    value: Any
     status: Status
-    error_bound: float
-    private: bool = True
-    estimate: float | None = None
-    standard_error: float | None = None
-    query: Query | BoundMarginal | None = attrs.field(default=None, eq=False)
-    n: int | None = attrs.field(default=None, eq=False)
-    left: int | None = attrs.field(default=None, eq=False)
-    law: Law | None = attrs.field(default=None, eq=False)
-    _ground: Ground | None = attrs.field(default=None, init=False, eq=False, repr=False)
-    _rest: Any = attrs.field(default=None, init=False, eq=False, repr=False)
+    _bound: Bound
+    _count: Any  # where the number of records is unknown
+
+    def __init__(
+        self,
+        value: Any,
+        count: Any,
+        status: Status,
+        error_bound: float,
+        private: bool = True,
+        estimate: float | None = None,
+        standard_error: float | None = None,
+        query: Query | BoundMarginal | None = None,
+        n: int | None = None,
+        left: int | None = None,
+        law: Law | None = None,
+    ) -> None:
+        said = Stated(error_bound, estimate, standard_error, law)
+        self.__attrs_init__(value, status, Bound(_Known(n, private, left), said, query), count)
 
     @classmethod
     def deferred(
@@ -162,43 +228,84 @@ class Answer:
 
         Parameters
         ----------
-        ground : Ground
-        rest : object
-            What the ground needs to know of this answer: `Ground.stated` is handed it.
+        ground, rest
+            As in `Bound`.
         query : Query or BoundMarginal, optional
             None: the ground knows it.
         """
-        answer = object.__new__(cls)
-        set_slot = object.__setattr__
-        set_slot(answer, "value", value)
-        set_slot(answer, "status", status)
-        set_slot(answer, "_ground", ground)
-        set_slot(answer, "_rest", rest)
-        if query is not None:
-            set_slot(answer, "query", query)
+        answer = cls.__new__(cls)
+        answer.__attrs_init__(value, status, Bound(ground, rest, query), None)
         return answer
+
+    @property
+    def stated(self) -> Stated:
+        """Error bound, estimate, standard error and law: worked out now, from facts of when it was given."""
+        return self._bound.of(self.value)
+
+    @property
+    def count(self) -> Any:
+        """n times `value`."""
+        n = self._bound.ground.n
+        return self._count if n is None else n * self.value
+
+    @property
+    def error_bound(self) -> float:
+        """Half-width around `value` that holds the exact fraction."""
+        return self.stated.error_bound
+
+    @property
+    def private(self) -> bool:
+        """False: simulated noise was used."""
+        return self._bound.ground.private
+
+    @property
+    def estimate(self) -> float | None:
+        """Best linear unbiased estimate from the first tables."""
+        return self.stated.estimate
+
+    @property
+    def standard_error(self) -> float | None:
+        """That of `estimate`."""
+        return self.stated.standard_error
+
+    @property
+    def law(self) -> Law | None:
+        """Of the noise that `estimate` is a sum of."""
+        return self.stated.law
+
+    @property
+    def query(self) -> Query | BoundMarginal | None:
+        """What was asked."""
+        return self._bound.asked()
+
+    @property
+    def n(self) -> int | None:
+        """Number of records."""
+        return self._bound.ground.n
+
+    @property
+    def left(self) -> int | None:
+        """How many measured answers could at least be paid after this one."""
+        return self._bound.ground.left
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Answer):
+            return NotImplemented
+        facts = [(one.status, one.private, *one.stated[:3]) for one in (self, other)]
+        return facts[0] == facts[1] and bool(
+            np.array_equal(self.value, other.value) and np.array_equal(self.count, other.count)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.status, self.private, self.stated[:3]))
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Fill in what was deferred, the first time that it is missed."""
-            if name in STATED:
-                stated = self._ground.stated(self.query, self.value, self._rest)
-                for slot, found in zip(STATED, stated, strict=True):
-                    object.__setattr__(self, slot, found)
-                return getattr(self, name)
-            if name == "count":
-                found = self._ground.n * self.value
-            elif name == "query":
-                found = self._ground.asked(self._rest)
-            elif name in ("n", "left", "private"):
-                found = getattr(self._ground, name)
-            else:
-                meant = nearest(name, (field for field in dir(type(self)) if field[0] != "_"))
-                hint = "see dir(answer)." if meant is None else f"did you mean {shown(meant, 200)}?"
-                raise AttributeError(f"an Answer has no attribute {shown(name)}; {hint}")
-            object.__setattr__(self, name, found)
-            return found
+            """Name what was meant by an attribute that an answer does not have."""
+            meant = nearest(name, (field for field in dir(type(self)) if field[0] != "_"))
+            hint = "see dir(answer)." if meant is None else f"did you mean {shown(meant, 200)}?"
+            raise AttributeError(f"an Answer has no attribute {shown(name)}; {hint}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         stated = (self.error_bound, self.private, self.estimate, self.standard_error)

@@ -23,7 +23,6 @@ from onlineic.queries.answers import (
     LONGEST_QUERY,
     Answer,
     Ground,
-    Law,
     Stated,
     Status,
     answer_rows,
@@ -46,13 +45,12 @@ def known_bound(estimates: Known | None, question: Question, value: Any) -> floa
     if estimates is None:
         return math.inf
     if isinstance(question, BoundMarginal):
-        found: Any = estimates.table_brackets(question)
-    else:
-        found = estimates.bracket(question)
-    if found is None:
-        return math.inf
-    low, high = found
-    return max(0.0, float(np.max(value - low)), float(np.max(high - value)))
+        tables = estimates.table_brackets(question)
+        if tables is None:
+            return math.inf
+        return max(0.0, float(np.max(value - tables[0])), float(np.max(tables[1] - value)))
+    found = estimates.bracket(question)
+    return math.inf if found is None else max(0.0, value - found[0], found[1] - value)
 
 
 def cut(value: Any, bound: float) -> float:
@@ -72,23 +70,25 @@ def stated(estimates: Known | None, question: Question, value: Any, radius: floa
     radius : float
         What its test or number proves, or nothing where it was untested.
     """
-    bound = min(radius, known_bound(estimates, question, value))
-    if bound < math.inf:
-        bound = cut(value, bound + question.rounding)
-    return bound, *_point(estimates, question)
+    return Stated(_bound(estimates, question, value, radius), *_point(estimates, question))
 
 
 def stated_again(
     estimates: Known | None, asked: Question, value: Any, first: Question, released: Any, radius: float
 ) -> Stated:
     """Return the same of a repeat: the bound of the answer that was released, of `first`, carried over."""
-    bound, *_ = stated(estimates, first, released, radius)
+    bound = _bound(estimates, first, released, radius)
     # another query may have been rounded to the same one, from farther away
     bound = cut(value, bound + max(0.0, asked.rounding - first.rounding))
-    return bound, *_point(estimates, asked)
+    return Stated(bound, *_point(estimates, asked))
 
 
-def _point(estimates: Known | None, question: Question) -> tuple[float | None, float | None, Law | None]:
+def _bound(estimates: Known | None, question: Question, value: Any, radius: float) -> float:
+    bound = min(radius, known_bound(estimates, question, value))
+    return cut(value, bound + question.rounding) if bound < math.inf else bound
+
+
+def _point(estimates: Known | None, question: Question) -> tuple[Any, ...]:
     found = None
     if estimates is not None and isinstance(question, Query):
         found = estimates.point(question)
@@ -110,12 +110,15 @@ class Settled(Ground):
         From the first tables.
     hits_left : () -> int
         A function of what was spent when it was made.
+    looked_at : (float) -> None
+        Told each bound that is looked at.
     """
 
     n: int
     private: bool
     estimates: Known | None
     hits_left: Callable[[], int]
+    looked_at: Callable[[float], None]
 
     @cached_property
     def left(self) -> int:
@@ -128,8 +131,11 @@ class Settled(Ground):
     def stated(self, query: Any, value: Any, rest: float | Remembered) -> Stated:
         """Return bound, estimate, standard error and law."""
         if isinstance(rest, Remembered):
-            return stated_again(self.estimates, query, value, rest.question, rest.value, rest.radius)
-        return stated(self.estimates, query, value, rest)
+            said = stated_again(self.estimates, query, value, rest.question, rest.value, rest.radius)
+        else:
+            said = stated(self.estimates, query, value, rest)
+        self.looked_at(said.error_bound)
+        return said
 
 
 @final
@@ -232,8 +238,7 @@ class Answers(Sequence[Answer], Framed):
 
     queries: Queries
     values: Floats
-    private: bool
-    _n: int
+    _ground: Settled  # of the last
     _codes: np.ndarray[Any, Any]  # places in STATUSES
     _radii: Floats
     _released: Floats  # of a repeat: the value of its first answer
@@ -241,18 +246,14 @@ class Answers(Sequence[Answer], Framed):
     _roundings: dict[int, float]  # of a repeat: of the query as first asked, where it may differ
     _given: dict[int, Answer]  # hard ones, as they are
     _settled: list[tuple[int, Settled]]  # by the place of the first answer that rests on it
-    _estimates: Known | None
 
     @classmethod
-    def of(
-        cls, queries: Queries, columns: Columns, private: bool, n: int, estimates: Known | None
-    ) -> "Answers":
-        """Return the answers to all queries of a batch."""
+    def of(cls, queries: Queries, columns: Columns, settled: Settled) -> "Answers":
+        """Return the answers to all queries of a batch, of which the last rests on `settled`."""
         return cls(
             queries,
             columns.values,
-            private,
-            n,
+            settled,
             columns.codes,
             columns.radii,
             columns.released,
@@ -260,8 +261,12 @@ class Answers(Sequence[Answer], Framed):
             columns.roundings,
             columns.given,
             columns.settled,
-            estimates,
         )
+
+    @property
+    def private(self) -> bool:
+        """False: simulated noise."""
+        return self._ground.private
 
     def __len__(self) -> int:
         return len(self.values)
@@ -269,7 +274,7 @@ class Answers(Sequence[Answer], Framed):
     @property
     def counts(self) -> Floats:
         """n times the values, (m,)."""
-        return self._n * self.values
+        return self._ground.n * self.values
 
     @property
     def statuses(self) -> np.ndarray[Any, Any]:
@@ -279,7 +284,7 @@ class Answers(Sequence[Answer], Framed):
     @cached_property
     def bounds(self) -> Floats:
         """`Answer.error_bound` of each, (m,): worked out now, and what it was when the answer was given."""
-        if self._estimates is not None:
+        if self._ground.estimates is not None:
             result = np.array([self._stated(place)[0] for place in range(len(self))])
         else:
             far = np.maximum(self.values, 1.0 - self.values)
@@ -297,21 +302,24 @@ class Answers(Sequence[Answer], Framed):
             for place in rounded:
                 result[place] = self._stated(place)[0]
         result.flags.writeable = False
+        if len(result):
+            self._ground.looked_at(float(result.max(where=np.isfinite(result), initial=0.0)))
         return result
 
     def _stated(self, place: int) -> Stated:
         given = self._given.get(place)
         if given is not None:
-            return given.error_bound, given.estimate, given.standard_error, given.law
+            return given.stated
         question, value, radius = self.queries[place], float(self.values[place]), float(self._radii[place])
         if self._codes[place] != REPEAT:
-            return stated(self._estimates, question, value, radius)
+            return stated(self._ground.estimates, question, value, radius)
         first = attrs.evolve(
             question,
             complement=question.complement ^ bool(self._turned[place]),
             rounding=self._roundings.get(place, question.rounding),
         )
-        return stated_again(self._estimates, question, value, first, float(self._released[place]), radius)
+        estimates = self._ground.estimates
+        return stated_again(estimates, question, value, first, float(self._released[place]), radius)
 
     @overload
     def __getitem__(self, place: int) -> Answer: ...
@@ -325,19 +333,19 @@ class Answers(Sequence[Answer], Framed):
             return self._given[place]
         value = float(self.values[place])
         status = STATUSES[int(self._codes[place])]
-        return Answer.deferred(value, status, self._ground(place), place)
+        return Answer.deferred(value, status, self._placed(place), place)
 
     def __iter__(self) -> Iterator[Answer]:
-        starts, ground = {start for start, _ in self._settled}, self._ground(0)
+        starts, ground = {start for start, _ in self._settled}, self._placed(0)
         for place, (value, code) in enumerate(zip(self.values.tolist(), self._codes.tolist(), strict=True)):
             if place in starts:
-                ground = self._ground(place)
+                ground = self._placed(place)
             if place in self._given:
                 yield self._given[place]
                 continue
             yield Answer.deferred(value, STATUSES[code], ground, place)
 
-    def _ground(self, place: int) -> "_Placed":
+    def _placed(self, place: int) -> "_Placed":
         """Return what the answer at a place rests on."""
         at = bisect_right(self._settled, place, key=lambda one: one[0]) - 1
         return _Placed(self, self._settled[at][1] if at >= 0 else None)
@@ -383,7 +391,7 @@ class _Placed(Ground):
 
     @property
     def n(self) -> int:
-        return self.answers._n
+        return self.answers._ground.n
 
     @property
     def private(self) -> bool:
@@ -397,4 +405,6 @@ class _Placed(Ground):
         return self.answers.queries[rest]
 
     def stated(self, query: Any, value: Any, rest: int) -> Stated:
-        return self.answers._stated(rest)
+        said = self.answers._stated(rest)
+        self.answers._ground.looked_at(said.error_bound)
+        return said

@@ -15,10 +15,11 @@ from onlineic.plan.plan import Plan
 from onlineic.plan.settings import Settings
 from onlineic.queries.answers import Answer
 from onlineic.queries.batch import Queries
-from onlineic.session.answers import AnswerBook, SessionStatistics
+from onlineic.session.answers import AnswerBook
 from onlineic.session.batches import Batches
 from onlineic.session.columns import Answers
 from onlineic.session.core import Core
+from onlineic.session.statistics import SessionStatistics
 
 
 @final

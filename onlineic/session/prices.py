@@ -5,7 +5,7 @@ Nothing here reads the table. Whoever holds the record works out the same prices
 Proof: docs/theory/session.md, 4.1, 4.5.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import final
 
@@ -13,7 +13,7 @@ import attrs
 
 from onlineic.accounting.budget import Charge, Filter
 from onlineic.domain.domain import Domain
-from onlineic.ledger.records import Ledger
+from onlineic.ledger.records import Easy, EasyBatch, Ledger
 from onlineic.plan.spending import Spending, Spent, dearest_hit, restarts_left
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal, Question
@@ -26,11 +26,12 @@ from onlineic.sparse.base import NumericSparse
 @final
 @attrs.frozen(eq=False)
 class _Standing:
-    """What the next test rests on: worked out once from the very objects that it names.
+    """What the next test rests on, at a version of the record.
 
     Attributes
     ----------
-    account : Filter
+    version : int
+        How many records have changed account, reservation or prices.
     reserved : Charge or None
         Of the ledger: after a Ctrl-C only it knows.
     due : Fraction
@@ -46,13 +47,24 @@ class _Standing:
         Whether it serves single queries of each kind, as far as it was asked.
     """
 
-    account: Filter
+    version: int
     reserved: Charge | None
     due: Fraction
     sparse: NumericSparse
     covered: Fraction
     serving: Fraction
     pays: dict[tuple[int, int, int], bool] = attrs.field(factory=dict)
+
+
+@final
+@attrs.define(eq=False)  # never written to
+class _Taken:
+    """What prices take from the leading records; replaced as a whole."""
+
+    records: int = 0
+    version: int = 0
+    spent: Spent = attrs.field(factory=Spent)
+    held: AxisSets = frozenset()  # attribute sets of which a table was released
 
 
 @final
@@ -84,27 +96,30 @@ class Prices:
         self._standing: _Standing | None = None  # each test asks for it several times
         self._dearest_of: tuple[NumericSparse | None, Fraction] = (None, Fraction(0))
         # how many records were taken in, and what of them: replaced together, for the same reason
-        self._taken: tuple[int, Spent, AxisSets] = (0, spending.unspent, frozenset())
+        self._taken = _Taken(spent=spending.unspent)
         # whatever the record holds, the threshold of this process is a new one
-        seen, spent, held = self._caught_up()
-        self._taken = (seen, attrs.evolve(spent, due=spending.unspent.due), held)
+        taken = self._caught_up()
+        self._taken = attrs.evolve(taken, spent=attrs.evolve(taken.spent, due=spending.unspent.due))
 
-    def _caught_up(self) -> tuple[int, Spent, AxisSets]:
+    def _caught_up(self) -> "_Taken":
         """Take in what the record has grown by; return it, whatever another thread takes in meanwhile."""
-        taken = seen, spent, held = self._taken
-        if seen < len(self._ledger):
-            records = self._ledger.records(seen)
-            targets: list[Partition] = []
+        taken = self._taken
+        if taken.records < len(self._ledger):
+            records = self._ledger.records(taken.records)
+            version, spent, held = taken.version, taken.spent, taken.held
             for record in records:
-                spent = self._spending.after(spent, record)
-                targets += [one.target for one in measured(record) if isinstance(one.target, Partition)]
-            self._taken = taken = (seen + len(records), spent, held.union(*map(sets_of, targets)))
+                if isinstance(record, Easy | EasyBatch):
+                    continue
+                version, spent = version + 1, self._spending.after(spent, record)
+                targets = [one.target for one in measured(record) if isinstance(one.target, Partition)]
+                held = held.union(*map(sets_of, targets))
+            self._taken = taken = _Taken(taken.records + len(records), version, spent, held)
         return taken
 
     @property
     def spent(self) -> Spent:
         """What prices take from the record."""
-        return self._caught_up()[1]
+        return self._caught_up().spent
 
     @property
     def sparse(self) -> NumericSparse:
@@ -117,7 +132,7 @@ class Prices:
             return question.partition
         if self._partitions is None or question.constant is not None:
             return question
-        chosen = self._partitions.partition(question, self._caught_up()[2])
+        chosen = self._partitions.partition(question, self._caught_up().held)
         return question if chosen is None else chosen
 
     def cover(self, questions: Sequence[Question]) -> list[bool]:
@@ -130,10 +145,10 @@ class Prices:
         standing, first = self._now(), questions[0]
         if len(questions) == 1 and self._pays(standing, first):
             return [True]
-        prices = self._prices(standing.sparse, questions)
         level = covered = standing.covered if isinstance(first, BoundMarginal) else standing.serving
-        if all(price <= level for price in _different(prices)):
-            return [True] * len(prices)
+        if all(price <= level for price in self._kinds(standing.sparse, questions)):
+            return [True] * len(questions)
+        prices = self._prices(standing.sparse, questions)
         left = self._ledger.account.left - standing.due - self._spending.set_aside(self.spent)
         payable: list[bool] = []
         for price in prices:
@@ -152,7 +167,7 @@ class Prices:
         standing = self._now()
         if len(questions) == 1:
             return self._pays(standing, questions[0])
-        dearest = max(_different(self._prices(standing.sparse, questions)))
+        dearest = max(self._kinds(standing.sparse, questions))
         return standing.reserved is not None and dearest <= standing.covered
 
     def cost(self, question: Question) -> Fraction:
@@ -210,30 +225,31 @@ class Prices:
 
     def _now(self) -> _Standing:
         """Return what the next test rests on."""
-        held, account, reserved = self._standing, self._ledger.account, self._ledger.reserved
-        spent = self.spent
-        if (
-            held is None
-            or held.account is not account
-            or held.reserved is not reserved
-            or held.due is not spent.due
-        ):
+        taken, held = self._caught_up(), self._standing
+        if held is None or held.version != taken.version:
+            reserved, spent = self._ledger.reserved, taken.spent
             sparse, level, serving = self._spending.at(spent), Fraction(0), Fraction(0)
             if reserved is not None:
                 level = reserved.amount - spent.due
                 serving = level if level <= self._dearest(sparse) else Fraction(0)
-            self._standing = held = _Standing(account, reserved, spent.due, sparse, level, serving)
+            self._standing = held = _Standing(taken.version, reserved, spent.due, sparse, level, serving)
         return held
 
+    def _kinds(self, sparse: NumericSparse, questions: Sequence[Question]) -> Iterator[Fraction]:
+        """Yield the price of each kind of question among these: most of a batch have one."""
+        alike: Iterable[Question] = questions
+        if isinstance(questions, Queries):
+            if questions.boxes:
+                yield self._price(sparse, questions[int(questions.boxes[0].places[0])])
+            alike = (query for _, query in questions.others)
+        for question in alike:
+            yield self._price(sparse, question)
+
     def _prices(self, sparse: NumericSparse, questions: Sequence[Question]) -> list[Fraction]:
-        """Return the price of each: most of a batch have one."""
+        """Return the price of each."""
         if not isinstance(questions, Queries):
             return [self._price(sparse, question) for question in questions]
-        prices: list[Fraction] = []
-        for group in questions.boxes:
-            prices = [self._price(sparse, questions[int(group.places[0])])] * len(questions)
-            break
-        prices = prices or [Fraction(0)] * len(questions)
+        prices = [next(self._kinds(sparse, questions))] * len(questions)
         for place, query in questions.others:
             prices[place] = self._price(sparse, query)
         return prices
@@ -274,8 +290,3 @@ class Prices:
 
     def _table_price(self, sparse: NumericSparse) -> Fraction:
         return sparse.price(one_way(self._domain, 0)).amount
-
-
-def _different(prices: list[Fraction]) -> Iterable[Fraction]:
-    """Return each object among the prices once: most questions of a batch share one, and hashing is slow."""
-    return prices if len(prices) == 1 else {id(price): price for price in prices}.values()

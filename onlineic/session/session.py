@@ -56,7 +56,7 @@ from onlineic.questions.derived import Answering
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable, answered
 from onlineic.questions.synthetic import Synthetic, check_sampled, synthetic
-from onlineic.session.answers import AnswerBook, SessionStatistics
+from onlineic.session.answers import AnswerBook
 from onlineic.session.belief import Belief
 from onlineic.session.columns import Answers
 from onlineic.session.core import Core
@@ -72,6 +72,7 @@ from onlineic.session.durable import (
 from onlineic.session.explain import Explanation, explained
 from onlineic.session.loop import Loop
 from onlineic.session.prices import Prices
+from onlineic.session.statistics import SessionStatistics
 from onlineic.session.summary import Summary, believed_marginals, session_html
 from onlineic.sparse.base import NumericSparse
 from onlineic.updates.base import UpdateRule, check_rule

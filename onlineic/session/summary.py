@@ -37,7 +37,7 @@ from onlineic.plan.plan import KNOWN, Plan, plan_facts, restarts_text
 from onlineic.queries.answers import ANSWER_HEAD, LONGEST_QUERY, Answer, answer_rows
 from onlineic.queries.marginals import marginal
 from onlineic.queries.partitions import one_way
-from onlineic.session.answers import SessionStatistics
+from onlineic.session.statistics import SessionStatistics
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

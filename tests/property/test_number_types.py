@@ -73,8 +73,10 @@ def seen(value):
         return seen(value._tables.table(tuple(range(len(value.domain.shape)))))
     if isinstance(value, np.random.Generator):
         return seen(value.integers(0, 2**40, 4))
+    if isinstance(value, Answer):
+        return seen(value.to_dict())
     if attrs.has(type(value)) and not isinstance(value, (SimulatedNoise, ScriptedNoise)):
-        hidden = ("_prices", "_price", "_axes", "_optima", "_tables", "times", "opening", "_ground", "_rest")
+        hidden = ("_prices", "_price", "_axes", "_optima", "_tables", "times", "opening", "_ground")
         fields = [field.name for field in attrs.fields(type(value)) if field.name not in hidden]
         return [type(value).__name__, *((name, seen(getattr(value, name))) for name in fields)]
     return repr(value)

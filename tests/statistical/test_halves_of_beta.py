@@ -121,7 +121,7 @@ def stated(row, monkeypatch, share=None):
     """Return the bounds of an easy and of a hard answer, as sessions say them."""
     with monkeypatch.context() as patched:
         if share is not None:
-            patched.setattr("onlineic.session.answers.EASY_OR_HARD", share)
+            patched.setattr("onlineic.session.bounds.EASY_OR_HARD", share)
         easy = opened(row, table(row, 0), Silent(0)).answer(row.question)
         hard = opened(row, table(row, N // 4), Silent(2**64 - 1)).answer(row.question)
     assert ("easy", "hard") == (easy.status, hard.status)

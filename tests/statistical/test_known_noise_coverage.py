@@ -275,8 +275,8 @@ class Arena:
 def arena(monkeypatch, easy_or_hard, known, left):
     """Return sessions with these shares of beta: easy and hard ones of what is left, and the tables' own."""
     monkeypatch.setattr("onlineic.plan.plan.KNOWN", 1.0 - left)
-    monkeypatch.setattr("onlineic.session.answers.KNOWN", known)
-    monkeypatch.setattr("onlineic.session.answers.EASY_OR_HARD", easy_or_hard)
+    monkeypatch.setattr("onlineic.session.bounds.KNOWN", known)
+    monkeypatch.setattr("onlineic.session.bounds.EASY_OR_HARD", easy_or_hard)
     plan = attrs.evolve(session_plan(TWO, LARGE, BUDGET, beta=BETA, max_queries=100), update=Still())
     plan_once(monkeypatch, plan)
     gap = math.floor(plan.sparse.easy_radius(easy_or_hard * left * BETA) * LARGE) + 1

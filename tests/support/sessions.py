@@ -58,8 +58,8 @@ def starts_from_pairs(monkeypatch):
 
 def tests_alone(monkeypatch):
     """Let the noise of first tables bound nothing: what is stated is what tests and hard answers prove."""
-    for wing in ("answers", "columns"):
-        monkeypatch.setattr(f"onlineic.session.{wing}.known_bound", lambda *_: math.inf)
+    for name in ("bounds", "columns"):
+        monkeypatch.setattr(f"onlineic.session.{name}.known_bound", lambda *_: math.inf)
 
 
 def charged(ledger):

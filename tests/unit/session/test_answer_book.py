@@ -225,7 +225,7 @@ def test_an_estimate_is_the_answer_within_0_and_1_and_only_with_less_noise(monke
     tests_alone(monkeypatch)
     monkeypatch.setattr(MaximumEntropy, "update", lambda *_: 1 / 0)
     monkeypatch.setattr(Estimates, "point", lambda self, query: estimate)
-    monkeypatch.setattr("onlineic.session.answers.CHOSEN", 1e3)  # however far it is from what was measured
+    monkeypatch.setattr("onlineic.session.bounds.CHOSEN", 1e3)  # however far it is from what was measured
     hit = Hit.of(ABOVE, FAR)
     value = hit.measured if value is None else value
     bound = hit.radius + abs(value - hit.measured)

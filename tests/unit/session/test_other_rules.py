@@ -15,7 +15,7 @@ from onlineic.errors import LedgerCorruptError
 from onlineic.ledger import imported, read
 from onlineic.ledger.lines import canonical_text, chained
 from onlineic.plan import defaults
-from onlineic.session import answers, durable
+from onlineic.session import answers, bounds, durable
 from onlineic.session import session as sessions
 from support.inside import ledger_of
 from support.ledgers import LABEL, MECHANISMS, file_of, opened, queries, quick_folder, resumed, table
@@ -39,8 +39,9 @@ def without(written, kind):
 
 def other_rules_of_answers(patched):
     """Let estimates and fits never be told, as other rules of answers might."""
-    patched.setattr(answers, "AGREEING", 0.0)
-    patched.setattr(answers, "CHOSEN", 0.0)
+    for name in (answers, bounds):
+        patched.setattr(name, "AGREEING", 0.0)
+    patched.setattr(bounds, "CHOSEN", 0.0)
 
 
 @pytest.fixture

@@ -1,0 +1,313 @@
+"""How far the answers of a session may be from the truth: by its tests, its numbers and its first tables.
+
+Proof: docs/theory/accuracy.md, 6.0, 6.2, 6.3; docs/theory/certificates.md, 8.2a; docs/theory/hypothesis.md,
+6.7; docs/theory/ledger-and-restarts.md, 5.4.
+"""
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache, partial
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Floats
+from onlineic.known_noise.estimates import Estimates, Family, TableDesign
+from onlineic.known_noise.instalments import Instalments, Known
+from onlineic.ledger.records import Burned, Easy, EasyBatch, Ledger
+from onlineic.plan.defaults import AGREEING, CHOSEN
+from onlineic.plan.first_tables import FirstTables
+from onlineic.plan.plan import ALL_EASY, ALL_HARD, EASY_OR_HARD, KNOWN, Plan
+from onlineic.plan.spending import Spent
+from onlineic.queries.answers import Answer
+from onlineic.queries.marginals import BoundMarginal, Guess, Question
+from onlineic.queries.partitions import Measurement, Partition, block_weights
+from onlineic.queries.query import Query
+from onlineic.session.columns import cut, known_bound
+from onlineic.sparse.base import NumericSparse
+
+MOST_TESTS = 10**30  # so many that a union over them says nothing
+
+
+@final
+@attrs.frozen
+class _Weighed:
+    """The largest bound of an easy answer, all at once, among the leading records."""
+
+    records: int
+    spent: Spent
+    worst: float = 0.0
+
+
+@final
+class Bounds:
+    """Bounds of one answer and of all at once: each number is a function of the plan and the record.
+
+    Taking in the same record twice changes nothing.
+
+    Parameters
+    ----------
+    plan : Plan
+    n : int
+    ledger : Ledger
+
+    Attributes
+    ----------
+    rounding : float
+        The largest distance of an answered query from the one written.
+    tables : bool
+        Whether a cross table was measured.
+    """
+
+    __slots__ = (
+        "_design", "_easy", "_estimates", "_farthest", "_first", "_hardest", "_instalments", "_ledger",
+        "_n", "_now", "_payable", "_plan", "_runs", "_spending", "_weighed", "rounding", "tables",
+    )  # fmt: skip
+
+    def __init__(self, plan: Plan, n: int, ledger: Ledger) -> None:
+        self._plan, self._n, self._ledger, self._spending = plan, n, ledger, plan.spending
+        # only a file outlives its process, and only what is kept for a whole run is drawn again with it
+        self._runs = ledger.lasting and plan.sparse.start_charge() is not None
+        self._easy = lru_cache(256)(partial(_easy_radii, plan))
+        self._now: tuple[int, tuple[float, float]] = (-1, (0.0, 0.0))  # of the tests, at a version of spent
+        self._payable = plan.sparse.account().capacity  # what all hits together can cost
+        self._design: TableDesign | None = None
+        self._first: tuple[Measurement, ...] = ()
+        self._estimates: Estimates | None = None
+        if plan.first_tables is not None:
+            self._payable -= plan.first_tables.charge.amount
+            self.plan_tables(plan.first_tables)
+        elif plan.purchases is not None:
+            self._payable -= plan.spending.bought
+        self._instalments = Instalments()
+        self._weighed = _Weighed(0, plan.spending.unspent)  # of the easy ones: when it is asked for
+        self._hardest = 0.0  # bound of a hard answer, all at once
+        self._farthest = 1.0  # distance of a value from the far end of [0, 1]
+        self.rounding = 0.0
+        self.tables = False
+
+    # -- the first tables --
+
+    def plan_tables(self, tables: FirstTables) -> None:
+        """Take in with what noise the first tables come, before they do."""
+        self._design = TableDesign(tables.targets, [*map(float, tables.scales)], tables.pure)
+
+    def buy_tables(self, released: tuple[Measurement, ...]) -> None:
+        """Take in the first tables: those bought later are bought because of their noise (theory 6.7)."""
+        self._first = released
+
+    def buy_instalment(self, before: int, released: tuple[Measurement, ...]) -> None:
+        """Take in tables that were bought after so many instalments: each is bounded by itself (6.7c)."""
+        self._instalments = self._instalments.after(before).then(released, self._n, KNOWN * self._plan.beta)
+
+    @property
+    def family(self) -> Family | None:
+        """The queries that the noise of the first tables bounds all at once, in one event a family."""
+        return self._instalments.family if self._design is None else self._design.family
+
+    @property
+    def estimates(self) -> Known | None:
+        """What the noise of tables bounds, once some are taken in."""
+        if self._instalments.estimates:
+            return self._instalments
+        if self._estimates is None and self._design is not None and self._first:
+            values = [bought.values for bought in self._first]
+            self._estimates = Estimates(self._design, values, self._n, KNOWN * self._plan.beta)
+        return self._estimates
+
+    @property
+    def awaits_tables(self) -> bool:
+        """Whether tables that come first will move the values of now."""
+        return self._plan.buys and self.estimates is None
+
+    def known(self, question: Question, value: Any) -> float:
+        """Return what the noise of the first tables leaves as a bound, for their families at once, or inf."""
+        return known_bound(self.estimates, question, value)
+
+    # -- tests --
+
+    def easy(self, spent: Spent) -> tuple[float, float]:
+        """Return the radius of an easy answer, and of it among all at once, tested when so much is spent."""
+        if self._now[0] != spent.version:
+            self._now = (spent.version, self._easy_at(spent))
+        return self._now[1]
+
+    def _easy_at(self, spent: Spent) -> tuple[float, float]:
+        return self._easy(self._spending.at(spent), self._share(spent))
+
+    def _share(self, spent: Spent) -> float:
+        """Return the part of beta that the present run has of what is said of all answers at once.
+
+        Its kept threshold is drawn anew, and can fail anew: run k = 1, 2, .. gets 1/(k (k + 1)), which sums
+        to 1 however many there will be. How many is not fixed beforehand, and may follow from the answers.
+        """
+        run = spent.restarts + 1
+        return 1.0 / (run * (run + 1)) if self._runs else 1.0
+
+    # -- numbers and tables --
+
+    def is_fitted(self, target: Query | Partition) -> bool:
+        """Return whether what was learned of a target may be released in the place of what was measured."""
+        return isinstance(target, Partition) or (self._plan.buys and not self._plan.certified)
+
+    def best(self, question: Query, released: tuple[float, float]) -> tuple[float, float]:
+        """Return (value, deviation): what is known best of a question of which so much was released.
+
+        That is the sum of the measured blocks, or the estimate from the first tables where it has less noise;
+        unless the two are so far apart that the query must have been chosen by the noise of these tables.
+        """
+        estimates = self.estimates
+        estimate = (None if estimates is None else estimates.point(question)) or released
+        if abs(estimate[0] - released[0]) > CHOSEN * math.hypot(estimate[1], released[1]):
+            estimate = released
+        return min(released, estimate, key=lambda one: one[1])
+
+    def hard(
+        self, question: Question, target: Query | Partition, weights: Floats | None, value: Any,
+        moved: float, spent: Spent,
+    ) -> float:  # fmt: skip
+        """Return the radius of a hard answer, and keep that of it among all hits.
+
+        Parameters
+        ----------
+        target : Query or Partition
+            What was measured.
+        weights : (blocks,) float64 or None
+            Of the measured blocks in the answer.
+        value : float or array
+            As it is released.
+        moved : float
+            Its distance from what was measured.
+        spent : Spent
+            Before the hit.
+        """
+        sparse = self._spending.at(spent)
+
+        def radius(beta: float, answers: int) -> float:
+            if weights is not None and isinstance(target, Partition):
+                return sparse.sum_radius(target, weights, beta / answers)
+            return sparse.hard_radius(target, beta, answers, tests=self._plan.max_queries) + self._plan.steps
+
+        # of all hits: each may fail with 1/m of what all may; cheap ones can be many, so m has its price
+        sharing = max(2, math.ceil(self._payable / sparse.price(target).amount))
+        beta = self._plan.tested_beta
+        together = self._share(spent) * ALL_HARD * beta
+        self._hardest = max(
+            self._hardest, min(self.known(question, value), moved + radius(together, sharing))
+        )
+        return moved + radius(EASY_OR_HARD * beta, 1)
+
+    def if_hard(self, question: Question, target: Query | Partition, spent: Spent) -> float:
+        """Return the largest radius that a hard answer can have, should its test fire."""
+        beta, sparse = EASY_OR_HARD * self._plan.tested_beta, self._spending.at(spent)
+        noise = sparse.noise_of(target)
+        if isinstance(target, Partition) and isinstance(question, Query):
+            weights = block_weights(question, target)
+            weights = weights - weights.mean()
+            radius = sparse.sum_radius(target, weights, beta)
+            noise *= float(np.linalg.norm(weights))
+        else:
+            radius = sparse.hard_radius(target, beta, tests=self._plan.max_queries) + self._plan.steps
+        if isinstance(question, BoundMarginal) or not self.is_fitted(target):
+            return radius
+        estimate = None if self.estimates is None else self.estimates.point(question)
+        if estimate is None or estimate[1] >= noise:
+            return radius + AGREEING * noise
+        value, error = estimate
+        farthest = CHOSEN * math.hypot(error, noise) + AGREEING * error
+        return min(radius + farthest, self.known(question, value) + AGREEING * error)
+
+    # -- all at once --
+
+    def state(self, question: Question, value: Any, *, inside: bool) -> None:
+        """Take in that this is stated of a question; `inside` is whether a number lies in [0, 1]."""
+        self.rounding = max(self.rounding, question.rounding)
+        if not inside or isinstance(question, BoundMarginal):
+            self._farthest = max(self._farthest, cut(value, math.inf))
+
+    def together(self, records: int, spent: Spent, *, begun: bool, certified: bool) -> float:
+        """Return the bound on all tested answers of so many records at once.
+
+        Of answers that a killed process may have lost it does not know how much their weights were rounded.
+        """
+        begun = begun and self._plan.buys
+        worst = self._weigh(records)
+        coming = self.easy(spent)[1] if self._runs else self._plan.error_bound
+        easy = worst if begun else max(coming, worst)
+        # numbers err by less than a certificate's bound, but not by less than its first tables leave of it
+        bound = easy if certified and not begun else max(easy, self._hardest)
+        return min(bound + self.rounding, self._farthest)
+
+    def of_each(
+        self, questions: Sequence[Question], answers: Sequence[Answer], together: float, lost: bool
+    ) -> Floats:
+        """Return bounds on these answers that hold in the event of `together`, (m,)."""
+        bounds = np.zeros(len(questions))
+        for place, (question, answer) in enumerate(zip(questions, answers, strict=True)):
+            if question.constant is not None:  # the same whatever the data, but for what it was rounded by
+                bounds[place] = cut(answer.value, question.rounding)
+            else:
+                tested = math.inf if answer.status == "untested" else together + lost * question.rounding
+                known = self.known(question, answer.value) + question.rounding
+                bound = min(tested, known)
+                bounds[place] = cut(answer.value, bound) if bound < math.inf else bound
+        return bounds
+
+    def _weigh(self, last: int) -> float:
+        """Return the largest bound of an easy answer, all at once: of what came since it was last asked for.
+
+        Where the first tables bound some answers better than tests do, each costs a while, and none that
+        cannot change the result is looked at.
+        """
+        at = self._weighed
+        spent, worst = at.spent, at.worst
+        lost = self._ledger.lost(last) > 0
+        for record in self._ledger.merged(at.records, last):
+            if lost and isinstance(record, Burned) and record.reason == "restarted":
+                # of easy answers that the killed process gave, and no record holds
+                worst = max(worst, self._easy_at(spent)[1])
+            if isinstance(record, Easy | EasyBatch):
+                joint = self._easy_at(spent)[1]
+                for easy in [record] if isinstance(record, Easy) else record:
+                    if worst >= joint:
+                        break
+                    known = self.known(easy.query, stated_value(easy.query, easy.guess, self._n))
+                    worst = max(worst, min(joint, known))
+            spent = self._spending.after(spent, record)
+        self._weighed = _Weighed(last, spent, worst)
+        return worst
+
+
+def stated_value(question: Question, guess: Guess, n: int) -> Any:
+    """Return tested integers as an answer: the fraction, or the table."""
+    if isinstance(question, BoundMarginal):
+        return question.table(np.array(guess) / n)
+    tested = guess if isinstance(guess, int) else 0  # a query has one
+    return tested / (n << question.grid_bits)
+
+
+def _easy_radii(plan: Plan, sparse: NumericSparse, share: float) -> tuple[float, float]:
+    """Return the radius of one easy answer, and of it among all of them at once.
+
+    Parameters
+    ----------
+    share : float
+        The part of beta that the run has of the second.
+    """
+    steps = plan.steps
+    if plan.next_share is None:
+        together = plan.error_bound
+        if share < 1.0:
+            _, missed, number = sparse.margins(plan.max_queries, share * plan.tested_beta, plan.hard_answers)
+            threshold = sparse.threshold / (sparse.n << sparse.grid_bits) + steps
+            number = 0.0 if plan.partitions is not None else number + steps
+            together = max(together, threshold + missed, number)
+        return sparse.easy_radius(EASY_OR_HARD * plan.tested_beta) + steps, together
+    # Hits depend on a kept threshold, and choose the scales of later tests: what is left is that its own
+    # noise is that large, which fails all tests at once, whatever their scales.
+    one, tests = (1, plan.max_queries) if sparse.start_charge() is None else (MOST_TESTS, MOST_TESTS)
+    return (
+        sparse.easy_radius(EASY_OR_HARD * plan.tested_beta, one) + steps,
+        sparse.easy_radius(share * ALL_EASY * plan.tested_beta, tests) + steps,
+    )

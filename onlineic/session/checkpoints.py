@@ -1,0 +1,114 @@
+"""What follows from the leading records, kept beside them: so that who resumes need not work it out again.
+
+Proof: docs/theory/ledger-and-restarts.md, 5.4.
+"""
+
+import itertools
+import math
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Floats
+from onlineic.ledger.records import Checkpoint, Hard, Ledger, Told
+from onlineic.plan.defaults import SPACING
+from onlineic.queries.query import Query
+from onlineic.session.belief import Belief
+from onlineic.updates.base import HasParameters, UpdateRule
+
+
+@final
+class Checkpoints:
+    """Keeps what was learned and told in a ledger that outlives its process, and takes it from there.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    update : UpdateRule
+    alpha : float
+    """
+
+    __slots__ = ("_alpha", "_fitted", "_kept", "_ledger", "_update", "restoring")
+
+    def __init__(self, ledger: Ledger, update: UpdateRule[Any], alpha: float) -> None:
+        self._ledger, self._update, self._alpha = ledger, update, alpha
+        self._fitted: dict[int, float] = {}
+        self._kept = (0, 0)  # records and updates that they follow from
+        self.restoring = 0  # leading records whose updates a checkpoint makes needless
+
+    @property
+    def fitted(self) -> dict[int, float]:
+        """By record, what the hypothesis behind a hard answer says of its query, or NaN."""
+        return dict(self._fitted)
+
+    def parameters(self, belief: Belief) -> tuple[Floats, ...] | None:
+        """Return the numbers that the rule makes this hypothesis of again, or None: it repeats updates."""
+        rule = self._update
+        return (rule.parameters(belief.hypothesis) or None) if isinstance(rule, HasParameters) else None
+
+    def hard_at(self, place: int) -> None:
+        """Note that a hard answer is made of the record at this place."""
+        self._fitted.setdefault(place, math.nan)
+
+    def learned_of(self, place: int, query: Query, learned: Belief) -> float:
+        """Return what was learned of the query of that record, or what a checkpoint says of it."""
+        if place >= self.restoring:
+            self._fitted[place] = float(learned.hypothesis.evaluate(query))
+        return self._fitted[place]
+
+    def told(self, place: int, value: float) -> float:
+        """Return the number of that hard answer: as it was told, if it was before."""
+        known = self._ledger.told
+        if place not in known and self._ledger.lasting:
+            self._ledger.keep(Told(place, value))
+        return known.get(place, value)
+
+    def keep_if_due(self, records: int, belief: Belief) -> None:
+        """Keep a checkpoint once there are enough updates that resuming would have to repeat."""
+        version = belief.version
+        if version == 1 or version - self._kept[1] >= max(2, version // SPACING):
+            self.keep(records, belief)
+
+    def keep(self, records: int, belief: Belief) -> None:
+        """Let the ledger keep what follows from so many records, if it outlives the process."""
+        if not self._ledger.lasting or records <= max(self._kept[0], self.restoring):
+            return
+        fitted = [held for place, held in sorted(self._fitted.items()) if self._kept[0] <= place < records]
+        self._ledger.keep(
+            Checkpoint(
+                records=records,
+                values=np.array(fitted, np.float64),
+                version=belief.version,
+                failures=belief.failures,
+                parameters=None if belief.version == self._kept[1] else self.parameters(belief),
+            )
+        )
+        self._kept = (records, belief.version)
+
+    def begin(self) -> int:
+        """Return how many leading records need no updates; `end` makes what they taught."""
+        known = self._ledger.checkpoints
+        if known:
+            records = self._ledger.records(0, known[-1].records)
+            stated = itertools.chain.from_iterable(one.values.tolist() for one in known)
+            hard = (place for place, record in enumerate(records) if isinstance(record, Hard))
+            self._fitted = {place: next(stated) for place in hard}
+            self.restoring = len(records)
+        return self.restoring
+
+    def end(self, start: Belief) -> Belief:
+        """Return what the records that `begin` counted have taught.
+
+        Parameters
+        ----------
+        start : Belief
+            Before the first of them.
+        """
+        known, records = self._ledger.checkpoints, self._ledger.records(0, self.restoring)
+        # a checkpoint says no parameters again that the one before has said
+        said = [one.parameters for one in known if one.parameters and one.version == known[-1].version]
+        made = attrs.evolve(known[-1], parameters=said[-1] if said else None)
+        belief = start.restored(records, self._update, self._alpha, made)
+        self._kept = (self.restoring, belief.version)
+        return belief

@@ -1,0 +1,77 @@
+"""A snapshot of a session: what it has answered, what is spent, what is left.
+
+Proof: docs/theory/accuracy.md, 6.3; docs/theory/certificates.md, 8.2a.
+"""
+
+from typing import final
+
+import attrs
+
+from onlineic.accounting.budget import Budget
+from onlineic.known_noise.estimates import Family
+
+
+@final
+@attrs.frozen
+class SessionStatistics:
+    """A snapshot of a session: public facts only.
+
+    Attributes
+    ----------
+    asked, easy, hard, repeat, untested : int
+        Answers by status.
+    hard_left : int
+        Hard answers that can at least be paid, of the largest price: as many as at the price of the next.
+        Mostly far more can, at falling prices and with more noise: where each costs at most a twentieth of
+        what is left, this number stays near 20 until noise ends. Cheaper ones leave more too.
+    restarts_left : int or None
+        How often the session can be closed and resumed until no hard answer can be paid, if something is
+        tested each time: a kept threshold is paid for again, which `hard_left` falls by. None: as often as
+        one likes.
+    spent : float
+        Share of the budget that is used up or reserved, in [0, 1].
+    budget : Budget
+        As it was given: that of a person with `rows_per_person` rows.
+    threshold : float
+        Gap at which the next query is hard, before noise; fraction of records.
+    alpha : float
+        Gap that an update relies on; in textbook mode the theorem's alpha.
+    error_bound : float
+        Bound on all tested answers at once with probability 1 - beta: where first tables were bought, on
+        those given so far, else on all of the stream. inf once more than max_queries were asked (of each
+        killed process 256 more, which its ledger file may have lost), or a certified session has measured
+        a table. With a ledger file each kept threshold has a part of beta.
+    certified : bool
+        Whether the hard answers cannot run out in that event: T(alpha) counts them, of single queries, and
+        if every update succeeds; or each question announced is paid.
+    update_failures : int
+    sealed : bool
+        Whether nothing is tested any more, because a test was interrupted before its record; what was
+        released is still answered.
+    private : bool
+        False: simulated noise, NOT PRIVATE.
+    family : Family or None
+        The queries that the noise of the first tables bounds all at once, whichever of them are asked, and
+        their number: conjunctions, products of sets of labels, of a table of all cells every query.
+    rows_per_person : int
+    """
+
+    asked: int
+    easy: int
+    hard: int
+    repeat: int
+    untested: int
+    hard_left: int
+    spent: float
+    budget: Budget
+    threshold: float
+    alpha: float
+    beta: float
+    error_bound: float
+    certified: bool
+    update_failures: int
+    sealed: bool
+    private: bool
+    family: Family | None = None
+    restarts_left: int | None = None
+    rows_per_person: int = 1
