@@ -745,9 +745,12 @@ class Estimates:
 
     def _estimate(self, axes: Axes, box: Box) -> _Said:
         low, high, points = 0.0, 1.0, []
+        overs = self._overs(axes)
+        if not overs:  # no table holds these attributes together
+            return _Said(low, high, ())
         sets = bytes in [type(codes) for _, codes in box]
         conditions = [self._sides_of(axis, codes, len(axes) > 1) for axis, codes in box]
-        for over in self._overs(axes):
+        for over in overs:
             nats = over.set_nats if sets else over.nats
             exact, within, around = True, 0.0, 0.0
             inner, outer = list[_Part](), list[_Part]()
