@@ -14,8 +14,9 @@ Proof: docs/theory/session.md, 4.9a.
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from fractions import Fraction
+from functools import cached_property
 from typing import final
 
 import attrs
@@ -59,16 +60,40 @@ class Listened:
         Of the first questions that were tested, oldest first.
     sets : frozenset of tuple of int
         Sets of attributes among them.
-    bought : tuple of Measurement
-        Of purchases, oldest first.
+    held : Held or None
+        What purchases have released.
     spent : Fraction
         By purchases, in the unit of the account.
     """
 
     asked: tuple[Asked, ...] = ()
     sets: frozenset[Axes] = frozenset()
-    bought: tuple[Measurement, ...] = ()
+    held: "Held | None" = None
     spent: Fraction = Fraction(0)
+
+
+@final
+@attrs.frozen(eq=False)
+class Held:
+    """Released tables, and the sizes of interactions that they suggest.
+
+    Attributes
+    ----------
+    measurements : tuple of Measurement
+        Oldest first.
+    """
+
+    measurements: tuple[Measurement, ...]
+
+    @cached_property
+    def tables(self) -> list[Table]:
+        """The tables at levels, those bought again in their mean."""
+        return tables_of(self.measurements[0].target.domain, self.measurements)
+
+    @cached_property
+    def sizes(self) -> Sizes:
+        """Worked out once: the rule asks at each new set of attributes."""
+        return Sizes.learned(self.measurements[0].target.domain, self.tables)
 
 
 @final
@@ -136,8 +161,9 @@ class DemandPurchases(PurchaseRule[Listened]):
 
     def heard(self, so_far: Listened, record: Record) -> Listened:
         if isinstance(record, Opened):
-            bought, spent = (*so_far.bought, *record.measurements), so_far.spent + record.charge.amount
-            return attrs.evolve(so_far, bought=bought, spent=spent)
+            before = so_far.held.measurements if so_far.held else ()
+            held, spent = Held((*before, *record.measurements)), so_far.spent + record.charge.amount
+            return attrs.evolve(so_far, held=held, spent=spent)
         questions: Iterable[Question] = ()
         if isinstance(record, EasyBatch):
             questions = record.queries
@@ -188,7 +214,7 @@ class DemandPurchases(PurchaseRule[Listened]):
             return None
         # sigma records cost order L / (2 sigma^2) in divergence, L the squared sensitivity of a table
         budget = float(2 * most * TICK / (order * facts.neighbours.table_squared())) * facts.n**2
-        design = cheapest(facts.domain, demand, tables_of(facts.domain, heard.bought), budget)
+        design = cheapest(facts.domain, demand, heard.held, budget)
         return None if design.after > kept * design.before else _priced(facts, design, most, order)
 
 
@@ -293,7 +319,7 @@ class _Programme:
         return np.array([*found.values()], np.int64).reshape(-1, tables.shape[1])
 
 
-def cheapest(domain: Domain, demand: Demand, held: Sequence[Table], budget: float) -> Design:
+def cheapest(domain: Domain, demand: Demand, held: Held | None, budget: float) -> Design:
     """Return which tables to buy at this budget.
 
     Parameters
@@ -301,11 +327,12 @@ def cheapest(domain: Domain, demand: Demand, held: Sequence[Table], budget: floa
     budget : float
         Precision in all: the sum of 1 / variance over tables, fractions of records.
     """
-    levels, sizes = levels_of(domain), Sizes.learned(domain, held)
-    known = 1.0 / sizes.squares(demand.subspaces)
+    levels = levels_of(domain)
+    known = 1.0 / (held.sizes if held else Sizes.learned(domain, ())).squares(demand.subspaces)
     if held:
-        rows = rows_of([table.key for table in held], len(domain.shape))
-        known = known + informed(levels, demand.subspaces, rows) @ np.array([one.precision for one in held])
+        rows = rows_of([table.key for table in held.tables], len(domain.shape))
+        precisions = np.array([table.precision for table in held.tables])
+        known = known + informed(levels, demand.subspaces, rows) @ precisions
     errors = demand.weights / known
     order = np.argsort(-errors, kind="stable")[:MOST_SUBSPACES]
     enough = int(np.searchsorted(np.cumsum(errors[order]), NEARLY_ALL * errors[order].sum())) + 1

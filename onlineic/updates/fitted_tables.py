@@ -1,4 +1,4 @@
-"""A fit from scratch to all that was released, stopped where interactions end and noise begins."""
+"""A fit to all that was released, stopped where interactions end and noise begins."""
 
 from typing import Any, final
 
@@ -9,7 +9,7 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import checked_integer
 from onlineic.hypothesis.base import MAX_CELLS, Hypothesis
 from onlineic.hypothesis.classes import class_cells
-from onlineic.interactions.sizes import expected_misfit, tables_of
+from onlineic.interactions.sizes import expected_misfit, table_key, tables_of
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.updates.base import UpdateRule
 from onlineic.updates.maximum_entropy import MaximumEntropy
@@ -22,16 +22,19 @@ LEAST_MISFIT, MOST_MISFIT = 0.75, 0.97
 @final
 @attrs.frozen
 class FittedTables(UpdateRule[Any]):
-    """Maximum entropy where its class cells can be held, a mixture of products beyond; nothing is remembered.
+    """Maximum entropy where its class cells can be held, a mixture of products beyond.
 
-    The hypothesis is a function of the measurements alone, in any order: each release is followed by a new
-    fit. It stops at the misfit of the best linear estimate (`interactions.expected_misfit`), which depends on
-    how large the released tables show interactions to be beside their noise.
+    Each instalment of tables is followed by a new fit to all that was released; a single table, as a hit
+    releases it, by a few steps more. A fit stops at the misfit of the best linear estimate
+    (`interactions.expected_misfit`), which depends on how large the released tables show interactions to be
+    beside their noise.
 
     Parameters
     ----------
     evaluations : int
         Of a fit, at most.
+    steps, dear_steps : int
+        Evaluations behind a single table; of fits each of whose evaluations is dear, as in `MaximumEntropy`.
     most_cells : int
         Class cells up to which maximum entropy is fitted.
 
@@ -41,11 +44,13 @@ class FittedTables(UpdateRule[Any]):
     """
 
     evaluations: int = 200
+    steps: int = 60
+    dear_steps: int = 9
     most_cells: int = 2**22
 
     def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "evaluations", checked_integer("evaluations", self.evaluations, at_least=1))
-        object.__setattr__(self, "most_cells", checked_integer("most_cells", self.most_cells, at_least=1))
+        for name in ("evaluations", "steps", "dear_steps", "most_cells"):
+            object.__setattr__(self, name, checked_integer(name, getattr(self, name), at_least=1))
 
     def init(self, domain: Domain, prior: Hypothesis | None = None) -> Any:
         if prior is None and domain.size > MAX_CELLS:
@@ -60,12 +65,24 @@ class FittedTables(UpdateRule[Any]):
         if not self._holds(domain, tables):
             mixture = MixtureOfProducts()
             return mixture.update(mixture.init(domain), measurements, alpha)
+        if self._goes_on(hypothesis, measurements, tables):
+            step = MaximumEntropy(self.steps, dear_evaluations=self.dear_steps, most_cells=self.most_cells)
+            return step.update(hypothesis, tables, alpha)
         held = MaximumEntropy().init(domain)
         levelled = tables_of(domain, tables)
         misfit = expected_misfit(domain, levelled) if levelled else LEAST_MISFIT
         misfit = min(MOST_MISFIT, max(LEAST_MISFIT, misfit))
         rule = MaximumEntropy(self.evaluations, misfit=misfit, most_cells=self.most_cells)
         return rule.update(held, tables, alpha)
+
+    def _goes_on(
+        self, hypothesis: Any, measurements: tuple[Measurement, ...], tables: tuple[Measurement, ...]
+    ) -> bool:
+        """Whether there is one table more than the hypothesis was fitted to, behind all of these."""
+        if len(getattr(hypothesis, "potentials", ())) != len(tables) - 1:
+            return False
+        before = _merged(measurements[:-1])
+        return [one.target for one in before] == [one.target for one in tables[:-1]]
 
     def _holds(self, domain: Domain, tables: tuple[Measurement, ...]) -> bool:
         return 1 < class_cells([one.target for one in tables]) <= self.most_cells
@@ -84,7 +101,10 @@ class FittedTables(UpdateRule[Any]):
 
 
 def _merged(measurements: tuple[Measurement, ...]) -> tuple[Measurement, ...]:
-    """Return what a fit can read, a table that was released again in its mean by precision; largest first."""
+    """Return what a fit can read, a table that was released again in its mean by precision.
+
+    Tables at levels come first, the largest of them at the head; those of hits follow as they came.
+    """
     found: dict[Any, list[Measurement]] = {}
     for one in measurements:
         if one.target.grid_bits == 0 and one.scale > 0.0:
@@ -94,8 +114,9 @@ def _merged(measurements: tuple[Measurement, ...]) -> tuple[Measurement, ...]:
         precision = sum(one.scale**-2.0 for one in alike)
         values = sum(one.values * one.scale**-2.0 for one in alike) / precision
         merged.append(Measurement(alike[0].target, values, precision**-0.5) if len(alike) > 1 else alike[0])
-    return tuple(sorted(merged, key=lambda one: -_blocks(one)))
+    return tuple(sorted(merged, key=_place))
 
 
-def _blocks(one: Measurement) -> int:
-    return one.target.blocks if isinstance(one.target, Partition) else 1
+def _place(one: Measurement) -> tuple[bool, int]:
+    levelled = isinstance(one.target, Partition) and table_key(one.target) is not None
+    return (not levelled, -one.target.blocks if levelled and isinstance(one.target, Partition) else 0)
