@@ -243,13 +243,17 @@ def informed(levels: Sequence[Levels], subspaces: Ints, tables: Ints) -> Floats:
     A table that is as fine as a subspace in every attribute informs it, by the parts of the one over those of
     the other; rows are levels by attribute, 0 where one takes no part. Exact: the projections commute.
     """
-    result = np.ones((len(subspaces), len(tables)))
-    for axis, one in enumerate(levels):
-        rows, columns = subspaces[:, axis], tables[:, axis]
-        if rows.any() or columns.any():
-            parts = np.array(one.parts, np.float64)
-            share = parts[rows][:, None] / parts[columns][None]
-            result *= np.where(rows[:, None] <= columns[None], share, 0.0)
+    parts = [np.array(one.parts, np.float64) for one in levels]
+    orders = (subspaces > 0).sum(axis=1)
+    result = np.zeros((len(subspaces), len(tables)))
+    for column, table in enumerate(tables):
+        axes = np.flatnonzero(table)
+        held = subspaces[:, axes]
+        inside = ((held > 0).sum(axis=1) == orders) & (held <= table[axes]).all(axis=1)
+        share = np.ones(int(inside.sum()))
+        for place, axis in enumerate(axes):
+            share *= parts[axis][held[inside, place]] / parts[axis][table[axis]]
+        result[inside, column] = share
     return result
 
 

@@ -296,6 +296,24 @@ class _Programme:
             bought = bought * (budget / bought.sum())
         return bought
 
+    def reached(self, row: Ints, slopes: Floats) -> Floats:
+        """Return the slope of a table with one more level of each attribute, 0 where it cannot be had."""
+        finest = np.array([one.finest for one in self.levels])
+        parts = np.array(
+            [[one.parts[min(level, one.finest)] for level in range(max(finest) + 1)] for one in self.levels]
+        )
+        axes = np.arange(len(row))
+        own, now = parts[axes, self.subspaces], parts[axes, row]
+        more = parts[axes, np.minimum(row + 1, finest)]
+        held = self.subspaces <= row  # else the table says nothing of a subspace, for want of this attribute
+        factors = np.where(held, own / now, 1.0)
+        shared = factors.prod(axis=1)
+        wanting = (~held).sum(axis=1)[:, None] - ~held
+        able = (self.subspaces <= row + 1) & (wanting == 0)
+        given = np.where(able, shared[:, None] / factors * (own / more), 0.0)
+        drawn = (row < finest) & (now.prod(dtype=float) / now * more <= MOST_BLOCKS)
+        return np.asarray(np.where(drawn, given.T @ slopes, 0.0))
+
     def grown(self, tables: Ints, bought: Floats) -> Ints:
         """Return tables made of the best ones by more attributes and levels, while their slope rises."""
         given = self.informed(tables)
@@ -305,15 +323,11 @@ class _Programme:
         for place in np.argsort(-bought, kind="stable")[:MOST_GROWN]:
             row, slope = tables[place], 0.0
             for _ in range(FURTHER):
-                finer = [axis for axis, one in enumerate(self.levels) if row[axis] < one.finest]
-                options = self.drawable(row + np.eye(len(row), dtype=np.int64)[finer])
-                if not len(options):
+                reached = self.reached(row, slopes)
+                axis = int(np.argmax(reached))
+                if reached[axis] <= slope:
                     break
-                reached = self.informed(options).T @ slopes
-                choice = int(np.argmax(reached))
-                if reached[choice] <= slope:
-                    break
-                slope, row = float(reached[choice]), options[choice]
+                slope, row = float(reached[axis]), row + (np.arange(len(row)) == axis)
                 if slope > BETTER * best and row.tobytes() not in present:
                     found[row.tobytes()] = row
         return np.array([*found.values()], np.int64).reshape(-1, tables.shape[1])
@@ -337,7 +351,12 @@ def cheapest(domain: Domain, demand: Demand, held: Held | None, budget: float) -
     order = np.argsort(-errors, kind="stable")[:MOST_SUBSPACES]
     enough = int(np.searchsorted(np.cumsum(errors[order]), NEARLY_ALL * errors[order].sum())) + 1
     order = order[: max(LEAST_SUBSPACES, enough)]
-    programme = _Programme(levels, demand.subspaces[order], demand.weights[order], known[order])
+    # attributes that nothing is asked of take no part, however many there are
+    live = np.flatnonzero(demand.subspaces[order].any(axis=0))
+    subspaces = demand.subspaces[np.ix_(order, live)]
+    programme = _Programme(
+        tuple(levels[axis] for axis in live), subspaces, demand.weights[order], known[order]
+    )
     tables = programme.drawable(np.unique(programme.subspaces, axis=0))[:MOST_CANDIDATES]
     bought = np.full(len(tables), budget / len(tables))
     bought = programme.settled(programme.informed(tables), bought, budget, STEPS)
@@ -356,7 +375,9 @@ def cheapest(domain: Domain, demand: Demand, held: Held | None, budget: float) -
     given = programme.informed(tables)
     bought = programme.settled(given, bought * (budget / bought.sum()), budget, LAST_STEPS)
     parts = {
-        tuple((axis, int(level)) for axis, level in enumerate(row) if level): float(part / budget)
+        tuple((int(axis), int(level)) for axis, level in zip(live, row, strict=True) if level): float(
+            part / budget
+        )
         for row, part in zip(tables, bought, strict=True)
     }
     return Design(parts, programme.error(given, 0.0 * bought), programme.error(given, bought))

@@ -69,9 +69,10 @@ class Settings:
     prior : Hypothesis, optional
         A public start; without one, partition sessions buy first tables.
     first_tables : bool, optional
-        Whether to buy tables first. None: where `MaximumEntropy` learns from partitions, without a prior; and
-        with `certify`, for `MultiplicativeWeights`, as many as leave the certificate's bound nearly what it
-        is without. True: other rules start from the maximum-entropy fit of the tables.
+        Whether to buy tables that are fixed beforehand, with the first question. None: where `MaximumEntropy`
+        learns from partitions, without a prior, and tables are not bought by what is asked; and with
+        `certify`, for `MultiplicativeWeights`, as many as leave the certificate's bound nearly what it is
+        without. True: in any case; other rules start from the maximum-entropy fit of the tables.
     kinds : iterable of "conjunctions" or "dense"
         What will be asked, see `forecast`: with dense queries among it pairs are no start. Without them, and
         unless `first_tables` says when, a dense first question buys all cells (`Plan.dense_tables`), and a
@@ -246,7 +247,7 @@ class Settings:
     def may_start_otherwise(self) -> bool:
         """Whether a first question may choose another start, which `MaximumEntropy` has to read."""
         fits = self.update is None or isinstance(self.update, MaximumEntropy)
-        return self.partition and self.first_tables is None and fits
+        return self.partition and self.first_tables is not False and fits
 
 
 def settings_of(budget: Budget | Settings, **keywords: Any) -> Settings:

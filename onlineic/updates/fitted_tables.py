@@ -9,8 +9,8 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import checked_integer
 from onlineic.hypothesis.base import MAX_CELLS, Hypothesis
 from onlineic.hypothesis.classes import class_cells
-from onlineic.interactions.sizes import expected_misfit, table_key, tables_of
-from onlineic.queries.partitions import Measurement, Partition
+from onlineic.interactions.sizes import expected_misfit, tables_of
+from onlineic.queries.partitions import Measurement
 from onlineic.updates.base import UpdateRule
 from onlineic.updates.maximum_entropy import MaximumEntropy
 from onlineic.updates.mixture import MixtureOfProducts
@@ -64,7 +64,8 @@ class FittedTables(UpdateRule[Any]):
             return hypothesis
         if not self._holds(domain, tables):
             mixture = MixtureOfProducts()
-            return mixture.update(mixture.init(domain), measurements, alpha)
+            further = getattr(hypothesis, "fitted", 0) == len(measurements) - 1
+            return mixture.update(hypothesis if further else mixture.init(domain), measurements, alpha)
         if self._goes_on(hypothesis, measurements, tables):
             step = MaximumEntropy(self.steps, dear_evaluations=self.dear_steps, most_cells=self.most_cells)
             return step.update(hypothesis, tables, alpha)
@@ -101,10 +102,7 @@ class FittedTables(UpdateRule[Any]):
 
 
 def _merged(measurements: tuple[Measurement, ...]) -> tuple[Measurement, ...]:
-    """Return what a fit can read, a table that was released again in its mean by precision.
-
-    Tables at levels come first, the largest of them at the head; those of hits follow as they came.
-    """
+    """Return what a fit can read, a table that was released again in its mean by precision; oldest first."""
     found: dict[Any, list[Measurement]] = {}
     for one in measurements:
         if one.target.grid_bits == 0 and one.scale > 0.0:
@@ -114,9 +112,4 @@ def _merged(measurements: tuple[Measurement, ...]) -> tuple[Measurement, ...]:
         precision = sum(one.scale**-2.0 for one in alike)
         values = sum(one.values * one.scale**-2.0 for one in alike) / precision
         merged.append(Measurement(alike[0].target, values, precision**-0.5) if len(alike) > 1 else alike[0])
-    return tuple(sorted(merged, key=_place))
-
-
-def _place(one: Measurement) -> tuple[bool, int]:
-    levelled = isinstance(one.target, Partition) and table_key(one.target) is not None
-    return (not levelled, -one.target.blocks if levelled and isinstance(one.target, Partition) else 0)
+    return tuple(merged)
