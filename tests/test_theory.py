@@ -23,7 +23,7 @@ PAGES = {
     path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs" / "theory").glob("*.md"))
 }
 THEORY = "\n".join([INDEX, *PAGES.values()])
-NUMBER = r"\d+\.\d+[ab]?"
+NUMBER = r"\d+\.\d+[abc]?"
 HOLDS = {page: re.findall(rf"^## ({NUMBER}) ", text, re.M) for page, text in PAGES.items()}
 LIST = rf"{NUMBER}\b(?:(?:,| and|, and| to)\s+(?:# )?{NUMBER}\b)*"
 NAMED = re.compile(

@@ -1,1 +1,17 @@
-"""What questions need to know of a table, and what tables say of it: subspaces of nested levels."""
+"""What questions ask of a table and what tables say of it, by subspaces of nested levels."""
+
+from onlineic.interactions.demand import Asked, Demand, asked_of
+from onlineic.interactions.levels import Levels, levels_of
+from onlineic.interactions.sizes import Sizes, Table, expected_misfit, informed
+
+__all__ = [
+    "Asked",
+    "Demand",
+    "Levels",
+    "Sizes",
+    "Table",
+    "asked_of",
+    "expected_misfit",
+    "informed",
+    "levels_of",
+]

@@ -40,7 +40,7 @@ from onlineic.plan.defaults import (
     default_numbers,
     default_shares,
 )
-from onlineic.plan.demand import DemandPurchases
+from onlineic.plan.demand import DemandPurchases, pays_to_listen
 from onlineic.plan.first_tables import (
     FirstTables,
     cells_instead,
@@ -117,7 +117,7 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
         return _plan_of_purchases(domain, n, chosen, chosen.purchases)
     opens = chosen.opens
     start = forecast(domain, n, chosen).start if opens else None
-    if start == "pairs" and chosen.listens:
+    if start == "pairs" and chosen.listens and (announced or pays_to_listen(domain, n, budget)):
         return _plan_of_purchases(domain, n, chosen, DemandPurchases.of(announced))
     if start == "numbers" and chosen.only():
         return _plan_of_numbers(domain, n, chosen, RESERVED_OF_NUMBERS)

@@ -84,11 +84,12 @@ class Settings:
         mechanisms that keep a threshold (theory 5.4).
     purchases : PurchaseRule, optional
         What is bought without a test: `TestsOnly` for nothing, a `DemandPurchases` or a rule of one's own.
-        None: by what is asked (`DemandPurchases`) where pairs of attributes are a start and nothing else is
-        settled; else tables that are fixed beforehand.
+        None: by what is asked (`DemandPurchases`) where pairs of attributes are a start, nothing else is
+        settled, and attributes or records are many (`plan.pays_to_listen`), or questions are announced; else
+        tables that are fixed beforehand.
     questions : iterable of str or of several, optional
         Announced, and public: sets of attributes that will be asked together, each a name or a tuple of
-        names. Tables for them are bought with the first question, where tables are bought by what is asked;
+        names. Tables for them are bought with the first question, where pairs of attributes are a start;
         elsewhere they change nothing.
 
     Raises
@@ -247,7 +248,7 @@ class Settings:
     def may_start_otherwise(self) -> bool:
         """Whether a first question may choose another start, which `MaximumEntropy` has to read."""
         fits = self.update is None or isinstance(self.update, MaximumEntropy)
-        return self.partition and self.first_tables is not False and fits
+        return self.partition and self.first_tables is None and fits
 
 
 def settings_of(budget: Budget | Settings, **keywords: Any) -> Settings:
