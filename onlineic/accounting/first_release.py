@@ -216,8 +216,8 @@ def _log_between(low: Floats, high: Floats) -> Floats:
 def log_normal(place: float) -> float:
     """Return ln of the normal probability below a place, within 2^-41 of the probability down to -30.
 
-    Further down, by six terms of the asymptotic series, off by less than what ln itself is rounded by. Loading
-    `scipy.special` for it takes longer than all of this package.
+    Further down, by six terms of the asymptotic series, off by less than what ln itself is rounded by.
+    Loading `scipy.special` for it takes longer than all of this package.
 
     References
     ----------
