@@ -210,7 +210,8 @@ def _log_between(low: Floats, high: Floats) -> Floats:
     upper = np.array([log_normal(one) for one in high.tolist()])
     lower = np.array([log_normal(one) for one in low.tolist()])
     with np.errstate(divide="ignore"):
-        return upper + np.log(-np.expm1(lower - upper) + LEFT)
+        found: Floats = upper + np.log(-np.expm1(lower - upper) + LEFT)
+    return found
 
 
 def log_normal(place: float) -> float:
