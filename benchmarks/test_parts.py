@@ -6,8 +6,13 @@ Every group has a baseline of the same run, to which its times are given as rati
 import atexit
 import csv
 import itertools
+import os
+import resource
 import shutil
+import subprocess
+import sys
 import tempfile
+import time
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache, partial
@@ -121,6 +126,30 @@ def loading(grid: Grid) -> Part:
         age, hours = np.unravel_index(np.arange(two.size), two.shape)
         return partial(ic.PrivateData.from_counts, {"age": age + 17, "hours": hours}, counts, two)
 
+    def column(name: str) -> Callable[[], Timed]:
+        """One column of ever new values from a CSV file."""
+
+        def prepared() -> Timed:
+            rng, count = np.random.default_rng(1), rows // 10
+            seconds = np.datetime64("2023-01-01T00:00:00") + rng.integers(0, 86_400 * 600, count)
+            texts: list[str] = {
+                "integers": columns()["age"][:count].astype(str),
+                "reals": np.char.mod("%.2f", rng.gamma(2.0, 20_000.0, count)),
+                "timestamps": seconds.astype(str),
+            }[name].tolist()
+            kind: Any = {
+                "integers": range(17, 91),
+                "reals": ic.binned([0.0, 1e4, 2e4, 4e4, 8e4, 1e9]),
+                "timestamps": ic.dates("2023-01", "2025-12", by="month"),
+            }[name]
+            folder = tempfile.mkdtemp()
+            atexit.register(shutil.rmtree, folder)
+            path = Path(folder) / "rows.csv"
+            path.write_text("\n".join([name, *texts, ""]), encoding="utf-8")
+            return partial(ic.PrivateData.from_csv, path, ic.Domain.of({name: kind}))
+
+        return prepared
+
     def from_csv() -> Timed:
         folder = tempfile.mkdtemp()
         atexit.register(shutil.rmtree, folder)
@@ -137,6 +166,7 @@ def loading(grid: Grid) -> Part:
         f"from_records, {rows:,} rows as lists": lambda: from_records(domain, np.ndarray.tolist),
         f"from_counts, {two.size:,} rows": from_counts,
         f"from_csv, {rows // 10:,} rows": from_csv,
+        **{f"from_csv, {rows // 10:,} {name}": column(name) for name in ("integers", "reals", "timestamps")},
     }
 
 
@@ -277,6 +307,109 @@ def engines(grid: Grid) -> Part:
     }
 
 
+def starting(grid: Grid) -> Part:
+    """Whole processes, from the interpreter on; byte code is written by the first of them."""
+    _, _, rows, _ = sizes(grid)
+    first = (
+        "import numpy as np; from onlineic import Budget, Domain, OnlineIC, PrivateData, where;"
+        "domain = Domain.of(age=range(17, 91), sex=['F', 'M']); rng = np.random.default_rng(1);"
+        "columns = {'age': rng.integers(17, 91, 5000), 'sex': rng.choice(['F', 'M'], 5000)};"
+        "session = OnlineIC(PrivateData.from_records(columns, domain), Budget(1.0, 1e-9));"
+        "print(session.answer(where(age=30)))"
+    )
+    command = "import sys; from onlineic.cli import main; sys.exit(main())"
+
+    def run(code: str, *arguments: str) -> Callable[[], Timed]:
+        environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+        call = [sys.executable, "-W", "ignore", "-c", code, *arguments]
+        return lambda: partial(subprocess.run, call, check=True, capture_output=True, env=environment)
+
+    def asked() -> Timed:
+        folder = tempfile.mkdtemp()
+        atexit.register(shutil.rmtree, folder)
+        domain = ic.Domain.of(age=range(17, 91), hours=range(100))
+        rng, files = np.random.default_rng(1), [Path(folder) / name for name in ("t.csv", "d.json", "q.txt")]
+        lines = zip(rng.integers(17, 91, rows // 20), rng.integers(0, 100, rows // 20), strict=True)
+        texts = ["age,hours\n" + "".join(f"{age},{hours}\n" for age, hours in lines)]
+        texts += [domain.to_json(), '{"age": [30, 50]}\n']
+        for file, text in zip(files, texts, strict=True):
+            file.write_text(text, encoding="utf-8")
+        table, described, questions = map(str, files)
+        budget = ("--epsilon", "1", "--delta", "1e-9")
+        return run(command, "ask", "--csv", table, "--domain", described, *budget, questions)()
+
+    return {
+        "import numpy, attrs": run("import numpy, attrs"),
+        "import onlineic": run("import onlineic"),
+        "first answer": run(first),
+        "onlineic --version": run(command, "--version"),
+        f"onlineic ask, {rows // 20:,} rows": asked,
+    }
+
+
+def answering(shape: tuple[int, ...], grid: Grid) -> Part:
+    """Ten easy answers more, each to a new question, alone and with their bounds."""
+    count = 400 if grid.queries < 100 else 20_000
+
+    def asked(look: bool) -> Callable[[], Timed]:
+        def prepared() -> Timed:
+            domain = ic.Domain.of({"abcdefghijklmnopqrst"[axis]: size for axis, size in enumerate(shape)})
+            rng = np.random.default_rng(1)
+            columns = {name: rng.binomial(size - 1, 0.3, 100_000) for name, size in domain_sizes(domain)}
+            data = ic.PrivateData.from_records(columns, domain)
+            session = ic.OnlineIC(data, BUDGET, max_queries=10**6, noise=SimulatedNoise(1))
+            stream = itertools.cycle([one.bind(domain) for one in random_stream(domain, count, 1)])
+            session.answer(next(stream))
+
+            def answered() -> None:
+                for query in itertools.islice(stream, 10):
+                    answer = session.answer(query)
+                    if look:
+                        _ = answer.error_bound
+
+            return answered
+
+        return prepared
+
+    return {"10 answers": asked(False), "10 answers and their bounds": asked(True)}
+
+
+def domain_sizes(domain: ic.Domain) -> list[tuple[str, int]]:
+    return list(zip(domain.names, domain.shape, strict=True))
+
+
+def stating(grid: Grid) -> Part:
+    """One count in SQL."""
+    texts = [
+        f"SELECT COUNT(*) FROM t WHERE a BETWEEN {low} AND {low + 5} AND b >= {high}"
+        for low in range(60)
+        for high in range(60)
+    ]
+
+    def opened() -> ic.OnlineIC:
+        pytest.importorskip("sqlglot")
+        domain = ic.Domain.of(a=range(100), b=range(100))
+        rng = np.random.default_rng(1)
+        columns = {name: rng.integers(0, 100, 10_000) for name in "ab"}
+        data = ic.PrivateData.from_records(columns, domain)
+        session = ic.OnlineIC(data, BUDGET, max_queries=10**6, noise=SimulatedNoise(1))
+        session.answer(ic.where(a=1))
+        return session
+
+    def parsed() -> Timed:
+        return partial(pytest.importorskip("sqlglot").parse_one, texts[0])
+
+    def new() -> Timed:
+        session, stream = opened(), itertools.cycle(texts)
+        return lambda: session.sql(next(stream))
+
+    return {
+        "sqlglot alone": parsed,
+        "a new statement": new,
+        "a statement again": lambda: partial(opened().sql, texts[0]),
+    }
+
+
 BUILDERS: dict[str, Callable[[Grid], Part]] = {
     "planning": planning,
     "opening": opening,
@@ -288,6 +421,11 @@ BUILDERS: dict[str, Callable[[Grid], Part]] = {
     "refit, 20,000,000 cells": partial(refitting, (200, 250, 400), False),
     f"noise, {DRAWS:,} values": noise,
     "offline engines": engines,
+    "start-up": starting,
+    "answers, 1,000 cells": partial(answering, (10, 10, 10)),
+    "answers, 100,000 cells": partial(answering, (50, 50, 40)),
+    "answers, 20 attributes": partial(answering, (8,) * 20),
+    "SQL": stating,
 }
 
 
@@ -302,6 +440,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize(("part", "name", "baseline", "prepare"), places, ids=names)
 
 
+def spent() -> float:
+    """Processor time of this process and of those that it has started and seen end."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + ended.ru_utime + ended.ru_stime
+
+
+@pytest.mark.benchmark(timer=spent)
 def test_part(
     benchmark: Any, record: Any, part: str, name: str, baseline: str, prepare: Callable[[], Timed]
 ) -> None:

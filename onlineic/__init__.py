@@ -1,46 +1,84 @@
 """Online differentially private answers to linear queries, by the OnlineIC framework."""
 
 import importlib
-from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-from onlineic.accounting.budget import Budget as Budget
-from onlineic.ask.sql_conditions import condition as condition
-from onlineic.data.private import PrivateData as PrivateData
-from onlineic.domain.attributes import binned as binned
-from onlineic.domain.attributes import categorical as categorical
-from onlineic.domain.attributes import integers as integers
-from onlineic.domain.dates import dates as dates
-from onlineic.domain.domain import Domain as Domain
-from onlineic.domain.domain import optional as optional
-from onlineic.domain.grid import Grid as Grid
-from onlineic.hypothesis.histogram import Histogram as Histogram
-from onlineic.ledger.total import TableBudget as TableBudget
-from onlineic.plan.forecasts import forecast as forecast
-from onlineic.queries.answers import Answer as Answer
-from onlineic.queries.expressions import at_least as at_least
-from onlineic.queries.expressions import below as below
-from onlineic.queries.expressions import between as between
-from onlineic.queries.expressions import dense as dense
-from onlineic.queries.expressions import one_of as one_of
-from onlineic.queries.expressions import span as span
-from onlineic.queries.expressions import weights as weights
-from onlineic.queries.expressions import where as where
-from onlineic.queries.marginals import marginal as marginal
-from onlineic.queries.partitions import Measurement as Measurement
-from onlineic.queries.rescaled import rescaled as rescaled
-from onlineic.session.belief import replay as replay
-from onlineic.session.session import OnlineIC as OnlineIC
-from onlineic.session.statistics import SessionStatistics as SessionStatistics
-from onlineic.updates.base import UpdateRule as UpdateRule
-from onlineic.updates.maximum_entropy import MaximumEntropy as MaximumEntropy
-from onlineic.updates.median import Median as Median
-from onlineic.updates.mixture import MixtureOfProducts as MixtureOfProducts
-from onlineic.updates.multiplicative_weights import MeasuredWeights as MeasuredWeights
-from onlineic.updates.multiplicative_weights import MultiplicativeWeights as MultiplicativeWeights
-from onlineic.updates.perceptron import Perceptron as Perceptron
+if TYPE_CHECKING:
+    from onlineic.accounting.budget import Budget as Budget
+    from onlineic.ask.sql_conditions import condition as condition
+    from onlineic.data.private import PrivateData as PrivateData
+    from onlineic.domain.attributes import binned as binned
+    from onlineic.domain.attributes import categorical as categorical
+    from onlineic.domain.attributes import integers as integers
+    from onlineic.domain.dates import dates as dates
+    from onlineic.domain.domain import Domain as Domain
+    from onlineic.domain.domain import optional as optional
+    from onlineic.domain.grid import Grid as Grid
+    from onlineic.hypothesis.histogram import Histogram as Histogram
+    from onlineic.ledger.total import TableBudget as TableBudget
+    from onlineic.plan.forecasts import forecast as forecast
+    from onlineic.queries.answers import Answer as Answer
+    from onlineic.queries.expressions import at_least as at_least
+    from onlineic.queries.expressions import below as below
+    from onlineic.queries.expressions import between as between
+    from onlineic.queries.expressions import dense as dense
+    from onlineic.queries.expressions import one_of as one_of
+    from onlineic.queries.expressions import span as span
+    from onlineic.queries.expressions import weights as weights
+    from onlineic.queries.expressions import where as where
+    from onlineic.queries.marginals import marginal as marginal
+    from onlineic.queries.partitions import Measurement as Measurement
+    from onlineic.queries.rescaled import rescaled as rescaled
+    from onlineic.session.belief import replay as replay
+    from onlineic.session.session import OnlineIC as OnlineIC
+    from onlineic.session.statistics import SessionStatistics as SessionStatistics
+    from onlineic.updates.base import UpdateRule as UpdateRule
+    from onlineic.updates.maximum_entropy import MaximumEntropy as MaximumEntropy
+    from onlineic.updates.median import Median as Median
+    from onlineic.updates.mixture import MixtureOfProducts as MixtureOfProducts
+    from onlineic.updates.multiplicative_weights import MeasuredWeights as MeasuredWeights
+    from onlineic.updates.multiplicative_weights import MultiplicativeWeights as MultiplicativeWeights
+    from onlineic.updates.perceptron import Perceptron as Perceptron
 
 __version__ = "0.1.0"
 
+_HOMES = {  # of every name the file that defines it, imported when the name is first used
+    "Budget": "accounting.budget",
+    "condition": "ask.sql_conditions",
+    "PrivateData": "data.private",
+    "binned": "domain.attributes",
+    "categorical": "domain.attributes",
+    "integers": "domain.attributes",
+    "dates": "domain.dates",
+    "Domain": "domain.domain",
+    "optional": "domain.domain",
+    "Grid": "domain.grid",
+    "Histogram": "hypothesis.histogram",
+    "TableBudget": "ledger.total",
+    "forecast": "plan.forecasts",
+    "Answer": "queries.answers",
+    "at_least": "queries.expressions",
+    "below": "queries.expressions",
+    "between": "queries.expressions",
+    "dense": "queries.expressions",
+    "one_of": "queries.expressions",
+    "span": "queries.expressions",
+    "weights": "queries.expressions",
+    "where": "queries.expressions",
+    "marginal": "queries.marginals",
+    "Measurement": "queries.partitions",
+    "rescaled": "queries.rescaled",
+    "replay": "session.belief",
+    "OnlineIC": "session.session",
+    "SessionStatistics": "session.statistics",
+    "UpdateRule": "updates.base",
+    "MaximumEntropy": "updates.maximum_entropy",
+    "Median": "updates.median",
+    "MixtureOfProducts": "updates.mixture",
+    "MeasuredWeights": "updates.multiplicative_weights",
+    "MultiplicativeWeights": "updates.multiplicative_weights",
+    "Perceptron": "updates.perceptron",
+}
 _WINGS = {
     "accounting", "ask", "audit", "baselines", "bounds", "cli", "data", "datasets", "display", "domain",
     "door", "errors", "evaluate", "hypothesis", "known_noise", "ledger", "mechanisms", "noise",
@@ -48,8 +86,15 @@ _WINGS = {
 }  # fmt: skip
 
 
-def __getattr__(name: str) -> ModuleType:
-    """Import a wing when it is first named: `ic.offline` works, and costs nothing where it is not used."""
+__all__ = [*_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what a name stands for when it is first used: what is not used costs nothing."""
+    if name in _HOMES:
+        found = getattr(importlib.import_module(f"onlineic.{_HOMES[name]}"), name)
+        globals()[name] = found
+        return found
     if name not in _WINGS:
         from onlineic.domain.hints import nearest  # of a message alone: imported with it
 
@@ -60,4 +105,4 @@ def __getattr__(name: str) -> ModuleType:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_WINGS})
+    return sorted({*globals(), *_HOMES, *_WINGS} - {"TYPE_CHECKING", "Any"})

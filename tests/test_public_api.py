@@ -1,5 +1,6 @@
 """The flat public namespace: what it holds, that it is documented, and that importing it stays cheap."""
 
+import ast
 import pathlib
 import subprocess
 import sys
@@ -17,14 +18,37 @@ PUBLIC = {
 
 
 def test_the_public_names_are_these_and_documented():
-    exported = {
-        name
-        for name, value in vars(onlineic).items()
-        if not name.startswith("_") and getattr(value, "__module__", "").startswith("onlineic")
-    }
-
-    assert PUBLIC == exported
+    assert PUBLIC == {*onlineic.__all__}
+    assert PUBLIC <= {*dir(onlineic)}
+    assert all(getattr(onlineic, name).__module__.startswith("onlineic.") for name in PUBLIC)
     assert [] == [name for name in PUBLIC if not getattr(onlineic, name).__doc__]
+
+
+def test_type_checkers_read_the_same_names_from_the_same_files():
+    tree = ast.parse(pathlib.Path(onlineic.__file__).read_text())
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    read = {one.asname: node.module for node in block.body for one in node.names}
+
+    assert read == {name: getattr(onlineic, name).__module__ for name in onlineic.__all__}
+
+
+def test_what_is_not_used_is_not_imported():
+    code = """
+import sys, onlineic as ic
+assert not [name for name in sys.modules if name.startswith("onlineic.")], sys.modules
+assert "numpy" not in sys.modules
+from onlineic import Budget
+assert ic.Budget is Budget and "onlineic.session" not in sys.modules
+ic.cli.main.__call__
+assert not {"onlineic.session", "onlineic.audit", "scipy"} & {*sys.modules}
+try:
+    ic.cli.main(["--version"])
+except SystemExit:
+    print("numpy.random" in sys.modules, "onlineic.session" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "False" == done.stdout.split()[-1]
 
 
 def test_importing_loads_neither_scipy_nor_an_extra():

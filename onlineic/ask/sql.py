@@ -16,6 +16,7 @@ from onlineic.queries.expressions import Expression, one_of, weights, where
 from onlineic.queries.query import Query
 
 MOST_GROUPS = 10_000
+MOST_KEPT = 64  # statements
 
 Form = Literal["count", "sum", "average"]
 
@@ -96,6 +97,41 @@ def statement(
         return reader.statement(text, table)
     except RecursionError:
         raise InvalidQueryError(NESTED) from None
+
+
+@final
+class Statements:
+    """Statements about one domain: one that is asked again, without parameters, is not read again.
+
+    Parameters
+    ----------
+    domain : Domain
+    """
+
+    __slots__ = ("_domain", "_known")
+
+    def __init__(self, domain: Domain) -> None:
+        self._domain = domain
+        self._known: dict[tuple[str, str, str | None], Statement] = {}
+
+    def read(
+        self,
+        text: str,
+        table: str = "t",
+        params: Mapping[str, Value] | None = None,
+        dialect: str | None = None,
+    ) -> Statement:
+        """Return what a SELECT statement asks, as `statement` does."""
+        texts = {type(one) for one in (text, table, dialect) if one is not None}
+        if params is not None or texts != {str}:
+            return statement(text, self._domain, table, params, dialect)
+        known = self._known.get((text, table, dialect))
+        if known is None:
+            known = statement(text, self._domain, table, None, dialect)
+            if len(self._known) >= MOST_KEPT:
+                self._known = {}
+            self._known[text, table, dialect] = known
+        return known
 
 
 @final

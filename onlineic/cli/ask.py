@@ -19,7 +19,9 @@ from typing import Any, Literal
 import numpy as np
 
 from onlineic.accounting.budget import Budget
+from onlineic.cli.numbers import whole
 from onlineic.cli.questions import HELP, Asked, read_question
+from onlineic.cli.statuses import DONE, FAILED, SAID
 from onlineic.data.private import PrivateData
 from onlineic.display.frames import free_name
 from onlineic.display.text import decimals
@@ -38,7 +40,6 @@ from onlineic.questions.statements import AnswerTable
 from onlineic.session.session import OnlineIC
 
 FIELDS = ("line", "query", "cell", "value", "count", "status", "error_bound", "spent")
-DONE, FAILED, USAGE, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
 LARGE = 0.1  # share of the budget that a prompt does not risk unasked
 SHOWN = 60  # characters of a question that are repeated beside its answer
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how spreadsheets tell one
@@ -256,3 +257,46 @@ def _row(fields: Iterable[Any]) -> None:
 def _field(value: Any) -> Any:
     """Return a text that no spreadsheet takes for a formula: what begins like one gets a quote before it."""
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what `onlineic ask` takes."""
+    parser.description = (
+        f"{HELP}\n\nAll files are opened before anything is paid. Without --ledger every run "
+        "spends its whole\nbudget anew: budgets of several runs on one table add."
+    )
+    parser.epilog, parser.formatter_class = SAID, argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--csv", required=True, metavar="FILE", help="the private table, with a header line")
+    parser.add_argument("--delimiter", default=",", help="between its fields, default ','")
+    parser.add_argument("--encoding", default="utf-8", help="of the table, default utf-8")
+    parser.add_argument("--decimal", default=".", help="before the fraction of a number, default '.'")
+    parser.add_argument(
+        "--missing", action="append", default=[], metavar="TEXT", help="a text for no value; again for more"
+    )
+    parser.add_argument(
+        "--domain", required=True, metavar="FILE.json", help="the public domain of its columns"
+    )
+    parser.add_argument("--epsilon", type=float, required=True)
+    parser.add_argument("--delta", type=float, default=0.0, help="default 0")
+    wish = parser.add_mutually_exclusive_group()
+    wish.add_argument("--hard-answers", type=whole, metavar="C", help="how many queries may be measured")
+    wish.add_argument("--certify", type=float, help="accuracy to certify instead, fraction of records")
+    parser.add_argument("--max-queries", type=whole, metavar="Q", help="length that accuracy speaks of")
+    parser.add_argument(
+        "--ledger", metavar="FILE.db", help="spend the budget from this file, made at the first run"
+    )
+    parser.add_argument("--table", metavar="LABEL", help="name and release of the table, with --ledger")
+    parser.add_argument(
+        "--restarts", type=whole, metavar="R", help="runs after the first that are paid for, with --ledger"
+    )
+    parser.add_argument("--format", choices=("text", "json", "csv"), default="text")
+    parser.add_argument("--repl", action="store_true", help="ask at a prompt; in place of QUERIES")
+    parser.add_argument(
+        "--show-data-errors",
+        action="store_true",
+        help="say what is wrong with a table that does not fit its domain; quotes records",
+    )
+    parser.add_argument(
+        "queries", nargs="?", metavar="QUERIES", help="file of queries; default standard input"
+    )
+    parser.set_defaults(run=_ask, parser=parser)

@@ -3,11 +3,13 @@
 import argparse
 import json
 import math
+from functools import partial
 
 import attrs
 
 from onlineic.audit.gates import run_audit
-from onlineic.cli.ask import FAILED
+from onlineic.cli.numbers import whole
+from onlineic.cli.statuses import FAILED
 
 
 def _audit(arguments: argparse.Namespace) -> int:
@@ -21,3 +23,21 @@ def _audit(arguments: argparse.Namespace) -> int:
     else:
         print(report)
     return 0 if report.passed else FAILED
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what `onlineic audit` takes."""
+    parser.description = (
+        "Compare what this installation draws and decides with exact laws, look for more loss "
+        "than is claimed, and do the same to mechanisms with a planted breach, which must be found. "
+        "About half a minute; exit status 1 if a gate fails."
+    )
+    parser.add_argument(
+        "--runs",
+        type=partial(whole, least=1000),
+        default=3000,
+        metavar="N",
+        help="sessions on either table in each row, default 3000",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+    parser.set_defaults(run=_audit)

@@ -9,6 +9,7 @@ import textwrap
 import time
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, TextIO
 
 import attrs
@@ -16,6 +17,7 @@ import attrs
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget
 from onlineic.bounds.online import least_n
+from onlineic.cli.numbers import whole
 from onlineic.data.private import PrivateData
 from onlineic.datasets.adult import adult5, adult5_domain
 from onlineic.display.figures import new_figure
@@ -199,3 +201,16 @@ class _Progress:
         if self.width:
             self.out.write("\r" + " " * self.width + "\r")
             self.out.flush()
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what `onlineic demo` takes."""
+    parser.description = "Answer a random stream about the public Adult table, beside the trivial baselines."
+    parser.add_argument("--queries", type=whole, default=4000, metavar="Q", help="default 4000")
+    parser.add_argument("--epsilon", type=float, default=1.0, help="default 1")
+    parser.add_argument("--delta", type=float, default=1e-9, help="default 1e-9")
+    parser.add_argument(
+        "--seed", type=partial(whole, least=0), help="simulated noise: repeatable, NOT PRIVATE"
+    )
+    parser.add_argument("--plot", metavar="FILE", help="by default in a temporary folder, which is printed")
+    parser.set_defaults(run=_demo)

@@ -234,16 +234,13 @@ def _public(kind: Any) -> Any:
     return {key: value for key, value in kind.items() if key != FROM_ROWS} if isinstance(kind, dict) else kind
 
 
-def _domain_commands(commands: Any) -> None:
-    """Add `onlineic domain` to the commands."""
-    domain = commands.add_parser(
-        "domain",
-        allow_abbrev=False,
-        help="draft the domain file of a table",
-        description="The public universe of a table's values, written by a person who knows their meaning.",
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what `onlineic domain` takes."""
+    parser.description = (
+        "The public universe of a table's values, written by a person who knows their meaning."
     )
-    actions = domain.add_subparsers(required=True, metavar="{draft}")
-    draft = actions.add_parser(
+    parser.set_defaults(run=_draft)
+    draft = parser.add_subparsers(required=True, metavar="{draft}").add_parser(
         "draft",
         allow_abbrev=False,
         help="ask for the kind of every column, and write the domain file",
@@ -267,4 +264,3 @@ def _domain_commands(commands: Any) -> None:
     )
     draft.add_argument("--delimiter", default=",", help="between fields, default ','")
     draft.add_argument("--encoding", default="utf-8", help="default utf-8")
-    draft.set_defaults(run=_draft)

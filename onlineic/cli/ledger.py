@@ -10,7 +10,7 @@ from typing import Any
 from onlineic.accounting.of_table import per_person
 from onlineic.audit.ledgers import LedgerReport, summarised, verified
 from onlineic.audit.totals import TotalReport, total_report
-from onlineic.cli.ask import FAILED
+from onlineic.cli.statuses import FAILED
 from onlineic.errors import (
     LedgerCorruptError,
     shown,
@@ -185,16 +185,14 @@ def _object(report: LedgerReport) -> dict[str, Any]:
     }
 
 
-def _ledger_commands(commands: Any) -> None:
-    """Add `onlineic ledger` to the commands."""
-    ledger = commands.add_parser(
-        "ledger",
-        allow_abbrev=False,
-        help="show, verify or export the ledger file of a session",
-        description="Read the ledger file of a closed session, the total of a table, or an export. Exit "
-        "status 1 if something does not hold, or cannot be read.",
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what `onlineic ledger` takes."""
+    parser.description = (
+        "Read the ledger file of a closed session, the total of a table, or an export. Exit status 1 if "
+        "something does not hold, or cannot be read."
     )
-    actions = ledger.add_subparsers(required=True, metavar="{show,verify,export}")
+    parser.set_defaults(run=_show)
+    actions = parser.add_subparsers(required=True, metavar="{show,verify,export}")
     for name, run, text in (
         ("show", _show, "what it says: budget, what is spent and left, answers; the chain is checked"),
         ("verify", _verify, "compute every charge, price, release and tested number again from its lines"),

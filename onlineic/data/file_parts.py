@@ -19,6 +19,9 @@ BLOCK = 2**18  # bytes that are taken together: what is made on the way stays in
 LINES = 2**9  # rows that are taken together
 WORD, MOST_WORDS = 8, 4  # bytes, and words of a field that is compared as integers
 SLOTS = 14  # bits
+DIGITS, LONGEST = 15, 17  # of a number that a double holds exactly, and with its sign and point
+MOMENT = ((0, 4), (5, 2), (8, 2), (11, 2), (14, 2), (17, 2))  # where the parts of a moment stand, and digits
+SEPARATORS = ((4, list(b"-")), (7, list(b"-")), (10, list(b"T ")), (13, list(b":")), (16, list(b":")))
 # of an encoding in which a byte below 128 is always the character of that number
 BYTEWISE = frozenset({"utf-8", "ascii", "iso8859-1", "iso8859-15", "cp1252"})
 MARK = b"\xef\xbb\xbf"
@@ -82,6 +85,89 @@ class Fields:
             found.append(view[starts + WORD * word] & kept)
         return found
 
+    def numbers(self, starts: Ints, ends: Ints, point: str) -> tuple[Ints, Ints, Bools]:
+        """Return (whole numbers, decimals, known): fields that are known are whole / 10^decimals, exactly.
+
+        Decimals are -1 without a point. Known are at most 15 digits with at most one point among them and a
+        minus before.
+        """
+        sizes = ends - starts
+        letters = self._letters(starts, min(LONGEST, int(sizes.max(initial=0))))
+        rows = len(starts)
+        whole, points = np.zeros(rows, np.int64), np.zeros(rows, np.int8)
+        digits, decimals = np.zeros(rows, np.int8), np.zeros(rows, np.int8)
+        known = sizes <= LONGEST
+        negative = letters[0] == ord("-")
+        narrow = np.minimum(sizes, LONGEST).astype(np.int8)
+        for place, letter in enumerate(letters):
+            number = letter - 48  # of what is no digit at least 10: bytes wrap around
+            digit = number < 10
+            behind = narrow <= place
+            digit &= ~behind
+            marks = (letter == ord(point)) & ~behind
+            points += marks
+            known &= digit | marks | behind | (negative if place == 0 else False)
+            whole = np.where(digit, whole * 10 + number, whole)
+            digits += digit
+            decimals += digit & (points > 0)
+        known &= (digits > 0) & (digits <= DIGITS) & (points <= 1)
+        decimals[points == 0] = -1
+        return np.where(negative, -whole, whole), decimals.astype(np.int64), known
+
+    def moments(self, starts: Ints, ends: Ints) -> tuple[Any, Ints, Bools]:
+        """Return (datetime64[s], sizes, known) of fields such as 2024-03-05, 2024-03-05T14:30 or ..14:30:15.
+
+        Known are days that there are, of the years 1000 to 9998.
+        """
+        sizes = ends - starts
+        letters = self._letters(starts, 19)
+        known = (sizes == 10) | (sizes == 16) | (sizes == 19)
+        parts = []
+        for place, count in MOMENT:
+            number, within = np.zeros(len(starts), np.int32), place < sizes
+            for letter in letters[place : place + count]:
+                known &= (letter - 48 < 10) | ~within
+                number = number * 10 + (letter - 48)
+            parts.append(np.where(within, number, 0))
+        for place, signs in SEPARATORS:
+            seen = letters[place] == signs[0]
+            for sign in signs[1:]:
+                seen |= letters[place] == sign
+            known &= seen | (place >= sizes)
+        year, month, day, hour, minute, second = parts
+        known &= (year >= 1000) & (year <= 9998) & (month >= 1) & (month <= 12) & (day >= 1)
+        known &= (hour < 24) & (minute < 60) & (second < 60)
+        months = np.where(known, (year - 1970) * 12 + month - 1, 0)
+        least = int(months.min(initial=0))  # a table of the months in between: few
+        first = (
+            np.arange(least, int(months.max(initial=0)) + 2).astype("M8[M]").astype("M8[D]").astype(np.int64)
+        )
+        begun = first[months - least]
+        known &= day <= first[months - least + 1] - begun
+        seconds = ((begun + day - 1) * 24 + hour) * 3600 + minute * 60 + second
+        return seconds.astype("M8[s]"), sizes, known
+
+    def _letters(self, starts: Ints, count: int) -> Words:
+        """Return the first bytes of fields, and what stands behind them, (count, rows) uint8."""
+        padded = np.frombuffer(self._block + bytes(count), np.uint8)
+        windows = np.ndarray((len(self._block), count), np.uint8, padded, strides=(1, 1))
+        return np.ascontiguousarray(windows[starts].T)
+
+
+Read = Callable[[Sequence[str]], Ints]
+ReadPlain = Callable[[Fields, Ints, Ints], tuple[Ints, Bools]]
+
+
+def _read(fields: Fields, starts: Ints, ends: Ints, read: Read, read_plain: ReadPlain | None) -> Ints:
+    """Return the number of every field, of plain ones without making a text of each."""
+    if read_plain is None:
+        return read(fields.texts(starts, ends))
+    numbers, known = read_plain(fields, starts, ends)
+    rows = np.flatnonzero(~known)
+    if len(rows):
+        numbers[rows] = read(fields.texts(starts[rows], ends[rows]))
+    return numbers
+
 
 @final
 class Slots:
@@ -93,13 +179,26 @@ class Slots:
         self._taken = np.zeros(1 << SLOTS, bool)
         self._idle = False  # a column of ever new texts
 
-    def numbers(self, fields: Fields, place: int, read: Callable[[Sequence[str]], Ints]) -> Ints:
-        """Return the number of every field of a column; what was not met before is read as text."""
+    def numbers(
+        self,
+        fields: Fields,
+        place: int,
+        read: Read,
+        read_plain: ReadPlain | None = None,
+    ) -> Ints:
+        """Return the number of every field of a column; what was not met before is read as text.
+
+        Parameters
+        ----------
+        read : (texts) -> int64 array
+        read_plain : (fields, starts, ends) -> (int64 array, mask), optional
+            The same of the plain ones among ever new texts, and which they are.
+        """
         starts, ends = fields.column(place)
         sizes = ends - starts
         count = max(1, -(-int(sizes.max()) // WORD))
         if count > MOST_WORDS or self._idle:
-            return read(fields.texts(starts, ends))
+            return _read(fields, starts, ends, read, read_plain)
         while len(self._words) < count:
             self._words.append(np.zeros(1 << SLOTS, np.uint64))
         words = fields.words(starts, sizes, count)
@@ -109,7 +208,7 @@ class Slots:
         if new.any():
             rows = np.flatnonzero(new)
             self._idle = min(len(rows) / len(new), np.count_nonzero(self._taken) / len(self._taken)) > 0.5
-            found = read(fields.texts(starts[rows], ends[rows]))
+            found = _read(fields, starts[rows], ends[rows], read, read_plain)
             numbers[rows] = found
             self._keep([word[rows] for word in words], slots[rows], found)
         return numbers

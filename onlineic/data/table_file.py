@@ -13,11 +13,11 @@ from typing import Any, TextIO, cast, final
 import attrs
 import numpy as np
 
-from onlineic._typing import Ints
+from onlineic._typing import Bools, Ints
 from onlineic.data.file_parts import BYTEWISE, LINES, Fields, Rows, Slots, byte_parts, records
 from onlineic.data.files import opened
 from onlineic.data.rows import Column, narrowest
-from onlineic.domain.attributes import EXACT, Attribute, Binned, Categorical
+from onlineic.domain.attributes import EXACT, Attribute, Binned, Categorical, IntegerRange
 from onlineic.domain.columns import MARKS, column_array, decimal_read
 from onlineic.domain.dates import Dates
 from onlineic.domain.domain import Domain, nearest_column
@@ -228,6 +228,11 @@ class TextCodes:
         self._parts: list[Column] = []
         self._marks: set[int] = set()
         self._slots = Slots()
+        # a marker that may read as a number is looked for as text
+        marked = any(character.isdigit() for text in (*kind.markers, *form.missing) for character in text)
+        zoned = isinstance(kind, Dates) and kind.zone is not None
+        plain = isinstance(kind, Binned | IntegerRange | Dates) and not (marked or zoned)
+        self._read_plain = self._plain if plain else None
 
     def take(self, texts: Sequence[str]) -> None:
         """Read some fields more."""
@@ -235,7 +240,24 @@ class TextCodes:
 
     def take_fields(self, fields: Fields, place: int) -> None:
         """Read one column of some lines more."""
-        self._keep(self._slots.numbers(fields, place, self.codes))
+        self._keep(self._slots.numbers(fields, place, self.codes, self._read_plain))
+
+    def _plain(self, fields: Fields, starts: Ints, ends: Ints) -> tuple[Ints, Bools]:
+        """Return the codes of plain numbers or moments, as `codes` has them, and which fields are such."""
+        column: Column
+        if isinstance(self.kind, Dates):
+            column, sizes, known = fields.moments(starts, ends)
+            if self.kind.by in ("hour", "minute"):
+                known &= sizes > 10  # a day is in no hour
+        else:
+            whole, decimals, known = fields.numbers(starts, ends, self._form.decimal)
+            if isinstance(self.kind, Binned):
+                column = whole / 10.0 ** np.maximum(decimals, 0)
+            else:
+                column, known = whole, known & (decimals < 0)
+        codes = np.zeros(len(starts), np.int64)
+        codes[known] = self.kind.read(column[known])
+        return codes, known
 
     def _keep(self, codes: Ints) -> None:
         if codes.size and codes.min() < 0:

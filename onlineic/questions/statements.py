@@ -2,15 +2,14 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, final
 
 import attrs
 import numpy as np
 
 from onlineic._typing import Floats
-from onlineic.ask.sql import Aggregate, statement
-from onlineic.ask.sql_conditions import Value
+from onlineic.ask.sql import Aggregate, Statement
 from onlineic.display.frames import Framed, free_name
 from onlineic.display.html import card, facts, note, table
 from onlineic.display.text import MOST_ROWS, around, probability, shortened
@@ -150,22 +149,10 @@ class AnswerTable(Framed):
         ]
 
 
-def answered(
-    session: Answering,
-    text: str,
-    table: str = "t",
-    params: Mapping[str, Value] | None = None,
-    dialect: str | None = None,
-) -> Answer | Derived | AnswerTable:
+def answered(session: Answering, understood: Statement) -> Answer | Derived | AnswerTable:
     """Return what a session answers to a SELECT statement.
 
-    All of the statement is read, and fits the domain, before the first question is asked.
-
-    Parameters
-    ----------
-    session : Answering
-    text, table, params, dialect
-        As of `onlineic.ask.sql.statement`.
+    All of the statement was read, and fits the domain, before the first question is asked.
 
     Returns
     -------
@@ -174,12 +161,9 @@ def answered(
 
     Raises
     ------
-    InvalidQueryError, TooLargeError, MissingExtraError, InvalidParameterError
-        If the statement is not understood, or does not fit the domain; nothing was asked.
     TooFewRecordsError
         If a statement of one AVG is over too few records.
     """
-    understood = statement(text, session.domain, table, params, dialect)
     if understood.keys:
         parts = [_by_group(session, aggregate, understood.keys) for aggregate in understood.aggregates]
     elif len(understood.aggregates) == 1:

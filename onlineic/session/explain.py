@@ -15,6 +15,7 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Filter
 from onlineic.ask.bind import bind_question
+from onlineic.ask.sql import statement
 from onlineic.ask.sql_conditions import Value
 from onlineic.display.html import card, facts
 from onlineic.display.text import shortened, upward
@@ -277,7 +278,7 @@ class Rehearsal(Answering):
         dialect: str | None = None,
     ) -> Answer | Derived | AnswerTable:
         """Answer a SELECT statement, as `OnlineIC.sql`."""
-        return answered(self, text, table, params, dialect)
+        return answered(self, statement(text, self._domain, table, params, dialect))
 
     def of(self, ask: Callable[["Rehearsal"], Any]) -> tuple[str, float | None]:
         """Return the name and the bound of what a function of a session works out, None if it states none."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, final, overlo
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget, Charge, Filter
 from onlineic.ask.bind import bind_question, check_many
+from onlineic.ask.sql import Statements
 from onlineic.ask.sql_conditions import Value
 from onlineic.data.private import PrivateData
 from onlineic.data.release import check_data, check_outside, is_private
@@ -375,7 +376,7 @@ class OnlineIC(Answering):
         self._progress = checked_progress(progress)
         noise = noise if noise is not None else SystemNoise()
         self._data, self._noise, self._settings, self._private = data, noise, settings, is_private(noise)
-        self._door = Door("session")
+        self._door, self._statements = Door("session"), Statements(data.domain)
         check_outside(data, noise)
         if isinstance(ledger, LedgerFile):
             if ledger.new:  # no file is left of a session that the total of the table does not pay
@@ -508,7 +509,7 @@ class OnlineIC(Answering):
         MissingExtraError
             Without the extra `onlineic[sql]`.
         """
-        return answered(self, text, table, params, dialect)
+        return answered(self, self._statements.read(text, table, params, dialect))
 
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
         """Return bounds on answers of this session that hold all at once, and with all its others.

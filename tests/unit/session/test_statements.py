@@ -310,3 +310,20 @@ def test_of_many_groups_those_that_nobody_can_be_in_are_not_shown():
     assert "2024-12-31" in found._repr_html_()
     assert "2024-01-01" not in found._repr_html_()
     assert 366 == len(found.to_dict()["day"])
+
+
+def test_a_statement_that_is_asked_again_is_not_read_again(monkeypatch):
+    asked, _ = session()
+    text = "SELECT COUNT(*) FROM t WHERE age >= 25"
+    first, other = asked.sql(text), asked.sql(text.replace("FROM t", "FROM people"), table="people")
+    with monkeypatch.context() as patched:
+        patched.setattr("onlineic.ask.sql.statement", lambda *_: pytest.fail("it was read again"))
+        again = asked.sql(text)
+
+    assert ["repeat", "repeat"] == [other.status, again.status]
+    assert first.value == again.value
+    for table, dialect in (("people", None), (5, None), ("t", 5)):  # each is read, and refused, by itself
+        with pytest.raises(InvalidInputError):
+            asked.sql(text, table=table, dialect=dialect)
+    assert asked.sql(f"{text} AND age < :most", params={"most": 28}).value < first.value
+    assert asked.sql(f"{text} AND age < :most", params={"most": 30}).value == first.value
