@@ -28,7 +28,6 @@ from onlineic.errors import InvalidParameterError, checked_integer, checked_real
 FACTORS = tuple(Fraction(2) ** (step // 6) * Fraction(round(2.0 ** (step % 6 / 6) * 4096), 4096)
                 for step in range(-18, 19))  # fmt: skip
 ROUNDED = 2.0**-30  # of a bound or a sum: what floats err by is less
-SERIES_FROM = 30.0  # standard deviations below the mean
 LEFT = 2.0**-40  # of a normal probability: what a difference of two may be off by
 
 
@@ -214,31 +213,10 @@ def _envelope(slopes: Floats, offsets: Floats) -> list[int]:
 
 def _log_between(low: Floats, high: Floats) -> Floats:
     """Return ln of a bound on the normal probability of low < x < high."""
+    from scipy import special  # loading it takes longer than all of this package
+
     swapped = low + high > 0  # the tail on the nearer side has its digits
     low, high = np.where(swapped, -high, low), np.where(swapped, -low, high)
-    upper = np.array([log_normal(one) for one in high.tolist()])
-    lower = np.array([log_normal(one) for one in low.tolist()])
+    upper = special.log_ndtr(high)
     with np.errstate(divide="ignore"):
-        found: Floats = upper + np.log(-np.expm1(lower - upper) + LEFT)
-    return found
-
-
-def log_normal(place: float) -> float:
-    """Return ln of the normal probability below a place, within 2^-41 of the probability down to -30.
-
-    Further down, by six terms of the asymptotic series, off by less than what ln itself is rounded by.
-    Loading `scipy.special` for it takes longer than all of this package.
-
-    References
-    ----------
-    Abramowitz & Stegun (1964), 26.2.12.
-    """
-    if place == -math.inf:
-        return -math.inf
-    if place > -SERIES_FROM:
-        return math.log(math.erfc(-place / math.sqrt(2.0)) / 2.0)
-    term, series = 1.0, 1.0
-    for number in range(1, 12, 2):
-        term *= -number / place**2
-        series += term
-    return -(place**2) / 2.0 - math.log(-place * math.sqrt(2.0 * math.pi)) + math.log(series)
+        return upper + np.log(-np.expm1(special.log_ndtr(low) - upper) + LEFT)

@@ -6,11 +6,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy import special
 
 from onlineic import accounting
 from onlineic.accounting import TICK, Budget, Charge, Filter
-from onlineic.accounting.first_release import log_normal
 from onlineic.errors import BudgetExceededError, InvalidParameterError
 
 # ------------------------------------ arithmetic that shares nothing with the package
@@ -537,12 +535,3 @@ def test_laplace_charges_outside_their_range_are_refused(arguments):
     order, scale, moved = arguments
     with pytest.raises(InvalidParameterError):
         accounting.laplace_charge(Fraction(order), Fraction(scale), moved)
-
-
-def test_the_normal_probability_that_first_releases_count_by_is_that_of_scipy():
-    places = np.concatenate([np.linspace(-60.0, 12.0, 2001), -np.geomspace(30.0, 1e6, 100)])
-    found, known = np.array([log_normal(place) for place in places.tolist()]), special.log_ndtr(places)
-
-    assert np.abs(found - known)[places > -30].max() <= 2.0**-41
-    assert (np.abs(found - known) <= 2.0**-50 * np.maximum(1.0, np.abs(known))).all()
-    assert (-math.inf, 0.0) == (log_normal(-math.inf), log_normal(math.inf))
