@@ -243,14 +243,16 @@ def informed(levels: Sequence[Levels], subspaces: Ints, tables: Ints) -> Floats:
     A table that is as fine as a subspace in every attribute informs it, by the parts of the one over those of
     the other; rows are levels by attribute, 0 where one takes no part. Exact: the projections commute.
     """
+    scale = np.ones(len(tables))
     result = np.ones((len(subspaces), len(tables)))
     for axis, one in enumerate(levels):
-        rows, columns = subspaces[:, axis], tables[:, axis]
-        if rows.any() or columns.any():
-            parts = np.array(one.parts, np.float64)
-            share = parts[rows][:, None] / parts[columns][None]
-            result *= np.where(rows[:, None] <= columns[None], share, 0.0)
-    return result
+        columns, parts = tables[:, axis], np.array(one.parts, np.float64)
+        scale /= parts[columns]
+        taking_part = np.flatnonzero(subspaces[:, axis])  # a few of many, where there are many attributes
+        if len(taking_part):
+            rows = subspaces[taking_part, axis][:, None]
+            result[taking_part] *= np.where(rows <= columns, parts[rows], 0.0)
+    return result * scale
 
 
 def expected_misfit(domain: Domain, tables: Sequence[Table]) -> float:
