@@ -111,9 +111,10 @@ class Levels:
             places = (np.arange(2 * DRAWN) * (math.sqrt(5.0) - 1.0) / 2.0) % 1.0
             pairs = np.sort((places.reshape(2, DRAWN) * size).astype(np.int64), axis=0)
             ends = [(int(low), int(high) + 1) for low, high in pairs.T]
-        codes = np.arange(size)
-        ranges = [self.energies(((codes >= low) & (codes < high)).astype(float)) for low, high in ends]
-        return np.asarray(np.mean(ranges, axis=0))
+        codes, (lows, highs) = np.arange(size), np.array(ends).T[:, :, None]
+        ranges = ((codes >= lows) & (codes < highs)).astype(float)  # all at once: of many attributes, slow
+        found = [(self.beyond(ranges, level, 1) ** 2).sum() for level in range(len(self.parts))]
+        return np.array(found) / len(ends)
 
 
 @lru_cache(64)

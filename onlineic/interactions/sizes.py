@@ -243,18 +243,16 @@ def informed(levels: Sequence[Levels], subspaces: Ints, tables: Ints) -> Floats:
     A table that is as fine as a subspace in every attribute informs it, by the parts of the one over those of
     the other; rows are levels by attribute, 0 where one takes no part. Exact: the projections commute.
     """
-    parts = [np.array(one.parts, np.float64) for one in levels]
-    orders = (subspaces > 0).sum(axis=1)
-    result = np.zeros((len(subspaces), len(tables)))
-    for column, table in enumerate(tables):
-        axes = np.flatnonzero(table)
-        held = subspaces[:, axes]
-        inside = ((held > 0).sum(axis=1) == orders) & (held <= table[axes]).all(axis=1)
-        share = np.ones(int(inside.sum()))
-        for place, axis in enumerate(axes):
-            share *= parts[axis][held[inside, place]] / parts[axis][table[axis]]
-        result[inside, column] = share
-    return result
+    scale = np.ones(len(tables))
+    result = np.ones((len(subspaces), len(tables)))
+    for axis, one in enumerate(levels):
+        columns, parts = tables[:, axis], np.array(one.parts, np.float64)
+        scale /= parts[columns]
+        taking_part = np.flatnonzero(subspaces[:, axis])  # a few of many, where there are many attributes
+        if len(taking_part):
+            rows = subspaces[taking_part, axis][:, None]
+            result[taking_part] *= np.where(rows <= columns, parts[rows], 0.0)
+    return result * scale
 
 
 def expected_misfit(domain: Domain, tables: Sequence[Table]) -> float:

@@ -184,8 +184,10 @@ class DemandPurchases(PurchaseRule[Listened]):
         sets = heard.sets
         for place, question in enumerate(questions):
             axes = asked_axes(question)
-            if place and (place == milestone or axes not in sets):
+            if place and axes not in sets:
                 return place
+            if place + 1 == milestone:  # even behind the last: one asked again there is answered anew
+                return milestone
             sets = sets | {axes}
         return None
 
@@ -369,6 +371,9 @@ def cheapest(domain: Domain, demand: Demand, held: Held | None, budget: float) -
         tuple(levels[axis] for axis in live), subspaces, demand.weights[order], known[order]
     )
     tables = programme.drawable(np.unique(programme.subspaces, axis=0))[:MOST_CANDIDATES]
+    if not len(tables):  # nothing is asked but constants, or all that is asked has too many blocks
+        unbought = math.sqrt(float(errors.sum()))
+        return Design({}, unbought, unbought)
     bought = np.full(len(tables), budget / len(tables))
     bought = programme.settled(programme.informed(tables), bought, budget, STEPS)
     for _ in range(GROWTHS):

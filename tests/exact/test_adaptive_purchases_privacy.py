@@ -1,0 +1,122 @@
+"""What tables bought by what is asked cost, against their charges, and that nothing private chooses them."""
+
+from fractions import Fraction
+
+import attrs
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic.accounting import TICK
+from onlineic.data import PrivateData
+from onlineic.ledger import Opened
+from onlineic.plan.demand import DemandPurchases
+from onlineic.session.core import Core
+from support.noise import Wrapped
+
+DOMAIN = ic.Domain.of(a=6, b=5, c=4)
+COUNTS = np.full(DOMAIN.shape, 20, np.int64)
+MOVED = COUNTS.copy()
+MOVED[0, 0, 0] -= 1
+MOVED[-1, -1, -1] += 1  # another value of every attribute: two blocks of every table
+
+
+class Released(Wrapped):
+    """Noise of tables that makes a neighbour release what was released: what may differ is its likelihood."""
+
+    def __init__(self, held=None):
+        super().__init__(1)
+        self.held, self.drawn, self.place = held, [], 0
+
+    def discrete_gaussian(self, sigma, size):
+        drawn = super().discrete_gaussian(sigma, size)
+        if self.held is not None and self.place < len(self.held) and len(self.held[self.place]) == size:
+            drawn = self.held[self.place]  # else other tables are bought, and all is lost
+        self.place += 1
+        self.drawn.append((sigma, drawn))
+        return drawn
+
+
+def instalments(counts, noise):
+    """(releases of tables, session) of ten questions, every test of which is easy."""
+    rule = DemandPurchases(after=(1, 4), parts=(Fraction(1, 2), Fraction(1)))
+    data = PrivateData(counts, DOMAIN)
+    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-9), noise=noise, purchases=rule, threshold=0.9)
+    for code in range(5):
+        session.answer(ic.where(a=code, b=ic.between(0, 2)))
+    session.answer(ic.where(b=1, c=2))
+    return [record for record in session.transcript if isinstance(record, Opened)], session
+
+
+def cost_and_charge():
+    """Renyi divergence of each instalment between two neighbours, over its charge.
+
+    It is that of normals, which dominates that of discrete ones (theory 3.3).
+    """
+    records, session = instalments(COUNTS, Released())
+    order, n = float(session.plan.sparse.order), int(COUNTS.sum())
+    ratios = []
+    for record in records:
+        divergence = 0.0
+        for one in record.measurements:
+            here, there = (PrivateData(counts, DOMAIN).exact_counts(one.target) for counts in (COUNTS, MOVED))
+            divergence += order * float((there - here) @ (there - here)) / (2.0 * (one.scale * n) ** 2)
+        ratios.append(divergence / float(record.charge.amount * TICK))
+    return ratios
+
+
+def same_choices():
+    """Whether a neighbour that releases the same numbers buys the same tables at the same scales."""
+    noise = Released()
+    records, _ = instalments(COUNTS, noise)
+    data, n = [PrivateData(counts, DOMAIN) for counts in (COUNTS, MOVED)], int(COUNTS.sum())
+    released = [one for record in records for one in record.measurements]
+    held = []
+    for one, (sigma, drawn) in zip(released, noise.drawn[: len(released)], strict=True):
+        here, there = (table.exact_counts(one.target) for table in data)
+        held.append(drawn + (here - there) * round(sigma / (one.scale * n)))  # in parts of a record
+    other, _ = instalments(MOVED, Released(held))
+    again = [one for record in other for one in record.measurements]
+    return [(one.target.key, one.scale) for one in released] == [(one.target.key, one.scale) for one in again]
+
+
+def test_every_instalment_costs_its_charge():
+    ratios = cost_and_charge()
+
+    assert len(ratios) >= 2
+    assert all(0.9 < ratio <= 1.0 for ratio in ratios)
+
+
+def test_instalments_of_less_noise_than_they_are_charged_for_are_found(monkeypatch):
+    measured = Core._measure_tables
+
+    def quieter(self, tables):
+        object.__setattr__(tables, "scales", tuple(scale * Fraction(9, 10) for scale in tables.scales))
+        measured(self, tables)  # the scales changed behind the price
+
+    monkeypatch.setattr(Core, "_measure_tables", quieter)
+
+    assert max(cost_and_charge()) > 1.1
+
+
+@pytest.mark.parametrize("private", [False, True], ids=["as it is", "reads a count"])
+def test_tables_are_chosen_by_what_was_released_alone(monkeypatch, private):
+    """The planted slip buys fewer tables where a count of the table is small."""
+    if private:
+        buy, named = Core.buy, DemandPurchases.next
+
+        def looking(self, question):
+            count = int(self._data.exact_counts(ic.where(a=0, b=0, c=0).bind(DOMAIN)))
+
+            def chosen(rule, facts):
+                tables = named(rule, facts)
+                if tables is None or count >= 20:
+                    return tables
+                return attrs.evolve(tables, targets=tables.targets[1:], scales=tables.scales[1:])
+
+            monkeypatch.setattr(DemandPurchases, "next", chosen)
+            buy(self, question)
+
+        monkeypatch.setattr(Core, "buy", looking)
+
+    assert same_choices() != private
