@@ -22,6 +22,7 @@ from onlineic.accounting.budget import Budget
 from onlineic.cli.questions import HELP, Asked, read_question
 from onlineic.data.private import PrivateData
 from onlineic.display.frames import free_name
+from onlineic.display.plain import csv_field, strict
 from onlineic.display.text import decimals
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
@@ -41,7 +42,6 @@ FIELDS = ("line", "query", "cell", "value", "count", "status", "error_bound", "s
 DONE, FAILED, USAGE, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
 LARGE = 0.1  # share of the budget that a prompt does not risk unasked
 SHOWN = 60  # characters of a question that are repeated beside its answer
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how spreadsheets tell one
 Form = Literal["text", "json", "csv"]
 
 
@@ -211,16 +211,7 @@ def _object(answer: Answer | Derived | AnswerTable, asked: str, spent: float, li
             dict(zip(answer.names, each, strict=True)) for each in (answer.confidences, answer.biases)
         )
         said = {"columns": said, "confidences": sure, "biases": off, "private": answer.private}
-    print(json.dumps(_finite({**said, "query": asked, "spent": spent, "line": line}), allow_nan=False))
-
-
-def _finite(said: Any) -> Any:
-    """Return what JSON has a number for: null for a mean over too few, and for a bound that is infinite."""
-    if isinstance(said, dict):
-        return {name: _finite(one) for name, one in said.items()}
-    if isinstance(said, list):
-        return [_finite(one) for one in said]
-    return None if isinstance(said, float) and not math.isfinite(said) else said
+    print(json.dumps(strict({**said, "query": asked, "spent": spent, "line": line}), allow_nan=False))
 
 
 def _rows(answer: Answer | Derived | AnswerTable, asked: str, spent: float, line: int) -> None:
@@ -250,9 +241,4 @@ def _numbers(answer: Answer | Derived | AnswerTable) -> Iterator[tuple[Any, ...]
 
 
 def _row(fields: Iterable[Any]) -> None:
-    csv.writer(sys.stdout, lineterminator="\n").writerow(map(_field, fields))
-
-
-def _field(value: Any) -> Any:
-    """Return a text that no spreadsheet takes for a formula: what begins like one gets a quote before it."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+    csv.writer(sys.stdout, lineterminator="\n").writerow(map(csv_field, fields))

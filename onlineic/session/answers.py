@@ -18,6 +18,7 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget
+from onlineic.display.plain import strict
 from onlineic.display.text import upward
 from onlineic.domain.domain import Domain
 from onlineic.errors import MoreThanAnnouncedWarning, UpdateFailedWarning, WideBoundWarning
@@ -123,6 +124,13 @@ class SessionStatistics:
     family: Family | None = None
     restarts_left: int | None = None
     rows_per_person: int = 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all but the family as plain values, which `json.dumps` takes; None for an infinite bound."""
+        told = {one.name: getattr(self, one.name) for one in attrs.fields(type(self)) if one.name != "family"}
+        told["budget"] = {"epsilon": self.budget.epsilon, "delta": self.budget.delta}
+        found: dict[str, Any] = strict(told)
+        return found
 
 
 @final
@@ -735,6 +743,16 @@ class AnswerBook:
     def estimates(self) -> Estimates | None:
         """What the first tables say."""
         return self._estimates_now()
+
+    def released(self, start: int, stop: int) -> list[tuple[int, Answer]]:
+        """Return (place, answer) of what these records released and still stands, oldest first."""
+        found = []
+        for place, record in enumerate(self._ledger.records(start, min(stop, self._taken.records)), start):
+            for one in record if isinstance(record, EasyBatch) else (record,):
+                answer = self._again(one)
+                if answer is not None:
+                    found.append((place, answer))
+        return found
 
     def latest(self, count: int) -> tuple[Answer, ...]:
         """Return up to `count` of the latest tested answers that still stand, oldest first; nothing is asked.

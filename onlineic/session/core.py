@@ -22,6 +22,7 @@ Proof: docs/theory/accounting.md, 4.10; docs/theory/queries.md, 1.6; docs/theory
 """
 
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import partial
 from typing import Any, final
 
@@ -32,7 +33,7 @@ from onlineic.ask.bind import bind_question
 from onlineic.data.private import PrivateData
 from onlineic.data.release import is_private
 from onlineic.errors import InternalError, SessionExhaustedError
-from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger, Opened
+from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger, Opened, Paid
 from onlineic.noise.sources import Noise
 from onlineic.plan.first_tables import FirstTables, check_bought
 from onlineic.plan.kinds import check_supported
@@ -45,6 +46,7 @@ from onlineic.queries.partitions import Measurement
 from onlineic.queries.query import Query
 from onlineic.session.answers import AnswerBook
 from onlineic.session.prices import Prices
+from onlineic.session.purse import Purse, Tally
 from onlineic.session.seal import Seal
 from onlineic.sparse.base import Hit, SparseState, steps_down, steps_up
 
@@ -84,13 +86,14 @@ class Core:
         self._data, self._noise, self._ledger, self._bits = data, noise, ledger, weight_bits
         self.prices, self.book, self.seal, self.raises = prices, book, Seal(ledger, entered), raises
         self.purchases = Purchases(purchases, ledger, data.domain, data.n)
+        self.purse: Purse | None = None  # who pays; None: the curator, with all of the budget
+        self.tally = Tally(ledger)
         self._state: SparseState = prices.sparse.init()  # holds the secret threshold noise: never shown
 
     def answer(self, asked: Any) -> Answer:
         """Answer one query, as `OnlineIC.answer` says."""
         question = self.bound(asked)
-        self.buy(question)
-        return self.answer_bound(question)
+        return self.answer_bound(question, self.buy(question))
 
     def bound(self, asked: Any) -> Question:
         """Return a question bound to the domain and the grid, if it can be asked."""
@@ -100,13 +103,13 @@ class Core:
         check_supported(question, self.prices.sparse, self.book.belief.hypothesis)
         return question
 
-    def answer_bound(self, question: Question) -> Answer:
-        """Answer a question that is bound, and for which nothing is left to buy."""
+    def answer_bound(self, question: Question, testable: bool = True) -> Answer:
+        """Answer a question that is bound; without a test where `buy` could not buy what comes before it."""
         self.book.catch_up()  # no test begins with records pending
         if (known := self.book.recalled(question)) is not None:
             return known
         guess = self.book.guesses((question,))[0]
-        if not self.cover((question,))[0]:
+        if not (testable and self.cover((question,))[0]):
             if self.raises:
                 raise SessionExhaustedError(self.book.used_up())
             return self.book.untested(question)
@@ -114,19 +117,38 @@ class Core:
         return self.book.answered()
 
     def cover(self, questions: Sequence[Question]) -> list[bool]:
-        """Set aside the price of a hit, and return which of the leading questions it pays."""
-        self.seal.check()
-        return self.prices.cover(questions)
+        """Set aside the price of a hit, and return which of the leading questions it pays.
 
-    def buy(self, question: Question | None) -> None:
-        """Buy all that the rule names before this question: reserved, drawn and recorded."""
+        What the purse of who asks cannot pay is cut out before anything is set aside or read: that rests on
+        the record and the question alone, as a question does that is not asked (theory 4.11).
+        """
+        self.seal.check()
+        if self.purse is None:
+            return self.prices.cover(questions)
+        afforded = [self.affords(self.prices.cost(question)) for question in questions]
+        alike = next((at for at, one in enumerate(afforded) if one is not afforded[0]), len(afforded))
+        return self.prices.cover(questions[:alike]) if afforded[0] else [False] * alike
+
+    def affords(self, amount: Fraction) -> bool:
+        """Return whether who asks may still spend so much, in the unit of the account."""
+        return self.purse is None or self.tally.of(self.purse.name) + amount <= self.purse.limit
+
+    def buy(self, question: Question | None) -> bool:
+        """Buy all that the rule names before this question: reserved, drawn and recorded.
+
+        The first release of tables serves everybody, and no purse pays for it. Return False if what comes
+        later is more than who asks may spend: then nothing is tested.
+        """
         while self.seal.usable and (named := self.purchases.next(question)) is not None:
+            if self.purchases.heard.releases and not self.affords(named.charge.amount):
+                return False
             advance("tables", 0, 1)  # who stops it here has changed nothing; who asks is heard by the check
             kept = self._state.threshold_noise is not None
             tables = check_bought(named, self._ledger, self.prices.sparse, kept)
             self._ledger.reserve(tables.charge)
             self.seal.run(partial(self._measure_tables, tables))
             advance("tables", 1, 1)
+        return True
 
     def test(self, questions: Sequence[Question], guesses: Any) -> None:
         """Test covered questions in order up to the first hit, which is measured; all goes to the ledger."""
@@ -195,5 +217,10 @@ class Core:
 
     def _record(self, state: SparseState, records: list[Any]) -> None:
         """Commit what was released: nothing private is left to do."""
+        charged = isinstance(records[-1], Hard) or (
+            isinstance(records[-1], Opened) and self.purchases.heard.releases > 0
+        )
+        if charged and self.purse is not None:  # in one transaction with the release
+            self._ledger.keep(Paid(len(self._ledger) + len(records) - 1, self.purse.name))
         self._state = state
         self.seal.commit(records)
