@@ -2,6 +2,7 @@
 
 import importlib
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from onlineic.accounting.budget import Budget as Budget
 from onlineic.ask.sql_conditions import condition as condition
@@ -39,13 +40,34 @@ from onlineic.updates.multiplicative_weights import MeasuredWeights as MeasuredW
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights as MultiplicativeWeights
 from onlineic.updates.perceptron import Perceptron as Perceptron
 
+if TYPE_CHECKING:
+    from onlineic.service.client import Remote
+
 __version__ = "0.1.0"
 
 _WINGS = {
     "accounting", "ask", "audit", "baselines", "bounds", "cli", "data", "datasets", "display", "domain",
     "door", "errors", "evaluate", "hypothesis", "known_noise", "ledger", "mechanisms", "noise",
-    "offline", "plan", "progress", "queries", "questions", "session", "sparse", "testing", "updates",
+    "offline", "plan", "progress", "queries", "questions", "service", "session", "sparse", "testing",
+    "updates",
 }  # fmt: skip
+
+
+def connect(url: str, token: str | None = None, *, timeout: float = 120.0) -> "Remote":
+    """Return a session that a server holds, to be asked like one at hand: `service.connect`.
+
+    Parameters
+    ----------
+    url : str
+        Such as "https://private.example.org" or "http://127.0.0.1:8765".
+    token : str, optional
+        By default the environment variable ONLINEIC_TOKEN.
+    timeout : float
+        Seconds that one reply may take.
+    """
+    from onlineic.service.client import connect as connected  # the network's modules: imported with it
+
+    return connected(url, token, timeout=timeout)
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -1,4 +1,4 @@
-"""The command line: `onlineic demo`, `ask`, `domain`, `audit` and `ledger`.
+"""The command line: `onlineic demo`, `ask`, `domain`, `audit`, `ledger`, `serve` and `user`.
 
 Answers go to standard output, everything else to standard error.
 """
@@ -20,6 +20,7 @@ from onlineic.cli.demo import _demo
 from onlineic.cli.domain import _domain_commands
 from onlineic.cli.ledger import _ledger_commands
 from onlineic.cli.questions import HELP
+from onlineic.cli.serve import _serve_commands
 from onlineic.errors import (
     InvalidDataError,
     InvalidInputError,
@@ -113,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=STATUSES,
     )
     parser.add_argument("--version", action="version", version=f"onlineic {version('onlineic')}")
-    commands = parser.add_subparsers(required=True, metavar="{demo,ask,domain,audit,ledger}")
+    commands = parser.add_subparsers(required=True, metavar="{demo,ask,domain,audit,ledger,serve,user}")
     demo = commands.add_parser(
         "demo",
         allow_abbrev=False,
@@ -186,6 +187,7 @@ def _parser() -> argparse.ArgumentParser:
     audit.set_defaults(run=_audit)
     _domain_commands(commands)
     _ledger_commands(commands)
+    _serve_commands(commands)
     return parser
 
 

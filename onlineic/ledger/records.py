@@ -366,6 +366,11 @@ class Ledger(abc.ABC):
         return False
 
     @property
+    def durability(self) -> Literal["hits", "all"] | None:
+        """Which answers no crash can lose; None: the ledger ends with its process."""
+        return None
+
+    @property
     def broken(self) -> bool:
         """Whether the last write failed: nothing more is recorded."""
         return False

@@ -389,6 +389,10 @@ class SqliteLedger(Ledger):
         return True
 
     @property
+    def durability(self) -> Durability:
+        return self._durability
+
+    @property
     def broken(self) -> bool:
         return self._broken
 

@@ -104,6 +104,11 @@ class Asking(Answering):
     def answers_tables(self) -> bool:
         return self._session.answers_tables
 
+    @property
+    def length(self) -> int:
+        """Records in the transcript."""
+        return len(self._loop().ledger)
+
     def answer(self, query: Any) -> Answer:
         """Answer one query, as `OnlineIC.answer`; untested where the purse cannot pay."""
         found: Answer = self._run(lambda: self._loop().answer(query))

@@ -674,6 +674,11 @@ class OnlineIC(Answering):
         return self._alone(lambda: explained(self._loop, question))
 
     @property
+    def durability(self) -> Durability | None:
+        """Which answers no crash can lose, "hits" or "all"; None: there is no ledger file."""
+        return self._loop.ledger.durability
+
+    @property
     def receipt(self) -> Receipt:
         """Length and head of the ledger file as far as it is durable: `resume` refuses an older copy by it.
 
