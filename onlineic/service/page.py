@@ -38,7 +38,7 @@ from onlineic.session.asking import Asking
 from onlineic.session.explain import Explanation
 from onlineic.session.view import View
 
-ROWS = 4  # conditions of the form
+ROWS = 3  # conditions of the form
 MOST_OPTIONS = 200  # labels that are offered to choose from
 MAPPED = 24  # rows and columns of a heat map
 KINDS = {
@@ -51,10 +51,10 @@ KINDS = {
 OPERATORS = {
     "is": "is",
     "not": "is not",
-    "in": "is one of (separated by ;)",
+    "in": "is one of (a; b)",
     "from": "at least",
     "below": "below",
-    "between": "from .. to (separated by ;)",
+    "between": "from; to",
 }
 BUTTONS = (
     '<div class="row"><button type="submit" name="act" value="explain" class="quiet">Explain first</button>'
@@ -159,8 +159,9 @@ def page_of(
         note(f"Bounds hold with probability {probability(1.0 - statistics.beta)} each."),
     )
     return whole(
-        "Private answers · onlineic", head, '<main><div class="two"><div>', ask_form(domain, form),
-        sql_form(form), f'<div id="result" aria-live="polite">{result}</div>', "</div><div>", gauge, record,
+        "Private answers · onlineic", head, '<main><div class="two"><div>',
+        f'<div id="result" aria-live="polite">{result}</div>', ask_form(domain, form), sql_form(form),
+        "</div><div>", gauge, record,
         attributes, "</div></div></main>",
     )  # fmt: skip
 
@@ -300,7 +301,7 @@ def read_form(form: Mapping[str, str], domain: Domain) -> AskedForm:
     kind, of, by = form.get("kind", ""), form.get("of", ""), form.get("by", "")
     condition = _conditions(form, domain)
     among = None if condition is None else condition
-    said = "" if among is None else f" among {shortened(repr(among), 200)}"
+    said = "" if among is None else f" where {_in_words(among)}"
     if kind == "count":
         question: Expression = where() if among is None else among
         return AskedForm("", f"records{said}", lambda to: to.answer(question), question, written(question))
@@ -323,6 +324,12 @@ def read_form(form: Mapping[str, str], domain: Domain) -> AskedForm:
 
         return AskedForm("", f"{kind} of {of}{said}", worked_out, worked_out, None)
     raise InvalidQueryError(f"kind must be one of {', '.join(KINDS)}, got {shown(kind)}.")
+
+
+def _in_words(condition: Expression) -> str:
+    text = repr(condition).replace("where(", "(")
+    plain = condition.form == "where"
+    return shortened(text[1:-1] if plain else text, 200)
 
 
 def _conditions(form: Mapping[str, str], domain: Domain) -> Expression | None:
