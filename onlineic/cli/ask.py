@@ -36,6 +36,7 @@ from onlineic.errors import (
 from onlineic.queries.answers import Answer
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable
+from onlineic.service.client import Remote, connect
 from onlineic.session.session import OnlineIC
 
 FIELDS = ("line", "query", "cell", "value", "count", "status", "error_bound", "spent")
@@ -59,6 +60,11 @@ def _ask(arguments: argparse.Namespace) -> int:
         arguments.parser.error(
             f"--table must stand with a ledger, got {shown(arguments.table)} alone; write --ledger FILE.db"
         )
+    if arguments.url is not None:
+        return _ask_server(arguments)
+    for name in ("csv", "domain", "epsilon"):
+        if getattr(arguments, name) is None:
+            arguments.parser.error(f"--{name} must be given, or --url of a server")
     budget = Budget(arguments.epsilon, arguments.delta)  # refused before the table is read
     domain = _domain(arguments.domain)
     options = {
@@ -81,6 +87,18 @@ def _ask(arguments: argparse.Namespace) -> int:
         session = files.enter_context(OnlineIC(data, budget, **options))
         again = "every run spends this budget anew" if arguments.ledger is None else "of its ledger"
         print(f"onlineic: {session!r}; {again}", file=sys.stderr)
+        return _answer_lines(session, lines, arguments.format, prompted=arguments.repl)
+
+
+def _ask_server(arguments: argparse.Namespace) -> int:
+    """Ask a server: its token is read from the environment, where no list of processes shows it."""
+    for name in ("csv", "domain", "epsilon", "ledger", "table"):
+        if getattr(arguments, name) is not None:
+            arguments.parser.error(f"--{name} must be left out with --url: the server holds the table")
+    with contextlib.ExitStack() as files:
+        lines = _lines(arguments, files)
+        session = files.enter_context(connect(arguments.url))
+        print(f"onlineic: {session!r}", file=sys.stderr)
         return _answer_lines(session, lines, arguments.format, prompted=arguments.repl)
 
 
@@ -124,7 +142,9 @@ def _prompted() -> Iterator[str]:
         yield line
 
 
-def _answer_lines(session: OnlineIC, lines: Iterable[str], form: Form, *, prompted: bool = False) -> int:
+def _answer_lines(
+    session: OnlineIC | Remote, lines: Iterable[str], form: Form, *, prompted: bool = False
+) -> int:
     """Answer line by line; a bad line is reported and the next one read."""
     status = DONE
     if form == "csv":
@@ -150,7 +170,7 @@ def _answer_lines(session: OnlineIC, lines: Iterable[str], form: Form, *, prompt
     return DONE if prompted else status
 
 
-def _is_command(session: OnlineIC, text: str) -> bool:
+def _is_command(session: OnlineIC | Remote, text: str) -> bool:
     """Do what a line of a prompt says that is no question."""
     word, _, rest = text.partition(" ")
     if word == "help":
@@ -172,7 +192,7 @@ def _is_command(session: OnlineIC, text: str) -> bool:
     return True
 
 
-def _agreed(session: OnlineIC, asked: Asked) -> bool:
+def _agreed(session: OnlineIC | Remote, asked: Asked) -> bool:
     """Ask whether to go on where a question may take a large share of the budget; a pipe is not asked."""
     if not sys.stdin.isatty():
         return True

@@ -138,15 +138,16 @@ def _parser() -> argparse.ArgumentParser:
         "spends its whole\nbudget anew: budgets of several runs on one table add.",
         epilog=STATUSES,
     )
-    ask.add_argument("--csv", required=True, metavar="FILE", help="the private table, with a header line")
+    ask.add_argument("--csv", metavar="FILE", help="the private table, with a header line")
     ask.add_argument("--delimiter", default=",", help="between its fields, default ','")
     ask.add_argument("--encoding", default="utf-8", help="of the table, default utf-8")
     ask.add_argument("--decimal", default=".", help="before the fraction of a number, default '.'")
     ask.add_argument(
         "--missing", action="append", default=[], metavar="TEXT", help="a text for no value; again for more"
     )
-    ask.add_argument("--domain", required=True, metavar="FILE.json", help="the public domain of its columns")
-    ask.add_argument("--epsilon", type=float, required=True)
+    ask.add_argument("--domain", metavar="FILE.json", help="the public domain of its columns")
+    ask.add_argument("--epsilon", type=float)
+    ask.add_argument("--url", help="ask a server instead, with the token in ONLINEIC_TOKEN")
     ask.add_argument("--delta", type=float, default=0.0, help="default 0")
     wish = ask.add_mutually_exclusive_group()
     wish.add_argument("--hard-answers", type=_whole, metavar="C", help="how many queries may be measured")

@@ -21,13 +21,13 @@ The ledger is made at the first start, which needs --epsilon, and gone on with a
 
 def _serve(arguments: argparse.Namespace) -> int:
     try:
-        from onlineic.service.serving import check_served, checked_listen, serve
+        from onlineic.service.serving import check_served, host_and_port, serve
     except ImportError:
         raise MissingExtraError(
             "starlette and uvicorn must be installed to serve; write pip install 'onlineic[serve]'."
         ) from None
     tls, proxy = arguments.ssl_certfile is not None, arguments.behind_proxy
-    checked_listen(arguments.listen, tls=tls, behind_proxy=proxy)
+    host_and_port(arguments.listen, tls=tls, behind_proxy=proxy)
     Users(arguments.users).close()
     domain = _domain(arguments.domain)
     data = _table(arguments.data, domain)

@@ -18,6 +18,7 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats
+from onlineic.accounting.budget import Budget
 from onlineic.ask.bind import check_many
 from onlineic.ask.sql_conditions import Value
 from onlineic.domain.domain import Domain
@@ -45,6 +46,7 @@ from onlineic.questions.derived import Answering
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable, answered
 from onlineic.service.wire import from_wire, to_wire
+from onlineic.session.answers import SessionStatistics
 from onlineic.session.explain import Explanation
 
 AT_ONCE = 256  # questions of a request
@@ -257,9 +259,18 @@ class Remote(Answering):
             told[name] = math.inf if told[name] is None else told[name]
         return Explanation(**told)
 
-    def statistics(self) -> dict[str, Any]:
-        """Return public facts of now, and what is left of your part, as plain values."""
-        found: dict[str, Any] = self._call("GET", "/v1/statistics")
+    def statistics(self) -> SessionStatistics:
+        """Return public facts of now, as `OnlineIC.statistics` but for the family."""
+        told = self._call("GET", "/v1/statistics")
+        facts = {one.name: told[one.name] for one in attrs.fields(SessionStatistics) if one.name in told}
+        facts["budget"] = Budget(**facts["budget"])
+        for name in ("error_bound", "threshold", "alpha"):
+            facts[name] = math.inf if facts[name] is None else facts[name]
+        return SessionStatistics(**facts)
+
+    def part(self) -> dict[str, Any]:
+        """Return your name and share, and what of it you have paid and have left, of what hits can spend."""
+        found: dict[str, Any] = self._call("GET", "/v1/statistics")["you"]
         return found
 
     def summary(self, answers: int = 20) -> RemoteSummary:

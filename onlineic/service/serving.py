@@ -57,7 +57,7 @@ class Deadlined(H11Protocol):
             self.transport.abort()
 
 
-def checked_listen(listen: str, *, tls: bool, behind_proxy: bool) -> tuple[str, int]:
+def host_and_port(listen: str, *, tls: bool, behind_proxy: bool) -> tuple[str, int]:
     """Return host and port of "HOST:PORT".
 
     Raises
@@ -69,7 +69,7 @@ def checked_listen(listen: str, *, tls: bool, behind_proxy: bool) -> tuple[str, 
     host = host.strip("[]")
     if not host or not (port.isascii() and port.isdigit()):
         raise InvalidParameterError(f"listen must be HOST:PORT, got {shown(listen)}; write 127.0.0.1:8765.")
-    checked_integer("port", int(port), at_least=0, at_most=65535)
+    number = checked_integer("port", int(port), at_least=0, at_most=65535)
     try:
         loopback = ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -79,7 +79,7 @@ def checked_listen(listen: str, *, tls: bool, behind_proxy: bool) -> tuple[str, 
             f"listen must be an address of this machine without TLS, got {shown(host)}: tokens would cross "
             "the network in clear. Give --ssl-certfile and --ssl-keyfile, or --behind-proxy."
         )
-    return host, int(port)
+    return host, number
 
 
 def serve(
@@ -115,7 +115,7 @@ def serve(
     InvalidParameterError, SessionStateError
         Before anything is served.
     """
-    host, port = checked_listen(listen, tls=ssl_certfile is not None, behind_proxy=behind_proxy)
+    host, port = host_and_port(listen, tls=ssl_certfile is not None, behind_proxy=behind_proxy)
     check_served(session)
     secure = ssl_certfile is not None or behind_proxy
     names = frozenset({*Limits().hosts, host.lower(), *map(str.lower, hosts)})

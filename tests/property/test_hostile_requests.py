@@ -104,8 +104,8 @@ def test_no_request_is_an_error_of_the_server_or_changes_what_it_holds(tmp_path)
             paths.append((number, method, path, status))
             assert status not in (500, 502, 504), paths[-1]
         with ic.connect(server.url, server.tokens["ann"]) as remote:
-            assert 0.0 == remote.statistics()["you"]["paid"]
-            assert not remote.statistics()["sealed"]
+            assert 0.0 == remote.part()["paid"]
+            assert not remote.statistics().sealed
         assert {200, 401, 405, 422} <= {status for *_, status in paths}
         assert held == session.account.capacity
         assert not session.view().paid

@@ -13,6 +13,7 @@ import pytest
 
 import onlineic as ic
 from onlineic.audit import verified
+from onlineic.cli import main
 from onlineic.errors import InvalidParameterError, InvalidQueryError, SessionStateError
 from onlineic.ledger import read
 from onlineic.service import RemoteError, Users, serving
@@ -344,6 +345,20 @@ def test_a_client_reads_errors_as_a_session_raises_them(server):
             remote.__reduce__()
 
 
+def test_the_command_line_asks_a_server(server, tmp_path, monkeypatch, capsys):
+    (tmp_path / "q.txt").write_text('{"sex": "F"}\nSELECT sex, COUNT(*) FROM t GROUP BY sex\n')
+    monkeypatch.setenv("ONLINEIC_TOKEN", server.tokens["ann"])
+
+    assert 0 == main(["ask", "--url", server.url, "--format", "json", str(tmp_path / "q.txt")])
+    count, table = map(json.loads, capsys.readouterr().out.splitlines())
+    assert 0 < count["value"] < 1
+    assert ["F", "M"] == table["columns"]["sex"]
+    with pytest.raises(SystemExit):
+        main(["ask", "--url", server.url, "--csv", "x"])
+    with pytest.raises(SystemExit):
+        main(["ask", "--csv", "x"])
+
+
 @pytest.mark.parametrize("url", ["", "ftp://x", "http://example.org", None, "http://127.0.0.1:99999"])
 def test_an_address_that_is_none_or_not_safe_is_refused(url):
     with pytest.raises(InvalidParameterError):
@@ -359,9 +374,9 @@ def test_a_token_is_needed(monkeypatch):
 @pytest.mark.parametrize("listen", ["0.0.0.0:8765", "example.org:80", "8765", "127.0.0.1:x", "10.0.0.1:80"])
 def test_another_machine_is_let_in_by_tls_alone(listen):
     with pytest.raises(InvalidParameterError):
-        serving.checked_listen(listen, tls=False, behind_proxy=False)
-    assert ("0.0.0.0", 80) == serving.checked_listen("0.0.0.0:80", tls=True, behind_proxy=False)
-    assert ("::1", 80) == serving.checked_listen("[::1]:80", tls=False, behind_proxy=False)
+        serving.host_and_port(listen, tls=False, behind_proxy=False)
+    assert ("0.0.0.0", 80) == serving.host_and_port("0.0.0.0:80", tls=True, behind_proxy=False)
+    assert ("::1", 80) == serving.host_and_port("[::1]:80", tls=False, behind_proxy=False)
 
 
 def test_a_session_that_forgets_or_is_not_private_is_not_served(tmp_path):
