@@ -267,9 +267,12 @@ class Desk:
                     "what was answered could not be recorded, and is not told; ask later."
                 )
         self.turns += 1
-        with contextlib.suppress(OnlineICError):
+        try:
             self.view = self._session.view()
             self._look_at_opening()
+        except Exception as error:  # whatever it is, who waits is told, and this thread goes on
+            self.broken = True
+            _log.error("no view: %s", type(error).__name__)
         for job in jobs:
             self.answered.update(job.found)
         lines = [

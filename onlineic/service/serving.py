@@ -5,6 +5,7 @@ import contextlib
 import ipaddress
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any, final
@@ -18,6 +19,7 @@ from onlineic.service.desk import Desk
 from onlineic.service.users import Users
 from onlineic.session.session import OnlineIC
 
+SWITCH = 1e-3  # seconds that the thread of the session keeps the loop waiting for, of Python's own code
 DEADLINE = 10.0  # seconds for a whole request, headers and body
 MOST_HEADERS = 16_384  # bytes
 
@@ -122,6 +124,7 @@ def serve(
     with contextlib.closing(Users(users)) as held:
         held.begin(after_crashes=after_crashes)
     limits = Limits(names, secure)
+    sys.setswitchinterval(SWITCH)
     with (
         ending_in_order(),
         standing(session, users, host, port, limits, ssl_certfile, ssl_keyfile) as server,

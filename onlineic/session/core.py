@@ -18,7 +18,8 @@ What varies stands in the objects that the core is handed: mechanism, threshold 
 `Prices`, update rule and bounds in `AnswerBook`, what is bought without a test in the `PurchaseRule`. What is
 private happens in `_test`, `_test_many` and `_measure_tables`, between a reservation and a commit.
 
-Proof: docs/theory/accounting.md, 4.10; docs/theory/queries.md, 1.6; docs/theory/session.md, 4.1, 4.2, 4.9, 4.11.
+Proof: docs/theory/accounting.md, 4.10; docs/theory/queries.md, 1.6;
+docs/theory/session.md, 4.1, 4.2, 4.9, 4.11.
 """
 
 from collections.abc import Sequence
