@@ -218,7 +218,13 @@ def test_a_cookie_asks_from_the_page_alone(server):
     headers = visit(server)
 
     assert 200 == asked(server, headers)[0]
-    for site, origin in (("cross-site", None), ("same-site", None), ("same-origin", "https://evil.example")):
+    for site, origin in (
+        ("cross-site", None),
+        ("same-site", None),
+        ("same-origin", "https://evil.example"),
+        ("same-origin", "http://["),
+        ("same-origin", "null"),
+    ):
         other = {**headers, "Sec_Fetch_Site": site} | ({} if origin is None else {"Origin": origin})
         assert 403 == asked(server, other)[0]
         assert 403 == call(server, "POST", "/v1/answers", {"questions": []}, who=None, **other)[0]
