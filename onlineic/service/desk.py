@@ -24,7 +24,6 @@ import attrs
 from onlineic._typing import Floats
 from onlineic.domain.domain import Domain
 from onlineic.errors import InternalError, LedgerError, OnlineICError, TooLargeError
-from onlineic.ledger.records import Opened
 from onlineic.queries.answers import Answer
 from onlineic.questions.derived import Answering
 from onlineic.service.users import Asked, User, Users
@@ -154,9 +153,7 @@ class Desk:
         self.broken = False
         self.answered: Counter[str] = Counter()  # by status or code
         self.turns = 0
-        self._opening: Fraction | None = None
         self.view: View = session.view()
-        self._look_at_opening()
         self._thread = threading.Thread(target=self._work, name="onlineic-writer", daemon=True)
 
     def start(self) -> None:
@@ -181,17 +178,10 @@ class Desk:
         return not (self.broken or self._stopping or self.view.statistics.sealed)
 
     def pool(self) -> Fraction:
-        """What purses are parts of: the capacity but for the first tables, which serve everybody."""
-        planned = self.view.plan.first_tables
-        opening = Fraction(0) if planned is None else planned.charge.amount
-        return self.view.account.capacity - (opening if self._opening is None else self._opening)
-
-    def _look_at_opening(self) -> None:
-        """Take what the first tables have cost, once they are bought."""
-        if self._opening is None and self.view.account.spent:
-            first = next((one for one in self._session.transcript if isinstance(one, Opened)), None)
-            bought = first is not None and self.view.plan.first_tables is not None
-            self._opening = first.charge.amount if first is not None and bought else Fraction(0)
+        """What purses are parts of: the capacity but for what serves everybody, spent and to come."""
+        view = self.view
+        shared = view.account.spent - sum(view.paid.values(), Fraction(0)) + view.owed
+        return max(Fraction(0), view.account.capacity - shared)
 
     async def do(self, user: User, cost: int, act: Callable[[Capped], Any], sent: bytes) -> Any:
         """Return what an act returns that is run for a user when their turn comes.
@@ -269,7 +259,6 @@ class Desk:
         self.turns += 1
         try:
             self.view = self._session.view()
-            self._look_at_opening()
         except Exception as error:  # whatever it is, who waits is told, and this thread goes on
             self.broken = True
             _log.error("no view: %s", type(error).__name__)

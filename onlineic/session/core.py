@@ -137,17 +137,20 @@ class Core:
     def buy(self, question: Question | None) -> bool:
         """Buy all that the rule names before this question: reserved, drawn and recorded.
 
-        The first release of tables serves everybody, and no purse pays for it. Return False if what comes
-        later is more than who asks may spend: then nothing is tested.
+        What the rule names whatever is asked serves everybody, and no purse pays for it. Return False if what
+        it names for this question alone is more than who asks may spend: then nothing is tested.
         """
         while self.seal.usable and (named := self.purchases.next(question)) is not None:
-            if self.purchases.heard.releases and not self.affords(named.charge.amount):
+            payer = self.purse
+            if payer is not None and self.purchases.next(None) is not None:
+                payer = None
+            if payer is not None and not self.affords(named.charge.amount):
                 return False
             advance("tables", 0, 1)  # who stops it here has changed nothing; who asks is heard by the check
             kept = self._state.threshold_noise is not None
             tables = check_bought(named, self._ledger, self.prices.sparse, kept)
             self._ledger.reserve(tables.charge)
-            self.seal.run(partial(self._measure_tables, tables))
+            self.seal.run(partial(self._measure_tables, tables, payer))
             advance("tables", 1, 1)
         return True
 
@@ -180,7 +183,9 @@ class Core:
             gap, moved = steps_down(counts - guess, bits, grid), steps_up(question.sensitivity, bits, grid)
             state, hit = sparse.step(self._state, gap, moved, self._noise)
         self._record(
-            state, [Easy(question, guess) if hit is None else self._measured(hit, question, guess, counts)]
+            state,
+            [Easy(question, guess) if hit is None else self._measured(hit, question, guess, counts)],
+            self.purse,
         )
 
     def _test_many(self, queries: Queries, guesses: Ints) -> None:
@@ -195,7 +200,7 @@ class Core:
             records.append(EasyBatch(queries[:easy], np.array(guesses[:easy], np.int64)))
         if hit is not None:
             records.append(self._measured(hit, queries[easy], int(guesses[easy]), int(counts[easy])))
-        self._record(state, records)
+        self._record(state, records, self.purse)
 
     def _measured(self, hit: Hit, question: Question, guess: Guess, counts: Any) -> Hard:
         """Return what a hit releases: the number with fresh noise, or all blocks of a partition."""
@@ -208,20 +213,17 @@ class Core:
         measured = self.prices.sparse.measure(hit, target, tested, counts, self._noise)
         return Hard(question, guess, measured, charge)
 
-    def _measure_tables(self, tables: FirstTables) -> None:
+    def _measure_tables(self, tables: FirstTables, payer: Purse | None) -> None:
         released, n = [], self._data.n
         for target, scale, deviation in zip(tables.targets, tables.scales, tables.deviations(n), strict=True):
             counts = self._data.exact_counts(target)
             drawn, unit = tables.noise(scale, target.blocks, self._noise)
             released.append(Measurement(target, (counts * unit + drawn) / (n * unit), deviation))
-        self._record(self._state, [Opened(tuple(released), tables.charge)])
+        self._record(self._state, [Opened(tuple(released), tables.charge)], payer)
 
-    def _record(self, state: SparseState, records: list[Any]) -> None:
-        """Commit what was released: nothing private is left to do."""
-        charged = isinstance(records[-1], Hard) or (
-            isinstance(records[-1], Opened) and self.purchases.heard.releases > 0
-        )
-        if charged and self.purse is not None:  # in one transaction with the release
-            self._ledger.keep(Paid(len(self._ledger) + len(records) - 1, self.purse.name))
+    def _record(self, state: SparseState, records: list[Any], payer: Purse | None) -> None:
+        """Commit what was released, and who pays for it: nothing private is left to do."""
+        if payer is not None and isinstance(records[-1], Hard | Opened):  # in one transaction with it
+            self._ledger.keep(Paid(len(self._ledger) + len(records) - 1, payer.name))
         self._state = state
         self.seal.commit(records)

@@ -3,13 +3,18 @@
 import json
 from fractions import Fraction
 
+import attrs
 import pytest
 
 import onlineic as ic
 from onlineic.audit import verified
 from onlineic.errors import InvalidParameterError, InvalidQueryError, LedgerWriteError, OnlineICError
-from onlineic.ledger import Paid, read
-from onlineic.session import Purse
+from onlineic.ledger import Opened, Paid, read
+from onlineic.noise import SimulatedNoise
+from onlineic.plan import PurchaseRule, session_plan
+from onlineic.plan.later_tables import Asked
+from onlineic.session import Core, Purse
+from support.cores import core_of
 from support.inside import ledger_of
 from support.sessions import WIDE, WIDE_COUNTS, begun
 
@@ -64,6 +69,35 @@ def test_first_tables_are_bought_for_all_and_paid_by_no_purse():
 
     assert {} == session.view().paid
     assert session.account.spent > 0
+
+
+class ForOne(PurchaseRule):
+    """Names tables for one question: others do without."""
+
+    def __init__(self, tables):
+        self.tables = tables
+
+    def start(self):
+        return Asked()
+
+    def heard(self, so_far, record):
+        return attrs.evolve(so_far, releases=so_far.releases + isinstance(record, Opened))
+
+    def next(self, facts):
+        return None if facts.question is None or facts.heard.releases else self.tables
+
+
+def test_tables_for_one_question_are_paid_by_who_asks_it_or_not_bought():
+    plan = session_plan(WIDE, 300_000, BUDGET)
+    plain, ledger = core_of(ic.PrivateData(WIDE_COUNTS, WIDE), plan.sparse)
+    data = ic.PrivateData(WIDE_COUNTS, WIDE)
+    core = Core(data, SimulatedNoise(1), ledger, 2, plain.prices, plain.book, ForOne(plan.first_tables))
+    core.purse = Purse("ann", Fraction(0))
+    assert "untested" == core.answer(QUESTIONS[0]).status
+    assert 0 == ledger.account.spent
+    core.purse = Purse("bob", plan.sparse.account().capacity)
+    core.answer(QUESTIONS[0])
+    assert plan.first_tables.charge.amount <= core.tally.of("bob")
 
 
 def test_who_paid_stands_in_the_ledger_and_outlives_its_process(tmp_path):
