@@ -151,7 +151,10 @@ def page_of(
         '<div class="wide">' + released + "</div>",
         '<p><a href="/v1/answers.csv">All as CSV</a> · <a href="/v1/synthetic.csv?rows=1000">1,000 synthetic '
         "rows</a> to develop on first: drawn from the hypothesis, without any guarantee.</p>",
-        note("Everybody who asks sees the same record. Asking one of these again is free."),
+        note(
+            "Everybody who asks sees the same record. Asked again these are repeated, and free, as long as "
+            "nothing was learned since."
+        ),
     )
     attributes = card(
         "What is known of a record",
