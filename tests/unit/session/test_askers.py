@@ -4,6 +4,7 @@ import json
 from fractions import Fraction
 
 import attrs
+import numpy as np
 import pytest
 
 import onlineic as ic
@@ -49,6 +50,18 @@ def test_many_at_once_are_cut_by_the_purse_as_one_at_a_time_are():
 
     assert 1 == sum(one.status == "hard" for one in found)
     assert session.view().paid["ann"] == session.account.spent
+
+
+def test_a_hit_behind_easy_answers_of_one_step_is_paid_by_its_asker():
+    counts = np.full(WIDE.shape, 1250)
+    counts[0, 0, 0] += 12_000
+    counts[0, 1, :] -= 600
+    session = ic.OnlineIC(ic.PrivateData(counts, WIDE), BUDGET, first_tables=False, hard_answers=20)
+    asker = session.paid_by(Purse("ann", session.account.capacity))
+    found = asker.answer_many([ic.where(a=1), ic.where(a=2), ic.where(a=0, b=0, c=0)])
+
+    assert ["easy", "easy", "hard"] == [one.status for one in found]
+    assert {"ann": session.account.spent} == session.view().paid
 
 
 def test_an_empty_purse_gets_repeats_and_constants_and_nothing_that_is_read():
