@@ -5,10 +5,19 @@ BIN := $(VENV)/bin
 # Scripts that make a table or figure; make_*.py build shipped data from downloaded files and are run by hand.
 EXPERIMENTS := $(filter-out experiments/make_%,$(wildcard experiments/*.py))
 
-.PHONY: demo docs test lint audit exhaustive fuzz mutants bench bench-full bench-quick experiments experiments-quick tables
+.PHONY: demo serve-demo docs test lint audit exhaustive fuzz mutants bench bench-full bench-quick experiments experiments-quick tables
 
 demo: $(VENV)/.plot
 	$(BIN)/python -m onlineic demo
+
+# On 127.0.0.1 alone; the folder with ledger and users is kept, and says where it is.
+serve-demo: $(VENV)/.serve
+	@folder=$$(mktemp -d); echo "ledger and users in $$folder"; \
+	  $(BIN)/python -c "from onlineic.datasets import adult5_domain; print(adult5_domain().to_json())" > $$folder/domain.json; \
+	  printf 'open http://127.0.0.1:8765 with the token '; \
+	  $(BIN)/python -m onlineic user add demo --users $$folder/users.db 2>/dev/null; \
+	  $(BIN)/python -m onlineic serve $$folder/census.db --data adult5 --domain $$folder/domain.json \
+	    --table "Adult, shipped" --epsilon 1 --delta 1e-9 --users $$folder/users.db
 
 # One worker a core; a test that fails is easier to look at without -n.
 test: $(VENV)/.test

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from onlineic.updates.multiplicative_weights import MultiplicativeWeights as MultiplicativeWeights
     from onlineic.updates.perceptron import Perceptron as Perceptron
 
+if TYPE_CHECKING:
+    from onlineic.service.client import Remote
+
 __version__ = "0.1.0"
 
 _HOMES = {  # of every name the file that defines it, imported when the name is first used
@@ -82,11 +85,29 @@ _HOMES = {  # of every name the file that defines it, imported when the name is 
 _WINGS = {
     "accounting", "ask", "audit", "baselines", "bounds", "cli", "data", "datasets", "display", "domain",
     "door", "errors", "evaluate", "hypothesis", "known_noise", "ledger", "mechanisms", "noise",
-    "offline", "plan", "progress", "queries", "questions", "session", "sparse", "testing", "updates",
+    "offline", "plan", "progress", "queries", "questions", "service", "session", "sparse", "testing",
+    "updates",
 }  # fmt: skip
 
 
-__all__ = [*_HOMES]
+__all__ = ["connect", *_HOMES]
+
+
+def connect(url: str, token: str | None = None, *, timeout: float = 120.0) -> "Remote":
+    """Return a session that a server holds, to be asked like one at hand: `service.connect`.
+
+    Parameters
+    ----------
+    url : str
+        Such as "https://private.example.org" or "http://127.0.0.1:8765".
+    token : str, optional
+        By default the environment variable ONLINEIC_TOKEN.
+    timeout : float
+        Seconds that one reply may take.
+    """
+    from onlineic.service.client import connect as connected  # the network's modules: imported with it
+
+    return connected(url, token, timeout=timeout)
 
 
 def __getattr__(name: str) -> Any:

@@ -102,11 +102,16 @@ LONGEST_LINE = 2000  # characters of a message: names of attributes may be long 
 class OnlineICError(Exception):
     """Base of every exception that the package raises on purpose.
 
+    Its `code` names the class for programs and stays the same: "invalid-query", "session-exhausted".
     In IPython and notebooks its traceback is short: the caller's own lines and the message.
     `traceback.print_last()` prints all of it.
     """
 
+    code: ClassVar[str] = "onlineic"  # stable, for programs: InvalidQueryError is "invalid-query"
     _on_lines: ClassVar[bool] = False  # whether a message is a list
+
+    def __init_subclass__(cls) -> None:
+        cls.code = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", cls.__name__.removesuffix("Error")).lower()
 
     def __init__(self, *said: object) -> None:
         super().__init__(*(self._printable(one) if isinstance(one, str) else one for one in said))

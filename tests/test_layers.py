@@ -22,7 +22,7 @@ ROWS = (
     {"updates", "data"},
     {"plan", "questions"},
     {"session", "offline", "baselines"},
-    {"evaluate", "testing", "audit"},
+    {"evaluate", "testing", "audit", "service"},
     {"cli"},
     {"__init__", "__main__"},
 )

@@ -11,9 +11,9 @@ PUBLIC = {
     "Answer", "Budget", "Domain", "Grid", "Histogram", "MaximumEntropy", "MeasuredWeights", "Measurement",
     "Median", "MixtureOfProducts", "MultiplicativeWeights", "OnlineIC", "Perceptron", "PrivateData",
     "SessionStatistics", "TableBudget",
-    "UpdateRule", "at_least", "below", "between", "binned", "categorical", "condition", "dates", "dense",
-    "forecast", "integers", "marginal", "one_of", "optional", "replay", "rescaled", "span", "weights",
-    "where",
+    "UpdateRule", "at_least", "below", "between", "binned", "categorical", "condition", "connect", "dates",
+    "dense", "forecast", "integers", "marginal", "one_of", "optional", "replay", "rescaled", "span",
+    "weights", "where",
 }  # fmt: skip
 
 

@@ -42,6 +42,7 @@ INSIDE = {
     "session.answers.AnswerBook.take",
     "session.core.Core.answer",
     "session.core.Core.buy",
+    "session.core.Core.cover",
     "session.core.Core.test",
     "session.prices.Prices.cover",
 }

@@ -1,6 +1,6 @@
 """What people write, read into queries: conditions in SQL, JSON, expressions; bound to a domain."""
 
-from onlineic.ask.json import described, parsed_query
+from onlineic.ask.json import described, parsed_query, written
 from onlineic.ask.sql import Aggregate, Statement, Statements, statement
 from onlineic.ask.sql_conditions import condition
 
@@ -12,4 +12,5 @@ __all__ = [
     "described",
     "parsed_query",
     "statement",
+    "written",
 ]

@@ -1,5 +1,6 @@
 """Queries as JSON: lines of text, as the command line reads them, and the same as Python's dicts."""
 
+import datetime
 import json
 import math
 import re
@@ -95,6 +96,71 @@ def described(written: Any, domain: Domain) -> Expression | Marginal:
         raise InvalidQueryError(
             'a query must nest a few hundred objects at most, got more; write {"or": [..]} with one list.'
         ) from None
+
+
+def written(question: Expression | Marginal) -> dict[str, Any]:
+    """Return the object of JSON that `described` reads back as the same question.
+
+    Parameters
+    ----------
+    question : Expression or Marginal
+        Of conditions; labels that are dates become texts.
+
+    Raises
+    ------
+    InvalidQueryError
+        If it holds weights, for which analysts' JSON has no form, or a range without ends.
+    """
+    if isinstance(question, Marginal):
+        told: dict[str, Any] = {"marginal": list(question.names)}
+        return told if question.condition is None else {**told, "where": written(question.condition)}
+    if type(question) is not Expression:
+        raise InvalidQueryError(
+            f"a query must be made of conditions to have a form in JSON, got a {type(question).__name__}; "
+            "write where(attribute=condition)."
+        )
+    if question.form == "where":
+        parts = {name: _told(name, condition) for name, condition in question.parts}
+        if all([*part] == [name] for name, part in parts.items()):
+            return {name: part[name] for name, part in parts.items()}
+        return {"and": [*parts.values()]}
+    if question.form == "not":
+        return {"not": written(question.parts[0])}
+    if question.form in ("or", "and"):
+        return {question.form: [written(part) for part in question.parts]}
+    raise _no_form("weights of cells")
+
+
+def _told(name: str, condition: Condition) -> dict[str, Any]:
+    """Return a condition on one attribute as a query."""
+    if condition.form in ("or", "and"):
+        return {condition.form: [_told(name, part) for part in condition.parts]}
+    if condition.form == "not":
+        inner = _told(name, condition.parts[0])
+        return {name: {"not": inner[name]}} if [*inner] == [name] else {"not": inner}
+    if condition.form == "one_of":
+        labels = [_in_text(label) for label in condition.parts]
+        plain = len(labels) == 1 and not isinstance(labels[0], list | dict)
+        return {name: labels[0] if plain else {"one_of": labels}}
+    if condition.form == "interval":
+        low, high, closed = (_in_text(end) for end in condition.parts)
+        ends = {} if low == -math.inf else {"from": low}
+        ends |= {} if high == math.inf else {"to" if closed else "below": high}
+        if ends:
+            return {name: ends}
+        raise _no_form("a range without ends")
+    raise _no_form("weights")
+
+
+def _in_text(label: Any) -> Any:
+    return label.isoformat() if isinstance(label, datetime.date | datetime.datetime) else label
+
+
+def _no_form(what: str) -> InvalidQueryError:
+    return InvalidQueryError(
+        f"a query must be made of conditions to have a form in JSON, got {what}; "
+        "ask conditions, a mean or a sum."
+    )
 
 
 def _marginal(written: dict[str, Any], domain: Domain) -> Marginal:

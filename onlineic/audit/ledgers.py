@@ -37,6 +37,7 @@ from onlineic.ledger.records import (
     EasyBatch,
     Hard,
     Opened,
+    Paid,
     Record,
     Resumed,
     Told,
@@ -257,6 +258,10 @@ def _miswritten(written: Written, domain: Domain) -> list[str]:
         )  # earlier ones left it out
         if canonical_text({**line_of(record), "at": place}) != canonical_text(held):
             problems.append(f"line {place}: another form than a line of its kind is written in")
+        if isinstance(record, Paid):
+            if record.record < counted or record.record > counted + 1:
+                problems.append(f"line {place}: a payer of a release that is not written with it")
+            continue
         if isinstance(record, Told):
             if record.record not in hard:
                 problems.append(f"line {place}: a number that no hard answer before it has told")

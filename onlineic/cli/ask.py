@@ -24,6 +24,7 @@ from onlineic.cli.questions import HELP, Asked, read_question
 from onlineic.cli.statuses import DONE, FAILED, SAID
 from onlineic.data.private import PrivateData
 from onlineic.display.frames import free_name
+from onlineic.display.plain import csv_field, strict
 from onlineic.display.text import decimals
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
@@ -37,12 +38,12 @@ from onlineic.errors import (
 from onlineic.queries.answers import Answer
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable
+from onlineic.service.client import Remote, connect
 from onlineic.session.session import OnlineIC
 
 FIELDS = ("line", "query", "cell", "value", "count", "status", "error_bound", "spent")
 LARGE = 0.1  # share of the budget that a prompt does not risk unasked
 SHOWN = 60  # characters of a question that are repeated beside its answer
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how spreadsheets tell one
 Form = Literal["text", "json", "csv"]
 
 
@@ -60,6 +61,11 @@ def _ask(arguments: argparse.Namespace) -> int:
         arguments.parser.error(
             f"--table must stand with a ledger, got {shown(arguments.table)} alone; write --ledger FILE.db"
         )
+    if arguments.url is not None:
+        return _ask_server(arguments)
+    for name in ("csv", "domain", "epsilon"):
+        if getattr(arguments, name) is None:
+            arguments.parser.error(f"--{name} must be given, or --url of a server")
     budget = Budget(arguments.epsilon, arguments.delta)  # refused before the table is read
     domain = _domain(arguments.domain)
     options = {
@@ -82,6 +88,18 @@ def _ask(arguments: argparse.Namespace) -> int:
         session = files.enter_context(OnlineIC(data, budget, **options))
         again = "every run spends this budget anew" if arguments.ledger is None else "of its ledger"
         print(f"onlineic: {session!r}; {again}", file=sys.stderr)
+        return _answer_lines(session, lines, arguments.format, prompted=arguments.repl)
+
+
+def _ask_server(arguments: argparse.Namespace) -> int:
+    """Ask a server: its token is read from the environment, where no list of processes shows it."""
+    for name in ("csv", "domain", "epsilon", "ledger", "table"):
+        if getattr(arguments, name) is not None:
+            arguments.parser.error(f"--{name} must be left out with --url: the server holds the table")
+    with contextlib.ExitStack() as files:
+        lines = _lines(arguments, files)
+        session = files.enter_context(connect(arguments.url))
+        print(f"onlineic: {session!r}", file=sys.stderr)
         return _answer_lines(session, lines, arguments.format, prompted=arguments.repl)
 
 
@@ -125,7 +143,9 @@ def _prompted() -> Iterator[str]:
         yield line
 
 
-def _answer_lines(session: OnlineIC, lines: Iterable[str], form: Form, *, prompted: bool = False) -> int:
+def _answer_lines(
+    session: OnlineIC | Remote, lines: Iterable[str], form: Form, *, prompted: bool = False
+) -> int:
     """Answer line by line; a bad line is reported and the next one read."""
     status = DONE
     if form == "csv":
@@ -151,7 +171,7 @@ def _answer_lines(session: OnlineIC, lines: Iterable[str], form: Form, *, prompt
     return DONE if prompted else status
 
 
-def _is_command(session: OnlineIC, text: str) -> bool:
+def _is_command(session: OnlineIC | Remote, text: str) -> bool:
     """Do what a line of a prompt says that is no question."""
     word, _, rest = text.partition(" ")
     if word == "help":
@@ -173,7 +193,7 @@ def _is_command(session: OnlineIC, text: str) -> bool:
     return True
 
 
-def _agreed(session: OnlineIC, asked: Asked) -> bool:
+def _agreed(session: OnlineIC | Remote, asked: Asked) -> bool:
     """Ask whether to go on where a question may take a large share of the budget; a pipe is not asked."""
     if not sys.stdin.isatty():
         return True
@@ -212,16 +232,7 @@ def _object(answer: Answer | Derived | AnswerTable, asked: str, spent: float, li
             dict(zip(answer.names, each, strict=True)) for each in (answer.confidences, answer.biases)
         )
         said = {"columns": said, "confidences": sure, "biases": off, "private": answer.private}
-    print(json.dumps(_finite({**said, "query": asked, "spent": spent, "line": line}), allow_nan=False))
-
-
-def _finite(said: Any) -> Any:
-    """Return what JSON has a number for: null for a mean over too few, and for a bound that is infinite."""
-    if isinstance(said, dict):
-        return {name: _finite(one) for name, one in said.items()}
-    if isinstance(said, list):
-        return [_finite(one) for one in said]
-    return None if isinstance(said, float) and not math.isfinite(said) else said
+    print(json.dumps(strict({**said, "query": asked, "spent": spent, "line": line}), allow_nan=False))
 
 
 def _rows(answer: Answer | Derived | AnswerTable, asked: str, spent: float, line: int) -> None:
@@ -251,12 +262,7 @@ def _numbers(answer: Answer | Derived | AnswerTable) -> Iterator[tuple[Any, ...]
 
 
 def _row(fields: Iterable[Any]) -> None:
-    csv.writer(sys.stdout, lineterminator="\n").writerow(map(_field, fields))
-
-
-def _field(value: Any) -> Any:
-    """Return a text that no spreadsheet takes for a formula: what begins like one gets a quote before it."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+    csv.writer(sys.stdout, lineterminator="\n").writerow(map(csv_field, fields))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -266,17 +272,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "spends its whole\nbudget anew: budgets of several runs on one table add."
     )
     parser.epilog, parser.formatter_class = SAID, argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--csv", required=True, metavar="FILE", help="the private table, with a header line")
+    parser.add_argument("--csv", metavar="FILE", help="the private table, with a header line")
     parser.add_argument("--delimiter", default=",", help="between its fields, default ','")
     parser.add_argument("--encoding", default="utf-8", help="of the table, default utf-8")
     parser.add_argument("--decimal", default=".", help="before the fraction of a number, default '.'")
     parser.add_argument(
         "--missing", action="append", default=[], metavar="TEXT", help="a text for no value; again for more"
     )
-    parser.add_argument(
-        "--domain", required=True, metavar="FILE.json", help="the public domain of its columns"
-    )
-    parser.add_argument("--epsilon", type=float, required=True)
+    parser.add_argument("--domain", metavar="FILE.json", help="the public domain of its columns")
+    parser.add_argument("--epsilon", type=float)
+    parser.add_argument("--url", help="ask a server instead, with the token in ONLINEIC_TOKEN")
     parser.add_argument("--delta", type=float, default=0.0, help="default 0")
     wish = parser.add_mutually_exclusive_group()
     wish.add_argument("--hard-answers", type=whole, metavar="C", help="how many queries may be measured")

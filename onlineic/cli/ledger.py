@@ -18,6 +18,7 @@ from onlineic.errors import (
 from onlineic.ledger.lines import Written, exported, imported
 from onlineic.ledger.sqlite import read
 
+FREE = ("easy", "easy_batch", "checkpoint", "told", "paid")  # lines that charge nothing by themselves
 SQLITE = b"SQLite format 3\x00"
 
 
@@ -29,9 +30,7 @@ def _show(arguments: argparse.Namespace) -> int:
     if not arguments.json:
         print(_text(report))
         return FAILED if report.problems else 0
-    lines = [
-        line for line in written.lines[1:] if line["kind"] not in ("easy", "easy_batch", "checkpoint", "told")
-    ]
+    lines = [line for line in written.lines[1:] if line["kind"] not in FREE]
     print(json.dumps(_object(report) | {"charges": lines}))
     return FAILED if report.problems else 0
 

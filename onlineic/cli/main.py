@@ -1,4 +1,4 @@
-"""The command line: `onlineic demo`, `ask`, `domain`, `audit` and `ledger`.
+"""The command line: `onlineic demo`, `ask`, `domain`, `audit`, `ledger`, `serve` and `user`.
 
 Answers go to standard output, everything else to standard error.
 """
@@ -66,6 +66,18 @@ def _ledger(parser: argparse.ArgumentParser) -> None:
     add_arguments(parser)
 
 
+def _serve(parser: argparse.ArgumentParser) -> None:
+    from onlineic.cli.serve import add_arguments
+
+    add_arguments(parser)
+
+
+def _user(parser: argparse.ArgumentParser) -> None:
+    from onlineic.cli.serve import add_user_arguments
+
+    add_user_arguments(parser)
+
+
 COMMANDS = {
     "demo": (_demo, "answer a random stream about a public census table, beside the trivial baselines"),
     "ask": (_ask, "answer questions about a CSV table, one a line: JSON, conditions or SQL"),
@@ -75,6 +87,8 @@ COMMANDS = {
         "audit this installation's noise, tests and sessions, and the audit by planted breaches",
     ),
     "ledger": (_ledger, "show, verify or export the ledger file of a session"),
+    "serve": (_serve, "answer analysts over HTTP, by a page and by programs, under one budget"),
+    "user": (_user, "who may ask a server, and how much"),
 }
 
 
@@ -155,7 +169,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"onlineic {version('onlineic')}")
     commands = parser.add_subparsers(
-        required=True, metavar="{demo,ask,domain,audit,ledger}", parser_class=_Command
+        required=True, metavar="{demo,ask,domain,audit,ledger,serve,user}", parser_class=_Command
     )
     for name, (add_arguments, text) in COMMANDS.items():
         commands.add_parser(name, allow_abbrev=False, help=text).add_arguments = add_arguments

@@ -16,6 +16,7 @@ from onlineic.display.figures import (
 )
 from onlineic.display.frames import Framed, free_name, pandas_frame, polars_frame
 from onlineic.display.html import bars, card, escaped, facts, heading, note, page, share, span_bar, table
+from onlineic.display.plain import csv_field, strict
 from onlineic.display.text import (
     aligned,
     around,
@@ -43,6 +44,7 @@ __all__ = [
     "bare",
     "bars",
     "card",
+    "csv_field",
     "cut_rows",
     "decimals",
     "downward",
@@ -67,6 +69,7 @@ __all__ = [
     "shortened",
     "span_bar",
     "stamped",
+    "strict",
     "suited",
     "table",
     "to_its_bound",

@@ -37,6 +37,7 @@ from onlineic.ledger.records import (
     Noted,
     OfTotal,
     Opened,
+    Paid,
     Record,
     Reserved,
     Resumed,
@@ -191,6 +192,8 @@ def line_of(record: Record | Beside) -> Line:
         return {"kind": "noted", "file": record.file, "lines": record.lines, "head": record.head.hex()}
     if isinstance(record, Told):
         return {"kind": "told", **attrs.asdict(record)}
+    if isinstance(record, Paid):
+        return {"kind": "paid", **attrs.asdict(record)}
     parameters = record.parameters
     return {
         "kind": "checkpoint",
@@ -295,6 +298,13 @@ def _told(line: Line) -> Told:
     return Told(place, value)
 
 
+def _paid(line: Line) -> Paid:
+    place, name = line["record"], line["name"]
+    if type(place) is not int or place < 0 or type(name) is not str or not name:
+        raise ValueError
+    return Paid(place, name)
+
+
 def _burned(line: Line) -> Burned:
     if line["reason"] not in ("interrupted", "restarted", "closed"):
         raise ValueError
@@ -322,6 +332,7 @@ _READ: dict[str, Callable[[Line, Domain], Record | Beside]] = {
     "opened": _opened,
     "checkpoint": _checkpoint,
     "told": lambda line, _: _told(line),
+    "paid": lambda line, _: _paid(line),
     "drawn": _drawn,
     "noted": _noted,
     "shared": _shared,
@@ -485,7 +496,7 @@ class Written:
                 )
             if isinstance(found, Checkpoint):
                 checkpoints.append(found)
-            elif not isinstance(found, Told):
+            elif not isinstance(found, Told | Paid):
                 records.append(found)
         return records, checkpoints
 
@@ -495,6 +506,11 @@ class Written:
         return {
             one.record: one.value for one in reversed(kept) if isinstance(one, Told)
         }  # the first was said
+
+    def paid(self, domain: Domain) -> dict[int, str]:
+        """Return by the place of its record who asked for each release, where that was kept."""
+        kept = (record_of(line, domain) for line in self.lines if line["kind"] == "paid")
+        return {one.record: one.name for one in kept if isinstance(one, Paid)}
 
     def check(self, receipt: Receipt | str | None) -> None:
         """Raise `LedgerRollbackError` if a ledger had this receipt that this one does not go on from."""

@@ -3,7 +3,7 @@
 Proof: docs/theory/accounting.md, 2.3; docs/theory/session.md, 4.1.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import final
 
@@ -14,6 +14,7 @@ from onlineic.errors import InternalError, LedgerLockedError
 from onlineic.ledger.book import Book, check_claim, check_commit
 from onlineic.ledger.kept import Kept
 from onlineic.ledger.records import (
+    Beside,
     Burned,
     Closed,
     Committed,
@@ -21,6 +22,7 @@ from onlineic.ledger.records import (
     EasyBatch,
     Hard,
     Ledger,
+    Paid,
     Record,
     Reserved,
 )
@@ -42,12 +44,13 @@ class _State:
 class MemoryLedger(Ledger):
     """A ledger that lives as long as its process."""
 
-    __slots__ = ("_owners", "_state")
+    __slots__ = ("_owners", "_paid", "_state")
 
     def __init__(self) -> None:
         # at most one, entered in one step: a lock would stay shut behind an interrupt, or in a forked process
         self._owners: dict[str, object] = {}
         self._state = _State(Book(Filter(Fraction(0))))  # unclaimed, it pays for nothing
+        self._paid: dict[int, str] = {}
 
     @classmethod
     def holding(cls, records: Sequence[Record], account: Filter) -> "MemoryLedger":
@@ -105,6 +108,16 @@ class MemoryLedger(Ledger):
         if self._state is not at:
             raise InternalError("a ledger must be written by one step at a time, not by a signal's handler.")
         self._state = state  # here it happens
+
+    def keep(self, beside: Beside) -> None:
+        if not isinstance(beside, Paid):
+            super().keep(beside)
+        else:
+            self._paid[beside.record] = beside.name
+
+    @property
+    def paid(self) -> Mapping[int, str]:
+        return self._paid
 
     def __len__(self) -> int:
         kept = self._state.kept

@@ -257,7 +257,24 @@ class Told:
     value: float
 
 
-Beside = Checkpoint | Told  # what follows from records, and is none
+@final
+@attrs.frozen
+class Paid:
+    """Who asked for a release, and so pays for it: kept in the very transaction that records the release.
+
+    Attributes
+    ----------
+    record : int
+        Place of the release among the records, or of the burned reservation if it failed.
+    name : str
+        A public name.
+    """
+
+    record: int
+    name: str
+
+
+Beside = Checkpoint | Told | Paid  # what stands beside the records, and is none
 
 
 class Ledger(abc.ABC):
@@ -349,13 +366,29 @@ class Ledger(abc.ABC):
         return False
 
     @property
+    def durability(self) -> Literal["hits", "all"] | None:
+        """Which answers no crash can lose; None: the ledger ends with its process."""
+        return None
+
+    @property
     def broken(self) -> bool:
         """Whether the last write failed: nothing more is recorded."""
         return False
 
     def keep(self, beside: Beside) -> None:
-        """Keep what follows from records, with the next durable ones; only a lasting ledger is asked to."""
+        """Keep what stands beside records, with the next durable ones; checkpoints where they last."""
         raise InternalError("a ledger that ends with its process keeps no checkpoints.")
+
+    @property
+    def paid(self) -> Mapping[int, str]:
+        """By the place of a release the name of who asked for it, where that was kept; in order."""
+        return {}
+
+    def gather(self) -> None:  # noqa: B027  (a ledger without a file has nothing to gather)
+        """Write easy answers together from here on: none may be handed on before `settle` has returned."""
+
+    def settle(self) -> None:  # noqa: B027
+        """Make all durable that was gathered, in one write, and gather no more."""
 
     @property
     def told(self) -> Mapping[int, float]:

@@ -70,6 +70,7 @@ from onlineic.ledger.records import (
     Easy,
     EasyBatch,
     Ledger,
+    Paid,
     Record,
     Reserved,
     Resumed,
@@ -123,9 +124,9 @@ class SqliteLedger(Ledger):
     """
 
     __slots__ = (
-        "_broken", "_checkpoints", "_connection", "_domain", "_durability", "_gate", "_held", "_losses",
-        "_owner", "_path", "_place", "_process", "_queue", "_records", "_state", "_told", "beginning",
-        "fresh",
+        "_broken", "_checkpoints", "_connection", "_domain", "_durability", "_gate", "_gathering", "_held",
+        "_losses", "_owner", "_paid", "_path", "_place", "_process", "_queue", "_records", "_state", "_told",
+        "beginning", "fresh",
     )  # fmt: skip
 
     def __init__(
@@ -150,6 +151,8 @@ class SqliteLedger(Ledger):
         self._records, kept = written.records(self._domain)
         self._checkpoints = kept
         self._told = written.told(self._domain)
+        self._paid = written.paid(self._domain)
+        self._gathering = False
         self.fresh = False  # a file that was there goes on with a line of its own
         self._losses = _losses(self._records, self.beginning.get("durability", "hits"))
         try:
@@ -366,7 +369,8 @@ class SqliteLedger(Ledger):
         at = self._state
         waiting = [*self._records[at.written : at.length], *records]
         full = sum(len(one) if isinstance(one, EasyBatch) else 1 for one in waiting) > MOST_LOST
-        self._append(records, durable=full or not easy or self._durability == "all")
+        at_once = self._durability == "all" and not self._gathering
+        self._append(records, durable=full or not easy or at_once)
 
     def burn(self) -> None:
         if self.reserved is not None:
@@ -385,6 +389,10 @@ class SqliteLedger(Ledger):
         return True
 
     @property
+    def durability(self) -> Durability:
+        return self._durability
+
+    @property
     def broken(self) -> bool:
         return self._broken
 
@@ -395,6 +403,20 @@ class SqliteLedger(Ledger):
         self._append([beside], durable=False)
         if isinstance(beside, Told):
             self._told.setdefault(beside.record, beside.value)
+        elif isinstance(beside, Paid):
+            self._paid[beside.record] = beside.name
+
+    @property
+    def paid(self) -> Mapping[int, str]:
+        return self._paid
+
+    def gather(self) -> None:
+        self._gathering = True
+
+    def settle(self) -> None:
+        self._gathering = False
+        if self._durability == "all" and self.held and self._state.queued:
+            self._append([], durable=True)
 
     @property
     def told(self) -> Mapping[int, float]:

@@ -1,26 +1,34 @@
 """The session: OnlineIC itself, its plan, its answers and its public record."""
 
 from onlineic.session.answers import AnswerBook
+from onlineic.session.asking import Asking, Outcome
 from onlineic.session.belief import Belief, measured, replay
 from onlineic.session.columns import Answers
 from onlineic.session.core import Core
 from onlineic.session.explain import Explanation
 from onlineic.session.prices import Prices
+from onlineic.session.purse import Purse, Tally
 from onlineic.session.session import OnlineIC
 from onlineic.session.statistics import SessionStatistics
 from onlineic.session.summary import BelievedMarginal, Summary
+from onlineic.session.view import View
 
 __all__ = [
     "AnswerBook",
     "Answers",
+    "Asking",
     "Belief",
     "BelievedMarginal",
     "Core",
     "Explanation",
     "OnlineIC",
+    "Outcome",
     "Prices",
+    "Purse",
     "SessionStatistics",
     "Summary",
+    "Tally",
+    "View",
     "measured",
     "replay",
 ]

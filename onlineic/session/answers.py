@@ -423,6 +423,16 @@ class AnswerBook:
 
     # -- what was told, and what is kept --
 
+    def released(self, start: int, stop: int) -> list[tuple[int, Answer]]:
+        """Return (place, answer) of what these records released and still stands, oldest first."""
+        found = []
+        for place, record in enumerate(self._ledger.records(start, min(stop, self._taken.records)), start):
+            for one in record if isinstance(record, EasyBatch) else (record,):
+                answer = self._again(one)
+                if answer is not None:
+                    found.append((place, answer))
+        return found
+
     def latest(self, count: int) -> tuple[Answer, ...]:
         """Return up to `count` of the latest tested answers that still stand, oldest first; nothing is asked.
 

@@ -52,8 +52,7 @@ class Batches:
                         return found
                     answers += found
                 else:
-                    self._core.buy(part)
-                    answers.append(self._core.answer_bound(part))
+                    answers.append(self._core.answer_bound(part, self._core.buy(part)))
                     advance("answers", len(answers), total)
             except SessionExhaustedError as error:
                 error.answers = (*answers, *error.answers)
@@ -78,7 +77,7 @@ class Batches:
 
     def _run(self, queries: Queries, columns: Columns) -> int:
         """Answer up to the first hard one, which is included, or one that must wait; return how many."""
-        self._core.buy(first_tested(queries))
+        testable = self._core.buy(first_tested(queries))
         self._book.catch_up()  # no test begins with records pending
         book, recalled = self._book, self._book.recalled_many(queries)
         columns.rest_on(book.settled)
@@ -90,7 +89,7 @@ class Batches:
         due = self._core.purchases.due_at(queries[at] for at in tested.tolist())
         if due is not None and (told := int(tested[due - 1]) + 1) < len(queries):
             return self._run(queries[:told], columns.part(0, told))  # those after it have what they buy
-        payable, stop = self._payable(queries, tested)
+        payable, stop = self._payable(queries, tested, testable)
         unpaid = np.setdiff1d(tested[tested < stop], payable, assume_unique=True)
         if len(unpaid):  # and the same once more: nothing is remembered of it
             unpaid = np.flatnonzero(asked[:stop] & np.isin(recalled.first[:stop], unpaid))
@@ -104,7 +103,7 @@ class Batches:
         self._repeat(queries, columns, recalled, stop, int((unpaid < stop).sum()))
         return stop
 
-    def _payable(self, queries: Queries, tested: Ints) -> tuple[Ints, int]:
+    def _payable(self, queries: Queries, tested: Ints, testable: bool) -> tuple[Ints, int]:
         """Return the places whose tests are paid for, and how many answers can be given by them.
 
         Raises
@@ -119,7 +118,8 @@ class Batches:
             if first == 0:
                 self._core.seal.check()
             return tested[:0], first
-        covered = np.array(self._core.cover(queries.chosen(tested)), np.bool_)
+        paid = self._core.cover(queries.chosen(tested)) if testable else [False] * len(tested)
+        covered = np.array(paid, np.bool_)
         if self._core.raises and not covered.all():
             covered = covered[: covered.argmin()]
             if len(covered) == 0 and first == 0:

@@ -18,10 +18,12 @@ What varies stands in the objects that the core is handed: mechanism, threshold 
 `Prices`, update rule and bounds in `AnswerBook`, what is bought without a test in the `PurchaseRule`. What is
 private happens in `_test`, `_test_many` and `_measure_tables`, between a reservation and a commit.
 
-Proof: docs/theory/accounting.md, 4.10; docs/theory/queries.md, 1.6; docs/theory/session.md, 4.1, 4.2, 4.9.
+Proof: docs/theory/accounting.md, 4.10; docs/theory/queries.md, 1.6;
+docs/theory/session.md, 4.1, 4.2, 4.9, 4.11.
 """
 
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import partial
 from typing import Any, final
 
@@ -32,7 +34,7 @@ from onlineic.ask.bind import bind_question
 from onlineic.data.private import PrivateData
 from onlineic.data.release import is_private
 from onlineic.errors import InternalError, SessionExhaustedError
-from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger, Opened
+from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger, Opened, Paid
 from onlineic.noise.sources import Noise
 from onlineic.plan.first_tables import FirstTables, check_bought
 from onlineic.plan.kinds import check_supported
@@ -45,6 +47,7 @@ from onlineic.queries.partitions import Measurement
 from onlineic.queries.query import Query
 from onlineic.session.answers import AnswerBook
 from onlineic.session.prices import Prices
+from onlineic.session.purse import Purse, Tally
 from onlineic.session.seal import Seal
 from onlineic.sparse.base import Hit, SparseState, steps_down
 
@@ -84,13 +87,14 @@ class Core:
         self._data, self._noise, self._ledger, self._bits = data, noise, ledger, weight_bits
         self.prices, self.book, self.seal, self.raises = prices, book, Seal(ledger, entered), raises
         self.purchases = Purchases(purchases, ledger, data.domain, data.n, prices.sparse.neighbours)
+        self.purse: Purse | None = None  # who pays; None: the curator, with all of the budget
+        self.tally = Tally(ledger)
         self._state: SparseState = prices.sparse.init()  # holds the secret threshold noise: never shown
 
     def answer(self, asked: Any) -> Answer:
         """Answer one query, as `OnlineIC.answer` says."""
         question = self.bound(asked)
-        self.buy(question)
-        return self.answer_bound(question)
+        return self.answer_bound(question, self.buy(question))
 
     def bound(self, asked: Any) -> Question:
         """Return a question bound to the domain and the grid, if it can be asked."""
@@ -100,13 +104,13 @@ class Core:
         check_supported(question, self.prices.sparse, self.book.belief.hypothesis)
         return question
 
-    def answer_bound(self, question: Question) -> Answer:
-        """Answer a question that is bound, and for which nothing is left to buy."""
+    def answer_bound(self, question: Question, testable: bool = True) -> Answer:
+        """Answer a question that is bound; without a test where `buy` could not buy what comes before it."""
         self.book.catch_up()  # no test begins with records pending
         if (known := self.book.recalled(question)) is not None:
             return known
         guess = self.book.guesses((question,))[0]
-        if not self.cover((question,))[0]:
+        if not (testable and self.cover((question,))[0]):
             if self.raises:
                 raise SessionExhaustedError(self.book.used_up())
             return self.book.untested(question)
@@ -114,19 +118,41 @@ class Core:
         return self.book.answered()
 
     def cover(self, questions: Sequence[Question]) -> list[bool]:
-        """Set aside the price of a hit, and return which of the leading questions it pays."""
-        self.seal.check()
-        return self.prices.cover(questions)
+        """Set aside the price of a hit, and return which of the leading questions it pays.
 
-    def buy(self, question: Question | None) -> None:
-        """Buy all that the rule names before this question: reserved, drawn and recorded."""
+        What the purse of who asks cannot pay is cut out before anything is set aside or read: that rests on
+        the record and the question alone, as a question does that is not asked (theory 4.11).
+        """
+        self.seal.check()
+        if self.purse is None:
+            return self.prices.cover(questions)
+        afforded = [self.affords(self.prices.cost(question)) for question in questions]
+        alike = next((at for at, one in enumerate(afforded) if one is not afforded[0]), len(afforded))
+        return self.prices.cover(questions[:alike]) if afforded[0] else [False] * alike
+
+    def affords(self, amount: Fraction) -> bool:
+        """Return whether who asks may still spend so much, in the unit of the account."""
+        return self.purse is None or self.tally.of(self.purse.name) + amount <= self.purse.limit
+
+    def buy(self, question: Question | None) -> bool:
+        """Buy all that the rule names before this question: reserved, drawn and recorded.
+
+        What the rule names whatever is asked serves everybody, and no purse pays for it. Return False if what
+        it names for this question alone is more than who asks may spend: then nothing is tested.
+        """
         while self.seal.usable and (named := self.purchases.next(question)) is not None:
+            payer = self.purse
+            if payer is not None and self.purchases.next(None) is not None:
+                payer = None
+            if payer is not None and not self.affords(named.charge.amount):
+                return False
             advance("tables", 0, 1)  # who stops it here has changed nothing; who asks is heard by the check
             kept = self._state.threshold_noise is not None
             tables = check_bought(named, self._ledger, self.prices.sparse, kept)
             self._ledger.reserve(tables.charge)
-            self.seal.run(partial(self._measure_tables, tables))
+            self.seal.run(partial(self._measure_tables, tables, payer))
             advance("tables", 1, 1)
+        return True
 
     def test(self, questions: Sequence[Question], guesses: Any) -> None:
         """Test covered questions in order up to the first hit, which is measured; all goes to the ledger."""
@@ -157,7 +183,9 @@ class Core:
             gap, moved = steps_down(counts - guess, bits, grid), sparse.tested_by(question)
             state, hit = sparse.step(self._state, gap, moved, self._noise)
         self._record(
-            state, [Easy(question, guess) if hit is None else self._measured(hit, question, guess, counts)]
+            state,
+            [Easy(question, guess) if hit is None else self._measured(hit, question, guess, counts)],
+            self.purse,
         )
 
     def _test_many(self, queries: Queries, guesses: Ints) -> None:
@@ -172,7 +200,7 @@ class Core:
             records.append(EasyBatch(queries[:easy], np.array(guesses[:easy], np.int64)))
         if hit is not None:
             records.append(self._measured(hit, queries[easy], int(guesses[easy]), int(counts[easy])))
-        self._record(state, records)
+        self._record(state, records, self.purse)
 
     def _measured(self, hit: Hit, question: Question, guess: Guess, counts: Any) -> Hard:
         """Return what a hit releases: the number with fresh noise, or all blocks of a partition."""
@@ -185,15 +213,17 @@ class Core:
         measured = self.prices.sparse.measure(hit, target, tested, counts, self._noise)
         return Hard(question, guess, measured, charge)
 
-    def _measure_tables(self, tables: FirstTables) -> None:
+    def _measure_tables(self, tables: FirstTables, payer: Purse | None) -> None:
         released, n = [], self._data.n
         for target, scale, deviation in zip(tables.targets, tables.scales, tables.deviations(n), strict=True):
             counts = self._data.exact_counts(target)
             drawn, unit = tables.noise(scale, target.blocks, self._noise)
             released.append(Measurement(target, (counts * unit + drawn) / (n * unit), deviation))
-        self._record(self._state, [Opened(tuple(released), tables.charge)])
+        self._record(self._state, [Opened(tuple(released), tables.charge)], payer)
 
-    def _record(self, state: SparseState, records: list[Any]) -> None:
-        """Commit what was released: nothing private is left to do."""
+    def _record(self, state: SparseState, records: list[Any], payer: Purse | None) -> None:
+        """Commit what was released, and who pays for it: nothing private is left to do."""
+        if payer is not None and isinstance(records[-1], Hard | Opened):  # in one transaction with it
+            self._ledger.keep(Paid(len(self._ledger) + len(records) - 1, payer.name))
         self._state = state
         self.seal.commit(records)

@@ -18,6 +18,7 @@ from onlineic.ask.bind import bind_question
 from onlineic.ask.sql import statement
 from onlineic.ask.sql_conditions import Value
 from onlineic.display.html import card, facts
+from onlineic.display.plain import strict
 from onlineic.display.text import shortened, upward
 from onlineic.domain.domain import Domain
 from onlineic.errors import TooFewRecordsError, shown
@@ -108,6 +109,11 @@ class Explanation:
     def free(self) -> bool:
         """Whether it costs nothing, being constant or known already."""
         return self.answers == self.constants + self.repeats
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as plain values, which `json.dumps` takes; None for an infinite bound."""
+        found: dict[str, Any] = strict({**attrs.asdict(self), "free": self.free})
+        return found
 
     def __repr__(self) -> str:
         count = f"{self.answers} answer{'s' * (self.answers != 1)}"

@@ -5,9 +5,10 @@ It opens, resumes, locks and closes; how a question becomes an answer stands in 
 Proof: docs/theory/ledger-and-restarts.md, 5.4; docs/theory/session.md, 4.1.
 """
 
+import contextlib
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, final, overload
 
@@ -29,6 +30,7 @@ from onlineic.errors import (
     LedgerMismatchError,
     SessionStateError,
     VacuousPromiseWarning,
+    check_kind,
     checked_integer,
     checked_list,
     shown,
@@ -37,12 +39,14 @@ from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.lines import Receipt
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.records import Ledger
-from onlineic.ledger.settings import check_beginning, check_kind, package_version
+from onlineic.ledger.settings import check_beginning, package_version
+from onlineic.ledger.settings import check_kind as check_kind_of_file
 from onlineic.ledger.sqlite import SqliteLedger, receipt_of
 from onlineic.ledger.transcript import Transcript
 from onlineic.noise.sources import Noise, SystemNoise, checked_source
 from onlineic.plan.calibration import SparseName
 from onlineic.plan.certificates import textbook_plan
+from onlineic.plan.kinds import check_supported
 from onlineic.plan.plan import TRIVIAL, Plan
 from onlineic.plan.planned_purchases import purchase_rule
 from onlineic.plan.planning import session_plan
@@ -52,12 +56,14 @@ from onlineic.progress import Progress, checked_progress, reporting
 from onlineic.queries.answers import Answer
 from onlineic.queries.batch import Queries
 from onlineic.queries.expressions import Expression
+from onlineic.queries.marginals import Question
 from onlineic.queries.query import Query
 from onlineic.questions.derived import Answering
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable, answered
 from onlineic.questions.synthetic import Synthetic, check_sampled, synthetic
 from onlineic.session.answers import AnswerBook
+from onlineic.session.asking import Asking, Places
 from onlineic.session.belief import Belief
 from onlineic.session.columns import Answers
 from onlineic.session.core import Core
@@ -73,8 +79,10 @@ from onlineic.session.durable import (
 from onlineic.session.explain import Explanation, explained
 from onlineic.session.loop import Loop
 from onlineic.session.prices import Prices
+from onlineic.session.purse import Purse
 from onlineic.session.statistics import SessionStatistics
 from onlineic.session.summary import Summary, believed_marginals, session_html
+from onlineic.session.view import View
 from onlineic.sparse.base import NumericSparse
 from onlineic.updates.base import UpdateRule, check_rule
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
@@ -281,7 +289,7 @@ class OnlineIC(Answering):
         """
         kept = SqliteLedger.open(ledger, durability, receipt)
         try:
-            check_kind(kept.beginning, total=False)
+            check_kind_of_file(kept.beginning, total=False)
             beginning = kept.beginning
             check_data(data)
             check_beginning(beginning, table=table, domain=data.domain, n=data.n)
@@ -377,6 +385,7 @@ class OnlineIC(Answering):
         noise = noise if noise is not None else SystemNoise()
         self._data, self._noise, self._settings, self._private = data, noise, settings, is_private(noise)
         self._door, self._statements = Door("session"), Statements(data.domain)
+        self._places = Places()
         check_outside(data, noise)
         if isinstance(ledger, LedgerFile):
             if ledger.new:  # no file is left of a session that the total of the table does not pay
@@ -475,6 +484,108 @@ class OnlineIC(Answering):
             asked = checked_list("queries", queries, remedy="write [query, ...]")
         return self._alone(lambda: self._loop.answer_many(asked))
 
+    def bind(self, question: Any) -> Question:
+        """Return a question as it would be tested, if it can be asked; without waiting, and asks nothing.
+
+        Parameters
+        ----------
+        question : Expression, Query, Marginal, text, dict or array of weights
+
+        Raises
+        ------
+        InvalidQueryError, DomainMismatchError, TooLargeError
+            If it does not fit the domain or the plan.
+        """
+        loop = self._loop
+        bound = bind_question(question, self._data.domain, loop.plan.weight_bits)
+        check_supported(bound, loop.plan.sparse, loop.book.belief.hypothesis)
+        return bound
+
+    def view(self) -> View:
+        """Return what is public of the session now, frozen: read by any thread, while the session works on.
+
+        Nothing is bought: before the first question the hypothesis believes nothing yet.
+        """
+
+        def taken() -> View:
+            loop = self._loop
+            loop.book.catch_up()
+            return View(
+                domain=self._data.domain,
+                n=self._data.n,
+                plan=loop.plan,
+                statistics=loop.statistics(self._settings),
+                hypothesis=loop.book.belief.hypothesis,
+                answers_tables=loop.answers_tables,
+                account=loop.ledger.account,
+                reserved=loop.ledger.reserved,
+                owed=loop.owed,
+                paid=dict(loop.core.tally.all()),
+                length=len(loop.ledger),
+            )
+
+        return self._alone(taken)
+
+    def paid_by(self, purse: Purse | None) -> Asking:
+        """Return this session as one of several askers has it, who may spend what the purse holds.
+
+        Parameters
+        ----------
+        purse : Purse or None
+            None: the curator, who may spend all of the budget.
+        """
+        if purse is not None:
+            check_kind("purse", purse, Purse, remedy="write Purse('name', Fraction(..))")
+
+        def paying(act: Callable[[], T]) -> T:
+            def paid() -> T:
+                core = self._loop.core
+                before, core.purse = core.purse, purse
+                try:
+                    return act()
+                finally:
+                    core.purse = before
+
+            return self._alone(paid)
+
+        return Asking(self, lambda: self._loop, paying, self._places)
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """Make what is answered inside durable at the end, in one write, where durability is "all".
+
+        For a server with many askers. Answers that are given inside must not be handed on before the block
+        has ended, and one thread at a time may use the session. Charges and releases are durable at once, as
+        ever.
+
+        Raises
+        ------
+        LedgerError
+            At its end, if the write fails: then nothing that was answered inside may be handed on.
+        """
+        ledger = self._loop.ledger
+        ledger.gather()
+        try:
+            yield
+        finally:
+            self._alone(ledger.settle)
+
+    def released(self, start: int = 0, stop: int | None = None) -> list[tuple[int, Answer]]:
+        """Return (place, answer) of the records of these places that released one which still stands.
+
+        Parameters
+        ----------
+        start, stop : int
+            Places in the transcript; by default all.
+        """
+
+        def found() -> list[tuple[int, Answer]]:
+            book = self._loop.book
+            book.catch_up()
+            return book.released(start, len(self._loop.ledger) if stop is None else stop)
+
+        return self._alone(found)
+
     def sql(
         self,
         text: str,
@@ -572,6 +683,11 @@ class OnlineIC(Answering):
                 "explain(lambda session: session.mean('age'))."
             )
         return self._alone(lambda: explained(self._loop, question))
+
+    @property
+    def durability(self) -> Durability | None:
+        """Which answers no crash can lose, "hits" or "all"; None: there is no ledger file."""
+        return self._loop.ledger.durability
 
     @property
     def receipt(self) -> Receipt:

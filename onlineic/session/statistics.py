@@ -3,11 +3,12 @@
 Proof: docs/theory/accuracy.md, 6.3; docs/theory/certificates.md, 8.2a.
 """
 
-from typing import final
+from typing import Any, final
 
 import attrs
 
 from onlineic.accounting.budget import Budget
+from onlineic.display.plain import strict
 from onlineic.known_noise.estimates import Family
 
 
@@ -75,3 +76,10 @@ class SessionStatistics:
     family: Family | None = None
     restarts_left: int | None = None
     rows_per_person: int = 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all but the family as plain values, which `json.dumps` takes; None for an infinite bound."""
+        told = {one.name: getattr(self, one.name) for one in attrs.fields(type(self)) if one.name != "family"}
+        told["budget"] = {"epsilon": self.budget.epsilon, "delta": self.budget.delta}
+        found: dict[str, Any] = strict(told)
+        return found

@@ -23,6 +23,7 @@ from onlineic.noise import Noise, SimulatedNoise
 from onlineic.plan import PlannedPurchases, Spent
 from onlineic.plan.first_tables import RECORD_PARTS, FirstTables
 from onlineic.queries import BoundMarginal, Marginal, Measurement, Partition, Query, marginal
+from onlineic.session import Purse
 from onlineic.session.core import Core
 from onlineic.sparse import GumbelSparse
 from onlineic.updates import MaximumEntropy
@@ -75,6 +76,7 @@ class Setting:
     budget: ic.Budget = attrs.field(factory=lambda: ic.Budget(2.0, 0.01))
     sparse: GumbelSparse | None = None
     settings: dict = attrs.field(factory=dict)
+    purses: tuple = ()  # by question: who asks, and the share of the capacity that they may use up
 
 
 def gap_of(question, counts, guesses):
@@ -119,7 +121,13 @@ def play(setting, counts, pattern):
     for question in setting.questions:
         sparse = spending.at(reduce(spending.after, ledger.records(), Spent()))  # it is in the record
         director.chances.append(hazard(question, counts, sparse))
-        answers.append(session.answer(question))
+        asker, tested = session, director.tests
+        if setting.purses:
+            name, share = setting.purses[len(answers)]
+            asker = session.paid_by(Purse(name, Fraction(share) * session.plan.sparse.capacity))
+        answers.append(asker.answer(question))
+        if director.tests == tested:
+            director.chances.pop()
     return session, director, answers
 
 
@@ -258,6 +266,36 @@ def test_the_whole_transcript_keeps_the_renyi_capacity_and_the_delta_of_the_clai
         assert spent <= plan.drawn.capacity * float(TICK) * (1 + 1e-9)  # first tables at what they cost
         assert spent >= 0.05 * plan.sparse.capacity * float(TICK)  # not vacuous
         assert hockey_stick(rows, setting.budget.epsilon) <= setting.budget.delta
+
+
+PURSES = {  # a policy is an adversary too: who may ask follows from the record
+    "one is empty at once": (("a", 1), ("b", 0), ("a", 1)),
+    "one hit empties each": (("a", "1/4"), ("a", "1/4"), ("b", "1/4")),
+}
+
+
+@pytest.mark.parametrize("name", PURSES)
+def test_the_transcript_of_askers_with_purses_keeps_the_capacity_of_the_claim(name):
+    for setting in (SETTINGS["first tables, corner, side"], SETTINGS["no first tables"]):
+        rows, plan = walk(attrs.evolve(setting, purses=PURSES[name]))
+
+        assert renyi(rows, float(plan.sparse.order)) <= plan.drawn.capacity * float(TICK) * (1 + 1e-9)
+        assert hockey_stick(rows, setting.budget.epsilon) <= setting.budget.delta
+
+
+def test_an_empty_purse_reads_nothing_and_testing_before_it_is_looked_at_is_found():
+    """The slip: test first, hide the hit of an empty purse as untested, and give back what was set aside."""
+    setting = attrs.evolve(SETTINGS["no first tables"], purses=(("a", 0),) * 3)
+    session, director, answers = play(setting, setting.counts, (True, True, True))
+
+    assert (0, ["untested"] * 3) == (director.tests, [answer.status for answer in answers])
+    assert 0 == all_spent(session)
+
+    sparse, order = session.plan.sparse, float(session.plan.sparse.order)
+    near, far = (math.exp(-hazard(CORNER, counts, sparse)) for counts in (setting.counts, setting.other))
+    told = sum(p**order * q ** (1 - order) for p, q in ((near, far), (1 - near, 1 - far)))
+    one = math.log(told) / (order - 1)  # of each hidden test; asked again, it is tested again
+    assert 2000 * one > sparse.capacity * float(TICK)
 
 
 def laplace_divergence(order, scale, step):

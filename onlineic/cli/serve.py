@@ -1,0 +1,168 @@
+"""`onlineic serve` and `onlineic user`: a session that others ask, and who may."""
+
+import argparse
+import datetime
+import sys
+from typing import Any
+
+from onlineic.accounting.budget import Budget
+from onlineic.cli.ask import _domain
+from onlineic.data.private import PrivateData
+from onlineic.errors import InvalidDataError, MissingExtraError, shown
+from onlineic.ledger.place import exists
+from onlineic.service.users import PER_MINUTE, Users
+from onlineic.session.session import OnlineIC
+
+SERVE = """\
+The table stays in this process; analysts ask over HTTP, by a page in the browser, by
+onlineic.connect in Python, or by curl. All share one budget; each has a part of it.
+The ledger is made at the first start, which needs --epsilon, and gone on with at the next."""
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    try:
+        from onlineic.service.serving import check_served, host_and_port, serve
+    except ImportError:
+        raise MissingExtraError(
+            "starlette and uvicorn must be installed to serve; write pip install 'onlineic[serve]'."
+        ) from None
+    tls, proxy = arguments.ssl_certfile is not None, arguments.behind_proxy
+    host_and_port(arguments.listen, tls=tls, behind_proxy=proxy)
+    Users(arguments.users).close()
+    domain = _domain(arguments.domain)
+    data = _table(arguments.data, domain)
+    if exists(arguments.ledger):
+        session = OnlineIC.resume(
+            arguments.ledger, data, table=arguments.table, receipt=arguments.receipt, durability="all"
+        )
+    else:
+        if arguments.epsilon is None or not (arguments.table or "").strip():
+            arguments.parser.error("--epsilon and --table must be given at the first start, of a new ledger")
+        options: dict[str, Any] = {
+            name: getattr(arguments, name)
+            for name in ("max_queries", "rows_per_person", "hard_answers")
+            if getattr(arguments, name) is not None
+        }
+        budget = Budget(arguments.epsilon, arguments.delta)
+        session = OnlineIC(
+            data, budget, ledger=arguments.ledger, table=arguments.table, durability="all", **options
+        )
+    try:
+        check_served(session)
+        print(f"onlineic: serving on {arguments.listen}; {session!r}", file=sys.stderr, flush=True)
+        serve(
+            session,
+            arguments.users,
+            listen=arguments.listen,
+            hosts=tuple(arguments.host),
+            ssl_certfile=arguments.ssl_certfile,
+            ssl_keyfile=arguments.ssl_keyfile,
+            behind_proxy=arguments.behind_proxy,
+            after_crashes=arguments.after_crashes,
+        )
+    finally:
+        session.close()
+    return 0
+
+
+def _table(path: str, domain: Any) -> PrivateData:
+    """Return the private table of a file: CSV, or what the data wing reads by its name."""
+    if path == "adult5":  # the table that is shipped, for the demonstration
+        from onlineic.datasets.adult import adult5
+
+        return PrivateData.from_counts(*adult5(), domain)
+    try:
+        if path.lower().endswith(".parquet"):
+            return PrivateData.from_frame(path, domain)
+        return PrivateData.from_csv(path, domain)
+    except InvalidDataError:
+        raise InvalidDataError(
+            "the table must fit its domain, got another; PrivateData.check says more, and quotes it."
+        ) from None
+
+
+def _user_add(arguments: argparse.Namespace) -> int:
+    users = Users(arguments.users, create=True)
+    token = users.add(arguments.name, arguments.share, arguments.per_minute or PER_MINUTE)
+    print(token)
+    print("onlineic: this token is not shown again; the file holds its digest", file=sys.stderr)
+    return 0
+
+
+def _user_renew(arguments: argparse.Namespace) -> int:
+    print(Users(arguments.users).renew(arguments.name))
+    return 0
+
+
+def _user_list(arguments: argparse.Namespace) -> int:
+    users = Users(arguments.users)
+    active = users.active
+    for user in users.list():
+        made = datetime.datetime.fromtimestamp(user.created, datetime.UTC).date()
+        state = (
+            "revoked"
+            if user.revoked is not None
+            else f"{float(user.part(active)):.1%} of what hits can spend"
+        )
+        kept = "" if user.share is None else ", by hand"
+        print(f"{user.name}\t{state}{kept}\t{user.per_minute}/min\tsince {made}")
+    return 0
+
+
+def _user_revoke(arguments: argparse.Namespace) -> int:
+    Users(arguments.users).revoke(arguments.name)
+    return 0
+
+
+def _user_quota(arguments: argparse.Namespace) -> int:
+    if arguments.share is None and arguments.per_minute is None:
+        arguments.parser.error(f"--share or --per-minute must be given for {shown(arguments.name)}")
+    Users(arguments.users).quota(arguments.name, arguments.share, arguments.per_minute)
+    return 0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what `onlineic serve` takes."""
+    parser.description, parser.formatter_class = SERVE, argparse.RawDescriptionHelpFormatter
+    parser.add_argument("ledger", metavar="FILE.db", help="the ledger, made at the first start")
+    parser.add_argument(
+        "--data", required=True, metavar="FILE", help="CSV or Parquet; adult5: the shipped table"
+    )
+    parser.add_argument("--domain", required=True, metavar="FILE.json", help="its public domain")
+    parser.add_argument("--table", metavar="LABEL", help="name and release of the table")
+    parser.add_argument("--users", required=True, metavar="FILE.db", help="made by onlineic user add")
+    parser.add_argument("--epsilon", type=float, help="at the first start")
+    parser.add_argument("--delta", type=float, default=0.0, help="default 0")
+    parser.add_argument("--rows-per-person", type=int, metavar="K", help="default 1")
+    parser.add_argument("--max-queries", type=int, metavar="Q", help="length that accuracy speaks of")
+    parser.add_argument("--hard-answers", type=int, metavar="C", help="how many queries may be measured")
+    parser.add_argument("--receipt", metavar="TEXT", help="refuse a ledger that is older than this")
+    parser.add_argument("--listen", default="127.0.0.1:8765", metavar="HOST:PORT")
+    parser.add_argument("--host", action="append", default=[], metavar="NAME", help="a name of it; again")
+    parser.add_argument("--ssl-certfile", metavar="FILE.pem")
+    parser.add_argument("--ssl-keyfile", metavar="FILE.pem")
+    parser.add_argument(
+        "--behind-proxy", action="store_true", help="a proxy ends TLS; nobody else comes here"
+    )
+    parser.add_argument("--after-crashes", action="store_true", help="in spite of three crashes")
+    parser.set_defaults(run=_serve, parser=parser)
+
+
+def add_user_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what `onlineic user` takes."""
+    acts = parser.add_subparsers(required=True, metavar="{add,list,renew,revoke,quota}")
+    for name, run, text in (
+        ("add", _user_add, "add a user and print the token, once"),
+        ("list", _user_list, "list users and their parts"),
+        ("renew", _user_renew, "print another token; the old one ends"),
+        ("revoke", _user_revoke, "let a user ask no more"),
+        ("quota", _user_quota, "give a user another part or rate"),
+    ):
+        act = acts.add_parser(name, allow_abbrev=False, help=text)
+        if name != "list":
+            act.add_argument("name", metavar="NAME")
+        act.add_argument("--users", required=True, metavar="FILE.db")
+        if name in ("add", "quota"):
+            act.add_argument("--share", type=float, metavar="S", help="of what hits can spend, 0 to 1")
+            act.add_argument("--per-minute", type=int, metavar="M", help="questions")
+        act.set_defaults(run=run, parser=act)

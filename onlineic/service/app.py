@@ -1,0 +1,686 @@
+"""The routes: what is let in, in which form, and what leaves; all that answers stands behind the desk.
+
+Order of every request: host, method, who asks, rate, size, form; only then a question. What is refused is
+refused as problem+json with a stable code, and changes nothing. Nothing of a body, a token or a value is
+logged.
+"""
+
+import csv
+import io
+import json
+import logging
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, final
+from urllib.parse import parse_qsl, urlsplit
+
+import attrs
+import numpy as np
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from onlineic.display.plain import csv_field, strict
+from onlineic.errors import (
+    BudgetError,
+    InvalidInputError,
+    InvalidQueryError,
+    LedgerError,
+    MissingExtraError,
+    OnlineICError,
+    SessionStateError,
+    TooFewRecordsError,
+    TooLargeError,
+    shown,
+)
+from onlineic.ledger.settings import package_version
+from onlineic.noise.sources import SystemNoise
+from onlineic.queries.answers import Answer
+from onlineic.questions.means import Derived
+from onlineic.questions.statements import AnswerTable
+from onlineic.service.desk import BusyError, Capped, Desk, UnreadyError
+from onlineic.service.openapi import openapi
+from onlineic.service.page import login_page, page_of, read_form
+from onlineic.service.users import User, Users, digest_of
+from onlineic.service.wire import from_wire
+from onlineic.session.asking import Outcome
+from onlineic.session.session import OnlineIC
+
+MOST_BYTES = 2**16  # of a body
+MOST_QUESTIONS = 256  # of a request
+LONGEST_TEXT = 4096  # letters of a condition or a statement
+MOST_ROWS = 10_000  # of synthetic records
+PAGE_OF_RECORDS, SHEET_OF_RECORDS = 256, 4096
+VISIT = 12 * 3600.0  # seconds that a login lasts
+MOST_VISITS = 10_000
+COOKIE = "onlineic"
+HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",  # with none browsers send no origin of a form
+    "cache-control": "no-store",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+STATUS = (  # the first that fits
+    (TooLargeError, 413),
+    (InvalidInputError, 422),
+    (TooFewRecordsError, 422),
+    (BudgetError, 409),
+    (BusyError, 503),
+    (UnreadyError, 503),
+    (SessionStateError, 503),
+    (LedgerError, 503),
+    (MissingExtraError, 501),
+)
+_log = logging.getLogger("onlineic.service")
+
+
+@final
+class RefusedError(Exception):
+    """A request that is refused before it is a question."""
+
+    def __init__(self, status: int, code: str, detail: str, **headers: str) -> None:
+        super().__init__(code)
+        self.status, self.code, self.detail, self.headers = status, code, detail, headers
+
+
+@final
+@attrs.frozen
+class Limits:
+    """What a server lets in.
+
+    Attributes
+    ----------
+    hosts : frozenset of str
+        Names that a request may call it by, without ports.
+    secure : bool
+        Whether browsers reach it by TLS: cookies are then sent by no other way.
+    """
+
+    hosts: frozenset[str] = frozenset({"127.0.0.1", "localhost", "::1", "[::1]"})
+    secure: bool = False
+
+
+@final
+class Service:
+    """The routes of one session.
+
+    Parameters
+    ----------
+    session : OnlineIC
+        With a ledger file and durability "all": an answer that left must come back after a crash.
+    desk : Desk
+    users : Users
+        Of the event loop's thread.
+    limits : Limits
+    """
+
+    def __init__(self, session: OnlineIC, desk: Desk, users: Users, limits: Limits) -> None:
+        self._session, self._desk, self._users, self._limits = session, desk, users, limits
+        self._visits: OrderedDict[str, tuple[str, float]] = OrderedDict()  # digest of a cookie: name, end
+        self._rates: dict[str, tuple[float, float]] = {}  # questions left, at this time
+        self._requests: dict[int, int] = {}
+        self._about = self._told()
+        folder = Path(__file__).parent
+        self._script = (folder / "page.js").read_bytes()
+        self._looks = (folder / "page.css").read_bytes()
+        get, post = ["GET"], ["POST"]
+        self.routes = [
+            Route("/v1/about", self._answered(self.about), methods=get),
+            Route("/v1/answers", self._answered(self.answers), methods=post),
+            Route("/v1/sql", self._answered(self.sql), methods=post),
+            Route("/v1/explain", self._answered(self.explain), methods=post),
+            Route("/v1/bounds", self._answered(self.bounds), methods=post),
+            Route("/v1/statistics", self._answered(self.statistics), methods=get),
+            Route("/v1/transcript", self._answered(self.transcript), methods=get),
+            Route("/v1/answers.csv", self._answered(self.sheet), methods=get),
+            Route("/v1/summary", self._answered(self.summary), methods=get),
+            Route("/v1/synthetic.csv", self._answered(self.synthetic), methods=get),
+            Route("/v1/openapi.json", self._answered(self.described), methods=get),
+            Route("/health", self.health, methods=get),
+            Route("/ready", self.ready, methods=get),
+            Route("/metrics", self._answered(self.metrics), methods=get),
+            Route("/", self.home, methods=get),
+            Route("/login", self.login, methods=post),
+            Route("/logout", self.logout, methods=post),
+            Route("/ask", self._answered(self.ask), methods=post),
+            Route("/page.js", self.script, methods=get),
+            Route("/page.css", self.looks, methods=get),
+        ]
+        self._app = Starlette(
+            routes=self.routes,
+            exception_handlers={
+                HTTPException: _http_problem,
+                RefusedError: _refusal,
+                ClientDisconnect: _gone,
+                Exception: _unexpected,
+            },
+        )
+
+    def app(self) -> ASGIApp:
+        """Return the application: the routes behind the checks that hold for all of them."""
+
+        async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] != "http":
+                await self._app(scope, receive, send)
+                return
+
+            async def sending(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    status = message["status"]
+                    self._requests[status] = self._requests.get(status, 0) + 1
+                    added = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+                    message = {**message, "headers": [*message["headers"], *added]}
+                await send(message)
+
+            headers = dict(scope["headers"])
+            host = headers.get(b"host", b"").decode("latin-1")
+            if _host(host) not in self._limits.hosts:
+                problem = _problem(400, "host", "the host must be one that this server is called by.")
+                await problem(scope, receive, sending)
+                return
+            try:
+                await self._app(scope, receive, sending)
+            except Exception as error:  # Starlette raises again what it has answered as 500
+                _log.error("request failed: %s", type(error).__name__)
+
+        return guarded
+
+    # -- who asks -------------------------------------------------------------------------------------------
+
+    def _user(self, request: Request) -> User:
+        """Return who asks, by the token of a program or the cookie of a visit."""
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        user = self._users.by_token(token.strip()) if kind.lower() == "bearer" else None
+        if user is None and (cookie := request.cookies.get(COOKIE)) is not None:
+            name, end = self._visits.get(digest_of(cookie), ("", 0.0))
+            if end > time.monotonic():
+                if request.method != "GET" and not _same_origin(request):
+                    raise RefusedError(403, "forbidden", "the request must come from this page.")
+                user = self._users.by_name(name)
+        if user is None:
+            said = {"WWW-Authenticate": "Bearer"}
+            raise RefusedError(401, "unauthorized", "a token must be given that is valid.", **said)
+        return user
+
+    def _visitor(self, request: Request) -> User | None:
+        try:
+            return self._user(request)
+        except RefusedError:
+            return None
+
+    def _count(self, user: User, questions: int) -> None:
+        """Refuse more questions a minute than a user may ask."""
+        now = time.monotonic()
+        left, at = self._rates.get(user.name, (float(user.per_minute), now))
+        left = min(float(user.per_minute), left + (now - at) * user.per_minute / 60.0)
+        if questions > left and left < user.per_minute:  # a full minute's worth is always let in
+            wait = math.ceil((min(questions, user.per_minute) - left) * 60.0 / user.per_minute)
+            self._rates[user.name] = (left, now)
+            detail = f"at most {user.per_minute:,} questions a minute may be asked; wait {wait} s."
+            raise RefusedError(429, "rate", detail, **{"Retry-After": str(wait)})
+        self._rates[user.name] = (left - questions, now)
+
+    def _answered(
+        self, endpoint: Callable[[Request, User], Awaitable[Response]]
+    ) -> Callable[[Request], Awaitable[Response]]:
+        """Return an endpoint that knows who asks, and tells the package's refusals as problems."""
+
+        async def known(request: Request) -> Response:
+            try:
+                return await endpoint(request, self._user(request))
+            except OnlineICError as error:
+                return problem_of(error)
+
+        return known
+
+    # -- programs -------------------------------------------------------------------------------------------
+
+    def _told(self) -> dict[str, Any]:
+        session, view = self._session, self._desk.view
+        statistics = view.statistics
+        return {
+            "domain": json.loads(session.domain.to_json()),
+            "n": session.n,
+            "beta": session.beta,
+            "answers_tables": session.answers_tables,
+            "budget": {"epsilon": statistics.budget.epsilon, "delta": statistics.budget.delta},
+            "rows_per_person": statistics.rows_per_person,
+            "plan": {"hard_answers": view.plan.hard_answers, "max_queries": view.plan.max_queries},
+            "version": package_version(),
+        }
+
+    async def about(self, request: Request, user: User) -> Response:
+        """Tell what is asked about."""
+        return JSONResponse(self._about)
+
+    async def answers(self, request: Request, user: User) -> Response:
+        """Answer questions, each by itself."""
+        raw = await _body(request)
+        asked = _member(_parsed(raw), "questions", list)
+        if len(asked) > MOST_QUESTIONS:
+            raise TooLargeError(f"questions must be at most {MOST_QUESTIONS}, got {len(asked):,}.")
+        self._count(user, max(1, len(asked)))
+        refused: dict[int, dict[str, Any]] = {}
+        questions = []
+        for place, one in enumerate(asked):
+            try:
+                questions.append(self._read(one))
+            except OnlineICError as error:
+                refused[place] = Outcome(error=error).to_dict()
+        found: list[dict[str, Any]] = []
+        if questions:
+            found = await self._desk.do(user, len(questions), lambda to: _outcomes(to, questions), raw)
+        answered = iter(found)
+        told = [refused[place] if place in refused else next(answered) for place in range(len(asked))]
+        return JSONResponse({"answers": told})
+
+    def _read(self, sent: Any) -> Any:
+        """Return a question that was sent, checked against the domain."""
+        if isinstance(sent, str) and len(sent) > LONGEST_TEXT:
+            raise TooLargeError(f"a text must have at most {LONGEST_TEXT:,} letters, got {len(sent):,}.")
+        question = from_wire(sent, self._session.domain)
+        self._session.bind(question)
+        return question
+
+    async def sql(self, request: Request, user: User) -> Response:
+        """Answer a statement."""
+        raw = await _body(request)
+        text = _member(_parsed(raw), "sql", str)
+        self._count(user, 1)
+        return JSONResponse(await self._statement(user, text, raw))
+
+    async def _statement(self, user: User, text: str, raw: bytes) -> dict[str, Any]:
+        if len(text) > LONGEST_TEXT:
+            raise TooLargeError(f"a text must have at most {LONGEST_TEXT:,} letters, got {len(text):,}.")
+        from onlineic.questions.statements import answered
+
+        found: dict[str, Any] = await self._desk.do(user, 8, lambda to: told(answered(to, text)), raw)
+        return found
+
+    async def explain(self, request: Request, user: User) -> Response:
+        """Tell what a question may cost."""
+        raw = await _body(request)
+        sent = _parsed(raw)
+        asked = sent.get("question") if isinstance(sent, dict) else None
+        self._count(user, 1)
+        statement = isinstance(asked, str) and asked.lstrip()[:6].upper() == "SELECT"
+        if statement and len(str(asked)) > LONGEST_TEXT:
+            raise TooLargeError(f"a text must have at most {LONGEST_TEXT:,} letters.")
+        question = asked if statement else self._read(asked)
+        found = await self._desk.do(user, 1, lambda to: to.asking.explain(question).to_dict(), raw)
+        return JSONResponse(found)
+
+    async def bounds(self, request: Request, user: User) -> Response:
+        """Bound given answers jointly."""
+        raw = await _body(request)
+        sent = _parsed(raw)
+        asked, values, statuses = (_member(sent, name, list) for name in ("questions", "values", "statuses"))
+        if not len(asked) == len(values) == len(statuses) <= 4 * MOST_QUESTIONS:
+            raise InvalidQueryError("values and statuses must be one of each question, got other numbers.")
+        self._count(user, 1)
+        questions = [self._read(one) for one in asked]
+        answers = [_given(*one) for one in zip(values, statuses, strict=True)]
+        found = await self._desk.do(
+            user, max(1, len(asked) // 8), lambda to: to.joint_bounds(questions, answers).tolist(), raw
+        )
+        return JSONResponse({"bounds": strict(found)})
+
+    def _facts(self, user: User) -> dict[str, Any]:
+        """Return public facts of now, and what is left of a user's part."""
+        view, pool = self._desk.view, self._desk.pool()
+        limit, paid = user.part(self._users.active) * pool, view.paid.get(user.name, Fraction(0))
+        own = {
+            "name": user.name,
+            "share": float(user.part(self._users.active)),
+            "paid": float(paid / pool) if pool else 0.0,
+            "left": float(max(Fraction(0), limit - paid) / pool) if pool else 0.0,
+        }
+        return {**view.to_dict(), "you": own}
+
+    async def statistics(self, request: Request, user: User) -> Response:
+        """Tell public facts of now; waits for nobody."""
+        return JSONResponse(self._facts(user))
+
+    async def transcript(self, request: Request, user: User) -> Response:
+        """Tell what was released."""
+        start, limit = _number(request, "from", 0), _number(request, "limit", PAGE_OF_RECORDS)
+        found = await self._released(user, start, min(limit, PAGE_OF_RECORDS))
+        rows = [{"at": at, **answer.to_dict()} for at, answer in found]
+        length = self._desk.view.length
+        after = min(start + min(limit, PAGE_OF_RECORDS), length)
+        return JSONResponse({"answers": rows, "next": after if after < length else None, "length": length})
+
+    async def _released(self, user: User, start: int, many: int) -> list[tuple[int, Answer]]:
+        def released(to: Capped) -> list[tuple[int, Answer]]:
+            return to.session.released(start, start + many)
+
+        found: list[tuple[int, Answer]] = await self._desk.do(user, 4, released, b"transcript")
+        return found
+
+    async def sheet(self, request: Request, user: User) -> Response:
+        """Tell what was released as CSV, one row a number."""
+        start = _number(request, "from", 0)
+        found = await self._released(user, start, SHEET_OF_RECORDS)
+        rows = io.StringIO()
+        out = csv.writer(rows, lineterminator="\n")
+        out.writerow(("at", "question", "cell", "value", "count", "low", "high", "status"))
+        for at, answer in found:
+            held = answer.columns()
+            label = (
+                held.pop("query", [""] * len(held["status"]))
+                if not answer.labels
+                else [""] * len(held["status"])
+            )
+            said = answer.to_dict()["query"] if answer.labels else ""
+            for place in range(len(held["status"])):
+                cell = " x ".join(str(held[name][place]) for name in answer.labels) if answer.labels else ""
+                numbers = [np.ravel(part)[place] for part in (answer.value, answer.count, *answer.bracket)]
+                row = (at, said or label[place], cell, *map(float, numbers), answer.status)
+                out.writerow(map(csv_field, row))
+        return _file(rows.getvalue(), "answers.csv")
+
+    async def summary(self, request: Request, user: User) -> Response:
+        """Tell the session on a page."""
+        answers = min(_number(request, "answers", 20), PAGE_OF_RECORDS)
+
+        def summed_up(to: Capped) -> dict[str, str]:
+            found = to.session.summary(answers)
+            return {"text": str(found), "markdown": found.to_markdown(), "html": found.to_html()}
+
+        return JSONResponse(await self._desk.do(user, 8, summed_up, b"summary"))
+
+    async def synthetic(self, request: Request, user: User) -> Response:
+        """Hand out synthetic rows, stamped as such."""
+        rows, seed = _number(request, "rows", 1000), _number(request, "seed", 0)
+        if rows > MOST_ROWS:
+            raise TooLargeError(f"rows must be at most {MOST_ROWS:,}, got {rows:,}.")
+        if not self._desk.view.account.spent:
+            raise SessionStateError("something must be asked before rows can be drawn from what was learned.")
+
+        def drawn(to: Capped) -> str:
+            columns = to.session.synthetic(rows, seed).to_dict()
+            text = io.StringIO()
+            out = csv.writer(text, lineterminator="\n")
+            out.writerow(map(csv_field, columns))
+            for row in zip(*columns.values(), strict=True):
+                out.writerow("" if one is None else csv_field(one) for one in row)
+            return text.getvalue()
+
+        return _file(await self._desk.do(user, 16, drawn, b"synthetic"), "synthetic.csv")
+
+    async def described(self, request: Request, user: User) -> Response:
+        """Describe the routes."""
+        return JSONResponse(openapi())
+
+    async def health(self, request: Request) -> Response:
+        """Tell that the process lives."""
+        return PlainTextResponse("ok\n")
+
+    async def ready(self, request: Request) -> Response:
+        """Tell whether questions can be answered."""
+        return PlainTextResponse("ready\n") if self._desk.ready else PlainTextResponse("not ready\n", 503)
+
+    async def metrics(self, request: Request, user: User) -> Response:
+        """Tell numbers in the text form of Prometheus: all of them public."""
+        desk, statistics = self._desk, self._desk.view.statistics
+        lines = ["# TYPE onlineic_answers_total counter"]
+        given, replies = sorted(desk.answered.items()), sorted(self._requests.items())
+        lines += [f'onlineic_answers_total{{status="{name}"}} {many}' for name, many in given]
+
+        lines.append("# TYPE onlineic_responses_total counter")
+        lines += [f'onlineic_responses_total{{code="{code}"}} {many}' for code, many in replies]
+
+        for name, kind, value in (
+            ("waiting", "gauge", desk.waiting),
+            ("turns_total", "counter", desk.turns),
+            ("records", "gauge", desk.view.length),
+            ("budget_spent", "gauge", statistics.spent),
+            ("measured_answers_left", "gauge", statistics.hard_left),
+            ("sealed", "gauge", int(statistics.sealed)),
+            ("ready", "gauge", int(desk.ready)),
+        ):
+            lines += [f"# TYPE onlineic_{name} {kind}", f"onlineic_{name} {value}"]
+        return PlainTextResponse("\n".join([*lines, ""]))
+
+    # -- the page -------------------------------------------------------------------------------------------
+
+    async def home(self, request: Request) -> Response:
+        """Show the page, or where to log in."""
+        user = self._visitor(request)
+        if user is None:
+            return _html(login_page())
+        return await self._page(user)
+
+    async def _page(self, user: User, form: Mapping[str, str] | None = None, result: str = "") -> Response:
+        start = max(0, self._desk.view.length - 60)
+        try:
+            latest = (await self._released(user, start, 60))[-20:]
+        except OnlineICError:
+            latest = []
+        facts = self._facts(user)
+        return _html(page_of(self._session.domain, self._desk.view, facts, latest, form or {}, result))
+
+    async def login(self, request: Request) -> Response:
+        """Begin a visit: the cookie is another secret than the token, and ends with this process."""
+        if not _same_origin(request):
+            raise RefusedError(403, "forbidden", "the request must come from this page.")
+        form = _fields(await _body(request))
+        user = self._users.by_token(form.get("token", "").strip())
+        if user is None:
+            return _html(login_page("This token is not valid."), 401)
+        secret = SystemNoise().words(4).tobytes().hex()
+        self._visits[digest_of(secret)] = (user.name, time.monotonic() + VISIT)
+        while len(self._visits) > MOST_VISITS:
+            self._visits.popitem(last=False)
+        response = RedirectResponse("/", 303)
+        response.set_cookie(COOKIE, secret, httponly=True, samesite="strict", secure=self._limits.secure)
+
+        return response
+
+    async def logout(self, request: Request) -> Response:
+        """End a visit."""
+        if not _same_origin(request):
+            raise RefusedError(403, "forbidden", "the request must come from this page.")
+        self._visits.pop(digest_of(request.cookies.get(COOKIE, "")), None)
+        response = RedirectResponse("/", 303)
+        response.delete_cookie(COOKIE, path="/")
+        return response
+
+    async def ask(self, request: Request, user: User) -> Response:
+        """Ask, or explain, what the form says, and show the page with it."""
+        raw = await _body(request)
+        form = _fields(raw)
+        try:
+            self._count(user, 1)
+            asked = read_form(form, self._session.domain)
+            if len(asked.text) > LONGEST_TEXT:
+                raise TooLargeError(f"a text must have at most {LONGEST_TEXT:,} letters.")
+            if form.get("act") == "explain":
+                result = await self._desk.do(user, 1, lambda to: asked.explained(to.asking), raw)
+            else:
+                result = await self._desk.do(user, 8, asked.answered, raw)
+        except OnlineICError as error:
+            result = asked_problem(error)
+        except RefusedError as error:
+            result = asked_problem(OnlineICError(error.detail))
+        return await self._page(user, form, result)
+
+    async def script(self, request: Request) -> Response:
+        """Hand out the script."""
+        return Response(self._script, media_type="text/javascript")
+
+    async def looks(self, request: Request) -> Response:
+        """Hand out the looks."""
+        return Response(self._looks, media_type="text/css")
+
+
+def asked_problem(error: OnlineICError) -> str:
+    """Return a refusal as a block of the page."""
+    from onlineic.service.page import problem_block
+
+    return problem_block(error.code, str(error))
+
+
+def told(found: Answer | Derived | AnswerTable) -> dict[str, Any]:
+    """Return what a statement found as plain values."""
+    said: dict[str, Any] = strict(found.to_dict())
+    if isinstance(found, AnswerTable):
+        sure, off = (dict(zip(found.names, each, strict=True)) for each in (found.confidences, found.biases))
+        return {"columns": said, "confidences": sure, "biases": off, "private": found.private}
+    return said
+
+
+def problem_of(error: OnlineICError) -> Response:
+    """Return a refusal of the package as a problem; what was released before it stands in it."""
+    status = next((status for kind, status in STATUS if isinstance(error, kind)), 500)
+    if status == 500:
+        return _problem(500, "internal", "")
+    more = {}
+    if answers := getattr(error, "answers", ()):
+        more["answers"] = [one.to_dict() for one in answers][:MOST_QUESTIONS]
+    headers = {"Retry-After": "1"} if status == 503 else {}
+    return _problem(status, error.code, str(error), headers, **more)
+
+
+def _problem(
+    status: int, code: str, detail: str, headers: Mapping[str, str] | None = None, **more: Any
+) -> JSONResponse:
+    said = {"type": code, "title": code.replace("-", " "), "status": status, "detail": detail, **more}
+    return JSONResponse(said, status, headers, media_type="application/problem+json")
+
+
+async def _refusal(request: Request, error: Exception) -> Response:
+    if not isinstance(error, RefusedError):
+        return _problem(500, "internal", "")
+    return _problem(error.status, error.code, error.detail, error.headers)
+
+
+async def _http_problem(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    headers = error.headers if isinstance(error, HTTPException) else None
+    code = {404: "not-found", 405: "method", 400: "form"}.get(status, "http")
+    return _problem(status, code, "", headers)
+
+
+async def _gone(request: Request, error: Exception) -> Response:
+    return _problem(400, "gone", "")
+
+
+async def _unexpected(request: Request, error: Exception) -> Response:
+    _log.error("request failed: %s", type(error).__name__)
+    return _problem(500, "internal", "")
+
+
+def _outcomes(to: Capped, questions: list[Any]) -> list[dict[str, Any]]:
+    """Answer in the writer's thread, and write there too: bounds are worked out when they are looked at."""
+    return [one.to_dict() for one in to.outcomes(questions)]
+
+
+async def _body(request: Request) -> bytes:
+    """Return the body, of at most 64 kB whatever its header says."""
+    try:
+        told = int(request.headers.get("content-length", "0"))
+    except ValueError:
+        raise RefusedError(400, "form", "the length of the body must be a number.") from None
+    parts, size = [], 0
+    if told <= MOST_BYTES:
+        async for part in request.stream():
+            size += len(part)
+            if size > MOST_BYTES:
+                break
+            parts.append(part)
+    if max(told, size) > MOST_BYTES:
+        raise RefusedError(
+            413, "too-large", f"a body must have at most {MOST_BYTES:,} bytes.", Connection="close"
+        )
+    return b"".join(parts)
+
+
+def _parsed(raw: bytes) -> Any:
+    """Return the JSON of a body."""
+
+    def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(dict(pairs)) < len(pairs):
+            raise InvalidQueryError("an object must name each member once, got one twice.")
+        return dict(pairs)
+
+    def none(text: str) -> Any:
+        raise ValueError(text)
+
+    try:
+        return json.loads(raw, object_pairs_hook=distinct, parse_constant=none)
+    except InvalidQueryError:
+        raise
+    except (ValueError, RecursionError):
+        raise RefusedError(400, "form", "the body must be JSON in UTF-8, with finite numbers.") from None
+
+
+def _member(sent: Any, name: str, kind: type[Any]) -> Any:
+    if not isinstance(sent, dict) or not isinstance(sent.get(name), kind):
+        raise InvalidQueryError(f"the body must be an object with a {kind.__name__} called {shown(name)}.")
+    return sent[name]
+
+
+def _given(value: Any, status: Any) -> Answer:
+    """Return an answer as it was told, for its bounds alone."""
+    try:
+        number = np.array(value, np.float64)
+        if not np.isfinite(number).all() or status not in ("easy", "hard", "repeat", "untested"):
+            raise ValueError
+    except (ValueError, TypeError, OverflowError):
+        raise InvalidQueryError("values must be finite numbers, and statuses those of answers.") from None
+    said: Any = float(number) if number.ndim == 0 else number
+    return Answer(said, said, status, math.inf)
+
+
+def _number(request: Request, name: str, default: int) -> int:
+    text = request.query_params.get(name, str(default))
+    if not (text.isascii() and text.isdigit() and len(text) <= 12):
+        raise InvalidQueryError(f"{name} must be a whole number, got {shown(text)}.")
+    return int(text)
+
+
+def _fields(raw: bytes) -> dict[str, str]:
+    """Return the fields of a form."""
+    try:
+        return dict(parse_qsl(raw.decode("utf-8"), keep_blank_values=True, max_num_fields=200))
+    except ValueError:
+        raise RefusedError(400, "form", "the body must be a form in UTF-8.") from None
+
+
+def _host(header: str) -> str:
+    host = header.rsplit(":", 1)[0] if header.rsplit(":", 1)[-1].isdigit() and ":" in header else header
+    return host.lower()
+
+
+def _same_origin(request: Request) -> bool:
+    """Whether a browser sent a request from a page of this server, or no browser did."""
+    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+    if site is not None and site != "same-origin":
+        return False
+    if origin is None:
+        return site is not None
+    try:
+        sent = urlsplit(origin).netloc.lower()
+    except ValueError:  # an address that is none
+        return False
+    return sent == request.headers.get("host", "").lower()
+
+
+def _html(text: str, status: int = 200) -> Response:
+    return Response(text, status, media_type="text/html; charset=utf-8")
+
+
+def _file(text: str, name: str) -> Response:
+    headers = {"content-disposition": f'attachment; filename="{name}"'}
+    return Response(text, headers=headers, media_type="text/csv; charset=utf-8")

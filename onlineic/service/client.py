@@ -1,0 +1,393 @@
+"""A session that is served, with the face of one that is at hand: the standard library alone.
+
+Means, quantiles, groups and statements are worked out here, of the same linear questions that a session at
+hand would be asked; so what they say is equal, bounds included.
+"""
+
+import http.client
+import json
+import math
+import os
+import ssl
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn, final
+from urllib.parse import urlsplit
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Floats
+from onlineic.accounting.budget import Budget
+from onlineic.ask.bind import check_many
+from onlineic.ask.sql_conditions import Value
+from onlineic.domain.domain import Domain
+from onlineic.errors import (
+    BudgetError,
+    DomainMismatchError,
+    InvalidParameterError,
+    InvalidQueryError,
+    LedgerError,
+    LedgerWriteError,
+    MissingExtraError,
+    OnlineICError,
+    SessionExhaustedError,
+    SessionSealedError,
+    SessionStateError,
+    TooFewRecordsError,
+    TooLargeError,
+    checked_list,
+    shown,
+)
+from onlineic.queries.answers import Answer
+from onlineic.queries.expressions import Expression
+from onlineic.queries.marginals import Marginal, Question
+from onlineic.questions.derived import Answering
+from onlineic.questions.means import Derived
+from onlineic.questions.statements import AnswerTable, answered
+from onlineic.service.wire import from_wire, to_wire
+from onlineic.session.explain import Explanation
+from onlineic.session.statistics import SessionStatistics
+
+AT_ONCE = 256  # questions of a request
+TRIES = 8  # seven seconds in all, in which a server can start again
+KINDS = (  # what a session at hand raises too
+    BudgetError, DomainMismatchError, InvalidParameterError, InvalidQueryError, LedgerError, LedgerWriteError,
+    MissingExtraError, SessionExhaustedError, SessionSealedError, SessionStateError, TooFewRecordsError,
+    TooLargeError,
+)  # fmt: skip
+CODES: dict[str, type[OnlineICError]] = {kind.code: kind for kind in KINDS}
+
+
+class RemoteError(OnlineICError):
+    """A server cannot be reached, or refuses for a reason that no session has.
+
+    Attributes
+    ----------
+    status : int
+        Of HTTP; 0: it was not reached.
+    """
+
+    status = 0
+
+
+@final
+@attrs.frozen
+class RemoteSummary:
+    """The summary of a served session.
+
+    Attributes
+    ----------
+    text, markdown, html : str
+    """
+
+    text: str
+    markdown: str
+    html: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    def to_markdown(self) -> str:
+        """Return the summary as Markdown."""
+        return self.markdown
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the summary as a whole page without scripts, and write it to `path`, if there is one."""
+        if path is not None:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(self.html)
+        return self.html
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+
+def connect(url: str, token: str | None = None, *, timeout: float = 120.0) -> "Remote":
+    """Return a served session, to be asked like one that is at hand.
+
+    Parameters
+    ----------
+    url : str
+        Such as "https://private.example.org" or "http://127.0.0.1:8765".
+    token : str, optional
+        By default the environment variable ONLINEIC_TOKEN.
+    timeout : float
+        Seconds that one reply may take.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the address is none, or crosses the network without TLS, or there is no token.
+    RemoteError
+        If the server cannot be reached, or does not know the token.
+    """
+    token = os.environ.get("ONLINEIC_TOKEN") if token is None else token
+    if not isinstance(token, str) or not token.strip() or not token.isascii():
+        raise InvalidParameterError("token must be a text, got none; give token=, or set ONLINEIC_TOKEN.")
+    return Remote(url, token.strip(), timeout)
+
+
+@final
+class Remote(Answering):
+    """A served session; made by `connect`.
+
+    Requests are sent again when a connection is lost or the server says that it is busy: what was released
+    and did not arrive comes back as a repeat, and is not paid twice.
+    """
+
+    def __init__(self, url: str, token: str, timeout: float) -> None:
+        try:
+            parts = urlsplit(url)
+            host, port = parts.hostname, parts.port
+        except (ValueError, AttributeError, TypeError):
+            host = None
+        if host is None or parts.scheme not in ("http", "https"):
+            raise InvalidParameterError(
+                f"url must be that of a server, got {shown(url, 200)}; write https://HOST or http://127.0.0.1:8765."
+            )
+        if parts.scheme == "http" and host not in ("127.0.0.1", "localhost", "::1"):
+            raise InvalidParameterError(
+                f"url must begin with https:// for another machine, got {shown(url, 200)}: the token would "
+                "cross the network in clear."
+            )
+        self._host, self._port, self._tls, self._path = (
+            host,
+            port,
+            parts.scheme == "https",
+            parts.path.rstrip("/"),
+        )
+        self._token, self._timeout = token, timeout
+        self._connection: http.client.HTTPConnection | None = None
+        self._domain, self._n, self._beta, self._tables = Domain.of(unknown=1), 0, 1.0, False
+        try:
+            about = self._call("GET", "/v1/about")
+        except BaseException:
+            self.close()
+            raise
+        self._domain = Domain.from_json(json.dumps(about["domain"]))
+        self._n, self._beta, self._tables = about["n"], about["beta"], about["answers_tables"]
+
+    # -- the face of a session ------------------------------------------------------------------------------
+
+    @property
+    def domain(self) -> Domain:
+        return self._domain
+
+    @property
+    def n(self) -> int:
+        return int(self._n)
+
+    @property
+    def beta(self) -> float:
+        return float(self._beta)
+
+    @property
+    def answers_tables(self) -> bool:
+        return bool(self._tables)
+
+    def answer(self, query: Any) -> Answer:
+        """Answer one query, as `OnlineIC.answer`: weights of one's own are not taken."""
+        return self.answer_many([query])[0]
+
+    def answer_many(self, queries: Any) -> list[Answer]:
+        """Answer queries in order, as `OnlineIC.answer_many`: all are checked before the first is sent."""
+        check_many(queries)
+        asked = checked_list("queries", queries, remedy="write [query, ...]")
+        sent = [to_wire(one, self._domain) for one in asked]
+        bound = [self._bound(one) for one in sent]
+        found: list[Answer] = []
+        for start in range(0, len(sent), AT_ONCE):
+            part = sent[start : start + AT_ONCE]
+            told = self._call("POST", "/v1/answers", {"questions": part})["answers"]
+            for one, question in zip(told, bound[start : start + AT_ONCE], strict=True):
+                if "error" in one:
+                    raise _error(one["error"]["code"], one["error"]["message"], 422, tuple(found))
+                found.append(_answer(one, question))
+        return found
+
+    def _bound(self, sent: Any) -> Question:
+        question = from_wire(sent, self._domain)
+        bound: Question = question.bind(self._domain)
+        return bound
+
+    def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
+        """Return bounds that hold for these answers all at once, as `OnlineIC.joint_bounds`."""
+        sent = [to_wire(one, self._domain) for one in checked_list("queries", queries)]
+        given = checked_list("answers", answers)
+        if len(given) != len(sent) or not all(isinstance(one, Answer) for one in given):
+            raise InvalidParameterError(
+                f"answers must be the answers to these {len(sent)} queries, got {len(given)} objects; give "
+                "one Answer a query, in their order."
+            )
+        found: list[float] = []
+        for start in range(0, len(sent), AT_ONCE):
+            part = slice(start, start + AT_ONCE)
+            values = [one.value for one in given[part]]
+            body = {
+                "questions": sent[part],
+                "values": [one.tolist() if isinstance(one, np.ndarray) else one for one in values],
+                "statuses": [one.status for one in given[part]],
+            }
+            told = self._call("POST", "/v1/bounds", body)["bounds"]
+            found += [math.inf if one is None else one for one in told]
+        return np.array(found, np.float64)
+
+    def sql(
+        self,
+        text: str,
+        table: str = "t",
+        params: Mapping[str, Value] | None = None,
+        dialect: str | None = None,
+    ) -> Answer | Derived | AnswerTable:
+        """Answer a SELECT statement, as `OnlineIC.sql`; read here, by the extra `onlineic[sql]`."""
+        return answered(self, text, table, params, dialect)
+
+    def explain(self, question: Any) -> Explanation:
+        """Return what a question may cost and what it is worth, as `OnlineIC.explain`."""
+        if not isinstance(question, str | dict | Expression | Marginal):
+            raise InvalidQueryError(
+                "a question to explain must be a condition, a cross table or a statement for a server, got a "
+                f"{type(question).__name__}; write SELECT AVG(age) FROM t for a mean."
+            )
+        select = isinstance(question, str) and question.lstrip()[:6].upper() == "SELECT"
+        sent = question if select else to_wire(question, self._domain)
+        told = self._call("POST", "/v1/explain", {"question": sent})
+        told.pop("free", None)
+        told["attributes"], told["asked"] = tuple(told["attributes"]), shown(question, 80)
+        for name in ("bound_easy", "bound_hard"):
+            told[name] = math.inf if told[name] is None else told[name]
+        return Explanation(**told)
+
+    def statistics(self) -> SessionStatistics:
+        """Return public facts of now, as `OnlineIC.statistics` but for the family."""
+        told = self._call("GET", "/v1/statistics")
+        facts = {one.name: told[one.name] for one in attrs.fields(SessionStatistics) if one.name in told}
+        facts["budget"] = Budget(**facts["budget"])
+        for name in ("error_bound", "threshold", "alpha"):
+            facts[name] = math.inf if facts[name] is None else facts[name]
+        return SessionStatistics(**facts)
+
+    def part(self) -> dict[str, Any]:
+        """Return your name and share, and what of it you have paid and have left, of what hits can spend."""
+        found: dict[str, Any] = self._call("GET", "/v1/statistics")["you"]
+        return found
+
+    def summary(self, answers: int = 20) -> RemoteSummary:
+        """Return a page about the session that can be handed on."""
+        told = self._call("GET", f"/v1/summary?answers={int(answers)}")
+        return RemoteSummary(told["text"], told["markdown"], told["html"])
+
+    def released(self, start: int = 0) -> list[dict[str, Any]]:
+        """Return all that was released from a place in the record on, as plain values."""
+        found: list[dict[str, Any]] = []
+        at: int | None = start
+        while at is not None:
+            told = self._call("GET", f"/v1/transcript?from={at}")
+            found += told["answers"]
+            at = told["next"]
+        return found
+
+    def close(self) -> None:
+        """Let the connection go."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def __enter__(self) -> "Remote":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Remote({self._host}, n={self._n:,}, {' x '.join(map(str, self._domain.shape))} cells)"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("Remote cannot be pickled: its token would be written down; connect again.")
+
+    # -- the network ----------------------------------------------------------------------------------------
+
+    def _call(self, method: str, path: str, body: Any = None) -> Any:
+        """Return the JSON of a reply; asked again where the connection is lost or the server is busy."""
+        sent = None if body is None else json.dumps(body, allow_nan=False).encode()
+        headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
+        if sent is not None:
+            headers["Content-Type"] = "application/json"
+        for attempt in range(TRIES):
+            try:
+                status, raw, wait = self._once(method, self._path + path, sent, headers)
+            except (OSError, http.client.HTTPException) as error:
+                self.close()
+                if attempt == TRIES - 1 or isinstance(error, ssl.SSLCertVerificationError):
+                    raise RemoteError(
+                        f"url must be that of a server that runs, got {type(error).__name__} from "
+                        f"{shown(self._host)}; look whether it is up."
+                    ) from None
+                time.sleep(min(2.0, 0.1 * 2**attempt))
+                continue
+            if status in (429, 503) and attempt < TRIES - 1:
+                time.sleep(min(60.0, wait))
+                continue
+            return self._read(status, raw)
+        raise SessionStateError("the server must answer, got none; ask later.")
+
+    def _once(
+        self, method: str, path: str, sent: bytes | None, headers: dict[str, str]
+    ) -> tuple[int, bytes, float]:
+        if self._connection is None:
+            if self._tls:
+                context = ssl.create_default_context()
+                self._connection = http.client.HTTPSConnection(
+                    self._host, self._port, timeout=self._timeout, context=context
+                )
+            else:
+                self._connection = http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
+        self._connection.request(method, path, sent, headers)
+        reply = self._connection.getresponse()
+        raw, after = reply.read(), reply.headers.get("Retry-After", "1")
+        if reply.will_close:
+            self.close()
+        return reply.status, raw, float(after) if after.isdigit() else 1.0
+
+    def _read(self, status: int, raw: bytes) -> Any:
+        try:
+            told = json.loads(raw)
+        except ValueError:
+            told = None
+        if status == 200 and told is not None:
+            return told
+        told = told if isinstance(told, dict) else {}
+        raise _error(str(told.get("type", "http")), str(told.get("detail", "")), status)
+
+
+def _answer(told: dict[str, Any], question: Question) -> Answer:
+    """Return the answer that was told."""
+    value, count = told["value"], told["count"]
+    if isinstance(value, list):
+        value, count = np.array(value, np.float64), np.array(count, np.float64)
+    bound = math.inf if told["error_bound"] is None else told["error_bound"]
+    return Answer(
+        value,
+        count,
+        told["status"],
+        bound,
+        told["private"],
+        told["estimate"],
+        told["standard_error"],
+        question,
+        told["n"],
+        told["left"],
+        told["law"],
+    )
+
+
+def _error(code: str, message: str, status: int, answers: tuple[Answer, ...] = ()) -> OnlineICError:
+    """Return the exception that a session at hand would have raised."""
+    kind = CODES.get(code, RemoteError)
+    error = kind(message or f"the server must answer, got {status} {shown(code)}.")
+    if isinstance(error, RemoteError):
+        error.status = status
+    if answers and hasattr(error, "answers"):
+        error.answers = answers
+    return error

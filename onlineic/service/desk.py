@@ -1,0 +1,311 @@
+"""The one thread that owns the session: it takes what waits, fairly, answers it together, and replies.
+
+Whatever a question makes the session spend is known before it is read, and paid by its asker's purse. Easy
+answers of several askers become durable in one write, and no reply leaves before that. After each turn a
+frozen view is swapped, which readers take without waiting.
+
+The order in which askers are served rests on what they sent and on the record alone, never on a private
+number: so whoever orders them is one adaptive analyst (docs/theory/session.md, 4.11).
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+import os
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+
+from onlineic._typing import Floats
+from onlineic.domain.domain import Domain
+from onlineic.errors import InternalError, LedgerError, OnlineICError, TooLargeError
+from onlineic.queries.answers import Answer
+from onlineic.questions.derived import Answering
+from onlineic.service.users import Asked, User, Users
+from onlineic.session.asking import Asking, Outcome
+from onlineic.session.purse import Purse
+from onlineic.session.session import OnlineIC
+from onlineic.session.view import View
+
+TURN = 64  # cost that is answered together
+MOST_WAITING = 512  # cost that may wait of one asker
+MOST_QUESTIONS = 4096  # that one derived question may become
+_log = logging.getLogger("onlineic.service")
+
+
+class BusyError(OnlineICError):
+    """Too much waits of this asker already; nothing was asked."""
+
+
+class UnreadyError(OnlineICError):
+    """The server cannot answer now: it stops, or its ledger could not be written."""
+
+
+@final
+@attrs.define(eq=False)
+class Job:
+    """What one asker waits for.
+
+    Attributes
+    ----------
+    user : User
+    cost : int
+        About how many questions it is.
+    act : (Asking) -> result
+        Run in the writer's thread.
+    digest : str
+        Of what was sent, for the log.
+    future : asyncio.Future
+    """
+
+    user: User
+    cost: int
+    act: Callable[["Capped"], Any]
+    digest: str
+    future: "asyncio.Future[Any]"
+    result: Any = None
+    error: OnlineICError | None = None
+    started: int = 0
+    stopped: int = 0
+    found: Counter[str] = attrs.field(factory=Counter)  # statuses and codes
+
+
+@final
+class Capped(Answering):
+    """A session as an asker has it, that refuses a derived question which becomes too many."""
+
+    def __init__(self, asking: Asking, session: OnlineIC, most: int = MOST_QUESTIONS) -> None:
+        self.asking, self.session, self._left, self.statuses = asking, session, most, Counter[str]()
+
+    @property
+    def domain(self) -> Domain:
+        return self.asking.domain
+
+    @property
+    def n(self) -> int:
+        return self.asking.n
+
+    @property
+    def beta(self) -> float:
+        return self.asking.beta
+
+    @property
+    def answers_tables(self) -> bool:
+        return self.asking.answers_tables
+
+    def _take(self, count: int) -> None:
+        if count > self._left:
+            raise TooLargeError(
+                f"a question must become at most {MOST_QUESTIONS:,} questions, got more; ask fewer groups."
+            )
+        self._left -= count
+
+    def answer(self, query: Any) -> Answer:
+        self._take(1)
+        found = self.asking.answer(query)
+        self.statuses[found.status] += 1
+        return found
+
+    def answer_many(self, queries: Any) -> Any:
+        asked = list(queries)
+        self._take(len(asked))
+        found = self.asking.answer_many(asked)
+        self.statuses.update(one.status for one in found)
+        return found
+
+    def outcomes(self, questions: Iterable[Any]) -> list[Outcome]:
+        """Answer each by itself."""
+        found = self.asking.outcomes(questions)
+        for one in found:
+            self.statuses[
+                one.answer.status if one.answer is not None else getattr(one.error, "code", "")
+            ] += 1
+        return found
+
+    def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
+        return self.asking.joint_bounds(queries, answers)
+
+
+@final
+class Desk:
+    """Takes jobs from the event loop, and answers them in a thread of its own.
+
+    Parameters
+    ----------
+    session : OnlineIC
+    users : str or path
+        The users file, for the log and the purses.
+    """
+
+    def __init__(self, session: OnlineIC, users: str | os.PathLike[str]) -> None:
+        self._session, self._users = session, users
+        self._waiting: dict[str, deque[Job]] = {}
+        self._cost: Counter[str] = Counter()  # that waits, by asker
+        self._served: dict[str, float] = {}  # virtual time of each asker
+        self._clock = 0.0
+        self._wake = threading.Condition()
+        self._stopping = False
+        self.broken = False
+        self.answered: Counter[str] = Counter()  # by status or code
+        self.turns = 0
+        self.view: View = session.view()
+        self._thread = threading.Thread(target=self._work, name="onlineic-writer", daemon=True)
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Answer what waits, and end."""
+        with self._wake:
+            self._stopping = True
+            self._wake.notify()
+        self._thread.join()
+
+    @property
+    def waiting(self) -> int:
+        """Cost of all that waits."""
+        return sum(self._cost.values())
+
+    @property
+    def ready(self) -> bool:
+        """Whether questions can be answered."""
+        return not (self.broken or self._stopping or self.view.statistics.sealed)
+
+    def pool(self) -> Fraction:
+        """What purses are parts of: the capacity but for what serves everybody, spent and to come."""
+        view = self.view
+        shared = view.account.spent - sum(view.paid.values(), Fraction(0)) + view.owed
+        return max(Fraction(0), view.account.capacity - shared)
+
+    async def do(self, user: User, cost: int, act: Callable[[Capped], Any], sent: bytes) -> Any:
+        """Return what an act returns that is run for a user when their turn comes.
+
+        Raises
+        ------
+        BusyError
+            If too much of theirs waits.
+        UnreadyError
+            If the server stops, or nothing more can be recorded.
+        """
+        if self.broken or self._stopping:
+            raise UnreadyError(
+                "the server must be able to record what it answers, got one that cannot; ask later."
+            )
+        digest = hashlib.sha256(sent).hexdigest()
+        job = Job(user, cost, act, digest, asyncio.get_running_loop().create_future())
+        with self._wake:
+            if self._cost[user.name] and self._cost[user.name] + cost > MOST_WAITING:
+                raise BusyError(
+                    f"at most {MOST_WAITING} questions of one asker may wait, got more; ask later."
+                )
+            line = self._waiting.setdefault(user.name, deque())
+            if not line:  # who comes back has no claim to the time that they did not use
+                self._served[user.name] = max(self._served.get(user.name, 0.0), self._clock)
+            line.append(job)
+            self._cost[user.name] += cost
+            self._wake.notify()
+        return await job.future
+
+    def _turn(self) -> list[Job]:
+        """Wait for jobs, and return those of the next turn: of the asker first who has had the least."""
+        with self._wake:
+            while not self._waiting and not self._stopping:
+                self._wake.wait()
+            taken: list[Job] = []
+            cost = 0
+            while self._waiting and cost < TURN:
+                name = min(self._waiting, key=lambda one: self._served[one])
+                job = self._waiting[name].popleft()
+                if not self._waiting[name]:
+                    del self._waiting[name]
+                self._clock = max(self._clock, self._served[name])
+                self._served[name] += job.cost
+                self._cost[name] -= job.cost
+                cost += job.cost
+                taken.append(job)
+            return taken
+
+    def _work(self) -> None:
+        users = Users(self._users)
+        good = False
+        while jobs := self._turn():
+            self._answer(jobs, users)
+            if not good and not self.broken:
+                good = True
+                with contextlib.suppress(OnlineICError):
+                    users.good()
+        users.close()
+
+    def _answer(self, jobs: list[Job], users: Users) -> None:
+        """Answer the jobs of one turn, make all durable, and reply."""
+        try:
+            with self._session.together():
+                for job in jobs:
+                    self._one(job, users)
+        except Exception as error:  # nothing that was answered may leave: it is not recorded
+            self.broken = self.broken or isinstance(error, LedgerError)
+            if not isinstance(error, OnlineICError):
+                _log.error("turn failed: %s", type(error).__name__)
+            for job in jobs:
+                job.error = UnreadyError(
+                    "what was answered could not be recorded, and is not told; ask later."
+                )
+        self.turns += 1
+        try:
+            self.view = self._session.view()
+        except Exception as error:  # whatever it is, who waits is told, and this thread goes on
+            self.broken = True
+            _log.error("no view: %s", type(error).__name__)
+        for job in jobs:
+            self.answered.update(job.found)
+        lines = [
+            Asked(job.user.name, job.digest, job.started, job.stopped, _counts(job.found))
+            for job in jobs
+            if job.found
+        ]
+        try:
+            users.log(lines)
+        except OnlineICError as error:
+            _log.error("log not written: %s", error.code)
+        for job in jobs:
+            job.future.get_loop().call_soon_threadsafe(_reply, job)
+
+    def _one(self, job: Job, users: Users) -> None:
+        """Run one job: what fails of it is its own."""
+        capped = None
+        try:
+            limit = job.user.part(users.active) * self.pool()
+            capped = Capped(self._session.paid_by(Purse(job.user.name, limit)), self._session)
+            job.started = capped.asking.length
+            job.result = job.act(capped)
+        except LedgerError as error:
+            job.error, self.broken = error, True
+        except OnlineICError as error:
+            job.error = error
+            job.found[error.code] += 1
+        except Exception as error:  # never its text, which could hold anything
+            _log.error("job failed: %s", type(error).__name__)
+            job.error = InternalError("the question could not be answered; ask another.")
+            job.found[job.error.code] += 1
+        if capped is not None:
+            job.found.update(capped.statuses)
+            job.stopped = capped.asking.length
+
+
+def _counts(found: Counter[str]) -> str:
+    return " ".join(f"{name}:{count}" for name, count in sorted(found.items()))
+
+
+def _reply(job: Job) -> None:
+    if job.future.done():
+        return  # who asked has gone: what was answered is recorded, and a repeat
+    if job.error is not None:
+        job.future.set_exception(job.error)
+    else:
+        job.future.set_result(job.result)

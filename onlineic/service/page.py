@@ -1,0 +1,485 @@
+"""The page: written by the server, usable without its one script, every text escaped and no style inline.
+
+Blocks of `onlineic.display.html` are shown without their own styles, which a strict content policy forbids:
+the looks stand in `page.css`.
+"""
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from onlineic.ask.json import written
+from onlineic.display.html import bars, escaped, facts, share, span_bar, table
+from onlineic.display.text import probability, records, records_between, shortened, upward
+from onlineic.domain.attributes import Categorical
+from onlineic.domain.domain import Domain
+from onlineic.errors import InvalidQueryError, shown
+from onlineic.queries.answers import ANSWER_HEAD, STATUS_SAID, Answer, answer_rows
+from onlineic.queries.expressions import (
+    Condition,
+    Expression,
+    at_least,
+    below,
+    between,
+    one_of,
+    where,
+)
+from onlineic.queries.marginals import marginal
+from onlineic.questions.derived import Answering
+from onlineic.questions.distributions import Quantile
+from onlineic.questions.means import Derived
+from onlineic.questions.statements import AnswerTable, answered
+from onlineic.session.asking import Asking
+from onlineic.session.explain import Explanation
+from onlineic.session.view import View
+
+ROWS = 3  # conditions of the form
+MOST_OPTIONS = 200  # labels that are offered to choose from
+MAPPED = 24  # rows and columns of a heat map
+KINDS = {
+    "count": "how many records",
+    "table": "a table by",
+    "mean": "the mean of",
+    "sum": "the sum of",
+    "median": "the median of",
+}
+OPERATORS = {
+    "is": "is",
+    "not": "is not",
+    "in": "is one of (a; b)",
+    "from": "at least",
+    "below": "below",
+    "between": "from; to",
+}
+BUTTONS = (
+    '<div class="row"><button type="submit" name="act" value="explain" class="quiet">Explain first</button>'
+    '<button type="submit" name="act" value="ask">Ask</button></div>'
+)
+STYLE = re.compile(r' style="[^"]*"')  # a quote inside of a text is escaped
+
+
+def bare(block: str) -> str:
+    """Return a block of the package's HTML without its inline styles."""
+    return STYLE.sub("", block)
+
+
+def whole(title: str, *parts: str) -> str:
+    """Return a document."""
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<title>{escaped(title)}</title>\n<link rel="stylesheet" href="/page.css">\n'
+        '<script src="/page.js" defer></script>\n</head>\n<body>\n'
+        + "\n".join(parts)
+        + "\n</body>\n</html>\n"
+    )
+
+
+def card(title: str, *parts: str, kind: str = "", private: bool = True) -> str:
+    """Return a section with a title."""
+    stamp = "" if private else ' <strong class="alarm">NOT PRIVATE: simulated noise</strong>'
+    return f'<section class="card {kind}"><h2>{escaped(title)}{stamp}</h2>{"".join(parts)}</section>'
+
+
+def note(text: str) -> str:
+    """Return a remark."""
+    return f'<p class="note">{escaped(text)}</p>'
+
+
+def problem_block(code: str, message: str) -> str:
+    """Return a refusal: nothing was spent on what is refused."""
+    title = {"too-few-records": "Too few records"}.get(code, "This cannot be answered")
+    return card(title, f'<p role="alert">{escaped(message)}</p>', kind="problem")
+
+
+def login_page(problem: str = "") -> str:
+    """Return the page on which a token is given."""
+    said = f'<p role="alert">{escaped(problem)}</p>' if problem else ""
+    return whole(
+        "Log in · onlineic",
+        "<main>",
+        card(
+            "Private answers",
+            said,
+            '<form method="post" action="/login"><label for="token">Your token</label>'
+            '<input id="token" name="token" type="password" autocomplete="current-password" required>'
+            '<button type="submit">Log in</button></form>',
+            note("The curator makes tokens by onlineic user add NAME. A token says who pays for a question."),
+        ),
+        "</main>",
+    )
+
+
+def page_of(
+    domain: Domain,
+    view: View,
+    told: Mapping[str, Any],
+    latest: Sequence[tuple[int, Answer]],
+    form: Mapping[str, str],
+    result: str,
+) -> str:
+    """Return the page of one who has logged in."""
+    you, statistics = told["you"], view.statistics
+    head = (
+        f"<header><h1>{escaped(f'Private answers about {view.n:,} records')}</h1>"
+        f'<form method="post" action="/logout" class="leave"><span>{escaped(you["name"])}</span> '
+        '<button type="submit">Log out</button></form></header>'
+    )
+    left = max(0.0, 1.0 - statistics.spent)
+    gauge = card(
+        "What is left",
+        f'<p id="left-all">All: {left:.1%} of the budget, at least {statistics.hard_left:,} '
+        "measured answers.</p>",
+        bare(share(statistics.spent, "budget used or set aside, of all")),
+        f'<p id="left-own">Yours: {you["left"]:.1%} of what measured answers share; you used '
+        f"{you['paid']:.1%}.</p>",
+        bare(share(min(1.0, you["paid"] / you["share"]) if you["share"] else 1.0, "your part, used")),
+        note("Answers that were released before, or that the test finds good enough, cost nothing."),
+        kind="gauge",
+        private=statistics.private,
+    )
+    rows = zip([at for at, _ in latest], answer_rows([answer for _, answer in latest]), strict=True)
+    listed = [[at, *row] for at, row in rows][::-1]
+    released = bare(table(["at", *ANSWER_HEAD], listed, left=2)) if listed else note("Nothing yet.")
+    record = card(
+        "What was released",
+        '<div class="wide">' + released + "</div>",
+        '<p><a href="/v1/answers.csv">All as CSV</a> · <a href="/v1/synthetic.csv?rows=1000">1,000 synthetic '
+        "rows</a> to develop on first: drawn from the hypothesis, without any guarantee.</p>",
+        note(
+            "Everybody who asks sees the same record. Asked again these are repeated, and free, as long as "
+            "nothing was learned since."
+        ),
+    )
+    attributes = card(
+        "What is known of a record",
+        bare(facts([(shortened(name), _described(kind)) for name, kind in domain])),
+        note(f"Bounds hold with probability {probability(1.0 - statistics.beta)} each."),
+    )
+    return whole(
+        "Private answers · onlineic", head, '<main><div class="two"><div>',
+        f'<div id="result" aria-live="polite">{result}</div>', ask_form(domain, form), sql_form(form),
+        "</div><div>", gauge, record,
+        attributes, "</div></div></main>",
+    )  # fmt: skip
+
+
+def _described(kind: Any) -> str:
+    labels = [str(kind.label(code)) for code in range(min(kind.size, 6))]
+    if kind.size <= 6:
+        return ", ".join(map(shortened, labels))
+    return f"{shortened(kind.label(0))} to {shortened(kind.label(kind.size - 1))}: {kind.size:,} values"
+
+
+def _options(names: Sequence[tuple[str, str]], chosen: str) -> str:
+    return "".join(
+        f'<option value="{escaped(value)}"{" selected" if value == chosen else ""}>'
+        f"{escaped(shortened(said))}</option>"
+        for value, said in names
+    )
+
+
+def ask_form(domain: Domain, form: Mapping[str, str]) -> str:
+    """Return the form that makes a question from the domain."""
+    names = [("", "choose"), *((name, name) for name in domain.names)]
+    rows = [_condition_row(domain, form, row) for row in range(ROWS)]
+    return card(
+        "Ask",
+        '<form method="post" action="/ask" id="ask"><input type="hidden" name="form" value="form">'
+        '<div class="row"><label for="kind">I want</label><select id="kind" name="kind">'
+        f"{_options([*KINDS.items()], form.get('kind', 'count'))}</select>"
+        f'<select name="of" aria-label="attribute">{_options(names, form.get("of", ""))}</select>'
+        f'<select name="by" aria-label="second attribute">{_options(names, form.get("by", ""))}</select>'
+        "</div>"
+        f"<fieldset><legend>among records where</legend>{''.join(rows)}</fieldset>"
+        f"{_labels(domain)}"
+        f"{BUTTONS}</form>",
+        note("Explain tells the price and the bound before anything is asked, and costs nothing."),
+    )
+
+
+def _condition_row(domain: Domain, form: Mapping[str, str], row: int) -> str:
+    names = [("", "any record"), *((name, name) for name in domain.names)]
+    return (
+        f'<div class="row"><select name="a{row}" aria-label="attribute of condition {row + 1}">'
+        f"{_options(names, form.get(f'a{row}', ''))}</select>"
+        f'<select name="o{row}" aria-label="kind of condition {row + 1}">'
+        f"{_options([*OPERATORS.items()], form.get(f'o{row}', 'is'))}</select>"
+        f'<input name="v{row}" aria-label="value of condition {row + 1}" '
+        f'value="{escaped(form.get(f"v{row}", ""))}" list="labels" autocomplete="off"></div>'
+    )
+
+
+def _labels(domain: Domain) -> str:
+    known: dict[str, None] = {}
+    for _, kind in domain:
+        if isinstance(kind, Categorical) and kind.size <= MOST_OPTIONS:
+            known |= dict.fromkeys(str(kind.label(code)) for code in range(kind.size))
+    options = "".join(f'<option value="{escaped(one[:200])}"></option>' for one in [*known][:MOST_OPTIONS])
+    return f'<datalist id="labels">{options}</datalist>'
+
+
+def sql_form(form: Mapping[str, str]) -> str:
+    """Return the form for a statement."""
+    example = "SELECT COUNT(*) FROM t WHERE ..."
+    return card(
+        "Ask in SQL",
+        '<form method="post" action="/ask" id="sql"><input type="hidden" name="form" value="sql">'
+        '<label for="text">A SELECT statement from t</label>'
+        f'<textarea id="text" name="text" rows="3" maxlength="4096" placeholder="{escaped(example)}">'
+        f"{escaped(form.get('text', ''))}</textarea>"
+        f"{BUTTONS}</form>",
+    )
+
+
+@final
+@attrs.frozen
+class AskedForm:
+    """What a form asks.
+
+    Attributes
+    ----------
+    text : str
+        A statement, or nothing.
+    said : str
+        The question in words.
+    of : (Answering) -> result
+    explain : object
+        What `explain` takes.
+    sent : object
+        The question as a program sends it, if one question is enough.
+    """
+
+    text: str
+    said: str
+    of: Callable[[Answering], Any]
+    explain: Any
+    sent: Any
+
+    def answered(self, to: Answering) -> str:
+        """Ask, and return the answer as a block."""
+        return result_block(self.said, self.of(to), to.n, to.beta) + self._snippets()
+
+    def explained(self, to: Asking) -> str:
+        """Explain, and return it as a block."""
+        return explanation_block(self.said, to.explain(self.explain), to.n)
+
+    def _snippets(self) -> str:
+        sent = self.sent
+        if self.text:
+            python, path = f"session.sql({json.dumps(self.text)})", "/v1/sql"
+            body: dict[str, Any] = {"sql": self.text}
+        elif sent is not None:
+            python, path = f"session.answer({sent})", "/v1/answers"
+            body = {"questions": [sent]}
+        else:
+            return ""
+        python = f"import onlineic as ic\nsession = ic.connect(URL, TOKEN)\n{python}"
+        quoted = json.dumps(body).replace("'", "'\\''")
+        curl = f"curl -H \"Authorization: Bearer $TOKEN\" --data '{quoted}' URL{path}"
+        return (
+            f"<details><summary>The same in Python and by curl</summary><pre>{escaped(python)}</pre>"
+            f"<pre>{escaped(curl)}</pre></details>"
+        )
+
+
+def read_form(form: Mapping[str, str], domain: Domain) -> AskedForm:
+    """Return what a form asks.
+
+    Raises
+    ------
+    InvalidQueryError
+        If it does not fit the domain.
+    """
+    if form.get("form") == "sql":
+        text = form.get("text", "").strip()
+        if text[:6].upper() != "SELECT":
+            raise InvalidQueryError(f"a statement must begin with SELECT, got {shown(text)}.")
+        return AskedForm(text, text, lambda to: answered(to, text), text, None)
+    kind, of, by = form.get("kind", ""), form.get("of", ""), form.get("by", "")
+    condition = _conditions(form, domain)
+    among = None if condition is None else condition
+    said = "" if among is None else f" where {_in_words(among)}"
+    if kind == "count":
+        question: Expression = where() if among is None else among
+        return AskedForm("", f"records{said}", lambda to: to.answer(question), question, written(question))
+    if kind == "table":
+        names = tuple(name for name in (of, by) if name)
+        if not names:
+            raise InvalidQueryError("a table must be by one attribute or two, got none; choose one.")
+        cells = marginal(*names, where=among)
+        cells.bind(domain)
+        title = f"records by {' and '.join(names)}{said}"
+        return AskedForm("", title, lambda to: to.answer(cells), cells, written(cells))
+
+    if kind in ("mean", "sum", "median"):
+        domain.axis(of)
+
+        def worked_out(to: Answering) -> Any:
+            if kind == "mean":
+                return to.mean(of, among)
+            return to.sum(of, among) if kind == "sum" else to.median(of, among)
+
+        return AskedForm("", f"{kind} of {of}{said}", worked_out, worked_out, None)
+    raise InvalidQueryError(f"kind must be one of {', '.join(KINDS)}, got {shown(kind)}.")
+
+
+def _in_words(condition: Expression) -> str:
+    text = repr(condition).replace("where(", "(")
+    plain = condition.form == "where"
+    return shortened(text[1:-1] if plain else text, 200)
+
+
+def _conditions(form: Mapping[str, str], domain: Domain) -> Expression | None:
+    found: Expression | None = None
+    for row in range(ROWS):
+        name = form.get(f"a{row}", "")
+        if name:
+            kind = domain.attribute(name)
+            one = where({name: _condition(form.get(f"o{row}", "is"), form.get(f"v{row}", ""), kind)})
+            one.bind(domain)
+            found = one if found is None else found & one
+    return found
+
+
+def _condition(operator: str, text: str, kind: Any) -> Condition:
+    parts = [_label(part.strip(), kind) for part in text.split(";")] if operator in ("in", "between") else []
+    value = _label(text.strip(), kind)
+    if operator == "between" and len(parts) == 2:
+        return between(*parts)
+    if operator == "in":
+        return one_of(*parts)
+    if operator in ("from", "below"):
+        return at_least(value) if operator == "from" else below(value)
+    if operator in ("is", "not"):
+        return one_of(value) if operator == "is" else ~one_of(value)
+    raise InvalidQueryError(
+        f"a condition must have a value, from .. to two, got {shown(text)}; write 20; 64."
+    )
+
+
+def _label(text: str, kind: Any) -> Any:
+    """Return the label that a text names."""
+    if kind.size <= 2**16:
+        for code in range(kind.size):
+            label = kind.label(code)
+            if str(label) == text or (label is None and text in ("", "missing")):
+                return label
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text
+
+
+def result_block(said: str, found: Any, n: int, beta: float) -> str:
+    """Return an answer in words, with its interval and a drawing."""
+    if isinstance(found, Answer):
+        return (
+            _table_block(said, found)
+            if isinstance(found.value, np.ndarray)
+            else _number_block(said, found, beta)
+        )
+    if isinstance(found, Derived):
+        bound = f"± {upward(found.error_bound)}" if math.isfinite(found.error_bound) else "no bound"
+        sure = probability(found.confidence) if found.confidence > 0 else "none"
+        return card(
+            f"{found.value:,.6g} {bound}",
+            f"<p>The {escaped(said)}. The exact number lies within the bound with probability {sure}.</p>",
+            kind="answer",
+            private=found.private,
+        )
+    if isinstance(found, Quantile):
+        title = shortened(repr(found), 200)
+        return card(title, f"<p>The {escaped(said)}.</p>", kind="answer", private=found.private)
+
+    if isinstance(found, AnswerTable):
+        block = f'<div class="wide">{bare(found._repr_html_())}</div>'
+        return card(shortened(said, 200), block, kind="answer")
+
+    return card("Answer", f"<pre>{escaped(shortened(repr(found), 1000))}</pre>", kind="answer")
+
+
+def _number_block(said: str, answer: Answer, beta: float) -> str:
+    n, (low, high) = answer.n or 0, answer.bracket
+    if math.isfinite(answer.error_bound):
+        holds = "exactly" if answer.error_bound == 0.0 else f"with probability {probability(1.0 - beta)}"
+        between_ = f"Between {records_between(n * low, n * high)} of {n:,}, {holds}."
+    else:
+        between_ = "Nothing bounds this answer: it is what the hypothesis says."
+    return card(
+        f"{records(float(answer.count))} records",
+        f"<p>{escaped(said)}: {answer.value:.2%} of all. {escaped(between_)}</p>",
+        bare(span_bar(low, float(answer.value), high, "share of all records")),
+        f'<p class="status {answer.status}">{escaped(STATUS_SAID[answer.status])}</p>',
+        kind="answer",
+        private=answer.private,
+    )
+
+
+def _table_block(said: str, answer: Answer) -> str:
+    labels, n = answer.labels, answer.n or 1
+    bounded = math.isfinite(answer.error_bound)
+    bound = f"Each ± {upward(n * answer.error_bound)} records, all at once." if bounded else "No bound."
+    parts = [f"<p>{escaped(bound)}</p>"]
+    counts = np.asarray(answer.count)
+    if len(labels) == 1:
+        ((name, axis),) = labels.items()
+        low, high = answer.bracket
+        whiskers = (n * low, n * high) if bounded else (None, None)
+        parts.append(bare(bars(axis, counts, *whiskers, title=f"records by {name}")))
+        rows = [[label, records(float(count))] for label, count in zip(axis, counts, strict=True)]
+        parts.append(f'<div class="wide">{bare(table([name, "records"], rows))}</div>')
+    elif len(labels) == 2:
+        parts.append(f'<div class="wide">{_heat(answer)}</div>')
+    else:
+        parts.append(note("A table of more than two attributes: take it as CSV."))
+    parts.append(f'<p class="status {answer.status}">{escaped(STATUS_SAID[answer.status])}</p>')
+    return card(shortened(said, 200), *parts, kind="answer", private=answer.private)
+
+
+def _heat(answer: Answer) -> str:
+    """Return a cross table whose cells are the darker the more records are in them."""
+    (first, down), (second, across) = answer.labels.items()
+    counts = np.asarray(answer.count)[:MAPPED, :MAPPED]
+    most = max(float(counts.max(initial=0.0)), 1.0)
+    head = "".join(f'<th scope="col">{escaped(shortened(label))}</th>' for label in across[:MAPPED])
+    body = []
+    for label, row in zip(down[:MAPPED], counts.tolist(), strict=True):
+        shades = [max(0, min(9, int(9 * one / most))) for one in row]
+        cells = "".join(
+            f'<td class="h{shade}">{records(one)}</td>' for shade, one in zip(shades, row, strict=True)
+        )
+
+        body.append(f'<tr><th scope="row">{escaped(shortened(label))}</th>{cells}</tr>')
+    cut = len(down) > MAPPED or len(across) > MAPPED
+    more = note(f"Cut to {MAPPED} rows and columns: the CSV holds all.") if cut else ""
+    corner = escaped(f"{shortened(first)} \\ {shortened(second)}")
+    top = f"<thead><tr><th>{corner}</th>{head}</tr></thead>"
+    return f'<table class="heat">{top}<tbody>{"".join(body)}</tbody></table>{more}'
+
+
+def explanation_block(said: str, found: Explanation, n: int) -> str:
+    """Return what a question may cost and be worth, in words."""
+    count = f"{found.answers:,} answer{'s' * (found.answers != 1)}"
+    known = found.constants + found.repeats
+    easy = f"± {records(n * found.bound_easy)} records" if math.isfinite(found.bound_easy) else "no bound"
+    told = [("it becomes", count), ("known already", f"{known:,} of them, free")]
+    if found.free:
+        told.append(("price", "nothing"))
+    elif not found.payable:
+        told.append(("price", "more than is left: it would be answered untested"))
+    else:
+        most = f"{found.at_most:.2%} of the budget; nothing if the test finds it good enough"
+        told.append(("price at most", most))
+
+    told.append(("expected bound of each", easy))
+    if found.bound_derived is not None and math.isfinite(found.bound_derived):
+        told.append(("bound", f"± {upward(found.bound_derived)}"))
+    return card(f"If asked: {shortened(said, 200)}", bare(facts(told)), kind="explain")

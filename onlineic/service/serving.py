@@ -1,0 +1,201 @@
+"""The process: one worker, deadlines for slow clients, TLS or this machine alone, and an end in order."""
+
+import asyncio
+import contextlib
+import ipaddress
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any, final
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from onlineic.errors import InvalidParameterError, checked_integer, shown
+from onlineic.service.app import Limits, Service
+from onlineic.service.desk import Desk
+from onlineic.service.users import Users
+from onlineic.session.session import OnlineIC
+
+SWITCH = 1e-3  # seconds that the thread of the session keeps the loop waiting for, of Python's own code
+DEADLINE = 10.0  # seconds for a whole request, headers and body
+MOST_HEADERS = 16_384  # bytes
+
+
+@final
+class Deadlined(H11Protocol):
+    """HTTP/1.1 that aborts a connection whose request is not whole in time: uvicorn would wait for ever."""
+
+    deadline = DEADLINE
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._arm()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._disarm()
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._arm()
+
+    def _arm(self) -> None:
+        self._disarm()
+        self._timer = self.loop.call_later(self.deadline, self._late)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _late(self) -> None:
+        import h11
+
+        if self.conn.their_state in (h11.IDLE, h11.SEND_BODY) and not self.transport.is_closing():
+            self.transport.abort()
+
+
+def host_and_port(listen: str, *, tls: bool, behind_proxy: bool) -> tuple[str, int]:
+    """Return host and port of "HOST:PORT".
+
+    Raises
+    ------
+    InvalidParameterError
+        If it is none, or another machine could reach it without TLS.
+    """
+    host, _, port = listen.rpartition(":")
+    host = host.strip("[]")
+    if not host or not (port.isascii() and port.isdigit()):
+        raise InvalidParameterError(f"listen must be HOST:PORT, got {shown(listen)}; write 127.0.0.1:8765.")
+    number = checked_integer("port", int(port), at_least=0, at_most=65535)
+    try:
+        loopback = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        loopback = host == "localhost"
+    if not (loopback or tls or behind_proxy):
+        raise InvalidParameterError(
+            f"listen must be an address of this machine without TLS, got {shown(host)}: tokens would cross "
+            "the network in clear. Give --ssl-certfile and --ssl-keyfile, or --behind-proxy."
+        )
+    return host, number
+
+
+def serve(
+    session: OnlineIC,
+    users: str | os.PathLike[str],
+    *,
+    listen: str = "127.0.0.1:8765",
+    hosts: tuple[str, ...] = (),
+    ssl_certfile: str | None = None,
+    ssl_keyfile: str | None = None,
+    behind_proxy: bool = False,
+    after_crashes: bool = False,
+) -> None:
+    """Serve a session until the process is told to end; what waits is answered first, and the session closed.
+
+    Parameters
+    ----------
+    session : OnlineIC
+        With a ledger file, durability "all" and the system's noise.
+    users : str or path
+    listen : str
+        "HOST:PORT"; port 0: any that is free.
+    hosts : tuple of str
+        Further names that requests may call the server by.
+    ssl_certfile, ssl_keyfile : str, optional
+    behind_proxy : bool
+        A proxy ends TLS, and nobody else reaches this port.
+    after_crashes : bool
+        Start although the last three starts answered nothing.
+
+    Raises
+    ------
+    InvalidParameterError, SessionStateError
+        Before anything is served.
+    """
+    host, port = host_and_port(listen, tls=ssl_certfile is not None, behind_proxy=behind_proxy)
+    check_served(session)
+    secure = ssl_certfile is not None or behind_proxy
+    names = frozenset({*Limits().hosts, host.lower(), *map(str.lower, hosts)})
+    with contextlib.closing(Users(users)) as held:
+        held.begin(after_crashes=after_crashes)
+    limits = Limits(names, secure)
+    sys.setswitchinterval(SWITCH)
+    with (
+        ending_in_order(),
+        standing(session, users, host, port, limits, ssl_certfile, ssl_keyfile) as server,
+    ):
+        server.run()
+
+
+@contextlib.contextmanager
+def ending_in_order() -> Iterator[None]:
+    """Let signals that end the process do so behind what must be closed: uvicorn raises them once more."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held = {one: signal.signal(one, lambda *_: None) for one in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for one, handler in held.items():
+            signal.signal(one, handler)
+
+
+@contextlib.contextmanager
+def standing(
+    session: OnlineIC,
+    users: str | os.PathLike[str],
+    host: str,
+    port: int,
+    limits: Limits,
+    ssl_certfile: str | None = None,
+    ssl_keyfile: str | None = None,
+) -> Iterator[uvicorn.Server]:
+    """Return a server that can be run, and at the end answer what waits and close the session."""
+    held, desk = Users(users), Desk(session, users)
+    config = uvicorn.Config(
+        Service(session, desk, held, limits).app(),
+        host=host,
+        port=port,
+        workers=1,
+        http=Deadlined,
+        ws="none",
+        lifespan="off",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        h11_max_incomplete_event_size=MOST_HEADERS,
+        timeout_keep_alive=5,
+        timeout_graceful_shutdown=30,
+        backlog=512,
+        ssl_certfile=ssl_certfile,
+        ssl_keyfile=ssl_keyfile,
+    )
+    desk.start()
+    try:
+        yield uvicorn.Server(config)
+    finally:
+        desk.stop()
+        held.good()
+        held.close()
+        session.close()
+
+
+def check_served(session: OnlineIC) -> None:
+    """Raise `InvalidParameterError` unless what is answered comes back after a crash, and is private."""
+    view = session.view()
+    if not view.statistics.private:
+        raise InvalidParameterError(
+            "session must have the system's noise to be served, got simulated noise, which is not private."
+        )
+    if session.durability != "all":
+        raise InvalidParameterError(
+            "session must have a ledger file and durability='all' to be served, got another: an answer that "
+            "left could come back with another number."
+        )

@@ -1,0 +1,288 @@
+"""Who may ask: names, tokens as digests, parts of the budget, and the log of who asked when.
+
+One SQLite file that only its owner may read. A token is shown once, when it is made; the file holds its
+SHA-256, from which nobody gets back 256 random bits. The log holds digests of questions and no values: these
+stand in the ledger, and who paid for what stands there too, so that an older copy of this file gives no
+quota back.
+"""
+
+import contextlib
+import hashlib
+import os
+import sqlite3
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator
+from fractions import Fraction
+from typing import Any, TypeVar, final
+
+import attrs
+
+from onlineic.errors import InvalidParameterError, SessionStateError, checked_integer, checked_ratio, shown
+from onlineic.noise.sources import SystemNoise
+
+PREFIX = "oic_"  # by which scanners of leaked secrets know a token
+PER_MINUTE = 600  # questions
+CRASHES = 3  # starts in a row that answered nothing, from which on the next one is refused
+LONGEST_NAME = 64
+TABLES = """
+CREATE TABLE IF NOT EXISTS user (name TEXT PRIMARY KEY, digest TEXT NOT NULL UNIQUE, created REAL NOT NULL,
+                   revoked REAL, share TEXT, per_minute INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS audit (time REAL NOT NULL, user TEXT NOT NULL, digest TEXT NOT NULL,
+                   start INTEGER NOT NULL, stop INTEGER NOT NULL, statuses TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS start (time REAL NOT NULL, good INTEGER NOT NULL);
+"""
+T = TypeVar("T")
+
+
+@final
+@attrs.frozen
+class User:
+    """One who may ask.
+
+    Attributes
+    ----------
+    name : str
+    created : float
+        Seconds since 1970.
+    revoked : float or None
+    share : Fraction or None
+        Of what hits can spend, in [0, 1]; None: twice an equal share.
+    per_minute : int
+        Questions.
+    """
+
+    name: str
+    created: float
+    revoked: float | None
+    share: Fraction | None
+    per_minute: int
+
+    def part(self, active: int) -> Fraction:
+        """Return the share, where so many users are active."""
+        return self.share if self.share is not None else min(Fraction(1), Fraction(2, max(1, active)))
+
+
+@final
+@attrs.frozen
+class Asked:
+    """One line of the log.
+
+    Attributes
+    ----------
+    user : str
+    digest : str
+        SHA-256 of the question as it was sent.
+    start, stop : int
+        Records that were written while it was answered, from start up to stop.
+    statuses : str
+        Of the answers, such as "easy hard", or the code of an error.
+    """
+
+    user: str
+    digest: str
+    start: int
+    stop: int
+    statuses: str
+
+
+@final
+class Users:
+    """The users file, used by one thread at a time.
+
+    Parameters
+    ----------
+    path : str or path
+    create : bool
+        Whether to make it if it is not there.
+
+    Raises
+    ------
+    InvalidParameterError
+        If it is not there, can be read by others, or is no users file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, create: bool = False) -> None:
+        self.path = os.fspath(path)
+        if create and not os.path.exists(self.path):
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        try:
+            mode = os.stat(self.path).st_mode
+        except OSError:
+            raise InvalidParameterError(
+                f"users must be a users file, got none at {shown(self.path, 200)}; make one by "
+                "onlineic user add NAME --users FILE."
+            ) from None
+        if stat.S_IMODE(mode) & 0o077:
+            raise InvalidParameterError(
+                f"users must be a file that its owner alone may read, got mode {stat.S_IMODE(mode):o} at "
+                f"{shown(self.path, 200)}; write chmod 600."
+            )
+        self._connection = sqlite3.connect(
+            self.path, timeout=5.0, isolation_level=None, check_same_thread=False
+        )
+        self._seen: tuple[int, dict[str, User]] | None = None
+        self._run(lambda: self._connection.executescript(TABLES))
+
+    def _run(self, act: Callable[[], T]) -> T:
+        try:
+            return act()
+        except sqlite3.Error as error:
+            raise SessionStateError(
+                f"users must be a whole file that can be written, got {type(error).__name__} at "
+                f"{shown(self.path, 200)}; make room, or restore it from its backup."
+            ) from None
+
+    def add(self, name: str, share: Any = None, per_minute: int = PER_MINUTE) -> str:
+        """Add a user and return the token, which nothing shows again.
+
+        Raises
+        ------
+        InvalidParameterError
+            If the name is taken, even by one who was revoked, or a number is outside its range.
+        """
+        named = type(name) is str and name.isprintable() and bool(name.strip())
+        if not named or len(name) > LONGEST_NAME:
+            raise InvalidParameterError(
+                f"name must be a printable text of 1 to {LONGEST_NAME} letters, got {shown(name)}."
+            )
+        part, many = _checked(share, per_minute)
+        if any(user.name == name for user in self.list()):
+            raise InvalidParameterError(
+                f"name must be new, got {shown(name)}, which has paid under this name before; take another."
+            )
+        token = PREFIX + SystemNoise().words(4).tobytes().hex()
+        row = (name, digest_of(token), time.time(), None, part, many)
+        self._run(lambda: self._connection.execute("INSERT INTO user VALUES (?, ?, ?, ?, ?, ?)", row))
+        return token
+
+    def renew(self, name: str) -> str:
+        """Return another token of a user; the old one is worth nothing from here on."""
+        self.one(name)
+        token = PREFIX + SystemNoise().words(4).tobytes().hex()
+        sql = "UPDATE user SET digest = ?, revoked = NULL WHERE name = ?"
+        self._run(lambda: self._connection.execute(sql, (digest_of(token), name)))
+        return token
+
+    def revoke(self, name: str) -> None:
+        """Let a user ask no more, from the next request on."""
+        self.one(name)
+        sql = "UPDATE user SET revoked = ? WHERE name = ? AND revoked IS NULL"
+        self._run(lambda: self._connection.execute(sql, (time.time(), name)))
+
+    def quota(self, name: str, share: Any = None, per_minute: int | None = None) -> None:
+        """Give a user another part of the budget, another rate, or both."""
+        held = self.one(name)
+        part, many = _checked(
+            held.share if share is None else share, held.per_minute if per_minute is None else per_minute
+        )
+        sql = "UPDATE user SET share = ?, per_minute = ? WHERE name = ?"
+        self._run(lambda: self._connection.execute(sql, (part, many, name)))
+
+    def one(self, name: str) -> User:
+        """Return a user, or raise `InvalidParameterError`."""
+        for user in self.list():
+            if user.name == name:
+                return user
+        raise InvalidParameterError(
+            f"name must be that of a user, got {shown(name)}; see onlineic user list."
+        )
+
+    def list(self) -> list[User]:
+        """Return all users, those who were revoked too, oldest first."""
+        return sorted(self._read().values(), key=lambda user: user.created)
+
+    @property
+    def active(self) -> int:
+        """How many users are not revoked."""
+        return sum(user.revoked is None for user in self._read().values())
+
+    def by_token(self, token: str) -> User | None:
+        """Return the user with this token, unless it was revoked."""
+        user = self._read().get(digest_of(token))
+        return None if user is None or user.revoked is not None else user
+
+    def by_name(self, name: str) -> User | None:
+        """Return the user with this name, unless it was revoked."""
+        found = (user for user in self._read().values() if user.name == name and user.revoked is None)
+        return next(found, None)
+
+    def _read(self) -> dict[str, User]:
+        """Return users by digest: read again once another process, or this one, has changed the file."""
+
+        def read() -> dict[str, User]:
+            (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+            version = version * 2**32 + self._connection.total_changes
+            if self._seen is None or self._seen[0] != version:
+                sql = "SELECT digest, name, created, revoked, share, per_minute FROM user"
+                users = {
+                    digest: User(name, created, revoked, None if share is None else Fraction(share), many)
+                    for digest, name, created, revoked, share, many in self._connection.execute(sql)
+                }
+                self._seen = (version, users)
+            return self._seen[1]
+
+        return self._run(read)
+
+    def log(self, lines: Iterable[Asked]) -> None:
+        """Add lines to the log."""
+        now = time.time()
+        rows = [(now, *attrs.astuple(line)) for line in lines]
+
+        def write() -> None:
+            self._connection.execute("PRAGMA synchronous = OFF")  # no charge and no answer rests on it
+            self._connection.execute("BEGIN")
+            self._connection.executemany("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?)", rows)
+            self._connection.execute("COMMIT")
+
+        self._run(write)
+
+    def logged(self, most: int = 100) -> Iterator[tuple[float, Asked]]:
+        """Go through the latest lines of the log, newest first, with their times."""
+        sql = "SELECT * FROM audit ORDER BY rowid DESC LIMIT ?"
+        for when, *line in self._run(lambda: self._connection.execute(sql, (most,)).fetchall()):
+            yield when, Asked(*line)
+
+    def begin(self, *, after_crashes: bool = False) -> None:
+        """Note that a server starts.
+
+        Raises
+        ------
+        SessionStateError
+            If the last three starts in a row answered nothing: each spends what stood reserved, and a loop
+            of crashes would spend all.
+        """
+        sql = "SELECT good FROM start ORDER BY rowid DESC LIMIT ?"
+        last = self._run(lambda: self._connection.execute(sql, (CRASHES,)).fetchall())
+        if len(last) == CRASHES and not any(good for (good,) in last) and not after_crashes:
+            raise SessionStateError(
+                f"a server must not start after {CRASHES} starts in a row that answered nothing: each spends "
+                "what stood reserved. Look into the log for the cause, and start once with --after-crashes."
+            )
+        self._run(lambda: self._connection.execute("INSERT INTO start VALUES (?, 0)", (time.time(),)))
+
+    def good(self) -> None:
+        """Note that this start has answered, or has ended in order."""
+        sql = "UPDATE start SET good = 1 WHERE rowid = (SELECT max(rowid) FROM start)"
+        self._run(lambda: self._connection.execute(sql))
+
+    def close(self) -> None:
+        """Let the file go."""
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.close()
+
+    def __repr__(self) -> str:
+        return f"Users({self.path!r}, {self.active} active)"
+
+
+def digest_of(token: str) -> str:
+    """Return what the file holds of a token."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _checked(share: Any, per_minute: int) -> tuple[str | None, int]:
+    many = checked_integer("per_minute", per_minute, at_least=1, at_most=10**6)
+    if share is None:
+        return None, many
+    part = checked_ratio("share", share, at_least=0.0, at_most=1.0, remedy="write a share such as 0.25")
+    return str(part), many

@@ -1,0 +1,150 @@
+"""Questions as they cross the network: what analysts write, and sums by name; never weights.
+
+Besides the JSON of conditions and cross tables (`onlineic.ask.json`) there is one form for means and sums,
+`{"weigh": "age", "by": "share" | "rest" | "held", "where": {..}}`: the server makes the weights of it from
+the domain, as `onlineic.questions.means.Numbers` does. No array, constant, rounding or grid crosses: a
+rounding that a stranger states would widen the bounds of everybody.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from onlineic._typing import Floats
+from onlineic.ask.bind import as_condition
+from onlineic.ask.json import described, written
+from onlineic.domain.domain import Domain
+from onlineic.errors import InvalidQueryError, OnlineICError, TooLargeError, shown
+from onlineic.queries.expressions import Expression, one_query
+from onlineic.queries.marginals import Marginal
+from onlineic.questions.means import Numbers
+
+WEIGHTS = ("share", "rest", "held")
+MOST_CELLS = 2**20  # leaves of a question times the values that each of them looks at
+DEEPEST = 60  # objects and lists inside each other
+
+
+def to_wire(question: Any, domain: Domain) -> Any:
+    """Return a question as it is sent; what is sent is read back to the same question, or refused here.
+
+    Parameters
+    ----------
+    question : Expression, Marginal, text or dict
+
+    Raises
+    ------
+    InvalidQueryError
+        If it has no such form: weights of one's own, arrays, bound queries.
+    """
+    if isinstance(question, str | dict):
+        return question
+    if not isinstance(question, Expression | Marginal):
+        raise InvalidQueryError(
+            f"a question to a server must be made of conditions, got a {type(question).__name__}; write "
+            "where(attribute=condition), a text or a dict."
+        )
+    told = _weighed(question, domain) if isinstance(question, Expression) else None
+    sent = written(question) if told is None else told
+    again, asked = from_wire(json.loads(json.dumps(sent, allow_nan=False)), domain), question.bind(domain)
+    if again.bind(domain).key != asked.key or getattr(asked, "rounding", 0.0) != getattr(
+        again.bind(domain), "rounding", 0.0
+    ):
+        raise InvalidQueryError(
+            "a question to a server must read the same when it arrives, got one that does not; rename "
+            "attributes that are called like a form: not, or, and, marginal, weigh."
+        )
+    return sent
+
+
+def from_wire(sent: Any, domain: Domain) -> Any:
+    """Return the expression or cross table that was sent: of a text what its condition in SQL says.
+
+    Raises
+    ------
+    InvalidQueryError, TooLargeError
+        If it cannot be read, or costs too much to look at.
+    """
+    check_cost(sent, domain)
+    if isinstance(sent, dict) and "weigh" in sent and "weigh" not in domain.names:
+        if not sent.keys() <= {"weigh", "by", "where"} or sent.get("by") not in WEIGHTS:
+            raise InvalidQueryError(
+                'a sum must be written {"weigh": attribute, "by": "share", "rest" or "held", "where": {..}}, '
+                "got another object."
+            )
+        condition = None if sent.get("where") is None else as_condition(sent["where"], domain)
+        if not isinstance(sent["weigh"], str) or not (condition is None or type(condition) is Expression):
+            raise InvalidQueryError("a sum must be of an attribute under a condition, got other values.")
+        numbers = Numbers.of(domain, sent["weigh"], condition)
+        numbers.check(condition)
+        return numbers.weighted(_weights(numbers)[sent["by"]])
+    if not isinstance(sent, str | dict):
+        raise InvalidQueryError(f"a question must be an object or a text, got {shown(sent)}.")
+    return as_condition(sent, domain) if isinstance(sent, str) else described(sent, domain)
+
+
+def check_cost(sent: Any, domain: Domain) -> None:
+    """Raise `TooLargeError` if a question takes too long to look at, before it is looked at.
+
+    Each leaf may touch every value of its attribute, and every cell of the attributes that are joined.
+    """
+    leaves, names, depth, level = 0, set[str](), 0, [sent]
+    while level:
+        depth, inner = depth + 1, list[Any]()
+        for one in level:
+            if isinstance(one, dict):
+                names.update(name for name in one if name in domain.names)
+                inner += one.values()
+            elif isinstance(one, list):
+                inner += one
+            else:
+                leaves += 1
+        level = inner
+        if depth > DEEPEST:
+            raise TooLargeError(f"a question must nest at most {DEEPEST} objects, got more; ask its parts.")
+    if isinstance(sent, str):  # of names that are in it
+        names.update(name for name in domain.names if name in sent)
+        leaves = sent.count("'") + sent.count("=") + sent.count(",") + sent.count(">") + sent.count("<") + 1
+    widest = max([domain.attribute(name).size for name in names], default=1)
+    if leaves * widest > MOST_CELLS:
+        raise TooLargeError(
+            f"a question must look at no more than {MOST_CELLS:,} values, got {leaves:,} conditions on up to "
+            f"{widest:,} values each; ask fewer, or ranges."
+        )
+
+
+def _weighed(question: Expression, domain: Domain) -> dict[str, Any] | None:
+    """Return the form of a sum, if an expression is one."""
+    parts: Sequence[Any] = question.parts if question.form == "and" else (question,)
+    at = [place for place, part in enumerate(parts) if _attribute(part) is not None]
+    if len(at) != 1:
+        return None
+    name, values = _attribute(parts[at[0]]) or ("", np.zeros(0))
+    others = [part for place, part in enumerate(parts) if place != at[0]]
+    condition = None if not others else others[0] if len(others) == 1 else one_query("and", others)
+    try:
+        numbers = Numbers.of(domain, name, condition)
+    except OnlineICError:
+        return None
+    for by, weights in _weights(numbers).items():
+        if np.array_equal(weights, values):
+            sent = {"weigh": name, "by": by}
+            return sent if condition is None else {**sent, "where": written(condition)}
+    return None
+
+
+def _attribute(part: Expression) -> tuple[str, Floats] | None:
+    """Return attribute and weights of an expression that is nothing but these."""
+    if part.form != "where" or len(part.parts) != 1 or part.parts[0][1].form != "weights":
+        return None
+    name, condition = part.parts[0]
+    return name, np.array(condition.parts, np.float64)
+
+
+def _weights(numbers: Numbers) -> dict[str, Floats]:
+    return {
+        "share": numbers.shares,
+        "rest": np.where(numbers.held, 1.0 - numbers.shares, 0.0),
+        "held": np.where(numbers.held, 1.0, 0.0),
+    }

@@ -1,0 +1,163 @@
+"""A session as one of several askers has it: the same answers, paid from a purse, one outcome a question."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol, final
+
+import attrs
+
+from onlineic._typing import Floats
+from onlineic.ask.bind import check_many
+from onlineic.ask.sql_conditions import Value
+from onlineic.domain.domain import Domain
+from onlineic.errors import OnlineICError, checked_list
+from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger
+from onlineic.queries.answers import Answer
+from onlineic.questions.derived import Answering
+from onlineic.questions.means import Derived
+from onlineic.questions.statements import AnswerTable, answered
+from onlineic.session.explain import Explanation, explained
+from onlineic.session.loop import Loop
+
+
+@final
+@attrs.frozen
+class Outcome:
+    """What became of one question of several: an answer, or a refusal that left the others alone.
+
+    Attributes
+    ----------
+    answer : Answer or None
+    at : int or None
+        Place in the transcript of the record that released it first; None of what no record tells of: a
+        constant, an untested answer, a refusal.
+    error : OnlineICError or None
+        Why it was refused; one of the two is None.
+    """
+
+    answer: Answer | None = None
+    at: int | None = None
+    error: OnlineICError | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values, which `json.dumps` takes: the answer with `at`, or code and message."""
+        if self.answer is not None:
+            return {**self.answer.to_dict(), "law": self.answer.law, "at": self.at}
+        error = self.error or OnlineICError("refused")
+        return {"error": {"code": error.code, "message": str(error)}}
+
+
+@final
+class Places:
+    """Where in the record each question was released: a fold, made as far as it is asked for."""
+
+    __slots__ = ("_found", "_seen")
+
+    def __init__(self) -> None:
+        self._found: dict[Any, int] = {}
+        self._seen = 0
+
+    def of(self, ledger: Ledger, key: Any) -> int | None:
+        """Return the latest place at which a question with this key was released."""
+        for place, record in enumerate(ledger.records(self._seen), self._seen):
+            if isinstance(record, Easy | Hard):
+                self._found[record.query.key] = place
+            elif isinstance(record, EasyBatch):
+                self._found.update((query.key, place) for query in record.queries)
+        self._seen = len(ledger)
+        return self._found.get(key)
+
+
+class Run(Protocol):
+    """Runs an act alone in the session, paid by one purse."""
+
+    def __call__(self, act: Callable[[], Any], /) -> Any: ...
+
+
+@final
+class Asking(Answering):
+    """A session with the purse of one asker; made by `OnlineIC.paid_by`.
+
+    Parameters
+    ----------
+    session : Answering
+    loop : () -> Loop
+    run : Run
+    places : Places
+    """
+
+    def __init__(self, session: Answering, loop: Callable[[], Loop], run: Run, places: Places) -> None:
+        self._session, self._loop, self._run, self._places = session, loop, run, places
+
+    @property
+    def domain(self) -> Domain:
+        return self._session.domain
+
+    @property
+    def n(self) -> int:
+        return self._session.n
+
+    @property
+    def beta(self) -> float:
+        return self._session.beta
+
+    @property
+    def answers_tables(self) -> bool:
+        return self._session.answers_tables
+
+    @property
+    def length(self) -> int:
+        """Records in the transcript."""
+        return len(self._loop().ledger)
+
+    def answer(self, query: Any) -> Answer:
+        """Answer one query, as `OnlineIC.answer`; untested where the purse cannot pay."""
+        found: Answer = self._run(lambda: self._loop().answer(query))
+        return found
+
+    def answer_many(self, queries: Any) -> Any:
+        """Answer queries in order, as `OnlineIC.answer_many`."""
+        check_many(queries)
+        asked = checked_list("queries", queries, remedy="write [query, ...]")
+        return self._run(lambda: self._loop().answer_many(asked))
+
+    def outcomes(self, questions: Iterable[Any]) -> list[Outcome]:
+        """Answer questions in order, each by itself: one that is refused leaves the others alone.
+
+        The answers are those of one call of `answer` each.
+        """
+        asked = checked_list("questions", questions, remedy="write [question, ...]")
+
+        def each() -> list[Outcome]:
+            return [self._outcome(question) for question in asked]
+
+        found: list[Outcome] = self._run(each)
+        return found
+
+    def _outcome(self, question: Any) -> Outcome:
+        loop = self._loop()
+        try:
+            answer = loop.answer(question)
+        except OnlineICError as error:
+            return Outcome(error=error)
+        tested = answer.status != "untested" and answer.query is not None and answer.query.constant is None
+        key = answer.query.key if tested and answer.query is not None else None
+        return Outcome(answer, self._places.of(loop.ledger, key) if tested else None)
+
+    def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
+        """Return bounds that hold at once, as `OnlineIC.joint_bounds`."""
+        return self._session.joint_bounds(queries, answers)
+
+    def explain(self, question: Any) -> Explanation:
+        """Return what a question may cost and what it is worth, as `OnlineIC.explain`."""
+        found: Explanation = self._run(lambda: explained(self._loop(), question))
+        return found
+
+    def sql(
+        self,
+        text: str,
+        table: str = "t",
+        params: Mapping[str, Value] | None = None,
+        dialect: str | None = None,
+    ) -> Answer | Derived | AnswerTable:
+        """Answer a SELECT statement, as `OnlineIC.sql`."""
+        return answered(self, text, table, params, dialect)

@@ -1,0 +1,56 @@
+"""A session that is served in a thread of this process, on a port of its own."""
+
+import contextlib
+import threading
+import time
+
+import attrs
+import pytest
+
+uvicorn = pytest.importorskip("uvicorn", reason="the server needs the extra: pip install onlineic[serve]")
+pytest.importorskip("starlette", reason="the server needs the extra: pip install onlineic[serve]")
+
+from onlineic.service import Users  # noqa: E402
+from onlineic.service.app import Limits  # noqa: E402
+from onlineic.service.serving import standing  # noqa: E402
+
+
+@attrs.frozen
+class Served:
+    """A running server.
+
+    Attributes
+    ----------
+    url : str
+    users : path of the users file
+    tokens : dict of name to token
+    """
+
+    url: str
+    users: object
+    tokens: dict
+    port: int
+
+
+@contextlib.contextmanager
+def served(session, folder, names=("ann", "bob"), share=None, per_minute=10**6):
+    """Serve a session until the block ends."""
+    path = folder / "users.db"
+    users = Users(path, create=True)
+    tokens = {name: users.add(name, share, per_minute) for name in names}
+    users.close()
+    ended = []
+    with standing(session, path, "127.0.0.1", 0, Limits()) as server:
+        thread = threading.Thread(target=lambda: ended.append(server.run()), daemon=True)
+        thread.start()
+        for _ in range(1000):
+            if server.started:
+                break
+            time.sleep(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        try:
+            yield Served(f"http://127.0.0.1:{port}", path, tokens, port)
+        finally:
+            server.should_exit = True
+            thread.join(30)
+    assert ended

@@ -1,0 +1,116 @@
+"""The page in a real browser: asked by form and in SQL, and hostile labels that stay text.
+
+By `-m browser`, with Chromium of the system's packages and the package playwright.
+"""
+
+import shutil
+
+import numpy as np
+import pytest
+
+import onlineic as ic
+from support.served import served
+
+pytestmark = pytest.mark.browser
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+HOSTILE = [
+    "</script><script>window.bad=1</script>",
+    '"><img src=x onerror="window.bad=1">',
+    "\u202eevil",
+    "x" * 10_000,
+]
+DOMAIN = ic.Domain.of(age=range(20, 40), label=HOSTILE, sex=["F", "M"])
+TABLE = np.random.default_rng(1).multinomial(40_000, np.full(160, 1 / 160)).reshape(DOMAIN.shape)
+
+
+@pytest.fixture(scope="module")
+def visited(tmp_path_factory):
+    """(browser, url, token), or the test is skipped."""
+    if CHROMIUM is None:
+        pytest.skip("the page is tested in Chromium: apt-get install chromium")
+    api = pytest.importorskip(
+        "playwright.sync_api", reason="the page is tested by playwright: pip install playwright"
+    )
+    folder = tmp_path_factory.mktemp("browser")
+    data = ic.PrivateData(TABLE, DOMAIN)
+    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-6), ledger=folder / "a.db", table="t", durability="all")
+    with served(session, folder) as server, api.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser, server
+        browser.close()
+
+
+@pytest.fixture(params=[1200, 400], ids=["wide", "narrow"])
+def page(visited, request):
+    browser, server = visited
+    context = browser.new_context(viewport={"width": request.param, "height": 800})
+    found = context.new_page()
+    found.set_default_timeout(20_000)
+    found.broken = []
+    found.on(
+        "console", lambda said: found.broken.append(said.text) if "Content Security" in said.text else None
+    )
+    found.on("pageerror", lambda error: found.broken.append(str(error)))
+    found.goto(server.url)
+    found.fill("#token", server.tokens["ann"])
+    found.click("button")
+    found.wait_for_selector("#kind")
+    yield found
+    assert [] == found.broken
+    assert None is found.evaluate("window.bad ?? null")
+    assert found.evaluate("document.documentElement.scrollWidth") <= request.param
+    context.close()
+
+
+def asked(page, **fields):
+    for name, value in fields.items():
+        field = page.locator(f"#ask [name={name}]")
+        field.select_option(value) if field.evaluate("one => one.tagName") == "SELECT" else field.fill(value)
+    page.click("#ask button[value=ask]")
+    page.wait_for_selector(".card.answer")
+    return page.inner_text("#result")
+
+
+def test_a_question_is_explained_asked_and_listed(page):
+    page.select_option("[name=a0]", "sex")
+    page.fill("[name=v0]", "F")
+    page.click("#ask button[value=explain]")
+    page.wait_for_selector(".card.explain")
+    assert "expected bound" in page.inner_text("#result")
+    assert "with probability 0.95" in asked(page, kind="count")
+    assert "where(sex='F')" in page.inner_text("main")
+    assert "measured answers" in page.inner_text("#left-all")
+
+
+def test_tables_are_drawn_and_statements_answered(page):
+    asked(page, kind="table", of="age")
+    assert page.locator("#result svg rect").count() >= 20
+    asked(page, kind="table", of="age", by="sex")
+    assert 40 == page.locator("#result table.heat td").count()
+    page.fill("#text", "SELECT sex, COUNT(*), AVG(age) FROM t GROUP BY sex")
+    page.click("#sql button[value=ask]")
+    page.wait_for_selector(".card.answer table")
+    assert "F" in page.inner_text("#result table")
+
+
+def test_the_keyboard_is_enough(page):
+    page.focus("#kind")
+    page.select_option("[name=a0]", "sex")
+    page.focus("[name=v0]")
+    page.keyboard.type("M")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".card.explain, .card.answer")
+
+
+def test_hostile_labels_stay_text(page):
+    asked(page, kind="table", of="label")
+    asked(page, kind="table", of="label", by="sex")
+    for label in HOSTILE[:3]:
+        asked(page, kind="count", a0="label", v0=label)
+    assert 0 == page.locator("img").count()
+    assert 1 == page.locator("script").count()
+
+
+def test_a_visit_ends(page):
+    page.click(".leave button")
+    page.wait_for_selector("#token")

@@ -1,0 +1,452 @@
+"""The routes over HTTP: who is let in, in which form, who pays, and what is refused without a trace."""
+
+import http.client
+import json
+import math
+import socket
+import threading
+import time
+import urllib.parse
+
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic.audit import verified
+from onlineic.cli import main
+from onlineic.errors import InvalidParameterError, InvalidQueryError, SessionStateError
+from onlineic.ledger import read
+from onlineic.service import RemoteError, Users, serving
+from onlineic.service.openapi import OPEN, TEXTS, openapi
+from support.served import served
+
+HOSTILE = [
+    "</script><script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "\u202eevil",
+    "=1+1",
+    "x" * 10_000,
+]
+DOMAIN = ic.Domain.of(age=range(20, 40), label=HOSTILE, sex=["F", "M"])
+TABLE = np.random.default_rng(1).multinomial(40_000, np.full(200, 1 / 200)).reshape(DOMAIN.shape)
+
+
+def opened(path, **settings):
+    data = ic.PrivateData(TABLE, DOMAIN)
+    return ic.OnlineIC(data, ic.Budget(1.0, 1e-6), ledger=path, table="t", durability="all", **settings)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("served")
+    with served(opened(folder / "a.db"), folder, names=["ann", "bob", "eve", "slow"]) as running:
+        users = Users(running.users)
+        users.quota("eve", share=0)
+        users.quota("slow", per_minute=3)
+        users.close()
+        yield running
+
+
+def call(server, method, path, body=None, who="ann", **headers):
+    """Return status, headers and body of one request."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    if who is not None:
+        headers.setdefault("Authorization", f"Bearer {server.tokens[who]}")
+    if body is not None and not isinstance(body, bytes):
+        body = json.dumps(body).encode()
+    connection.request(method, path, body, {name.replace("_", "-"): one for name, one in headers.items()})
+    reply = connection.getresponse()
+    found = reply.status, reply.headers, reply.read()
+    connection.close()
+    return found
+
+
+def visit(server, who="ann"):
+    """Log in as a browser does; return its headers."""
+    form = urllib.parse.urlencode({"token": server.tokens[who]}).encode()
+    status, headers, _ = call(server, "POST", "/login", form, who=None, Sec_Fetch_Site="same-origin")
+    assert 303 == status
+    cookie = headers["set-cookie"]
+    assert {"HttpOnly", "SameSite=strict"} <= {part.strip() for part in cookie.split(";")}
+    return {"Cookie": cookie.split(";")[0], "Sec_Fetch_Site": "same-origin"}
+
+
+def asked(server, headers, **form):
+    body = urllib.parse.urlencode({"form": "form", "act": "ask", **form}).encode()
+    return call(server, "POST", "/ask", body, who=None, **headers)
+
+
+def test_the_description_names_the_routes_and_no_others(server):
+    status, _, body = call(server, "GET", "/v1/openapi.json")
+    told = json.loads(body)
+
+    assert 200 == status
+    assert openapi() == told
+    for path, methods in told["paths"].items():
+        for method in methods:
+            found, *_ = call(server, method.upper(), path, b"{}" if method == "post" else None)
+            assert found not in (404, 405), (method, path)
+        other = "PUT"
+        assert 405 == call(server, other, path, b"{}")[0]
+    assert 404 == call(server, "GET", "/v1/other")[0]
+
+
+@pytest.mark.parametrize("path", [path for method, path in TEXTS if path not in OPEN and method == "get"])
+@pytest.mark.parametrize("token", [None, "", "oic_00", "\xff", "x" * 9000])
+def test_nobody_without_a_token_is_told_anything(server, path, token):
+    headers = {} if token is None else {"Authorization": f"Bearer {token}".encode("latin-1")}
+    status, _, body = call(server, "GET", path, who=None, **headers)
+
+    assert 401 == status
+    assert "unauthorized" == json.loads(body)["type"]
+
+
+def test_every_reply_carries_the_policy_and_no_other_origin_is_let_in(server):
+    for method, path in (
+        ("GET", "/"),
+        ("GET", "/v1/statistics"),
+        ("GET", "/nothing"),
+        ("POST", "/v1/answers"),
+    ):
+        _, headers, _ = call(
+            server, method, path, b"" if method == "POST" else None, Origin="https://evil.example"
+        )
+        assert headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'")
+        assert "nosniff" == headers["x-content-type-options"]
+        assert None is headers["access-control-allow-origin"]
+        assert None is headers["server"]
+
+
+def test_another_host_is_refused(server):
+    assert 400 == call(server, "GET", "/health", who=None, Host="evil.example")[0]
+    assert 200 == call(server, "GET", "/health", who=None, Host=f"localhost:{server.port}")[0]
+
+
+def test_good_and_bad_questions_of_one_request_are_told_apart(server):
+    status, _, body = call(
+        server, "POST", "/v1/answers", {"questions": [{"sex": "F"}, {"sex": "x"}, "age > 30", {}]}
+    )
+    good, bad, text, constant = json.loads(body)["answers"]
+
+    assert 200 == status
+    assert "invalid-query" == bad["error"]["code"]
+    assert good["at"] != text["at"]
+    assert (None, 1.0) == (constant["at"], constant["value"])
+    (again,) = json.loads(call(server, "POST", "/v1/answers", {"questions": [{"sex": "F"}]}, who="bob")[2])[
+        "answers"
+    ]
+    assert ("repeat", good["value"], good["at"]) == (again["status"], again["value"], again["at"])
+
+
+def test_an_asker_without_a_part_is_answered_untested_and_never_pays(server):
+    call(server, "POST", "/v1/answers", {"questions": [{"sex": "F"}]})
+    body = {"questions": [{"age": [25, age]} for age in range(26, 38)] + [{"sex": "F"}]}
+    *found, known = json.loads(call(server, "POST", "/v1/answers", body, who="eve")[2])["answers"]
+
+    assert {"untested"} == {one["status"] for one in found}
+    assert "repeat" == known["status"]
+    assert 0.0 == json.loads(call(server, "GET", "/v1/statistics", who="eve")[2])["you"]["paid"]
+
+
+def test_a_rate_is_kept(server):
+    body = {"questions": [{"sex": "F"}]}
+    statuses = [call(server, "POST", "/v1/answers", body, who="slow")[0] for _ in range(5)]
+    status, headers, _ = call(server, "POST", "/v1/answers", body, who="slow")
+
+    assert [200, 200, 200, 429] == statuses[:4]
+    assert 429 == status
+    assert int(headers["retry-after"]) >= 1
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        (b"", 400, "form"),
+        (b"{", 400, "form"),
+        (b"\xff\xfe", 400, "form"),
+        (b'{"questions": [NaN]}', 400, "form"),
+        (b"[" * 60_000, 400, "form"),
+        (b'{"questions": [' + b"9" * 5000 + b"]}", 400, "form"),
+        (b'{"questions": 3}', 422, "invalid-query"),
+        (b'{"questions": [], "questions": []}', 422, "invalid-query"),
+        (json.dumps({"questions": [{}] * 257}).encode(), 413, "too-large"),
+        (b" " * 70_000, 413, "too-large"),
+    ],
+)
+def test_a_body_that_is_no_request_is_refused_by_its_code(server, body, status, code):
+    found, headers, told = call(server, "POST", "/v1/answers", body)
+
+    assert (status, code) == (found, json.loads(told)["type"])
+    assert "application/problem+json" == headers["content-type"]
+
+
+def test_a_body_without_a_length_is_cut_too(server):
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as line:
+        head = f"Host: localhost\r\nAuthorization: Bearer {server.tokens['ann']}\r\n"
+        line.sendall(f"POST /v1/answers HTTP/1.1\r\n{head}Transfer-Encoding: chunked\r\n\r\n".encode())
+        for _ in range(20):
+            line.sendall(b"1000\r\n" + b" " * 4096 + b"\r\n")
+        assert b"413" in line.recv(64)
+
+
+def test_weights_constants_and_roundings_of_strangers_are_not_read(server):
+    before = json.loads(call(server, "GET", "/v1/statistics")[2])["error_bound"]
+    sent = [
+        {"box": [[0, 3, 9]], "rounding": 5.0},
+        {"constant": [7, 0]},
+        {"weigh": "age", "by": "share", "rounding": 5.0},
+        {"tables": []},
+        {"dense": [1] * 200},
+    ]
+    found = json.loads(call(server, "POST", "/v1/answers", {"questions": sent})[2])["answers"]
+
+    assert ["invalid-query"] * 5 == [one["error"]["code"] for one in found]
+    assert before == json.loads(call(server, "GET", "/v1/statistics")[2])["error_bound"]
+
+
+def test_a_statement_with_too_many_groups_is_refused(server):
+    text = "SELECT age, label, sex, AVG(age) FROM t GROUP BY age, label, sex"
+    status, _, body = call(server, "POST", "/v1/sql", {"sql": text + " " * 5000})
+
+    assert (413, "too-large") == (status, json.loads(body)["type"])
+    status, _, body = call(server, "POST", "/v1/sql", {"sql": "SELECT sex, COUNT(*) FROM t GROUP BY sex"})
+    assert 200 == status
+    assert ["F", "M"] == json.loads(body)["columns"]["sex"]
+
+
+def test_a_cookie_asks_from_the_page_alone(server):
+    headers = visit(server)
+
+    assert 200 == asked(server, headers)[0]
+    for site, origin in (
+        ("cross-site", None),
+        ("same-site", None),
+        ("same-origin", "https://evil.example"),
+        ("same-origin", "http://["),
+        ("same-origin", "null"),
+    ):
+        other = {**headers, "Sec_Fetch_Site": site} | ({} if origin is None else {"Origin": origin})
+        assert 403 == asked(server, other)[0]
+        assert 403 == call(server, "POST", "/v1/answers", {"questions": []}, who=None, **other)[0]
+    assert 403 == asked(server, {"Cookie": headers["Cookie"]})[0]
+    call(server, "POST", "/logout", b"", who=None, **headers)
+    assert 401 == asked(server, headers)[0]
+
+
+def test_a_token_that_is_revoked_ends_requests_and_visits(server):
+    users = Users(server.users)
+    server.tokens["guest"] = users.add("guest")
+    headers = visit(server, "guest")
+    assert 200 == call(server, "GET", "/v1/statistics", who="guest")[0]
+    users.revoke("guest")
+    users.close()
+
+    assert 401 == call(server, "GET", "/v1/statistics", who="guest")[0]
+    assert 401 == call(server, "GET", "/v1/statistics", who=None, **headers)[0]
+
+
+def test_the_page_asks_explains_and_shows_what_was_released(server):
+    headers = visit(server)
+    body = asked(server, headers, kind="count", a0="sex", o0="is", v0="F", act="explain")[2].decode()
+    assert "expected bound" in body
+    body = asked(server, headers, kind="count", a0="sex", o0="is", v0="F")[2].decode()
+    assert "with probability 0.95" in body
+    assert "session.answer" in body
+    assert "where(sex=" in body.split("What was released")[1]
+    body = asked(server, headers, kind="table", of="sex")[2].decode()
+    assert "<svg" in body
+    assert 'class="heat"' in asked(server, headers, kind="table", of="sex", by="label")[2].decode()
+    for kind in ("mean", "sum", "median"):
+        assert 'class="card answer"' in asked(server, headers, kind=kind, of="age")[2].decode()
+    body = asked(server, headers, form="sql", text="SELECT sex, COUNT(*) FROM t GROUP BY sex")[2].decode()
+    assert "<td" in body.split('id="result"')[1]
+    assert "This cannot be answered" in asked(server, headers, kind="mean", of="sex")[2].decode()
+    assert (
+        "This cannot be answered"
+        in asked(server, headers, kind="count", a0="age", o0="between", v0="1")[2].decode()
+    )
+
+
+def test_labels_are_text_everywhere(server):
+    headers = visit(server)
+    pages = [asked(server, headers, kind="table", of="label", by=by)[2].decode() for by in ("", "sex")]
+    pages += [asked(server, headers, kind="count", a0="label", v0=label)[2].decode() for label in HOSTILE[:4]]
+    for page in pages:
+        assert "<script>alert" not in page
+        assert "<img" not in page
+        assert " style=" not in page
+        assert len(page) < 200_000
+    for label in HOSTILE[:2]:
+        assert "card answer" in asked(server, headers, kind="count", a0="label", v0=label)[2].decode()
+
+
+def test_a_sheet_holds_no_formula(server):
+    call(server, "POST", "/v1/answers", {"questions": [{"marginal": ["label"]}]})
+    status, headers, body = call(server, "GET", "/v1/answers.csv")
+
+    assert 200 == status
+    assert "attachment" in headers["content-disposition"]
+    assert ",'=1+1," in body.decode()
+    assert ",=1+1," not in body.decode()
+
+
+def test_synthetic_rows_say_that_they_are(server):
+    status, _, body = call(server, "GET", "/v1/synthetic.csv?rows=5")
+
+    assert 200 == status
+    assert "synthetic" == body.decode().splitlines()[0].rpartition(",")[2]
+    assert 5 == body.decode().count(",True")
+    assert 413 == call(server, "GET", "/v1/synthetic.csv?rows=999999")[0]
+    assert 422 == call(server, "GET", "/v1/synthetic.csv?rows=-1")[0]
+
+
+def test_health_and_numbers_for_prometheus(server):
+    assert b"ok\n" == call(server, "GET", "/health", who=None)[2]
+    assert b"ready\n" == call(server, "GET", "/ready", who=None)[2]
+    body = call(server, "GET", "/metrics")[2].decode()
+    for line in body.splitlines():
+        assert line.startswith("# TYPE onlineic_") or math.isfinite(float(line.rpartition(" ")[2])), line
+
+
+def test_the_record_is_told_in_pages(server):
+    call(server, "POST", "/v1/answers", {"questions": [{"sex": "F"}, {"age": [20, 27]}]})
+    told = json.loads(call(server, "GET", "/v1/transcript?from=0&limit=4")[2])
+
+    assert 4 == told["next"]
+    assert all("value" in one for one in told["answers"])
+    assert 422 == call(server, "GET", "/v1/transcript?from=x")[0]
+    with ic.connect(server.url, server.tokens["ann"]) as remote:
+        assert {"where(sex='F')", "where(age=between(20, 27))"} <= {one["query"] for one in remote.released()}
+
+
+def test_slow_clients_are_dropped_and_hold_up_nobody(server, monkeypatch):
+    monkeypatch.setattr(serving.Deadlined, "deadline", 0.5)
+    lines = [socket.create_connection(("127.0.0.1", server.port), timeout=10) for _ in range(256)]
+    for number, line in enumerate(lines):
+        line.sendall(
+            b"POST /v1/answers HTTP/1.1\r\nHost: localhost\r\n"
+            + (b"Content-Length: 9\r\n\r\n{" if number % 2 else b"")
+        )
+    start = time.monotonic()
+    assert 200 == call(server, "GET", "/v1/statistics")[0]
+    assert time.monotonic() - start < 2.0
+    for line in lines:
+        try:
+            while line.recv(4096):
+                pass
+        except ConnectionError:
+            pass
+        line.close()
+    assert time.monotonic() - start < 5.0
+
+
+def test_a_client_reads_errors_as_a_session_raises_them(server):
+    with pytest.raises(RemoteError) as caught:
+        ic.connect(server.url, "oic_00")
+    assert 401 == caught.value.status
+    with ic.connect(server.url, server.tokens["ann"]) as remote:
+        with pytest.raises(InvalidQueryError, match="sex must be one of"):
+            remote.answer({"sex": "x"})
+        with pytest.raises(TypeError):
+            remote.__reduce__()
+
+
+def test_the_command_line_asks_a_server(server, tmp_path, monkeypatch, capsys):
+    (tmp_path / "q.txt").write_text('{"sex": "F"}\nSELECT sex, COUNT(*) FROM t GROUP BY sex\n')
+    monkeypatch.setenv("ONLINEIC_TOKEN", server.tokens["ann"])
+
+    assert 0 == main(["ask", "--url", server.url, "--format", "json", str(tmp_path / "q.txt")])
+    count, table = map(json.loads, capsys.readouterr().out.splitlines())
+    assert 0 < count["value"] < 1
+    assert ["F", "M"] == table["columns"]["sex"]
+    with pytest.raises(SystemExit):
+        main(["ask", "--url", server.url, "--csv", "x"])
+    with pytest.raises(SystemExit):
+        main(["ask", "--csv", "x"])
+
+
+@pytest.mark.parametrize("url", ["", "ftp://x", "http://example.org", None, "http://127.0.0.1:99999"])
+def test_an_address_that_is_none_or_not_safe_is_refused(url):
+    with pytest.raises(InvalidParameterError):
+        ic.connect(url, "token")
+
+
+def test_a_token_is_needed(monkeypatch):
+    monkeypatch.delenv("ONLINEIC_TOKEN", raising=False)
+    with pytest.raises(InvalidParameterError, match="ONLINEIC_TOKEN"):
+        ic.connect("http://127.0.0.1:1")
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:8765", "example.org:80", "8765", "127.0.0.1:x", "10.0.0.1:80"])
+def test_another_machine_is_let_in_by_tls_alone(listen):
+    with pytest.raises(InvalidParameterError):
+        serving.host_and_port(listen, tls=False, behind_proxy=False)
+    assert ("0.0.0.0", 80) == serving.host_and_port("0.0.0.0:80", tls=True, behind_proxy=False)
+    assert ("::1", 80) == serving.host_and_port("[::1]:80", tls=False, behind_proxy=False)
+
+
+def test_a_session_that_forgets_or_is_not_private_is_not_served(tmp_path):
+    Users(tmp_path / "u.db", create=True).close()
+    for settings in ({"noise": ic.noise.SimulatedNoise(1)}, {"ledger": tmp_path / "h.db", "table": "t"}, {}):
+        with (
+            ic.OnlineIC(ic.PrivateData(TABLE, DOMAIN), ic.Budget(0.1, 1e-6), **settings) as session,
+            pytest.raises(InvalidParameterError),
+        ):
+            serving.serve(session, tmp_path / "u.db")
+
+
+def test_eight_clients_at_once_agree_and_the_ledger_holds(tmp_path):
+    questions = [{"age": [20, 20 + age], "sex": sex} for age in range(1, 19) for sex in "FM"]
+    found = {}
+
+    def client(number, server):
+        with ic.connect(server.url, server.tokens[f"user{number % 3}"]) as remote:
+            found[number] = [one.value for one in remote.answer_many(questions)]
+
+    with served(opened(tmp_path / "a.db"), tmp_path, names=["user0", "user1", "user2"]) as server:
+        threads = [threading.Thread(target=client, args=(number, server)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        users = Users(server.users)
+        assert {"user0", "user1", "user2"} == {line.user for _, line in users.logged()}
+        users.close()
+    assert 8 == len(found)
+    assert all(one == found[0] for one in found.values())
+    assert () == verified(read(tmp_path / "a.db")).problems
+
+
+def test_what_cannot_be_recorded_is_not_told(tmp_path, monkeypatch):
+    with served(opened(tmp_path / "a.db"), tmp_path) as server:
+        assert 200 == call(server, "POST", "/v1/answers", {"questions": [{"sex": "F"}]})[0]
+
+        def full(*_):
+            raise ic.errors.LedgerWriteError("ledger must be written, got a full disk.")
+
+        monkeypatch.setattr(ic.ledger.SqliteLedger, "_store", full)
+        status, headers, body = call(server, "POST", "/v1/answers", {"questions": [{"age": [21, 33]}]})
+        assert (503, "1") == (status, headers["retry-after"])
+        assert b"value" not in body
+        assert 503 == call(server, "POST", "/v1/answers", {"questions": [{"sex": "F"}]})[0]
+        assert 503 == call(server, "GET", "/ready", who=None)[0]
+        monkeypatch.undo()
+    with ic.OnlineIC.resume(tmp_path / "a.db", ic.PrivateData(TABLE, DOMAIN), durability="all") as session:
+        assert "repeat" == session.answer({"sex": "F"}).status
+
+
+def test_a_failing_job_seals_nothing_and_tells_nothing(tmp_path, monkeypatch):
+    with served(opened(tmp_path / "a.db"), tmp_path) as server:
+        monkeypatch.setattr(ic.OnlineIC, "summary", lambda *_: 1 / 0)
+        status, _, body = call(server, "GET", "/v1/summary")
+        assert (500, "internal", "") == (status, json.loads(body)["type"], json.loads(body)["detail"])
+        assert 200 == call(server, "POST", "/v1/answers", {"questions": [{"sex": "F"}]})[0]
+
+
+def test_three_starts_without_an_answer_are_enough(tmp_path):
+    users = Users(tmp_path / "u.db", create=True)
+    for _ in range(3):
+        users.begin()
+    users.close()
+    with opened(tmp_path / "a.db") as session, pytest.raises(SessionStateError, match="after-crashes"):
+        serving.serve(session, tmp_path / "u.db")
