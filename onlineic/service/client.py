@@ -20,6 +20,7 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget
 from onlineic.ask.bind import check_many
+from onlineic.ask.sql import statement
 from onlineic.ask.sql_conditions import Value
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
@@ -241,7 +242,7 @@ class Remote(Answering):
         dialect: str | None = None,
     ) -> Answer | Derived | AnswerTable:
         """Answer a SELECT statement, as `OnlineIC.sql`; read here, by the extra `onlineic[sql]`."""
-        return answered(self, text, table, params, dialect)
+        return answered(self, statement(text, self.domain, table, params, dialect))
 
     def explain(self, question: Any) -> Explanation:
         """Return what a question may cost and what it is worth, as `OnlineIC.explain`."""

@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 
 from onlineic.ask.json import written
+from onlineic.ask.sql import statement
 from onlineic.display.html import bars, escaped, facts, share, span_bar, table
 from onlineic.display.text import probability, records, records_between, shortened, upward
 from onlineic.domain.attributes import Categorical
@@ -300,7 +301,7 @@ def read_form(form: Mapping[str, str], domain: Domain) -> AskedForm:
         text = form.get("text", "").strip()
         if text[:6].upper() != "SELECT":
             raise InvalidQueryError(f"a statement must begin with SELECT, got {shown(text)}.")
-        return AskedForm(text, text, lambda to: answered(to, text), text, None)
+        return AskedForm(text, text, lambda to: answered(to, statement(text, domain)), text, None)
     kind, of, by = form.get("kind", ""), form.get("of", ""), form.get("by", "")
     condition = _conditions(form, domain)
     among = None if condition is None else condition

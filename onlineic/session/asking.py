@@ -7,6 +7,7 @@ import attrs
 
 from onlineic._typing import Floats
 from onlineic.ask.bind import check_many
+from onlineic.ask.sql import statement
 from onlineic.ask.sql_conditions import Value
 from onlineic.domain.domain import Domain
 from onlineic.errors import OnlineICError, checked_list
@@ -160,4 +161,4 @@ class Asking(Answering):
         dialect: str | None = None,
     ) -> Answer | Derived | AnswerTable:
         """Answer a SELECT statement, as `OnlineIC.sql`."""
-        return answered(self, text, table, params, dialect)
+        return answered(self, statement(text, self.domain, table, params, dialect))
