@@ -1,8 +1,8 @@
 """Brackets of instalments against an analyst who buys, each time, for what came out highest.
 
-He asks for the code that came out highest, again and again, and looks after each release whether he has won.
-Each instalment has fresh noise and a bound of its own. The interval of their mean by precision, as if the code
-and the number of releases had been fixed beforehand, fails more often than its beta.
+He asks for the code that came out highest, again and again, and looks after each whether he has won.
+Each instalment has fresh noise and a bound of its own. The interval of their mean by precision, as if the
+code and the number of releases had been fixed beforehand, fails more often than its beta.
 """
 
 import math
