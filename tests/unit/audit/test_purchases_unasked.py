@@ -16,7 +16,7 @@ DOMAIN = ic.Domain.of(a=5, b=3, c=6)
 
 
 def problems(path):
-    """What an audit finds of a session whose first instalment was bought for a question that nobody tested."""
+    """What an audit finds of a session that bought for a question which nobody has tested."""
 
     def stop(stage, done, total):
         if stage == "tables" and done == total:
