@@ -15,6 +15,7 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget
+from onlineic.accounting.renyi import TICK
 from onlineic.domain.domain import Domain
 from onlineic.errors import BudgetError, InternalError, LedgerCorruptError, LedgerMismatchError, OnlineICError
 from onlineic.hypothesis.base import Hypothesis
@@ -388,7 +389,10 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
             bought = [one for one in named if one and (one.targets, one.charge) == (targets, record.charge)]
             held = [one.scale for one in record.measurements]
             if not bought:
-                wrong(place, f"{which} that the plan does not buy")
+                # of an instalment whose question was never tested the record does not tell what it was
+                unasked = plan.purchases is not None and not _tested_in_run(records, place)
+                if not (unasked and _pays(record, sparse, rule.owed(heard, book.account))):
+                    wrong(place, f"{which} that the plan does not buy")
             elif not any(all(map(_near, held, one.deviations(sparse.n))) for one in bought):
                 wrong(place, f"{which} whose noise has another scale than the plan's")
             elif (book.account.spent or tested_before) and any(one.first is not None for one in bought):
@@ -413,6 +417,28 @@ def _tested_after(records: Sequence[Record], place: int) -> Question | None:
         if isinstance(record, Easy | EasyBatch | Hard):
             return record.queries[0] if isinstance(record, EasyBatch) else record.query
     return None
+
+
+def _tested_in_run(records: Sequence[Record], place: int) -> bool:
+    """Return whether the run that a record belongs to has tested a question behind it."""
+    for record in records[place + 1 :]:
+        if isinstance(record, Easy | EasyBatch | Hard):
+            return True
+        if isinstance(record, Resumed):
+            return False
+    return False
+
+
+def _pays(record: Opened, sparse: NumericSparse, most: Fraction) -> bool:
+    """Return whether the charge of Gaussian tables is what is planned at most, and pays for their noise."""
+    order, moved = sparse.account().order, sparse.neighbours.table_squared()
+    if order is None or record.charge.order != order or record.charge.amount > most:
+        return False
+    sigmas = [one.scale * sparse.n for one in record.measurements]
+    if not all(isinstance(one.target, Partition) for one in record.measurements) or min(sigmas) <= 0.0:
+        return False
+    divergence = sum(float(order * moved) / (2.0 * sigma**2) for sigma in sigmas)
+    return divergence <= float(record.charge.amount * TICK) * (1.0 + PLANNED)
 
 
 def _next(last: Record | None) -> tuple[type[Any], ...]:

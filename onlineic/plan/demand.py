@@ -371,7 +371,8 @@ def cheapest(domain: Domain, demand: Demand, held: Held | None, budget: float) -
         tuple(levels[axis] for axis in live), subspaces, demand.weights[order], known[order]
     )
     tables = programme.drawable(np.unique(programme.subspaces, axis=0))[:MOST_CANDIDATES]
-    if not len(tables):  # nothing is asked but constants, or all that is asked has too many blocks
+    # nothing is asked but constants, or all that is asked has too many blocks
+    if not live.size or not len(tables):
         unbought = math.sqrt(float(errors.sum()))
         return Design({}, unbought, unbought)
     bought = np.full(len(tables), budget / len(tables))

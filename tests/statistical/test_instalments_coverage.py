@@ -1,6 +1,6 @@
 """Brackets of instalments against an analyst who buys, each time, for what came out highest.
 
-He asks for the code that came out highest, again and again, and looks after each release whether he has won.
+He asks for the code that came out highest, again and again, and looks after each whether he has won.
 Each instalment has fresh noise and a bound of its own. The interval of their mean by precision, as if the
 code and the number of releases had been fixed beforehand, fails more often than its beta.
 """
@@ -63,7 +63,7 @@ def _misses(held):
     )
 
 
-def test_brackets_of_instalments_hold_whatever_was_bought_and_their_pool_does_not():
+def test_brackets_hold_whatever_was_bought_and_an_interval_as_if_nothing_had_been_chosen_does_not():
     outside = sessions()
 
     assert too_many(outside[0], SESSIONS, BETA) > LEVEL

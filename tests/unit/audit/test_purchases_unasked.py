@@ -1,0 +1,53 @@
+"""Audits of sessions that bought for a question, and ended before it was tested."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic.audit import verified
+from onlineic.data import PrivateData
+from onlineic.ledger import read
+from onlineic.plan.demand import DemandPurchases
+
+DOMAIN = ic.Domain.of(a=5, b=3, c=6)
+
+
+def recorded(path):
+    """The record of a session that bought for a question which nobody has tested."""
+
+    def stop(stage, done, total):
+        if stage == "tables" and done == total:
+            raise KeyboardInterrupt
+
+    data = PrivateData(np.full(DOMAIN.shape, 20), DOMAIN)
+    session = ic.OnlineIC(
+        data, ic.Budget(1.0, 1e-9), ledger=path, table="t", purchases=DemandPurchases(), progress=stop
+    )
+    with pytest.raises(KeyboardInterrupt):
+        session.answer(ic.where(b=1, c=ic.between(2, 4)))
+    session.close()
+    with ic.OnlineIC.resume(path, data) as again:
+        again.answer(ic.where(a=3))
+    return read(path)
+
+
+def test_a_purchase_whose_question_was_never_tested_is_no_forgery(tmp_path):
+    assert verified(recorded(tmp_path / "session.db")).problems == ()
+
+
+def test_it_has_to_pay_for_its_noise_all_the_same(tmp_path, monkeypatch):
+    named = DemandPurchases.next
+
+    def quieter(rule, facts):
+        tables = named(rule, facts)
+        if tables is not None and facts.heard.held is None:  # behind its price
+            object.__setattr__(tables, "scales", tuple(scale * Fraction(9, 10) for scale in tables.scales))
+        return tables
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DemandPurchases, "next", quieter)
+        written = recorded(tmp_path / "session.db")
+
+    assert any("does not buy" in text for text in verified(written).problems)
