@@ -10,10 +10,12 @@ if TYPE_CHECKING:
     from onlineic.domain.attributes import binned as binned
     from onlineic.domain.attributes import categorical as categorical
     from onlineic.domain.attributes import integers as integers
+    from onlineic.domain.attributes import number as number
     from onlineic.domain.dates import dates as dates
     from onlineic.domain.domain import Domain as Domain
     from onlineic.domain.domain import optional as optional
     from onlineic.domain.grid import Grid as Grid
+    from onlineic.domain.unit import Unit as Unit
     from onlineic.hypothesis.histogram import Histogram as Histogram
     from onlineic.ledger.total import TableBudget as TableBudget
     from onlineic.plan.forecasts import forecast as forecast
@@ -52,10 +54,12 @@ _HOMES = {  # of every name the file that defines it, imported when the name is 
     "binned": "domain.attributes",
     "categorical": "domain.attributes",
     "integers": "domain.attributes",
+    "number": "domain.attributes",
     "dates": "domain.dates",
     "Domain": "domain.domain",
     "optional": "domain.domain",
     "Grid": "domain.grid",
+    "Unit": "domain.unit",
     "Histogram": "hypothesis.histogram",
     "TableBudget": "ledger.total",
     "forecast": "plan.forecasts",

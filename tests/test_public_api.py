@@ -10,9 +10,9 @@ import onlineic
 PUBLIC = {
     "Answer", "Budget", "Domain", "Grid", "Histogram", "MaximumEntropy", "MeasuredWeights", "Measurement",
     "Median", "MixtureOfProducts", "MultiplicativeWeights", "OnlineIC", "Perceptron", "PrivateData",
-    "SessionStatistics", "TableBudget",
+    "SessionStatistics", "TableBudget", "Unit",
     "UpdateRule", "at_least", "below", "between", "binned", "categorical", "condition", "connect", "dates",
-    "dense", "forecast", "integers", "marginal", "one_of", "optional", "replay", "rescaled", "span",
+    "dense", "forecast", "integers", "marginal", "number", "one_of", "optional", "replay", "rescaled", "span",
     "weights", "where",
 }  # fmt: skip
 

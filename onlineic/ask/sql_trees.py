@@ -100,7 +100,8 @@ NODES_INSTEAD = {
     "Subquery": "subqueries; ask conditions on columns",
     "Select": "subqueries; ask conditions on columns",
     "Exists": "subqueries; ask conditions on columns",
-    "Distinct": "DISTINCT in an aggregate; it is not a linear query",
+    "Distinct": "DISTINCT in an aggregate; it is not a linear query. Of a table loaded with Unit(person=..) "
+    "COUNT(*) counts persons, weighed by their rows; how many were ever there, ask of one row a person",
     "TableSample": "TABLESAMPLE; the table is fixed",
     "Lateral": f"LATERAL; {TABLE_REMEDY}",
     "Unnest": f"table functions; {TABLE_REMEDY}",

@@ -346,7 +346,7 @@ def _check_inside(name: str, kind: IntegerRange | Binned, line: Line, start: flo
 
 
 def _edges(kind: Binned, first: int, stop: int) -> Condition:
-    low, high = kind.edges[first], kind.edges[stop]
+    low, high = kind.edges[first // kind.cells], kind.edges[stop // kind.cells]
     if high == math.inf:
         return at_least(low)
     return below(high) if low == -math.inf else span(low, high)
@@ -377,7 +377,7 @@ def _bins(name: str, kind: Binned, line: Line) -> list[tuple[int, int]]:
     if kind.integer:
         line = joined([tuple((_whole_cut(low), _whole_cut(high)) for low, high in line)])
     runs = [(_edge(name, kind, low, high), _edge(name, kind, high, low)) for low, high in line]
-    return [run for run in runs if run[0] < run[1]]
+    return [(kind.cells * first, kind.cells * stop) for first, stop in runs if first < stop]
 
 
 def _whole_cut(cut: Cut) -> Cut:

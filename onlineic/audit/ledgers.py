@@ -17,6 +17,7 @@ from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget
 from onlineic.accounting.renyi import TICK
 from onlineic.domain.domain import Domain
+from onlineic.domain.unit import Unit, persons_of
 from onlineic.errors import BudgetError, InternalError, LedgerCorruptError, LedgerMismatchError, OnlineICError
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.book import Book
@@ -66,6 +67,7 @@ from onlineic.session.durable import (
     prior_digest,
     row_budget_of,
     rows_of,
+    unit_of,
 )
 from onlineic.sparse.base import Hit, NumericSparse
 from onlineic.sparse.laplace import LaplaceSparse
@@ -73,7 +75,13 @@ from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 
 TOLERANCE = 1e-12  # between two machines, or two libraries of linear algebra
 PLANNED = 1e-6  # between their plans, whose scales are rounded to integers
-NO_PLAN = ("budget", "rows_per_person", "prior", "exhausted")  # settings that are no arguments of a plan
+NO_PLAN = (
+    "budget",
+    "rows_per_person",
+    "unit",
+    "prior",
+    "exhausted",
+)  # settings that are no arguments of a plan
 
 
 @final
@@ -104,6 +112,8 @@ class LedgerReport:
     problems : tuple of str
         What does not hold; empty if all does.
     rows_per_person : int
+    unit : Unit or None
+        Who is protected: a person with all of their rows, or where it is None one record.
     """
 
     table: str
@@ -125,6 +135,7 @@ class LedgerReport:
     largest: float = 0.0
     problems: tuple[str, ...] = ()
     rows_per_person: int = 1
+    unit: Unit | None = None
 
     @property
     def whole(self) -> bool:
@@ -154,7 +165,7 @@ def summarised(written: Written) -> LedgerReport:
         table=beginning["table"],
         created=beginning["created"],
         version=beginning["version"],
-        n=beginning["n"],
+        n=persons_of(beginning["n"], unit_of(beginning)),
         budget=budget_of(beginning, domain),
         receipt=written.receipt,
         records=len(records),
@@ -166,6 +177,7 @@ def summarised(written: Written) -> LedgerReport:
         burned=burned / account.capacity,
         problems=problems,
         rows_per_person=rows_of(beginning),
+        unit=unit_of(beginning),
     )
 
 
@@ -235,7 +247,7 @@ def _computed(written: Written, report: LedgerReport, update: Any, prior: Hypoth
             checkpoints,
             written.told(domain),
             plan,
-            report.n,
+            plan.sparse.n,
             Belief(plan.update.init(domain, prior)),
             domain,
         )

@@ -27,6 +27,7 @@ from onlineic.display.frames import free_name
 from onlineic.display.plain import csv_field, strict
 from onlineic.display.text import decimals
 from onlineic.domain.domain import Domain
+from onlineic.domain.unit import Unit
 from onlineic.errors import (
     InvalidDataError,
     InvalidDomainError,
@@ -68,6 +69,7 @@ def _ask(arguments: argparse.Namespace) -> int:
             arguments.parser.error(f"--{name} must be given, or --url of a server")
     budget = Budget(arguments.epsilon, arguments.delta)  # refused before the table is read
     domain = _domain(arguments.domain)
+    unit = None if arguments.person is None else Unit(arguments.person)
     options = {
         name: value
         for name in ("hard_answers", "certify", "max_queries", "ledger", "table", "restarts")
@@ -78,7 +80,7 @@ def _ask(arguments: argparse.Namespace) -> int:
         lines = _lines(arguments, files)  # opened before anything is paid
         os.stat(arguments.csv)  # one that is not there is told as the other files are
         try:
-            data = PrivateData.from_csv(arguments.csv, domain, **form)
+            data = PrivateData.from_csv(arguments.csv, domain, **form, unit=unit)
         except InvalidDataError:
             if arguments.show_data_errors:
                 print(PrivateData.check(arguments.csv, domain, **form).curator_report(), file=sys.stderr)
@@ -280,6 +282,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--missing", action="append", default=[], metavar="TEXT", help="a text for no value; again for more"
     )
     parser.add_argument("--domain", metavar="FILE.json", help="the public domain of its columns")
+    parser.add_argument(
+        "--person", metavar="COLUMN", help="whose row it is: protect all rows of a person; counts are persons"
+    )
     parser.add_argument("--epsilon", type=float)
     parser.add_argument("--url", help="ask a server instead, with the token in ONLINEIC_TOKEN")
     parser.add_argument("--delta", type=float, default=0.0, help="default 0")

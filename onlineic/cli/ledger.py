@@ -11,6 +11,7 @@ from onlineic.accounting.of_table import per_person
 from onlineic.audit.ledgers import LedgerReport, summarised, verified
 from onlineic.audit.totals import TotalReport, total_report
 from onlineic.cli.statuses import FAILED
+from onlineic.domain.unit import whose
 from onlineic.errors import (
     LedgerCorruptError,
     shown,
@@ -77,7 +78,8 @@ def _total_text(report: TotalReport) -> str:
 
 def _persons(report: TotalReport | LedgerReport) -> str:
     """Return of whom a budget is, where it is not that of a row."""
-    return f", of a person with {report.rows_per_person} rows" if report.rows_per_person > 1 else ""
+    rows = report.rows_per_person if getattr(report, "unit", None) is None else 1
+    return f", of a person with {rows} rows" if rows > 1 else ""
 
 
 def _total_object(report: TotalReport, written: Written) -> dict[str, Any]:
@@ -136,7 +138,8 @@ def _read(path: str) -> Written:
 def _text(report: LedgerReport, verified: bool = False) -> str:
     left = 1 - report.spent - report.reserved
     lines = [
-        f"table     {report.table}, {report.n:,} records",
+        f"table     {report.table}, {report.n:,} {whose(report.unit)}",
+        *([] if report.unit is None else [f"protects  {report.unit.said}"]),
         f"opened    {report.created} by onlineic {report.version}",
         f"budget    epsilon {report.budget.epsilon:g}, delta {report.budget.delta:g}{_persons(report)}",
         f"spent     {float(report.spent):.4%}, of it {float(report.burned):.4%} without an answer",
@@ -169,6 +172,7 @@ def _object(report: LedgerReport) -> dict[str, Any]:
         "epsilon": report.budget.epsilon,
         "delta": report.budget.delta,
         "rows_per_person": report.rows_per_person,
+        "person": None if report.unit is None else report.unit.person,
         "spent": str(report.spent),
         "reserved": str(report.reserved),
         "burned": str(report.burned),

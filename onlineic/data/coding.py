@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from onlineic._typing import Ints
+from onlineic.data.persons import Parted
 from onlineic.data.rows import Column, narrowest
 from onlineic.domain.attributes import Attribute
 from onlineic.domain.columns import MARKS, decimals_read, keyed
@@ -40,7 +41,7 @@ class Batch(NamedTuple):
     total: int
 
 
-def coded(batches: Iterable[Batch], domain: Domain) -> tuple[list[Column], Ints | None]:
+def coded(batches: Iterable[Batch], domain: Domain | Parted) -> tuple[list[Column], Ints | None]:
     """Return the column of codes of every attribute, and the number of records of every row.
 
     Raises

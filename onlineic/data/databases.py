@@ -14,6 +14,7 @@ from onlineic._typing import Ints
 from onlineic.data import relations
 from onlineic.data.coding import Batch, coded, places
 from onlineic.data.frames import GROUPED, check_columns, grouped, streamed
+from onlineic.data.persons import Parted
 from onlineic.data.pieces import Pieces, pieces
 from onlineic.data.rows import Column
 from onlineic.domain.attributes import Attribute, Binned, Categorical, IntegerRange
@@ -31,7 +32,7 @@ CLOSING = {'"': '"', "`": "`", "[": "]"}
 
 
 def read_table(
-    connection: Any, table: str, domain: Domain, quote: str
+    connection: Any, table: str, domain: Domain | Parted, quote: str
 ) -> tuple[list[Column], Ints | None, str]:
     """Return the codes of a table's rows or groups, how many records each is, and how that was done.
 
@@ -70,7 +71,7 @@ def read_table(
         cursor.close()
 
 
-def _groups(cursor: Any, source: str, domain: Domain, quote: str, driver: str) -> Iterator[Batch]:
+def _groups(cursor: Any, source: str, domain: Domain | Parted, quote: str, driver: str) -> Iterator[Batch]:
     """Yield the groups of equal records, and beside them the number of all rows, counted on its own."""
     keys: list[str] = []
     cuts: list[Pieces | None] = []
@@ -106,7 +107,7 @@ def _groups(cursor: Any, source: str, domain: Domain, quote: str, driver: str) -
         yield Batch([places(column) for column in columns], np.array(records, np.int64), int(total[0]))
 
 
-def _rows(cursor: Any, source: str, domain: Domain, quote: str, driver: str) -> Iterator[Batch]:
+def _rows(cursor: Any, source: str, domain: Domain | Parted, quote: str, driver: str) -> Iterator[Batch]:
     """Yield the rows, and beside them their number."""
     names = ", ".join(f"{_quoted(name, quote)} AS a{at}" for at, name in enumerate(domain.names))
     _execute(cursor, f"SELECT {names}, (SELECT COUNT(*) FROM {source}) AS total FROM {source}")

@@ -16,6 +16,7 @@ from onlineic.data import relations
 from onlineic.data.coding import Batch, coded
 from onlineic.data.columns import of_any, of_arrow, of_pandas, of_polars
 from onlineic.data.files import is_regular, opened
+from onlineic.data.persons import Parted
 from onlineic.data.pieces import MISSING, NAN, NEGATIVE, POSITIVE, Pieces, by_days, pieces
 from onlineic.data.rows import Column
 from onlineic.domain.domain import Domain, nearest_column
@@ -34,7 +35,7 @@ COUNTING = ("duckdb", "polars", "pyspark")
 Loaded = tuple[list[Column], Ints | None, str]  # codes, records of every row, and how they were read
 
 
-def read_frame(table: Any, domain: Domain) -> Loaded:
+def read_frame(table: Any, domain: Domain | Parted) -> Loaded:
     """Return the codes of a table's rows or groups, how many records each is, and how that was done.
 
     Raises
@@ -103,19 +104,19 @@ def _opened(table: Any) -> tuple[Any, list[str]]:
     return frame, names
 
 
-def grouped(engine: str, domain: Domain) -> str:
+def grouped(engine: str, domain: Domain | Parted) -> str:
     """Return what is said of a table that was counted by the engine that holds it."""
     return f"counted where it lies, by one GROUP BY ({engine}): {domain.size:,} cells are few"
 
 
-def streamed(engine: str, domain: Domain) -> str:
+def streamed(engine: str, domain: Domain | Parted) -> str:
     """Return what is said of a table whose rows came by."""
     many = domain.size > GROUPED
     why = f"{domain.size:,} cells are many" if many else f"how {engine} compares text is not known"
     return f"streamed, all rows once, into columns of codes ({engine}): {why}"
 
 
-def check_columns(names: list[str], domain: Domain, index: Iterable[Any] = ()) -> None:
+def check_columns(names: list[str], domain: Domain | Parted, index: Iterable[Any] = ()) -> None:
     """Raise `InvalidDataError` unless every attribute has one column; the message names the nearest.
 
     Names of the `index` of a frame of pandas are none of its columns.
@@ -215,7 +216,7 @@ def _in_memory(frame: Any, names: Sequence[str]) -> Iterator[Batch]:
         yield Batch([read(part[name].to_native()) for name in names], None, len(frame))
 
 
-def _streamed(frame: Any, engine: str, domain: Domain) -> Iterator[Batch]:
+def _streamed(frame: Any, engine: str, domain: Domain | Parted) -> Iterator[Batch]:
     """Yield the rows of a table that another engine holds, many at a time if it can hand them out so."""
     if engine == "duckdb":
         yield from relations.rows(frame.to_native(), domain)
@@ -234,7 +235,7 @@ def _streamed(frame: Any, engine: str, domain: Domain) -> Iterator[Batch]:
 # ---------------------------------------------------------------- groups
 
 
-def _grouped(frame: Any, engine: str, domain: Domain) -> Iterator[Batch]:
+def _grouped(frame: Any, engine: str, domain: Domain | Parted) -> Iterator[Batch]:
     """Yield the groups of equal records that the engine finds, and the number of all rows, in one run."""
     import narwhals.stable.v2 as nw
 
@@ -275,7 +276,7 @@ def _counted(frame: Any, keys: list[Any]) -> Any:
 
 
 def _keys(
-    frame: Any, names: Sequence[str], domain: Domain, engine: str
+    frame: Any, names: Sequence[str], domain: Domain | Parted, engine: str
 ) -> tuple[list[Any], list[Pieces | None]]:
     """Return what to group by for every attribute, and the pieces of those that are cut by the engine."""
     import narwhals.stable.v2 as nw

@@ -94,7 +94,7 @@ def pieces(kind: Attribute, *, whole: bool) -> Pieces | None:
         Whether the column can hold whole numbers only. If not, an attribute that asks for whole numbers has
         to see every value. If so, no edge may be so large that a number beside it is no double.
     """
-    if not isinstance(kind, Binned) or len(kind.edges) > EDGES or (kind.integer and not whole):
+    if not isinstance(kind, Binned) or kind.ends or len(kind.edges) > EDGES or (kind.integer and not whole):
         return None
     if whole and any(EXACT <= abs(edge) < math.inf for edge in kind.edges):
         return None

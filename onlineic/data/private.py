@@ -3,7 +3,7 @@
 Only `session`, `offline`, `baselines`, `evaluate`, `audit` and the front ends may import this module, and
 its read method `exact_counts` has a name that nothing else uses: a test holds both rules.
 
-Proof: docs/theory/ledger-and-restarts.md, 4.4, 4.7; docs/theory/queries.md, 1.3.
+Proof: docs/theory/ledger-and-restarts.md, 4.4, 4.7; docs/theory/queries.md, 1.3, 1.7, 1.8.
 """
 
 import contextlib
@@ -19,11 +19,13 @@ import numpy as np
 from onlineic._typing import Ints
 from onlineic.accounting.budget import Budget, Filter
 from onlineic.accounting.of_table import per_person, per_row
+from onlineic.data.persons import Parted, seen_by
 from onlineic.data.problems import TableReport, checked_table
 from onlineic.data.rows import Column, Rows, narrowest
 from onlineic.data.table_file import CsvFormat, read_csv
 from onlineic.domain.domain import Domain, Records, check_domain
 from onlineic.domain.misfits import loader
+from onlineic.domain.unit import Unit, check_unit, persons_of
 from onlineic.door import Door
 from onlineic.errors import (
     BudgetsAddWarning,
@@ -39,6 +41,7 @@ from onlineic.errors import (
     TooLargeError,
     check_kind,
     checked_integer,
+    shown,
 )
 from onlineic.ledger.forks import renewed_by_forks
 from onlineic.ledger.records import Ledger
@@ -68,8 +71,11 @@ class PrivateData:
     ----------
     domain : Domain
     n : int
-        Number of records, public. One record is the unit of privacy: if one person can have several
-        rows, the guarantee is per row.
+        Number of records, public; of a table of persons their number.
+    mass : int
+        What all exact counts of disjoint cells sum to: n, of a table of persons `unit.units` times n.
+    unit : Unit or None
+        Who is protected. None: one record. If a person can have several, the guarantee is per row then.
     reads : int
         How many times `exact_counts` was called: public, since it depends on released facts alone.
     budgets : tuple of Budget
@@ -86,7 +92,7 @@ class PrivateData:
     __slots__ = (
         "__weakref__", "_budgets", "_door", "_files", "_process", "_reads", "_rows", "_sessions", "_tables",
         "_total",
-        "domain", "loading", "n",
+        "domain", "loading", "mass", "unit",
     )  # fmt: skip
 
     @loader
@@ -112,7 +118,8 @@ class PrivateData:
         if n < 1:
             raise InvalidDataError(NO_RECORDS)
         self.domain = domain
-        self.n = n
+        self.mass = n
+        self.unit: Unit | None = None
         self.loading = "given as columns or counts"
         self._budgets: list[Budget] = []  # of one row each
         self._rows = 1
@@ -126,14 +133,18 @@ class PrivateData:
         renewed_by_forks(self)
         return self
 
+    @property
+    def n(self) -> int:
+        return persons_of(self.mass, self.unit)
+
     def renew_locks(self) -> None:
         """Let no read hold up another: for forked processes, where the one that ran is not."""
         self._door = Door("data")
 
     @classmethod
     @loader
-    def from_records(cls, columns: Records, domain: Domain) -> "PrivateData":
-        """Return the table of one record a row.
+    def from_records(cls, columns: Records, domain: Domain, *, unit: Unit | None = None) -> "PrivateData":
+        """Return the table of one record a row, or of the persons that `unit` tells rows of.
 
         Parameters
         ----------
@@ -142,22 +153,41 @@ class PrivateData:
             mappings too; for other tables see `from_frame`.
         domain : Domain
             Written down from public knowledge.
+        unit : Unit, optional
+            Names the column that tells whose row it is: all rows of a person are protected together.
 
         Raises
         ------
+        InvalidParameterError
+            If the unit is none of this table.
         InvalidDataError
-            If a value lies outside the domain: nothing is ever dropped silently, since n is public.
+            If a value lies outside the domain, or a row is nobody's: nothing is ever dropped silently, since
+            n is public.
         """
-        _check_domain(domain)
-        return cls._of_rows(domain.encoded(columns), None, domain)
+        _check_domain(domain, unit)
+        seen = seen_by(domain, unit)
+        return cls._of_rows(iter(seen.encoded(columns)), None, seen)
 
     @classmethod
     @loader
-    def from_counts(cls, columns: Mapping[str, Any], counts: Any, domain: Domain) -> "PrivateData":
-        """Return an aggregated table: `counts[i]` records have the values of row i; rows may repeat."""
+    def from_counts(
+        cls, columns: Mapping[str, Any], counts: Any, domain: Domain, *, unit: None = None
+    ) -> "PrivateData":
+        """Return an aggregated table: `counts[i]` records have the values of row i; rows may repeat.
+
+        Raises
+        ------
+        InvalidParameterError
+            If a `unit` is given: counts do not tell whose rows they count.
+        """
         _check_domain(domain)
-        weights = _checked_counts(counts)
-        return cls._of_rows(domain.encoded(columns), weights, domain)
+        if unit is not None:
+            raise InvalidParameterError(
+                f"unit must be None with counts, which do not tell whose rows they are, got {shown(unit)}; "
+                "load the rows with from_records, from_csv or from_frame."
+            )
+        weights, seen = _checked_counts(counts), seen_by(domain, None)
+        return cls._of_rows(iter(seen.encoded(columns)), weights, seen)
 
     @classmethod
     @loader
@@ -172,6 +202,7 @@ class PrivateData:
         decimal: str = ".",
         skipinitialspace: bool = True,
         missing: Sequence[str] = (),
+        unit: Unit | None = None,
     ) -> "PrivateData":
         """Return the table of a CSV file with a header line; an empty field is a missing value.
 
@@ -193,6 +224,8 @@ class PrivateData:
             Whether blanks behind a delimiter are no part of the field.
         missing : list of str
             Texts that are missing values in every column, but where they are labels, such as ["NA", "?"].
+        unit : Unit, optional
+            As for `from_records`; not with `count`.
 
         Raises
         ------
@@ -202,10 +235,15 @@ class PrivateData:
             If the table does not fit the domain: every column that does not is named, with the rule and a
             remedy. `PrivateData.check` tells the curator which values and lines.
         """
-        _check_domain(domain)
+        _check_domain(domain, unit)
         form = CsvFormat(delimiter, encoding, decimal, skipinitialspace, missing)
-        columns, numbers = read_csv(path, domain, count, form)
-        return cls._of_rows(iter(columns), None if numbers is None else _checked_counts(numbers), domain)
+        if unit is not None and unit.person is not None and count is not None:
+            raise InvalidParameterError(
+                f"count must be None with unit, got count={shown(count)}; list a person's rows one by one."
+            )
+        seen = seen_by(domain, unit)
+        columns, numbers = read_csv(path, seen, count, form)
+        return cls._of_rows(iter(columns), None if numbers is None else _checked_counts(numbers), seen)
 
     @staticmethod
     @loader
@@ -243,7 +281,7 @@ class PrivateData:
 
     @classmethod
     @loader
-    def from_frame(cls, table: Any, domain: Domain) -> "PrivateData":
+    def from_frame(cls, table: Any, domain: Domain, *, unit: Unit | None = None) -> "PrivateData":
         """Return the table of a data frame, of a table that another engine holds, or of a Parquet file.
 
         One snapshot is taken, and nothing of `table` is asked later. A table that is held elsewhere is
@@ -257,6 +295,8 @@ class PrivateData:
             What narwhals (extra `frames`) reads, of one record a row; a path is that of a Parquet file, which
             needs duckdb, polars or pyarrow. Columns that are no attributes are ignored.
         domain : Domain
+        unit : Unit, optional
+            As for `from_records`: the GROUP BY counts the rows of each person then.
 
         Raises
         ------
@@ -269,13 +309,20 @@ class PrivateData:
         """
         from onlineic.data.frames import read_frame  # few sessions load a frame: imported with it
 
-        _check_domain(domain)
-        return cls._loaded(*read_frame(table, domain), domain)
+        _check_domain(domain, unit)
+        seen = seen_by(domain, unit)
+        return cls._loaded(*read_frame(table, seen), seen)
 
     @classmethod
     @loader
     def from_dbapi(
-        cls, connection: Any, table: str, domain: Domain, *, quote: Literal['"', "`", "["] = '"'
+        cls,
+        connection: Any,
+        table: str,
+        domain: Domain,
+        *,
+        quote: Literal['"', "`", "["] = '"',
+        unit: Unit | None = None,
     ) -> "PrivateData":
         """Return the table of a database, by one statement on a DB-API connection (PEP 249).
 
@@ -294,6 +341,8 @@ class PrivateData:
             are read as False and True there.
         quote : str
             How the database quotes names: '"' by the standard, '`' for MySQL, '[' for SQL Server.
+        unit : Unit, optional
+            As for `from_frame`.
 
         Raises
         ------
@@ -304,20 +353,47 @@ class PrivateData:
         """
         from onlineic.data.databases import read_table
 
-        _check_domain(domain)
-        return cls._loaded(*read_table(connection, table, domain, quote), domain)
+        _check_domain(domain, unit)
+        seen = seen_by(domain, unit)
+        return cls._loaded(*read_table(connection, table, seen, quote), seen)
 
     @classmethod
-    def _loaded(cls, columns: list[Column], records: Ints | None, how: str, domain: Domain) -> "PrivateData":
+    def _loaded(
+        cls, columns: list[Column], records: Ints | None, how: str, seen: Domain | Parted
+    ) -> "PrivateData":
         """Return a table that was read as `how` says, and say so."""
-        data = cls._of_rows(iter(columns), records, domain)
+        data = cls._of_rows(iter(columns), records, seen)
         data.loading = how
         _log.info("private table %s", how)
         return data
 
     @classmethod
-    def _of_rows(cls, columns: Iterator[Column], weights: Ints | None, domain: Domain) -> "PrivateData":
-        """Return the table of rows given attribute by attribute."""
+    def _of_rows(
+        cls, columns: Iterator[Column], weights: Ints | None, seen: Domain | Parted
+    ) -> "PrivateData":
+        """Return the table of rows given attribute by attribute, as their domain or its parts were read."""
+        if isinstance(seen, Domain):
+            return cls._of_cells(columns, weights, seen)
+        held, many = list(columns), seen.domain.size > MAX_CELLS
+        if not len(held[0]):
+            raise InvalidDataError(NO_RECORDS)
+        _check_rows(held[0], weights)
+        rows = len(held[0]) if seen.persons is None else len(seen.persons)
+        if many and rows * seen.unit.units > MAX_ROWS:
+            raise TooLargeError(
+                f"records must be at most {MAX_ROWS // seen.unit.units:,} over {seen.domain.size:,} cells "
+                f"with units={seen.unit.units}, got {rows:,}; take fewer units, or fewer attributes."
+            )
+        held, parts = seen.parts(held, weights)
+        if many and seen.persons is not None:  # as many rows as are public: how many cells one has is not
+            held, parts = [np.repeat(column, parts) for column in held], np.ones(int(parts.sum()), np.int64)
+        data = cls._of_cells(iter(held), parts, seen.domain)
+        data.unit = seen.unit
+        return data
+
+    @classmethod
+    def _of_cells(cls, columns: Iterator[Column], weights: Ints | None, domain: Domain) -> "PrivateData":
+        """Return the table of rows of cells given attribute by attribute."""
         if domain.size > MAX_CELLS:
             held = [_narrowed(codes, size) for codes, size in zip(columns, domain.shape, strict=True)]
             _check_rows(held[0], weights)
@@ -345,12 +421,12 @@ class PrivateData:
     @overload
     def exact_counts(self, target: Partition) -> Ints: ...
     def exact_counts(self, target: Query | Partition) -> int | Ints:
-        """Return n 2^k f(D) as an exact integer, or the (blocks,) exact counts of a partition. PRIVATE.
+        """Return m 2^k f(D) of mass m as an exact integer, or the (blocks,) counts of a partition. PRIVATE.
 
         Parameters
         ----------
         target : Query or Partition
-            Bound to this domain, with n 2^grid_bits <= 2^53.
+            Bound to this domain, with m 2^grid_bits <= 2^53.
         """
         self._check_domain(target.domain, target.grid_bits)
         return self._door.run(lambda: self._counted(target))
@@ -359,13 +435,13 @@ class PrivateData:
         self._reads += 1
         tables = self._tables
         if not isinstance(target, Partition):
-            return int(target.total(tables, self.n))
+            return int(target.total(tables, self.mass))
         if isinstance(tables, Rows):
             return tables.measure(target)
         return np.rint(target.measure(tables.table(target.axes))).astype(np.int64)
 
     def exact_counts_many(self, queries: Sequence[Query]) -> Ints:
-        """Return n 2^k f(D) of every query, shape (m,), exact: one read each. PRIVATE."""
+        """Return m 2^k f(D) of every query, shape (m,), exact: one read each. PRIVATE."""
         if isinstance(queries, Queries):
             self._check_domain(queries.domain, int(queries.grid_bits.max(initial=0)))
         else:
@@ -375,7 +451,7 @@ class PrivateData:
 
     def _counted_many(self, queries: Sequence[Query]) -> Ints:
         self._reads += len(queries)
-        return np.rint(totals(queries, self._tables, self.n)).astype(np.int64)
+        return np.rint(totals(queries, self._tables, self.mass)).astype(np.int64)
 
     def check_outside(self) -> None:
         """Raise `SessionStateError` in the middle of a read of the same thread: a handler would read there.
@@ -389,8 +465,8 @@ class PrivateData:
             raise DomainMismatchError(
                 f"target must be bound to domain {self.domain.digest()}, got {other.digest()}."
             )
-        if self.n << grid_bits > 2**53:
-            raise InternalError("n 2^grid_bits must be at most 2^53.")
+        if self.mass << grid_bits > 2**53:
+            raise InternalError("m 2^grid_bits must be at most 2^53.")
 
     @property
     def budgets(self) -> tuple[Budget, ...]:
@@ -436,6 +512,11 @@ class PrivateData:
                 raise SessionStateError(
                     "total must be given before anything is released, got one after it; load the table anew, "
                     "with what was released before taken off the budget of the total."
+                )
+            if self.unit is not None and total.rows_per_person != self.unit.units:
+                raise InvalidParameterError(
+                    f"total must be one of persons as the table counts them, got rows_per_person="
+                    f"{total.rows_per_person}; write TableBudget(budget, rows_per_person={self.unit.units})."
                 )
             self._check_delta(per_row(total.budget, total.rows_per_person))
             self._total, self._sessions = total, total.sessions  # those of all loads of the table
@@ -484,6 +565,7 @@ class PrivateData:
         check_kind("budget", budget, Budget, remedy="write Budget(epsilon=1.0, delta=1e-9)")
         self._check_process()
         promised = checked_integer("rows_per_person", rows_per_person, at_least=1)
+        self.check_promised(promised)
         with self._sessions.gate:  # no total comes in between
             if self._total is not None:
                 self._total.draw(budget, account, what, file)
@@ -495,6 +577,19 @@ class PrivateData:
             self._budgets.append(budget)
             self._rows = max(self._rows, promised)
 
+    def check_promised(self, rows: int) -> None:
+        """Raise `InvalidParameterError` unless a promise for so many rows is one for a person of this table.
+
+        The rows of a table of persons are their equal parts: only a session promises for all of these.
+        """
+        kept = rows * (1 if self._total is None else self._total.rows_per_person)
+        if self.unit is not None and kept != self.unit.units:
+            raise InvalidParameterError(
+                f"a table of persons must be asked by a session, which protects {self.unit.said}, got "
+                "another mechanism, or a promise for others; open OnlineIC(data, budget), or load one row a "
+                "person without unit=."
+            )
+
     def _check_process(self) -> None:
         if os.getpid() != self._process:
             raise ForkedSessionError(
@@ -504,10 +599,10 @@ class PrivateData:
 
     def _check_delta(self, budget: Budget) -> None:
         """Warn where a mechanism that gives away one row in full would keep the promise."""
-        if budget.delta_exact * self.n > 1:
+        if budget.delta_exact * self.mass > 1:
             warnings.warn(
-                f"delta must be below 1/n to protect a row, got delta={budget.delta:.4g} for n={self.n}: a "
-                "mechanism that shows one row at random, in full, keeps it too; take 1/n^2, or 1e-9.",
+                f"delta must be below 1/n to protect a row, got delta={budget.delta:.4g} for n={self.mass}: "
+                "a mechanism that shows one row at random, in full, keeps it too; take 1/n^2, or 1e-9.",
                 LargeDeltaWarning,
                 stacklevel=4,
             )
@@ -591,7 +686,10 @@ class PrivateData:
         return self._reads
 
     def __repr__(self) -> str:
-        return f"PrivateData(n={self.n}, domain={' x '.join(map(str, self.domain.shape))} cells)"
+        shape = " x ".join(map(str, self.domain.shape))
+        if self.unit is None:
+            return f"PrivateData(n={self.n}, domain={shape} cells)"
+        return f"PrivateData(n={self.n} persons, protects {self.unit.said}, domain={shape} cells)"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -613,9 +711,10 @@ def _added(before: Sequence[Budget], budget: Budget, rows: int) -> str:
     )
 
 
-def _check_domain(domain: Domain) -> None:
+def _check_domain(domain: Domain, unit: Unit | None = None) -> None:
     """Refuse what is no domain, or has a column that nothing can count, before anything is read."""
     check_domain(domain)
+    check_unit(unit, domain.names)
     for name, size in zip(domain.names, domain.shape, strict=True):
         if size > MAX_CELLS:
             raise TooLargeError(f"{name} must have at most {MAX_CELLS:,} cells, got {size:,}; bin it.")

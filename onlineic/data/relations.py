@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from onlineic.data.coding import Batch, Places, places
+from onlineic.data.persons import Parted
 from onlineic.data.pieces import Pieces, by_days, pieces
 from onlineic.data.rows import Column
 from onlineic.domain.domain import Domain
@@ -20,7 +21,7 @@ FLOATS = ("FLOAT", "DOUBLE")
 TIMES = ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")  # without a zone
 
 
-def groups(relation: Any, domain: Domain) -> Iterator[Batch]:
+def groups(relation: Any, domain: Domain | Parted) -> Iterator[Batch]:
     """Yield the groups of equal records: one statement, one snapshot.
 
     Parameters
@@ -59,7 +60,7 @@ def groups(relation: Any, domain: Domain) -> Iterator[Batch]:
         )
 
 
-def rows(relation: Any, domain: Domain) -> Iterator[Batch]:
+def rows(relation: Any, domain: Domain | Parted) -> Iterator[Batch]:
     """Yield the rows, many at a time: one statement, one snapshot."""
     named = (f"{column} AS a{at}" for at, column in enumerate(_columns(relation, domain)))
     chosen = relation.project(", ".join(named))
@@ -71,7 +72,7 @@ def _count(relation: Any) -> Any:
     return relation.aggregate("COUNT(*) AS total")
 
 
-def _columns(relation: Any, domain: Domain) -> list[str]:
+def _columns(relation: Any, domain: Domain | Parted) -> list[str]:
     """Return the attributes' columns in SQL, by their places: to DuckDB the names "a" and "A" are one."""
     return [f"#{relation.columns.index(name) + 1}" for name in domain.names]
 

@@ -16,8 +16,9 @@ import numpy as np
 from onlineic._typing import Bools, Ints
 from onlineic.data.file_parts import BYTEWISE, LINES, Fields, Rows, Slots, byte_parts, records
 from onlineic.data.files import opened
+from onlineic.data.persons import Parted, Persons
 from onlineic.data.rows import Column, narrowest
-from onlineic.domain.attributes import EXACT, Attribute, Binned, Categorical, IntegerRange
+from onlineic.domain.attributes import EXACT, Attribute, Binned, Categorical, FineBins, IntegerRange
 from onlineic.domain.columns import MARKS, column_array, decimal_read
 from onlineic.domain.dates import Dates
 from onlineic.domain.domain import Domain, nearest_column
@@ -112,7 +113,7 @@ class CsvFormat:
 
 
 def read_csv(
-    path: str | os.PathLike[str], domain: Domain, count: str | None, form: CsvFormat
+    path: str | os.PathLike[str], domain: Domain | Parted, count: str | None, form: CsvFormat
 ) -> tuple[list[Column], Ints | None]:
     """Return the column of codes of every attribute, and that of the counts, if there is one.
 
@@ -152,7 +153,9 @@ def read_csv(
     return codes[: len(domain.names)], None if count is None else codes[-1]
 
 
-def text_columns(domain: Domain, count: str | None, form: CsvFormat) -> "list[TextCodes | TextNumbers]":
+def text_columns(
+    domain: Domain | Parted, count: str | None, form: CsvFormat
+) -> "list[TextCodes | TextNumbers]":
     """Return the columns that are to be read, each with what it has read."""
     attributes: list[TextCodes | TextNumbers] = [TextCodes(name, kind, form) for name, kind in domain]
     return attributes if count is None else [*attributes, TextNumbers(count)]
@@ -356,14 +359,14 @@ def parsed(kind: Attribute, text: str, form: CsvFormat) -> Any:
         return None
     if isinstance(kind, Categorical) and isinstance(kind.labels[0], bool):
         return TRUTHS.get(text.lower(), text)
-    if isinstance(kind, Dates):
+    if isinstance(kind, (Dates, Persons)):
         return text
     if form.decimal != ".":
         if "." in text:  # of thousands, perhaps
             return text
         text = text.replace(form.decimal, ".")
     try:
-        if isinstance(kind, Binned) or "." in text:  # 17.0: an integer column with gaps, exported
+        if isinstance(kind, (Binned, FineBins)) or "." in text:  # 17.0: an integer column with gaps, exported
             if "_" in text:
                 return text
             number = float(text)

@@ -9,12 +9,14 @@ from onlineic.domain.attributes import (
     binned,
     categorical,
     integers,
+    number,
 )
 from onlineic.domain.columns import column_array
 from onlineic.domain.dates import Dates, dates
 from onlineic.domain.domain import Domain, optional
 from onlineic.domain.grid import Grid
 from onlineic.domain.misfits import Misfit
+from onlineic.domain.unit import Unit
 
 __all__ = [
     "Attribute",
@@ -26,10 +28,12 @@ __all__ = [
     "IntegerRange",
     "Label",
     "Misfit",
+    "Unit",
     "binned",
     "categorical",
     "column_array",
     "dates",
     "integers",
+    "number",
     "optional",
 ]

@@ -2,6 +2,8 @@
 
 A kind knows its size, the code of each label, and how to encode a column of records. The cell for
 missing values, where there is one, is always the last.
+
+Proof: docs/theory/queries.md, 1.8.
 """
 
 import bisect
@@ -34,6 +36,7 @@ from onlineic.errors import (
     InvalidDomainError,
     InvalidParameterError,
     InvalidQueryError,
+    checked_integer,
     checked_list,
     set_fields,
     shown,
@@ -44,6 +47,9 @@ Word = str | int | bool | float
 
 
 SHOWN = 6  # labels quoted in a message
+
+
+MOST_BINS = 2**20  # of a number, of equal width
 
 
 EXACT = 2**53  # below, a double holds every whole number
@@ -67,6 +73,8 @@ class Categorical:
         What else stands for a label; kept sorted, since it is a mapping.
     markers : tuple of str
         Texts that stand for a missing value.
+    others : bool
+        Whether every value that fits nowhere counts as missing.
     """
 
     labels: tuple[str | int | bool, ...] = attrs.field(eq=lambda labels: (*map(type, labels[:1]), labels))
@@ -74,6 +82,7 @@ class Categorical:
     other: str | None = None
     synonyms: tuple[tuple[Word, str | int | bool], ...] = attrs.field(default=(), eq=repr)  # True is not 1
     markers: tuple[str, ...] = ()
+    others: bool = attrs.field(default=False, kw_only=True)
     ordered = False
 
     def __attrs_post_init__(self) -> None:
@@ -186,7 +195,8 @@ class Categorical:
     def read(self, column: Column) -> Ints:
         """Return the codes of a column, marks where a value does not fit."""
         missing = absent(column, self.markers)
-        return settled(read_distinct(column, self._lookup), missing, self.size - 1 if self.missing else None)
+        cell = self.size - 1 if self.missing else None
+        return settled(read_distinct(column, self._lookup), missing, cell, self.others)
 
     def _lookup(self, value: Any) -> int:
         value, kind = plain(value), type(self.labels[0])
@@ -215,6 +225,10 @@ class IntegerRange:
         Whether smaller numbers count as the first integer and larger ones as the last.
     markers : tuple of str
         Texts that stand for a missing value.
+    round : bool
+        Whether a number with a fraction counts as the nearest integer, a half as the even one.
+    others : bool
+        Whether every value that fits nowhere counts as missing.
     """
 
     start: int
@@ -222,6 +236,8 @@ class IntegerRange:
     missing: bool = False
     clip: bool = False
     markers: tuple[str, ...] = ()
+    round: bool = attrs.field(default=False, kw_only=True)
+    others: bool = attrs.field(default=False, kw_only=True)
     ordered = True
 
     def __attrs_post_init__(self) -> None:
@@ -252,7 +268,7 @@ class IntegerRange:
     @property
     def form(self) -> str:
         """What a column must hold, in words."""
-        return "whole numbers"
+        return "numbers" if self.round else "whole numbers"
 
     def label(self, code: int) -> Label:
         """Return the integer of a code, None for the missing cell."""
@@ -297,13 +313,16 @@ class IntegerRange:
             codes: Ints = column.astype(np.int64) - self.start  # of those inside; others wrap around
             codes[below] = 0 if self.clip else OUTSIDE
             codes[above] = self.stop - self.start - 1 if self.clip else OUTSIDE
-            return codes
+            return settled(codes, absent(column), self.size - 1, self.others)
         missing = absent(column, self.markers)
-        return settled(read_distinct(column, self._lookup), missing, self.size - 1 if self.missing else None)
+        cell = self.size - 1 if self.missing else None
+        return settled(read_distinct(column, self._lookup), missing, cell, self.others)
 
     def _lookup(self, value: Any) -> int:
         value = plain(value)
         number = whole(value)
+        if number is None and self.round and is_number(value) and math.isfinite(value):
+            number = round(float(value))
         if number is None:
             if not is_number(value) or not math.isinf(value):
                 return STRANGE
@@ -332,6 +351,11 @@ class Binned:
         infinite number is else in a bin with that infinite edge, and nowhere if there is none.
     markers : tuple of str
         Texts that stand for a missing value.
+    others : bool
+        Whether every value that fits nowhere counts as missing.
+    ends : bool
+        Whether a record is shared out between the two ends of its bin, so that their mean is its value: see
+        `number`. Every bin has two cells then, first that of its lower end.
     """
 
     edges: tuple[float, ...]
@@ -339,6 +363,8 @@ class Binned:
     missing: bool = False
     clip: bool = False
     markers: tuple[str, ...] = ()
+    others: bool = attrs.field(default=False, kw_only=True)
+    ends: bool = attrs.field(default=False, kw_only=True)
     ordered = True
 
     def __attrs_post_init__(self) -> None:
@@ -362,10 +388,20 @@ class Binned:
                 "edges must be whole numbers where integer=True, got a fraction; round it up, or "
                 "leave integer out."
             )
+        if self.ends and (math.isinf(self.edges[0]) or math.isinf(self.edges[-1]) or not self.clip):
+            raise InvalidDomainError(
+                "a number with ends must have finite edges and clip what lies beyond, got "
+                f"{short(self.edges[0])} to {short(self.edges[-1])}; write number(low, high)."
+            )
+
+    @property
+    def cells(self) -> int:
+        """Cells of a bin: two ends, or one."""
+        return 1 + self.ends
 
     @property
     def size(self) -> int:
-        return len(self.edges) - 1 + self.missing
+        return self.cells * (len(self.edges) - 1) + self.missing
 
     @property
     def rule(self) -> str:
@@ -383,18 +419,25 @@ class Binned:
         return "whole numbers" if self.integer else "numbers"
 
     def label(self, code: int) -> Label:
-        """Return the bin of a code as text, None for the missing cell."""
-        if code >= len(self.edges) - 1:
+        """Return the bin of a code as text, with its end where it has two; None for the missing cell."""
+        at, end = divmod(code, self.cells)
+        bin_of = self.bin_label(code)
+        return f"{bin_of} at {short(self.edges[at + end])}" if self.ends and bin_of is not None else bin_of
+
+    def bin_label(self, code: int) -> str | None:
+        """Return the bin of a code as text, whichever of its ends that is; None for the missing cell."""
+        at = code // self.cells
+        if at >= len(self.edges) - 1:
             return None
-        return f"[{short(self.edges[code])}, {short(self.edges[code + 1])})"
+        return f"[{short(self.edges[at])}, {short(self.edges[at + 1])})"
 
     def code(self, name: str, label: Label) -> int:
         """Return the code of the missing cell (None), or of a bin written as by `label`."""
         if label is None and self.missing:
-            return len(self.edges) - 1
+            return self.size - 1
         if label is None:
             raise no_missing_cell(name)
-        for code in range(len(self.edges) - 1):
+        for code in range(self.size - self.missing):
             if label == self.label(code):
                 return code
         raise InvalidQueryError(
@@ -414,7 +457,7 @@ class Binned:
                 f"write span({short(low)}, {short(high)}), or declare integer=True for whole numbers."
             )
         first, last = self._cut(name, low), self._cut(name, high)
-        return first, max(first, last)
+        return self.cells * first, self.cells * max(first, last)
 
     def _cut(self, name: str, value: float) -> int:
         if math.isinf(value):
@@ -432,11 +475,13 @@ class Binned:
         return encoded(name, self, self.read(column))
 
     def read(self, column: Column) -> Ints:
-        """Return the bins of a column, marks where a value does not fit."""
+        """Return the bins of a column, marks where a value does not fit; of two ends the nearer one."""
+        if self.ends:
+            return FineBins(self, 1).read(column)
         missing, kind = absent(column, self.markers), column.dtype.kind
         bins = len(self.edges) - 1
         if kind in "iu":
-            return self._inside(self._of_integers(column))
+            return settled(self._inside(self._of_integers(column)), missing, bins, self.others)
         if kind == "f":
             strange, values = np.zeros(len(column), bool), column.astype(np.float64)
         elif kind == "O":  # numpy would read the text "1", True and 1 + 0j as numbers
@@ -454,7 +499,7 @@ class Binned:
         if self.integer:
             strange |= np.isfinite(values) & (values != np.rint(values))
         codes[strange] = STRANGE
-        return settled(codes, missing, bins if self.missing else None)
+        return settled(codes, missing, bins if self.missing else None, self.others)
 
     def _of_integers(self, column: Column) -> Ints:
         """Return the bins of whole numbers, each compared exactly: as doubles some would reach an edge."""
@@ -470,6 +515,69 @@ class Binned:
         if self.clip:
             return np.clip(codes, 0, bins - 1)
         codes[(codes < 0) | (codes >= bins)] = OUTSIDE
+        return codes
+
+
+@final
+@attrs.frozen
+class FineBins:
+    """How far a number lies from the lower end of its bin to the upper one, in so many steps: for loaders.
+
+    Parameters
+    ----------
+    kind : Binned
+        With two ends a bin.
+    steps : int, >= 1
+        The code of bin b and of j steps, 0 <= j <= steps, is (steps + 1) b + j; the last one is missing.
+    """
+
+    kind: Binned
+    steps: int
+
+    def __attrs_post_init__(self) -> None:
+        set_fields(self, steps=checked_integer("steps", self.steps, at_least=1))
+
+    @property
+    def size(self) -> int:
+        return (self.steps + 1) * (len(self.kind.edges) - 1) + 1
+
+    @property
+    def missing(self) -> bool:
+        return self.kind.missing
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        return self.kind.markers
+
+    @property
+    def rule(self) -> str:
+        """What a value must be, in words."""
+        return self.kind.rule
+
+    @property
+    def wider(self) -> str:
+        """How the domain takes more values."""
+        return self.kind.wider
+
+    @property
+    def form(self) -> str:
+        """What a column must hold, in words."""
+        return self.kind.form
+
+    def read(self, column: Column) -> Ints:
+        """Return the fine codes of a column, marks where a value does not fit."""
+        edges = np.asarray(self.kind.edges)
+        codes = attrs.evolve(self.kind, ends=False).read(column)
+        inside, missing = (codes >= 0) & (codes < len(edges) - 1), codes == len(edges) - 1
+        bins = codes[inside]
+        if column.dtype.kind == "O":
+            values = np.fromiter(map(as_float, column[inside]), float, len(bins))
+        else:
+            values = column[inside].astype(np.float64)
+        low, high = edges[bins], edges[bins + 1]
+        steps = np.rint((np.clip(values, low, high) - low) / (high - low) * self.steps).astype(np.int64)
+        codes[inside] = (self.steps + 1) * bins + steps
+        codes[missing] = self.size - 1
         return codes
 
 
@@ -528,7 +636,7 @@ def categorical(
     return Categorical(tuple(map(plain, listed)), other=name, synonyms=pairs)
 
 
-def integers(first: int, last: int, *, clip: bool = False) -> IntegerRange:
+def integers(first: int, last: int, *, clip: bool = False, round: bool = False) -> IntegerRange:
     """Return the kind of a whole number from `first` to `last`, both included.
 
     Parameters
@@ -537,6 +645,9 @@ def integers(first: int, last: int, *, clip: bool = False) -> IntegerRange:
         Public ends, of at most 2^62.
     clip : bool
         Whether smaller numbers count as `first` and larger ones as `last`; else they are refused.
+    round : bool
+        Whether a number with a fraction counts as the nearest integer, a half as the even one; else it is
+        refused.
 
     Raises
     ------
@@ -558,7 +669,7 @@ def integers(first: int, last: int, *, clip: bool = False) -> IntegerRange:
         raise InvalidDomainError(
             f"integers must run upwards, got {ends[0]} to {ends[1]}; write integers({ends[1]}, {ends[0]})."
         )
-    return IntegerRange(ends[0], ends[1] + 1, clip=clip)
+    return IntegerRange(ends[0], ends[1] + 1, clip=clip, round=round)
 
 
 def binned(edges: Iterable[float], *, integer: bool = False, clip: bool = False) -> Binned:
@@ -583,6 +694,57 @@ def binned(edges: Iterable[float], *, integer: bool = False, clip: bool = False)
             f"edges must be a list of numbers, got {shown(edges)}; write e.g. binned([0, 20, 35, 50])."
         )
     return Binned(tuple(given), integer, clip=clip)
+
+
+def number(low: float, high: float, *, bins: int | Iterable[float] = 64) -> Binned:
+    """Return the kind of a real number whose sums and means are exact, between two public ends.
+
+    It is cut into bins, and each record is shared out between the two ends of its bin, so that their mean is
+    its value: a sum over records is a sum over ends, and no midpoints stand for values. What lies beyond
+    `low` and `high` counts as them. It can be cut at the edges of bins alone. A table with such an attribute
+    is loaded in parts, 64 a record (see `Unit`): a share is rounded to them by a public hash, up as often as
+    down, by at most 1/64 of a bin for a record. Only sessions ask it.
+
+    Parameters
+    ----------
+    low, high : float
+        Public: never the least and the largest number of the table.
+    bins : int >= 1, or iterable of float
+        So many bins of equal width, or their public edges from `low` to `high`. Every bin has two cells. More
+        bins can be cut finer, and make sums no more accurate.
+
+    Raises
+    ------
+    InvalidDomainError
+        If the ends are no finite rising numbers, or the edges lead elsewhere.
+
+    Examples
+    --------
+    >>> number(0, 1000, bins=10).size
+    20
+    """
+    if not (is_number(low) and is_number(high)) or not -math.inf < low < high < math.inf:
+        raise InvalidDomainError(
+            f"number must have two finite ends that rise, got {shown(low)} and {shown(high)}; write "
+            "number(0, 1000)."
+        )
+    whole_bins = whole(bins)
+    if whole_bins is None and not isinstance(bins, Iterable):
+        raise InvalidDomainError(f"bins must be a number of bins or their edges, got {shown(bins)}.")
+    if whole_bins is not None:
+        if not 1 <= whole_bins <= MOST_BINS:
+            raise InvalidDomainError(
+                f"bins must be from 1 to {MOST_BINS:,}, got bins={shown(bins)}; change it."
+            )
+        edges: list[Any] = np.linspace(float(low), float(high), whole_bins + 1).tolist()
+    else:
+        edges = list(binned(bins, clip=True).edges)  # type: ignore[arg-type]  # no number
+        if (edges[0], edges[-1]) != (float(low), float(high)):
+            raise InvalidDomainError(
+                f"bins must have edges from low to high, got {short(edges[0])} to {short(edges[-1])} for "
+                f"{short(float(low))} to {short(float(high))}; add the ends."
+            )
+    return Binned(tuple(edges), clip=True, ends=True)
 
 
 def _of_labels(kinds: Collection[type]) -> str:

@@ -162,9 +162,14 @@ def read_distinct(column: Column, lookup: Callable[[Any], int]) -> Ints:
     return np.fromiter(map(table.__getitem__, keys), np.int64, len(column))
 
 
-def settled(codes: Ints, missing: Bools, cell: int | None) -> Ints:
-    """Return codes with the missing values in their cell, or marked where there is none."""
+def settled(codes: Ints, missing: Bools, cell: int | None, others: bool = False) -> Ints:
+    """Return codes with the missing values in their cell, or marked where there is none.
+
+    With `others` every value that does not fit is a missing one.
+    """
     codes[missing] = ABSENT if cell is None else cell
+    if others and cell is not None:
+        codes[codes < 0] = cell
     return codes
 
 

@@ -7,6 +7,7 @@ it names. A record's value must lie inside one cell; a condition must cut betwee
 import datetime
 import math
 import re
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, final
 
@@ -25,7 +26,13 @@ from onlineic.domain.columns import (
 )
 from onlineic.domain.hints import no_missing_cell
 from onlineic.domain.misfits import encoded
-from onlineic.errors import InvalidDomainError, InvalidQueryError, shown
+from onlineic.errors import (
+    InvalidDomainError,
+    InvalidParameterError,
+    InvalidQueryError,
+    checked_list,
+    shown,
+)
 
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")
 YEARS = (1000, 9998)  # four digits, and room for one more instant on either side
@@ -76,6 +83,10 @@ class Dates:
     zone : str, optional
         Time zone, such as "Europe/Paris": values with an offset are taken to local time there, those without
         are local time. Without it values with an offset are refused.
+    formats : tuple of str
+        How texts are written besides ISO 8601, such as "%d.%m.%Y".
+    others : bool
+        Whether every value that fits nowhere counts as missing.
     """
 
     first: str
@@ -85,6 +96,8 @@ class Dates:
     clip: bool = False
     markers: tuple[str, ...] = ()
     zone: str | None = None
+    formats: tuple[str, ...] = attrs.field(default=(), kw_only=True)
+    others: bool = attrs.field(default=False, kw_only=True)
     ordered = True
 
     def __attrs_post_init__(self) -> None:
@@ -108,6 +121,7 @@ class Dates:
                 f"dates must run forwards, got {self.first} to {self.last}; swap the ends."
             )
         self._local  # noqa: B018  # an unknown time zone is refused now
+        _check_formats(self.formats)
 
     @cached_property
     def _start(self) -> int:
@@ -151,7 +165,8 @@ class Dates:
         offsets = (
             "without offset, unless zone= is declared" if self.zone is None else "with or without offset"
         )
-        return f"dates or ISO texts such as 2024-03-05, {offsets}, each inside one {self.by}"
+        forms = f" or as {', '.join(self.formats)}" if self.formats else ""
+        return f"dates or ISO texts such as 2024-03-05{forms}, {offsets}, each inside one {self.by}"
 
     def label(self, code: int) -> str | None:
         """Return the period of a code as text, None for the missing cell."""
@@ -198,10 +213,10 @@ class Dates:
         missing = absent(column, self.markers)
         cell = self._periods if self.missing else None
         if column.dtype.kind == "M":
-            return settled(self._of_stamps(column), missing, cell)
+            return settled(self._of_stamps(column), missing, cell, self.others)
         if column.dtype.kind not in "OU":
-            return settled(np.full(len(column), STRANGE, np.int64), missing, cell)
-        return settled(read_distinct(column, self._lookup), missing, cell)
+            return settled(np.full(len(column), STRANGE, np.int64), missing, cell, self.others)
+        return settled(read_distinct(column, self._lookup), missing, cell, self.others)
 
     def compared(self, text: str) -> tuple[int, int] | None:
         """Return what a comparison with a text is about; None if it names no time.
@@ -238,6 +253,8 @@ class Dates:
 
     def _lookup(self, value: Any) -> int:
         text = moment_text(value) or ""
+        if self.formats and isinstance(value, str):
+            text = _in_iso(text, self.formats)
         shift = _shift(text)
         stretch = self._stretched(text if shift is None else shift[0])
         if stretch is None:
@@ -297,7 +314,15 @@ class Dates:
         return _index((stretch or (SAMPLE,))[0], self.by)
 
 
-def dates(first: Any, last: Any, by: str = "day", *, clip: bool = False, zone: str | None = None) -> Dates:
+def dates(
+    first: Any,
+    last: Any,
+    by: str = "day",
+    *,
+    clip: bool = False,
+    zone: str | None = None,
+    formats: Iterable[str] = (),
+) -> Dates:
     """Return the kind of a date or a time: the periods from `first` to `last`, both included.
 
     Parameters
@@ -311,6 +336,9 @@ def dates(first: Any, last: Any, by: str = "day", *, clip: bool = False, zone: s
     zone : str, optional
         Time zone such as "Europe/Paris". A value with an offset is taken to local time there, one without
         an offset is local time already. Without `zone` a value with an offset is refused.
+    formats : list of str
+        How texts of the table are written besides ISO 8601, by the directives %Y, %m, %d, %H, %M and %S, such
+        as ["%d.%m.%Y"]. A text that two of them read as different times is refused.
 
     Raises
     ------
@@ -335,7 +363,48 @@ def dates(first: Any, last: Any, by: str = "day", *, clip: bool = False, zone: s
                 f"{shown(end)}; write it so."
             )
         named.append(_label(_index(stretch[place], by), by))
-    return Dates(named[0], named[1], by, clip=clip, zone=zone)
+    try:
+        listed: list[Any] = [None] if isinstance(formats, str) else checked_list("formats", formats)
+    except InvalidParameterError:
+        listed = [None]
+    _check_formats(listed)
+    return Dates(named[0], named[1], by, clip=clip, zone=zone, formats=tuple(listed))
+
+
+def _check_formats(formats: Any) -> None:
+    """Refuse what is no list of formats, tells less than a year, or could be read as ISO 8601 too."""
+    given: list[Any] = [*formats] if isinstance(formats, (tuple, list)) else [None]
+    for form in given:
+        told = re.findall("%(.?)", form) if type(form) is str else [""]
+        if not set(told) <= set("YmdHMS") or len(told) > len(set(told)) or not told:
+            raise InvalidDomainError(
+                "formats must be a list of texts of %Y, %m, %d, %H, %M and %S, each once, got "
+                f"{shown(form)}; write formats=['%d.%m.%Y']."
+            )
+        order = [letter for letter in "YmdHMS" if letter in told]
+        if order != list("YmdHMS"[: len(order)]):
+            raise InvalidDomainError(
+                f"formats must tell all from the year down, got {shown(form)}; add what is missing."
+            )
+        if TEXT.fullmatch(SAMPLE.strftime(form)):
+            raise InvalidDomainError(
+                f"formats must differ from ISO 8601, which is read anyway, got {shown(form)}; leave it out."
+            )
+
+
+def _in_iso(text: str, formats: tuple[str, ...]) -> str:
+    """Return a text that is written in one of the formats as ISO 8601 writes it; others as they are."""
+    found = set()
+    for form in formats:
+        try:
+            moment = Moment.strptime(text, form)
+        except ValueError:
+            continue
+        parts = ("%Y", "-%m", "-%d", "T%H", ":%M", ":%S")[: form.count("%")]
+        found.add(f"{moment.year:04}" + moment.strftime("".join(parts[1:])))
+    if len(found) > 1:
+        return ""  # no time: nobody knows which was meant
+    return found.pop() if found else text
 
 
 def moment_text(value: Any) -> str | None:

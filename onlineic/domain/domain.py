@@ -7,7 +7,7 @@ the list of labels that happen to occur is itself a release.
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from typing import Any, final
+from typing import Any, Literal, final
 
 import attrs
 import numpy as np
@@ -42,14 +42,16 @@ FROM_ROWS = "NOT PRIVATE"  # key of a kind in a domain file that was read off th
 
 # of a kind in a domain file: the key that tells it, and what may stand beside
 FORMS = {
-    "range": {"clip"},
+    "range": {"clip", "round"},
     "labels": {"other", "synonyms"},
-    "edges": {"integer", "clip"},
-    "dates": {"by", "zone", "clip"},
+    "edges": {"integer", "clip", "ends"},
+    "dates": {"by", "zone", "clip", "formats"},
 }
 
 
-def optional(kind: Kind, missing: Iterable[str] = ()) -> Attribute:
+def optional(
+    kind: Kind, missing: Iterable[str] = (), *, others: Literal["refused", "missing"] = "refused"
+) -> Attribute:
     """Return `kind` with one more cell, the last, for missing values.
 
     Parameters
@@ -58,6 +60,9 @@ def optional(kind: Kind, missing: Iterable[str] = ()) -> Attribute:
     missing : iterable of str
         Texts that stand for a missing value too, such as ["?", "NA"]. None, NaN, NaT and NA always do, and
         an empty field of a CSV file does unless "" is a label.
+    others : "refused" or "missing"
+        What becomes of a value that fits nowhere: the table is refused, or it counts as missing. That is a
+        public rule; nothing tells how many there were.
     """
     try:
         given = [missing] if isinstance(missing, str) else checked_list("missing", missing)
@@ -65,7 +70,14 @@ def optional(kind: Kind, missing: Iterable[str] = ()) -> Attribute:
         given = [None]
     if not all(type(marker) is str for marker in given):
         raise InvalidDomainError(f"missing must be a list of texts, got {shown(missing)}; write ['?', 'NA'].")
-    return attrs.evolve(_attribute("optional", kind), missing=True, markers=tuple(sorted(set(given))))
+    if others not in ("refused", "missing") or type(others) is not str:
+        raise InvalidDomainError(
+            f"others must be 'refused' or 'missing', got {shown(others)}; write others='missing'."
+        )
+    markers = tuple(sorted(set(given)))
+    return attrs.evolve(
+        _attribute("optional", kind), missing=True, markers=markers, others=others == "missing"
+    )
 
 
 @final
@@ -381,6 +393,10 @@ def _with_markers(kind: Attribute) -> Attribute:
         raise InvalidDomainError(
             f"missing must be texts, got {shown(markers)}; write optional(kind, ['NA'])."
         )
+    if kind.others not in (False, True) or (kind.others and not kind.missing):
+        raise InvalidDomainError(
+            "others must have a cell of missing values, got none; write optional(kind, others='missing')."
+        )
     if markers and not kind.missing:
         raise InvalidDomainError("missing texts must have a cell, got none; write optional(kind, texts).")
     return attrs.evolve(kind, markers=tuple(sorted(set(markers))))
@@ -394,12 +410,13 @@ def _described(kind: Attribute) -> str:
         text = f"dates {kind.first} to {kind.last} by {kind.by}" + (f", {kind.zone}" if kind.zone else "")
     elif isinstance(kind, Binned):
         text = _cut(f"{'whole ' * kind.integer}numbers cut at {', '.join(map(short, kind.edges))}")
+        text += ", with both ends of each bin" * kind.ends
     else:
         text = _cut(", ".join(map(str if isinstance(kind.labels[0], str) else repr, kind.labels)))
         text += f", other: {kind.other}" if kind.other is not None else ""
     if not isinstance(kind, Categorical) and kind.clip:
         text += ", clipped"
-    return text + ", or missing" * kind.missing
+    return text + ", or missing" * kind.missing + ", as all others" * kind.others
 
 
 def _cut(text: str) -> str:
@@ -470,10 +487,10 @@ def _from_json(name: str, kind: Any) -> Attribute:
     if not isinstance(kind, dict):
         return _attribute(name, kind)
     forms = [form for form in FORMS if form in kind]
-    if len(forms) != 1 or not set(kind) <= {forms[0], *FORMS[forms[0]], "missing", FROM_ROWS}:
+    if len(forms) != 1 or not set(kind) <= {forms[0], *FORMS[forms[0]], "missing", "others", FROM_ROWS}:
         if len(forms) == 1:
-            strange = sorted(set(kind) - {forms[0], *FORMS[forms[0]], "missing", FROM_ROWS})[0]
-            known = (*sorted(FORMS[forms[0]]), "missing")
+            strange = sorted(set(kind) - {forms[0], *FORMS[forms[0]], "missing", "others", FROM_ROWS})[0]
+            known = (*sorted(FORMS[forms[0]]), "missing", "others")
             raise InvalidDomainError(
                 f"{name} must have beside {shown(forms[0])} one of {', '.join(map(repr, known))}, got "
                 f"{shown(strange)}; {_meant(strange, known)}."
@@ -485,7 +502,7 @@ def _from_json(name: str, kind: Any) -> Attribute:
             f"{name} must have exactly one of 'range', 'labels', 'edges' and 'dates', got {sorted(kind)}; "
             f"'missing' may stand beside each, {beside}."
         )
-    for flag in {"integer", "clip"} & set(kind):
+    for flag in sorted({"integer", "clip", "ends", "round"} & set(kind)):
         if not isinstance(kind[flag], bool):
             raise InvalidDomainError(
                 f"{name} must give true or false for {shown(flag)}, got {shown(kind[flag])}; write true."
@@ -501,7 +518,11 @@ def _from_json(name: str, kind: Any) -> Attribute:
             f"{name} must give a list for {shown(forms[0])}, got {shown(value)}; write it in brackets."
         )
     attribute = _READERS[forms[0]](name, value, kind)
-    return attribute if missing is False else optional(attribute, () if missing is True else missing)
+    if missing is False and "others" not in kind:
+        return attribute
+    return optional(
+        attribute, () if isinstance(missing, bool) else missing, others=kind.get("others", "refused")
+    )
 
 
 def _meant(word: str, known: Sequence[str]) -> str:
@@ -514,12 +535,13 @@ def _range_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attri
         raise InvalidDomainError(
             f"{name} must give 'range' as [first, last], got {shown(value)}; write [17, 90], both included."
         )
-    return IntegerRange(value[0], value[1] + 1, clip=kind.get("clip", False))
+    return IntegerRange(value[0], value[1] + 1, clip=kind.get("clip", False), round=kind.get("round", False))
 
 
 def _edges_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attribute:
     edges = [float(edge) if edge in ("inf", "-inf") else edge for edge in value]
-    return binned(edges, integer=kind.get("integer", False), clip=kind.get("clip", False))
+    clip, ends = kind.get("clip", False), kind.get("ends", False)
+    return attrs.evolve(binned(edges, integer=kind.get("integer", False), clip=clip), ends=ends)
 
 
 def _dates_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attribute:
@@ -529,7 +551,12 @@ def _dates_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attri
             '["2024-01", "2024-12"].'
         )
     return dates(
-        value[0], value[1], by=kind.get("by", "day"), clip=kind.get("clip", False), zone=kind.get("zone")
+        value[0],
+        value[1],
+        by=kind.get("by", "day"),
+        clip=kind.get("clip", False),
+        zone=kind.get("zone"),
+        formats=kind.get("formats", ()),
     )
 
 
@@ -578,6 +605,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _to_json(kind: Attribute) -> dict[str, Any]:
     missing: dict[str, Any] = {"missing": list(kind.markers) or True} if kind.missing else {}
+    missing |= {"others": "missing"} if kind.others else {}
     if isinstance(kind, Categorical):
         words = dict(kind.synonyms) if all(type(word) is str for word, _ in kind.synonyms) else None
         pairs = [[_word_to_json(word), label] for word, label in kind.synonyms] if words is None else words
@@ -586,12 +614,15 @@ def _to_json(kind: Attribute) -> dict[str, Any]:
         return {"labels": list(kind.labels), **other, **synonyms, **missing}
     clip = {"clip": True} if kind.clip else {}
     if isinstance(kind, IntegerRange):
-        return {"range": [kind.start, kind.stop - 1], **clip, **missing}
+        rounded = {"round": True} if kind.round else {}
+        return {"range": [kind.start, kind.stop - 1], **rounded, **clip, **missing}
     if isinstance(kind, Dates):
         zone = {} if kind.zone is None else {"zone": kind.zone}
-        return {"dates": [kind.first, kind.last], "by": kind.by, **zone, **clip, **missing}
+        formats = {"formats": list(kind.formats)} if kind.formats else {}
+        return {"dates": [kind.first, kind.last], "by": kind.by, **zone, **formats, **clip, **missing}
     edges = [float(edge) if math.isfinite(edge) else str(edge) for edge in kind.edges]  # JSON has no inf
-    return {"edges": edges, **({"integer": True} if kind.integer else {}), **clip, **missing}
+    integer, ends = {"integer": True} if kind.integer else {}, {"ends": True} if kind.ends else {}
+    return {"edges": edges, **integer, **ends, **clip, **missing}
 
 
 def _word_to_json(word: Any) -> Any:

@@ -19,8 +19,8 @@ from onlineic.queries.query import session_grid_bits
 def exact_values(data: PrivateData, stream: Sequence[Any]) -> Floats:
     """Return the exact answers, (queries,) fractions of records. NOT PRIVATE."""
     check_kind("data", data, PrivateData)
-    bound = bind_queries(stream, data.domain, session_grid_bits(data.n))
-    units = np.array([data.n << query.grid_bits for query in bound], np.float64)
+    bound = bind_queries(stream, data.domain, session_grid_bits(data.mass))
+    units = np.array([data.mass << query.grid_bits for query in bound], np.float64)
     return data.exact_counts_many(bound) / units
 
 
@@ -29,7 +29,7 @@ def exact_marginal(data: PrivateData, name: str) -> Floats:
     check_kind("data", data, PrivateData)
     axis = data.domain.axis(name)
     codes = np.arange(data.domain.shape[axis], dtype=np.int64)
-    return data.exact_counts(Partition(data.domain, (axis,), (codes,))) / data.n
+    return data.exact_counts(Partition(data.domain, (axis,), (codes,))) / data.mass
 
 
 def random_stream(domain: Domain, size: int, seed: int = 0) -> list[Expression]:

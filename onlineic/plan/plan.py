@@ -12,6 +12,7 @@ import attrs
 from onlineic.accounting.budget import Budget, Filter
 from onlineic.display.html import card, facts
 from onlineic.display.text import probability, records, shortened, upward
+from onlineic.domain.unit import Unit, persons_of, whose
 from onlineic.errors import checked_integer, checked_real
 from onlineic.ledger.records import Opened, Record
 from onlineic.plan.calibration import rounded_down, weight_bits
@@ -248,14 +249,14 @@ def tested_beta(beta: float, first_tables: FirstTables | None) -> float:
     return beta if first_tables is None else beta * (1.0 - KNOWN)
 
 
-def plan_facts(plan: Plan) -> list[tuple[str, str]]:
-    """Return what a plan settles, in words."""
-    n = plan.sparse.n
-    threshold = plan.sparse.threshold / (n << plan.sparse.grid_bits)
+def plan_facts(plan: Plan, unit: Unit | None = None) -> list[tuple[str, str]]:
+    """Return what a plan settles, in words; of a table of persons, whose parts are its records, `unit`."""
+    n = persons_of(plan.sparse.n, unit)
+    threshold = plan.sparse.threshold / (plan.sparse.n << plan.sparse.grid_bits)
     falls = plan.next_share is not None and plan.reserve is None  # behind a hit tests have more noise
     said = [
         ("tests", f"{type(plan.sparse).__name__}: an answer that misses by more than about "
-         f"{records(n * threshold)} records is measured{', at first' * falls}"),
+         f"{records(n * threshold)} {whose(unit)} is measured{', at first' * falls}"),
         ("learns by", shortened(repr(plan.update), 120)),
     ]  # fmt: skip
     if plan.first_tables is not None:

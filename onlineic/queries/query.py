@@ -258,7 +258,9 @@ def _interval_written(kind: Attribute, low: int, high: int) -> str:
         some = f"{_interval_written(kind, low, last)} | " if low < last else ""
         return f"({some}one_of(None))" if some else "None"
     if isinstance(kind, Binned):
-        return f"span({shown(kind.edges[low])}, {shown(kind.edges[high])})"
+        if low % kind.cells or high % kind.cells:  # one end of a bin
+            return _listed(kind, list(range(low, high)))
+        return f"span({shown(kind.edges[low // kind.cells])}, {shown(kind.edges[high // kind.cells])})"
     if high - low == 1:
         return repr(kind.label(low))
     if isinstance(kind, Categorical):
@@ -269,7 +271,7 @@ def _interval_written(kind: Attribute, low: int, high: int) -> str:
 def _listed(kind: Attribute, codes: list[int]) -> str:
     """Return the labels of some codes, the first few of many."""
     if isinstance(kind, Binned):
-        return f"<{len(codes)} of {kind.size} bins>"
+        return f"<{len(codes)} of {kind.size} {'ends of bins' if kind.ends else 'bins'}>"
     labels = ", ".join(repr(kind.label(code)) for code in codes[:SHOWN])
     return f"one_of({labels}{', ...' * (len(codes) > SHOWN)})"
 

@@ -170,10 +170,10 @@ def quantile(
         proved = search.proved()
     return Quantile(
         name=name,
-        value=cuts.kind.label(first),
+        value=_label(cuts.kind, first),
         rank_error=min(1.0, proved.missed(first, last) / proved.least_whole),
-        low=cuts.kind.label(proved.low),
-        high=cuts.kind.label(proved.high - 1),
+        low=_label(cuts.kind, proved.low),
+        high=_label(cuts.kind, proved.high - 1),
         confidence=proved.found.confidence,
         answers=proved.found.answers,
     )
@@ -507,8 +507,13 @@ def _below(attribute: str, kind: Attribute, cut: int) -> Expression:
     if isinstance(kind, IntegerRange):
         return where({attribute: below(kind.start + cut)})
     if isinstance(kind, Binned):
-        return where({attribute: below(kind.edges[cut])})
+        return where({attribute: below(kind.edges[-(-cut // kind.cells)])})  # a bin with both of its ends
     return where({attribute: weights((np.arange(kind.size) < cut).astype(np.float64))})
+
+
+def _label(kind: Attribute, code: int) -> Label:
+    """Return the value of a code; of a bin with two ends the bin."""
+    return kind.bin_label(code) if isinstance(kind, Binned) else kind.label(code)
 
 
 def _rising(values: Floats) -> Floats:

@@ -300,6 +300,8 @@ def _valued(name: str, kind: Attribute) -> tuple[Floats, Floats]:
         return values, np.zeros(len(values))
     if isinstance(kind, Binned):
         edges = np.asarray(kind.edges, np.float64)
+        if kind.ends:  # values are shared out between them: none stands for another
+            return np.repeat(edges, 2)[1:-1], np.zeros(2 * len(edges) - 2)
         first, last = edges[:-1], edges[1:] - 1.0 if kind.integer else edges[1:]
         with np.errstate(invalid="ignore"):  # of two infinite ends
             return 0.5 * (first + last), 0.5 * (last - first)

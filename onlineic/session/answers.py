@@ -81,17 +81,27 @@ class AnswerBook:
         Before the first record.
     private : bool
         Stamped on every answer.
+    persons : int, optional
+        How many persons n parts are: by them answers count. None: n.
     """
 
     __slots__ = (
         "_awaited", "_bounds", "_burned", "_checkpoints", "_domain", "_ledger", "_lost", "_memory", "_n",
-        "_notices", "_plan", "_private", "_settled", "_spending", "_taken", "_untaken",
+        "_notices", "_persons", "_plan", "_private", "_settled", "_spending", "_taken", "_untaken",
     )  # fmt: skip
 
     def __init__(
-        self, plan: Plan, domain: Domain, n: int, ledger: Ledger, belief: Belief, private: bool
+        self,
+        plan: Plan,
+        domain: Domain,
+        n: int,
+        ledger: Ledger,
+        belief: Belief,
+        private: bool,
+        persons: int | None = None,
     ) -> None:
         self._plan, self._domain, self._n = plan, domain, n
+        self._persons = n if persons is None else persons
         self._ledger, self._private, self._spending = ledger, private, plan.spending
         self._taken = _Taken(belief, spent=plan.spending.unspent)
         self._untaken: dict[Status, int] = {"easy": 0, "repeat": 0, "untested": 0}  # answers without a record
@@ -344,7 +354,7 @@ class AnswerBook:
         elif owed > self._spending.sparse.account().capacity - spent.amount:
             owed = Fraction(0)  # it cannot be paid any more
         left = int if self._burned else partial(hits_left, self._spending, self._domain, whole, spent, owed)
-        settled = Settled(self._n, self._private, self._bounds.estimates, left, self._notices.looked_at)
+        settled = Settled(self._persons, self._private, self._bounds.estimates, left, self._notices.looked_at)
         self._settled = (spent.version, settled)
         return settled
 
@@ -400,7 +410,7 @@ class AnswerBook:
         if question.constant is not None:
             value = question.constant / (1 << question.grid_bits)
             bound = cut(value, question.rounding)
-            return Answer(value, self._n * value, "easy", bound, self._private), bound, bound, True
+            return Answer(value, self._persons * value, "easy", bound, self._private), bound, bound, True
         estimates, bounds = self.estimates, self._bounds
         known = self._memory.recall(question, self._stands)
         if known is not None:
@@ -467,9 +477,9 @@ class AnswerBook:
     def _stating(self, question: Question, value: Any, status: Status, said: Stated) -> Answer:
         """Return an answer of which all is known now, but for what was left then."""
         bound, estimate, error, law = said
-        count = self._n * value
+        count = self._persons * value
         return Answer(
-            value, count, status, bound, self._private, estimate, error, question, self._n, None, law
+            value, count, status, bound, self._private, estimate, error, question, self._persons, None, law
         )  # fmt: skip
 
     def used_up(self) -> str:

@@ -86,7 +86,7 @@ class Core:
         entered = partial(data.knows, ledger) if is_private(noise) else partial(bool, True)
         self._data, self._noise, self._ledger, self._bits = data, noise, ledger, weight_bits
         self.prices, self.book, self.seal, self.raises = prices, book, Seal(ledger, entered), raises
-        self.purchases = Purchases(purchases, ledger, data.domain, data.n, prices.sparse.neighbours)
+        self.purchases = Purchases(purchases, ledger, data.domain, data.mass, prices.sparse.neighbours)
         self.purse: Purse | None = None  # who pays; None: the curator, with all of the budget
         self.tally = Tally(ledger)
         self._state: SparseState = prices.sparse.init()  # holds the secret threshold noise: never shown
@@ -214,7 +214,7 @@ class Core:
         return Hard(question, guess, measured, charge)
 
     def _measure_tables(self, tables: FirstTables, payer: Purse | None) -> None:
-        released, n = [], self._data.n
+        released, n = [], self._data.mass
         for target, scale, deviation in zip(tables.targets, tables.scales, tables.deviations(n), strict=True):
             counts = self._data.exact_counts(target)
             drawn, unit = tables.noise(scale, target.blocks, self._noise)

@@ -18,6 +18,7 @@ from onlineic.accounting.budget import Budget, Charge
 from onlineic.accounting.first_release import FirstRelease
 from onlineic.accounting.of_table import per_row
 from onlineic.domain.domain import Domain
+from onlineic.domain.unit import Unit
 from onlineic.errors import (
     InvalidParameterError,
     LedgerCorruptError,
@@ -28,7 +29,7 @@ from onlineic.errors import (
     shown,
 )
 from onlineic.hypothesis.base import Hypothesis
-from onlineic.ledger.lines import Line
+from onlineic.ledger.lines import Line, domain_of
 from onlineic.ledger.place import exists
 from onlineic.ledger.records import Ledger
 from onlineic.ledger.settings import (
@@ -69,7 +70,7 @@ KNOWN: Mapping[str, type[Any]] = {
         Budget, Charge, DemandPurchases, ExponentialSparse, FirstRelease, FirstTables, FittedAt, FittedStart,
         FittedTables, GumbelSparse, LaplaceSparse, LaterTables, MaximumEntropy, MeasuredSteps,
         MeasuredWeights, Median, MultiplicativeWeights, PartitionRule, MixtureOfProducts, Perceptron, Plan,
-        TestsOnly, UnconditionalNumbers,
+        TestsOnly, UnconditionalNumbers, Unit,
     )
 }  # fmt: skip
 
@@ -116,6 +117,7 @@ class LedgerFile:
         ledger = SqliteLedger.open(self.path, self.durability)
         try:
             check_kind(ledger.beginning, total=False)
+            check_unit_of(ledger.beginning, settings_from_json(self.settings.get("unit"), KNOWN, domain))
             check_beginning(ledger.beginning, table=self.table, domain=domain, n=n)
             check_settings(ledger.beginning, self.settings)
             return ledger, planned(ledger.beginning, domain, self.update)  # by whatever rules it was made
@@ -188,6 +190,32 @@ def check_prior(beginning: Line, prior: Hypothesis | None) -> None:
             f", as the ledger "
             f"was opened, got {'none' if prior is None else 'another'}; "
             f"{'leave it out' if held is None else 'give that one'}."
+        )
+
+
+def unit_written(unit: Unit | None) -> dict[str, Any]:
+    """Return what a ledger file says of the unit: nothing where it is one record, as older files."""
+    return {} if unit is None else {"unit": unit}
+
+
+def unit_of(beginning: Line) -> Unit | None:
+    """Return the unit of a recorded session."""
+    unit = settings_from_json(beginning["settings"].get("unit"), KNOWN, domain_of(beginning))
+    if unit is not None and not isinstance(unit, Unit):
+        raise LedgerCorruptError(
+            "ledger must hold a unit of persons, got another; restore the file from a backup, and give its "
+            "newest receipt."
+        )
+    return unit
+
+
+def check_unit_of(beginning: Line, unit: Unit | None) -> None:
+    """Raise `LedgerMismatchError` unless a table protects whom the recorded session promised to protect."""
+    held = unit_of(beginning)
+    if held != unit:
+        raise LedgerMismatchError(
+            f"unit must be {held}, as the ledger was opened, got {unit}; load the table with that unit, or "
+            "open a new ledger (budgets add)."
         )
 
 

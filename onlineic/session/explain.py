@@ -21,6 +21,7 @@ from onlineic.display.html import card, facts
 from onlineic.display.plain import strict
 from onlineic.display.text import shortened, upward
 from onlineic.domain.domain import Domain
+from onlineic.domain.unit import persons_of
 from onlineic.errors import TooFewRecordsError, shown
 from onlineic.plan.kinds import answers_tables, check_supported
 from onlineic.plan.plan import Plan, restarts_text
@@ -214,7 +215,7 @@ class Outlook:
 
     def rehearsed(self, question: Any) -> tuple[str, float | None, list[Question]]:
         """Return how a question is called, its bound if it is a derived one, and what it asks."""
-        rehearsal = Rehearsal(self, self.loop.domain, self.loop.n, self.plan.beta)
+        rehearsal = Rehearsal(self, self.loop.domain, persons_of(self.loop.n, self.loop.unit), self.plan.beta)
         if callable(question) and not isinstance(question, np.ndarray):
             return *rehearsal.of(question), rehearsal.questions
         asked, derived = shown(question, 80), None

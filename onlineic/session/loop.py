@@ -6,6 +6,7 @@ from typing import Any, final
 
 from onlineic.ask.bind import bind_batch
 from onlineic.domain.domain import Domain
+from onlineic.domain.unit import Unit
 from onlineic.errors import LedgerMismatchError
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.records import Ledger, Opened
@@ -35,12 +36,17 @@ class Loop:
     ledger : Ledger
     private : bool
         Whether the noise is the system's.
+    unit : Unit, optional
+        Of a table of persons, of which `n` counts the parts.
     """
 
     core: Core
 
-    def __init__(self, domain: Domain, n: int, plan: Plan, ledger: Ledger, private: bool) -> None:
+    def __init__(
+        self, domain: Domain, n: int, plan: Plan, ledger: Ledger, private: bool, unit: Unit | None = None
+    ) -> None:
         self.domain, self.n, self.plan, self.ledger, self.private = domain, n, plan, ledger, private
+        self.unit = unit
 
     @property
     def usable(self) -> bool:
@@ -121,6 +127,7 @@ class Loop:
             private=self.private,
             family=book.family,
             rows_per_person=settings.rows_per_person,
+            unit=self.unit,
         )
 
     def bought(self) -> bool:

@@ -23,6 +23,7 @@ from onlineic.display.html import card
 from onlineic.display.text import upward
 from onlineic.domain.domain import Domain
 from onlineic.domain.hints import nearest
+from onlineic.domain.unit import Unit
 from onlineic.door import Door
 from onlineic.errors import (
     InvalidParameterError,
@@ -71,13 +72,16 @@ from onlineic.session.durable import (
     Durability,
     LedgerFile,
     check_prior,
+    check_unit_of,
     ledger_choice,
     planned,
     restoring,
     settings_in,
+    unit_written,
 )
 from onlineic.session.explain import Explanation, explained
 from onlineic.session.loop import Loop
+from onlineic.session.persons import of_persons, planning
 from onlineic.session.prices import Prices
 from onlineic.session.purse import Purse
 from onlineic.session.statistics import SessionStatistics
@@ -123,8 +127,9 @@ class OnlineIC(Answering):
 
     Everything that a session releases (values, labels, bounds, statistics, messages, its records) is jointly
     (epsilon, delta)-differentially private for replace-one neighbours with public n, for every adaptive
-    stream of queries. It protects against people who see what is released, not against people who can
-    look inside this process.
+    stream of queries. One record is replaced, or one person with all of their rows, if the table was loaded
+    with a `Unit`; the number of persons is public then, and counts are numbers of persons, weighed. It
+    protects against people who see what is released, not against people who can look inside this process.
 
     Parameters
     ----------
@@ -134,7 +139,9 @@ class OnlineIC(Answering):
         is made by `TableBudget.share`. `plan.Settings` hold a budget and the keywords up to `restarts`.
     rows_per_person : int, >= 1
         The most rows that a person can have: the budget is a person's then, and each row gets a part of it.
-        Nothing checks the table: cap the rows of a person before loading.
+        Nothing checks the table: cap the rows of a person before loading. How many rows a person has is not
+        protected. A table that was loaded with a `Unit` needs none: it protects all rows of a person, and
+        their number, at the noise of one row.
     hard_answers : int, optional
         How many hard queries to plan for. Where delta > 0 some more are paid for, since hits can be false:
         see `statistics().hard_left`.
@@ -243,8 +250,10 @@ class OnlineIC(Answering):
             purchases=purchases,
             questions=questions,
         )
-        chosen = ledger_choice(ledger, table, durability, settings.written())
-        plan = session_plan(data.domain, data.n, settings)
+        settings = of_persons(data.unit, data.total is not None, settings)
+        chosen = ledger_choice(ledger, table, durability, {**settings.written(), **unit_written(data.unit)})
+        with planning(data.unit):
+            plan = session_plan(data.domain, data.mass, settings)
         self._open(data, settings, plan, chosen, noise, progress)
 
     @classmethod
@@ -292,7 +301,8 @@ class OnlineIC(Answering):
             check_kind_of_file(kept.beginning, total=False)
             beginning = kept.beginning
             check_data(data)
-            check_beginning(beginning, table=table, domain=data.domain, n=data.n)
+            check_unit_of(beginning, data.unit)
+            check_beginning(beginning, table=table, domain=data.domain, n=data.mass)
             check_prior(beginning, prior)
             plan = planned(beginning, data.domain, update)
             settings = settings_in(beginning, data.domain, prior)
@@ -337,6 +347,11 @@ class OnlineIC(Answering):
             If alpha is infeasible; the message names the least feasible one.
         """
         check_data(data)
+        if data.unit is not None:
+            raise InvalidParameterError(
+                "data must be of one record a person in textbook mode, got persons with many rows; open "
+                "OnlineIC(data, budget), or load one row a person without unit=."
+            )
         check_rule(update)
         opened = Settings(Budget(epsilon, delta), exhausted=exhausted)
         plan = textbook_plan(
@@ -390,16 +405,16 @@ class OnlineIC(Answering):
         if isinstance(ledger, LedgerFile):
             if ledger.new:  # no file is left of a session that the total of the table does not pay
                 data.check_affords(of_row, plan.drawn)
-            ledger, plan = ledger.opened(data.domain, data.n, plan)
+            ledger, plan = ledger.opened(data.domain, data.mass, plan)
         held, loop = ledger if ledger is not None else MemoryLedger(), None
         try:
             resumed = isinstance(ledger, SqliteLedger) and not ledger.fresh
-            loop = Loop(data.domain, data.n, plan, held, self._private)
+            loop = Loop(data.domain, data.mass, plan, held, self._private, data.unit)
             belief = Belief(plan.update.init(data.domain, settings.prior))
             data.check_file(held, held.file)
             held.claim(loop, plan.sparse.account(), self._private)
             with restoring(resumed):
-                book = AnswerBook(plan, data.domain, data.n, held, belief, self._private)
+                book = AnswerBook(plan, data.domain, data.mass, held, belief, self._private, data.n)
                 prices = Prices(plan.spending, held, data.domain, plan.partitions)
                 purchases = purchase_rule(plan)
                 bits, raises = plan.weight_bits, settings.exhausted == "raise"
@@ -775,8 +790,13 @@ class OnlineIC(Answering):
 
     @property
     def n(self) -> int:
-        """The public number of records."""
+        """The public number of records; of a table of persons their number."""
         return self._data.n
+
+    @property
+    def unit(self) -> Unit | None:
+        """Who is protected: one record where it is None, else one person with all of their rows."""
+        return self._data.unit
 
     @property
     def beta(self) -> float:
@@ -893,9 +913,11 @@ class OnlineIC(Answering):
         shape = " x ".join(map(str, self._data.domain.shape))
         stamp = ", sealed" * stats.sealed + ", NOT PRIVATE" * (not self._private)
         budget, rows = self._settings.budget, self._settings.rows_per_person
-        persons = f"rows_per_person={rows}, " if rows > 1 else ""
+        unit = self._data.unit
+        persons = f"rows_per_person={rows}, " if rows > 1 and unit is None else ""
+        n = f"n={self._data.n}" + ("" if unit is None else f" persons, protects {unit.said}")
         return (
-            f"OnlineIC(n={self._data.n}, {shape} cells, epsilon={budget.epsilon:g}, "
+            f"OnlineIC({n}, {shape} cells, epsilon={budget.epsilon:g}, "
             f"delta={budget.delta:g}, {persons}{self._loop.plan.update!r}, {stats.asked} asked, "
             f"{stats.hard} hard, at least {stats.hard_left} measured answers left{stamp})"
         )

@@ -9,6 +9,7 @@ import attrs
 
 from onlineic.accounting.budget import Budget
 from onlineic.display.plain import strict
+from onlineic.domain.unit import Unit
 from onlineic.known_noise.estimates import Family
 
 
@@ -55,6 +56,8 @@ class SessionStatistics:
         The queries that the noise of the first tables bounds all at once, whichever of them are asked, and
         their number: conjunctions, products of sets of labels, of a table of all cells every query.
     rows_per_person : int
+    unit : Unit or None
+        Who is protected: a person with all of their rows, or where it is None one record.
     """
 
     asked: int
@@ -76,10 +79,12 @@ class SessionStatistics:
     family: Family | None = None
     restarts_left: int | None = None
     rows_per_person: int = 1
+    unit: Unit | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the family as plain values, which `json.dumps` takes; None for an infinite bound."""
         told = {one.name: getattr(self, one.name) for one in attrs.fields(type(self)) if one.name != "family"}
         told["budget"] = {"epsilon": self.budget.epsilon, "delta": self.budget.delta}
+        told["unit"] = None if self.unit is None else attrs.asdict(self.unit)
         found: dict[str, Any] = strict(told)
         return found

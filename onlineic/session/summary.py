@@ -27,6 +27,7 @@ from onlineic.display.text import (
     upward,
 )
 from onlineic.domain.domain import Domain
+from onlineic.domain.unit import whose
 from onlineic.errors import (
     InvalidParameterError,
     shown,
@@ -125,7 +126,7 @@ class Summary:
     @property
     def title(self) -> str:
         """One line."""
-        return f"Differentially private answers about {self.n:,} records"
+        return f"Differentially private answers about {self.n:,} {whose(self.statistics.unit)}"
 
     def _facts(self) -> list[tuple[str, str]]:
         return [domain_fact(self.domain), *budget_facts(self.budget, self.statistics)]
@@ -146,7 +147,7 @@ class Summary:
 
     def __str__(self) -> str:
         stamp = [] if self.statistics.private else ["NOT PRIVATE: simulated noise"]
-        told = [*self._facts(), *plan_facts(self.plan)]
+        told = [*self._facts(), *plan_facts(self.plan, self.statistics.unit)]
         wide = max(len(name) for name, _ in told)
         lines = [self.title, *stamp, *(f"{name.ljust(wide)}  {text}" for name, text in told)]
         if self.marginals:
@@ -167,7 +168,7 @@ class Summary:
         if not self.statistics.private:
             lines += ["**NOT PRIVATE: simulated noise**", ""]
         lines += _markdown_table(["", ""], self._facts())
-        lines += ["", "## Plan", "", *_markdown_table(["", ""], plan_facts(self.plan))]
+        lines += ["", "## Plan", "", *_markdown_table(["", ""], plan_facts(self.plan, self.statistics.unit))]
         if self.marginals:
             lines += ["", f"## {NO_GUARANTEE}", "", self._joint()]
         for one in self.marginals:
@@ -205,7 +206,7 @@ class Summary:
             share(stats.spent, "budget used or set aside"),
             facts(self._facts()),
             heading("Plan"),
-            facts(plan_facts(self.plan)),
+            facts(plan_facts(self.plan, stats.unit)),
             *parts,
             *([note("Cut to fit a notebook: to_html(path) writes all of it.")] if less else []),
             private=stats.private,
@@ -258,9 +259,10 @@ def budget_facts(budget: Budget, stats: SessionStatistics) -> list[tuple[str, st
     """Return what is spent and what is left, in words."""
     given = f"{stats.asked:,}: {stats.easy:,} easy, {stats.hard:,} measured, {stats.repeat:,} repeated"
     rows = stats.rows_per_person
-    person = f", of a person with {rows} rows" if rows > 1 else ""
+    person = f", of a person with {rows} rows" if rows > 1 and stats.unit is None else ""
     spent = f"epsilon = {budget.epsilon:g}, delta = {budget.delta:g}, for everything together{person}"
     said = [
+        *([] if stats.unit is None else [("protects", stats.unit.said)]),
         ("budget", spent),
         (
             "measured answers left",
@@ -282,11 +284,11 @@ def budget_facts(budget: Budget, stats: SessionStatistics) -> list[tuple[str, st
 def session_html(domain: Domain, n: int, plan: Plan, stats: SessionStatistics) -> str:
     """Return a session as a block of HTML."""
     return card(
-        f"Session on {n:,} records",
+        f"Session on {n:,} {whose(stats.unit)}",
         share(stats.spent, "budget used or set aside"),
         facts([domain_fact(domain), *budget_facts(stats.budget, stats)]),
         heading("Plan"),
-        facts(plan_facts(plan)),
+        facts(plan_facts(plan, stats.unit)),
         private=stats.private,
     )
 

@@ -592,13 +592,13 @@ CATALOGUE = {  # section: (kind, what was written, what refuses it, words of the
          'ic.Domain.from_json(\'{"age": 3}\')'),
         ('two kinds for one attribute',
          'ic.Domain.from_json(\'{"age": {"range": [1, 9], "labels": [1]}}\')',
-         'InvalidDomainError', "beside 'dates' 'by', 'clip', 'zone'.",
+         'InvalidDomainError', "beside 'dates' 'by', 'clip', 'formats', 'zone'.",
          'ic.Domain.from_json(\'{"age": {"range": [1, 9]}}\')'),
         ('a word in a file that is none',
          'ic.Domain.from_json(\'{"age": {"range": [1, 9], "clipped": true}}\')',
          'InvalidDomainError',
-         "age must have beside 'range' one of 'clip', 'missing', got 'clipped'; did you mean "
-         "'clip'.",
+         "age must have beside 'range' one of 'clip', 'round', 'missing', 'others', got 'clipped'; did you "
+         "mean 'clip'.",
          'ic.Domain.from_json(\'{"age": {"range": [1, 9], "clip": true}}\')'),
         ('a range in a file with three ends',
          'ic.Domain.from_json(\'{"age": {"range": [1, 9, 2]}}\')',
@@ -1549,7 +1549,7 @@ CATALOGUE = {  # section: (kind, what was written, what refuses it, words of the
          'ic.OnlineIC(load(), ic.Budget(0.1))'),
         ('labels that were read from the rows', 'ic.Domain.from_json(drafted)',
          'InvalidDomainError',
-         "sex must have beside 'labels' one of 'other', 'synonyms', 'missing', got 'from rows'; "
+         "sex must have beside 'labels' one of 'other', 'synonyms', 'missing', 'others', got 'from rows'; "
          'remove it.',
          'ic.Domain.from_json(drafted.replace(\', "from rows": "NOT PRIVATE"\', \'\'))'),
     ],

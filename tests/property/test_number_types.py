@@ -437,6 +437,21 @@ EXAMPLES = {
         {"edges": (0.1, 1.5, 3.0)},
     ),
     "Binned.label": Example(lambda code: at.binned([0, 1, 2]).label(code), {"code": sizes(1)}),
+    "Binned.bin_label": Example(lambda code: at.binned([0, 1, 2]).bin_label(code), {"code": sizes(1)}),
+    "FineBins": Example(
+        lambda steps: at.FineBins(at.number(0, 4, bins=2), steps).read(np.array([0.5, 3.0])).tolist(),
+        {"steps": sizes(64)},
+    ),
+    "number": Example(
+        lambda low, high, bins: (lambda d: (d.attributes, d.to_json(), d.encode({"a": [0.2, 2.4]})))(
+            Domain.of(a=at.number(low, high, bins=bins))
+        ),
+        {"low": sizes(0), "high": sizes(100), "bins": sizes(5)},
+    ),
+    "Unit": Example(lambda units: ic.Unit("id", units=units), {"units": sizes(16, 64)}),
+    "PrivateData.check_promised": Example(
+        lambda rows: PrivateData(np.array(COUNTS), DOMAIN).check_promised(rows), {"rows": sizes(3)}
+    ),
     "Binned.interval": Example(
         lambda low, high: at.binned([0, 1, 100], integer=True).interval("a", low, high, True),
         {"low": sizes(1), "high": sizes(99)},

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from onlineic.cli import main
+from onlineic.domain import Domain
 from support.ledgers import LABEL, opened, queries, quick_folder
 
 
@@ -77,3 +78,26 @@ def test_ask_spends_one_budget_over_many_runs(tmp_path, capsys):
         assert values[0] == values[1]
         assert 1 == main([part.replace("four", "five") for part in command])
         assert "table must be 'four'" in capsys.readouterr().err
+
+
+def test_persons_are_asked_and_shown_by_the_command_line(tmp_path, capsys):
+    lines = [f"p{row % 800},{row % 7},{'FM'[row % 2]}" for row in range(2000)]
+    (tmp_path / "visits.csv").write_text("\n".join(["who,day,sex", *lines]))
+    (tmp_path / "domain.json").write_text(Domain.of(day=7, sex=["F", "M"]).to_json())
+    (tmp_path / "asked.txt").write_text('{"sex": "F"}\n')
+    path = str(tmp_path / "one.db")
+    asked = ["ask", "--csv", str(tmp_path / "visits.csv"), "--domain", str(tmp_path / "domain.json")]
+    asked += ["--epsilon", "1", "--delta", "1e-9", "--ledger", path, "--table", "visits", "--person"]
+
+    assert 0 == main([*asked, "who", str(tmp_path / "asked.txt")])
+    said = capsys.readouterr().err
+    assert "n=800 persons, protects all rows of a person (by 'who'), weighed to one" in said
+    assert 0 == main(["ledger", "show", path])
+    shown = capsys.readouterr().out
+    assert "800 persons" in shown
+    assert "protects  all rows of a person (by 'who')" in shown
+    assert "64 rows" not in shown
+    assert 0 == main(["ledger", "verify", path, "--json"])
+    assert "who" == json.loads(capsys.readouterr().out)["person"]
+    assert 2 == main([*asked, "sex", str(tmp_path / "asked.txt")])
+    assert "a column that is no attribute" in capsys.readouterr().err

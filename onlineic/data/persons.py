@@ -1,0 +1,226 @@
+"""Persons in parts: whose row it is, and how a person is shared out over cells, and over ends of bins.
+
+PRIVATE. What becomes of a person follows from that person's rows, their identifier and public constants
+alone, so that of neighbours one person's parts differ, whatever else the table holds.
+
+Proof: docs/theory/queries.md, 1.7, 1.8.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeGuard, final
+
+import numpy as np
+
+from onlineic._typing import Ints
+from onlineic.data.rows import Column
+from onlineic.domain.attributes import Attribute, Binned, FineBins, IntegerRange
+from onlineic.domain.columns import OUTSIDE, STRANGE, absent, is_number, plain, read_distinct, whole
+from onlineic.domain.domain import Domain, Records
+from onlineic.domain.misfits import Misfit, misfits, reading, refuse
+from onlineic.domain.unit import Unit
+
+MANY = 2**40  # identifiers that a column may hold
+PUBLIC = b"onlineic persons"  # of the hash: the same at every load
+STEPS = 2**20  # of a number from one end of its bin to the other
+CHUNK = 2**13  # persons whose parts are held at a time
+NOTHING = IntegerRange(0, 1)  # in the place of a column's kind where its values are not looked at
+
+
+@final
+class Persons:
+    """The column of identifiers, read as an attribute is: persons are numbered as they come.
+
+    An identifier is a whole number or a text; 7 and "7" are one.
+    """
+
+    size, missing, ordered, markers = MANY, False, False, ()
+    rule = "a person's number or name, never missing,"
+    wider = "give every row its person, and leave out what is nobody's"
+    form = "whole numbers or texts"
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def read(self, column: Column) -> Ints:
+        """Return the number of every row's person, marks where there is none."""
+        codes = read_distinct(column, self._number)
+        codes[absent(column)] = OUTSIDE
+        return codes
+
+    def _number(self, value: Any) -> int:
+        value = plain(value)
+        number = whole(value) if is_number(value) else None
+        if number is not None:
+            value = str(number)
+        if type(value) is not str:
+            return STRANGE
+        return self._known.setdefault(value, len(self._known)) if value.strip() else OUTSIDE
+
+    def offsets(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
+        """Return a public hash of each person's identifier, in [0, 2^64)."""
+        digests = (
+            hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=8, person=PUBLIC).digest()
+            for name in self._known
+        )
+        return np.frombuffer(b"".join(digests), "<u8")
+
+
+@final
+class Parted:
+    """A domain as loaders see it: numbers with two ends are finer, and a column of identifiers is the last.
+
+    Parameters
+    ----------
+    domain : Domain
+    unit : Unit
+    """
+
+    def __init__(self, domain: Domain, unit: Unit) -> None:
+        self.unit, person = unit, unit.person
+        kinds = [FineBins(kind, STEPS) if has_ends(kind) else kind for kind in domain.attributes]
+        self.domain, self.persons = domain, None if person is None else Persons()
+        self.names = domain.names if person is None else (*domain.names, person)
+        self.attributes: tuple[Any, ...] = tuple(kinds if person is None else [*kinds, self.persons])
+        self.size = domain.size
+
+    def __iter__(self) -> Iterator[tuple[str, Attribute]]:
+        return iter(zip(self.names, self.attributes, strict=True))
+
+    def encoded(self, columns: Records) -> list[Column]:
+        """Return the codes of records, attribute by attribute, those of persons last."""
+        bare = Domain(self.names, (*self.domain.attributes, *[NOTHING] * (self.persons is not None)))
+        arrays, found, codes = bare.columns_of(columns), list[Misfit](), []
+        for name, kind in self:
+            with reading(name):
+                codes.append(kind.read(arrays.pop(name)))
+            found += misfits(name, kind, codes[-1])
+        refuse(found)
+        return codes
+
+    def parts(self, columns: Sequence[Column], rows: Ints | None) -> tuple[list[Column], Ints]:
+        """Return the cells of the domain on which parts lie, and how many lie there; all is as was read.
+
+        Every person, or every record where nobody is named, has exactly `units` parts.
+        """
+        units, weight = self.unit.units, np.ones(len(columns[0]), np.int64) if rows is None else rows
+        if self.persons is None:
+            held = list(columns)
+            owner, offsets = np.arange(len(weight)), _mixed(columns)
+            parts = np.full(len(weight), units)
+        else:
+            *cells, persons = columns
+            offsets = self.persons.offsets()
+            held, parts, owner = shared_out(cells, rows, persons, offsets, units)
+            weight = np.ones(len(offsets), np.int64)
+        axes = [axis for axis, kind in enumerate(self.domain.attributes) if has_ends(kind)]
+        if not axes:
+            return held, parts * weight[owner]
+        found: list[list[Column]] = []
+        for rows_of in _together(parts, units):
+            many = parts[rows_of]
+            drawn = [np.repeat(column[rows_of], many) for column in held]
+            own = offsets[owner[rows_of][np.cumsum(many) % units == 0]]
+            for axis in axes:
+                drawn[axis] = ended(drawn[axis], own, axis, self.domain.attributes[axis])
+            found.append([*drawn, np.repeat(weight[owner[rows_of]], many)])
+        *cells, counts = [np.concatenate(column) for column in zip(*found, strict=True)]
+        return cells, counts
+
+
+def seen_by(domain: Domain, unit: Unit | None) -> Domain | Parted:
+    """Return what a table is read by: its domain, or what tells the parts where its records are in parts."""
+    if unit is None and any(map(has_ends, domain.attributes)):
+        unit = Unit(None)
+    return domain if unit is None else Parted(domain, unit)
+
+
+def has_ends(kind: Attribute) -> TypeGuard[Binned]:
+    """Return whether records are shared out between the two ends of a bin."""
+    return isinstance(kind, Binned) and kind.ends
+
+
+def _together(parts: Ints, units: int) -> Iterator[slice]:
+    """Yield runs of rows that hold whole persons, not too many at a time."""
+    ends = np.flatnonzero(np.cumsum(parts) % units == 0) + 1  # of every person
+    for first in range(0, len(ends), CHUNK):
+        start = 0 if first == 0 else int(ends[first - 1])
+        yield slice(start, int(ends[min(first + CHUNK, len(ends)) - 1]))
+
+
+def ended(fine: Column, offsets: Any, axis: int, kind: Any) -> Ints:
+    """Return the ends on which parts lie, as many of each person as `offsets` has: systematically drawn.
+
+    The first j parts of a person are to lie so many steps in all above their lower ends, S_j of STEPS; that
+    many of them lie at upper ends is floor((S_j + V) / STEPS), with V in [0, STEPS) by the hash.
+    """
+    bins, steps = np.divmod(fine.astype(np.int64), STEPS + 1)
+    sums = np.cumsum(steps.reshape(len(offsets), -1), axis=1)
+    keys = offsets * np.uint64(2 * axis + 1)
+    shift = (_scrambled(keys) % np.uint64(STEPS)).astype(np.int64)[:, None]
+    upper = (sums + shift) // STEPS - (sums - steps.reshape(sums.shape) + shift) // STEPS
+    return np.asarray(kind.cells * bins + upper.ravel())
+
+
+def _mixed(columns: Sequence[Column]) -> Any:
+    """Return a public hash of the codes of every row, (rows,) uint64."""
+    keys = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        keys = _scrambled(keys + column.astype(np.uint64))
+    return keys
+
+
+def _scrambled(keys: Any) -> Any:
+    """Return a public hash of integers: the finalizer of splitmix64."""
+    keys = keys + np.uint64(0x9E3779B97F4A7C15)
+    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return keys ^ (keys >> np.uint64(31))
+
+
+def shared_out(
+    columns: Sequence[Column], rows: Ints | None, persons: Ints, offsets: Any, units: int
+) -> tuple[list[Column], Ints, Ints]:
+    """Return cells and whole parts of all persons: each has exactly `units` of them.
+
+    Parameters
+    ----------
+    columns : sequence of (rows,) arrays
+        Codes of one attribute each.
+    rows : (rows,) int64, or None
+        How many equal rows each stands for; None: one.
+    persons : (rows,) int64
+        The number of each row's person.
+    offsets : (persons,) uint64
+        A public hash of each.
+    units : int
+
+    Returns
+    -------
+    columns, parts, persons
+        Rows that have some, person by person.
+
+    Notes
+    -----
+    A person's R rows lie one behind the other in the order of their cells, and the person's parts are drawn
+    from them systematically: the first t rows get floor((units t + V) / R) of them, with V in [0, R) by the
+    hash. Every cell, and every run of cells, gets its share rounded up or down; over V, the share itself.
+    """
+    order = np.lexsort((*reversed(columns), persons))
+    owner = persons[order].astype(np.int64)
+    weight = np.ones(len(owner), np.int64) if rows is None else rows[order].astype(np.int64)
+    ends = np.cumsum(weight)
+    first = np.flatnonzero(np.diff(owner, prepend=-1))
+    before = np.zeros(len(offsets), np.int64)
+    before[owner[first]] = ends[first] - weight[first]
+    total = np.zeros(len(offsets), np.int64)
+    np.add.at(total, owner, weight)
+    whole_rows = total[owner]
+    shift = (offsets[owner] % whole_rows.astype(np.uint64)).astype(np.int64)
+    upper = ends - before[owner]
+    parts = (units * upper + shift) // whole_rows - (units * (upper - weight) + shift) // whole_rows
+    some = parts > 0
+    return [column[order][some] for column in columns], parts[some], owner[some]

@@ -1,0 +1,59 @@
+"""A session on a table of persons: its settings, and a plan that there may be none of.
+
+Each of a person's equal parts is a record of the plan, and gets its part of the person's budget.
+
+Proof: docs/theory/accounting.md, 4.8; docs/theory/queries.md, 1.7.
+"""
+
+import contextlib
+from collections.abc import Iterator
+
+import attrs
+
+from onlineic.domain.unit import UNITS, Unit
+from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError, shown
+from onlineic.plan.settings import Settings
+
+
+def of_persons(unit: Unit | None, drawn: bool, settings: Settings) -> Settings:
+    """Return settings in which the budget is that of a person of a table with this unit.
+
+    Parameters
+    ----------
+    unit : Unit, optional
+    drawn : bool
+        Whether the table draws on a total: its shares are those of one part already.
+    settings : Settings
+
+    Raises
+    ------
+    InvalidParameterError
+        If they name another number of rows, or leave no budget for one part of a person.
+    """
+    if unit is None:
+        return settings
+    if settings.rows_per_person != 1:
+        raise InvalidParameterError(
+            f"rows_per_person must be left out where records are in parts, got rows_per_person="
+            f"{settings.rows_per_person}; load the table with Unit(person=..): that protects all rows of a "
+            "person."
+        )
+    if drawn:
+        return settings
+    with planning(unit):
+        return attrs.evolve(settings, rows_per_person=unit.units)
+
+
+@contextlib.contextmanager
+def planning(unit: Unit | None) -> Iterator[None]:
+    """Let an error of planning name the unit with which there may be a plan."""
+    try:
+        yield
+    except (InfeasibleAccuracyError, InvalidParameterError) as error:
+        if unit is None or unit.units == UNITS[-1]:
+            raise
+        coarser = UNITS[UNITS.index(unit.units) + 1]
+        raise type(error)(
+            f"{str(error).rstrip('.')}; each of a person's {unit.units} parts is a record here: load the "
+            f"table with Unit(person={shown(unit.person)}, units={coarser}), or raise epsilon."
+        ) from None

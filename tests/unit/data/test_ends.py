@@ -1,0 +1,206 @@
+"""Real numbers: a record lies on the two ends of its bin, so that sums over ends are sums over records."""
+
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic.domain import Binned, Unit
+from onlineic.errors import InvalidDataError, InvalidDomainError, InvalidParameterError, InvalidQueryError
+from onlineic.evaluate import exact_marginal, exact_values
+from onlineic.queries import Partition
+
+COST = ic.number(0, 1000, bins=[0, 10, 100, 1000])
+DOMAIN = ic.Domain.of(cost=COST, sex=["F", "M"])
+ENDS = np.array([0, 10, 10, 100, 100, 1000])
+
+
+def parts(data):
+    """Return the parts on every end of the first attribute."""
+    kind = data.domain.attributes[0]
+    return data.exact_counts(Partition(data.domain, (0,), (np.arange(kind.size),)))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0, [64, 0, 0, 0, 0, 0]),
+        (5, [32, 32, 0, 0, 0, 0]),
+        (10, [0, 0, 64, 0, 0, 0]),
+        (32.5, [0, 0, 48, 16, 0, 0]),
+        (1000, [0, 0, 0, 0, 0, 64]),
+        (1e300, [0, 0, 0, 0, 0, 64]),
+        (float("inf"), [0, 0, 0, 0, 0, 64]),
+        (-7, [64, 0, 0, 0, 0, 0]),
+        (2**70, [0, 0, 0, 0, 0, 64]),
+    ],
+)
+def test_a_record_lies_on_the_ends_of_its_bin_so_that_their_mean_is_its_value(value, expected):
+    data = ic.PrivateData.from_records({"cost": [value], "sex": ["F"]}, DOMAIN)
+
+    assert expected == parts(data).tolist()
+    assert (1, 64, Unit(None)) == (data.n, data.mass, data.unit)
+
+
+def test_a_share_is_rounded_to_parts_by_a_hash_up_as_often_as_down():
+    costs = np.random.default_rng(0).uniform(0, 1000, 20_000)
+    data = ic.PrivateData.from_records({"cost": costs, "sex": ["F"] * len(costs)}, DOMAIN)
+    held = parts(data)
+
+    assert 64 * len(costs) == held.sum()
+    deviation = 900 / 64 * np.sqrt(len(costs) / 6)  # of independent roundings
+    assert abs((held @ ENDS) / 64 - costs.sum()) < 4 * deviation < 4e-4 * costs.sum()
+    for first, last in ((0, 10), (10, 100), (100, 1000)):
+        inside = (first <= costs) & (costs < last)
+        at = [0, 10, 100].index(first)
+        assert 64 * inside.sum() == held[2 * at : 2 * at + 2].sum()  # counts of bins are exact
+    for cost in costs[:200]:
+        one = parts(ic.PrivateData.from_records({"cost": [cost], "sex": ["F"]}, DOMAIN))
+        assert abs(one @ ENDS / 64 - cost) < 900 / 64
+
+
+def test_missing_numbers_have_a_cell_and_are_in_no_sum():
+    domain = ic.Domain.of(cost=ic.optional(COST, ["NA"]), sex=["F", "M"])
+    columns = {"cost": [5, None, "NA", float("nan"), 5.0], "sex": ["F"] * 5}
+    data = ic.PrivateData.from_records(columns, domain)
+
+    assert [64, 64, 0, 0, 0, 0, 192] == parts(data).tolist()
+    with pytest.raises(InvalidDataError, match="cost must have a value in every row"):
+        ic.PrivateData.from_records(columns, DOMAIN)
+    with pytest.raises(InvalidDataError, match="cost must hold numbers"):
+        ic.PrivateData.from_records({"cost": ["5"], "sex": ["F"]}, DOMAIN)
+
+
+def test_two_numbers_and_persons_go_together():
+    draw = np.random.default_rng(3)
+    owner = np.repeat(np.arange(500), draw.integers(1, 5, 500))
+    cost, stay = draw.uniform(0, 1000, len(owner)), draw.uniform(0, 30, len(owner))
+    domain = ic.Domain.of(cost=COST, stay=ic.number(0, 30, bins=4))
+    columns = {"id": owner, "cost": cost, "stay": stay}
+    data = ic.PrivateData.from_records(columns, domain, unit=Unit("id"))
+    rows = np.bincount(owner)
+    of_persons = (np.bincount(owner, cost) / rows).mean()
+
+    assert (500, 64 * 500) == (data.n, data.mass)
+    assert exact_marginal(data, "cost") @ ENDS == pytest.approx(of_persons, rel=3e-3)
+    ends = np.repeat(np.linspace(0, 30, 5), 2)[1:-1]
+    assert exact_marginal(data, "stay") @ ends == pytest.approx(
+        (np.bincount(owner, stay) / rows).mean(), rel=3e-3
+    )
+    mixed = draw.permutation(len(owner))
+    again = ic.PrivateData.from_records(
+        {name: column[mixed] for name, column in columns.items()}, domain, unit=Unit("id")
+    )
+    assert np.array_equal(parts(data), parts(again))
+
+
+def test_numbers_come_in_by_every_door(tmp_path):
+    costs, sexes = [5.0, 32.5, 999.0, 5.0, 10.0], ["F", "M", "F", "F", "M"]
+    expected = parts(ic.PrivateData.from_records({"cost": costs, "sex": sexes}, DOMAIN))
+    path = tmp_path / "rows.csv"
+    path.write_text("cost;sex;many\n5,0;F;2\n32,5;M;1\n999;F;1\n10;M;1\n")
+
+    held = ic.PrivateData.from_csv(path, DOMAIN, count="many", delimiter=";", decimal=",")
+    assert np.array_equal(expected, parts(held))
+    counted = ic.PrivateData.from_counts(
+        {"cost": [5.0, 32.5, 999.0, 10.0], "sex": ["F", "M", "F", "M"]}, [2, 1, 1, 1], DOMAIN
+    )
+    assert np.array_equal(expected, parts(counted))
+    polars = pytest.importorskip("polars")
+    pytest.importorskip("narwhals")
+    frame = polars.DataFrame({"cost": costs, "sex": sexes})
+    for table in (frame, frame.lazy()):
+        assert np.array_equal(expected, parts(ic.PrivateData.from_frame(table, DOMAIN)))
+
+
+def test_of_many_cells_a_record_is_as_many_rows_as_parts():
+    draw = np.random.default_rng(1)
+    wide = ic.Domain.of(cost=COST, **{f"x{i}": 10 for i in range(8)})
+    columns = {"cost": draw.uniform(0, 1000, 50), **{f"x{i}": draw.integers(0, 10, 50) for i in range(8)}}
+    data = ic.PrivateData.from_records(columns, wide)
+    weights = ENDS / 1000
+
+    (share,) = exact_values(data, [ic.where(cost=ic.weights(weights))])
+    assert 1000 * share == pytest.approx(columns["cost"].mean(), rel=0.01)
+
+
+@pytest.fixture(scope="module")
+def claims():
+    """A table of log-normal costs, its costs, and a session about it."""
+    draw = np.random.default_rng(4)
+    costs, sexes = draw.lognormal(8, 1.2, 20_000), draw.choice(["F", "M"], 20_000)
+    domain = ic.Domain.of(cost=ic.number(0, 50_000, bins=8), sex=["F", "M"])
+    data = ic.PrivateData.from_records({"cost": costs, "sex": sexes}, domain)
+    return np.minimum(costs, 50_000), sexes, ic.OnlineIC(data, ic.Budget(1.0, 1e-6))
+
+
+def test_sums_and_means_are_exact_but_for_noise(claims):
+    costs, sexes, session = claims
+    total, women = session.sum("cost"), session.mean("cost", ic.where(sex="F"))
+
+    assert 0 == total.bias == women.bias
+    assert total.value == pytest.approx(costs.sum(), rel=0.05)  # midpoints of the bins: +18 %
+    assert abs(total.value - costs.sum()) < total.error_bound
+    assert abs(women.value - costs[sexes == "F"].mean()) < women.error_bound
+    assert "midpoints" not in repr(total)
+
+
+def test_sums_in_sql(claims):
+    pytest.importorskip("sqlglot")
+    costs, _, session = claims
+
+    assert session.sql("SELECT SUM(cost) FROM t").value == session.sum("cost").value
+    assert session.sql("SELECT COUNT(*) FROM t WHERE cost < 12500").value == pytest.approx(
+        (costs < 12_500).mean(), abs=0.02
+    )
+    with pytest.raises(InvalidQueryError, match="edge"):
+        session.sql("SELECT COUNT(*) FROM t WHERE cost < 12499")
+
+
+def test_ranges_and_quantiles_go_by_whole_bins(claims):
+    costs, _, session = claims
+    answer = session.answer(ic.where(cost=ic.span(0, 6250)))
+
+    assert answer.value == pytest.approx((costs < 6250).mean(), abs=0.02)
+    assert "where(cost=span(0.0, 6250.0))" in repr(answer.query)
+    assert "[0, 6250)" == session.median("cost").value
+    with pytest.raises(InvalidQueryError, match="cut at a bin edge"):
+        session.answer(ic.where(cost=ic.span(0, 6000)))
+
+
+def test_a_number_is_a_kind_like_others():
+    kind = ic.number(0, 1000, bins=10)
+
+    assert (20, 2) == (kind.size, kind.cells)
+    assert ["[0, 100) at 0", "[0, 100) at 100"] == [kind.label(0), kind.label(1)]
+    assert 3 == kind.code("cost", "[100, 200) at 200")
+    assert (4, 10) == kind.interval("cost", 200, 500, closed=False)
+    domain = ic.Domain.of(cost=ic.optional(kind), sex=["F", "M"])
+    assert domain == ic.Domain.from_json(domain.to_json())
+    assert "both ends of each bin" in repr(domain)
+    assert 128 == ic.number(0, 1).size
+    codes = domain.project("cost").encode({"cost": [0, 49, 51, 999, None]})[:, 0]
+    assert [0, 0, 1, 19, 20] == codes.tolist()  # of two ends the nearer one
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ic.number(0, float("inf")), "two finite ends that rise"),
+        (lambda: ic.number(5, 5), "two finite ends that rise"),
+        (lambda: ic.number("0", 5), "two finite ends that rise"),
+        (lambda: ic.number(0, 5, bins=0), "bins must be from 1"),
+        (lambda: ic.number(0, 5, bins=None), "a number of bins or their edges"),
+        (lambda: ic.number(0, 5, bins=[0, 4]), "edges from low to high"),
+        (lambda: Binned((0.0, 5.0), ends=True), "must have finite edges and clip"),
+    ],
+)
+def test_numbers_that_cannot_be_are_refused(call, message):
+    with pytest.raises(InvalidDomainError, match=message):
+        call()
+
+
+def test_offline_mechanisms_are_refused_where_records_are_in_parts():
+    data = ic.PrivateData.from_records({"cost": [5.0], "sex": ["F"]}, DOMAIN)
+
+    with pytest.raises(InvalidParameterError, match="must be asked by a session, which protects one record"):
+        ic.baselines.noisy_histogram(data, ic.Budget(1.0))

@@ -1,0 +1,311 @@
+"""Persons with many rows: each becomes the same number of equal parts, by their own rows alone."""
+
+import sqlite3
+
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic import offline
+from onlineic.domain import Unit
+from onlineic.errors import (
+    InfeasibleAccuracyError,
+    InvalidDataError,
+    InvalidParameterError,
+    LedgerMismatchError,
+    TooLargeError,
+)
+from onlineic.evaluate import exact_marginal, exact_values
+from onlineic.queries import Partition
+
+DOMAIN = ic.Domain.of(age=range(20), ward=["ER", "ICU", "home"])
+UNIT = ic.Unit(person="id")
+ROWS = {
+    "id": ["ann", "bob", "ann", "ann", "eve", "bob", "ann"],
+    "age": [3, 19, 4, 3, 0, 19, 5],
+    "ward": ["ER", "home", "ICU", "ER", "home", "ER", "ER"],
+}
+
+
+def cells(data):
+    """Return the parts on every cell."""
+    axes = tuple(range(len(data.domain.names)))
+    codes = tuple(np.arange(size) for size in data.domain.shape)
+    return data.exact_counts(Partition(data.domain, axes, codes)).reshape(data.domain.shape)
+
+
+def random_rows(persons=300, seed=1):
+    """Return the rows of persons, of whom a few have very many."""
+    draw = np.random.default_rng(seed)
+    rows = np.minimum(1 + np.floor(draw.pareto(1.0, persons)).astype(int), 200)
+    owner = np.repeat(np.arange(persons), rows)
+    wards = draw.choice(["ER", "ICU", "home"], len(owner))
+    return {"id": owner, "age": draw.integers(0, 20, len(owner)), "ward": wards.tolist()}
+
+
+def test_a_person_is_shared_out_over_the_cells_of_their_rows():
+    data = ic.PrivateData.from_records(ROWS, DOMAIN, unit=UNIT)
+
+    assert (3, 192, UNIT) == (data.n, data.mass, data.unit)
+    parts = cells(data)
+    assert 192 == parts.sum()
+    assert (32, 16, 16) == (parts[3, 0], parts[4, 1], parts[5, 0])  # of ann's four rows two are one cell
+    assert (32, 32, 64) == (parts[19, 2], parts[19, 0], parts[0, 2])
+
+
+def test_each_person_has_each_share_rounded_up_or_down_to_whole_parts():
+    rows = random_rows()
+    for units in (64, 16, 1):
+        for person in np.unique(rows["id"])[:80]:
+            own = {name: np.asarray(column)[rows["id"] == person] for name, column in rows.items()}
+            parts = cells(ic.PrivateData.from_records(own, DOMAIN, unit=Unit("id", units=units)))
+            share = cells(ic.PrivateData.from_records(own, DOMAIN)) * units / len(own["id"])
+
+            assert units == parts.sum()
+            assert np.all(np.abs(parts - share) < 1)
+
+
+def test_a_person_is_the_same_whoever_else_is_in_the_table_and_in_whatever_order():
+    rows = random_rows(60)
+    whole = cells(ic.PrivateData.from_records(rows, DOMAIN, unit=UNIT))
+    alone = np.zeros_like(whole)
+    for person in np.unique(rows["id"]):
+        own = {name: np.asarray(column)[rows["id"] == person] for name, column in rows.items()}
+        alone += cells(ic.PrivateData.from_records(own, DOMAIN, unit=UNIT))
+    order = np.random.default_rng(2).permutation(len(rows["id"]))
+    mixed = {name: np.asarray(column)[order] for name, column in rows.items()}
+
+    assert np.array_equal(whole, alone)
+    assert np.array_equal(whole, cells(ic.PrivateData.from_records(mixed, DOMAIN, unit=UNIT)))
+
+
+def test_shares_are_unbiased_by_the_hash():
+    draw = np.random.default_rng(0)
+    owner = np.repeat(np.arange(20_000), 3)
+    codes = draw.integers(0, 40, len(owner))
+    data = ic.PrivateData.from_records({"id": owner, "x": codes}, ic.Domain.of(x=40), unit=UNIT)
+    few = ic.PrivateData.from_records({"id": owner, "x": codes}, ic.Domain.of(x=40), unit=Unit("id", units=1))
+
+    exact = np.bincount(codes, minlength=40) / len(codes)
+    assert np.abs(exact_marginal(data, "x") - exact)[:20].sum() < 2e-3
+    assert abs((exact_marginal(data, "x") - exact)[:20].sum()) < 2e-5  # by the order of codes: 6e-3
+    assert abs((exact_marginal(few, "x") - exact)[:20].sum()) < 0.01
+
+
+def test_the_same_table_comes_in_by_every_door(tmp_path):
+    rows = random_rows(50)
+    expected = cells(ic.PrivateData.from_records(rows, DOMAIN, unit=UNIT))
+    lines = [f"{one},{age},{ward}" for one, age, ward in zip(*rows.values(), strict=True)]
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join(["id,age,ward", *lines]))
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE visits (id INTEGER, age INTEGER, ward TEXT)")
+    taken = [(int(one), int(age), ward) for one, age, ward in zip(*rows.values(), strict=True)]
+    connection.executemany("INSERT INTO visits VALUES (?, ?, ?)", taken)
+    texts = {**rows, "id": [str(one) for one in rows["id"]]}
+    listed = [dict(zip(rows, record, strict=True)) for record in taken]
+
+    assert np.array_equal(expected, cells(ic.PrivateData.from_csv(path, DOMAIN, unit=UNIT)))
+    assert np.array_equal(expected, cells(ic.PrivateData.from_records(texts, DOMAIN, unit=UNIT)))
+    assert np.array_equal(expected, cells(ic.PrivateData.from_records(listed, DOMAIN, unit=UNIT)))
+    held = ic.PrivateData.from_dbapi(connection, "visits", DOMAIN, unit=UNIT)
+    assert np.array_equal(expected, cells(held))
+    assert "GROUP BY" in held.loading
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow", "duckdb"])
+def test_frames_and_relations_of_persons(library):
+    module = pytest.importorskip(library)
+    pytest.importorskip("narwhals")
+    rows = random_rows(50)
+    expected = cells(ic.PrivateData.from_records(rows, DOMAIN, unit=UNIT))
+    if library == "duckdb":
+        pyarrow = pytest.importorskip("pyarrow")
+        frame = pyarrow.table({name: list(column) for name, column in rows.items()})  # noqa: F841
+        tables = [module.sql("SELECT * FROM frame")]
+    elif library == "pyarrow":
+        tables = [module.table({name: list(column) for name, column in rows.items()})]
+    else:
+        tables = [module.DataFrame(rows)]
+        tables += [tables[0].lazy()] if library == "polars" else []
+    for table in tables:
+        assert np.array_equal(expected, cells(ic.PrivateData.from_frame(table, DOMAIN, unit=UNIT)))
+
+
+def test_of_many_cells_a_person_is_as_many_rows_as_are_public():
+    rows = random_rows(40)
+    wide = ic.Domain.of(age=range(20), ward=["ER", "ICU", "home"], **{f"x{i}": 10 for i in range(8)})
+    more = {**rows, **{f"x{i}": np.asarray(rows["age"]) % 10 for i in range(8)}}
+    data = ic.PrivateData.from_records(more, wide, unit=UNIT)
+    questions = [ic.where(ward="ER"), ic.where(age=ic.between(3, 9), x1=4)]
+
+    assert (40, 64 * 40) == (data.n, data.mass)
+    assert np.allclose(
+        exact_values(ic.PrivateData.from_records(rows, DOMAIN, unit=UNIT), questions[:1]),
+        exact_values(data, questions)[:1],
+        atol=0.02,
+    )
+
+
+def test_of_many_cells_too_many_persons_are_refused_by_name(monkeypatch):
+    monkeypatch.setattr("onlineic.data.private.MAX_ROWS", 100)
+    wide = ic.Domain.of(**{f"x{i}": 10 for i in range(8)})
+    columns = {"id": [1, 2], **{f"x{i}": [0, 1] for i in range(8)}}
+
+    with pytest.raises(TooLargeError, match="records must be at most 1 over 100,000,000 cells with units=64"):
+        ic.PrivateData.from_records(columns, wide, unit=UNIT)
+
+
+@pytest.mark.parametrize("bad", [None, float("nan"), "", " ", 1.5, True, b"x", ("a",), np.datetime64("NaT")])
+def test_rows_that_are_nobodys_are_refused_by_name_without_a_value(bad):
+    columns = {**ROWS, "id": [*ROWS["id"][:-1], bad]}
+
+    with pytest.raises(InvalidDataError, match=r"^id must") as caught:
+        ic.PrivateData.from_records(columns, DOMAIN, unit=UNIT)
+    assert "ann" not in str(caught.value)
+
+
+def test_a_file_with_a_missing_identifier_is_refused(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("id,age,ward\n7,3,ER\n,4,ER\n")
+
+    with pytest.raises(InvalidDataError, match="id must be a person's number or name, never missing"):
+        ic.PrivateData.from_csv(path, DOMAIN, unit=UNIT)
+    path.write_text("id,age,ward\n007,3,ER\n7,4,ER\n")
+    assert 2 == ic.PrivateData.from_csv(path, DOMAIN, unit=UNIT).n  # texts
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ic.PrivateData.from_records(ROWS, DOMAIN, unit=ic.Unit("ward")), "unit must name a column"),
+        (lambda: ic.PrivateData.from_records(ROWS, DOMAIN, unit="id"), "unit must be a Unit or None"),
+        (
+            lambda: ic.PrivateData.from_counts(ROWS, [1] * 7, DOMAIN, unit=UNIT),
+            "unit must be None with count",
+        ),
+        (lambda: ic.PrivateData.from_csv("x", DOMAIN, count="n", unit=UNIT), "count must be None with unit"),
+        (lambda: ic.Unit(""), "person must be the name of a column"),
+        (lambda: ic.Unit(7), "person must be the name of a column"),
+        (lambda: ic.Unit("id", units=65), "units must be 64, 16 or 1"),
+        (lambda: ic.Unit("id", units=True), "units must be an integer"),
+        (lambda: ic.Unit("id", weigh="rows"), "would tell how many a person has"),
+    ],
+)
+def test_units_that_cannot_be_are_refused_by_name(call, message):
+    with pytest.raises(InvalidParameterError, match=message):
+        call()
+
+
+def test_a_table_without_the_column_of_persons_is_refused():
+    with pytest.raises(InvalidDataError, match="none for pid"):
+        ic.PrivateData.from_records(ROWS, DOMAIN, unit=ic.Unit("pid"))
+    with pytest.raises(InvalidDataError, match="one or more"):
+        ic.PrivateData.from_records({name: [] for name in ROWS}, DOMAIN, unit=UNIT)
+
+
+def table(persons=4000, units=64):
+    draw = np.random.default_rng(5)
+    owner = np.repeat(np.arange(persons), draw.integers(1, 6, persons))
+    age, ward = draw.integers(0, 20, len(owner)), draw.choice(["ER", "ICU", "home"], len(owner))
+    return ic.PrivateData.from_records(
+        {"id": owner, "age": age, "ward": ward}, DOMAIN, unit=Unit("id", units=units)
+    )
+
+
+def test_a_session_counts_persons_and_says_so():
+    data = table()
+    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-9))
+    answer, many = session.answer(ic.where(ward="ER")), session.answer_many([ic.where(age=3)])
+
+    assert 4000 == data.n == session.n == answer.n
+    assert answer.count == pytest.approx(4000 * answer.value)
+    assert many[0].count == pytest.approx(4000 * many[0].value)
+    assert abs(answer.count - 4000 * exact_marginal(data, "ward")[0]) < 100
+    assert UNIT == session.unit == session.statistics().unit
+    said = "all rows of a person (by 'id'), weighed to one"
+    assert "n=4000 persons" in repr(data)
+    assert said in repr(data)
+    assert "n=4000 persons" in repr(session)
+    assert said in repr(session)
+    assert "rows" not in repr(session).replace(said, "")
+    summary = str(session.summary())
+    assert "about 4,000 persons" in summary
+    assert said in summary
+    assert "4,000 persons" in session._repr_html_()
+    assert 4000 == pytest.approx(sum(session.summary().marginals[1].counts), rel=1e-3)
+    assert "weighed by their rows" in refused_distinct(session)
+
+
+def refused_distinct(session):
+    pytest.importorskip("sqlglot")
+    with pytest.raises(ic.errors.InvalidQueryError) as caught:
+        session.sql("SELECT COUNT(DISTINCT id) FROM t")
+    return str(caught.value)
+
+
+def test_the_budget_is_a_person_s():
+    data = table()
+    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-9))
+
+    assert 64 == data.rows_per_person
+    (spent,) = data.budgets
+    assert (1.0, 1e-9) == (pytest.approx(spent.epsilon), pytest.approx(spent.delta))
+    assert session.plan.sparse.epsilon <= 1 / 64
+    assert 64 * 4000 == session.plan.sparse.n
+
+
+def test_only_a_session_may_ask_a_table_of_persons():
+    data = table()
+    with pytest.raises(InvalidParameterError, match="must be asked by a session"):
+        offline.mean(data, "age", epsilon=1.0)
+    with pytest.raises(InvalidParameterError, match="must be asked by a session"):
+        ic.baselines.noisy_histogram(data, ic.Budget(1.0), noise=ic.noise.SimulatedNoise(1))
+    with pytest.raises(InvalidParameterError, match="textbook mode"):
+        ic.OnlineIC.textbook(data, epsilon=1.0)
+    with pytest.raises(InvalidParameterError, match="rows_per_person must be left out"):
+        ic.OnlineIC(data, ic.Budget(1.0), rows_per_person=2)
+    with pytest.raises(InvalidParameterError, match=r"rows_per_person=1; write .*rows_per_person=64"):
+        data.draw_on(ic.TableBudget(ic.Budget(1.0, 1e-9)))
+
+    assert ((), 0) == (data.budgets, data.reads)
+
+
+def test_a_total_of_persons_is_shared_by_sessions():
+    data = table()
+    total = ic.TableBudget(ic.Budget(1.0, 1e-9), rows_per_person=64)
+    data.draw_on(total)
+    session = ic.OnlineIC(data, total.share(0.5))
+
+    assert 4000 * session.answer(ic.where(ward="ER")).value == pytest.approx(
+        session.answer(ic.where(ward="ER")).count
+    )
+    with pytest.raises(InvalidParameterError, match="must be asked by a session"):
+        data.check_promised(2)
+
+
+def test_where_there_is_no_plan_the_message_names_fewer_units():
+    with pytest.raises(InfeasibleAccuracyError, match=r"Unit\(person='id', units=16\)"):
+        ic.OnlineIC(table(), ic.Budget(0.02, 1e-9))
+    with pytest.raises(InfeasibleAccuracyError, match=r"Unit\(person='id', units=1\)"):
+        ic.OnlineIC(table(units=16), ic.Budget(0.005, 1e-9))
+
+    assert 4000 == ic.OnlineIC(table(units=1), ic.Budget(0.005, 1e-9)).n
+
+
+def test_a_ledger_file_keeps_the_unit(tmp_path):
+    path, data = tmp_path / "one.db", table()
+    with ic.OnlineIC(data, ic.Budget(1.0, 1e-9), ledger=path, table="visits") as session:
+        answer = session.answer(ic.where(ward="ER"))
+    report = ic.audit.verified(ic.ledger.read(path))
+
+    assert (4000, UNIT, 64, ()) == (report.n, report.unit, report.rows_per_person, report.problems)
+    for other in (Unit("id", units=16), None):
+        rows = ROWS if other else {name: ROWS[name] for name in ("age", "ward")}
+        with pytest.raises(LedgerMismatchError, match="unit must be"):
+            ic.OnlineIC.resume(path, ic.PrivateData.from_records(rows, DOMAIN, unit=other))
+    with pytest.raises(LedgerMismatchError, match="unit must be"):
+        ic.OnlineIC(table(units=16), ic.Budget(1.0, 1e-9), ledger=path, table="visits")
+    with ic.OnlineIC.resume(path, table()) as again:
+        repeated = again.answer(ic.where(ward="ER"))
+    assert (answer.value, answer.count, UNIT) == (repeated.value, repeated.count, again.unit)
