@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from onlineic.queries.marginals import marginal as marginal
     from onlineic.queries.partitions import Measurement as Measurement
     from onlineic.queries.rescaled import rescaled as rescaled
+    from onlineic.service.client import connect as connect
     from onlineic.session.belief import replay as replay
     from onlineic.session.session import OnlineIC as OnlineIC
     from onlineic.session.statistics import SessionStatistics as SessionStatistics
@@ -41,9 +42,6 @@ if TYPE_CHECKING:
     from onlineic.updates.multiplicative_weights import MeasuredWeights as MeasuredWeights
     from onlineic.updates.multiplicative_weights import MultiplicativeWeights as MultiplicativeWeights
     from onlineic.updates.perceptron import Perceptron as Perceptron
-
-if TYPE_CHECKING:
-    from onlineic.service.client import Remote
 
 __version__ = "0.1.0"
 
@@ -75,6 +73,7 @@ _HOMES = {  # of every name the file that defines it, imported when the name is 
     "marginal": "queries.marginals",
     "Measurement": "queries.partitions",
     "rescaled": "queries.rescaled",
+    "connect": "service.client",
     "replay": "session.belief",
     "OnlineIC": "session.session",
     "SessionStatistics": "session.statistics",
@@ -88,30 +87,13 @@ _HOMES = {  # of every name the file that defines it, imported when the name is 
 }
 _WINGS = {
     "accounting", "ask", "audit", "baselines", "bounds", "cli", "data", "datasets", "display", "domain",
-    "door", "errors", "evaluate", "hypothesis", "known_noise", "ledger", "mechanisms", "noise",
+    "door", "errors", "evaluate", "hypothesis", "interactions", "known_noise", "ledger", "mechanisms", "noise",
     "offline", "plan", "progress", "queries", "questions", "service", "session", "sparse", "testing",
     "updates",
 }  # fmt: skip
 
 
-__all__ = ["connect", *_HOMES]
-
-
-def connect(url: str, token: str | None = None, *, timeout: float = 120.0) -> "Remote":
-    """Return a session that a server holds, to be asked like one at hand: `service.connect`.
-
-    Parameters
-    ----------
-    url : str
-        Such as "https://private.example.org" or "http://127.0.0.1:8765".
-    token : str, optional
-        By default the environment variable ONLINEIC_TOKEN.
-    timeout : float
-        Seconds that one reply may take.
-    """
-    from onlineic.service.client import connect as connected  # the network's modules: imported with it
-
-    return connected(url, token, timeout=timeout)
+__all__ = [*_HOMES]
 
 
 def __getattr__(name: str) -> Any:

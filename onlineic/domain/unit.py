@@ -1,6 +1,6 @@
 """Who is protected: what of a table belongs to one person, and what a person counts.
 
-Proof: docs/theory/queries.md, 1.7, 1.8.
+Proof: docs/theory/queries.md, 1.7.
 """
 
 from typing import Literal, final

@@ -1,4 +1,7 @@
-"""What a session buys without a test: one rule, asked before each test, that sees public facts alone."""
+"""What a session buys without a test: one rule, asked before each test, that sees public facts alone.
+
+Proof: docs/theory/session.md, 4.9a.
+"""
 
 import abc
 from collections.abc import Iterable
