@@ -6,7 +6,7 @@ The first 2,000 questions of two streams of the gallery; the same 2,000 question
 Adult, asked of a table of five, of eight and of all fourteen attributes; questions about all of Adult's five
 attributes, of a million records drawn from it with replacement. At (1, 1e-9); simulated noise: NOT PRIVATE.
 
-Beside `DemandPurchases`, the default of ten attributes or more and of many records, stand the same session
+Beside `DemandPurchases`, the default of many attributes and of many records, stand the same session
 with its tables fixed beforehand (`first_tables=True`), one that buys nothing without a test (`TestsOnly`, the
 book's loop), one to which the sets of attributes were announced, and the baselines that are told what no
 session is: the distinct queries, or attribute sets.

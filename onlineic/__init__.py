@@ -87,8 +87,8 @@ _HOMES = {  # of every name the file that defines it, imported when the name is 
 }
 _WINGS = {
     "accounting", "ask", "audit", "baselines", "bounds", "cli", "data", "datasets", "display", "domain",
-    "door", "errors", "evaluate", "hypothesis", "interactions", "known_noise", "ledger", "mechanisms", "noise",
-    "offline", "plan", "progress", "queries", "questions", "service", "session", "sparse", "testing",
+    "door", "errors", "evaluate", "hypothesis", "interactions", "known_noise", "ledger", "mechanisms",
+    "noise", "offline", "plan", "progress", "queries", "questions", "service", "session", "sparse", "testing",
     "updates",
 }  # fmt: skip
 

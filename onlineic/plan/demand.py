@@ -31,12 +31,14 @@ from onlineic.interactions.demand import Asked, Axes, Demand, asked_axes, asked_
 from onlineic.interactions.levels import Levels, levels_of
 from onlineic.interactions.sizes import Key, Sizes, Table, informed, rows_of, table_of, tables_of
 from onlineic.ledger.records import Easy, EasyBatch, Hard, Opened, Record
+from onlineic.plan.defaults import PARTS_AT_MOST
 from onlineic.plan.first_tables import FirstTables, least_gaussian
 from onlineic.plan.purchases import Facts, PurchaseRule
 from onlineic.queries.marginals import Question
 from onlineic.queries.partitions import Measurement
 
-MANY_ATTRIBUTES, MANY_RECORDS = 10, 2e5  # from which on the default listens; records times epsilon
+MANY_CELLS = 10_000  # of the tables of all pairs together, from which on the default listens ..
+MANY_RECORDS = 2e5  # .. or of records times epsilon
 INSTALMENT = Fraction(1, 50)  # of all purchases: less is not worth a release and a fit of its own
 THIRD = 1 / 3  # of its error, which is the most that tables of its own leave a publicly hard question
 WORTH = 0.97  # of an instalment, in its best tables: others are dropped, since each makes fits slower
@@ -227,8 +229,9 @@ def pays_to_listen(domain: Domain, n: int, budget: Budget) -> bool:
     Of many attributes most pairs are never asked, and of many records pairs do not hold what can be known:
     there errors halve. Elsewhere tables that are fixed beforehand err by a tenth less, and are one release.
     """
-    attributes = sum(size > 1 for size in domain.shape)
-    return attributes >= MANY_ATTRIBUTES or n * budget.epsilon >= MANY_RECORDS
+    parts = np.array([min(size, PARTS_AT_MOST) for size in domain.shape if size > 1], np.float64)
+    cells = (parts.sum() ** 2 - (parts**2).sum()) / 2.0
+    return bool(cells >= MANY_CELLS or n * budget.epsilon >= MANY_RECORDS)
 
 
 def _priced(facts: Facts[Listened], design: "Design", most: Fraction, order: Fraction) -> FirstTables | None:

@@ -85,7 +85,7 @@ class Settings:
     purchases : PurchaseRule, optional
         What is bought without a test: `TestsOnly` for nothing, a `DemandPurchases` or a rule of one's own.
         None: by what is asked (`DemandPurchases`) where pairs of attributes are a start, nothing else is
-        settled, and attributes or records are many (`plan.pays_to_listen`), or questions are announced; else
+        settled, and pairs or records are many (`plan.pays_to_listen`), or questions are announced; else
         tables that are fixed beforehand.
     questions : iterable of str or of several, optional
         Announced, and public: sets of attributes that will be asked together, each a name or a tuple of

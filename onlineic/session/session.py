@@ -170,8 +170,8 @@ class OnlineIC(Answering):
         and with no bound but that of the first tables, or raise `SessionExhaustedError`.
     purchases, questions
         As in `plan.Settings`: what is bought without a test, and sets of attributes that will be asked. Of
-        ten attributes or more, or of many records, tables are bought as questions come; an answer stands
-        there until the next ones are bought, and a question asked again after that is answered anew.
+        many attributes or many records tables are bought as questions come; an answer stands there until the
+        next ones are bought, and a question asked again after that is answered anew.
     ledger : str or path, or Ledger, optional
         File that the budget is spent from for good: a session that was opened with it goes on where it was,
         in whichever process, if the table, its label and all settings are the same. By default in memory,
