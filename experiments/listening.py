@@ -8,8 +8,7 @@ attributes, of a million records drawn from it with replacement. At (1, 1e-9); s
 
 Beside `DemandPurchases`, the default of many attributes and of many records, stand the same session
 with its tables fixed beforehand (`first_tables=True`), one that buys nothing without a test (`TestsOnly`, the
-book's loop), one to which the sets of attributes were announced, and the baselines that are told what no
-session is: the distinct queries, or attribute sets.
+book's loop), and one to which the sets of attributes were announced.
 Writes results/listening.json; the markdown table and the figure are made from that file alone.
 """
 
@@ -21,7 +20,7 @@ from typing import Any
 
 import attrs
 import numpy as np
-from study.outcome import baselines, default_session, measured, script, seeds, stamped
+from study.outcome import default_session, measured, script, seeds, stamped
 from study.sources import Stream, adult5_data, adult_rows, present, stream_of
 from study.streams import Sizes, makers
 
@@ -41,7 +40,6 @@ SIZES = {  # codes of all attributes of the table
     "native-country": 42, "income>50K": 2,
 }  # fmt: skip
 LONG = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
-BASELINES = ("per-query, cached", "one noisy histogram", "noisy tables")
 SESSIONS: dict[str, Mapping[str, Any]] = {
     "by what is asked": {"purchases": DemandPurchases()},
     "fixed beforehand": {"first_tables": True},
@@ -57,7 +55,7 @@ class Config:
     queries: int = 2_000  # of the gallery's streams, at most
     few: int = 2_000  # of the others
     records: int = 10**6
-    runs: int = 2
+    runs: int = 1
     seed: int = 20261126
 
 
@@ -99,8 +97,6 @@ def row_of(stream: Stream, config: Config) -> dict[str, Any]:
     sessions = {label: default_session(stream, BUDGET, **held) for label, held in SESSIONS.items()}
     sessions["announced"] = default_session(stream, BUDGET, questions=stream.sets)
     engines = [measured(label, make, stream, drawn) for label, make in sessions.items()]
-    static = baselines(stream, BUDGET)
-    engines += [measured(label, static[label], stream, drawn) for label in BASELINES if label in static]
     return {
         "stream": stream.label,
         "n": stream.data.n,
@@ -113,8 +109,8 @@ def row_of(stream: Stream, config: Config) -> dict[str, Any]:
 
 def run(quick: bool, only: list[str]) -> dict[str, Any]:
     start = time.perf_counter()
-    config = Config(queries=100, few=60, runs=1) if quick else Config()
-    chosen = only or (["adult5", "a million records"] if quick else list(ORDER))
+    config = Config(queries=100, few=40, runs=1) if quick else Config()
+    chosen = only or (["a million records"] if quick else list(ORDER))
     absent: list[str] = []
     asked = {label: make for label, make in makers_of(config).items() if label in chosen}
     rows = [row_of(attrs.evolve(one, label=label), config) for label, one in named(asked, absent)]
@@ -130,7 +126,7 @@ def named(asked: Mapping[str, Any], absent: list[str]) -> Any:
 
 def table(result: dict[str, Any]) -> str:
     """Return rms in 1e-5 of the records, by stream and engine."""
-    labels = (*SESSIONS, "announced", *BASELINES)
+    labels = (*SESSIONS, "announced")
     lines = [
         "| table and stream | n | " + " | ".join(labels) + " | hard | s |",
         "|---|---" + "|---" * (len(labels) + 2) + "|",
