@@ -37,7 +37,7 @@ from onlineic.plan.purchases import Facts, PurchaseRule
 from onlineic.queries.marginals import Question
 from onlineic.queries.partitions import Measurement
 
-MANY_CELLS = 10_000  # of the tables of all pairs together, from which on the default listens ..
+MANY_CELLS = 10_000  # of the tables of all pairs together, or of all, from which on the default listens ..
 MANY_RECORDS = 2e5  # .. or of records times epsilon
 INSTALMENT = Fraction(1, 50)  # of all purchases: less is not worth a release and a fit of its own
 THIRD = 1 / 3  # of its error, which is the most that tables of its own leave a publicly hard question
@@ -223,15 +223,19 @@ class DemandPurchases(PurchaseRule[Listened]):
         return None if design.after > kept * design.before else _priced(facts, design, most, order)
 
 
-def pays_to_listen(domain: Domain, n: int, budget: Budget) -> bool:
+def pays_to_listen(domain: Domain, n: int, budget: Budget, *, cells: bool = False) -> bool:
     """Return whether tables are bought by what is asked, where nobody settled it, in the place of all pairs.
+
+    Or in the place of all `cells`, if these are many: long ranges sum the noise of many of them.
 
     Of many attributes most pairs are never asked, and of many records pairs do not hold what can be known:
     there errors halve. Elsewhere tables that are fixed beforehand err by a tenth less, and are one release.
     """
     parts = np.array([min(size, PARTS_AT_MOST) for size in domain.shape if size > 1], np.float64)
-    cells = (parts.sum() ** 2 - (parts**2).sum()) / 2.0
-    return bool(cells >= MANY_CELLS or n * budget.epsilon >= MANY_RECORDS)
+    of_pairs = (parts.sum() ** 2 - (parts**2).sum()) / 2.0
+    if cells:
+        return domain.size >= MANY_CELLS and n * budget.epsilon >= MANY_RECORDS
+    return bool(of_pairs >= MANY_CELLS or n * budget.epsilon >= MANY_RECORDS)
 
 
 def _priced(facts: Facts[Listened], design: "Design", most: Fraction, order: Fraction) -> FirstTables | None:

@@ -117,8 +117,10 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
         return _plan_of_purchases(domain, n, chosen, chosen.purchases)
     opens = chosen.opens
     start = forecast(domain, n, chosen).start if opens else None
-    if start == "pairs" and chosen.listens and (announced or pays_to_listen(domain, n, budget)):
-        return _plan_of_purchases(domain, n, chosen, DemandPurchases.of(announced))
+    if start in ("pairs", "cells") and chosen.listens:
+        listens = pays_to_listen(domain, n, budget, cells=start == "cells")
+        if listens or (announced and start == "pairs"):
+            return _plan_of_purchases(domain, n, chosen, DemandPurchases.of(announced))
     if start == "numbers" and chosen.only():
         return _plan_of_numbers(domain, n, chosen, RESERVED_OF_NUMBERS)
     # hard answers wished for take their price from the tables, unless these were wished for too

@@ -242,7 +242,8 @@ class Settings:
     @property
     def listens(self) -> bool:
         """Whether tables are bought by what is asked: where nobody settled the start, rule or mechanism."""
-        return self.partition and self.only("release", "hard_answers", "threshold") and not self.of_row.pure
+        settled = not self.only("release", "hard_answers", "threshold") or "dense" in self.kinds
+        return self.partition and not settled and not self.of_row.pure
 
     @property
     def may_start_otherwise(self) -> bool:

@@ -28,6 +28,7 @@ DOMAINS = {
     "small": ic.Domain.of(a=6, b=4, c=["x", "y", "z"]),
     "mixed": ic.Domain.of(age=74, sex=2, region=12, income=30),
     "wide": ic.Domain.of({f"x{number}": 2 for number in range(20)}),
+    "listened to": ic.Domain.of({f"x{number}": 12 for number in range(14)}),
 }
 BUDGETS = {"usual": ic.Budget(1.0, 1e-9), "pure": ic.Budget(1.0), "tiny": ic.Budget(0.05, 1e-9)}
 SETTINGS = {
