@@ -230,7 +230,8 @@ def test_the_choice_depends_on_the_domain_and_a_given_start_alone():
 def test_a_default_session_over_a_large_domain_answers_and_is_replayed_bit_for_bit():
     columns = records(LARGE, 20_000)
     data = PrivateData.from_records(columns, LARGE)
-    session = OnlineIC(data, Budget(1.0, 1e-9), max_queries=2_000, noise=SimulatedNoise(3))
+    noise = SimulatedNoise(3)
+    session = OnlineIC(data, Budget(1.0, 1e-9), max_queries=2_000, first_tables=True, noise=noise)
     rng = np.random.default_rng(0)
     queries = []
     for _ in range(60):

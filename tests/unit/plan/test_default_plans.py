@@ -61,7 +61,8 @@ def records(sparse, value):
 @pytest.mark.parametrize(("point", "expected"), list(zip(POINTS, TABLES, strict=True)), ids=NAMES)
 def test_a_default_plan_is_the_one_written_down(point, expected):
     domain, n, epsilon, delta, wished = point
-    plan = session_plan(DOMAINS[domain], n, ic.Budget(epsilon, delta), hard_answers=wished)
+    budget = ic.Budget(epsilon, delta)
+    plan = session_plan(DOMAINS[domain], n, budget, hard_answers=wished, first_tables=True)
     sparse, bought = plan.sparse, plan.first_tables
     pure = isinstance(sparse, ExponentialSparse)
     tests = (sparse.threshold_scale, sparse.query_scale) if pure else (sparse.scale,)
@@ -119,6 +120,7 @@ def test_few_planned_numbers_take_pure_tests_though_delta_is_given(hard_answers,
     ],
 )
 def test_refits_make_more_evaluations_of_many_records_and_attributes(name, n, epsilon, evaluations):
-    plan = session_plan(DOMAINS[name], n, ic.Budget(epsilon, 1e-9), max_queries=10**6)
+    budget = ic.Budget(epsilon, 1e-9)
+    plan = session_plan(DOMAINS[name], n, budget, max_queries=10**6, first_tables=True)
 
     assert (evaluations, 9) == (plan.update.evaluations, plan.update.dear_evaluations)

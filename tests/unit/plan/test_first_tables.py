@@ -253,7 +253,7 @@ def test_ranges_of_one_attribute_err_by_little_more_than_least_squares(delta):
 )
 def test_more_small_attributes_share_a_table_the_more_records_there_are(n, largest, delta):
     domain = ic.Domain.of({f"b{axis}": 2 for axis in range(30)})
-    targets = session_plan(domain, n, ic.Budget(1.0, delta)).first_tables.targets
+    targets = session_plan(domain, n, ic.Budget(1.0, delta), first_tables=True).first_tables.targets
     ones = [target for target in targets if len(target.axes) == 1]
 
     assert largest == max(target.blocks for target in targets)
@@ -314,7 +314,7 @@ def test_a_session_of_very_many_attributes_opens_with_each_alone_and_hits_find_t
     records = {f"a{axis}": rng.integers(0, 2, 20_000) for axis in range(320)} | {"a1": first, "a0": first}
     domain = ic.Domain.of({f"a{axis}": 2 for axis in range(320)})
     data = ic.PrivateData.from_records(records, domain)
-    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-9), noise=SimulatedNoise(4))
+    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-9), first_tables=True, noise=SimulatedNoise(4))
     answers = [session.answer(ic.where({f"a{axis}": 1, f"a{axis + 1}": 1})) for axis in range(0, 20, 2)]
     truth = [(records[f"a{axis}"] & records[f"a{axis + 1}"]).mean() for axis in range(0, 20, 2)]
 

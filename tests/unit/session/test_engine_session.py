@@ -174,7 +174,7 @@ def test_first_tables_are_reserved_then_read_then_recorded_once_at_their_price(m
 @pytest.mark.usefixtures("pairs_first")
 def test_the_exact_cost_of_the_opening_is_not_above_what_it_says():
     """order * 2 / (2 sigma^2) a table, in exact fractions."""
-    session = opened()
+    session = opened(first_tables=True)
     exact = sum(
         session.plan.sparse.order / Fraction(sigma) ** 2 for sigma in session.plan.first_tables.scales
     )
