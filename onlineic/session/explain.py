@@ -196,7 +196,7 @@ class Outlook:
     @property
     def owed(self) -> Fraction:
         """The charge of tables that questions will buy, by this plan."""
-        return self.plan.owed(self.loop.core.purchases.heard, self.account)
+        return self.loop.core.purchases.owed
 
     @property
     def hits_left(self) -> int:

@@ -94,7 +94,7 @@ def test_a_price_whose_sensitivity_is_one_part_of_a_record_is_found(monkeypatch)
 def test_noise_of_as_many_parts_as_its_scale_has_records_is_found(monkeypatch):
     measured = Core._measure_tables
 
-    def narrow(self, tables):
+    def narrow(self, tables, payer):
         noise = self._noise
 
         class Narrow(Wrapped):
@@ -102,7 +102,7 @@ def test_noise_of_as_many_parts_as_its_scale_has_records_is_found(monkeypatch):
                 return noise.discrete_gaussian(max(1, sigma // first_tables.RECORD_PARTS), size)
 
         self._noise = Narrow(1)
-        measured(self, tables)
+        measured(self, tables, payer)
 
     monkeypatch.setattr(Core, "_measure_tables", narrow)
     divergence, charge, _ = cost_and_charge(5.0)
@@ -263,7 +263,7 @@ def later_cost_and_charge(monkeypatch, scale=1.0):
     moved[-1, -1, -1, -1] += 1  # another value of every attribute
     if scale != 1.0:
         least = later_tables.least_gaussian
-        quieter = lambda order, most: Fraction(math.floor(least(order, most) * 16 * scale), 16)  # noqa: E731
+        quieter = lambda order, most, n: Fraction(math.floor(least(order, most, n) * 16 * scale), 16)  # noqa: E731
         monkeypatch.setattr(later_tables.FirstTables, "__attrs_post_init__", lambda self: None)
         monkeypatch.setattr(later_tables, "least_gaussian", quieter)
     found = []

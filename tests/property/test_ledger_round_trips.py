@@ -25,6 +25,7 @@ from onlineic.errors import (
     LedgerMismatchError,
 )
 from onlineic.ledger import read
+from onlineic.plan import DemandPurchases, TestsOnly
 from support.ledgers import DOMAIN, LABEL, quick_folder, table
 
 BUDGET = ic.Budget(1.0, 1e-6)
@@ -163,6 +164,8 @@ KEYWORDS = {
     "kinds": [("dense",), {"dense", "conjunctions"}],
     "exhausted": ["raise"],
     "restarts": [np.int64(3)],
+    "purchases": [TestsOnly(), DemandPurchases()],
+    "questions": [["a"]],
 }
 NOT_IN_THE_FILE = {"self", "data", "ledger", "table", "durability", "noise", "progress"}
 
