@@ -591,8 +591,15 @@ class OnlineIC(Answering):
         Parameters
         ----------
         start, stop : int
-            Places in the transcript; by default all.
+            Places in the transcript, at least 0; by default all.
+
+        Raises
+        ------
+        InvalidParameterError
+            If a place is no whole number, or below 0.
         """
+        start = checked_integer("start", start, at_least=0)
+        stop = None if stop is None else checked_integer("stop", stop, at_least=0)
 
         def found() -> list[tuple[int, Answer]]:
             book = self._loop.book

@@ -1507,6 +1507,9 @@ OTHERWISE = {  # varied under another name, or holding queries and laws rather t
     "condition": {"params"},  # values of SQL, beside texts: in test_sql
     "statement": {"params"},
     "OnlineIC.sql": {"params"},
+    "Asking.sql": {"params"},
+    "Purse": {"limit"},  # an exact amount of the account: in test_askers
+    "OnlineIC.released": {"start", "stop"},  # places of records: in test_hostile_calls
     "Binned.code": {"label"},  # the text of a bin, whatever the annotation says: a number is refused
     "Condition": {"depth"},  # counted by & | ~ themselves
     "Categorical": {"synonyms"},  # pairs of a value and a label: either may be a text
@@ -1526,7 +1529,8 @@ OTHERWISE = {  # varied under another name, or holding queries and laws rather t
     "textbook_plan": {"n", "beta", "max_queries", "alpha"},
 }
 MADE = {  # by the package itself, from numbers that it has checked; a caller only reads them
-    "AnswerBook", "AnswerBook.count_untaken", "AnswerBook.latest", "Core", "Facts",
+    "AnswerBook", "AnswerBook.count_untaken", "AnswerBook.latest", "AnswerBook.released", "Core",
+    "Core.affords", "Facts", "Outcome", "View",
     "Prices.hard_left", "Prices.restarts_left", "Spent",
     "Answer", "AnswerMemory.recall", "AnswerMemory.recall_many", "AnswerMemory.remember",
     "AnswerMemory.remember_many", "Answers", "Answers.of", "Boxes", "Queries", "Queries.recorded",
