@@ -277,7 +277,8 @@ def arena(monkeypatch, easy_or_hard, known, left):
     monkeypatch.setattr("onlineic.plan.plan.KNOWN", 1.0 - left)
     monkeypatch.setattr("onlineic.session.bounds.KNOWN", known)
     monkeypatch.setattr("onlineic.session.bounds.EASY_OR_HARD", easy_or_hard)
-    plan = attrs.evolve(session_plan(TWO, LARGE, BUDGET, beta=BETA, max_queries=100), update=Still())
+    plan = session_plan(TWO, LARGE, BUDGET, beta=BETA, max_queries=100, first_tables=True)
+    plan = attrs.evolve(plan, update=Still())
     plan_once(monkeypatch, plan)
     gap = math.floor(plan.sparse.easy_radius(easy_or_hard * left * BETA) * LARGE) + 1
     share = -(-gap // 8)
