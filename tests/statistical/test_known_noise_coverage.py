@@ -23,7 +23,7 @@ from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace
 from onlineic.plan import KNOWN, Plan, session_plan
 from onlineic.queries import Partition
 from onlineic.queries.query import canonical
-from onlineic.session import answers
+from onlineic.session import bounds
 from support.laws import too_many
 from support.sessions import Still, begun, plan_once
 
@@ -264,7 +264,7 @@ class Arena:
         tables, opening = self.plan.first_tables, session.transcript[1]
         design = TableDesign(tables.targets, [*map(float, tables.scales)], tables.pure)
         values = [one.values for one in opening.measurements]
-        estimates = Estimates(design, values, LARGE, answers.KNOWN * BETA)
+        estimates = Estimates(design, values, LARGE, bounds.KNOWN * BETA)
         for query, weights in pairs():
             found, truth = estimates.bracket(query), float((weights * self.counts).sum() / LARGE)
             if found is not None and not found[0] - 1e-12 <= truth <= found[1] + 1e-12:
