@@ -269,6 +269,9 @@ def plan_facts(plan: Plan, unit: Unit | None = None) -> list[tuple[str, str]]:
             many = f"{many}, coarse ones with less noise where that is a range"
             when = "behind the first question"
         said.append(("first tables", f"released {when} for {part:.0%} of the budget: {many}"))
+    if plan.purchases is not None:
+        part = float(plan.spending.bought / plan.sparse.account().capacity)
+        said.append(("tables", f"bought as questions come, for up to {part:.0%} of the budget"))
     if plan.later_tables is not None:
         later = plan.later_tables
         part = float(later.charge.amount / plan.sparse.account().capacity)

@@ -282,9 +282,7 @@ def checked_questions(questions: object) -> tuple[tuple[str, ...], ...]:
             )
         found.append(tuple(sorted(names)))
     if not found:
-        raise InvalidParameterError(
-            "questions must name a set of attributes or more, got none; leave it out."
-        )
+        raise InvalidParameterError("questions must name attributes, got none; leave it out.")
     return tuple(sorted({*found}))
 
 

@@ -152,7 +152,12 @@ def ledger_choice(
                 f"table must be None without a ledger file, got table={shown(table)}; give ledger='FILE.db'."
             )
         return ledger
-    table = checked_label(table)
+    table, rule = checked_label(table), settings.get("purchases")
+    if type(rule) not in (type(None), DemandPurchases, TestsOnly):
+        raise InvalidParameterError(
+            "purchases must be TestsOnly or DemandPurchases with a ledger file, which others read, got a "
+            f"{type(rule).__name__}; leave out one of them."
+        )
     written = {name: settings_to_json(_public(value), KNOWN) for name, value in settings.items()}
     return LedgerFile(ledger, table, durability, written, settings.get("update"))
 

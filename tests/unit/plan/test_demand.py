@@ -6,9 +6,10 @@ import pytest
 import onlineic as ic
 from onlineic import where
 from onlineic.data import PrivateData
-from onlineic.errors import InvalidParameterError
+from onlineic.errors import InvalidParameterError, InvalidQueryError
 from onlineic.interactions.demand import Demand, asked_of
 from onlineic.ledger import Opened
+from onlineic.plan import PurchaseRule, TestsOnly, pays_to_listen, session_plan
 from onlineic.plan.demand import DemandPurchases, cheapest
 from onlineic.queries.partitions import Partition
 
@@ -75,3 +76,89 @@ def test_a_batch_buys_and_answers_as_its_questions_do_one_by_one(again):
 def test_shares_and_counts_that_do_not_rise_are_refused(made):
     with pytest.raises(InvalidParameterError, match="purchases must have"):
         DemandPurchases(**made)
+
+
+def test_what_buys_by_the_questions_is_the_default_of_many_attributes_and_of_many_records():
+    few = ic.Domain.of({f"x{place}": 6 for place in range(4)})
+    many = ic.Domain.of({f"x{place}": 12 for place in range(14)})
+    budget = ic.Budget(1.0, 1e-9)
+
+    assert [False, True] == [pays_to_listen(domain, 20_000, budget) for domain in (few, many)]
+    assert pays_to_listen(few, 10**6, budget)
+    assert not pays_to_listen(few, 10**6, ic.Budget(0.01, 1e-9))
+    plans = [session_plan(domain, 20_000, budget) for domain in (few, many)]
+    assert [None, DemandPurchases()] == [plan.purchases for plan in plans]
+    assert None is session_plan(many, 20_000, budget, first_tables=True).purchases
+    assert None is session_plan(many, 20_000, ic.Budget(1.0)).purchases  # fixed beforehand where delta = 0
+
+
+def test_announced_sets_are_bought_with_the_first_question_and_nothing_is_without_purchases():
+    domain = ic.Domain.of({f"x{place}": 12 for place in range(14)})
+    columns = {name: np.random.default_rng(2).integers(0, 12, 5_000) for name in domain.names}
+    told, alone = (PrivateData.from_records(columns, domain) for _ in range(2))
+    told = ic.OnlineIC(told, ic.Budget(1.0, 1e-9), questions=[("x0", "x1"), "x2"])
+    told.answer(where(x5=1))
+    (record,) = bought(told)
+    axes = {axis for one in record.measurements for axis in one.target.axes}
+
+    assert {0, 1, 2, 5} == axes
+    assert 0.7 < told.statistics().spent < 0.95
+    alone = ic.OnlineIC(alone, ic.Budget(1.0, 1e-9), purchases=TestsOnly())
+    alone.answer(where(x5=1))
+    assert [] == bought(alone)
+
+
+def test_an_answer_stands_until_the_next_purchase():
+    session = listening()
+    first = session.answer(where(a=1))
+    again = session.answer(where(a=1))
+    for code in range(4):
+        session.answer(where(a=code, b=1))
+    later = session.answer(where(a=1))
+
+    assert ("easy", "repeat", "easy") == (first.status, again.status, later.status)
+    assert first.value == again.value
+    assert 2 <= len(bought(session))
+    assert "bought as questions come, for up to 90% of the budget" in str(session.summary())
+    assert session.explain(where(b=1)).left < 0.2  # what questions to come will buy is not left
+
+
+class Own(PurchaseRule):
+    """A rule of nobody's but mine."""
+
+    def start(self):
+        return None
+
+    def heard(self, so_far, record):
+        return None
+
+    def next(self, facts):
+        return None
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"purchases": 3}, "purchases must be a PurchaseRule, got a int"),
+        (
+            {"purchases": DemandPurchases(), "certify": 0.1},
+            "purchases must be None or TestsOnly with certify",
+        ),
+        ({"purchases": TestsOnly(), "first_tables": True}, "first_tables must be None with purchases"),
+        ({"questions": []}, "questions must name attributes, got none"),
+        ({"questions": [("a", "a")]}, "sets of different ones, got"),
+        ({"questions": "a"}, "questions must be a list"),
+        ({"questions": ["a"], "update": ic.MaximumEntropy()}, "questions must be None where rule"),
+        ({"purchases": Own(), "ledger": "unused.db", "table": "t"}, "with a ledger file, which others read"),
+    ],
+)
+def test_what_cannot_be_bought_or_announced_is_refused_by_name(settings, message):
+    data = PrivateData(COUNTS.reshape(DOMAIN.shape), DOMAIN)
+    with pytest.raises(InvalidParameterError, match=message):
+        ic.OnlineIC(data, ic.Budget(1.0, 1e-9), **settings)
+
+
+def test_a_name_that_is_no_attribute_is_refused():
+    data = PrivateData(COUNTS.reshape(DOMAIN.shape), DOMAIN)
+    with pytest.raises(InvalidQueryError, match="nope"):
+        ic.OnlineIC(data, ic.Budget(1.0, 1e-9), questions=["nope"])
