@@ -15,7 +15,7 @@ from onlineic._typing import Floats, Ints
 from onlineic.domain.attributes import Attribute
 from onlineic.domain.domain import Domain
 
-BRANCH = 4  # parts of one part of the level before: with 3 or 6 errors are as large, with more larger
+BRANCH = 4  # parts of one part of the level before: with 3 errors are as large, with 6 a quarter larger
 LEAST_PARTS = 3  # of the coarsest level but the whole: fewer say next to nothing beyond it
 EXACT, DRAWN = 24, 64  # codes up to which all ranges are averaged over, and how many ranges beyond
 

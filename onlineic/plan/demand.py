@@ -41,15 +41,14 @@ MANY_CELLS = 10_000  # of the tables of all pairs together, or of all, from whic
 MANY_RECORDS = 2e5  # .. or of records times epsilon
 INSTALMENT = Fraction(1, 50)  # of all purchases: less is not worth a release and a fit of its own
 THIRD = 1 / 3  # of its error, which is the most that tables of its own leave a publicly hard question
-WORTH = 0.97  # of an instalment, in its best tables: others are dropped, since each makes fits slower
 
 # what a programme is cut to, so that it takes a second at most
 MOST_BLOCKS = 2**16  # of a table that is bought
 MOST_TABLES, MOST_CANDIDATES = 200, 1000
 LEAST_SUBSPACES, MOST_SUBSPACES, NEARLY_ALL = 50, 1500, 0.9995  # of the error
-STEPS, LAST_STEPS = 150, 60  # multiplicative ones: the error stays within a thousandth
-GROWTHS, MOST_GROWN, FURTHER = 2, 60, 6  # rounds, tables in each, and attributes or levels that one gains
-BETTER, UNUSED = 1.01, 1e-4  # slope of a table worth a look; part of the budget of one that is left out
+STEPS = 150  # multiplicative ones: of a thousand the error is no less by a thousandth
+GROWTHS, MOST_GROWN = 2, 60  # rounds in which tables grow, and how many do in each
+UNUSED = 1e-4  # part of the budget of a table that is left out
 
 
 @final
@@ -342,13 +341,10 @@ class _Programme:
         present = {row.tobytes() for row in tables}
         for place in np.argsort(-bought, kind="stable")[:MOST_GROWN]:
             row, slope = tables[place], 0.0
-            for _ in range(FURTHER):
-                reached = self.reached(row, slopes)
-                axis = int(np.argmax(reached))
-                if reached[axis] <= slope:
-                    break
-                slope, row = float(reached[axis]), row + (np.arange(len(row)) == axis)
-                if slope > BETTER * best and row.tobytes() not in present:
+            while (reached := self.reached(row, slopes)).max() > slope:
+                slope = float(reached.max())
+                row = row + (np.arange(len(row)) == int(np.argmax(reached)))
+                if slope > best and row.tobytes() not in present:
                     found[row.tobytes()] = row
         return np.array([*found.values()], np.int64).reshape(-1, tables.shape[1])
 
@@ -392,12 +388,10 @@ def cheapest(domain: Domain, demand: Demand, held: Held | None, budget: float) -
         tables = np.concatenate([tables[kept], grown])
         bought = np.concatenate([bought[kept], np.full(len(grown), bought.sum() / len(grown) / 2)])
         bought = programme.settled(programme.informed(tables), bought, budget, STEPS)
-    ranked = np.argsort(-bought, kind="stable")
-    enough = int(np.searchsorted(np.cumsum(bought[ranked]), WORTH * budget)) + 1
-    tables = tables[ranked[: min(MOST_TABLES, enough)]]
-    bought = bought[ranked[: len(tables)]]
-    given = programme.informed(tables)
-    bought = programme.settled(given, bought * (budget / bought.sum()), budget, LAST_STEPS)
+    ranked = np.argsort(-bought, kind="stable")[:MOST_TABLES]
+    ranked = ranked[bought[ranked] > UNUSED * budget]
+    tables, bought = tables[ranked], bought[ranked]
+    given, bought = programme.informed(tables), bought * (budget / bought.sum())
     parts = {
         tuple((int(axis), int(level)) for axis, level in zip(live, row, strict=True) if level): float(
             part / budget

@@ -9,13 +9,14 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import checked_integer
 from onlineic.hypothesis.base import MAX_CELLS, Hypothesis
 from onlineic.hypothesis.classes import class_cells
+from onlineic.hypothesis.fitting import fit
 from onlineic.interactions.sizes import expected_misfit, tables_of
 from onlineic.queries.partitions import Measurement
 from onlineic.updates.base import UpdateRule
-from onlineic.updates.maximum_entropy import MaximumEntropy
+from onlineic.updates.maximum_entropy import FittedHistogram, MaximumEntropy
 from onlineic.updates.mixture import MixtureOfProducts
 
-# of a fit: below .75 it follows noise on each of ten streams, and at 1 it would not begin
+# of a fit: the best stop of a stream lies between .7 and .94, and at 1 a fit would not begin
 LEAST_MISFIT, MOST_MISFIT = 0.75, 0.97
 
 
@@ -24,8 +25,8 @@ LEAST_MISFIT, MOST_MISFIT = 0.75, 0.97
 class FittedTables(UpdateRule[Any]):
     """Maximum entropy where its class cells can be held, a mixture of products beyond.
 
-    Each instalment of tables is followed by a new fit to all that was released; a single table, as a hit
-    releases it, by a few steps more. A fit stops at the misfit of the best linear estimate
+    Each instalment of tables is followed by a new fit to all that was released; a single release, as of a
+    hit, by a few steps more. A fit stops at the misfit of the best linear estimate
     (`interactions.expected_misfit`), which depends on how large the released tables show interactions to be
     beside their noise.
 
@@ -67,8 +68,7 @@ class FittedTables(UpdateRule[Any]):
             further = getattr(hypothesis, "fitted", 0) == len(measurements) - 1
             return mixture.update(hypothesis if further else mixture.init(domain), measurements, alpha)
         if self._goes_on(hypothesis, measurements, tables):
-            step = MaximumEntropy(self.steps, dear_evaluations=self.dear_steps, most_cells=self.most_cells)
-            return step.update(hypothesis, tables, alpha)
+            return self._further(hypothesis, tables)
         held = MaximumEntropy().init(domain)
         levelled = tables_of(domain, tables)
         misfit = expected_misfit(domain, levelled) if levelled else LEAST_MISFIT
@@ -79,11 +79,26 @@ class FittedTables(UpdateRule[Any]):
     def _goes_on(
         self, hypothesis: Any, measurements: tuple[Measurement, ...], tables: tuple[Measurement, ...]
     ) -> bool:
-        """Whether there is one table more than the hypothesis was fitted to, behind all of these."""
-        if len(getattr(hypothesis, "potentials", ())) != len(tables) - 1:
-            return False
-        before = _merged(measurements[:-1])
-        return [one.target for one in before] == [one.target for one in tables[:-1]]
+        """Whether the last release alone is new: a further table, or one of those that were fitted, again."""
+        before = [one.target for one in _merged(measurements[:-1])]
+        fitted = len(getattr(hypothesis, "potentials", ()))
+        return fitted == len(before) > 0 and [one.target for one in tables[:fitted]] == before
+
+    def _further(self, hypothesis: FittedHistogram, tables: tuple[Measurement, ...]) -> FittedHistogram:
+        """Return the hypothesis after some steps from where it stands, towards the last release."""
+        most_cells = max(hypothesis.most_cells, self.most_cells)
+        found = fit(
+            hypothesis.prior,
+            tables,
+            hypothesis.potentials,
+            histogram=hypothesis.histogram,
+            evaluations=self.steps,
+            dear_evaluations=self.dear_steps,
+            most_cells=most_cells,
+        )
+        return FittedHistogram(
+            found.histogram, hypothesis.prior, found.potentials, most_cells, found.exponents
+        )
 
     def _holds(self, domain: Domain, tables: tuple[Measurement, ...]) -> bool:
         return 1 < class_cells([one.target for one in tables]) <= self.most_cells
