@@ -19,7 +19,7 @@ from onlineic.interactions.levels import Levels, levels_of
 from onlineic.queries.partitions import Measurement, Partition
 
 # share of the largest size that interactions of one, two, and of each further order have: a prior that the
-# first tables replace, amid the shares that real tables show (of two .06 to .64, of a further order .04 to .3)
+# first tables replace, amid those of real tables (of two .06 to .64, of a further order .04 to .3)
 ALONE, OF_TWO, OF_MORE = 1.0, 0.3, 0.2
 ROUNDS = 20  # of a fixed point that a few rounds find
 MOST_TOLD = 4  # attributes of an interaction that a fit can follow beyond its noise
