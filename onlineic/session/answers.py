@@ -16,6 +16,7 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
+from onlineic.errors import SessionExhaustedError
 from onlineic.hypothesis.base import batch_guesses, block_guesses, grid_guess, grid_guesses
 from onlineic.known_noise.estimates import Family
 from onlineic.known_noise.instalments import Known
@@ -83,11 +84,14 @@ class AnswerBook:
         Stamped on every answer.
     persons : int, optional
         How many persons n parts are: by them answers count. None: n.
+    raises : bool
+        Whether a question that cannot be paid raises an error; else it is answered untested.
     """
 
     __slots__ = (
         "_awaited", "_bounds", "_burned", "_checkpoints", "_domain", "_ledger", "_lost", "_memory", "_n",
         "_notices", "_persons", "_plan", "_private", "_settled", "_spending", "_taken", "_untaken",
+        "raises",
     )  # fmt: skip
 
     def __init__(
@@ -99,9 +103,10 @@ class AnswerBook:
         belief: Belief,
         private: bool,
         persons: int | None = None,
+        raises: bool = False,
     ) -> None:
         self._plan, self._domain, self._n = plan, domain, n
-        self._persons = n if persons is None else persons
+        self._persons, self.raises = n if persons is None else persons, raises
         self._ledger, self._private, self._spending = ledger, private, plan.spending
         self._taken = _Taken(belief, spent=plan.spending.unspent)
         self._untaken: dict[Status, int] = {"easy": 0, "repeat": 0, "untested": 0}  # answers without a record
@@ -300,7 +305,15 @@ class AnswerBook:
         )
 
     def untested(self, question: Question) -> Answer:
-        """Return the hypothesis's answer, bounded by the first tables alone."""
+        """Return the hypothesis's answer, bounded by the first tables alone.
+
+        Raises
+        ------
+        SessionExhaustedError
+            Where nothing is answered without a test.
+        """
+        if self.raises:
+            raise SessionExhaustedError(self.used_up())
         value = stated_value(question, self.guesses([question])[0], self._n)
         return self._without_test(question, value, "untested", math.inf)
 

@@ -120,7 +120,7 @@ class Batches:
             return tested[:0], first
         paid = self._core.cover(queries.chosen(tested)) if testable else [False] * len(tested)
         covered = np.array(paid, np.bool_)
-        if self._core.raises and not covered.all():
+        if self._book.raises and not covered.all():
             covered = covered[: covered.argmin()]
             if len(covered) == 0 and first == 0:
                 raise SessionExhaustedError(self._book.used_up())

@@ -14,16 +14,15 @@ for each query f_t in the stream:                       `Core.answer`: bind; kno
         D^{t+1} = U(D^t, f_t, answer)                   `AnswerBook.take`: learn
 ======================================================  ==================================================
 
-What varies stands in the objects that the core is handed: mechanism, threshold and falling prices in
-`Prices`, update rule and bounds in `AnswerBook`, what is bought without a test in the `PurchaseRule`. What is
-private happens in `_test`, `_test_many` and `_measure_tables`, between a reservation and a commit.
+What varies stands in objects that the core is handed: mechanism, threshold and prices in `Prices`, update rule
+and bounds in `AnswerBook`, what is bought without a test in the `PurchaseRule`. What is private happens in
+`_test`, `_test_many` and `_measure_tables`, between a reservation and a commit.
 
 Proof: docs/theory/accounting.md, 4.10; docs/theory/queries.md, 1.6;
 docs/theory/session.md, 4.1, 4.2, 4.9, 4.11.
 """
 
 from collections.abc import Sequence
-from fractions import Fraction
 from functools import partial
 from typing import Any, final
 
@@ -33,8 +32,8 @@ from onlineic._typing import Ints
 from onlineic.ask.bind import bind_question
 from onlineic.data.private import PrivateData
 from onlineic.data.release import is_private
-from onlineic.errors import InternalError, SessionExhaustedError
-from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger, Opened, Paid
+from onlineic.errors import InternalError
+from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger, Opened
 from onlineic.noise.sources import Noise
 from onlineic.plan.first_tables import FirstTables, check_bought
 from onlineic.plan.kinds import check_supported
@@ -47,7 +46,7 @@ from onlineic.queries.partitions import Measurement
 from onlineic.queries.query import Query
 from onlineic.session.answers import AnswerBook
 from onlineic.session.prices import Prices
-from onlineic.session.purse import Purse, Tally
+from onlineic.session.purse import Purse, Till
 from onlineic.session.seal import Seal
 from onlineic.sparse.base import Hit, SparseState, steps_down
 
@@ -68,8 +67,6 @@ class Core:
     book : AnswerBook
         Learns from the record, and makes answers of it.
     purchases : PurchaseRule
-    raises : bool
-        `SessionExhaustedError` where a question cannot be paid; else it is answered untested.
     """
 
     def __init__(
@@ -81,14 +78,12 @@ class Core:
         prices: Prices,
         book: AnswerBook,
         purchases: PurchaseRule[Any],
-        raises: bool = False,
     ) -> None:
         entered = partial(data.knows, ledger) if is_private(noise) else partial(bool, True)
         self._data, self._noise, self._ledger, self._bits = data, noise, ledger, weight_bits
-        self.prices, self.book, self.seal, self.raises = prices, book, Seal(ledger, entered), raises
+        self.prices, self.book, self.seal = prices, book, Seal(ledger, entered)
         self.purchases = Purchases(purchases, ledger, data.domain, data.mass, prices.sparse.neighbours)
-        self.purse: Purse | None = None  # who pays; None: the curator, with all of the budget
-        self.tally = Tally(ledger)
+        self.till = Till(ledger)
         self._state: SparseState = prices.sparse.init()  # holds the secret threshold noise: never shown
 
     def answer(self, asked: Any) -> Answer:
@@ -111,46 +106,31 @@ class Core:
             return known
         guess = self.book.guesses((question,))[0]
         if not (testable and self.cover((question,))[0]):
-            if self.raises:
-                raise SessionExhaustedError(self.book.used_up())
             return self.book.untested(question)
         self.test((question,), (guess,))
         return self.book.answered()
 
     def cover(self, questions: Sequence[Question]) -> list[bool]:
-        """Set aside the price of a hit, and return which of the leading questions it pays.
-
-        What the purse of who asks cannot pay is cut out before anything is set aside or read: that rests on
-        the record and the question alone, as a question does that is not asked (theory 4.11).
-        """
+        """Set aside the price of a hit, and return which of the leading questions it pays."""
         self.seal.check()
-        if self.purse is None:
-            return self.prices.cover(questions)
-        afforded = [self.affords(self.prices.cost(question)) for question in questions]
-        alike = next((at for at, one in enumerate(afforded) if one is not afforded[0]), len(afforded))
-        return self.prices.cover(questions[:alike]) if afforded[0] else [False] * alike
-
-    def affords(self, amount: Fraction) -> bool:
-        """Return whether who asks may still spend so much, in the unit of the account."""
-        return self.purse is None or self.tally.of(self.purse.name) + amount <= self.purse.limit
+        count, afforded = self.till.leading(questions, self.prices.cost)
+        return self.prices.cover(questions[:count]) if afforded else [False] * count
 
     def buy(self, question: Question | None) -> bool:
         """Buy all that the rule names before this question: reserved, drawn and recorded.
 
-        What the rule names whatever is asked serves everybody, and no purse pays for it. Return False if what
-        it names for this question alone is more than who asks may spend: then nothing is tested.
+        No purse pays for what the rule names whatever is asked. Return False if what it names for this
+        question alone is more than who asks may spend: then nothing is tested.
         """
         while self.seal.usable and (named := self.purchases.next(question)) is not None:
-            payer = self.purse
-            if payer is not None and self.purchases.next(None) is not None:
-                payer = None
-            if payer is not None and not self.affords(named.charge.amount):
+            general = self.till.purse is not None and self.purchases.next(None) is not None
+            if not general and not self.till.affords(named.charge.amount):
                 return False
             advance("tables", 0, 1)  # who stops it here has changed nothing; who asks is heard by the check
-            kept = self._state.threshold_noise is not None
-            tables = check_bought(named, self._ledger, self.prices.sparse, kept)
+            drawn = self._state.threshold_noise is not None
+            tables = check_bought(named, self._ledger, self.prices.sparse, drawn)
             self._ledger.reserve(tables.charge)
-            self.seal.run(partial(self._measure_tables, tables, payer))
+            self.seal.run(partial(self._measure_tables, tables, None if general else self.till.purse))
             advance("tables", 1, 1)
         return True
 
@@ -159,10 +139,8 @@ class Core:
         self.seal.check()
         if not self.prices.covers(questions):
             raise InternalError("a test must be reserved before the data are read.")
-        if isinstance(questions, Queries):
-            self.seal.run(partial(self._test_many, questions, guesses))
-        else:
-            self.seal.run(partial(self._test, questions[0], guesses[0]))
+        step: Any = self._test_many if isinstance(questions, Queries) else self._test
+        self.seal.run(partial(step, questions, guesses))
 
     def close(self) -> None:
         """Test nothing more, and give the standing reservation back, but for what easy tests have used up."""
@@ -171,9 +149,9 @@ class Core:
 
     # From here on frames hold private numbers.
 
-    def _test(self, question: Question, guess: Guess) -> None:
+    def _test(self, questions: Sequence[Question], guesses: Sequence[Guess]) -> None:
         """Read, test, measure if it is hard, record."""
-        sparse = self.prices.sparse
+        sparse, (question,), (guess,) = self.prices.sparse, questions, guesses
         if isinstance(question, BoundMarginal):
             counts: Any = self._data.exact_counts(question.partition)
             gaps = np.abs(counts - np.array(guess, np.int64))[np.unique(question.cells[question.cells >= 0])]
@@ -182,11 +160,8 @@ class Core:
             counts, bits, grid = self._data.exact_counts(question), question.grid_bits, sparse.grid_bits
             gap, moved = steps_down(counts - guess, bits, grid), sparse.tested_by(question)
             state, hit = sparse.step(self._state, gap, moved, self._noise)
-        self._record(
-            state,
-            [Easy(question, guess) if hit is None else self._measured(hit, question, guess, counts)],
-            self.purse,
-        )
+        record = Easy(question, guess) if hit is None else self._measured(hit, question, guess, counts)
+        self._record(state, [record], self.till.purse)
 
     def _test_many(self, queries: Queries, guesses: Ints) -> None:
         sparse, counts = self.prices.sparse, self._data.exact_counts_many(queries)
@@ -195,12 +170,10 @@ class Core:
         gaps = counts - guesses << up >> down  # rounded down, and sensitivities up: `steps_down`
         moved = -(-sparse.neighbours.test(*queries.extremes) << up >> down)
         state, easy, hit = sparse.step_many(self._state, gaps, moved, self._noise)
-        records: list[EasyBatch | Hard] = []
-        if easy:
-            records.append(EasyBatch(queries[:easy], np.array(guesses[:easy], np.int64)))
+        records: list[Any] = [EasyBatch(queries[:easy], np.array(guesses[:easy], np.int64))] if easy else []
         if hit is not None:
             records.append(self._measured(hit, queries[easy], int(guesses[easy]), int(counts[easy])))
-        self._record(state, records, self.purse)
+        self._record(state, records, self.till.purse)
 
     def _measured(self, hit: Hit, question: Question, guess: Guess, counts: Any) -> Hard:
         """Return what a hit releases: the number with fresh noise, or all blocks of a partition."""
@@ -223,7 +196,6 @@ class Core:
 
     def _record(self, state: SparseState, records: list[Any], payer: Purse | None) -> None:
         """Commit what was released, and who pays for it: nothing private is left to do."""
-        if payer is not None and isinstance(records[-1], Hard | Opened):  # in one transaction with it
-            self._ledger.keep(Paid(len(self._ledger) + len(records) - 1, payer.name))
+        self.till.note(payer, records)
         self._state = state
         self.seal.commit(records)

@@ -9,14 +9,16 @@ Proof: docs/theory/session.md, 4.11.
 """
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import final
+from typing import TypeVar, final
 
 import attrs
 
 from onlineic.errors import InvalidParameterError, shown
-from onlineic.ledger.records import Burned, Hard, Ledger, Opened
+from onlineic.ledger.records import Burned, Hard, Ledger, Opened, Paid
+
+T = TypeVar("T")
 
 
 @final
@@ -77,3 +79,43 @@ class Tally:
                 self._spent[name] = self._spent.get(name, Fraction(0)) + record.charge.amount
             self._seen += 1
         return self._spent
+
+
+@final
+class Till:
+    """Where a core asks whether who asks may spend an amount, and notes who paid.
+
+    Parameters
+    ----------
+    ledger : Ledger
+
+    Attributes
+    ----------
+    purse : Purse or None
+        Who pays now; None: the curator, with all of the budget.
+    tally : Tally
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger, self.tally = ledger, Tally(ledger)
+        self.purse: Purse | None = None
+
+    def affords(self, amount: Fraction) -> bool:
+        """Return whether who asks may still spend so much, in the unit of the account."""
+        return self.purse is None or self.tally.of(self.purse.name) + amount <= self.purse.limit
+
+    def leading(self, questions: Sequence[T], cost: Callable[[T], Fraction]) -> tuple[int, bool]:
+        """Return how many of the leading questions who asks can pay, or cannot, and which of the two.
+
+        It is asked before anything is set aside or read, and rests on the record and the questions alone.
+        """
+        if self.purse is None:
+            return len(questions), True
+        afforded = [self.affords(cost(question)) for question in questions]
+        alike = itertools.takewhile(lambda one: one is afforded[0], afforded)
+        return sum(1 for _ in alike), afforded[0]
+
+    def note(self, payer: Purse | None, records: Sequence[object]) -> None:
+        """Keep who paid for the last of the records, in one transaction with them."""
+        if payer is not None and isinstance(records[-1], Hard | Opened):
+            self._ledger.keep(Paid(len(self._ledger) + len(records) - 1, payer.name))

@@ -414,11 +414,11 @@ class OnlineIC(Answering):
             data.check_file(held, held.file)
             held.claim(loop, plan.sparse.account(), self._private)
             with restoring(resumed):
-                book = AnswerBook(plan, data.domain, data.mass, held, belief, self._private, data.n)
+                raises = settings.exhausted == "raise"
+                book = AnswerBook(plan, data.domain, data.mass, held, belief, self._private, data.n, raises)
                 prices = Prices(plan.spending, held, data.domain, plan.partitions)
-                purchases = purchase_rule(plan)
-                bits, raises = plan.weight_bits, settings.exhausted == "raise"
-                loop.restore(Core(data, noise, held, bits, prices, book, purchases, raises))
+                rule = purchase_rule(plan)
+                loop.restore(Core(data, noise, held, plan.weight_bits, prices, book, rule))
             if resumed:
                 loop.bought()  # refuses tables that the plan does not buy
             elif len(held):
@@ -535,7 +535,7 @@ class OnlineIC(Answering):
                 account=loop.ledger.account,
                 reserved=loop.ledger.reserved,
                 owed=loop.owed,
-                paid=dict(loop.core.tally.all()),
+                paid=dict(loop.core.till.tally.all()),
                 length=len(loop.ledger),
             )
 
@@ -554,12 +554,12 @@ class OnlineIC(Answering):
 
         def paying(act: Callable[[], T]) -> T:
             def paid() -> T:
-                core = self._loop.core
-                before, core.purse = core.purse, purse
+                till = self._loop.core.till
+                before, till.purse = till.purse, purse
                 try:
                     return act()
                 finally:
-                    core.purse = before
+                    till.purse = before
 
             return self._alone(paid)
 

@@ -402,7 +402,7 @@ def test_the_noise_of_the_test_reused_in_the_answer_is_found(monkeypatch):
 
 def test_a_charge_after_the_draw_is_found(monkeypatch):
     def uncharged(self, questions, guesses):
-        self._test(questions[0], guesses[0])
+        self._test(questions, guesses)
 
     monkeypatch.setattr(Core, "cover", lambda self, questions: [True])
     monkeypatch.setattr(Core, "test", uncharged)

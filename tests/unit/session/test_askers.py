@@ -105,12 +105,12 @@ def test_tables_for_one_question_are_paid_by_who_asks_it_or_not_bought():
     plain, ledger = core_of(ic.PrivateData(WIDE_COUNTS, WIDE), plan.sparse)
     data = ic.PrivateData(WIDE_COUNTS, WIDE)
     core = Core(data, SimulatedNoise(1), ledger, 2, plain.prices, plain.book, ForOne(plan.first_tables))
-    core.purse = Purse("ann", Fraction(0))
+    core.till.purse = Purse("ann", Fraction(0))
     assert "untested" == core.answer(QUESTIONS[0]).status
     assert 0 == ledger.account.spent
-    core.purse = Purse("bob", plan.sparse.account().capacity)
+    core.till.purse = Purse("bob", plan.sparse.account().capacity)
     core.answer(QUESTIONS[0])
-    assert plan.first_tables.charge.amount <= core.tally.of("bob")
+    assert plan.first_tables.charge.amount <= core.till.tally.of("bob")
 
 
 def test_who_paid_stands_in_the_ledger_and_outlives_its_process(tmp_path):
