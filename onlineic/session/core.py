@@ -14,8 +14,8 @@ for each query f_t in the stream:                       `Core.answer`: bind; kno
         D^{t+1} = U(D^t, f_t, answer)                   `AnswerBook.take`: learn
 ======================================================  ==================================================
 
-What varies stands in objects that the core is handed: mechanism, threshold and prices in `Prices`, update rule
-and bounds in `AnswerBook`, what is bought without a test in the `PurchaseRule`. What is private happens in
+What varies stands in objects that are handed over: mechanism, threshold, prices in `Prices`; update rule and
+bounds in `AnswerBook`; what is bought without a test in the `PurchaseRule`. Private numbers are read in
 `_test`, `_test_many` and `_measure_tables`, between a reservation and a commit.
 
 Proof: docs/theory/accounting.md, 4.10; docs/theory/queries.md, 1.6;
@@ -65,7 +65,6 @@ class Core:
         Grid of the weights of questions.
     prices : Prices
     book : AnswerBook
-        Learns from the record, and makes answers of it.
     purchases : PurchaseRule
     """
 
