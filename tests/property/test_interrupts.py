@@ -236,7 +236,7 @@ def interrupted(name, failure, visits_of_a_line, held):
     ("name", "failure"),
     [
         ("gumbel", KeyboardInterrupt()),
-        ("pure", MemoryError()),
+        pytest.param("pure", MemoryError(), marks=pytest.mark.audit),
         ("numbers", KeyboardInterrupt()),
         ("book", MemoryError()),
     ],
