@@ -22,7 +22,7 @@ from onlineic.queries.tables import spread
 
 KIN = 10.0  # questions that those to come count as, beside the ones asked: with 3 or 30 errors are as large
 MOST_ORDER = 3  # attributes of a question that is expected, at most
-MOST_SETS = 600  # sets of attributes that are expected, at most: the likeliest ones
+MOST_SETS = 3000  # sets of attributes that are expected, at most: all up to three of 26 attributes
 MOST_JOINT = 2**16  # cells of a joint weight table whose levels are told apart
 
 Axes = tuple[int, ...]
