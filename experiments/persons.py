@@ -3,11 +3,13 @@
     python experiments/persons.py [--quick] [--from-json]
 
 Made tables at (1, 1e-6). First 5,000 persons with a heavy tail of rows over 40 cells: the shares of all
-cells, as means over persons, by a session on persons (`Unit`), by sessions on at most k rows of each that are
-told k, and by one on all rows that is told the largest number; beside it one noisy histogram of persons by
-Gaussian noise. Then ten questions of a clinic whose 20,000 patients have 1 to 9 visits, over the error of
-Gaussian noise that was told the ten. Then the sum of a log-normal cost over 50,000 records, as a number with
-two ends a bin and in seven bins, which midpoints stand for. Simulated noise: NOT PRIVATE.
+cells, as means over persons, by a session on persons (`Unit`), by sessions on at most k rows of each that
+are told k, and by one on all rows that is told the largest number; beside it one noisy histogram of
+persons by Gaussian noise. Then ten questions of a clinic whose 20,000 patients have 1 to 9 visits, over
+the error of Gaussian noise that was told the ten. Then the sum of a log-normal cost over 50,000 records,
+as a number with two ends a bin and in seven bins, which midpoints stand for. Then 1,000 ranges over five
+attributes of Adult at (1, 1e-9), whole sessions: with one record replaced, added or removed, and each row
+a person of 64 parts. Then the sum of 19 empty groups at epsilon .1. Simulated noise: NOT PRIVATE.
 Writes results/persons.json; the markdown table and the figure are made from that file alone.
 """
 
@@ -24,6 +26,7 @@ from study.outcome import script, seeds, stamped
 
 import onlineic as ic
 from onlineic.accounting import gaussian_mu
+from onlineic.datasets import adult5, adult5_domain
 from onlineic.noise import SimulatedNoise
 
 NAME = "persons"
@@ -41,6 +44,7 @@ class Config:
     most: tuple[int, ...] = (2, 10, 50)
     epsilon: float = 1.0
     delta: float = 1e-6
+    ranges: int = 1_000
     runs: int = 8
     seed: int = 20261126
 
@@ -176,10 +180,81 @@ def sums(config: Config) -> list[dict[str, Any]]:
     return [*found, {"way": "Gaussian noise, told this one question", "sum": float(alone), "mean": None}]
 
 
+def relations(config: Config) -> list[dict[str, Any]]:
+    """Return rms errors of ranges over five attributes of Adult, in records, for each relation of tables."""
+    columns, counts = adult5()
+    domain = adult5_domain()
+    coded = domain.encode(columns)
+    draw = np.random.default_rng(config.seed + 3)
+    queries, truth = [], []
+    for _ in range(config.ranges):
+        met, held = np.ones(len(counts), bool), {}
+        for axis in draw.choice(len(domain.names), draw.integers(1, 4), replace=False):
+            ends = np.sort(draw.integers(0, domain.shape[axis], 2))
+            inside = np.arange(domain.shape[axis])
+            inside = (inside >= ends[0]) & (inside <= ends[1])
+            held[domain.names[axis]] = ic.weights(inside.astype(float))
+            met &= inside[coded[:, axis]]
+        queries.append(ic.where(held))
+        truth.append(int(counts[met].sum()))
+    rows = {name: np.repeat(np.asarray(column), counts) for name, column in columns.items()}
+    loads = {
+        "one record replaced": {},
+        "one record added or removed": {"neighbours": "add-remove"},
+        "one person of one row replaced, 64 parts": {"unit": ic.Unit("id")},
+        "one person of one row added or removed, 64 parts": {
+            "unit": ic.Unit("id"),
+            "neighbours": "add-remove",
+        },
+    }
+    found = []
+    for way, load in loads.items():
+        data = ic.PrivateData.from_records({**rows, "id": np.arange(int(counts.sum()))}, domain, **load)
+        sharper = attrs.evolve(config, delta=1e-9)
+        errors = sessions(
+            sharper,
+            data,
+            lambda session: [
+                one.count - exact for one, exact in zip(session.answer_many(queries), truth, strict=True)
+            ],
+        )
+        found.append({"way": way, "rms": rms(errors), "each": [rms(one) for one in errors]})
+    return found
+
+
+def empty(config: Config) -> list[dict[str, Any]]:
+    """Return the count of 19 groups of nobody beside six of many, added up over the groups."""
+    draw = np.random.default_rng(config.seed + 4)
+    columns = {"group": draw.integers(0, 6, config.persons), "sex": draw.choice(["F", "M"], config.persons)}
+    data = ic.PrivateData.from_records(columns, ic.Domain.of(group=25, sex=["F", "M"]))
+    weak = attrs.evolve(config, epsilon=0.1, runs=4 * config.runs)
+    pairs = sessions(
+        weak,
+        data,
+        lambda session: [
+            session.group_by("group", unbiased=unbiased).values[6:].sum() for unbiased in (False, True)
+        ],
+    )
+    ways = ["as the fit says, never below 0", "by `unbiased=True`"]
+    return [
+        {"way": way, "mean": float(np.mean(sums)), "rms": rms(sums)}
+        for way, sums in zip(ways, np.array(pairs).T, strict=True)
+    ]
+
+
 def run(quick: bool) -> dict:
     start = time.perf_counter()
-    config = Config(persons=500, patients=8_000, records=2_000, most=(2,), runs=1) if quick else Config()
-    return stamped(config, start, rows=many_rows(config), clinic=clinic(config), sums=sums(config))
+    small = Config(persons=500, patients=8_000, records=2_000, most=(2,), ranges=20, runs=1)
+    config = small if quick else Config()
+    return stamped(
+        config,
+        start,
+        rows=many_rows(config),
+        clinic=clinic(config),
+        sums=sums(config),
+        relations=relations(config),
+        empty=empty(config),
+    )
 
 
 def table(result: dict) -> str:
@@ -189,6 +264,10 @@ def table(result: dict) -> str:
     for row in result["sums"]:
         mean = "" if row["mean"] is None else f"{row['mean']:.2%}"
         lines.append(f"| {row['way']} | {row['sum']:.2%} | {mean} |")
+    lines += ["", "| 1,000 ranges of Adult, error in records | rms |", "|---|---|"]
+    lines += [f"| {row['way']} | {row['rms']:.3g} |" for row in result["relations"]]
+    lines += ["", "| 19 groups of nobody, added up, epsilon .1 | mean | rms |", "|---|---|---|"]
+    lines += [f"| {row['way']} | {row['mean']:.3g} | {row['rms']:.3g} |" for row in result["empty"]]
     ratio, runs = result["clinic"][0]["ratio"], result["config"]["runs"]
     lines += [
         "",

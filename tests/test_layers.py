@@ -29,7 +29,7 @@ ROWS = (
 ROW = {wing: row for row, wings in enumerate(ROWS) for wing in wings}
 
 # Exact counts are read by these files and wings only; never by testing.
-READERS = ("data.private", "session.core", "offline", "baselines", "evaluate", "audit")
+READERS = ("data.private", "session.core", "session.counting", "offline", "baselines", "evaluate", "audit")
 # These may build a PrivateData, or hand the name on.
 IMPORTERS = (*READERS, "data", "session.session", "cli", "__init__")
 RANDOM_MODULES = ("noise",)

@@ -13,7 +13,7 @@ from onlineic.accounting.composition import (
     zcdp_rho,
 )
 from onlineic.accounting.first_release import FirstRelease
-from onlineic.accounting.neighbours import REPLACE_ONE, Neighbours
+from onlineic.accounting.neighbours import ADD_REMOVE, REPLACE_ONE, Neighbours
 from onlineic.accounting.of_table import TableCharge, alike, per_person, per_row, share_of, table_charge
 from onlineic.accounting.renyi import (
     TICK,
@@ -26,6 +26,7 @@ from onlineic.accounting.renyi import (
 )
 
 __all__ = [
+    "ADD_REMOVE",
     "REPLACE_ONE",
     "TICK",
     "Budget",

@@ -2,7 +2,7 @@
 
 Whoever scales noise, prices a release or bounds what is left asks the relation that it was given.
 
-Proof: docs/theory/queries.md, 1.4, 1.5, 1.6.
+Proof: docs/theory/queries.md, 1.4, 1.5, 1.6, 1.9.
 """
 
 import abc
@@ -20,7 +20,8 @@ class Neighbours(abc.ABC):
 
     Frozen and hashable: budgets and mechanisms carry it. Integer weights w lie on a grid, and what they count
     is the sum of w over the records. Every answer is an exact integer that no neighbour exceeds. One of your
-    own is your claim: nothing checks it, and sessions take the number of records as public.
+    own is your claim: nothing checks it, and sessions take the number of records as public, but for tables
+    that were loaded with neighbours="add-remove".
     """
 
     @abc.abstractmethod
@@ -89,4 +90,35 @@ class ReplaceOne(Neighbours):
         return unit
 
 
+@final
+@attrs.frozen
+class AddRemove(Neighbours):
+    """One record is added or removed; the number of records is as private as all else.
+
+    A count of weights w moves by the weight of that record, at most max abs(w), and the record enters or
+    leaves one block of a table. (epsilon, delta) of it is (2 epsilon, (1 + e^epsilon) delta) of `ReplaceOne`.
+
+    References
+    ----------
+    Dwork & Roth (2014), Definitions 2.4 and 3.1: databases at distance 1 as histograms.
+    """
+
+    def test(self, lowest: Weight, highest: Weight) -> Weight:
+        low, high = abs(lowest), abs(highest)
+        return (low + high + abs(low - high)) // 2  # the larger, of numbers and of arrays
+
+    def number(self, lowest: Weight, highest: Weight) -> Weight:
+        return self.test(lowest, highest)
+
+    def table_l1(self, unit: int = 1) -> int:
+        return unit
+
+    def table_squared(self, unit: int = 1) -> int:
+        return unit**2
+
+    def largest_gap(self, unit: int = 1) -> int:
+        return unit
+
+
 REPLACE_ONE = ReplaceOne()
+ADD_REMOVE = AddRemove()

@@ -18,7 +18,9 @@ from onlineic.queries.query import Query
 MOST_GROUPS = 10_000
 MOST_KEPT = 64  # statements
 
-Form = Literal["count", "sum", "average"]
+Form = Literal["count", "sum", "average", "variance"]
+NAMES: Mapping[str, Form] = {"Sum": "sum", "Avg": "average", "VariancePop": "variance"}
+CALLED = {"sum": "SUM", "average": "AVG", "variance": "VAR_POP"}
 
 
 @final
@@ -30,7 +32,8 @@ class Aggregate:
     ----------
     name : str
         Its alias, or its text.
-    form : "count", "sum" or "average"
+    form : "count", "sum", "average" or "variance"
+        A variance is that of the population, VAR_POP.
     column : str or None
         What is summed or averaged; None of a count.
     condition : Expression or None
@@ -202,9 +205,9 @@ class _Selects:
             if isinstance(kind, Binned):
                 self.check_finite(summed, kind, known, form)
             some = some & where({summed: weights(np.linspace(0.0, 1.0, kind.size))})
-            if nobody and form == "average":
+            if nobody and form != "sum":
                 raise InvalidQueryError(
-                    f"AVG must be over some records, got a condition that nobody with a value of "
+                    f"{CALLED[form]} must be over some records, got a condition that nobody with a value of "
                     f"{summed} can meet; mend it."
                 )
         bindable(some, self.conditions.domain)
@@ -284,7 +287,7 @@ class _Selects:
     def aggregate(self, node: Any) -> tuple[Form, str | None, Truth]:
         """Return the form of an aggregate, its column, and which records it counts."""
         aside = "ask COUNT(*), SUM(col) or AVG(col) and compute with the answers"
-        if type(node).__name__ not in ("Filter", "Count", "CountIf", "Sum", "Avg"):
+        if type(node).__name__ not in ("Filter", "Count", "CountIf", *NAMES):
             self.trees.refuse_node(node, aside)
         name = self.trees.kind(node)
         if name == "Filter":
@@ -294,10 +297,11 @@ class _Selects:
             return "count", None, self.count(node.this)
         if name == "CountIf":
             return "count", None, self.conditions.truth(node.this, negated=False)
-        if name in ("Sum", "Avg") and type(node.this) is self.trees.exp.Case:
-            column, truth = self.case(node.this, name.upper())
-            return "count" if column is None else "sum" if name == "Sum" else "average", column, truth
-        return ("sum" if name == "Sum" else "average"), self.summed(node.this, name.upper()), Fixed(True)
+        form, outer = NAMES[name], CALLED[NAMES[name]]
+        if type(node.this) is self.trees.exp.Case:
+            column, truth = self.case(node.this, outer)
+            return "count" if column is None else form, column, truth
+        return form, self.summed(node.this, outer), Fixed(True)
 
     def count(self, node: Any) -> Truth:
         """Return which records COUNT counts."""
@@ -331,10 +335,10 @@ class _Selects:
         then, column = whens[0].args.get("true"), None
         if outer != "COUNT" and type(then) is self.trees.exp.Column:
             column = self.summed(then, outer)
-        elif outer == "AVG":
+        elif outer in ("AVG", "VAR_POP"):
             raise InvalidQueryError(
-                "AVG(CASE ...) must give THEN a column, got another value; ask COUNT_IF(cond): the value of "
-                "its answer is the share."
+                f"{outer}(CASE ...) must give THEN a column, got another value; ask COUNT_IF(cond): the "
+                "value of its answer is the share."
             )
         elif not self.is_number(then, "1"):
             raise InvalidQueryError(
@@ -384,7 +388,7 @@ class _Selects:
         if counted[last] and edges[-1] == math.inf:
             ends.append(f"{name} < {edges[-2]:.15g}")
         if ends:
-            outer = "SUM" if form == "sum" else "AVG"
+            outer = CALLED[form]
             raise InvalidQueryError(
                 f"{outer} must be over a column with finite bins, {name} has a bin without an end; leave it "
                 f"out by WHERE {' AND '.join(ends)}, or give the domain a last edge."

@@ -32,6 +32,7 @@ READ = {
     "CountIf": {"this", "zero_on_all_null"},  # Snowflake: a count of nothing is 0 here
     "Sum": {"this"},
     "Avg": {"this"},
+    "VariancePop": {"this"},
     "Filter": {"this", "expression"},
     "Case": {"ifs", "default"},
     "If": {"this", "true"},
@@ -102,6 +103,10 @@ NODES_INSTEAD = {
     "Exists": "subqueries; ask conditions on columns",
     "Distinct": "DISTINCT in an aggregate; it is not a linear query. Of a table loaded with Unit(person=..) "
     "COUNT(*) counts persons, weighed by their rows; how many were ever there, ask of one row a person",
+    "Variance": "VARIANCE and VAR_SAMP, which divide by one less than the number; ask VAR_POP(col)",
+    "Stddev": "STDDEV; it is not a linear query, ask VAR_POP(col) and take its root",
+    "StddevPop": "STDDEV_POP; it is not a linear query, ask VAR_POP(col) and take its root",
+    "StddevSamp": "STDDEV_SAMP; it is not a linear query, ask VAR_POP(col) and take its root",
     "TableSample": "TABLESAMPLE; the table is fixed",
     "Lateral": f"LATERAL; {TABLE_REMEDY}",
     "Unnest": f"table functions; {TABLE_REMEDY}",

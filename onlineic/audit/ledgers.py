@@ -17,7 +17,7 @@ from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget
 from onlineic.accounting.renyi import TICK
 from onlineic.domain.domain import Domain
-from onlineic.domain.unit import Unit, persons_of
+from onlineic.domain.unit import Unit, persons_of, protected
 from onlineic.errors import BudgetError, InternalError, LedgerCorruptError, LedgerMismatchError, OnlineICError
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.book import Book
@@ -54,6 +54,7 @@ from onlineic.plan.planned_purchases import purchase_rule
 from onlineic.plan.planning import session_plan
 from onlineic.plan.purchases import Facts
 from onlineic.plan.spending import Spent
+from onlineic.queries.counted import Counted, divided_beta
 from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.partitions import AxisSets, Partition, one_way, sets_of
 from onlineic.queries.query import Query
@@ -63,6 +64,7 @@ from onlineic.session.durable import (
     KNOWN,
     budget_of,
     check_prior,
+    counted_of,
     planned,
     prior_digest,
     row_budget_of,
@@ -114,6 +116,8 @@ class LedgerReport:
     rows_per_person : int
     unit : Unit or None
         Who is protected: a person with all of their rows, or where it is None one record.
+    counted : Counted or None
+        The number of records as it was released, where it is private.
     """
 
     table: str
@@ -136,6 +140,12 @@ class LedgerReport:
     problems: tuple[str, ...] = ()
     rows_per_person: int = 1
     unit: Unit | None = None
+    counted: Counted | None = None
+
+    @property
+    def protects(self) -> str:
+        """Who or what is protected, in words."""
+        return protected(self.unit, self.counted is not None)
 
     @property
     def whole(self) -> bool:
@@ -178,6 +188,7 @@ def summarised(written: Written) -> LedgerReport:
         problems=problems,
         rows_per_person=rows_of(beginning),
         unit=unit_of(beginning),
+        counted=counted_of(beginning),
     )
 
 
@@ -307,6 +318,8 @@ def _replanned(
         return ["the settings are written in another form than settings are"]
     budget, textbook = row_budget_of(beginning, domain), settings.pop("textbook", False)
     settings = {name: value for name, value in settings.items() if name not in NO_PLAN}
+    if counted_of(beginning) is not None:
+        settings["beta"] = divided_beta(settings["beta"])[1]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -69,7 +69,7 @@ def _ask(arguments: argparse.Namespace) -> int:
             arguments.parser.error(f"--{name} must be given, or --url of a server")
     budget = Budget(arguments.epsilon, arguments.delta)  # refused before the table is read
     domain = _domain(arguments.domain)
-    unit = None if arguments.person is None else Unit(arguments.person)
+    protected = protected_by(arguments)
     options = {
         name: value
         for name in ("hard_answers", "certify", "max_queries", "ledger", "table", "restarts")
@@ -80,7 +80,7 @@ def _ask(arguments: argparse.Namespace) -> int:
         lines = _lines(arguments, files)  # opened before anything is paid
         os.stat(arguments.csv)  # one that is not there is told as the other files are
         try:
-            data = PrivateData.from_csv(arguments.csv, domain, **form, unit=unit)
+            data = PrivateData.from_csv(arguments.csv, domain, **form, **protected)
         except InvalidDataError:
             if arguments.show_data_errors:
                 print(PrivateData.check(arguments.csv, domain, **form).curator_report(), file=sys.stderr)
@@ -91,6 +91,25 @@ def _ask(arguments: argparse.Namespace) -> int:
         again = "every run spends this budget anew" if arguments.ledger is None else "of its ledger"
         print(f"onlineic: {session!r}; {again}", file=sys.stderr)
         return _answer_lines(session, lines, arguments.format, prompted=arguments.repl)
+
+
+def protected_by(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return who is protected, as loaders take it."""
+    unit = None if arguments.person is None else Unit(arguments.person)
+    return {"unit": unit, "neighbours": arguments.neighbours}
+
+
+def add_protected(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that say who is protected."""
+    parser.add_argument(
+        "--person", metavar="COLUMN", help="whose row it is: protect all rows of a person; counts are persons"
+    )
+    parser.add_argument(
+        "--neighbours",
+        choices=("replace-one", "add-remove"),
+        default="replace-one",
+        help="add-remove: protect whether one is there at all; the number of records is released first",
+    )
 
 
 def _ask_server(arguments: argparse.Namespace) -> int:
@@ -282,9 +301,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--missing", action="append", default=[], metavar="TEXT", help="a text for no value; again for more"
     )
     parser.add_argument("--domain", metavar="FILE.json", help="the public domain of its columns")
-    parser.add_argument(
-        "--person", metavar="COLUMN", help="whose row it is: protect all rows of a person; counts are persons"
-    )
+    add_protected(parser)
     parser.add_argument("--epsilon", type=float)
     parser.add_argument("--url", help="ask a server instead, with the token in ONLINEIC_TOKEN")
     parser.add_argument("--delta", type=float, default=0.0, help="default 0")

@@ -139,7 +139,8 @@ def _text(report: LedgerReport, verified: bool = False) -> str:
     left = 1 - report.spent - report.reserved
     lines = [
         f"table     {report.table}, {report.n:,} {whose(report.unit)}",
-        *([] if report.unit is None else [f"protects  {report.unit.said}"]),
+        *([] if report.unit is None and report.counted is None else [f"protects  {report.protects}"]),
+        *([] if report.counted is None else [f"counted   {report.n:,} ± {report.counted.bound:,}, released"]),
         f"opened    {report.created} by onlineic {report.version}",
         f"budget    epsilon {report.budget.epsilon:g}, delta {report.budget.delta:g}{_persons(report)}",
         f"spent     {float(report.spent):.4%}, of it {float(report.burned):.4%} without an answer",
@@ -173,6 +174,7 @@ def _object(report: LedgerReport) -> dict[str, Any]:
         "delta": report.budget.delta,
         "rows_per_person": report.rows_per_person,
         "person": None if report.unit is None else report.unit.person,
+        **({} if report.counted is None else {"counted": [report.counted.n, report.counted.bound]}),
         "spent": str(report.spent),
         "reserved": str(report.reserved),
         "burned": str(report.burned),

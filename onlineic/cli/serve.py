@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from onlineic.accounting.budget import Budget
-from onlineic.cli.ask import _domain
+from onlineic.cli.ask import _domain, add_protected, protected_by
 from onlineic.data.private import PrivateData
 from onlineic.errors import InvalidDataError, MissingExtraError, shown
 from onlineic.ledger.place import exists
@@ -30,7 +30,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     host_and_port(arguments.listen, tls=tls, behind_proxy=proxy)
     Users(arguments.users).close()
     domain = _domain(arguments.domain)
-    data = _table(arguments.data, domain)
+    data = _table(arguments.data, domain, protected_by(arguments))
     if exists(arguments.ledger):
         session = OnlineIC.resume(
             arguments.ledger, data, table=arguments.table, receipt=arguments.receipt, durability="all"
@@ -65,16 +65,16 @@ def _serve(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _table(path: str, domain: Any) -> PrivateData:
+def _table(path: str, domain: Any, protected: dict[str, Any]) -> PrivateData:
     """Return the private table of a file: CSV, or what the data wing reads by its name."""
     if path == "adult5":  # the table that is shipped, for the demonstration
         from onlineic.datasets.adult import adult5
 
-        return PrivateData.from_counts(*adult5(), domain)
+        return PrivateData.from_counts(*adult5(), domain, **protected)
     try:
         if path.lower().endswith(".parquet"):
-            return PrivateData.from_frame(path, domain)
-        return PrivateData.from_csv(path, domain)
+            return PrivateData.from_frame(path, domain, **protected)
+        return PrivateData.from_csv(path, domain, **protected)
     except InvalidDataError:
         raise InvalidDataError(
             "the table must fit its domain, got another; PrivateData.check says more, and quotes it."
@@ -129,6 +129,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--data", required=True, metavar="FILE", help="CSV or Parquet; adult5: the shipped table"
     )
     parser.add_argument("--domain", required=True, metavar="FILE.json", help="its public domain")
+    add_protected(parser)
     parser.add_argument("--table", metavar="LABEL", help="name and release of the table")
     parser.add_argument("--users", required=True, metavar="FILE.db", help="made by onlineic user add")
     parser.add_argument("--epsilon", type=float, help="at the first start")

@@ -19,6 +19,7 @@ from onlineic.domain.columns import OUTSIDE, STRANGE, absent, is_number, plain, 
 from onlineic.domain.domain import Domain, Records
 from onlineic.domain.misfits import Misfit, misfits, reading, refuse
 from onlineic.domain.unit import Unit
+from onlineic.errors import InvalidParameterError
 
 MANY = 2**40  # identifiers that a column may hold
 PUBLIC = b"onlineic persons"  # of the hash: the same at every load
@@ -86,6 +87,11 @@ class Parted:
         self.names = domain.names if person is None else (*domain.names, person)
         self.attributes: tuple[Any, ...] = tuple(kinds if person is None else [*kinds, self.persons])
         self.size = domain.size
+        if unit.at_most is not None and any(map(has_ends, domain.attributes)):
+            raise InvalidParameterError(
+                "weigh must be 'persons' with a number between two ends, whose parts rows do not have, got "
+                "weigh='rows'; leave it out, or bin the number by binned(..)."
+            )
 
     def __iter__(self) -> Iterator[tuple[str, Attribute]]:
         return iter(zip(self.names, self.attributes, strict=True))
@@ -104,9 +110,17 @@ class Parted:
     def parts(self, columns: Sequence[Column], rows: Ints | None) -> tuple[list[Column], Ints]:
         """Return the cells of the domain on which parts lie, and how many lie there; all is as was read.
 
-        Every person, or every record where nobody is named, has exactly `units` parts.
+        Every person, or every record where nobody is named, has exactly `units` parts. With `at_most` rows of
+        a person each of these is one, of as many as there are, or as may count.
         """
         units, weight = self.unit.units, np.ones(len(columns[0]), np.int64) if rows is None else rows
+        if self.unit.at_most is not None:
+            *cells, persons = columns
+            counted = np.bincount(persons.astype(np.int64), weight, len(self.persons or ())).astype(np.int64)
+            most = np.minimum(counted, self.unit.at_most)
+            offsets = np.zeros(0) if self.persons is None else self.persons.offsets()
+            held, parts, _ = shared_out(cells, rows, persons, offsets, most)
+            return held, parts
         if self.persons is None:
             held = list(columns)
             owner, offsets = np.arange(len(weight)), _mixed(columns)
@@ -182,7 +196,7 @@ def _scrambled(keys: Any) -> Any:
 
 
 def shared_out(
-    columns: Sequence[Column], rows: Ints | None, persons: Ints, offsets: Any, units: int
+    columns: Sequence[Column], rows: Ints | None, persons: Ints, offsets: Any, units: int | Ints
 ) -> tuple[list[Column], Ints, Ints]:
     """Return cells and whole parts of all persons: each has exactly `units` of them.
 
@@ -196,7 +210,8 @@ def shared_out(
         The number of each row's person.
     offsets : (persons,) uint64
         A public hash of each.
-    units : int
+    units : int, or (persons,) int64
+        Of each. Where there are no more than the person has rows, no row has two.
 
     Returns
     -------
@@ -221,6 +236,7 @@ def shared_out(
     whole_rows = total[owner]
     shift = (offsets[owner] % whole_rows.astype(np.uint64)).astype(np.int64)
     upper = ends - before[owner]
+    units = units[owner] if isinstance(units, np.ndarray) else units
     parts = (units * upper + shift) // whole_rows - (units * (upper - weight) + shift) // whole_rows
     some = parts > 0
     return [column[order][some] for column in columns], parts[some], owner[some]

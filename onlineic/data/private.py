@@ -3,7 +3,7 @@
 Only `session`, `offline`, `baselines`, `evaluate`, `audit` and the front ends may import this module, and
 its read method `exact_counts` has a name that nothing else uses: a test holds both rules.
 
-Proof: docs/theory/ledger-and-restarts.md, 4.4, 4.7; docs/theory/queries.md, 1.3, 1.7, 1.8.
+Proof: docs/theory/ledger-and-restarts.md, 4.4, 4.7; docs/theory/queries.md, 1.3, 1.7, 1.8, 1.9.
 """
 
 import contextlib
@@ -18,6 +18,7 @@ import numpy as np
 
 from onlineic._typing import Ints
 from onlineic.accounting.budget import Budget, Filter
+from onlineic.accounting.neighbours import ADD_REMOVE, REPLACE_ONE, Neighbours
 from onlineic.accounting.of_table import per_person, per_row
 from onlineic.data.persons import Parted, seen_by
 from onlineic.data.problems import TableReport, checked_table
@@ -25,7 +26,7 @@ from onlineic.data.rows import Column, Rows, narrowest
 from onlineic.data.table_file import CsvFormat, read_csv
 from onlineic.domain.domain import Domain, Records, check_domain
 from onlineic.domain.misfits import loader
-from onlineic.domain.unit import Unit, check_unit, persons_of
+from onlineic.domain.unit import Unit, check_unit, cut_anew, parts_of, persons_of, protected
 from onlineic.door import Door
 from onlineic.errors import (
     BudgetsAddWarning,
@@ -39,6 +40,7 @@ from onlineic.errors import (
     LedgerLockedError,
     SessionStateError,
     TooLargeError,
+    check_choice,
     check_kind,
     checked_integer,
     shown,
@@ -54,6 +56,9 @@ from onlineic.queries.tables import Tables
 
 MAX_CELLS = 2**26  # dense counts: 512 MB; of more cells the rows are kept
 MAX_ROWS = 2**27
+MOST_COUNTED = 2**32  # parts of all records of a table whose number is private: on the finest grid of weights
+Relation = Literal["replace-one", "add-remove"]
+RELATIONS: Mapping[str, Neighbours] = {"replace-one": REPLACE_ONE, "add-remove": ADD_REMOVE}
 NO_RECORDS = "records must be one or more, got none; load some."
 _log = logging.getLogger("onlineic")
 
@@ -71,9 +76,15 @@ class PrivateData:
     ----------
     domain : Domain
     n : int
-        Number of records, public; of a table of persons their number.
+        Number of records, public; of a table of persons their number. With neighbours="add-remove" it is
+        private, and refused: a session releases one of its own.
     mass : int
-        What all exact counts of disjoint cells sum to: n, of a table of persons `unit.units` times n.
+        What all exact counts of disjoint cells sum to: n, of a table of persons `unit.units` times n; refused
+        as n is.
+    neighbours : Neighbours
+        Between which tables the promise holds: one record, or person, is replaced, or added or removed.
+    n_at_most : int or None
+        The most records, or persons, that the table can have, where their number is private.
     unit : Unit or None
         Who is protected. None: one record. If a person can have several, the guarantee is per row then.
     reads : int
@@ -90,14 +101,21 @@ class PrivateData:
     """
 
     __slots__ = (
-        "__weakref__", "_budgets", "_door", "_files", "_process", "_reads", "_rows", "_sessions", "_tables",
-        "_total",
-        "domain", "loading", "mass", "unit",
+        "__weakref__", "_budgets", "_door", "_files", "_mass", "_process", "_read", "_reads", "_rows",
+        "_sessions", "_tables", "_total",
+        "domain", "loading", "n_at_most", "neighbours", "unit",
     )  # fmt: skip
 
     @loader
-    def __init__(self, counts: Ints, domain: Domain) -> None:
-        _check_domain(domain)
+    def __init__(
+        self,
+        counts: Ints,
+        domain: Domain,
+        *,
+        neighbours: Relation = "replace-one",
+        n_at_most: int = 2**31,
+    ) -> None:
+        relation = _check_domain(domain, None, neighbours, n_at_most)
         if domain.size > MAX_CELLS:
             raise TooLargeError(
                 f"domain must have at most {MAX_CELLS:,} cells for dense counts, got {domain.size:,}; load "
@@ -112,14 +130,15 @@ class PrivateData:
         # float64 holds these integers exactly, and so is every partial sum below 2^53: any order of
         # summation, any number of threads gives the same integer
         cells = array.astype(np.float64).reshape(domain.shape)
-        self._begin(domain, int(array.sum()), Tables(cells, prefix_cells=MAX_CELLS))
+        self._begin(domain, int(array.sum()), Tables(cells, prefix_cells=MAX_CELLS))._protecting(*relation)
 
     def _begin(self, domain: Domain, n: int, tables: Tables | Rows) -> "PrivateData":
-        if n < 1:
-            raise InvalidDataError(NO_RECORDS)
         self.domain = domain
-        self.mass = n
+        self._mass = n
+        self.neighbours: Neighbours = REPLACE_ONE
+        self.n_at_most: int | None = None
         self.unit: Unit | None = None
+        self._read: tuple[list[Column], Ints | None, Parted] | None = None  # rows, until parts are settled
         self.loading = "given as columns or counts"
         self._budgets: list[Budget] = []  # of one row each
         self._rows = 1
@@ -133,9 +152,38 @@ class PrivateData:
         renewed_by_forks(self)
         return self
 
+    def _protecting(self, neighbours: Neighbours, n_at_most: int) -> "PrivateData":
+        """Return the table as one whose number of records is private, or refuse what it must not hold.
+
+        Raises
+        ------
+        InvalidDataError
+            If there are no records where their number is public, or more than `n_at_most`. To leave some out
+            would change two records where one is added (theory 1.9).
+        """
+        if neighbours == REPLACE_ONE:
+            if self._mass < 1:
+                raise InvalidDataError(NO_RECORDS)
+            return self
+        if self._mass > parts_of(n_at_most, self.unit):
+            raise InvalidDataError(
+                f"records must be at most n_at_most={n_at_most:,}, got more; raise it, from public knowledge."
+            )
+        self.neighbours, self.n_at_most = neighbours, n_at_most
+        return self
+
     @property
     def n(self) -> int:
         return persons_of(self.mass, self.unit)
+
+    @property
+    def mass(self) -> int:
+        if self.neighbours != REPLACE_ONE:
+            raise InvalidParameterError(
+                'n must be released by a session where neighbours="add-remove", got it asked of the table; '
+                "write OnlineIC(data, budget).n. Mechanisms that know n need neighbours='replace-one'."
+            )
+        return self._mass
 
     def renew_locks(self) -> None:
         """Let no read hold up another: for forked processes, where the one that ran is not."""
@@ -143,7 +191,15 @@ class PrivateData:
 
     @classmethod
     @loader
-    def from_records(cls, columns: Records, domain: Domain, *, unit: Unit | None = None) -> "PrivateData":
+    def from_records(
+        cls,
+        columns: Records,
+        domain: Domain,
+        *,
+        unit: Unit | None = None,
+        neighbours: Relation = "replace-one",
+        n_at_most: int = 2**31,
+    ) -> "PrivateData":
         """Return the table of one record a row, or of the persons that `unit` tells rows of.
 
         Parameters
@@ -155,6 +211,11 @@ class PrivateData:
             Written down from public knowledge.
         unit : Unit, optional
             Names the column that tells whose row it is: all rows of a person are protected together.
+        neighbours : "replace-one" or "add-remove"
+            Whether the number of records, or persons, is public, and the promise is about what one of them
+            is; or private, and the promise is about whether one is there at all.
+        n_at_most : int
+            With "add-remove": the most that there can be, from public knowledge.
 
         Raises
         ------
@@ -164,14 +225,21 @@ class PrivateData:
             If a value lies outside the domain, or a row is nobody's: nothing is ever dropped silently, since
             n is public.
         """
-        _check_domain(domain, unit)
+        relation = _check_domain(domain, unit, neighbours, n_at_most)
         seen = seen_by(domain, unit)
-        return cls._of_rows(iter(seen.encoded(columns)), None, seen)
+        return cls._of_rows(iter(seen.encoded(columns)), None, seen)._protecting(*relation)
 
     @classmethod
     @loader
     def from_counts(
-        cls, columns: Mapping[str, Any], counts: Any, domain: Domain, *, unit: None = None
+        cls,
+        columns: Mapping[str, Any],
+        counts: Any,
+        domain: Domain,
+        *,
+        unit: None = None,
+        neighbours: Relation = "replace-one",
+        n_at_most: int = 2**31,
     ) -> "PrivateData":
         """Return an aggregated table: `counts[i]` records have the values of row i; rows may repeat.
 
@@ -180,14 +248,14 @@ class PrivateData:
         InvalidParameterError
             If a `unit` is given: counts do not tell whose rows they count.
         """
-        _check_domain(domain)
+        relation = _check_domain(domain, None, neighbours, n_at_most)
         if unit is not None:
             raise InvalidParameterError(
                 f"unit must be None with counts, which do not tell whose rows they are, got {shown(unit)}; "
                 "load the rows with from_records, from_csv or from_frame."
             )
         weights, seen = _checked_counts(counts), seen_by(domain, None)
-        return cls._of_rows(iter(seen.encoded(columns)), weights, seen)
+        return cls._of_rows(iter(seen.encoded(columns)), weights, seen)._protecting(*relation)
 
     @classmethod
     @loader
@@ -203,6 +271,8 @@ class PrivateData:
         skipinitialspace: bool = True,
         missing: Sequence[str] = (),
         unit: Unit | None = None,
+        neighbours: Relation = "replace-one",
+        n_at_most: int = 2**31,
     ) -> "PrivateData":
         """Return the table of a CSV file with a header line; an empty field is a missing value.
 
@@ -226,6 +296,8 @@ class PrivateData:
             Texts that are missing values in every column, but where they are labels, such as ["NA", "?"].
         unit : Unit, optional
             As for `from_records`; not with `count`.
+        neighbours, n_at_most
+            As for `from_records`.
 
         Raises
         ------
@@ -235,7 +307,7 @@ class PrivateData:
             If the table does not fit the domain: every column that does not is named, with the rule and a
             remedy. `PrivateData.check` tells the curator which values and lines.
         """
-        _check_domain(domain, unit)
+        relation = _check_domain(domain, unit, neighbours, n_at_most)
         form = CsvFormat(delimiter, encoding, decimal, skipinitialspace, missing)
         if unit is not None and unit.person is not None and count is not None:
             raise InvalidParameterError(
@@ -243,7 +315,8 @@ class PrivateData:
             )
         seen = seen_by(domain, unit)
         columns, numbers = read_csv(path, seen, count, form)
-        return cls._of_rows(iter(columns), None if numbers is None else _checked_counts(numbers), seen)
+        weights = None if numbers is None else _checked_counts(numbers)
+        return cls._of_rows(iter(columns), weights, seen)._protecting(*relation)
 
     @staticmethod
     @loader
@@ -281,7 +354,15 @@ class PrivateData:
 
     @classmethod
     @loader
-    def from_frame(cls, table: Any, domain: Domain, *, unit: Unit | None = None) -> "PrivateData":
+    def from_frame(
+        cls,
+        table: Any,
+        domain: Domain,
+        *,
+        unit: Unit | None = None,
+        neighbours: Relation = "replace-one",
+        n_at_most: int = 2**31,
+    ) -> "PrivateData":
         """Return the table of a data frame, of a table that another engine holds, or of a Parquet file.
 
         One snapshot is taken, and nothing of `table` is asked later. A table that is held elsewhere is
@@ -297,6 +378,8 @@ class PrivateData:
         domain : Domain
         unit : Unit, optional
             As for `from_records`: the GROUP BY counts the rows of each person then.
+        neighbours, n_at_most
+            As for `from_records`.
 
         Raises
         ------
@@ -309,9 +392,9 @@ class PrivateData:
         """
         from onlineic.data.frames import read_frame  # few sessions load a frame: imported with it
 
-        _check_domain(domain, unit)
+        relation = _check_domain(domain, unit, neighbours, n_at_most)
         seen = seen_by(domain, unit)
-        return cls._loaded(*read_frame(table, seen), seen)
+        return cls._loaded(*read_frame(table, seen), seen)._protecting(*relation)
 
     @classmethod
     @loader
@@ -323,6 +406,8 @@ class PrivateData:
         *,
         quote: Literal['"', "`", "["] = '"',
         unit: Unit | None = None,
+        neighbours: Relation = "replace-one",
+        n_at_most: int = 2**31,
     ) -> "PrivateData":
         """Return the table of a database, by one statement on a DB-API connection (PEP 249).
 
@@ -343,6 +428,8 @@ class PrivateData:
             How the database quotes names: '"' by the standard, '`' for MySQL, '[' for SQL Server.
         unit : Unit, optional
             As for `from_frame`.
+        neighbours, n_at_most
+            As for `from_records`.
 
         Raises
         ------
@@ -353,9 +440,9 @@ class PrivateData:
         """
         from onlineic.data.databases import read_table
 
-        _check_domain(domain, unit)
+        relation = _check_domain(domain, unit, neighbours, n_at_most)
         seen = seen_by(domain, unit)
-        return cls._loaded(*read_table(connection, table, seen, quote), seen)
+        return cls._loaded(*read_table(connection, table, seen, quote), seen)._protecting(*relation)
 
     @classmethod
     def _loaded(
@@ -384,12 +471,40 @@ class PrivateData:
                 f"records must be at most {MAX_ROWS // seen.unit.units:,} over {seen.domain.size:,} cells "
                 f"with units={seen.unit.units}, got {rows:,}; take fewer units, or fewer attributes."
             )
+        read = (held, weights, seen)
         held, parts = seen.parts(held, weights)
         if many and seen.persons is not None:  # as many rows as are public: how many cells one has is not
             held, parts = [np.repeat(column, parts) for column in held], np.ones(int(parts.sum()), np.int64)
         data = cls._of_cells(iter(held), parts, seen.domain)
         data.unit = seen.unit
+        data._read = read if seen.unit in cut_anew(seen.unit) else None
         return data
+
+    def units(self) -> tuple[Unit | None, ...]:
+        """Return the units that the table can have, that of now first; one, after a release."""
+        if self.unit is None or self._read is None or self._total is not None:
+            return (self.unit,)
+        return cut_anew(self.unit)
+
+    def cut_into(self, unit: Unit | None) -> None:
+        """Let the persons of the table have so many parts: those of `units`, before anything is released.
+
+        Raises
+        ------
+        InvalidParameterError
+            If it is another one.
+        """
+        if unit == self.unit:
+            return
+        if self._read is None or unit is None or unit not in self.units():
+            raise InvalidParameterError(
+                f"unit must be the one that the table was loaded with, {self.unit}, or coarser before its "
+                f"first session, got {unit}; load the table anew."
+            )
+        columns, weights, seen = self._read
+        seen.unit = unit
+        other = self._of_rows(iter(columns), weights, seen)
+        self._tables, self._mass, self.unit = other._tables, other._mass, unit
 
     @classmethod
     def _of_cells(cls, columns: Iterator[Column], weights: Ints | None, domain: Domain) -> "PrivateData":
@@ -414,7 +529,9 @@ class PrivateData:
             table += np.bincount(flat, minlength=domain.size)
         else:
             np.add.at(table, flat, weights)
-        return cls(table, domain)
+        return cls.__new__(cls)._begin(
+            domain, int(table.sum()), Tables(table.astype(np.float64).reshape(domain.shape), MAX_CELLS)
+        )
 
     @overload
     def exact_counts(self, target: Query) -> int: ...
@@ -435,7 +552,7 @@ class PrivateData:
         self._reads += 1
         tables = self._tables
         if not isinstance(target, Partition):
-            return int(target.total(tables, self.mass))
+            return int(target.total(tables, self._mass))
         if isinstance(tables, Rows):
             return tables.measure(target)
         return np.rint(target.measure(tables.table(target.axes))).astype(np.int64)
@@ -451,7 +568,7 @@ class PrivateData:
 
     def _counted_many(self, queries: Sequence[Query]) -> Ints:
         self._reads += len(queries)
-        return np.rint(totals(queries, self._tables, self.mass)).astype(np.int64)
+        return np.rint(totals(queries, self._tables, self._mass)).astype(np.int64)
 
     def check_outside(self) -> None:
         """Raise `SessionStateError` in the middle of a read of the same thread: a handler would read there.
@@ -465,7 +582,9 @@ class PrivateData:
             raise DomainMismatchError(
                 f"target must be bound to domain {self.domain.digest()}, got {other.digest()}."
             )
-        if self.mass << grid_bits > 2**53:
+        # public, as the message is
+        most = self._mass if self.n_at_most is None else parts_of(self.n_at_most, self.unit)
+        if most << grid_bits > 2**53:
             raise InternalError("m 2^grid_bits must be at most 2^53.")
 
     @property
@@ -512,6 +631,11 @@ class PrivateData:
                 raise SessionStateError(
                     "total must be given before anything is released, got one after it; load the table anew, "
                     "with what was released before taken off the budget of the total."
+                )
+            if self.neighbours != REPLACE_ONE:
+                raise InvalidParameterError(
+                    'total must be left out with neighbours="add-remove", got one: its prices are those of '
+                    "replacing a record; give each session a Budget of its own (budgets add)."
                 )
             if self.unit is not None and total.rows_per_person != self.unit.units:
                 raise InvalidParameterError(
@@ -566,6 +690,7 @@ class PrivateData:
         self._check_process()
         promised = checked_integer("rows_per_person", rows_per_person, at_least=1)
         self.check_promised(promised)
+        self.check_neighbours(budget)
         with self._sessions.gate:  # no total comes in between
             if self._total is not None:
                 self._total.draw(budget, account, what, file)
@@ -575,6 +700,7 @@ class PrivateData:
                     rows = max(self._rows, promised)
                     warnings.warn(_added(self._budgets, budget, rows), BudgetsAddWarning, stacklevel=3)
             self._budgets.append(budget)
+            self._read = None
             self._rows = max(self._rows, promised)
 
     def check_promised(self, rows: int) -> None:
@@ -583,11 +709,20 @@ class PrivateData:
         The rows of a table of persons are their equal parts: only a session promises for all of these.
         """
         kept = rows * (1 if self._total is None else self._total.rows_per_person)
-        if self.unit is not None and kept != self.unit.units:
+        if self.unit is not None and kept != self.unit.moved:
             raise InvalidParameterError(
                 f"a table of persons must be asked by a session, which protects {self.unit.said}, got "
                 "another mechanism, or a promise for others; open OnlineIC(data, budget), or load one row a "
                 "person without unit=."
+            )
+
+    def check_neighbours(self, budget: Budget) -> None:
+        """Raise `InvalidParameterError` if a budget promises what nothing keeps where n is public, or not."""
+        if (budget.neighbours == ADD_REMOVE) is not (self.neighbours == ADD_REMOVE):
+            raise InvalidParameterError(
+                f"budget must be for the neighbours of the table, {self.neighbours}, got one for "
+                f"{budget.neighbours}; nothing was spent: load the table with "
+                "neighbours='add-remove' for a session, else leave it out."
             )
 
     def _check_process(self) -> None:
@@ -599,13 +734,8 @@ class PrivateData:
 
     def _check_delta(self, budget: Budget) -> None:
         """Warn where a mechanism that gives away one row in full would keep the promise."""
-        if budget.delta_exact * self.mass > 1:
-            warnings.warn(
-                f"delta must be below 1/n to protect a row, got delta={budget.delta:.4g} for n={self.mass}: "
-                "a mechanism that shows one row at random, in full, keeps it too; take 1/n^2, or 1e-9.",
-                LargeDeltaWarning,
-                stacklevel=4,
-            )
+        if self.neighbours == REPLACE_ONE:  # of another the session asks, by the n that it releases
+            warn_large_delta(budget, self.mass, stacklevel=5)
 
     def enter(
         self,
@@ -614,19 +744,21 @@ class PrivateData:
         file: str = "",
         account: Filter | None = None,
         rows_per_person: int = 1,
+        paid: bool = False,
     ) -> bool:
         """Enter a budget that a ledger is about to spend on this table; whether the ledger was known.
 
         Once a ledger with one budget and account: a constructor that was interrupted may be called on it
         again, but with another budget, or noise that is not simulated any more, it spends another one; and
         once a ledger `file`, known by the link of its beginning. None: simulated. The budget is that of one
-        row, as for `spend`.
+        row, as for `spend`; where it is `paid`, it was spent before.
         """
         with self._sessions.gate:
+            self._read = None  # who is in parts stays in these
             self.check_file(owner, file)
             if self._sessions.known(owner, budget, account):
                 return True
-            if budget is not None and file not in self._files:
+            if budget is not None and file not in self._files and not paid:
                 self.spend(budget, account, "session", file, rows_per_person)
             self._files |= {file} - {""}
             self._sessions.add(owner, budget, account)
@@ -687,6 +819,11 @@ class PrivateData:
 
     def __repr__(self) -> str:
         shape = " x ".join(map(str, self.domain.shape))
+        if self.neighbours != REPLACE_ONE:
+            said = protected(self.unit, True)
+            return (
+                f"PrivateData(n private, at most {self.n_at_most:,}, protects {said}, domain={shape} cells)"
+            )
         if self.unit is None:
             return f"PrivateData(n={self.n}, domain={shape} cells)"
         return f"PrivateData(n={self.n} persons, protects {self.unit.said}, domain={shape} cells)"
@@ -711,13 +848,42 @@ def _added(before: Sequence[Budget], budget: Budget, rows: int) -> str:
     )
 
 
-def _check_domain(domain: Domain, unit: Unit | None = None) -> None:
-    """Refuse what is no domain, or has a column that nothing can count, before anything is read."""
+def warn_large_delta(budget: Budget, n: int, stacklevel: int) -> None:
+    """Warn where a mechanism that gives away one of n rows in full would keep the promise."""
+    if budget.delta_exact * n > 1:
+        warnings.warn(
+            f"delta must be below 1/n to protect a row, got delta={budget.delta:.4g} for n={n}: "
+            "a mechanism that shows one row at random, in full, keeps it too; take 1/n^2, or 1e-9.",
+            LargeDeltaWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def _check_domain(
+    domain: Domain,
+    unit: Unit | None = None,
+    neighbours: str = "replace-one",
+    n_at_most: int = 2**31,
+) -> tuple[Neighbours, int]:
+    """Refuse what is no domain, or has a column that nothing can count, before anything is read.
+
+    Return who differs between tables that are neighbours, and the most records of them.
+    """
     check_domain(domain)
-    check_unit(unit, domain.names)
+    check_unit(unit, domain.names, neighbours == "add-remove")
     for name, size in zip(domain.names, domain.shape, strict=True):
         if size > MAX_CELLS:
             raise TooLargeError(f"{name} must have at most {MAX_CELLS:,} cells, got {size:,}; bin it.")
+    check_choice("neighbours", neighbours, *RELATIONS)
+    if neighbours == "add-remove" and domain.size > MAX_CELLS:
+        raise TooLargeError(
+            f'domain must have at most {MAX_CELLS:,} cells with neighbours="add-remove", got '
+            f"{domain.size:,}: above "
+            f"that rows are kept, and the time of a read would tell how many; project it to fewer "
+            "attributes."
+        )
+    most = checked_integer("n_at_most", n_at_most, at_least=1)
+    return RELATIONS[neighbours], min(most, MOST_COUNTED // parts_of(1, unit))
 
 
 def _check_rows(codes: Column, weights: Ints | None) -> None:

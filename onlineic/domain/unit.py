@@ -7,7 +7,7 @@ from typing import Literal, final
 
 import attrs
 
-from onlineic.errors import InvalidParameterError, checked_integer, set_fields, shown
+from onlineic.errors import InvalidParameterError, check_choice, checked_integer, set_fields, shown
 
 UNITS = (64, 16, 1)  # a person's parts: finer ones have no plan where epsilon is small
 
@@ -28,9 +28,17 @@ class Unit:
         Column that tells whose row it is: whole numbers or texts, never missing. It is no attribute. None:
         each record is a person of its own, as where an attribute is a `number` and no unit is given.
     units : 64, 16 or 1
-        Fewer where epsilon is so small that 64 have no plan; 1 is one row a person, chosen by a public hash.
-    weigh : "persons"
-        What one counts. Of rows the public number would tell how many a person has.
+        At most: the first session of a table takes the next fewer where epsilon is so small that there is no
+        plan, by budget, settings and the number of persons alone. 1 is one row a person, chosen by a public
+        hash.
+    weigh : "persons" or "rows"
+        What one counts. Rows need `at_most` and a table of neighbours "add-remove": their public number
+        would tell how many a person has.
+    at_most : int, optional
+        k, with rows: the most of each person that count, chosen by a public hash and that person's rows
+        alone. From public knowledge, never from the table. Noise is k times that of one row.
+    per : None
+        One row a period is refused.
 
     Raises
     ------
@@ -40,7 +48,9 @@ class Unit:
 
     person: str | None
     units: int = attrs.field(default=UNITS[0], kw_only=True)
-    weigh: Literal["persons"] = attrs.field(default="persons", kw_only=True)
+    weigh: Literal["persons", "rows"] = attrs.field(default="persons", kw_only=True)
+    at_most: int | None = attrs.field(default=None, kw_only=True, metadata={"later": True})
+    per: None = attrs.field(default=None, kw_only=True, metadata={"later": True})
 
     def __attrs_post_init__(self) -> None:
         if self.person is not None and (type(self.person) is not str or not self.person):
@@ -52,27 +62,58 @@ class Unit:
         if units not in UNITS:
             raise InvalidParameterError(f"units must be 64, 16 or 1, got units={units}; leave it out for 64.")
         set_fields(self, units=units)
-        if self.weigh != "persons":
+        check_choice("weigh", self.weigh, "persons", "rows")
+        if self.per is not None:
             raise InvalidParameterError(
-                f"weigh must be 'persons', got weigh={shown(self.weigh)}: a public number of rows "
-                "would tell how many a person has; leave it out, and ask for persons."
+                f"per must be None, got per={shown(self.per)}: what one row a period moves depends on each "
+                "question, and nothing is proven of whole sessions; load one row of a person a period, and "
+                "say how many there can be by at_most."
             )
+        if (self.weigh == "rows") is not (self.at_most is not None):
+            raise InvalidParameterError(
+                f"at_most must be given with weigh='rows' and only with it, got weigh={shown(self.weigh)}, "
+                f"at_most={shown(self.at_most)}; write Unit(person='id', weigh='rows', at_most=10)."
+            )
+        if self.at_most is not None:
+            if self.person is None:
+                raise InvalidParameterError("person must name a column with weigh='rows', got None.")
+            set_fields(self, at_most=checked_integer("at_most", self.at_most, at_least=1), units=1)
+
+    @property
+    def moved(self) -> int:
+        """How many records of the table one person is, at most."""
+        return self.units if self.at_most is None else self.at_most
+
+    @property
+    def sensitivity(self) -> int:
+        """By how much one person moves the number that is counted: of persons, or of rows."""
+        return 1 if self.at_most is None else self.at_most
 
     @property
     def said(self) -> str:
         """What is protected, in words."""
         if self.person is None:
             return f"one record, in {self.units} parts"
-        return f"all rows of a person (by {shown(self.person, 40)}), weighed to one"
+        if self.at_most is not None:
+            return (
+                f"all rows of a person (by {shown(self.person, 40)}), of which at most {self.at_most} count"
+            )
+        fewer = "" if self.units == UNITS[0] else f" in {self.units} part{'s' * (self.units > 1)}"
+        return f"all rows of a person (by {shown(self.person, 40)}), weighed to one{fewer}"
 
 
-def check_unit(unit: object, names: tuple[str, ...]) -> None:
+def check_unit(unit: object, names: tuple[str, ...], n_private: bool = False) -> None:
     """Raise `InvalidParameterError` unless this is a unit of a table with these attributes, or None."""
     if unit is None:
         return
     if type(unit) is not Unit:
         raise InvalidParameterError(
             f"unit must be a Unit or None, got {shown(unit)}; write unit=Unit(person='id')."
+        )
+    if unit.weigh == "rows" and not n_private:
+        raise InvalidParameterError(
+            "weigh must be 'persons' where n is public, got weigh='rows': a public number of rows would tell "
+            'how many a person has; leave it out, or load with neighbours="add-remove".'
         )
     if unit.person is not None and unit.person in names:
         raise InvalidParameterError(
@@ -81,11 +122,31 @@ def check_unit(unit: object, names: tuple[str, ...]) -> None:
         )
 
 
+def cut_anew(unit: Unit) -> tuple[Unit, ...]:
+    """Return this unit and those of fewer parts of the same person, the finest first."""
+    if unit.person is None or unit.at_most is not None:
+        return (unit,)
+    return tuple(attrs.evolve(unit, units=units) for units in UNITS if units <= unit.units)
+
+
 def persons_of(n: int, unit: Unit | None) -> int:
     """Return how many persons so many equal parts are, or how many records where each is one."""
     return n if unit is None else n // unit.units
 
 
+def parts_of(persons: int, unit: Unit | None) -> int:
+    """Return how many equal parts so many persons, or records, are."""
+    return persons if unit is None else persons * unit.units
+
+
 def whose(unit: Unit | None) -> str:
     """Return what is counted, in a word."""
-    return "records" if unit is None or unit.person is None else "persons"
+    if unit is None or unit.person is None:
+        return "records"
+    return "persons" if unit.at_most is None else "rows"
+
+
+def protected(unit: Unit | None, n_private: bool) -> str:
+    """Return what is protected, in words; with the number of records also whether one is there."""
+    what = "one record" if unit is None else unit.said
+    return f"{what}, and whether it is there at all" if n_private else what

@@ -6,7 +6,7 @@ all of them, in closed form, and one event bounds the errors of a whole named fa
 analyst may pick the worst of them. Nothing here sees data, and nothing here may read a table that was bought
 later: which one was, and when, depends on the noise of the earlier ones.
 
-Proof: docs/theory/hypothesis.md, 6.7, 6.7a, 6.7b.
+Proof: docs/theory/hypothesis.md, 6.7, 6.7a, 6.7b; docs/theory/queries.md, 1.9.
 """
 
 import itertools
@@ -539,14 +539,32 @@ class Estimates:
         Number of records.
     beta : float
         Probability that any bracket fails.
+    slack, deviation : float
+        How far n may be from the number of records, and the standard deviation of that, fractions of n: 0
+        where n is public. Everything counts as fractions of n (theory 1.9).
 
     References
     ----------
     docs/theory/hypothesis.md, 6.7 proves the bounds, and why tables that were bought later must not enter.
     """
 
-    def __init__(self, design: TableDesign, values: Sequence[Floats], n: int, beta: float) -> None:
+    def __init__(
+        self,
+        design: TableDesign,
+        values: Sequence[Floats],
+        n: int,
+        beta: float,
+        slack: float = 0.0,
+        deviation: float = 0.0,
+    ) -> None:
         self._design, self._n = design, int(n)  # Python numbers: narrow ones wrap
+        # all records are this much of n, at least and at most
+        self._slack, self._deviation, self._least, self._most_of_n = (
+            slack,
+            deviation,
+            1.0 - slack,
+            1.0 + slack,
+        )
         self._beta, self._sets_beta, every = (float(beta) * share for share in design.shares)
         self._cells: CellNoise | None = None
         if design.whole is not None and every > 0.0:
@@ -590,16 +608,16 @@ class Estimates:
         else:
             complement, whole = query.complement, True
         if found is not None and complement:
-            found = (1.0 - found[1], 1.0 - found[0])
+            found = (self._least - found[1], self._most_of_n - found[0])
         return self._narrowed(found, None if whole else query)
 
     def _narrowed(self, found: Bracket | None, query: Query | None) -> Bracket | None:
         """Return what is left of a bracket inside [0, 1], and inside that of all cells of a query, if any."""
         all_cells = None if self._cells is None or query is None else self._cells.bracket(query)
         if all_cells is not None:
-            low, high = found or (0.0, 1.0)
-            found = max(low, all_cells[0]), min(high, all_cells[1])
-        return None if found is None else _checked(*found)
+            low, high = found or (0.0, self._most_of_n)
+            found = max(low, all_cells[0] - self._slack), min(high, all_cells[1] + self._slack)
+        return None if found is None else _checked(*found, self._most_of_n)
 
     def _mixture(self, query: Query) -> Bracket | None:
         """Return the bracket of a product of conditions with weights along one attribute, or None.
@@ -625,7 +643,7 @@ class Estimates:
                 return None
             least, most = self._boxed(tuple(sorted([part for part in known if part[1] != ALL])))
             rise, below = math.ldexp(value - below, -factor.bits), value
-            low, high = low + rise * max(0.0, least), high + rise * min(1.0, most)
+            low, high = low + rise * max(0.0, least), high + rise * min(self._most_of_n, most)
         return low - ROUNDED_OFF, high + ROUNDED_OFF
 
     def point(self, query: Query) -> tuple[float, float] | None:
@@ -637,14 +655,20 @@ class Estimates:
         box, opaque, complement = self._parsed(query)
         points = () if opaque or not box else self._estimated(tuple(axis for axis, _ in box), box).points
         if not points:
-            return None if self._cells is None else self._cells.point(query)
+            found = None if self._cells is None else self._cells.point(query)
+            return None if found is None else (found[0], math.hypot(found[1], self._deviation))
         error, value = min((error, 1.0 - value if complement else value) for error, value in points)
-        return value, error
+        return value, math.hypot(error, self._deviation)
 
     def _parsed(self, query: Query) -> tuple[Box, bool, bool]:
         """Return (conditions that the families know, whether there are others, whether it is turned)."""
         box: list[tuple[int, Codes]] = []
         opaque, complement = False, query.complement
+        if self._slack and complement and len(query.factors) == 1:
+            # from the first code on: the condition itself, not all records but those behind it
+            (last,), size = query.factors, self._design.domain.shape[query.axes[0]]
+            if last.table is None and last.high == size and self._simple(last.axes[0], (0, last.low)):
+                return ((last.axes[0], (0, last.low)),), False, False
         for factor in query.factors:
             codes, axis = (factor.low, factor.high), factor.axes[0]
             alone = len(query.factors) == 1 and factor.table is None
@@ -719,7 +743,7 @@ class Estimates:
         subsets = self._subsets.get(axes)
         if subsets is None:
             subsets = self._subsets[axes] = _Subset.all_of(axes)
-        lows, highs = [1.0], [1.0]
+        lows, highs = [self._least], [self._most_of_n]
         for subset in subsets:
             said = self._estimated(subset.axes, tuple([box[place] for place in subset.places]))
             low, high = said.low, said.high
@@ -729,7 +753,7 @@ class Estimates:
                 low = max(low, lows[one] + lows[other] - highs[both])
             if len(subset.places) == 3:  # all three, or none: 1 - sum of ones + sum of pairs - f >= 0
                 pairs = sum(highs[fewer] for fewer in subset.fewer)
-                high = min(high, 1.0 + pairs - sum(lows[single] for single in subset.singles))
+                high = min(high, self._most_of_n + pairs - sum(lows[single] for single in subset.singles))
             lows.append(low)
             highs.append(high)
         return lows[-1], highs[-1]
@@ -744,7 +768,7 @@ class Estimates:
         return known
 
     def _estimate(self, axes: Axes, box: Box) -> _Said:
-        low, high, points = 0.0, 1.0, []
+        low, high, points = 0.0, self._most_of_n, []
         overs = self._overs(axes)
         if not overs:  # no table holds these attributes together
             return _Said(low, high, ())
@@ -829,7 +853,7 @@ class Estimates:
     def _most(self, axis: int, codes: Interval | Bools) -> float:
         """Return the most that a condition on one attribute holds."""
         held = self._codes(axis, codes) if isinstance(codes, np.ndarray) else codes
-        return 1.0 if held is None else self._estimated((axis,), ((axis, held),)).high
+        return self._most_of_n if held is None else self._estimated((axis,), ((axis, held),)).high
 
     def _overs(self, axes: Axes) -> tuple[_Over, ...]:
         known = self._over.get(axes)
@@ -879,7 +903,7 @@ class Estimates:
                 radius = min(radius, _headed_radius(nats, variance, heads))
         else:
             radius = math.sqrt(2.0 * nats * variance)
-        return radius * ROUNDED_UP / self._n + over.lost, variance
+        return radius * ROUNDED_UP / self._n + over.lost + self._slack, variance
 
     def _sum(self, over: _Over, held: Sequence[_Part]) -> float:
         """Return the estimate of a product of blocks, of intervals from the summed-area table of the key."""
@@ -990,9 +1014,9 @@ def _count(codes: Codes) -> int:
     return codes.count(b"\1") if type(codes) is bytes else max(0, codes[1] - codes[0])
 
 
-def _checked(low: float, high: float) -> Bracket | None:
-    """Return a bracket inside [0, 1], or None where it is empty: then the event did not happen."""
-    low, high = max(0.0, low), min(1.0, high)
+def _checked(low: float, high: float, most: float = 1.0) -> Bracket | None:
+    """Return a bracket inside [0, most], or None where it is empty: then the event did not happen."""
+    low, high = max(0.0, low), min(most, high)
     return (low, high) if low <= high else None
 
 

@@ -30,15 +30,19 @@ class Instalments:
     estimates : tuple of Estimates
         One an instalment, oldest first; the k-th fails with probability beta / (k (k + 1)) at most.
     families : tuple of Family
+    slack, deviation : float
+        As in `Estimates`.
     """
 
     estimates: tuple[Estimates, ...] = ()
     families: tuple[Family, ...] = ()
+    slack: float = 0.0
+    deviation: float = 0.0
     pure = False
 
     def after(self, number: int) -> "Instalments":
         """Return the first so many."""
-        return Instalments(self.estimates[:number], self.families[:number])
+        return attrs.evolve(self, estimates=self.estimates[:number], families=self.families[:number])
 
     def then(self, released: Sequence[Measurement], n: int, beta: float) -> "Instalments":
         """Return the same with one more instalment, of Gaussian noise whose scales its record tells."""
@@ -46,8 +50,9 @@ class Instalments:
         design = TableDesign(targets, [one.scale * n for one in released], pure=False)
         number = len(self.estimates) + 1
         share = beta / (number * (number + 1))
-        made = Estimates(design, [one.values for one in released], n, share)
-        return Instalments((*self.estimates, made), (*self.families, design.family))
+        values = [one.values for one in released]
+        made = Estimates(design, values, n, share, self.slack, self.deviation)
+        return attrs.evolve(self, estimates=(*self.estimates, made), families=(*self.families, design.family))
 
     @property
     def family(self) -> Family | None:

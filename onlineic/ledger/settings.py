@@ -48,12 +48,12 @@ def settings_to_json(value: Any, known: Known) -> Any:
         return [settings_to_json(one, known) for one in value]
     if isinstance(value, Partition):
         return {"partition": partition_to_json(value)}
-    if isinstance(value, Neighbours):  # a file that does not name its own is of this one
+    kind = type(value)
+    if isinstance(value, Neighbours) and known.get(kind.__name__) is not kind:
         raise InvalidParameterError(
-            f"neighbours must be {REPLACE_ONE} in a ledger file, which knows no others, got {shown(value)}; "
+            f"neighbours must be {REPLACE_ONE} in a ledger file, or those of the table, got {shown(value)}; "
             "leave the file out."
         )
-    kind = type(value)
     if known.get(kind.__name__) is kind:
         fields = {
             field.name: settings_to_json(getattr(value, field.name), known)
@@ -138,14 +138,17 @@ def beginning_of(
     settings: Line,
     plan: Any,
     rules: str = "",
+    counted: Any = None,
 ) -> Line:
     """Return the first line of a ledger: what it is about, and all that its session was made from.
 
-    `rules` is the stamp of those by which it was planned; none is known of a plan without one.
+    `rules` is the stamp of those by which it was planned; none is known of a plan without one. `counted` is
+    the number of records as it was released, before the plan; without one it is public.
 
     There is no digest of the rows: with one, whoever has a candidate table could test it.
     """
     line = _first_line(created, version, table, account, settings)
+    line |= {} if counted is None else {"counted": counted}
     return {**line, "domain": _domain_to_json(domain), "n": n, "rules": rules, "plan": plan}
 
 
@@ -197,8 +200,8 @@ def check_label(beginning: Line, table: str) -> None:
         )
 
 
-def check_beginning(beginning: Line, *, table: str | None, domain: Domain, n: int) -> None:
-    """Raise `LedgerMismatchError`, by name, unless a ledger is of this table."""
+def check_beginning(beginning: Line, *, table: str | None, domain: Domain, n: int | None) -> None:
+    """Raise `LedgerMismatchError`, by name, unless a ledger is of this table; n is None if private."""
     if table is not None:
         check_label(beginning, table)
     found = _domain_difference(domain_of(beginning), domain)
@@ -207,7 +210,7 @@ def check_beginning(beginning: Line, *, table: str | None, domain: Domain, n: in
             f"data must have the domain of the ledger, {found}; load the table over that domain, which is "
             "onlineic.ledger.read(FILE).domain(), or open a new ledger for another table."
         )
-    if beginning["n"] != n:
+    if n is not None and beginning["n"] != n:
         raise LedgerMismatchError(
             f"data must have n={beginning['n']} records, as the ledger was opened, got n={n}; open a new "
             "ledger for another table."

@@ -81,6 +81,16 @@ class Ground(abc.ABC):
         """Number of records."""
 
     @property
+    def n_bound(self) -> int:
+        """How far `n` may be from the number of records: 0 where that is public."""
+        return 0
+
+    @property
+    def of_what(self) -> str:
+        """What is counted."""
+        return "records"
+
+    @property
     @abc.abstractmethod
     def private(self) -> bool:
         """False: simulated noise."""
@@ -107,6 +117,8 @@ class _Known(Ground):
     n: int | None
     private: bool
     left: int | None
+    n_bound: int = 0
+    of_what: str = "records"
 
     def asked(self, rest: Stated) -> None:
         """Such answers hold their question."""
@@ -185,6 +197,12 @@ class Answer:
         time); those given later do not change it. None of an engine that measures all it is asked.
     law : "gaussian", "laplace" or None
         Of the noise of the first tables that `estimate` is a sum of.
+    n_bound : int
+        How far `n` may be from the number of records, with the same probability: 0 where that is public.
+        Where it is private, `value` is the count over the released n, and `error_bound` is that of the count,
+        over n too; of the fraction of all records see `fraction_bound`.
+    of_what : str
+        What is counted: "records", or "persons", weighed.
 
     Notes
     -----
@@ -211,9 +229,12 @@ class Answer:
         n: int | None = None,
         left: int | None = None,
         law: Law | None = None,
+        n_bound: int = 0,
+        of_what: str = "records",
     ) -> None:
         said = Stated(error_bound, estimate, standard_error, law)
-        self.__attrs_init__(value, status, Bound(_Known(n, private, left), said, query), count)
+        ground = _Known(n, private, left, n_bound, of_what)
+        self.__attrs_init__(value, status, Bound(ground, said, query), count)
 
     @classmethod
     def deferred(
@@ -288,6 +309,29 @@ class Answer:
         """How many measured answers could at least be paid after this one."""
         return self._bound.ground.left
 
+    @property
+    def n_bound(self) -> int:
+        """How far `n` may be from the number of records: 0 where that is public."""
+        return self._bound.ground.n_bound
+
+    @property
+    def of_what(self) -> str:
+        """What is counted: "records", or "persons", weighed."""
+        return self._bound.ground.of_what
+
+    @property
+    def fraction_bound(self) -> float:
+        """Half-width around `value` that holds the fraction of all records: with the error of n, if any.
+
+        Of a count in n (v ± b) among n (1 ± s) records it is (b + v s)/(1 - s).
+        """
+        if not self.n or not self.n_bound:
+            return self.error_bound
+        share = self.n_bound / self.n
+        if share >= 1.0:
+            return math.inf
+        return (self.error_bound + max(0.0, float(np.max(self.value))) * share) / (1.0 - share)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Answer):
             return NotImplemented
@@ -309,7 +353,8 @@ class Answer:
 
     def __reduce__(self) -> tuple[Any, ...]:
         stated = (self.error_bound, self.private, self.estimate, self.standard_error)
-        return Answer, (self.value, self.count, self.status, *stated, self.query, self.n, self.left, self.law)
+        known = (self.query, self.n, self.left, self.law, self.n_bound, self.of_what)
+        return Answer, (self.value, self.count, self.status, *stated, *known)
 
     @property
     def hard(self) -> bool:
@@ -328,8 +373,13 @@ class Answer:
 
     @property
     def bracket(self) -> tuple[Any, Any]:
-        """(low, high): fractions that `error_bound` leaves inside [0, 1]; arrays of a cross table."""
-        low, high = np.clip(self.value - self.error_bound, 0, 1), np.clip(self.value + self.error_bound, 0, 1)
+        """(low, high): fractions of n that `error_bound` leaves; arrays of a cross table.
+
+        Inside [0, 1], but where more records may be there than n.
+        """
+        most = 1.0 + self.n_bound / self.n if self.n else 1.0
+        low = np.clip(self.value - self.error_bound, 0, most)
+        high = np.clip(self.value + self.error_bound, 0, most)
         return (low, high) if isinstance(self.value, np.ndarray) else (float(low), float(high))
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
@@ -386,6 +436,8 @@ class Answer:
             "standard_error": self.standard_error,
             "left": self.left,
             "private": self.private,
+            **({"n_bound": self.n_bound, "fraction_bound": self.fraction_bound} if self.n_bound else {}),
+            **({"of_what": self.of_what} if self.of_what != "records" else {}),
         }
 
     def columns(self) -> dict[str, list[Any]]:
@@ -438,7 +490,7 @@ class Answer:
         return polars_frame(self.columns())
 
     def plot(self, ax: "Axes | None" = None, kind: FigureKind | None = None) -> "Axes":
-        """Draw a cross table over one or two attributes, in records.
+        """Draw a cross table over one or two attributes, in records or persons.
 
         Whiskers and bands are `error_bound`: all cells lie inside together, with probability 1 - beta.
 
@@ -472,9 +524,9 @@ class Answer:
             low, high = self.bracket
             bounds = (self.n or 1) * np.array([low, high]) if math.isfinite(self.error_bound) else None
             draw_counts(axes, name, labels, self.count, bounds, line=kind == "line")
-            axes.set_ylabel("records" if self.n is not None else "count")
+            axes.set_ylabel(self.of_what if self.n is not None else "count")
         bounded = self.n is not None and math.isfinite(self.error_bound)
-        said = f"each ± {records_bound(self.count_bound or 0.0)} records" if bounded else "no bound"
+        said = f"each ± {records_bound(self.count_bound or 0.0)} {self.of_what}" if bounded else "no bound"
         title = stamped(f"Released answer ({self.status}), {said}", self.private)
         axes.set_title(title, loc="left", fontsize=11)
         return axes
@@ -530,11 +582,11 @@ class Answer:
             return repr(self)
         if not self.labels:
             return f"{self!r}\n{self.value}"
-        unit = "records"
+        unit = self.of_what
         if self.n is not None:
             bounded = math.isfinite(self.error_bound)
             bound = f"each ± {records_bound(self.n * self.error_bound)}" if bounded else "no bound"
-            unit = f"records of {self.n:,}, {bound}"
+            unit = f"{self.of_what} of {_all(self)}, {bound}"
         stamp = "" if self.private else ", NOT PRIVATE"
         said = f"{' x '.join(map(shortened, self.labels))}: {unit}, {self.status}{stamp}"
         return f"{said}\n{self._table(lambda at: records(float(self.count[at])))}"
@@ -565,11 +617,12 @@ class Answer:
     def __repr__(self) -> str:
         stamp = "" if self.private else ", NOT PRIVATE"
         if isinstance(self.value, np.ndarray):
-            bound = f"± {upward(self.error_bound)}" if math.isfinite(self.error_bound) else "no bound"
+            bound = f"± {upward(self.fraction_bound)}" if math.isfinite(self.error_bound) else "no bound"
             shape = " x ".join(map(str, self.value.shape))
             return f"Answer(table of {shape} cells {bound}, {self.status}{stamp})"
-        value = around(self.value, self.error_bound)
-        return f"Answer({value}, {self.count:.1f} records, {self.status}{stamp})"
+        value = around(self.value, self.fraction_bound)
+        of_n = f" ± {records_bound(self.count_bound or 0.0)}" if self.n_bound else ""
+        return f"Answer({value}, {self.count:.1f}{of_n} {self.of_what}, {self.status}{stamp})"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """Show a table by its numbers where IPython has no HTML."""
@@ -604,17 +657,17 @@ def _html(answer: Answer) -> str:
     if isinstance(answer.value, np.ndarray):
         return _table_html(answer)
     low, high = answer.bracket
-    fraction, reach = within(answer.value, answer.error_bound)
+    fraction, reach = within(answer.value, answer.fraction_bound)
     bound = "none" if math.isinf(answer.error_bound) else f"± {reach}"
     if answer.n is not None and math.isfinite(answer.error_bound):
-        bound += f" (± {records_bound(answer.n * answer.error_bound)} records)"
+        bound += f" (± {records_bound(answer.n * answer.error_bound)} {answer.of_what})"
     pairs = [("fraction", fraction), ("bound", bound), *_html_facts(answer)]
     if answer.n is not None:
-        between = f"{records_between(answer.n * low, answer.n * high)} of {answer.n:,} records"
+        between = f"{records_between(answer.n * low, answer.n * high)} of {_all(answer)} {answer.of_what}"
         pairs.insert(2, ("interval", between))
     return card(
-        f"{records(float(answer.count))} records",
-        span_bar(low, float(answer.value), high, "fraction of records"),
+        f"{records(float(answer.count))} {answer.of_what}",
+        span_bar(low, float(answer.value), high, f"fraction of {answer.of_what}"),
         facts(pairs),
         private=answer.private,
     )
@@ -624,10 +677,11 @@ def _table_html(answer: Answer) -> str:
     labels = answer.labels
     bound = "no bound"
     if math.isfinite(answer.error_bound):
-        bound = f"each cell ± {upward(answer.error_bound)}"
+        bound = f"each cell ± {upward(answer.fraction_bound)}"
         if answer.n is not None:
-            bound = f"each cell ± {records_bound(answer.n * answer.error_bound)} records"
-    title = f"Records by {' and '.join(map(shortened, labels))}" if labels else "A table of records"
+            bound = f"each cell ± {records_bound(answer.n * answer.error_bound)} {answer.of_what}"
+    what = answer.of_what
+    title = f"{what.title()} by {' and '.join(map(shortened, labels))}" if labels else f"A table of {what}"
     parts = []
     if answer.count.size > MOST_CELLS or not labels:
         parts.append(note(f"{answer.count.size:,} cells: see answer.value"))
@@ -635,10 +689,10 @@ def _table_html(answer: Answer) -> str:
         (name, axis), (low, high) = *labels.items(), answer.bracket
         n = answer.n or 1
         whiskers = (n * low, n * high) if math.isfinite(answer.error_bound) else (None, None)
-        parts.append(bars(axis, answer.count, *whiskers, title=f"records by {name}"))
+        parts.append(bars(axis, answer.count, *whiskers, title=f"{what} by {name}"))
         if len(axis) <= 2 * len(STATUS_SAID):
             head = [name, *axis]
-            parts.append(table(head, [["records", *(records(float(one)) for one in answer.count)]]))
+            parts.append(table(head, [[what, *(records(float(one)) for one in answer.count)]]))
     elif len(labels) == 2:
         (first, down), (second, across) = labels.items()
         rows = [[label, *map(_cell, row)] for label, row in zip(down, answer.count, strict=True)]
@@ -650,8 +704,13 @@ def _table_html(answer: Answer) -> str:
             [*(axis[code] for axis, code in zip(axes, place, strict=True)), _cell(answer.count[place])]
             for place in places
         ]
-        parts.append(table([*labels, "records"], rows, left=len(labels), names=len(labels)))
+        parts.append(table([*labels, what], rows, left=len(labels), names=len(labels)))
     return card(title, *parts, facts([("bound", bound), *_html_facts(answer)]), private=answer.private)
+
+
+def _all(answer: Answer) -> str:
+    """Return n as text, with how far it may be off."""
+    return f"{answer.n:,} ± {answer.n_bound:,}" if answer.n_bound else f"{answer.n:,}"
 
 
 def _cell(count: Any) -> str:

@@ -3,7 +3,7 @@
 from onlineic.questions.derived import Answering
 from onlineic.questions.distributions import Cdf, Quantile, cdf, quantile
 from onlineic.questions.groups import Groups, group_by
-from onlineic.questions.means import Derived, mean, total
+from onlineic.questions.means import Derived, mean, total, variance
 from onlineic.questions.statements import AnswerTable
 from onlineic.questions.synthetic import Synthetic
 
@@ -20,4 +20,5 @@ __all__ = [
     "mean",
     "quantile",
     "total",
+    "variance",
 ]

@@ -10,7 +10,7 @@ from typing import final
 from onlineic.questions.distributions import Cdf, Quantile, cdf, quantile
 from onlineic.questions.groups import Groups, group_by
 from onlineic.questions.linear import AnsweringLinear, Where
-from onlineic.questions.means import Aggregate, Derived, mean, total
+from onlineic.questions.means import Aggregate, Derived, mean, total, variance
 
 
 class Answering(AnsweringLinear):
@@ -25,6 +25,11 @@ class Answering(AnsweringLinear):
     def sum(self, attribute: str, where: Where = None) -> Derived:
         """Return the sum of an attribute over the records that meet a condition: `questions.total`."""
         return total(self, attribute, where)
+
+    @final
+    def variance(self, attribute: str, where: Where = None) -> Derived:
+        """Return the variance of an attribute among the records that count: `questions.variance`."""
+        return variance(self, attribute, where)
 
     @final
     def quantile(self, attribute: str, q: float, where: Where = None, *, narrow: bool = False) -> Quantile:
@@ -53,6 +58,8 @@ class Answering(AnsweringLinear):
         where: Where = None,
         aggregate: Aggregate = "count",
         of: str | None = None,
+        *,
+        unbiased: bool = False,
     ) -> Groups:
-        """Return a count, or a mean or sum of an attribute, by group: `questions.group_by`."""
-        return group_by(self, keys, where, aggregate, of)
+        """Return a count, or a mean, sum or variance of an attribute, by group: `questions.group_by`."""
+        return group_by(self, keys, where, aggregate, of, unbiased=unbiased)

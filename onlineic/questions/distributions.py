@@ -35,6 +35,7 @@ from onlineic.questions.linear import (
     counted,
     narrowing,
     nobody,
+    of_what,
     too_few,
 )
 
@@ -99,7 +100,7 @@ class Quantile:
         between = f"{shortened(self.low)} to {shortened(self.high)}"
         said = [
             ("between", f"{between}, with probability {probability(self.confidence)}"),
-            ("rank", f"± {upward(self.rank_error)} of the records that count"),
+            ("rank", f"± {upward(self.rank_error)} of the {of_what(self.answers)} that count"),
         ]
         title = f"{shortened(self.name, LONGEST_QUERY)} = {shortened(self.value)}"
         return card(title, facts(said), made_of(self.answers), private=self.private)
@@ -149,7 +150,7 @@ def quantile(
             f"narrow must be True or False, got narrow={shown(narrow)}; leave it out."
         )
     where = as_condition(where, session.domain)
-    cuts = _Cuts.of(session.domain, attribute, where)
+    cuts = _Cuts.of(session.domain, attribute, where, n_public=not session.n_bound)
     search = _Search.of(session, cuts, q)
     first, last = cuts.first, cuts.last  # codes between which the quantile lies, half-open
     while last - first > 1:
@@ -388,7 +389,7 @@ class Cdf:
             drawing = bars([self.labels[at] for at in kept], *some, title=f"{self.name}, share at or below")
         said = [
             ("band", f"holds all shares at once, with probability {probability(self.confidence)}"),
-            ("about", f"{records(self.count)} ± {records_bound(self.count_bound)} records"),
+            ("about", f"{records(self.count)} ± {records_bound(self.count_bound)} {of_what(self.answers)}"),
         ]
         title = shortened(self.name, LONGEST_QUERY)
         return card(title, drawing, facts(said), made_of(self.answers), private=self.private)
@@ -419,7 +420,7 @@ def cdf(session: AnsweringLinear, attribute: str, where: Where = None) -> Cdf:
     """
     check_answering(session)
     where = as_condition(where, session.domain)
-    cuts = _Cuts.of(session.domain, attribute, where)
+    cuts = _Cuts.of(session.domain, attribute, where, n_public=not session.n_bound)
     count = cuts.last - cuts.first
     if count > MOST_LABELS:
         raise TooLargeError(
@@ -463,7 +464,7 @@ class _Cuts:
     first, last : int
         Half-open range of the codes that may count: behind the last are no records.
     everybody : bool
-        Whether all records count.
+        Whether all records count, and their number is public.
     """
 
     attribute: str
@@ -474,7 +475,7 @@ class _Cuts:
     everybody: bool
 
     @classmethod
-    def of(cls, domain: Domain, attribute: str, where: Where) -> "_Cuts":
+    def of(cls, domain: Domain, attribute: str, where: Where, n_public: bool) -> "_Cuts":
         axis = domain.axis(attribute)
         kind = domain.attributes[axis]
         if not kind.ordered:
@@ -487,7 +488,7 @@ class _Cuts:
         codes = np.flatnonzero(allowed(domain, axis, condition)[:known])
         if not len(codes):
             raise nobody(attribute, where)
-        everybody = condition is None and not kind.missing
+        everybody = n_public and condition is None and not kind.missing
         return cls(attribute, kind, condition, int(codes[0]), int(codes[-1]) + 1, everybody)
 
     def up_to(self, cut: int) -> Expression:

@@ -37,6 +37,7 @@ from onlineic.questions.linear import (
     checked_condition,
     counted,
     narrowing,
+    of_what,
 )
 from onlineic.questions.means import Aggregate, Numbers
 
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 
 MOST_GROUPS = 10_000  # answers of one GROUP BY
 SHOWN = 12  # groups that a repr shows
+MANY_SMALL = 10  # groups that may be empty, from which their sum is worth a word
+ROUNDED_UP = "{:,} may be empty, and none is below 0: add them up by unbiased=True"
 
 
 @final
@@ -71,6 +74,8 @@ class Groups(Framed):
         Of counts one, a cross table, unless their condition or the session needs one each.
     ordered : tuple of bool
         Of every key, whether its labels have an order.
+    standard_errors : float64 array or None
+        With `unbiased`: of every estimate, NaN where none is known and the answer stands in its place.
     """
 
     name: str
@@ -82,6 +87,19 @@ class Groups(Framed):
     confidence: float
     answers: tuple[Answer, ...]
     ordered: tuple[bool, ...]
+    standard_errors: Floats | None = None
+
+    @property
+    def rounded_up(self) -> int:
+        """How many counts may be of nobody, where what is released is never below 0: their sum is too large.
+
+        0 of other aggregates, of estimates without bias, and where they are few.
+        """
+        if self.standard_errors is not None or not self.name.startswith("count"):
+            return 0
+        near = (self.values > 0.0) & (self.values < self.error_bounds) & np.isfinite(self.error_bounds)
+        many = int(near.sum())
+        return many if many >= MANY_SMALL else 0
 
     @property
     def private(self) -> bool:
@@ -113,6 +131,8 @@ class Groups(Framed):
             lines.append(f"  {', '.join(map(str, labels))}: {around(value, bound)}")
         if len(self) > SHOWN:
             lines.append(f"  ... {len(self) - SHOWN:,} more")
+        if self.rounded_up:
+            lines.append(f"  {ROUNDED_UP.format(self.rounded_up)}")
         return "\n".join(lines)
 
     def plot(self, ax: "Axes | None" = None, kind: FigureKind | None = None) -> "Axes":
@@ -142,7 +162,7 @@ class Groups(Framed):
         kind = suited(kind, list(zip(sizes, self.ordered, strict=True)))
         axes = axes_for(ax)
         what = self.name.partition(" by ")[0]
-        unit = "records" if what == "count" else what
+        unit = of_what(self.answers) if what == "count" else what
         known = np.isfinite(self.error_bounds) & np.isfinite(self.values)
         if kind == "map":
             draw_map(axes, dict(zip(self.keys, self.labels, strict=True)), self.values, unit)
@@ -170,6 +190,8 @@ class Groups(Framed):
         parts = [table(head, held, left=keys, names=keys, gap=None if gap is None else (gap, left_out))]
         if gap is not None:
             parts.append(note(f"{left_out:,} of {len(self):,} are not shown: see to_dict()"))
+        if self.rounded_up:
+            parts.append(note(ROUNDED_UP.format(self.rounded_up)))
         said = [("bounds", f"hold all at once, with probability {probability(self.confidence)}")]
         if self.bias:
             said.append(("midpoints of bins", f"may be off by {upward(self.bias)} besides"))
@@ -183,13 +205,15 @@ def group_by(
     where: Where = None,
     aggregate: Aggregate = "count",
     of: str | None = None,
+    *,
+    unbiased: bool = False,
 ) -> Groups:
     """Return a number for every combination of the labels of some attributes.
 
     Counts are one question, the cross table of the attributes among the records that meet the condition,
     which costs what a single count does; where the condition is no conjunction, or the session answers no
     cross tables, they are one question each.
-    Means and sums are two questions a group.
+    Means and sums are two questions a group, variances three.
 
     Parameters
     ----------
@@ -197,9 +221,14 @@ def group_by(
     keys : str or iterable of str
         Different attributes, with at most 10,000 groups.
     where : Expression or dict, optional
-    aggregate : "count", "mean" or "sum"
+    aggregate : "count", "mean", "sum" or "variance"
     of : str
-        The attribute of a mean or a sum.
+        The attribute of all but a count.
+    unbiased : bool
+        Of counts: what the released tables say of each group by themselves, where they say something, with
+        its standard error. Such counts can be below 0. Those of the fit are never, so that small ones are too
+        large in the mean, and their sum by that times their number. Errors of groups are not independent: for
+        the standard error of a sum see `OnlineIC.unprojected`.
 
     Raises
     ------
@@ -209,7 +238,7 @@ def group_by(
         If there are more groups.
     """
     check_answering(session)
-    check_choice("aggregate", aggregate, "count", "mean", "sum")
+    check_choice("aggregate", aggregate, "count", "mean", "sum", "variance")
     where = None if where is None else checked_condition(session.domain, where)
     names, labels = _grouped(session.domain, keys)
     shape = tuple(map(len, labels))
@@ -217,17 +246,36 @@ def group_by(
     by = f" by {', '.join(names)}" + ("" if where is None else f", {shown(where, 100)}")
     if (of is None) != (aggregate == "count"):
         raise InvalidQueryError(
-            "of must be the attribute of a mean or a sum, and nothing for counts, got "
+            "of must be the attribute of a mean, a sum or a variance, and nothing for counts, got "
             f"aggregate={shown(aggregate)} and of={shown(of)}; write aggregate='mean', of='age'."
         )
     if of is None:
         found, table = _counts(session, names, labels, where)
-        values, bounds = np.array(table) * session.n, np.array(found.bounds) * session.n
+        shares, bounds, errors = np.array(table), np.array(found.bounds), None
+        if unbiased:
+            cells = _conditions(names, labels, where)
+            shares, bounds, errors = _unprojected(session, cells, shares, bounds)
+            errors = errors * session.n
+            found = attrs.evolve(found, confidence=min(found.confidence, 1.0 - session.beta))
         return Groups(
-            f"count{by}", names, labels, values, bounds, 0.0, found.confidence, found.answers, ordered
+            name=f"count{by}",
+            keys=names,
+            labels=labels,
+            values=shares * session.n,
+            error_bounds=bounds * session.n,
+            bias=0.0,
+            confidence=found.confidence,
+            answers=found.answers,
+            ordered=ordered,
+            standard_errors=errors,
+        )
+    if unbiased:
+        raise InvalidQueryError(
+            "unbiased must be False of all but counts, got True; ask for counts, or leave it out."
         )
     Numbers.of(session.domain, of, where).check(where)
-    groups = [Numbers.of(session.domain, of, each) for each in _conditions(names, labels, where)]
+    known = not session.n_bound
+    groups = [Numbers.of(session.domain, of, each, known) for each in _conditions(names, labels, where)]
     asks = [numbers.asks(aggregate) if numbers.held.any() else [] for numbers in groups]
     found = asked_together(session, list(itertools.chain.from_iterable(asks)))
     values, bounds, bias, start = np.zeros(len(groups)), np.zeros(len(groups)), 0.0, 0
@@ -251,6 +299,17 @@ def group_by(
         answers=found.answers,
         ordered=ordered,
     )
+
+
+def _unprojected(
+    session: AnsweringLinear, cells: Iterable[Expression], shares: Floats, bounds: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Return estimates, bounds and standard errors of groups; what was answered, NaN, where none is."""
+    shares, bounds, errors = shares.copy(), bounds.copy(), np.full(shares.shape, np.nan)
+    for place, known in zip(np.ndindex(*shares.shape), session.unprojected([*cells]), strict=True):
+        if known is not None:
+            shares[place], errors[place], bounds[place] = known
+    return shares, bounds, errors
 
 
 def _grouped(

@@ -3,7 +3,7 @@
 import abc
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import attrs
 import numpy as np
@@ -27,6 +27,24 @@ LONGEST_TITLE = 60  # letters of a name in the title of a figure
 FLOATS = 2.0**-46  # relative error of the few dozen float operations behind a derived number
 
 
+class Estimate(NamedTuple):
+    """A linear estimate from released tables, before anything is made to be no less than 0: fractions of n.
+
+    Attributes
+    ----------
+    value : float
+        Without bias, for a query that was chosen before the tables were released; it can be below 0.
+    standard_error : float
+        For such a query.
+    error_bound : float
+        Half-width around `value`, in the session's event, for whichever query of its family.
+    """
+
+    value: float
+    standard_error: float
+    error_bound: float
+
+
 class AnsweringLinear(abc.ABC):
     """What answers linear queries."""
 
@@ -41,6 +59,11 @@ class AnsweringLinear(abc.ABC):
         """The public number of records."""
 
     @property
+    def n_bound(self) -> int:
+        """How far `n` may be from the number of records: 0 where that is public."""
+        return 0
+
+    @property
     @abc.abstractmethod
     def beta(self) -> float:
         """Failure probability of every stated bound."""
@@ -49,6 +72,13 @@ class AnsweringLinear(abc.ABC):
     def answers_tables(self) -> bool:
         """Whether a cross table, `marginal(..)`, can be asked; if not, its cells one by one."""
         return True
+
+    def unprojected(self, queries: Iterable[Any]) -> list[Estimate | None]:
+        """Return what tables that were released say of each query by themselves, None where nothing is known.
+
+        Free: nothing is asked or read.
+        """
+        return [None for _ in queries]
 
     @abc.abstractmethod
     def answer(self, query: Any) -> Answer:
@@ -121,6 +151,11 @@ def too_few(n: int, name: str, share: float, bound: float, answers: tuple[Answer
     error = TooFewRecordsError(f"{name} must be over more records than twice their error, got {said}")
     error.answers = answers
     return error
+
+
+def of_what(answers: Sequence[Answer]) -> str:
+    """Return what the answers count: "records" or "persons"."""
+    return answers[0].of_what if answers else "records"
 
 
 def counted(answers: Sequence[Answer]) -> str:

@@ -32,10 +32,11 @@ from onlineic.questions.linear import (
     counted,
     narrowing,
     nobody,
+    of_what,
     too_few,
 )
 
-Aggregate = Literal["count", "mean", "sum"]
+Aggregate = Literal["count", "mean", "sum", "variance"]
 
 
 @final
@@ -79,6 +80,11 @@ class Derived:
         """False: simulated noise was used, the number is NOT PRIVATE."""
         return all(answer.private for answer in self.answers)
 
+    @property
+    def of_what(self) -> str:
+        """What is counted: "records", or "persons", weighed."""
+        return of_what(self.answers)
+
     def to_dict(self) -> dict[str, Any]:
         """Return all that it says as plain values, which `json.dumps` takes, but for its answers."""
         return attrs.asdict(self, filter=lambda field, _: field.name != "answers") | {"private": self.private}
@@ -112,7 +118,7 @@ class Derived:
         return (
             f"{self.name} = {around(self.value, self.error_bound)}{bias} "
             f"({sure(self.confidence)}), "
-            f"{self.count:.1f} records, {counted(self.answers)}{stamp}"
+            f"{self.count:.1f} {self.of_what}, {counted(self.answers)}{stamp}"
         )
 
     def _repr_html_(self) -> str:
@@ -121,7 +127,7 @@ class Derived:
         said = [("bound", bound)]
         if self.bias:
             said.append(("midpoints of bins", f"may be off by {upward(self.bias)} besides"))
-        said.append(("about", f"{records(self.count)} ± {records_bound(self.count_bound)} records"))
+        said.append(("about", f"{records(self.count)} ± {records_bound(self.count_bound)} {self.of_what}"))
         title = f"{shortened(self.name, LONGEST_QUERY)} = {value}"
         return card(title, facts(said), made_of(self.answers), private=self.private)
 
@@ -176,10 +182,41 @@ def total(session: AnsweringLinear, attribute: str, where: Where = None) -> Deri
     return _of_numbers(session, "sum", attribute, where)
 
 
+def variance(session: AnsweringLinear, attribute: str, where: Where = None) -> Derived:
+    """Return the variance of an attribute among the records that meet a condition and have a value.
+
+    The mean square distance from the mean, over all of them and not one less (VAR_POP). With u, a and b as in
+    `mean` and s = E[u^2], over the records that count, it is (hi - lo)^2 (s/(a + b) - (a/(a + b))^2). Two
+    linear queries are asked of all records, three of others.
+
+    Parameters
+    ----------
+    session : Answering
+    attribute : str
+    where : Expression or dict, optional
+
+    Raises
+    ------
+    TooFewRecordsError, InvalidQueryError
+        As `mean`.
+
+    Notes
+    -----
+    Of a number with two ends a bin the square is known at the ends, and taken linear between them: of a bin
+    of width h too large by (v - l)(u - v), at most h^2/4. Half of that is taken off, and `bias` is the other
+    half. A value that stands for those within h of it, as a midpoint does, has a standard deviation that is
+    off by h at most: `bias` is 2 h sd + h^2.
+
+    With r and r' as in `mean`, t = s/(a + b) <= r, and errors e_s, e_r of s and r: (a + b)(t - t') =
+    (s - s') - t' ((a + b) - (a' + b')), and r^2 - r'^2 = (r - r')(r + r').
+    """
+    return _of_numbers(session, "variance", attribute, where)
+
+
 def _of_numbers(session: AnsweringLinear, aggregate: Aggregate, attribute: str, where: Where) -> Derived:
     check_answering(session)
     where = as_condition(where, session.domain)
-    numbers = Numbers.of(session.domain, attribute, where)
+    numbers = Numbers.of(session.domain, attribute, where, n_public=not session.n_bound)
     numbers.check(where)
     found = asked_together(session, numbers.asks(aggregate))
     name = aggregate + (f"({attribute})" if where is None else f"({attribute}, {shown(where, 100)})")
@@ -216,7 +253,9 @@ class Numbers:
     bias : float
         Largest distance of a held code's value from those that it stands for.
     everybody : bool
-        Whether all records count.
+        Whether all records count, and their number is public: if not it is asked for, as of a condition.
+    width : float
+        Of the widest bin between two ends, 0 where there are none.
     """
 
     attribute: str
@@ -227,9 +266,15 @@ class Numbers:
     shares: Floats
     bias: float
     everybody: bool
+    width: float = 0.0
+
+    @property
+    def squares(self) -> Floats:
+        """The squares of the shares, (size,)."""
+        return self.shares**2
 
     @classmethod
-    def of(cls, domain: Domain, attribute: str, where: Where) -> "Numbers":
+    def of(cls, domain: Domain, attribute: str, where: Where, n_public: bool = True) -> "Numbers":
         axis = domain.axis(attribute)
         kind = domain.attributes[axis]
         values, reach = _valued(attribute, kind)
@@ -246,9 +291,13 @@ class Numbers:
         shares = np.zeros(kind.size)
         if high > low:
             shares[: len(values)][kept] = np.clip((values[kept] - low) / (high - low), 0.0, 1.0)
-        everybody = condition is None and bool(held.all())
+        everybody = n_public and condition is None and bool(held.all())
         bias = float(reach[kept].max(initial=0.0))
-        return cls(attribute, condition, held, low, high, shares, bias, everybody)
+        width = 0.0
+        if isinstance(kind, Binned) and kind.ends:
+            bins = held[: len(values)].reshape(-1, 2).any(axis=1)
+            width = float(np.diff(np.asarray(kind.edges, np.float64))[bins].max(initial=0.0))
+        return cls(attribute, condition, held, low, high, shares, bias, everybody, width)
 
     def check(self, condition: Where) -> None:
         """Raise `InvalidQueryError` if nobody can count."""
@@ -256,11 +305,12 @@ class Numbers:
             raise nobody(self.attribute, condition)
 
     def asks(self, aggregate: str) -> list[Expression]:
-        """Return the queries of a mean or a sum; of all records, one query says it."""
+        """Return the queries of a mean, a sum or a variance; of all records, one says how many they are."""
+        squared = [self.weighted(self.squares)] if aggregate == "variance" else []
         if self.everybody:
-            return [self.weighted(self.shares)]
-        others = np.where(self.held, 1.0 - self.shares if aggregate == "mean" else 1.0, 0.0)
-        return [self.weighted(self.shares), self.weighted(others)]
+            return [self.weighted(self.shares), *squared]
+        others = np.where(self.held, 1.0 if aggregate == "sum" else 1.0 - self.shares, 0.0)
+        return [self.weighted(self.shares), self.weighted(others), *squared]
 
     def worked_out(
         self, aggregate: str, n: int, values: Sequence[float], bounds: Sequence[float]
@@ -273,12 +323,35 @@ class Numbers:
             bound = n * sum(factor * by for factor, by in ((width, error), (abs(self.low), off)) if factor)
             bound += n * FLOATS * size
             return value, bound, self.bias * n * min(1.0, share + off), share, off
+        if aggregate == "variance":
+            return self._variance(values, bounds)
         share, off = (1.0, 0.0) if self.everybody else (sum(values), sum(bounds))
         if not self.everybody and not share > 2.0 * max(bounds):
             return math.nan, math.inf, 0.0, share, off
         value = min(max(self.low + width * values[0] / share, self.low), self.high)
         bound = min(width * max(bounds) / share if width else 0.0, max(value - self.low, self.high - value))
         return value, bound + FLOATS * size, self.bias, share, off
+
+    def _variance(
+        self, values: Sequence[float], bounds: Sequence[float]
+    ) -> tuple[float, float, float, float, float]:
+        """Return value, bound, bias, share that counts and its bound of a variance; NaN of too few."""
+        (*parts, square), (*errors, off_square) = values, bounds
+        share, off = (1.0, 0.0) if self.everybody else (sum(parts), sum(errors))
+        if not self.everybody and not share > 2.0 * max(errors):
+            return math.nan, math.inf, 0.0, share, off
+        mean, width = min(max(parts[0] / share, 0.0), 1.0), self.high - self.low
+        of_mean = min(1.0, max(errors) / share)
+        most = min(1.0, mean + of_mean)
+        bound = (off_square + most * off) / share + of_mean * (mean + most)
+        excess = self.width**2 / 8.0  # half of the most that squares between two ends are too large by
+        largest = width**2 / 4.0
+        exact = min(max(width**2 * (square / share - mean**2), 0.0), largest + 2.0 * excess)
+        value = min(max(exact - excess, 0.0), largest)
+        bound = min(width**2 * bound + FLOATS * width**2, max(value, largest - value))
+        deviation = math.sqrt(value + bound)
+        bias = excess if self.width else 2.0 * self.bias * deviation + self.bias**2
+        return value, bound, bias, share, off
 
     def weighted(self, codes: Floats) -> Expression:
         """Return the query that weighs every code, among the records that meet the condition."""

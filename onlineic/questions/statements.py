@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, final
 
 import attrs
@@ -19,9 +19,11 @@ from onlineic.queries.answers import Answer, made_of
 from onlineic.queries.expressions import where
 from onlineic.questions.derived import Answering
 from onlineic.questions.groups import group_by
-from onlineic.questions.means import Derived, mean, total
+from onlineic.questions.means import Aggregate as Named
+from onlineic.questions.means import Derived, mean, total, variance
 
 SHOWN = 20  # rows that a repr shows
+NAMED: Mapping[str, Named] = {"sum": "sum", "average": "mean", "variance": "variance"}
 
 
 @final
@@ -202,7 +204,7 @@ def _alone(session: Answering, aggregate: Aggregate) -> Answer | Derived:
         return session.answer(where() if aggregate.condition is None else aggregate.condition)
     if aggregate.nobody:  # the sum of nothing
         return Derived(aggregate.name, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, ())
-    ask = total if aggregate.form == "sum" else mean
+    ask = {"sum": total, "average": mean, "variance": variance}[aggregate.form]
     return ask(session, aggregate.column, aggregate.condition)
 
 
@@ -232,7 +234,7 @@ def _by_group(session: Answering, aggregate: Aggregate, keys: tuple[str, ...]) -
             session,
             keys,
             aggregate.condition,
-            "sum" if aggregate.form == "sum" else "mean",
+            NAMED[aggregate.form],
             aggregate.column,
         )
     return _Part(

@@ -251,6 +251,7 @@ class Service:
         return {
             "domain": json.loads(session.domain.to_json()),
             "n": session.n,
+            "n_bound": session.n_bound,
             "beta": session.beta,
             "answers_tables": session.answers_tables,
             "budget": {"epsilon": statistics.budget.epsilon, "delta": statistics.budget.delta},

@@ -161,6 +161,7 @@ class Remote(Answering):
         self._token, self._timeout = token, timeout
         self._connection: http.client.HTTPConnection | None = None
         self._domain, self._n, self._beta, self._tables = Domain.of(unknown=1), 0, 1.0, False
+        self._n_bound = 0
         try:
             about = self._call("GET", "/v1/about")
         except BaseException:
@@ -168,6 +169,7 @@ class Remote(Answering):
             raise
         self._domain = Domain.from_json(json.dumps(about["domain"]))
         self._n, self._beta, self._tables = about["n"], about["beta"], about["answers_tables"]
+        self._n_bound = about["n_bound"]
 
     # -- the face of a session ------------------------------------------------------------------------------
 
@@ -178,6 +180,10 @@ class Remote(Answering):
     @property
     def n(self) -> int:
         return int(self._n)
+
+    @property
+    def n_bound(self) -> int:
+        return int(self._n_bound)
 
     @property
     def beta(self) -> float:
@@ -380,6 +386,8 @@ def _answer(told: dict[str, Any], question: Question) -> Answer:
         told["n"],
         told["left"],
         told["law"],
+        told.get("n_bound", 0),
+        told.get("of_what", "records"),
     )
 
 

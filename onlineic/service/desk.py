@@ -91,6 +91,10 @@ class Capped(Answering):
         return self.asking.n
 
     @property
+    def n_bound(self) -> int:
+        return self.asking.n_bound
+
+    @property
     def beta(self) -> float:
         return self.asking.beta
 

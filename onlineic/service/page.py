@@ -19,6 +19,7 @@ from onlineic.display.html import bars, escaped, facts, share, span_bar, table
 from onlineic.display.text import probability, records, records_between, shortened, upward
 from onlineic.domain.attributes import Categorical
 from onlineic.domain.domain import Domain
+from onlineic.domain.unit import whose
 from onlineic.errors import InvalidQueryError, shown
 from onlineic.queries.answers import ANSWER_HEAD, STATUS_SAID, Answer, answer_rows
 from onlineic.queries.expressions import (
@@ -127,7 +128,7 @@ def page_of(
     """Return the page of one who has logged in."""
     you, statistics = told["you"], view.statistics
     head = (
-        f"<header><h1>{escaped(f'Private answers about {view.n:,} records')}</h1>"
+        f"<header><h1>{escaped(f'Private answers about {view.n:,} {whose(statistics.unit)}')}</h1>"
         f'<form method="post" action="/logout" class="leave"><span>{escaped(you["name"])}</span> '
         '<button type="submit">Log out</button></form></header>'
     )

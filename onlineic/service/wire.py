@@ -1,9 +1,9 @@
 """Questions as they cross the network: what analysts write, and sums by name; never weights.
 
 Besides the JSON of conditions and cross tables (`onlineic.ask.json`) there is one form for means and sums,
-`{"weigh": "age", "by": "share" | "rest" | "held", "where": {..}}`: the server makes the weights of it from
-the domain, as `onlineic.questions.means.Numbers` does. No array, constant, rounding or grid crosses: a
-rounding that a stranger states would widen the bounds of everybody.
+`{"weigh": "age", "by": "share" | "rest" | "held" | "square", "where": {..}}`: the server makes the weights
+of it from the domain, as `onlineic.questions.means.Numbers` does. No array, constant, rounding or grid
+crosses: a rounding that a stranger states would widen the bounds of everybody.
 """
 
 import json
@@ -21,7 +21,7 @@ from onlineic.queries.expressions import Expression, one_query
 from onlineic.queries.marginals import Marginal
 from onlineic.questions.means import Numbers
 
-WEIGHTS = ("share", "rest", "held")
+WEIGHTS = ("share", "rest", "held", "square")
 MOST_CELLS = 2**20  # leaves of a question times the values that each of them looks at
 DEEPEST = 60  # objects and lists inside each other
 
@@ -70,7 +70,8 @@ def from_wire(sent: Any, domain: Domain) -> Any:
     if isinstance(sent, dict) and "weigh" in sent and "weigh" not in domain.names:
         if not sent.keys() <= {"weigh", "by", "where"} or sent.get("by") not in WEIGHTS:
             raise InvalidQueryError(
-                'a sum must be written {"weigh": attribute, "by": "share", "rest" or "held", "where": {..}}, '
+                'a sum must be written {"weigh": attribute, "by": "share", "rest", "held" or "square", '
+                '"where": {..}}, '
                 "got another object."
             )
         condition = None if sent.get("where") is None else as_condition(sent["where"], domain)
@@ -147,4 +148,5 @@ def _weights(numbers: Numbers) -> dict[str, Floats]:
         "share": numbers.shares,
         "rest": np.where(numbers.held, 1.0 - numbers.shares, 0.0),
         "held": np.where(numbers.held, 1.0, 0.0),
+        "square": numbers.squares,
     }

@@ -38,14 +38,16 @@ from onlineic.plan.plan import Plan
 from onlineic.plan.spending import Spent, hits_left
 from onlineic.queries.answers import Answer, Stated, Status
 from onlineic.queries.batch import Queries
+from onlineic.queries.counted import Counted
 from onlineic.queries.marginals import BoundMarginal, Guess, Question
 from onlineic.queries.memory import AnswerMemory, Recalled
 from onlineic.queries.partitions import Partition, derived
 from onlineic.queries.query import Query
+from onlineic.questions.linear import Estimate
 from onlineic.session.belief import Belief, measured
 from onlineic.session.bounds import Bounds, stated_value
 from onlineic.session.checkpoints import Checkpoints
-from onlineic.session.columns import Answers, Columns, Settled, cut, stated, stated_again
+from onlineic.session.columns import Answers, Columns, Settled, stated, stated_again
 from onlineic.session.notices import Notices
 
 CHUNK = 64  # records that are looked at together for the latest answers
@@ -86,12 +88,16 @@ class AnswerBook:
         How many persons n parts are: by them answers count. None: n.
     raises : bool
         Whether a question that cannot be paid raises an error; else it is answered untested.
+    counted : Counted, optional
+        What is known of the number of persons, or records, where it is private.
+    of_what : str
+        What answers count: "records" or "persons".
     """
 
     __slots__ = (
-        "_awaited", "_bounds", "_burned", "_checkpoints", "_domain", "_ledger", "_lost", "_memory", "_n",
-        "_notices", "_persons", "_plan", "_private", "_settled", "_spending", "_taken", "_untaken",
-        "raises",
+        "_awaited", "_bounds", "_burned", "_checkpoints", "_counted", "_domain", "_ledger", "_lost",
+        "_memory", "_n", "_notices", "_of_what", "_persons", "_plan", "_private", "_settled", "_spending",
+        "_taken", "_untaken", "raises",
     )  # fmt: skip
 
     def __init__(
@@ -104,14 +110,17 @@ class AnswerBook:
         private: bool,
         persons: int | None = None,
         raises: bool = False,
+        counted: Counted | None = None,
+        of_what: str = "records",
     ) -> None:
-        self._plan, self._domain, self._n = plan, domain, n
+        self._plan, self._domain, self._n, self._counted = plan, domain, n, counted
         self._persons, self.raises = n if persons is None else persons, raises
+        self._of_what = of_what
         self._ledger, self._private, self._spending = ledger, private, plan.spending
         self._taken = _Taken(belief, spent=plan.spending.unspent)
         self._untaken: dict[Status, int] = {"easy": 0, "repeat": 0, "untested": 0}  # answers without a record
         self._memory = AnswerMemory(lasting=not plan.textbook and plan.purchases is None)
-        self._bounds, self._notices = Bounds(plan, n, ledger), Notices(plan)
+        self._bounds, self._notices = Bounds(plan, n, ledger, counted), Notices(plan)
         self._checkpoints = Checkpoints(ledger, plan.update, plan.alpha)
         self._burned = False  # in this process: nothing is tested any more
         self._lost = False  # whether a test that failed has used up what was certified
@@ -367,9 +376,29 @@ class AnswerBook:
         elif owed > self._spending.sparse.account().capacity - spent.amount:
             owed = Fraction(0)  # it cannot be paid any more
         left = int if self._burned else partial(hits_left, self._spending, self._domain, whole, spent, owed)
-        settled = Settled(self._persons, self._private, self._bounds.estimates, left, self._notices.looked_at)
+        settled = Settled(
+            self._persons,
+            self._private,
+            self._bounds.estimates,
+            left,
+            self._notices.looked_at,
+            self._counted,
+            self._of_what,
+        )
         self._settled = (spent.version, settled)
         return settled
+
+    def unprojected(self, question: Question) -> Estimate | None:
+        """Return the linear estimate of a query from released tables, if there is one."""
+        known = self.estimates
+        if known is None or not isinstance(question, Query) or question.constant is not None:
+            return None
+        point, ends = known.point(question), known.bracket(question)
+        if point is None or ends is None:
+            return None
+        value, error = point
+        reach = max(0.0, value - ends[0], ends[1] - value) + question.rounding
+        return Estimate(value, error, reach)
 
     # -- bounds --
 
@@ -422,20 +451,22 @@ class AnswerBook:
         """
         if question.constant is not None:
             value = question.constant / (1 << question.grid_bits)
-            bound = cut(value, question.rounding)
+            bound = stated(None, question, value, 0.0, self._bounds.slack).error_bound
             return Answer(value, self._persons * value, "easy", bound, self._private), bound, bound, True
         estimates, bounds = self.estimates, self._bounds
         known = self._memory.recall(question, self._stands)
         if known is not None:
             value, _ = known.again(question)
-            said = stated_again(estimates, question, value, known.question, known.value, known.radius)
+            said = stated_again(
+                estimates, question, value, known.question, known.value, known.radius, self._bounds.slack
+            )
             answer = self._stating(question, value, "repeat", said)
             return answer, answer.error_bound, self.joint_bounds([question], [answer])[0], True
         value = stated_value(question, self.guesses([question])[0], self._n)
         in_theorem = self.left_in_theorem and isinstance(question, Query)
         easy, jointly = bounds.easy(self._taken.spent)
         wide = self._plan.error_bound if in_theorem else easy
-        said = stated(estimates, question, value, wide)
+        said = stated(estimates, question, value, wide, bounds.slack)
         if bounds.awaits_tables:  # they will move the value
             said = said._replace(error_bound=min(1.0, wide + question.rounding))
         answer = self._stating(question, value, "easy", said)
@@ -484,7 +515,9 @@ class AnswerBook:
         if known is None:
             return None
         value, _ = known.again(query)
-        said = stated_again(self.estimates, query, value, known.question, known.value, known.radius)
+        said = stated_again(
+            self.estimates, query, value, known.question, known.value, known.radius, self._bounds.slack
+        )
         return self._stating(query, value, "hard" if isinstance(record, Hard) else "easy", said)
 
     def _stating(self, question: Question, value: Any, status: Status, said: Stated) -> Answer:
@@ -492,7 +525,8 @@ class AnswerBook:
         bound, estimate, error, law = said
         count = self._persons * value
         return Answer(
-            value, count, status, bound, self._private, estimate, error, question, self._persons, None, law
+            value, count, status, bound, self._private, estimate, error, question, self._persons, None, law,
+            0 if self._counted is None else self._counted.bound, self._of_what,
         )  # fmt: skip
 
     def used_up(self) -> str:

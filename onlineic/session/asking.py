@@ -14,6 +14,7 @@ from onlineic.errors import OnlineICError, checked_list
 from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger
 from onlineic.queries.answers import Answer
 from onlineic.questions.derived import Answering
+from onlineic.questions.linear import Estimate
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable, answered
 from onlineic.session.explain import Explanation, explained
@@ -96,6 +97,13 @@ class Asking(Answering):
     @property
     def n(self) -> int:
         return self._session.n
+
+    @property
+    def n_bound(self) -> int:
+        return self._session.n_bound
+
+    def unprojected(self, queries: Iterable[Any]) -> list[Estimate | None]:
+        return self._session.unprojected(queries)
 
     @property
     def beta(self) -> float:

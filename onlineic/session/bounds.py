@@ -21,10 +21,11 @@ from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.plan import ALL_EASY, ALL_HARD, EASY_OR_HARD, KNOWN, Plan
 from onlineic.plan.spending import Spent
 from onlineic.queries.answers import Answer
+from onlineic.queries.counted import Counted
 from onlineic.queries.marginals import BoundMarginal, Guess, Question
 from onlineic.queries.partitions import Measurement, Partition, block_weights
 from onlineic.queries.query import Query
-from onlineic.session.columns import cut, known_bound
+from onlineic.session.columns import cut, known_bound, of_all
 from onlineic.sparse.base import NumericSparse
 
 MOST_TESTS = 10**30  # so many that a union over them says nothing
@@ -51,6 +52,8 @@ class Bounds:
     plan : Plan
     n : int
     ledger : Ledger
+    counted : Counted, optional
+        What is known of n, where it is private: bounds are of fractions of n (theory 1.9).
 
     Attributes
     ----------
@@ -61,11 +64,12 @@ class Bounds:
     """
 
     __slots__ = (
-        "_design", "_easy", "_estimates", "_farthest", "_first", "_hardest", "_instalments", "_ledger",
-        "_n", "_now", "_payable", "_plan", "_runs", "_spending", "_weighed", "rounding", "tables",
+        "_counted", "_design", "_easy", "_estimates", "_farthest", "_first", "_hardest", "_instalments",
+        "_ledger", "_n", "_now", "_payable", "_plan", "_runs", "_spending", "_weighed", "rounding", "tables",
     )  # fmt: skip
 
-    def __init__(self, plan: Plan, n: int, ledger: Ledger) -> None:
+    def __init__(self, plan: Plan, n: int, ledger: Ledger, counted: Counted | None = None) -> None:
+        self._counted = counted
         self._plan, self._n, self._ledger, self._spending = plan, n, ledger, plan.spending
         # only a file outlives its process, and only what is kept for a whole run is drawn again with it
         self._runs = ledger.lasting and plan.sparse.start_charge() is not None
@@ -80,12 +84,21 @@ class Bounds:
             self.plan_tables(plan.first_tables)
         elif plan.purchases is not None:
             self._payable -= plan.spending.bought
-        self._instalments = Instalments()
+        self._instalments = Instalments(slack=self.slack, deviation=self._deviation)
         self._weighed = _Weighed(0, plan.spending.unspent)  # of the easy ones: when it is asked for
         self._hardest = 0.0  # bound of a hard answer, all at once
         self._farthest = 1.0  # distance of a value from the far end of [0, 1]
         self.rounding = 0.0
         self.tables = False
+
+    @property
+    def slack(self) -> float:
+        """How far n may be from the number of records, fraction of n: 0 where n is public."""
+        return 0.0 if self._counted is None else self._counted.slack
+
+    @property
+    def _deviation(self) -> float:
+        return 0.0 if self._counted is None else self._counted.deviation
 
     # -- the first tables --
 
@@ -113,7 +126,8 @@ class Bounds:
             return self._instalments
         if self._estimates is None and self._design is not None and self._first:
             values = [bought.values for bought in self._first]
-            self._estimates = Estimates(self._design, values, self._n, KNOWN * self._plan.beta)
+            beta = KNOWN * self._plan.beta
+            self._estimates = Estimates(self._design, values, self._n, beta, self.slack, self._deviation)
         return self._estimates
 
     @property
@@ -183,6 +197,9 @@ class Bounds:
             Before the hit.
         """
         sparse = self._spending.at(spent)
+        if isinstance(question, Query) and isinstance(target, Partition) and self.slack:
+            # the blocks that are left out are taken from n
+            moved += self.slack * float(block_weights(question, target).mean())
 
         def radius(beta: float, answers: int) -> float:
             if weights is not None and isinstance(target, Partition):
@@ -204,8 +221,9 @@ class Bounds:
         noise = sparse.noise_of(target)
         if isinstance(target, Partition) and isinstance(question, Query):
             weights = block_weights(question, target)
-            weights = weights - weights.mean()
-            radius = sparse.sum_radius(target, weights, beta)
+            mean = float(weights.mean())
+            weights = weights - mean
+            radius = sparse.sum_radius(target, weights, beta) + self.slack * mean
             noise *= float(np.linalg.norm(weights))
         else:
             radius = sparse.hard_radius(target, beta, tests=self._plan.max_queries) + self._plan.steps
@@ -224,7 +242,7 @@ class Bounds:
         """Take in that this is stated of a question; `inside` is whether a number lies in [0, 1]."""
         self.rounding = max(self.rounding, question.rounding)
         if not inside or isinstance(question, BoundMarginal):
-            self._farthest = max(self._farthest, cut(value, math.inf))
+            self._farthest = max(self._farthest, cut(value, math.inf, self.slack))
 
     def together(self, records: int, spent: Spent, *, begun: bool, certified: bool) -> float:
         """Return the bound on all tested answers of so many records at once.
@@ -237,7 +255,7 @@ class Bounds:
         easy = worst if begun else max(coming, worst)
         # numbers err by less than a certificate's bound, but not by less than its first tables leave of it
         bound = easy if certified and not begun else max(easy, self._hardest)
-        return min(bound + self.rounding, self._farthest)
+        return min(bound + self.rounding, self._farthest + self.slack)
 
     def of_each(
         self, questions: Sequence[Question], answers: Sequence[Answer], together: float, lost: bool
@@ -246,12 +264,15 @@ class Bounds:
         bounds = np.zeros(len(questions))
         for place, (question, answer) in enumerate(zip(questions, answers, strict=True)):
             if question.constant is not None:  # the same whatever the data, but for what it was rounded by
-                bounds[place] = cut(answer.value, question.rounding)
+                bounds[place] = cut(
+                    answer.value, question.rounding + of_all(question, self.slack), self.slack
+                )
             else:
                 tested = math.inf if answer.status == "untested" else together + lost * question.rounding
+                tested += self.slack * (answer.status == "repeat")  # it may be one minus what was released
                 known = self.known(question, answer.value) + question.rounding
                 bound = min(tested, known)
-                bounds[place] = cut(answer.value, bound) if bound < math.inf else bound
+                bounds[place] = cut(answer.value, bound, self.slack) if bound < math.inf else bound
         return bounds
 
     def _weigh(self, last: int) -> float:

@@ -28,6 +28,7 @@ from onlineic.queries.answers import (
     answer_rows,
 )
 from onlineic.queries.batch import Queries
+from onlineic.queries.counted import Counted
 from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.memory import Recalled, Remembered
 from onlineic.queries.query import Query
@@ -53,14 +54,23 @@ def known_bound(estimates: Known | None, question: Question, value: Any) -> floa
     return math.inf if found is None else max(0.0, value - found[0], found[1] - value)
 
 
-def cut(value: Any, bound: float) -> float:
-    """Return the bound, or the distance to the far end of [0, 1] where that is less."""
+def cut(value: Any, bound: float, slack: float = 0.0) -> float:
+    """Return the bound, or the distance to the far end of [0, 1 + slack] where that is less."""
     if isinstance(value, np.ndarray):
-        return min(bound, max(float(value.max()), 1.0 - float(value.min())))
-    return float(min(bound, max(value, 1.0 - value)))
+        return min(bound, max(float(value.max()), 1.0 + slack - float(value.min())))
+    return float(min(bound, max(value, 1.0 + slack - value)))
 
 
-def stated(estimates: Known | None, question: Question, value: Any, radius: float) -> Stated:
+def of_all(question: Question, slack: float) -> float:
+    """Return how far a constant number is from the truth, where n may be off by this fraction of it."""
+    if not slack or question.constant is None:
+        return 0.0
+    return float(slack * question.constant / (1 << question.grid_bits))
+
+
+def stated(
+    estimates: Known | None, question: Question, value: Any, radius: float, slack: float = 0.0
+) -> Stated:
     """Return what is stated of an answer of this radius; of radius inf, if none is known.
 
     Parameters
@@ -69,23 +79,35 @@ def stated(estimates: Known | None, question: Question, value: Any, radius: floa
         As it was released.
     radius : float
         What its test or number proves, or nothing where it was untested.
+    slack : float
+        How far n may be from the number of records, fraction of n: 0 where n is public.
     """
-    return Stated(_bound(estimates, question, value, radius), *_point(estimates, question))
+    return Stated(_bound(estimates, question, value, radius, slack), *_point(estimates, question))
 
 
 def stated_again(
-    estimates: Known | None, asked: Question, value: Any, first: Question, released: Any, radius: float
+    estimates: Known | None,
+    asked: Question,
+    value: Any,
+    first: Question,
+    released: Any,
+    radius: float,
+    slack: float = 0.0,
 ) -> Stated:
-    """Return the same of a repeat: the bound of the answer that was released, of `first`, carried over."""
-    bound = _bound(estimates, first, released, radius)
+    """Return the same of a repeat: the bound of the answer that was released, of `first`, carried over.
+
+    Of one minus that answer it grows by what all records may differ from n.
+    """
+    bound = _bound(estimates, first, released, radius, slack)
+    turned = slack if asked.complement != first.complement else 0.0
     # another query may have been rounded to the same one, from farther away
-    bound = cut(value, bound + max(0.0, asked.rounding - first.rounding))
+    bound = cut(value, bound + turned + max(0.0, asked.rounding - first.rounding), slack)
     return Stated(bound, *_point(estimates, asked))
 
 
-def _bound(estimates: Known | None, question: Question, value: Any, radius: float) -> float:
-    bound = min(radius, known_bound(estimates, question, value))
-    return cut(value, bound + question.rounding) if bound < math.inf else bound
+def _bound(estimates: Known | None, question: Question, value: Any, radius: float, slack: float) -> float:
+    bound = min(radius + of_all(question, slack), known_bound(estimates, question, value))
+    return cut(value, bound + question.rounding, slack) if bound < math.inf else bound
 
 
 def _point(estimates: Known | None, question: Question) -> tuple[Any, ...]:
@@ -112,6 +134,10 @@ class Settled(Ground):
         A function of what was spent when it was made.
     looked_at : (float) -> None
         Told each bound that is looked at.
+    counted : Counted or None
+        What is known of n, where it is private.
+    of_what : str
+        What is counted: "records" or "persons".
     """
 
     n: int
@@ -119,6 +145,18 @@ class Settled(Ground):
     estimates: Known | None
     hits_left: Callable[[], int]
     looked_at: Callable[[float], None]
+    counted: Counted | None = None
+    of_what: str = "records"
+
+    @property
+    def slack(self) -> float:
+        """How far n may be from the number of records, fraction of n."""
+        return 0.0 if self.counted is None else self.counted.slack
+
+    @property
+    def n_bound(self) -> int:
+        """How far n may be from the number of records."""
+        return 0 if self.counted is None else self.counted.bound
 
     @cached_property
     def left(self) -> int:
@@ -131,9 +169,10 @@ class Settled(Ground):
     def stated(self, query: Any, value: Any, rest: float | Remembered) -> Stated:
         """Return bound, estimate, standard error and law."""
         if isinstance(rest, Remembered):
-            said = stated_again(self.estimates, query, value, rest.question, rest.value, rest.radius)
+            known = (rest.question, rest.value, rest.radius)
+            said = stated_again(self.estimates, query, value, *known, self.slack)
         else:
-            said = stated(self.estimates, query, value, rest)
+            said = stated(self.estimates, query, value, rest, self.slack)
         self.looked_at(said.error_bound)
         return said
 
@@ -284,7 +323,7 @@ class Answers(Sequence[Answer], Framed):
     @cached_property
     def bounds(self) -> Floats:
         """`Answer.error_bound` of each, (m,): worked out now, and what it was when the answer was given."""
-        if self._ground.estimates is not None:
+        if self._ground.estimates is not None or self._ground.slack:
             result = np.array([self._stated(place)[0] for place in range(len(self))])
         else:
             far = np.maximum(self.values, 1.0 - self.values)
@@ -312,14 +351,14 @@ class Answers(Sequence[Answer], Framed):
             return given.stated
         question, value, radius = self.queries[place], float(self.values[place]), float(self._radii[place])
         if self._codes[place] != REPEAT:
-            return stated(self._ground.estimates, question, value, radius)
+            return stated(self._ground.estimates, question, value, radius, self._ground.slack)
         first = attrs.evolve(
             question,
             complement=question.complement ^ bool(self._turned[place]),
             rounding=self._roundings.get(place, question.rounding),
         )
-        estimates = self._ground.estimates
-        return stated_again(estimates, question, value, first, float(self._released[place]), radius)
+        estimates, released = self._ground.estimates, float(self._released[place])
+        return stated_again(estimates, question, value, first, released, radius, self._ground.slack)
 
     @overload
     def __getitem__(self, place: int) -> Answer: ...
@@ -392,6 +431,14 @@ class _Placed(Ground):
     @property
     def n(self) -> int:
         return self.answers._ground.n
+
+    @property
+    def n_bound(self) -> int:
+        return self.answers._ground.n_bound
+
+    @property
+    def of_what(self) -> str:
+        return self.answers._ground.of_what
 
     @property
     def private(self) -> bool:

@@ -66,6 +66,8 @@ class Core:
     prices : Prices
     book : AnswerBook
     purchases : PurchaseRule
+    n : int, optional
+        By which counts are fractions, where the number of records is private; None: that of the data.
     """
 
     def __init__(
@@ -77,11 +79,13 @@ class Core:
         prices: Prices,
         book: AnswerBook,
         purchases: PurchaseRule[Any],
+        n: int | None = None,
     ) -> None:
         entered = partial(data.knows, ledger) if is_private(noise) else partial(bool, True)
         self._data, self._noise, self._ledger, self._bits = data, noise, ledger, weight_bits
         self.prices, self.book, self.seal = prices, book, Seal(ledger, entered)
-        self.purchases = Purchases(purchases, ledger, data.domain, data.mass, prices.sparse.neighbours)
+        self._n = data.mass if n is None else n
+        self.purchases = Purchases(purchases, ledger, data.domain, self._n, prices.sparse.neighbours)
         self.till = Till(ledger)
         self._state: SparseState = prices.sparse.init()  # holds the secret threshold noise: never shown
 
@@ -186,7 +190,7 @@ class Core:
         return Hard(question, guess, measured, charge)
 
     def _measure_tables(self, tables: FirstTables, payer: Purse | None) -> None:
-        released, n = [], self._data.mass
+        released, n = [], self._n
         for target, scale, deviation in zip(tables.targets, tables.scales, tables.deviations(n), strict=True):
             counts = self._data.exact_counts(target)
             drawn, unit = tables.noise(scale, target.blocks, self._noise)

@@ -16,9 +16,10 @@ import attrs
 
 from onlineic.accounting.budget import Budget, Charge
 from onlineic.accounting.first_release import FirstRelease
+from onlineic.accounting.neighbours import ADD_REMOVE, AddRemove
 from onlineic.accounting.of_table import per_row
 from onlineic.domain.domain import Domain
-from onlineic.domain.unit import Unit
+from onlineic.domain.unit import Unit, parts_of
 from onlineic.errors import (
     InvalidParameterError,
     LedgerCorruptError,
@@ -50,6 +51,7 @@ from onlineic.plan.later_tables import LaterTables
 from onlineic.plan.plan import Plan
 from onlineic.plan.purchases import TestsOnly
 from onlineic.plan.settings import Settings
+from onlineic.queries.counted import Counted, divided
 from onlineic.queries.partitions import PartitionRule
 from onlineic.sparse.exponential import ExponentialSparse
 from onlineic.sparse.gumbel import GumbelSparse
@@ -67,10 +69,10 @@ Durability = Literal["hits", "all"]
 KNOWN: Mapping[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
-        Budget, Charge, DemandPurchases, ExponentialSparse, FirstRelease, FirstTables, FittedAt, FittedStart,
-        FittedTables, GumbelSparse, LaplaceSparse, LaterTables, MaximumEntropy, MeasuredSteps,
-        MeasuredWeights, Median, MultiplicativeWeights, PartitionRule, MixtureOfProducts, Perceptron, Plan,
-        TestsOnly, UnconditionalNumbers, Unit,
+        AddRemove, Budget, Charge, Counted, DemandPurchases, ExponentialSparse, FirstRelease, FirstTables,
+        FittedAt, FittedStart, FittedTables, GumbelSparse, LaplaceSparse, LaterTables, MaximumEntropy,
+        MeasuredSteps, MeasuredWeights, Median, MultiplicativeWeights, PartitionRule, MixtureOfProducts,
+        Perceptron, Plan, TestsOnly, UnconditionalNumbers, Unit,
     )
 }  # fmt: skip
 
@@ -93,8 +95,15 @@ class LedgerFile:
         """Whether there is no file yet."""
         return not exists(self.path)
 
-    def opened(self, domain: Domain, n: int, plan: Plan) -> tuple[SqliteLedger, Plan]:
+    def opened(
+        self, domain: Domain, n: int | None, plan: Plan, counted: Counted | None = None
+    ) -> tuple[SqliteLedger, Plan]:
         """Return a new ledger, or that in the file, if it is of this very session; and the plan of it.
+
+        Parameters
+        ----------
+        n : int or None
+            None: private, and as it was `counted` if the ledger is new, else as the file tells.
 
         Raises
         ------
@@ -108,16 +117,18 @@ class LedgerFile:
                 rules=RULES,
                 table=self.table,
                 domain=domain,
-                n=n,
+                n=plan.sparse.n if n is None else n,
                 account=plan.sparse.account(),
                 settings=self.settings,
                 plan=settings_to_json(plan, KNOWN),
+                counted=None if counted is None else settings_to_json(counted, KNOWN),
             )
             return SqliteLedger.create(self.path, beginning, self.durability), plan
         ledger = SqliteLedger.open(self.path, self.durability)
         try:
             check_kind(ledger.beginning, total=False)
             check_unit_of(ledger.beginning, settings_from_json(self.settings.get("unit"), KNOWN, domain))
+            check_relation(ledger.beginning, n is None)
             check_beginning(ledger.beginning, table=self.table, domain=domain, n=n)
             check_settings(ledger.beginning, self.settings)
             return ledger, planned(ledger.beginning, domain, self.update)  # by whatever rules it was made
@@ -195,6 +206,37 @@ def check_prior(beginning: Line, prior: Hypothesis | None) -> None:
             f", as the ledger "
             f"was opened, got {'none' if prior is None else 'another'}; "
             f"{'leave it out' if held is None else 'give that one'}."
+        )
+
+
+def counted_of(beginning: Line) -> Counted | None:
+    """Return the number of records as a recorded session released it, None where it is public.
+
+    Raises
+    ------
+    LedgerCorruptError
+        If there is one, and the budget is for a public number, or the other way round; or n is another.
+    """
+    domain = domain_of(beginning)
+    found = settings_from_json(beginning.get("counted"), KNOWN, domain)
+    private = budget_of(beginning, domain).neighbours == ADD_REMOVE
+    unit = unit_of(beginning)
+    n = parts_of(found.n, unit) if isinstance(found, Counted) else None
+    if private is not isinstance(found, Counted) or (n is not None and n != beginning["n"]):
+        raise LedgerCorruptError(
+            "ledger must hold the number of records as it was counted, got another; restore the file from a "
+            "backup, and give its newest receipt."
+        )
+    return found if isinstance(found, Counted) else None
+
+
+def check_relation(beginning: Line, private: bool) -> None:
+    """Raise `LedgerMismatchError` unless the number of records is as private as the session promised."""
+    if (counted_of(beginning) is not None) is not private:
+        held, given = ("add-remove", "replace-one")[:: -1 if private else 1]
+        raise LedgerMismatchError(
+            f"neighbours must be '{held}', as the ledger was opened, got '{given}'; load the table with "
+            "those, or open a new ledger (budgets add)."
         )
 
 
@@ -314,8 +356,14 @@ def budget_of(beginning: Line, domain: Domain) -> Budget:
 
 
 def row_budget_of(beginning: Line, domain: Domain) -> Budget:
-    """Return what a recorded session may spend on one row: less than its budget, if a person has several."""
-    return per_row(budget_of(beginning, domain), rows_of(beginning))
+    """Return what a recorded session may spend on one row: less than its budget, if a person has several.
+
+    Or if the number of records was released.
+    """
+    budget = budget_of(beginning, domain)
+    if counted_of(beginning) is not None:
+        budget = divided(budget)[1]  # the number of records was paid before
+    return per_row(budget, rows_of(beginning))
 
 
 def rows_of(beginning: Line) -> int:

@@ -215,7 +215,9 @@ class Outlook:
 
     def rehearsed(self, question: Any) -> tuple[str, float | None, list[Question]]:
         """Return how a question is called, its bound if it is a derived one, and what it asks."""
-        rehearsal = Rehearsal(self, self.loop.domain, persons_of(self.loop.n, self.loop.unit), self.plan.beta)
+        loop, counted = self.loop, self.loop.counted
+        n_bound = 0 if counted is None else counted.bound
+        rehearsal = Rehearsal(self, loop.domain, persons_of(loop.n, loop.unit), loop.beta, n_bound)
         if callable(question) and not isinstance(question, np.ndarray):
             return *rehearsal.of(question), rehearsal.questions
         asked, derived = shown(question, 80), None
@@ -246,8 +248,8 @@ class Rehearsal(Answering):
     """Answers as if every test turned out easy, and remembers what it was asked: for questions that are made
     of others. What it says rests on the hypothesis, without any guarantee."""
 
-    def __init__(self, outlook: Outlook, domain: Domain, n: int, beta: float) -> None:
-        self._outlook, self._domain, self._n, self._beta = outlook, domain, n, beta
+    def __init__(self, outlook: Outlook, domain: Domain, n: int, beta: float, n_bound: int = 0) -> None:
+        self._outlook, self._domain, self._n, self._beta, self._n_bound = outlook, domain, n, beta, n_bound
         self.questions: list[Question] = []
 
     @property
@@ -257,6 +259,10 @@ class Rehearsal(Answering):
     @property
     def n(self) -> int:
         return self._n
+
+    @property
+    def n_bound(self) -> int:
+        return self._n_bound
 
     @property
     def beta(self) -> float:

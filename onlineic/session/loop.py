@@ -16,6 +16,7 @@ from onlineic.plan.plan import Plan
 from onlineic.plan.settings import Settings
 from onlineic.queries.answers import Answer
 from onlineic.queries.batch import Queries
+from onlineic.queries.counted import Counted
 from onlineic.session.answers import AnswerBook
 from onlineic.session.batches import Batches
 from onlineic.session.columns import Answers
@@ -38,15 +39,24 @@ class Loop:
         Whether the noise is the system's.
     unit : Unit, optional
         Of a table of persons, of which `n` counts the parts.
+    counted : Counted, optional
+        What is known of the number of records, or persons, where it is private.
     """
 
     core: Core
 
     def __init__(
-        self, domain: Domain, n: int, plan: Plan, ledger: Ledger, private: bool, unit: Unit | None = None
+        self,
+        domain: Domain,
+        n: int,
+        plan: Plan,
+        ledger: Ledger,
+        private: bool,
+        unit: Unit | None = None,
+        counted: Counted | None = None,
     ) -> None:
         self.domain, self.n, self.plan, self.ledger, self.private = domain, n, plan, ledger, private
-        self.unit = unit
+        self.unit, self.counted = unit, counted
 
     @property
     def usable(self) -> bool:
@@ -95,6 +105,11 @@ class Loop:
         return self.book.belief.hypothesis
 
     @property
+    def beta(self) -> float:
+        """Failure probability of every stated bound."""
+        return self.plan.beta + (0.0 if self.counted is None else self.counted.beta)
+
+    @property
     def answers_tables(self) -> bool:
         """Whether a cross table can be asked."""
         return answers_tables(self.plan.sparse, self.book.belief.hypothesis)
@@ -119,7 +134,7 @@ class Loop:
             budget=settings.budget,
             threshold=prices.threshold(),
             alpha=plan.alpha,
-            beta=plan.beta,
+            beta=self.beta,
             error_bound=book.error_bound(),
             certified=book.certified,
             update_failures=book.belief.failures,
@@ -128,6 +143,7 @@ class Loop:
             family=book.family,
             rows_per_person=settings.rows_per_person,
             unit=self.unit,
+            counted=self.counted,
         )
 
     def bought(self) -> bool:

@@ -6,13 +6,16 @@ Proof: docs/theory/accounting.md, 4.8; docs/theory/queries.md, 1.7.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 import attrs
 
 from onlineic.domain.unit import UNITS, Unit
-from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError, shown
+from onlineic.errors import InfeasibleAccuracyError, InternalError, InvalidParameterError, shown
 from onlineic.plan.settings import Settings
+
+T = TypeVar("T")
 
 
 def of_persons(unit: Unit | None, drawn: bool, settings: Settings) -> Settings:
@@ -41,7 +44,31 @@ def of_persons(unit: Unit | None, drawn: bool, settings: Settings) -> Settings:
     if drawn:
         return settings
     with planning(unit):
-        return attrs.evolve(settings, rows_per_person=unit.units)
+        return attrs.evolve(settings, rows_per_person=unit.moved)
+
+
+def finest(units: Sequence[Unit | None], made: Callable[[Unit | None], T]) -> tuple[Unit | None, T]:
+    """Return the unit of most parts with which a session can be planned, and what is made for it.
+
+    Parameters
+    ----------
+    units : sequence of Unit or None
+        The finest first.
+    made : (unit) -> result
+        From public facts alone.
+
+    Raises
+    ------
+    InfeasibleAccuracyError, InvalidParameterError
+        Of the finest, if there is no plan with any.
+    """
+    failed: Exception | None = None
+    for unit in units:
+        try:
+            return unit, made(unit)
+        except (InfeasibleAccuracyError, InvalidParameterError) as error:
+            failed = failed or error
+    raise failed or InternalError("a table must have a unit, or None.")
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 
 It opens, resumes, locks and closes; how a question becomes an answer stands in `onlineic.session.loop`.
 
-Proof: docs/theory/ledger-and-restarts.md, 5.4; docs/theory/session.md, 4.1.
+Proof: docs/theory/ledger-and-restarts.md, 5.4; docs/theory/queries.md, 1.9; docs/theory/session.md, 4.1.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from onlineic.display.html import card
 from onlineic.display.text import upward
 from onlineic.domain.domain import Domain
 from onlineic.domain.hints import nearest
-from onlineic.domain.unit import Unit
+from onlineic.domain.unit import Unit, parts_of, persons_of, whose
 from onlineic.door import Door
 from onlineic.errors import (
     InvalidParameterError,
@@ -60,6 +60,7 @@ from onlineic.queries.expressions import Expression
 from onlineic.queries.marginals import Question
 from onlineic.queries.query import Query
 from onlineic.questions.derived import Answering
+from onlineic.questions.linear import Estimate
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable, answered
 from onlineic.questions.synthetic import Synthetic, check_sampled, synthetic
@@ -68,20 +69,24 @@ from onlineic.session.asking import Asking, Places
 from onlineic.session.belief import Belief
 from onlineic.session.columns import Answers
 from onlineic.session.core import Core
+from onlineic.session.counting import after_count, counted, with_relation
 from onlineic.session.durable import (
     Durability,
     LedgerFile,
     check_prior,
+    check_relation,
     check_unit_of,
+    counted_of,
     ledger_choice,
     planned,
     restoring,
     settings_in,
+    unit_of,
     unit_written,
 )
 from onlineic.session.explain import Explanation, explained
 from onlineic.session.loop import Loop
-from onlineic.session.persons import of_persons, planning
+from onlineic.session.persons import finest, of_persons, planning
 from onlineic.session.prices import Prices
 from onlineic.session.purse import Purse
 from onlineic.session.statistics import SessionStatistics
@@ -110,6 +115,10 @@ def check_record(ledger: object, noise: object) -> None:
         )
 
 
+NOT_NEW = (
+    "ledger must be new, got one with {:,} records; write MemoryLedger(), or the path of a file, from which "
+    "a session goes on."
+)
 MEANT = {  # what people look for, by another name
     "count": "answer(where(..)).count",
     "describe": "summary()",
@@ -250,10 +259,19 @@ class OnlineIC(Answering):
             purchases=purchases,
             questions=questions,
         )
-        settings = of_persons(data.unit, data.total is not None, settings)
-        chosen = ledger_choice(ledger, table, durability, {**settings.written(), **unit_written(data.unit)})
-        with planning(data.unit):
-            plan = session_plan(data.domain, data.mass, settings)
+        settings = with_relation(data, settings)
+        # of a private number what cannot be planned even of the most is refused before anything is spent
+        persons = data.n if data.n_at_most is None else data.n_at_most
+
+        def made(unit: Unit | None) -> tuple[Settings, Plan]:
+            of_parts, n = of_persons(unit, data.total is not None, settings), parts_of(persons, unit)
+            with planning(unit):
+                asked = of_parts if data.n_at_most is None else after_count(of_parts)
+                return of_parts, session_plan(data.domain, n, asked)
+
+        unit, (settings, plan) = finest(data.units(), made)
+        chosen = ledger_choice(ledger, table, durability, {**settings.written(), **unit_written(unit)})
+        data.cut_into(unit)
         self._open(data, settings, plan, chosen, noise, progress)
 
     @classmethod
@@ -301,8 +319,13 @@ class OnlineIC(Answering):
             check_kind_of_file(kept.beginning, total=False)
             beginning = kept.beginning
             check_data(data)
+            if (promised := unit_of(beginning)) in data.units():
+                data.cut_into(promised)
             check_unit_of(beginning, data.unit)
-            check_beginning(beginning, table=table, domain=data.domain, n=data.mass)
+            private = data.n_at_most is not None
+            check_relation(beginning, private)
+            known = None if private else data.mass
+            check_beginning(beginning, table=table, domain=data.domain, n=known)
             check_prior(beginning, prior)
             plan = planned(beginning, data.domain, update)
             settings = settings_in(beginning, data.domain, prior)
@@ -351,6 +374,11 @@ class OnlineIC(Answering):
             raise InvalidParameterError(
                 "data must be of one record a person in textbook mode, got persons with many rows; open "
                 "OnlineIC(data, budget), or load one row a person without unit=."
+            )
+        if data.n_at_most is not None:
+            raise InvalidParameterError(
+                'neighbours must be "replace-one" in textbook mode, whose theorem is of fractions of a '
+                "public n, got add-remove; open OnlineIC(data, budget), or load the table without it."
             )
         check_rule(update)
         opened = Settings(Budget(epsilon, delta), exhausted=exhausted)
@@ -402,32 +430,45 @@ class OnlineIC(Answering):
         self._door, self._statements = Door("session"), Statements(data.domain)
         self._places = Places()
         check_outside(data, noise)
+        released, public = None, data.n_at_most is None
+        begins = not isinstance(ledger, SqliteLedger) and (not isinstance(ledger, LedgerFile) or ledger.new)
+        if not public and begins:
+            if isinstance(ledger, Ledger) and len(ledger):
+                raise LedgerMismatchError(NOT_NEW.format(len(ledger)))
+            plan.update.init(data.domain, settings.prior)  # a start that is none is refused before that
+            released = counted(data, settings, noise)
+            with planning(data.unit):
+                plan = session_plan(data.domain, parts_of(released.n, data.unit), after_count(settings))
+        paid = released is not None
         if isinstance(ledger, LedgerFile):
-            if ledger.new:  # no file is left of a session that the total of the table does not pay
+            if ledger.new and public:  # no file is left of a session that the total of the table does not pay
                 data.check_affords(of_row, plan.drawn)
-            ledger, plan = ledger.opened(data.domain, data.mass, plan)
+            ledger, plan = ledger.opened(data.domain, data.mass if public else None, plan, released)
+        if not public and isinstance(ledger, SqliteLedger):
+            released = counted_of(ledger.beginning)
+        n = data.mass if released is None else parts_of(released.n, data.unit)
+        persons = persons_of(n, data.unit)
         held, loop = ledger if ledger is not None else MemoryLedger(), None
         try:
             resumed = isinstance(ledger, SqliteLedger) and not ledger.fresh
-            loop = Loop(data.domain, data.mass, plan, held, self._private, data.unit)
+            loop = Loop(data.domain, n, plan, held, self._private, data.unit, released)
             belief = Belief(plan.update.init(data.domain, settings.prior))
             data.check_file(held, held.file)
             held.claim(loop, plan.sparse.account(), self._private)
             with restoring(resumed):
-                raises = settings.exhausted == "raise"
-                book = AnswerBook(plan, data.domain, data.mass, held, belief, self._private, data.n, raises)
+                raises, said = settings.exhausted == "raise", whose(data.unit)
+                book = AnswerBook(
+                    plan, data.domain, n, held, belief, self._private, persons, raises, released, said
+                )
                 prices = Prices(plan.spending, held, data.domain, plan.partitions)
                 rule = purchase_rule(plan)
-                loop.restore(Core(data, noise, held, plan.weight_bits, prices, book, rule))
+                loop.restore(Core(data, noise, held, plan.weight_bits, prices, book, rule, n))
             if resumed:
                 loop.bought()  # refuses tables that the plan does not buy
             elif len(held):
-                raise LedgerMismatchError(
-                    f"ledger must be new, got one with {len(held):,} records; write MemoryLedger(), or the "
-                    "path of a file, from which a session goes on."
-                )
+                raise LedgerMismatchError(NOT_NEW.format(len(held)))
             spent = of_row if self._private else None
-            data.enter(held, spent, held.file, plan.drawn, settings.rows_per_person)
+            data.enter(held, spent, held.file, plan.drawn, settings.rows_per_person, paid)
             if isinstance(ledger, SqliteLedger) and resumed:
                 ledger.restart(package_version())  # after all that could refuse it
             data.begun(held)
@@ -527,7 +568,7 @@ class OnlineIC(Answering):
             loop.book.catch_up()
             return View(
                 domain=self._data.domain,
-                n=self._data.n,
+                n=self.n,
                 plan=loop.plan,
                 statistics=loop.statistics(self._settings),
                 hypothesis=loop.book.belief.hypothesis,
@@ -677,6 +718,31 @@ class OnlineIC(Answering):
 
         return self._alone(bounds)
 
+    def unprojected(self, queries: Iterable[Any]) -> list[Estimate | None]:
+        """Return what released tables say of each query by themselves, None where nothing is known.
+
+        Answers come from a fit that is never below 0, and so are too large in the mean where next to nobody
+        is. These estimates have no bias for queries that were chosen before the tables were released, and can
+        be negative. Free: nothing is asked or read.
+
+        Parameters
+        ----------
+        queries : iterable of Expression, Query, Marginal or array of weights
+
+        Returns
+        -------
+        list of Estimate or None
+            Also None of a cross table: ask for its cells.
+        """
+        chosen = checked_list("queries", queries, remedy="write them in brackets")
+
+        def found() -> list[Estimate | None]:
+            book, grid = self._loop.book, self._loop.plan.weight_bits
+            book.catch_up()
+            return [book.unprojected(bind_question(query, self._data.domain, grid)) for query in chosen]
+
+        return self._alone(found)
+
     def explain(self, question: Any) -> Explanation:
         """Return what a question is, what it may cost and what its answer will be worth; asks nothing.
 
@@ -797,8 +863,16 @@ class OnlineIC(Answering):
 
     @property
     def n(self) -> int:
-        """The public number of records; of a table of persons their number."""
-        return self._data.n
+        """The number of records; of a table of persons their number; where it is private, as released."""
+        return persons_of(self._loop.n, self._data.unit)
+
+    @property
+    def n_bound(self) -> int:
+        """How far `n` may be from the number of records: 0 where that is public.
+
+        With probability 1 - beta, together with all else that the session states.
+        """
+        return 0 if self._loop.counted is None else self._loop.counted.bound
 
     @property
     def unit(self) -> Unit | None:
@@ -808,7 +882,7 @@ class OnlineIC(Answering):
     @property
     def beta(self) -> float:
         """Failure probability of every stated bound."""
-        return self._loop.plan.beta
+        return self._loop.beta
 
     @property
     def answers_tables(self) -> bool:
@@ -880,10 +954,10 @@ class OnlineIC(Answering):
         def summed_up() -> Summary:
             book = self._loop.book
             book.catch_up()
-            marginals = believed_marginals(book.belief.hypothesis, book.estimates, self._data.n, names)
+            marginals = believed_marginals(book.belief.hypothesis, book.estimates, self.n, names)
             return Summary(
                 domain,
-                self._data.n,
+                self.n,
                 self._settings.budget,
                 self._loop.plan,
                 self._loop.statistics(self._settings),
@@ -922,7 +996,9 @@ class OnlineIC(Answering):
         budget, rows = self._settings.budget, self._settings.rows_per_person
         unit = self._data.unit
         persons = f"rows_per_person={rows}, " if rows > 1 and unit is None else ""
-        n = f"n={self._data.n}" + ("" if unit is None else f" persons, protects {unit.said}")
+        n = f"n={self.n}" if stats.counted is None else f"n={self.n} ± {self.n_bound}"
+        n += "" if unit is None else " persons"
+        n += "" if unit is None and stats.counted is None else f", protects {stats.protects}"
         return (
             f"OnlineIC({n}, {shape} cells, epsilon={budget.epsilon:g}, "
             f"delta={budget.delta:g}, {persons}{self._loop.plan.update!r}, {stats.asked} asked, "
@@ -934,7 +1010,7 @@ class OnlineIC(Answering):
             return card("A session that is not open")
         return session_html(
             self._data.domain,
-            self._data.n,
+            self.n,
             self._loop.plan,
             self._loop.statistics(self._settings),
         )

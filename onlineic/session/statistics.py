@@ -9,8 +9,9 @@ import attrs
 
 from onlineic.accounting.budget import Budget
 from onlineic.display.plain import strict
-from onlineic.domain.unit import Unit
+from onlineic.domain.unit import Unit, protected
 from onlineic.known_noise.estimates import Family
+from onlineic.queries.counted import Counted
 
 
 @final
@@ -58,6 +59,8 @@ class SessionStatistics:
     rows_per_person : int
     unit : Unit or None
         Who is protected: a person with all of their rows, or where it is None one record.
+    counted : Counted or None
+        The number of records as it was released, where it is private: whether one is there is protected.
     """
 
     asked: int
@@ -80,11 +83,21 @@ class SessionStatistics:
     restarts_left: int | None = None
     rows_per_person: int = 1
     unit: Unit | None = None
+    counted: Counted | None = None
+
+    @property
+    def protects(self) -> str:
+        """Who or what is protected, in words."""
+        return protected(self.unit, self.counted is not None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the family as plain values, which `json.dumps` takes; None for an infinite bound."""
         told = {one.name: getattr(self, one.name) for one in attrs.fields(type(self)) if one.name != "family"}
         told["budget"] = {"epsilon": self.budget.epsilon, "delta": self.budget.delta}
         told["unit"] = None if self.unit is None else attrs.asdict(self.unit)
+        if self.counted is None:
+            del told["counted"]
+        else:
+            told["counted"] = {"n": self.counted.n, "bound": self.counted.bound, "beta": self.counted.beta}
         found: dict[str, Any] = strict(told)
         return found

@@ -36,6 +36,7 @@ from onlineic.hypothesis.base import HasBlocks, Hypothesis
 from onlineic.known_noise.instalments import Known
 from onlineic.plan.plan import KNOWN, Plan, plan_facts, restarts_text
 from onlineic.queries.answers import ANSWER_HEAD, LONGEST_QUERY, Answer, answer_rows
+from onlineic.queries.counted import Counted
 from onlineic.queries.marginals import marginal
 from onlineic.queries.partitions import one_way
 from onlineic.session.statistics import SessionStatistics
@@ -126,7 +127,11 @@ class Summary:
     @property
     def title(self) -> str:
         """One line."""
-        return f"Differentially private answers about {self.n:,} {whose(self.statistics.unit)}"
+        return f"Differentially private answers about {self.n:,} {self._what}"
+
+    @property
+    def _what(self) -> str:
+        return whose(self.statistics.unit)
 
     def _facts(self) -> list[tuple[str, str]]:
         return [domain_fact(self.domain), *budget_facts(self.budget, self.statistics)]
@@ -142,7 +147,7 @@ class Summary:
         given = self.statistics.easy + self.statistics.hard
         return (
             f"The latest {shown:,} of {given:,} tested answers. Each keeps its bound with "
-            f"probability {probability(1.0 - self.plan.beta)}."
+            f"probability {probability(1.0 - self.statistics.beta)}."
         )
 
     def __str__(self) -> str:
@@ -153,7 +158,7 @@ class Summary:
         if self.marginals:
             lines += ["", f"{NO_GUARANTEE}.", self._joint()]
         for one in self.marginals:
-            lines += ["", aligned([shortened(one.name), "records", "between"], _rows(one))]
+            lines += ["", aligned([shortened(one.name), self._what, "between"], _rows(one))]
         if self.answers:
             lines += [
                 "",
@@ -172,7 +177,7 @@ class Summary:
         if self.marginals:
             lines += ["", f"## {NO_GUARANTEE}", "", self._joint()]
         for one in self.marginals:
-            lines += ["", *_markdown_table([shortened(one.name), "records", "between"], _rows(one))]
+            lines += ["", *_markdown_table([shortened(one.name), self._what, "between"], _rows(one))]
         if self.answers:
             lines += ["", "## Answers", "", self._answers_note(len(self.answers)), ""]
             lines += _markdown_table(ANSWER_HEAD, answer_rows(self.answers))
@@ -194,7 +199,7 @@ class Summary:
         if self.marginals:
             parts += [heading(NO_GUARANTEE), note(self._joint())]
         for one in self.marginals[:most_marginals]:
-            title = f"records by {one.name}, as the hypothesis believes"
+            title = f"{self._what} by {one.name}, as the hypothesis believes"
             parts += [heading(one.name), bars(one.labels, one.counts, *(one.brackets or ()), title=title)]
         shown = self.answers[len(self.answers) - min(most_answers, len(self.answers)) :]
         if shown:
@@ -239,7 +244,7 @@ class Summary:
         draw_counts(
             axes, one.name, one.labels, one.counts, one.brackets, line=one.ordered and len(one.labels) > FEW
         )
-        axes.set_ylabel("records")
+        axes.set_ylabel(self._what)
         stamp = "" if self.statistics.private else " (NOT PRIVATE)"
         axes.set_title(f"{NO_GUARANTEE}: {plain(one.name)}{stamp}", loc="left", fontsize=11)
         return axes
@@ -262,7 +267,8 @@ def budget_facts(budget: Budget, stats: SessionStatistics) -> list[tuple[str, st
     person = f", of a person with {rows} rows" if rows > 1 and stats.unit is None else ""
     spent = f"epsilon = {budget.epsilon:g}, delta = {budget.delta:g}, for everything together{person}"
     said = [
-        *([] if stats.unit is None else [("protects", stats.unit.said)]),
+        *([] if stats.unit is None and stats.counted is None else [("protects", stats.protects)]),
+        *([] if stats.counted is None else [("counted", _counted(stats.counted, whose(stats.unit)))]),
         ("budget", spent),
         (
             "measured answers left",
@@ -279,6 +285,11 @@ def budget_facts(budget: Budget, stats: SessionStatistics) -> list[tuple[str, st
     if stats.sealed:
         said.append(("sealed", "a test was interrupted: nothing more is tested"))
     return said
+
+
+def _counted(counted: Counted, what: str) -> str:
+    """Return what is known of the number of records, in words."""
+    return f"{counted.n:,} ± {counted.bound:,} {what}: released first; fractions carry its error besides"
 
 
 def session_html(domain: Domain, n: int, plan: Plan, stats: SessionStatistics) -> str:

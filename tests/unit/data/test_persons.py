@@ -16,6 +16,7 @@ from onlineic.errors import (
     TooLargeError,
 )
 from onlineic.evaluate import exact_marginal, exact_values
+from onlineic.noise import SimulatedNoise
 from onlineic.queries import Partition
 
 DOMAIN = ic.Domain.of(age=range(20), ward=["ER", "ICU", "home"])
@@ -189,7 +190,16 @@ def test_a_file_with_a_missing_identifier_is_refused(tmp_path):
         (lambda: ic.Unit(7), "person must be the name of a column"),
         (lambda: ic.Unit("id", units=65), "units must be 64, 16 or 1"),
         (lambda: ic.Unit("id", units=True), "units must be an integer"),
-        (lambda: ic.Unit("id", weigh="rows"), "would tell how many a person has"),
+        (lambda: ic.Unit("id", weigh="rows"), "at_most must be given with weigh='rows'"),
+        (lambda: ic.Unit("id", at_most=3), "at_most must be given with weigh='rows'"),
+        (lambda: ic.Unit("id", weigh="rows", at_most=0), "at_most"),
+        (lambda: ic.Unit("id", weigh="shares"), "weigh must be"),
+        (lambda: ic.Unit("id", per=("month", 1)), "nothing is proven of whole sessions"),
+        (lambda: ic.Unit(None, weigh="rows", at_most=2), "person must name a column"),
+        (
+            lambda: ic.PrivateData.from_records(ROWS, DOMAIN, unit=Unit("id", weigh="rows", at_most=2)),
+            "would tell how many a person has",
+        ),
     ],
 )
 def test_units_that_cannot_be_are_refused_by_name(call, message):
@@ -284,13 +294,42 @@ def test_a_total_of_persons_is_shared_by_sessions():
         data.check_promised(2)
 
 
-def test_where_there_is_no_plan_the_message_names_fewer_units():
-    with pytest.raises(InfeasibleAccuracyError, match=r"Unit\(person='id', units=16\)"):
-        ic.OnlineIC(table(), ic.Budget(0.02, 1e-9))
-    with pytest.raises(InfeasibleAccuracyError, match=r"Unit\(person='id', units=1\)"):
-        ic.OnlineIC(table(units=16), ic.Budget(0.005, 1e-9))
+@pytest.mark.parametrize(("epsilon", "units"), [(1.0, 64), (0.02, 16), (0.005, 1)])
+def test_where_there_is_no_plan_persons_have_fewer_parts(epsilon, units):
+    data = table()
+    session = ic.OnlineIC(data, ic.Budget(epsilon, 1e-9))
 
-    assert 4000 == ic.OnlineIC(table(units=1), ic.Budget(0.005, 1e-9)).n
+    assert (4000, Unit("id", units=units), units * 4000) == (session.n, session.unit, data.mass)
+    assert np.array_equal(cells(table(units=units)), cells(data))
+    assert (f"in {units} part" in repr(session)) is (units < 64)
+    # what was released of these parts holds for them, and for no others
+    assert (data.unit,) == data.units()
+    with pytest.raises(InvalidParameterError, match="unit must be the one"):
+        data.cut_into(Unit("id", units=16 if units != 16 else 1))
+
+
+def test_a_session_of_simulated_noise_settles_the_parts_too():
+    data = table()
+    ic.OnlineIC(data, ic.Budget(1.0, 1e-9), noise=SimulatedNoise(1))
+
+    assert (UNIT,) == data.units()
+
+
+def test_with_no_plan_at_all_the_message_names_fewer_parts():
+    data = table()
+    with pytest.raises(InfeasibleAccuracyError, match=r"Unit\(person='id', units=16\)"):
+        ic.OnlineIC(data, ic.Budget(1.0, 1e-9), certify=1e-9)
+    assert (UNIT, 0) == (data.unit, data.reads)
+
+
+def test_a_file_of_fewer_parts_is_gone_on_with(tmp_path):
+    path = tmp_path / "one.db"
+    with ic.OnlineIC(table(), ic.Budget(0.02, 1e-9), ledger=path, table="visits") as session:
+        assert 16 == session.unit.units
+    with ic.OnlineIC.resume(path, table()) as again:
+        assert 16 == again.unit.units
+    with ic.OnlineIC(table(), ic.Budget(0.02, 1e-9), ledger=path, table="visits") as again:
+        assert 16 == again.unit.units
 
 
 def test_a_ledger_file_keeps_the_unit(tmp_path):
@@ -309,3 +348,62 @@ def test_a_ledger_file_keeps_the_unit(tmp_path):
     with ic.OnlineIC.resume(path, table()) as again:
         repeated = again.answer(ic.where(ward="ER"))
     assert (answer.value, answer.count, UNIT) == (repeated.value, repeated.count, again.unit)
+
+
+def rows_of(columns, most):
+    unit = Unit("id", weigh="rows", at_most=most)
+    return ic.PrivateData.from_records(columns, DOMAIN, unit=unit, neighbours="add-remove")
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 50])
+def test_of_rows_at_most_so_many_count_and_each_at_most_once(most):
+    rows = random_rows(80)
+    whole = np.zeros(DOMAIN.shape, int)
+    for person in np.unique(rows["id"]):
+        own = {name: np.asarray(column)[rows["id"] == person] for name, column in rows.items()}
+        kept, held = cells(rows_of(own, most)), cells(ic.PrivateData.from_records(own, DOMAIN))
+        assert min(most, len(own["id"])) == kept.sum()
+        assert (kept <= held).all()
+        whole += kept
+    order = np.random.default_rng(2).permutation(len(rows["id"]))
+    mixed = {name: np.asarray(column)[order] for name, column in rows.items()}
+
+    assert np.array_equal(whole, cells(rows_of(mixed, most)))  # by a person's own rows alone
+
+
+def test_which_rows_count_follows_no_cell():
+    owner = np.repeat(np.arange(3000), 4)
+    columns = {"id": owner, "age": np.tile([0, 1, 2, 3], 3000), "ward": ["ER"] * 12000}
+    kept = cells(rows_of(columns, 1))[:4, 0]
+
+    assert 3000 == kept.sum()
+    assert np.abs(kept - 750).max() < 5 * 25
+
+
+def test_a_session_on_rows_counts_rows_at_the_noise_of_so_many():
+    owner = np.repeat(np.arange(2000), 3)
+    columns = {"id": owner, "age": owner % 20, "ward": np.tile(["ER", "ICU", "home"], 2000)}
+    session = ic.OnlineIC(rows_of(columns, 2), ic.Budget(1.0, 1e-9), noise=SimulatedNoise(3), max_queries=20)
+    answer = session.answer(ic.where(ward="ER"))
+
+    assert abs(session.n - 4000) <= session.n_bound
+    assert 2 == session.statistics().rows_per_person
+    assert session.plan.sparse.epsilon <= 0.95 / 2
+    assert "of which at most 2 count, and whether it is there at all" in repr(session)
+    assert "rows" in repr(answer)
+    with pytest.raises(InvalidParameterError, match="weigh must be 'persons' with a number between two ends"):
+        ic.PrivateData.from_records(
+            {"id": [1], "y": [0.5]}, ic.Domain.of(y=ic.number(0, 1)), neighbours="add-remove",
+            unit=Unit("id", weigh="rows", at_most=2),
+        )  # fmt: skip
+
+
+def test_a_file_keeps_how_many_rows_count(tmp_path):
+    path, columns = tmp_path / "rows.db", {**ROWS}
+    with ic.OnlineIC(rows_of(columns, 2), ic.Budget(9.0, 1e-3), ledger=path, table="visits") as session:
+        n = session.n
+    assert ic.audit.verified(ic.ledger.read(path)).whole
+    with ic.OnlineIC.resume(path, rows_of(columns, 2)) as again:
+        assert n == again.n
+    with pytest.raises(LedgerMismatchError, match="unit must be"):
+        ic.OnlineIC.resume(path, rows_of(columns, 3))

@@ -1,0 +1,87 @@
+"""The number of records where it is private: released with noise, and all that is said of it.
+
+Proof: docs/theory/queries.md, 1.9.
+"""
+
+from fractions import Fraction
+from functools import lru_cache
+from typing import final
+
+import attrs
+
+from onlineic.accounting.budget import Budget
+from onlineic.accounting.rounding import float_down
+from onlineic.errors import InvalidParameterError, check_kind, checked_integer, checked_real, set_fields
+from onlineic.noise.laws import DiscreteLaplace
+
+SHARE = Fraction(1, 20)  # of epsilon: half or twice as much loses 2 to 5 % of the noise of all else
+FAILING = Fraction(1, 16)  # of beta
+
+
+@final
+@attrs.frozen
+class Counted:
+    """How many records, or persons, there are, as it was released.
+
+    Attributes
+    ----------
+    n : int, >= 1
+    scale : Fraction, > 0
+        Of the discrete Laplace noise: of one record.
+    beta : float
+        Probability that the number is farther off than `bound`.
+
+    Raises
+    ------
+    InvalidParameterError
+        If one is outside its range.
+    """
+
+    n: int
+    scale: Fraction
+    beta: float
+
+    def __attrs_post_init__(self) -> None:
+        check_kind("scale", self.scale, Fraction, remedy="hand on what was counted")
+        if self.scale <= 0:
+            raise InvalidParameterError(
+                f"scale must be > 0, got scale={self.scale}; hand on what was counted."
+            )
+        set_fields(
+            self,
+            n=checked_integer("n", self.n, at_least=1),
+            beta=checked_real("beta", self.beta, above=0.0, below=1.0),
+        )
+
+    @property
+    def bound(self) -> int:
+        """How far `n` is from the number of records at most, with probability 1 - beta."""
+        return _radius(self.scale, self.beta)
+
+    @property
+    def slack(self) -> float:
+        """`bound` as a fraction of `n`."""
+        return self.bound / self.n
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the noise of `n`, as a fraction of it."""
+        return DiscreteLaplace(self.scale).deviation / self.n
+
+
+@lru_cache(maxsize=64)  # every answer asks it
+def _radius(scale: Fraction, beta: float) -> int:
+    return DiscreteLaplace(scale).radius(beta)
+
+
+def divided(budget: Budget) -> tuple[Budget, Budget]:
+    """Return what pays for the number of records, and what is left for all else: together no more."""
+    first = float_down(budget.epsilon_exact * SHARE)
+    rest = attrs.evolve(budget, epsilon=float_down(budget.epsilon_exact - Fraction(first)))
+    return attrs.evolve(budget, epsilon=first, delta=0.0), rest
+
+
+def divided_beta(beta: float) -> tuple[float, float]:
+    """Return how often the bound of the number of records fails, and that of all else: together beta."""
+    rest = beta * float(1 - FAILING)
+    return beta - rest, rest

@@ -1,0 +1,82 @@
+"""The number of records where it is private: charged, drawn once before a session is planned, then public.
+
+Given that number, the session is one of a table of which it takes this number for n: whatever the table is,
+each of its tests and releases moves by no more than the relation says. So the two compose: theory 1.9.
+
+Proof: docs/theory/queries.md, 1.9.
+"""
+
+import attrs
+
+from onlineic.accounting.neighbours import ADD_REMOVE
+from onlineic.data.private import PrivateData, warn_large_delta
+from onlineic.data.release import FAILED, guarded, is_private, log_failure
+from onlineic.domain.unit import parts_of, persons_of
+from onlineic.errors import InvalidParameterError, TooFewRecordsError
+from onlineic.mechanisms.additive import LaplaceMechanism
+from onlineic.noise.sources import Noise
+from onlineic.plan.settings import Settings
+from onlineic.queries.counted import Counted, divided, divided_beta
+from onlineic.queries.expressions import where
+
+
+def with_relation(data: PrivateData, settings: Settings) -> Settings:
+    """Return settings whose budget is for the neighbours of the table.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a setting needs a public number of records; nothing was spent.
+    """
+    if data.neighbours != ADD_REMOVE:
+        data.check_neighbours(settings.budget)
+        return settings
+    if settings.certify is not None:
+        raise InvalidParameterError(
+            f'certify must be None with neighbours="add-remove", got certify={settings.certify}: a '
+            "certificate is of fractions of a public n; leave it out, or load the table without neighbours=."
+        )
+    if settings.budget.order is not None:
+        raise InvalidParameterError(
+            'budget must be one of its own with neighbours="add-remove", got a share of a total; write '
+            "Budget(epsilon, delta)."
+        )
+    return attrs.evolve(settings, budget=attrs.evolve(settings.budget, neighbours=data.neighbours))
+
+
+def after_count(settings: Settings) -> Settings:
+    """Return what a session is planned by, once the number of records is paid from its budget and beta."""
+    return attrs.evolve(settings, budget=divided(settings.budget)[1], beta=divided_beta(settings.beta)[1])
+
+
+def counted(data: PrivateData, settings: Settings, noise: Noise) -> Counted:
+    """Release the number of records, or persons: all of the session's budget is spent before it is drawn.
+
+    Raises
+    ------
+    TooFewRecordsError
+        If the released number is below 1: nothing can be asked.
+    SessionSealedError
+        If the read or the draw failed; the budget stays spent.
+    """
+    if is_private(noise):
+        data.spend(settings.of_row, what="session", rows_per_person=settings.rows_per_person)
+    moved = 1 if data.unit is None else data.unit.sensitivity
+    mechanism = LaplaceMechanism(divided(settings.budget)[0].epsilon, moved)
+    everybody = where().bind(data.domain)
+    released = guarded(
+        lambda: int(mechanism.release(persons_of(data.exact_counts(everybody), data.unit), noise)[0]),
+        log_failure,
+        FAILED,
+    )
+    if released < 1:
+        raise TooFewRecordsError(
+            f"the released number of records must be at least 1 to be asked about, got {released}; the "
+            "budget is spent: there are too few for this epsilon."
+        )
+    found = Counted(
+        min(released, data.n_at_most or released), mechanism.scale, divided_beta(settings.beta)[0]
+    )
+    if is_private(noise):
+        warn_large_delta(settings.of_row, parts_of(found.n, data.unit), stacklevel=6)
+    return found

@@ -1,0 +1,341 @@
+"""A private number of records: released first, known with a bound, refused where it is taken as public."""
+
+import itertools
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic import baselines, offline
+from onlineic.accounting import ADD_REMOVE, REPLACE_ONE
+from onlineic.audit import verified
+from onlineic.data import PrivateData
+from onlineic.domain import Unit
+from onlineic.errors import (
+    InvalidDataError,
+    InvalidParameterError,
+    LargeDeltaWarning,
+    LedgerMismatchError,
+    TooFewRecordsError,
+    TooLargeError,
+)
+from onlineic.known_noise import Estimates, TableDesign
+from onlineic.ledger import MemoryLedger, read
+from onlineic.noise import SimulatedNoise
+from onlineic.queries import Partition
+from onlineic.queries.counted import Counted, divided, divided_beta
+
+DOMAIN = ic.Domain.of(age=range(8), sex=["F", "M"])
+BUDGET = ic.Budget(1.0, 1e-6)
+DRAW = np.random.default_rng(7)
+ROWS = {"age": DRAW.integers(0, 8, 4000), "sex": DRAW.choice(["F", "M"], 4000).tolist()}
+
+
+def table(**settings):
+    return PrivateData.from_records(ROWS, DOMAIN, neighbours="add-remove", **settings)
+
+
+def opened(seed=1, budget=BUDGET, **settings):
+    return ic.OnlineIC(table(), budget, noise=SimulatedNoise(seed), max_queries=50, **settings)
+
+
+def test_the_table_does_not_tell_its_number():
+    data = table(n_at_most=5000)
+
+    for ask in (lambda: data.n, lambda: data.mass):
+        with pytest.raises(InvalidParameterError, match="n must be released by a session"):
+            ask()
+    assert "4000" not in repr(data)
+    assert "at most 5,000" in repr(data)
+    assert (ADD_REMOVE, 5000) == (data.neighbours, data.n_at_most)
+
+
+def test_a_session_releases_it_and_says_how_sure_it_is():
+    session = opened()
+
+    assert session.n != 4000
+    assert abs(session.n - 4000) <= session.n_bound < 200
+    assert f"n={session.n} ± {session.n_bound}, protects one record, and whether it is there" in repr(session)
+    assert f"{session.n:,} ± {session.n_bound:,} records: released first" in str(session.summary())
+    assert session.statistics().counted.n == session.n == session.statistics().to_dict()["counted"]["n"]
+    assert 0.05 == session.beta == session.statistics().beta
+
+
+def test_all_records_are_known_as_well_as_their_number():
+    session = opened()
+    everybody = session.answer(ic.where())
+
+    assert (1.0, session.n) == (everybody.value, everybody.count)
+    assert session.n_bound == pytest.approx(everybody.count_bound)
+    assert session.sql("SELECT COUNT(*) FROM t").count_bound == pytest.approx(session.n_bound)
+    assert 0.0 == session.answer(~ic.where()).error_bound  # nobody is nobody
+    assert session.explain(ic.where()).bound_easy == pytest.approx(everybody.error_bound)
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_one_minus_an_answer_is_bounded_with_the_number_of_records(many):
+    session = opened()
+    asked = [ic.where(age=ic.between(2, 4), sex="F"), ~ic.where(age=ic.between(2, 4), sex="F")]
+    one, other = session.answer_many(asked) if many else map(session.answer, asked)
+
+    assert "repeat" == other.status
+    assert other.value == pytest.approx(1.0 - one.value)
+    assert other.count_bound == pytest.approx(one.count_bound + session.n_bound)
+    joint = session.joint_bounds(asked, [one, other])
+    assert joint[1] >= joint[0]
+
+
+def test_fractions_carry_the_error_of_the_number():
+    session = opened()
+    answer = session.answer(ic.where(sex="F"))
+    share = session.n_bound / session.n
+
+    assert answer.fraction_bound == pytest.approx((answer.error_bound + answer.value * share) / (1.0 - share))
+    assert f"± {session.n_bound}" not in repr(answer)
+    assert {"n_bound", "fraction_bound"} <= answer.to_dict().keys()
+    copy = pickle.loads(pickle.dumps(answer))
+    assert (copy, copy.n_bound, copy.fraction_bound) == (answer, answer.n_bound, answer.fraction_bound)
+    plain = ic.OnlineIC(PrivateData.from_records(ROWS, DOMAIN), BUDGET, noise=SimulatedNoise(1))
+    answer = plain.answer(ic.where(sex="F"))
+    assert (0, 0) == (plain.n_bound, answer.n_bound)
+    assert answer.error_bound == answer.fraction_bound
+    assert "n_bound" not in answer.to_dict()
+
+
+def misses(seed):
+    """Return how far answers of a session are off, over what they say, at most."""
+    session, ages, women = opened(seed), ROWS["age"], np.array(ROWS["sex"]) == "F"
+    found = [(session.n, 4000, session.n_bound)]
+    for low, high in itertools.combinations(range(0, 8, 2), 2):
+        inside = (ages >= low) & (ages <= high)
+        for query, truth in (
+            (ic.where(age=ic.between(low, high)), inside),
+            (~ic.where(age=ic.between(low, high), sex="F"), ~(inside & women)),
+        ):
+            answer = session.answer(query)
+            found.append((answer.count, truth.sum(), answer.count_bound))
+            found.append((answer.value, truth.mean(), answer.fraction_bound))
+    mean, total, median = session.mean("age"), session.sum("age"), session.median("age")
+    found.append((mean.value, ages.mean(), mean.error_bound))
+    found.append((total.value, ages.sum(), total.error_bound))
+    rank = np.mean(ages <= median.value)
+    below = np.mean(ages < median.value)
+    found.append((0.0, max(0.0, below - 0.5, 0.5 - rank), median.rank_error))
+    women_mean = session.mean("age", ic.where(sex="F"))
+    found.append((women_mean.value, ages[women].mean(), women_mean.error_bound))
+    return max(abs(one - truth) / bound for one, truth, bound in found)
+
+
+def test_bounds_hold_as_often_as_is_said():
+    worst = [misses(seed) for seed in range(25)]
+
+    assert sum(one > 1.0 for one in worst) <= 3  # each with probability .05 at most, and mostly far less
+
+
+BLOCKS = [
+    Partition(DOMAIN, (0, 1), (np.arange(8), np.arange(2))),
+    Partition(DOMAIN, (0,), (np.arange(8),)),
+    Partition(DOMAIN, (0,), (np.arange(8) // 2,)),
+]
+THREE = ic.Domain.of(a=range(3), b=range(3), c=range(3))
+PAIRS = [Partition(THREE, axes, (np.arange(3), np.arange(3))) for axes in ((0, 1), (0, 2), (1, 2))]
+
+
+def asked_of(domain):
+    """Return conjunctions, complements and weights over a domain."""
+    names = domain.names
+    sides = [
+        [None, ic.between(0, 1), ic.between(1, 2), ic.one_of(0, 2)] if kind.ordered else [None, kind.label(0)]
+        for kind in domain.attributes
+    ]
+    found = []
+    for chosen in itertools.product(*sides):
+        held = {name: one for name, one in zip(names, chosen, strict=True) if one is not None}
+        if held:
+            found += [ic.where(held), ~ic.where(held)]
+    first = np.linspace(0.0, 1.0, domain.shape[0])
+    return [*found, ic.where({names[0]: ic.weights(first)}), ic.where({names[0]: ic.weights(first[::-1])})]
+
+
+@pytest.mark.parametrize("pure", [False, True])
+@pytest.mark.parametrize(
+    "targets", [BLOCKS, BLOCKS[:1], BLOCKS[1:], PAIRS], ids=["all", "cells", "levels", "pairs"]
+)
+def test_brackets_hold_whatever_the_number_of_records_is(targets, pure):
+    domain, n, slack = targets[0].domain, 10**9, 0.01  # noise is nothing beside it
+    design = TableDesign(targets, [1.0] * len(targets), pure)
+    cells = np.random.default_rng(3).dirichlet(np.full(domain.size, 0.3)).reshape(domain.shape)
+    missed = 0
+    for whole in (1.0 - slack, 1.0, 1.0 + slack):
+        truth = whole * cells
+        others = [tuple({*range(truth.ndim)} - {*target.axes}) for target in targets]
+        values = [
+            np.asarray(target.measure(truth.sum(axis=axes)), float)
+            for target, axes in zip(targets, others, strict=True)
+        ]
+        honest, slip = (Estimates(design, values, n, 0.05, one) for one in (slack, 0.0))
+        for expression in asked_of(domain):
+            query = expression.bind(domain)
+            if query.constant is not None:
+                continue
+            exact = float((truth * query.weights()).sum()) / 2**query.grid_bits
+            if (found := honest.bracket(query)) is not None:
+                assert found[0] <= exact <= found[1]
+            slipped = slip.bracket(query)
+            missed += slipped is None or not slipped[0] <= exact <= slipped[1]
+    assert missed  # a bracket that takes n for the number of records does not hold
+
+
+def test_a_file_holds_what_was_counted(tmp_path):
+    path = tmp_path / "file.db"
+    with ic.OnlineIC(table(), BUDGET, ledger=path, table="t", max_queries=50) as session:
+        answer, n = session.answer(ic.where(sex="F")), session.n
+    with ic.OnlineIC.resume(path, table()) as again:
+        assert (n, session.n_bound, session.beta) == (again.n, again.n_bound, again.beta)
+        assert answer == again.answer(ic.where(sex="F")) or again.answer(ic.where(sex="F")).status == "repeat"
+    with ic.OnlineIC(table(), BUDGET, ledger=path, table="t", max_queries=50) as again:
+        assert n == again.n  # nothing is counted twice
+    report = verified(read(path))
+    assert report.whole
+    assert (n, "one record, and whether it is there at all") == (report.counted.n, report.protects)
+    with pytest.raises(LedgerMismatchError, match="neighbours must be 'add-remove', as the ledger"):
+        ic.OnlineIC.resume(path, PrivateData.from_records(ROWS, DOMAIN))
+    plain = tmp_path / "plain.db"
+    ic.OnlineIC(PrivateData.from_records(ROWS, DOMAIN), BUDGET, ledger=plain, table="t").close()
+    with pytest.raises(LedgerMismatchError, match="neighbours must be 'replace-one', as the ledger"):
+        ic.OnlineIC.resume(plain, table())
+
+
+def test_persons_are_counted_as_persons():
+    rows = {**ROWS, "id": np.arange(4000) // 4}
+    data = PrivateData.from_records(rows, DOMAIN, unit=Unit("id"), neighbours="add-remove")
+    session = ic.OnlineIC(data, BUDGET, noise=SimulatedNoise(2), max_queries=50)
+    answer = session.answer(ic.where(sex="F"))
+
+    assert abs(session.n - 1000) <= session.n_bound
+    assert 2**26 == data.n_at_most  # 64 parts of each
+    assert "all rows of a person (by 'id'), weighed to one, and whether it is there at all" in repr(session)
+    assert abs(answer.count - 500) < answer.count_bound
+    assert "persons" in repr(answer)
+    assert session.mean("age").count == pytest.approx(session.n)
+
+
+def test_the_whole_budget_is_spent_before_anything_is_drawn():
+    data = table()
+
+    class Broken(SimulatedNoise):
+        def discrete_laplace(self, scale, size):
+            raise OSError("no entropy")
+
+    with pytest.raises(ic.errors.SessionSealedError):
+        ic.OnlineIC(data, BUDGET, noise=Broken(1))
+    assert () == data.budgets  # simulated
+    ic.OnlineIC(data, BUDGET)
+    (spent,) = data.budgets
+    assert (1.0, 1e-6, ADD_REMOVE) == (spent.epsilon, spent.delta, spent.neighbours)
+    first, rest = divided(BUDGET)
+    assert first.epsilon_exact + rest.epsilon_exact <= BUDGET.epsilon_exact
+    assert (0.0, 1e-6) == (first.delta, rest.delta)
+    assert 0.05 == sum(divided_beta(0.05))
+
+
+@pytest.mark.parametrize(
+    ("ask", "match"),
+    [
+        (lambda data: ic.OnlineIC(data, BUDGET, certify=0.1), "certify must be None"),
+        (lambda data: ic.OnlineIC.textbook(data, epsilon=1.0), 'neighbours must be "replace-one" in text'),
+        (lambda data: ic.OnlineIC(data, BUDGET, max_queries=0), "max_queries"),
+        (lambda data: ic.OnlineIC(data, BUDGET, prior="x"), "prior"),
+        (lambda data: offline.mean(data, "age", epsilon=1.0), "n must be released by a session"),
+        (lambda data: offline.median(data, "age", epsilon=1.0), "n must be released by a session"),
+        (lambda data: data.spend(BUDGET), "budget must be for the neighbours of the table"),
+        (lambda data: data.draw_on(ic.TableBudget(BUDGET)), "total must be left out"),
+    ],
+    ids=["certify", "textbook", "max_queries", "prior", "mean", "median", "spend", "total"],
+)
+def test_what_needs_a_public_number_is_refused_and_nothing_is_spent(ask, match):
+    data = table()
+
+    with pytest.raises(ic.errors.OnlineICError, match=match):
+        ask(data)
+    assert () == data.budgets
+    assert 0 == data.reads
+
+
+def test_every_mechanism_of_one_call_refuses_such_a_table():
+    data = table()
+    for ask in (
+        lambda: baselines.PerQueryNoise(data, BUDGET, answers=5),
+        lambda: baselines.noisy_histogram(data, BUDGET),
+        lambda: offline.most_popular(data, "age", epsilon=1.0),
+        lambda: offline.private_cdf(data, "age", epsilon=1.0),
+        lambda: offline.mwem(data, [ic.where(sex="F")], BUDGET),
+    ):
+        with pytest.raises(InvalidParameterError, match="n must be released by a session"):
+            ask()
+    assert () == data.budgets
+
+
+def test_budgets_are_for_the_neighbours_of_the_table():
+    with pytest.raises(InvalidParameterError, match="budget must be for the neighbours of the table"):
+        ic.OnlineIC(PrivateData.from_records(ROWS, DOMAIN), ic.Budget(1.0, 1e-6, neighbours=ADD_REMOVE))
+    assert REPLACE_ONE == PrivateData.from_records(ROWS, DOMAIN).neighbours
+
+
+class Below(SimulatedNoise):
+    """Draws a number below 0."""
+
+    def __init__(self):
+        super().__init__(1)
+
+    def discrete_laplace(self, scale, size):
+        return np.full(size, -3)
+
+
+def test_too_many_or_none_at_loading():
+    with pytest.raises(InvalidDataError, match="at most n_at_most=3,999, got more") as raised:
+        table(n_at_most=3999)
+    assert "4000" not in str(raised.value)
+    with pytest.raises(InvalidParameterError, match="neighbours must be"):
+        PrivateData.from_records(ROWS, DOMAIN, neighbours="add")
+    with pytest.raises(InvalidParameterError, match="n_at_most"):
+        table(n_at_most=0)
+    many = ic.Domain.of(a=range(2**14), b=range(2**13))
+    with pytest.raises(TooLargeError, match="time of a read would tell"):
+        PrivateData.from_records({"a": [1], "b": [1]}, many, neighbours="add-remove")
+    none = PrivateData.from_counts({"age": [0], "sex": ["F"]}, [0], DOMAIN, neighbours="add-remove")
+    with pytest.raises(TooFewRecordsError, match="released number of records must be at least 1"):
+        ic.OnlineIC(none, BUDGET, noise=Below())
+    with pytest.raises(InvalidDataError, match="one or more"):
+        PrivateData.from_counts({"age": [0], "sex": ["F"]}, [0], DOMAIN)
+
+
+def test_a_delta_is_compared_with_the_released_number():
+    with pytest.warns(LargeDeltaWarning, match="n="):
+        ic.OnlineIC(table(), ic.Budget(1.0, 1e-2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ic.OnlineIC(table(), ic.Budget(1.0, 1e-9))
+
+
+def test_a_used_ledger_is_refused_before_anything_is_counted():
+    used = MemoryLedger()
+    ic.OnlineIC(table(), BUDGET, ledger=used).answer(ic.where(sex="F"))
+    data = table()
+    with pytest.raises(LedgerMismatchError, match="ledger must be new"):
+        ic.OnlineIC(data, BUDGET, ledger=used)
+    assert () == data.budgets
+
+
+def test_a_count_has_its_bound():
+    counted = Counted(1000, divided(BUDGET)[0].epsilon_exact ** -1, 0.05)
+    expected = math.log(1 / 0.05) * 20
+
+    assert abs(counted.bound - expected) <= 1
+    assert counted.slack == counted.bound / 1000
+    for wrong in ({"n": 0}, {"scale": 0.5}, {"beta": 0.0}):
+        with pytest.raises(InvalidParameterError):
+            Counted(**{"n": 5, "scale": counted.scale, "beta": 0.5, **wrong})
