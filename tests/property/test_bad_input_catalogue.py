@@ -1042,7 +1042,7 @@ CATALOGUE = {  # section: (kind, what was written, what refuses it, words of the
          "session.group_by('sex', aggregate='mean', of='age')"),
         ('an aggregate that is none', "session.group_by('sex', aggregate='avg', of='age')",
          'InvalidParameterError',
-         "aggregate must be 'count', 'mean' or 'sum', got aggregate='avg'.",
+         "aggregate must be 'count', 'mean', 'sum' or 'variance', got aggregate='avg'.",
          "session.group_by('sex', aggregate='mean', of='age')"),
         ('an explanation of nothing', 'session.explain(None)',
          'InvalidQueryError', 'write where(attribute=condition).',
