@@ -59,6 +59,7 @@ def _serve(arguments: argparse.Namespace) -> int:
             ssl_keyfile=arguments.ssl_keyfile,
             behind_proxy=arguments.behind_proxy,
             after_crashes=arguments.after_crashes,
+            curators=tuple(arguments.curator),
         )
     finally:
         session.close()
@@ -143,6 +144,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ssl-keyfile", metavar="FILE.pem")
     parser.add_argument(
         "--behind-proxy", action="store_true", help="a proxy ends TLS; nobody else comes here"
+    )
+    parser.add_argument(
+        "--curator", action="append", default=[], metavar="NAME", help="a user who sees all users; again"
     )
     parser.add_argument("--after-crashes", action="store_true", help="in spite of three crashes")
     parser.set_defaults(run=_serve, parser=parser)

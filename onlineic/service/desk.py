@@ -46,6 +46,10 @@ class UnreadyError(OnlineICError):
     """The server cannot answer now: it stops, or its ledger could not be written."""
 
 
+class RevokedError(OnlineICError):
+    """The token of who asks was revoked while the question waited; nothing was asked."""
+
+
 @final
 @attrs.define(eq=False)
 class Job:
@@ -280,6 +284,8 @@ class Desk:
         """Run one job: what fails of it is its own."""
         capped = None
         try:
+            if users.by_name(job.user.name) is None:
+                raise RevokedError("a token must be given that is valid.")
             limit = job.user.part(users.active) * self.pool()
             capped = Capped(self._session.paid_by(Purse(job.user.name, limit)), self._session)
             job.started = capped.asking.length

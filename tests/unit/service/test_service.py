@@ -47,7 +47,7 @@ def server(tmp_path_factory):
         yield running
 
 
-def call(server, method, path, body=None, who="ann", **headers):
+def call(server, method, path, body=None, who="ann", whole=True, **headers):
     """Return status, headers and body of one request."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
     if who is not None:
@@ -56,7 +56,7 @@ def call(server, method, path, body=None, who="ann", **headers):
         body = json.dumps(body).encode()
     connection.request(method, path, body, {name.replace("_", "-"): one for name, one in headers.items()})
     reply = connection.getresponse()
-    found = reply.status, reply.headers, reply.read()
+    found = reply.status, reply.headers, reply.read() if whole else b""
     connection.close()
     return found
 
@@ -84,7 +84,7 @@ def test_the_description_names_the_routes_and_no_others(server):
     assert openapi() == told
     for path, methods in told["paths"].items():
         for method in methods:
-            found, *_ = call(server, method.upper(), path, b"{}" if method == "post" else None)
+            found, *_ = call(server, method.upper(), path, b"{}" if method == "post" else None, whole=False)
             assert found not in (404, 405), (method, path)
         other = "PUT"
         assert 405 == call(server, other, path, b"{}")[0]
@@ -243,6 +243,94 @@ def test_a_token_that_is_revoked_ends_requests_and_visits(server):
 
     assert 401 == call(server, "GET", "/v1/statistics", who="guest")[0]
     assert 401 == call(server, "GET", "/v1/statistics", who=None, **headers)[0]
+
+
+def test_the_page_of_a_curator_is_for_those_who_are_named(server, tmp_path):
+    assert 403 == call(server, "GET", "/curator")[0]
+    with served(opened(tmp_path / "a.db"), tmp_path, curators=["ann"]) as other:
+        call(other, "POST", "/v1/answers", {"questions": [{"age": [21, 30]}]}, who="bob")
+        body = call(other, "GET", "/curator")[2].decode()
+        assert {"ann", "bob"} <= {name for name in other.tokens if f">{name}<" in body}
+        assert "easy:1" in body or "hard:1" in body
+        assert "Differentially private answers" in body
+        assert 403 == call(other, "GET", "/curator", who="bob")[0]
+        assert "/curator" not in call(other, "GET", "/", who="bob")[2].decode()
+
+
+def listened(server, who):
+    """An open stream of events: (connection, reply, first facts)."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection.request("GET", "/v1/events", headers={"Authorization": f"Bearer {server.tokens[who]}"})
+    reply = connection.getresponse()
+    return connection, reply, heard(reply)
+
+
+def heard(reply):
+    """The next facts of a stream, or None at its end."""
+    while line := reply.readline():
+        if line.startswith(b"data: "):
+            return json.loads(line[6:])
+    return None
+
+
+def test_who_listens_hears_what_has_changed(server):
+    connection, _, _ = listened(server, "bob")
+    connection.close()
+    connection, reply, first = listened(server, "ann")
+    call(server, "POST", "/v1/answers", {"questions": [{"age": [23, 31], "sex": "M"}]})
+
+    assert "text/event-stream; charset=utf-8" == reply.headers["content-type"]
+    assert "ann" == first["you"]["name"]
+    assert heard(reply)["asked"] == first["asked"] + 1
+    connection.close()
+
+
+def test_a_stream_ends_when_its_token_is_revoked_and_streams_are_few(server):
+    users = Users(server.users)
+    server.tokens["late"] = users.add("late")
+    open_ones = [listened(server, "late") for _ in range(8)]
+    assert 429 == call(server, "GET", "/v1/events", who="late", whole=False)[0]
+    users.revoke("late")
+    users.close()
+
+    for connection, reply, _ in open_ones:
+        assert None is heard(reply)
+        connection.close()
+
+
+def test_what_waits_of_a_user_who_is_revoked_is_not_answered(tmp_path):
+    held, free = threading.Event(), threading.Event()
+    found = {}
+    with served(opened(tmp_path / "a.db"), tmp_path) as server:
+        call(server, "POST", "/v1/answers", {"questions": [{"sex": "F"}]})
+
+        def summary(*_):
+            held.set()
+            assert free.wait(20)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ic.OnlineIC, "summary", summary)  # the writer is busy
+            body = {"questions": [{"age": [24, 29]}]}
+            threads = [
+                threading.Thread(target=lambda: call(server, "GET", "/v1/summary")),
+                threading.Thread(
+                    target=lambda: found.update(bob=call(server, "POST", "/v1/answers", body, who="bob"))
+                ),
+            ]
+            threads[0].start()
+            assert held.wait(20)
+            threads[1].start()
+            while b"onlineic_waiting 1\n" not in call(server, "GET", "/metrics")[2]:
+                time.sleep(0.01)
+            users = Users(server.users)
+            users.revoke("bob")
+            users.close()
+            before = json.loads(call(server, "GET", "/v1/statistics")[2])["length"]
+            free.set()
+            for thread in threads:
+                thread.join()
+        assert 401 == found["bob"][0]
+        assert before == json.loads(call(server, "GET", "/v1/statistics")[2])["length"]
 
 
 def test_the_page_asks_explains_and_shows_what_was_released(server):
