@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Scripts that make a table or figure; make_*.py build shipped data from downloaded files and are run by hand.
 EXPERIMENTS := $(filter-out experiments/make_%,$(wildcard experiments/*.py))
 
-.PHONY: demo serve-demo docs test lint audit exhaustive fuzz mutants bench bench-full bench-quick experiments experiments-quick tables
+.PHONY: demo serve-demo docs test lint audit exhaustive fuzz kills mutants bench bench-full bench-quick experiments experiments-quick tables
 
 demo: $(VENV)/.plot
 	$(BIN)/python -m onlineic demo
@@ -40,6 +40,10 @@ exhaustive: $(VENV)/.test
 
 fuzz: $(VENV)/.test
 	$(BIN)/python -m pytest -m fuzz tests/property/test_fuzz.py tests/property/test_forgeries.py tests/property/test_hostile_calls.py
+
+# A server killed by signal 9 while eight clients ask; more by ONLINEIC_KILLS=1000 make kills (half an hour).
+kills: $(VENV)/.test
+	$(BIN)/python -m pytest -m kills tests/property/test_server_kills.py
 
 # Some of them: make mutants PICK="curator or ledger"
 mutants: $(VENV)/.test

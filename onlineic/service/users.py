@@ -266,6 +266,12 @@ class Users:
         sql = "UPDATE start SET good = 1 WHERE rowid = (SELECT max(rowid) FROM start)"
         self._run(lambda: self._connection.execute(sql))
 
+    def copy_to(self, path: str) -> None:
+        """Write a copy that is whole, whatever another process writes meanwhile, for its owner alone."""
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        with contextlib.closing(sqlite3.connect(path)) as copy:
+            self._run(lambda: self._connection.backup(copy))
+
     def close(self) -> None:
         """Let the file go."""
         with contextlib.suppress(sqlite3.Error):
