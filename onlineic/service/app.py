@@ -55,7 +55,7 @@ from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable
 from onlineic.service.desk import BusyError, Capped, Desk, RevokedError, UnreadyError
 from onlineic.service.openapi import openapi
-from onlineic.service.page import curator_page, login_page, page_of, problem_block, read_form
+from onlineic.service.page import EXPLAINED, curator_page, login_page, page_of, problem_block, read_form
 from onlineic.service.users import User, Users, digest_of
 from onlineic.service.wire import from_wire
 from onlineic.session.asking import Outcome
@@ -298,7 +298,10 @@ class Service:
                 refused[place] = Outcome(error=error).to_dict()
         found: list[dict[str, Any]] = []
         if questions:
-            found = await self._desk.do(user, len(questions), lambda to: _outcomes(to, questions), raw)
+            told_before = await self._desk.known(user, questions, raw)
+            found = told_before or await self._desk.do(
+                user, len(questions), lambda to: _outcomes(to, questions), raw
+            )
         answered = iter(found)
         told = [refused[place] if place in refused else next(answered) for place in range(len(asked))]
         return JSONResponse({"answers": told})
@@ -339,7 +342,7 @@ class Service:
         if statement and len(str(asked)) > LONGEST_TEXT:
             raise TooLargeError(f"a text must have at most {LONGEST_TEXT:,} letters.")
         question = asked if statement else self._read(asked)
-        found = await self._desk.do(user, 1, lambda to: to.asking.explain(question).to_dict(), raw)
+        found = await self._desk.look(user, lambda view: view.explain(question, EXPLAINED).to_dict())
         return JSONResponse(found)
 
     async def bounds(self, request: Request, user: User) -> Response:
@@ -414,11 +417,7 @@ class Service:
         return JSONResponse({"answers": rows, "next": after if after < length else None, "length": length})
 
     async def _released(self, user: User, start: int, many: int) -> list[tuple[int, Answer]]:
-        def released(to: Capped) -> list[tuple[int, Answer]]:
-            return to.session.released(start, start + many)
-
-        found: list[tuple[int, Answer]] = await self._desk.do(user, 4, released, b"transcript")
-        return found
+        return await self._desk.look(user, lambda view: view.released(start, start + many))
 
     async def sheet(self, request: Request, user: User) -> Response:
         """Tell what was released as CSV, one row a number."""
@@ -583,7 +582,7 @@ class Service:
             if len(asked.text) > LONGEST_TEXT:
                 raise TooLargeError(f"a text must have at most {LONGEST_TEXT:,} letters.")
             if form.get("act") == "explain":
-                result = await self._desk.do(user, 1, lambda to: asked.explained(to.asking), raw)
+                result = await self._desk.look(user, asked.explained)
             else:
                 result = await self._desk.do(user, 8, asked.answered, raw)
         except OnlineICError as error:

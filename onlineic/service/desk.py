@@ -16,8 +16,9 @@ import os
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import attrs
 
@@ -34,8 +35,10 @@ from onlineic.session.view import View
 
 TURN = 64  # cost that is answered together
 MOST_WAITING = 512  # cost that may wait of one asker
+MOST_READING = 8  # looks at the view that may wait of one asker
 MOST_QUESTIONS = 4096  # that one derived question may become
 _log = logging.getLogger("onlineic.service")
+T = TypeVar("T")
 
 
 class BusyError(OnlineICError):
@@ -131,6 +134,11 @@ class Capped(Answering):
             ] += 1
         return found
 
+    def count(self, questions: Iterable[Any]) -> None:
+        """Count as repeats what was told from a view already."""
+        found = self.asking.count(questions)
+        self.statuses.update(one.status for one in found)
+
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
         return self.asking.joint_bounds(queries, answers)
 
@@ -158,6 +166,9 @@ class Desk:
         self.answered: Counter[str] = Counter()  # by status or code
         self.turns = 0
         self.view: View = session.view()
+        self._busy = False
+        self._reading: Counter[str] = Counter()  # looks at the view, by asker
+        self._reader = ThreadPoolExecutor(1, "onlineic-reader")
         self._thread = threading.Thread(target=self._work, name="onlineic-writer", daemon=True)
 
     def start(self) -> None:
@@ -170,6 +181,7 @@ class Desk:
             self._stopping = True
             self._wake.notify()
         self._thread.join()
+        self._reader.shutdown()
 
     @property
     def waiting(self) -> int:
@@ -197,6 +209,12 @@ class Desk:
         UnreadyError
             If the server stops, or nothing more can be recorded.
         """
+        return await self._put(user, cost, act, sent)
+
+    def _put(
+        self, user: User, cost: int, act: Callable[["Capped"], Any], sent: bytes
+    ) -> "asyncio.Future[Any]":
+        """Let an act wait for its asker's turn."""
         if self.broken or self._stopping:
             raise UnreadyError(
                 "the server must be able to record what it answers, got one that cannot; ask later."
@@ -214,11 +232,52 @@ class Desk:
             line.append(job)
             self._cost[user.name] += cost
             self._wake.notify()
-        return await job.future
+        return job.future
+
+    async def look(self, user: User, act: Callable[[View], T]) -> T:
+        """Return what an act makes of the view, in a thread beside that which answers: it waits for no refit.
+
+        Raises
+        ------
+        BusyError
+            If too many looks of theirs wait.
+        """
+        if self._reading[user.name] >= MOST_READING:
+            raise BusyError(f"at most {MOST_READING} requests of one asker may wait, got more; ask later.")
+        self._reading[user.name] += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._reader, act, self.view)
+        finally:
+            self._reading[user.name] -= 1
+
+    async def known(self, user: User, questions: list[Any], sent: bytes) -> list[dict[str, Any]] | None:
+        """Return the outcomes of questions none of which needs a test, if answering them would wait, or None.
+
+        They are told from the view, and counted and logged once it is their asker's turn.
+        """
+        if not (self._busy or self._waiting) or not self.ready:
+            return None
+
+        def told(view: View) -> list[dict[str, Any]] | None:
+            found = []
+            for question in questions:
+                if (one := view.known(question)) is None:
+                    return None
+                found.append(one.to_dict())
+            return found
+
+        try:
+            found = await self.look(user, told)
+            if found is not None:
+                self._put(user, 1, lambda to: to.count(questions), sent)
+        except OnlineICError:  # what cannot be asked is refused in its place, each by itself
+            return None
+        return found
 
     def _turn(self) -> list[Job]:
         """Wait for jobs, and return those of the next turn: of the asker first who has had the least."""
         with self._wake:
+            self._busy = False
             while not self._waiting and not self._stopping:
                 self._wake.wait()
             taken: list[Job] = []
@@ -233,6 +292,7 @@ class Desk:
                 self._cost[name] -= job.cost
                 cost += job.cost
                 taken.append(job)
+            self._busy = bool(taken)
             return taken
 
     def _work(self) -> None:
@@ -313,5 +373,6 @@ def _reply(job: Job) -> None:
         return  # who asked has gone: what was answered is recorded, and a repeat
     if job.error is not None:
         job.future.set_exception(job.error)
+        job.future.exception()  # nobody waits for what is only counted
     else:
         job.future.set_result(job.result)

@@ -44,10 +44,10 @@ from onlineic.questions.derived import Answering
 from onlineic.questions.distributions import Quantile
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable, answered
-from onlineic.session.asking import Asking
 from onlineic.session.explain import Explanation
 from onlineic.session.view import View
 
+EXPLAINED = 1024  # questions that one which is explained may become
 ROWS = 3  # conditions of the form
 MOST_OPTIONS = 200  # labels that are offered to choose from
 FEW = 12  # bars whose numbers are shown below them
@@ -322,9 +322,9 @@ class AskedForm:
         """Ask, and return the answer as a block."""
         return result_block(self.said, self.of(to), to.n, to.beta) + self._snippets()
 
-    def explained(self, to: Asking) -> str:
+    def explained(self, view: View) -> str:
         """Explain, and return it as a block."""
-        return explanation_block(self.said, to.explain(self.explain), to.n)
+        return explanation_block(self.said, view.explain(self.explain, EXPLAINED), view.n)
 
     def _snippets(self) -> str:
         body: dict[str, Any] | None = None

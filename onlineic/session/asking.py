@@ -59,13 +59,22 @@ class Places:
 
     def of(self, ledger: Ledger, key: Any) -> int | None:
         """Return the latest place at which a question with this key was released."""
+        self.take(ledger)
+        return self._found.get(key)
+
+    def before(self, length: int, key: Any) -> int | None:
+        """Return the place of the latest release taken in, if it stands among so many records."""
+        place = self._found.get(key)
+        return place if place is not None and place < length else None
+
+    def take(self, ledger: Ledger) -> None:
+        """Take in what the ledger has grown by."""
         for place, record in enumerate(ledger.records(self._seen), self._seen):
             if isinstance(record, Easy | Hard):
                 self._found[record.query.key] = place
             elif isinstance(record, EasyBatch):
                 self._found.update((query.key, place) for query in record.queries)
         self._seen = len(ledger)
-        return self._found.get(key)
 
 
 class Run(Protocol):
@@ -132,6 +141,17 @@ class Asking(Answering):
             return [self._outcome(question) for question in asked]
 
         found: list[Outcome] = self._run(each)
+        return found
+
+    def count(self, questions: Iterable[Any]) -> list[Answer]:
+        """Count as repeats what a view has told already; what is not known any more is not asked."""
+
+        def each() -> list[Answer]:
+            loop = self._loop()
+            bound = [loop.core.bound(question) for question in questions]
+            return [known for one in bound if (known := loop.book.recalled(one)) is not None]
+
+        found: list[Answer] = self._run(each)
         return found
 
     def _outcome(self, question: Any) -> Outcome:

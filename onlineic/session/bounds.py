@@ -4,6 +4,7 @@ Proof: docs/theory/accuracy.md, 6.0, 6.2, 6.3; docs/theory/certificates.md, 8.2a
 6.7; docs/theory/ledger-and-restarts.md, 5.4.
 """
 
+import copy
 import math
 from collections.abc import Sequence
 from functools import lru_cache, partial
@@ -86,6 +87,12 @@ class Bounds:
         self._farthest = 1.0  # distance of a value from the far end of [0, 1]
         self.rounding = 0.0
         self.tables = False
+
+    def still(self, ledger: Ledger) -> "Bounds":
+        """Return the bounds of now, by a ledger that grows no more."""
+        other = copy.copy(self)
+        other._ledger = ledger
+        return other
 
     # -- the first tables --
 

@@ -22,7 +22,8 @@ from onlineic.display.plain import strict
 from onlineic.display.text import shortened, upward
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import persons_of
-from onlineic.errors import TooFewRecordsError, shown
+from onlineic.errors import TooFewRecordsError, TooLargeError, shown
+from onlineic.ledger.records import Ledger
 from onlineic.plan.kinds import answers_tables, check_supported
 from onlineic.plan.plan import Plan, restarts_text
 from onlineic.queries.answers import LONGEST_QUERY, Answer
@@ -179,14 +180,44 @@ class Prospect:
 @final
 @attrs.frozen
 class Outlook:
-    """What a session, or that which its first question makes of it, knows of questions not asked yet."""
+    """What a session knows of questions not asked yet.
 
-    loop: Loop
+    Attributes
+    ----------
+    domain : Domain
+    persons : int
+        Whom answers count.
+    plan, book, prices, account
+        Of the session, or as they stood at one moment.
+    owed : Fraction
+        The charge of tables that questions will buy, by this plan.
+    sealed : bool
+        Whether nothing can be tested.
+    seen : dict
+        What was looked up of questions, for one explanation.
+    """
+
+    domain: Domain
+    persons: int
     plan: Plan
     book: AnswerBook
     prices: Prices
     account: Filter
+    owed: Fraction
+    sealed: bool
     seen: dict[Any, Prospect] = attrs.field(factory=dict)
+
+    @classmethod
+    def of(cls, loop: Loop) -> "Outlook":
+        """Return that of a session as it stands; what it tells changes with the session."""
+        loop.book.catch_up()
+        persons, sealed = persons_of(loop.n, loop.unit), loop.core.seal.sealed
+        account = loop.ledger.account
+        return cls(loop.domain, persons, loop.plan, loop.book, loop.core.prices, account, loop.owed, sealed)
+
+    def still(self, ledger: Ledger) -> "Outlook":
+        """Return that of now, by a ledger that grows no more: another thread may ask it."""
+        return attrs.evolve(self, book=self.book.still(ledger), prices=self.prices.still(ledger), seen={})
 
     @property
     def left(self) -> Fraction:
@@ -194,14 +225,9 @@ class Outlook:
         return self.account.left - self.owed
 
     @property
-    def owed(self) -> Fraction:
-        """The charge of tables that questions will buy, by this plan."""
-        return self.loop.core.purchases.owed
-
-    @property
     def hits_left(self) -> int:
         """Hits of the largest price that can still be paid."""
-        return 0 if self.loop.core.seal.sealed else self.prices.hard_left(self.owed, self.account)
+        return 0 if self.sealed else self.prices.hard_left(self.owed, self.account)
 
     @property
     def restarts_left(self) -> int | None:
@@ -213,9 +239,21 @@ class Outlook:
         """Whether cross tables can be asked."""
         return answers_tables(self.plan.sparse, self.book.belief.hypothesis)
 
-    def rehearsed(self, question: Any) -> tuple[str, float | None, list[Question]]:
+    def explained(self, question: Any, most: int | None = None) -> Explanation:
+        """Return what is known of a question before it is asked, as `OnlineIC.explain` says.
+
+        Raises
+        ------
+        TooLargeError
+            If it becomes more than `most` questions.
+        """
+        outlook = attrs.evolve(self, seen={})
+        asked, derived, questions = outlook.rehearsed(question, most)
+        return _explanation(asked, questions, outlook, derived)
+
+    def rehearsed(self, question: Any, most: int | None = None) -> tuple[str, float | None, list[Question]]:
         """Return how a question is called, its bound if it is a derived one, and what it asks."""
-        rehearsal = Rehearsal(self, self.loop.domain, persons_of(self.loop.n, self.loop.unit), self.plan.beta)
+        rehearsal = Rehearsal(self, self.domain, self.persons, self.plan.beta, most)
         if callable(question) and not isinstance(question, np.ndarray):
             return *rehearsal.of(question), rehearsal.questions
         asked, derived = shown(question, 80), None
@@ -227,7 +265,7 @@ class Outlook:
 
     def bound(self, question: Any) -> Question:
         """Return a question bound to the domain, or raise `InvalidQueryError`."""
-        bound = bind_question(question, self.loop.domain, self.plan.weight_bits)
+        bound = bind_question(question, self.domain, self.plan.weight_bits)
         check_supported(bound, self.plan.sparse, self.book.belief.hypothesis)
         return bound
 
@@ -246,8 +284,10 @@ class Rehearsal(Answering):
     """Answers as if every test turned out easy, and remembers what it was asked: for questions that are made
     of others. What it says rests on the hypothesis, without any guarantee."""
 
-    def __init__(self, outlook: Outlook, domain: Domain, n: int, beta: float) -> None:
-        self._outlook, self._domain, self._n, self._beta = outlook, domain, n, beta
+    def __init__(
+        self, outlook: Outlook, domain: Domain, n: int, beta: float, most: int | None = None
+    ) -> None:
+        self._outlook, self._domain, self._n, self._beta, self._most = outlook, domain, n, beta, most
         self.questions: list[Question] = []
 
     @property
@@ -267,6 +307,10 @@ class Rehearsal(Answering):
         return self._outlook.answers_tables
 
     def answer(self, query: Any) -> Answer:
+        if self._most is not None and len(self.questions) >= self._most:
+            raise TooLargeError(
+                f"a question must become at most {self._most:,} questions, got more; ask fewer."
+            )
         self.questions.append(self._outlook.bound(query))
         return self._outlook.prospect(self.questions[-1]).answer
 
@@ -299,10 +343,7 @@ class Rehearsal(Answering):
 def explained(loop: Loop, question: Any) -> Explanation:
     """Return what is known of a question before it is asked, as `OnlineIC.explain` says."""
     loop.core.seal.check_open()
-    loop.book.catch_up()
-    outlook = Outlook(loop, loop.plan, loop.book, loop.core.prices, loop.ledger.account)
-    asked, derived, questions = outlook.rehearsed(question)
-    return _explanation(asked, questions, outlook, derived)
+    return Outlook.of(loop).explained(question)
 
 
 def _explanation(

@@ -1,5 +1,6 @@
 """The routes over HTTP: who is let in, in which form, who pays, and what is refused without a trace."""
 
+import contextlib
 import http.client
 import json
 import math
@@ -298,39 +299,91 @@ def test_a_stream_ends_when_its_token_is_revoked_and_streams_are_few(server):
         connection.close()
 
 
-def test_what_waits_of_a_user_who_is_revoked_is_not_answered(tmp_path):
+@contextlib.contextmanager
+def writer_held(server):
+    """The thread that answers is busy until the block ends."""
     held, free = threading.Event(), threading.Event()
+
+    def summary(*_):
+        held.set()
+        assert free.wait(20)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ic.OnlineIC, "summary", summary)
+        thread = threading.Thread(target=lambda: call(server, "GET", "/v1/summary"))
+        thread.start()
+        assert held.wait(20)
+        try:
+            yield
+        finally:
+            free.set()
+            thread.join()
+
+
+def waiting(server, count):
+    while f"onlineic_waiting {count}\n".encode() not in call(server, "GET", "/metrics")[2]:
+        time.sleep(0.01)
+
+
+def test_what_waits_of_a_user_who_is_revoked_is_not_answered(tmp_path):
     found = {}
     with served(opened(tmp_path / "a.db"), tmp_path) as server:
         call(server, "POST", "/v1/answers", {"questions": [{"sex": "F"}]})
-
-        def summary(*_):
-            held.set()
-            assert free.wait(20)
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(ic.OnlineIC, "summary", summary)  # the writer is busy
-            body = {"questions": [{"age": [24, 29]}]}
-            threads = [
-                threading.Thread(target=lambda: call(server, "GET", "/v1/summary")),
-                threading.Thread(
-                    target=lambda: found.update(bob=call(server, "POST", "/v1/answers", body, who="bob"))
-                ),
-            ]
-            threads[0].start()
-            assert held.wait(20)
-            threads[1].start()
-            while b"onlineic_waiting 1\n" not in call(server, "GET", "/metrics")[2]:
-                time.sleep(0.01)
+        body = {"questions": [{"age": [24, 29]}]}
+        thread = threading.Thread(
+            target=lambda: found.update(bob=call(server, "POST", "/v1/answers", body, who="bob"))
+        )
+        with writer_held(server):
+            thread.start()
+            waiting(server, 1)
             users = Users(server.users)
             users.revoke("bob")
             users.close()
             before = json.loads(call(server, "GET", "/v1/statistics")[2])["length"]
-            free.set()
-            for thread in threads:
-                thread.join()
+        thread.join()
         assert 401 == found["bob"][0]
         assert before == json.loads(call(server, "GET", "/v1/statistics")[2])["length"]
+
+
+def test_what_is_known_and_explained_waits_for_nobody(tmp_path):
+    found = {}
+    with served(opened(tmp_path / "a.db"), tmp_path) as server:
+        known = {"questions": [{"sex": "F"}, {}, {"age": [21, 33]}]}
+        first = json.loads(call(server, "POST", "/v1/answers", known)[2])["answers"]
+        explained = call(server, "POST", "/v1/explain", {"question": {"age": [22, 30]}})[2]
+        told = call(server, "GET", "/v1/transcript")[2]
+        headers = visit(server)
+        page = call(server, "GET", "/", who=None, **headers)[2]
+        asked_before = json.loads(call(server, "GET", "/v1/statistics")[2])["asked"]
+        new = {"questions": [{"sex": "F"}, {"age": [24, 29], "sex": "M"}]}
+        thread = threading.Thread(
+            target=lambda: found.update(bob=call(server, "POST", "/v1/answers", new, who="bob"))
+        )
+        with writer_held(server):
+            again = json.loads(call(server, "POST", "/v1/answers", known)[2])["answers"]
+            thread.start()
+            waiting(server, 1 + 2)  # what is to be counted of ann, and the two of bob
+            assert explained == call(server, "POST", "/v1/explain", {"question": {"age": [22, 30]}})[2]
+            assert told == call(server, "GET", "/v1/transcript")[2]
+            assert page == call(server, "GET", "/", who=None, **headers)[2]
+            assert asked_before == json.loads(call(server, "GET", "/v1/statistics")[2])["asked"]
+            assert 422 == call(server, "POST", "/v1/explain", {"question": {"sex": "x"}})[0]
+            assert not found
+        thread.join()
+        assert ["repeat", "easy", "repeat"] == [one["status"] for one in again]
+        for one, other in zip(first, again, strict=True):
+            assert (one["value"], one["error_bound"], one["at"]) == (
+                other["value"],
+                other["error_bound"],
+                other["at"],
+            )
+        fresh = json.loads(found["bob"][2])["answers"]
+        assert "repeat" == fresh[0]["status"]
+        assert fresh[1]["status"] in ("easy", "hard")
+        assert asked_before + 5 == json.loads(call(server, "GET", "/v1/statistics")[2])["asked"]
+        users = Users(server.users)
+        assert "easy:1 repeat:2" in {line.statuses for _, line in users.logged()}
+        users.close()
 
 
 def test_the_page_asks_explains_and_shows_what_was_released(server):
