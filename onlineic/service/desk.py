@@ -33,6 +33,7 @@ from onlineic.session.purse import Purse
 from onlineic.session.session import OnlineIC
 from onlineic.session.view import View
 
+LINES = 256  # of the log that wait for a turn behind which nobody waits
 TURN = 64  # cost that is answered together
 MOST_WAITING = 512  # cost that may wait of one asker
 MOST_READING = 8  # looks at the view that may wait of one asker
@@ -165,6 +166,7 @@ class Desk:
         self.broken = False
         self.answered: Counter[str] = Counter()  # by status or code
         self.turns = 0
+        self._lines: list[Asked] = []  # of the log, not written yet
         self.view: View = session.view()
         self._busy = False
         self._reading: Counter[str] = Counter()  # looks at the view, by asker
@@ -309,9 +311,10 @@ class Desk:
     def _answer(self, jobs: list[Job], users: Users) -> None:
         """Answer the jobs of one turn, make all durable, and reply."""
         try:
+            names = users.names()
             with self._session.together():
                 for job in jobs:
-                    self._one(job, users)
+                    self._one(job, names)
         except Exception as error:  # nothing that was answered may leave: it is not recorded
             self.broken = self.broken or isinstance(error, LedgerError)
             if not isinstance(error, OnlineICError):
@@ -328,25 +331,27 @@ class Desk:
             _log.error("no view: %s", type(error).__name__)
         for job in jobs:
             self.answered.update(job.found)
-        lines = [
+        self._lines += [
             Asked(job.user.name, job.digest, job.started, job.stopped, _counts(job.found))
             for job in jobs
             if job.found
         ]
-        try:
-            users.log(lines)
-        except OnlineICError as error:
-            _log.error("log not written: %s", error.code)
+        if not self._waiting or len(self._lines) >= LINES or self._stopping:
+            try:
+                users.log(self._lines)
+            except OnlineICError as error:
+                _log.error("log not written: %s", error.code)
+            self._lines = []
         for job in jobs:
             job.future.get_loop().call_soon_threadsafe(_reply, job)
 
-    def _one(self, job: Job, users: Users) -> None:
+    def _one(self, job: Job, names: frozenset[str]) -> None:
         """Run one job: what fails of it is its own."""
         capped = None
         try:
-            if users.by_name(job.user.name) is None:
+            if job.user.name not in names:
                 raise RevokedError("a token must be given that is valid.")
-            limit = job.user.part(users.active) * self.pool()
+            limit = job.user.part(len(names)) * self.pool()
             capped = Capped(self._session.paid_by(Purse(job.user.name, limit)), self._session)
             job.started = capped.asking.length
             job.result = job.act(capped)

@@ -25,6 +25,7 @@ PREFIX = "oic_"  # by which scanners of leaked secrets know a token
 PER_MINUTE = 600  # questions
 CRASHES = 3  # starts in a row that answered nothing, from which on the next one is refused
 LONGEST_NAME = 64
+SETTLED = 10**8  # nanoseconds behind a change of the file, from which on the next one has another time
 TABLES = """
 CREATE TABLE IF NOT EXISTS user (name TEXT PRIMARY KEY, digest TEXT NOT NULL UNIQUE, created REAL NOT NULL,
                    revoked REAL, share TEXT, per_minute INTEGER NOT NULL);
@@ -122,6 +123,7 @@ class Users:
             self.path, timeout=5.0, isolation_level=None, check_same_thread=False
         )
         self._seen: tuple[int, dict[str, User]] | None = None
+        self._mark: tuple[int, int, int] | None = None  # time, size and number of the file that was read
         self._run(lambda: self._connection.executescript(TABLES))
 
     def _run(self, act: Callable[[], T]) -> T:
@@ -195,7 +197,11 @@ class Users:
     @property
     def active(self) -> int:
         """How many users are not revoked."""
-        return sum(user.revoked is None for user in self._read().values())
+        return len(self.names())
+
+    def names(self) -> frozenset[str]:
+        """Return the names of those who are not revoked."""
+        return frozenset(user.name for user in self._read().values() if user.revoked is None)
 
     def by_token(self, token: str) -> User | None:
         """Return the user with this token, unless it was revoked."""
@@ -210,6 +216,11 @@ class Users:
     def _read(self) -> dict[str, User]:
         """Return users by digest: read again once another process, or this one, has changed the file."""
 
+        now, state = time.time_ns(), os.stat(self.path)
+        mark = (state.st_mtime_ns, state.st_size, state.st_ino)
+        if self._seen is not None and self._mark == mark:
+            return self._seen[1]
+
         def read() -> dict[str, User]:
             (version,) = self._connection.execute("PRAGMA data_version").fetchone()
             version = version * 2**32 + self._connection.total_changes
@@ -222,7 +233,10 @@ class Users:
                 self._seen = (version, users)
             return self._seen[1]
 
-        return self._run(read)
+        found = self._run(read)
+        # of a file that was written just now, the next change can have the same time
+        self._mark = mark if now - state.st_mtime_ns > SETTLED else None
+        return found
 
     def log(self, lines: Iterable[Asked]) -> None:
         """Add lines to the log."""
