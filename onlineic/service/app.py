@@ -298,10 +298,7 @@ class Service:
                 refused[place] = Outcome(error=error).to_dict()
         found: list[dict[str, Any]] = []
         if questions:
-            told_before = await self._desk.known(user, questions, raw)
-            found = told_before or await self._desk.do(
-                user, len(questions), lambda to: _outcomes(to, questions), raw
-            )
+            found = await self._desk.outcomes(user, questions, raw)
         answered = iter(found)
         told = [refused[place] if place in refused else next(answered) for place in range(len(asked))]
         return JSONResponse({"answers": told})
@@ -653,11 +650,6 @@ async def _gone(request: Request, error: Exception) -> Response:
 async def _unexpected(request: Request, error: Exception) -> Response:
     _log.error("request failed: %s", type(error).__name__)
     return _problem(500, "internal", "")
-
-
-def _outcomes(to: Capped, questions: list[Any]) -> list[dict[str, Any]]:
-    """Answer in the writer's thread, and write there too: bounds are worked out when they are looked at."""
-    return [one.to_dict() for one in to.outcomes(questions)]
 
 
 async def _body(request: Request) -> bytes:

@@ -33,6 +33,7 @@ from onlineic.session.purse import Purse
 from onlineic.session.session import OnlineIC
 from onlineic.session.view import View
 
+PATIENCE = 0.05  # seconds after which what is known is told from the view
 LINES = 256  # of the log that wait for a turn behind which nobody waits
 TURN = 64  # cost that is answered together
 MOST_WAITING = 512  # cost that may wait of one asker
@@ -135,10 +136,9 @@ class Capped(Answering):
             ] += 1
         return found
 
-    def count(self, questions: Iterable[Any]) -> None:
-        """Count as repeats what was told from a view already."""
-        found = self.asking.count(questions)
-        self.statuses.update(one.status for one in found)
+    def told(self, questions: Iterable[Any]) -> list[dict[str, Any]]:
+        """Answer each by itself, as plain values: in the thread that owns the session, as bounds are made."""
+        return [one.to_dict() for one in self.outcomes(questions)]
 
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
         return self.asking.joint_bounds(queries, answers)
@@ -168,7 +168,6 @@ class Desk:
         self.turns = 0
         self._lines: list[Asked] = []  # of the log, not written yet
         self.view: View = session.view()
-        self._busy = False
         self._reading: Counter[str] = Counter()  # looks at the view, by asker
         self._reader = ThreadPoolExecutor(1, "onlineic-reader")
         self._thread = threading.Thread(target=self._work, name="onlineic-writer", daemon=True)
@@ -252,34 +251,25 @@ class Desk:
         finally:
             self._reading[user.name] -= 1
 
-    async def known(self, user: User, questions: list[Any], sent: bytes) -> list[dict[str, Any]] | None:
-        """Return the outcomes of questions none of which needs a test, if answering them would wait, or None.
+    async def outcomes(self, user: User, questions: list[Any], sent: bytes) -> list[dict[str, Any]]:
+        """Return the outcome of each question; of questions that need no test soon, whatever else goes on.
 
-        They are told from the view, and counted and logged once it is their asker's turn.
+        Where their turn does not come soon, and all of them are known, they are told from the view, and
+        counted and logged when it comes.
         """
-        if not (self._busy or self._waiting) or not self.ready:
-            return None
-
-        def told(view: View) -> list[dict[str, Any]] | None:
-            found = []
-            for question in questions:
-                if (one := view.known(question)) is None:
-                    return None
-                found.append(one.to_dict())
-            return found
-
-        try:
-            found = await self.look(user, told)
-            if found is not None:
-                self._put(user, 1, lambda to: to.count(questions), sent)
-        except OnlineICError:  # what cannot be asked is refused in its place, each by itself
-            return None
+        turn = self._put(user, len(questions), lambda to: to.told(questions), sent)
+        done, _ = await asyncio.wait({turn}, timeout=PATIENCE)
+        if not done and self.ready:
+            with contextlib.suppress(OnlineICError):  # what cannot be asked is refused when its turn comes
+                known = await self.look(user, lambda view: _known(view, questions))
+                if known is not None:
+                    return known
+        found: list[dict[str, Any]] = await turn
         return found
 
     def _turn(self) -> list[Job]:
         """Wait for jobs, and return those of the next turn: of the asker first who has had the least."""
         with self._wake:
-            self._busy = False
             while not self._waiting and not self._stopping:
                 self._wake.wait()
             taken: list[Job] = []
@@ -294,7 +284,6 @@ class Desk:
                 self._cost[name] -= job.cost
                 cost += job.cost
                 taken.append(job)
-            self._busy = bool(taken)
             return taken
 
     def _work(self) -> None:
@@ -369,6 +358,16 @@ class Desk:
             job.stopped = capped.asking.length
 
 
+def _known(view: View, questions: Iterable[Any]) -> list[dict[str, Any]] | None:
+    """Return the outcomes of questions none of which needed a test at the moment of a view, or None."""
+    found = []
+    for question in questions:
+        if (one := view.known(question)) is None:
+            return None
+        found.append(one.to_dict())
+    return found
+
+
 def _counts(found: Counter[str]) -> str:
     return " ".join(f"{name}:{count}" for name, count in sorted(found.items()))
 
@@ -378,6 +377,6 @@ def _reply(job: Job) -> None:
         return  # who asked has gone: what was answered is recorded, and a repeat
     if job.error is not None:
         job.future.set_exception(job.error)
-        job.future.exception()  # nobody waits for what is only counted
+        job.future.exception()  # nobody may wait for it any more
     else:
         job.future.set_result(job.result)

@@ -143,17 +143,6 @@ class Asking(Answering):
         found: list[Outcome] = self._run(each)
         return found
 
-    def count(self, questions: Iterable[Any]) -> list[Answer]:
-        """Count as repeats what a view has told already; what is not known any more is not asked."""
-
-        def each() -> list[Answer]:
-            loop = self._loop()
-            bound = [loop.core.bound(question) for question in questions]
-            return [known for one in bound if (known := loop.book.recalled(one)) is not None]
-
-        found: list[Answer] = self._run(each)
-        return found
-
     def _outcome(self, question: Any) -> Outcome:
         loop = self._loop()
         try:

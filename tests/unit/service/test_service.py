@@ -362,7 +362,7 @@ def test_what_is_known_and_explained_waits_for_nobody(tmp_path):
         with writer_held(server):
             again = json.loads(call(server, "POST", "/v1/answers", known)[2])["answers"]
             thread.start()
-            waiting(server, 1 + 2)  # what is to be counted of ann, and the two of bob
+            waiting(server, 3 + 2)  # what is to be counted of ann, and the two of bob
             assert explained == call(server, "POST", "/v1/explain", {"question": {"age": [22, 30]}})[2]
             assert told == call(server, "GET", "/v1/transcript")[2]
             assert page == call(server, "GET", "/", who=None, **headers)[2]
@@ -381,9 +381,9 @@ def test_what_is_known_and_explained_waits_for_nobody(tmp_path):
         assert "repeat" == fresh[0]["status"]
         assert fresh[1]["status"] in ("easy", "hard")
         assert asked_before + 5 == json.loads(call(server, "GET", "/v1/statistics")[2])["asked"]
-        users = Users(server.users)
-        assert "easy:1 repeat:2" in {line.statuses for _, line in users.logged()}
-        users.close()
+    users = Users(server.users)
+    assert "easy:1 repeat:2" in {line.statuses for _, line in users.logged()}
+    users.close()
 
 
 def test_the_page_asks_explains_and_shows_what_was_released(server):
@@ -550,9 +550,9 @@ def test_eight_clients_at_once_agree_and_the_ledger_holds(tmp_path):
             thread.start()
         for thread in threads:
             thread.join()
-        users = Users(server.users)
-        assert {"user0", "user1", "user2"} == {line.user for _, line in users.logged()}
-        users.close()
+    users = Users(server.users)
+    assert {"user0", "user1", "user2"} == {line.user for _, line in users.logged()}
+    users.close()
     assert 8 == len(found)
     assert all(one == found[0] for one in found.values())
     assert () == verified(read(tmp_path / "a.db")).problems
