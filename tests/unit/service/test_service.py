@@ -4,10 +4,14 @@ import contextlib
 import http.client
 import json
 import math
+import re
 import socket
+import subprocess
+import sys
 import threading
 import time
 import urllib.parse
+from importlib import metadata
 
 import numpy as np
 import pytest
@@ -591,3 +595,31 @@ def test_three_starts_without_an_answer_are_enough(tmp_path):
     users.close()
     with opened(tmp_path / "a.db") as session, pytest.raises(SessionStateError, match="after-crashes"):
         serving.serve(session, tmp_path / "u.db")
+
+
+def test_nothing_of_the_extra_is_imported_before_a_server_starts():
+    code = (
+        "import sys, onlineic as ic, onlineic.service; ic.connect; "
+        "print(*sorted({name.partition('.')[0] for name in sys.modules} & set(sys.argv[1:])))"
+    )
+    extra = ["starlette", "uvicorn", "h11", "anyio", "click", "idna", "sqlglot"]
+    for one in (code, code.replace(", onlineic.service; ic.connect", "")):
+        told = subprocess.run([sys.executable, "-c", one, *extra], capture_output=True, text=True, check=True)
+        assert "" == told.stdout.strip(), one
+
+
+def test_the_extra_is_small():
+    """15 MB installed, of the distributions that this environment has for the extra and what they need."""
+    wanted, seen = ["starlette", "uvicorn", "sqlglot"], set()
+    while wanted:
+        name = wanted.pop()
+        if name not in seen:
+            seen.add(name)
+            needs = metadata.requires(name) or []
+            wanted += [re.match(r"[A-Za-z0-9_.-]+", one)[0] for one in needs if ";" not in one]
+    wanted = {"anyio", "h11", "click"} | seen | {"idna"}
+    files = [one for name in wanted for one in metadata.files(name) or []]
+    size = sum(
+        path.stat().st_size for one in files if (path := one.locate()).is_file() and path.suffix != ".pyc"
+    )
+    assert size < 15e6, f"{size / 1e6:.1f} MB"
