@@ -321,12 +321,7 @@ class Service:
     async def _statement(self, user: User, text: str, raw: bytes) -> dict[str, Any]:
         if len(text) > LONGEST_TEXT:
             raise TooLargeError(f"a text must have at most {LONGEST_TEXT:,} letters, got {len(text):,}.")
-        from onlineic.ask.sql import statement
-        from onlineic.questions.statements import answered
-
-        found: dict[str, Any] = await self._desk.do(
-            user, 8, lambda to: told(answered(to, statement(text, to.domain))), raw
-        )
+        found: dict[str, Any] = await self._desk.do(user, 8, lambda to: told(to.sql(text)), raw)
         return found
 
     async def explain(self, request: Request, user: User) -> Response:

@@ -235,7 +235,7 @@ class Desk:
             self._wake.notify()
         return job.future
 
-    async def look(self, user: User, act: Callable[[View], T]) -> T:
+    async def look(self, user: User, act: Callable[[View], T], view: View | None = None) -> T:
         """Return what an act makes of the view, in a thread beside that which answers: it waits for no refit.
 
         Raises
@@ -247,7 +247,8 @@ class Desk:
             raise BusyError(f"at most {MOST_READING} requests of one asker may wait, got more; ask later.")
         self._reading[user.name] += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._reader, act, self.view)
+            seen = self.view if view is None else view
+            return await asyncio.get_running_loop().run_in_executor(self._reader, act, seen)
         finally:
             self._reading[user.name] -= 1
 
@@ -257,11 +258,12 @@ class Desk:
         Where their turn does not come soon, and all of them are known, they are told from the view, and
         counted and logged when it comes.
         """
+        before = self.view  # in a later one what is told by this very turn would be a repeat
         turn = self._put(user, len(questions), lambda to: to.told(questions), sent)
         done, _ = await asyncio.wait({turn}, timeout=PATIENCE)
         if not done and self.ready:
             with contextlib.suppress(OnlineICError):  # what cannot be asked is refused when its turn comes
-                known = await self.look(user, lambda view: _known(view, questions))
+                known = await self.look(user, lambda view: _known(view, questions), before)
                 if known is not None:
                     return known
         found: list[dict[str, Any]] = await turn

@@ -14,7 +14,6 @@ import attrs
 import numpy as np
 
 from onlineic.ask.json import written
-from onlineic.ask.sql import statement
 from onlineic.display.html import bars, escaped, facts, share, span_bar, table
 from onlineic.display.text import (
     around,
@@ -43,7 +42,7 @@ from onlineic.queries.marginals import marginal
 from onlineic.questions.derived import Answering
 from onlineic.questions.distributions import Quantile
 from onlineic.questions.means import Derived
-from onlineic.questions.statements import AnswerTable, answered
+from onlineic.questions.statements import AnswerTable
 from onlineic.session.explain import Explanation
 from onlineic.session.view import View
 
@@ -355,7 +354,7 @@ def read_form(form: Mapping[str, str], domain: Domain) -> AskedForm:
         text = form.get("text", "").strip()
         if text[:6].upper() != "SELECT":
             raise InvalidQueryError(f"a statement must begin with SELECT, got {shown(text)}.")
-        return AskedForm(text, text, lambda to: answered(to, statement(text, domain)), text, None)
+        return AskedForm(text, text, lambda to: to.sql(text), text, None)
     kind, of, by = form.get("kind", ""), form.get("of", ""), form.get("by", "")
     among = _conditions(form, domain)
     said = f" where {words}" if (words := _in_words(form)) else ""

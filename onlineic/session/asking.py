@@ -1,21 +1,17 @@
 """A session as one of several askers has it: the same answers, paid from a purse, one outcome a question."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol, final
 
 import attrs
 
 from onlineic._typing import Floats
 from onlineic.ask.bind import check_many
-from onlineic.ask.sql import statement
-from onlineic.ask.sql_conditions import Value
 from onlineic.domain.domain import Domain
 from onlineic.errors import OnlineICError, checked_list
 from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger
 from onlineic.queries.answers import Answer
 from onlineic.questions.derived import Answering
-from onlineic.questions.means import Derived
-from onlineic.questions.statements import AnswerTable, answered
 from onlineic.session.explain import Explanation, explained
 from onlineic.session.loop import Loop
 
@@ -161,13 +157,3 @@ class Asking(Answering):
         """Return what a question may cost and what it is worth, as `OnlineIC.explain`."""
         found: Explanation = self._run(lambda: explained(self._loop(), question))
         return found
-
-    def sql(
-        self,
-        text: str,
-        table: str = "t",
-        params: Mapping[str, Value] | None = None,
-        dialect: str | None = None,
-    ) -> Answer | Derived | AnswerTable:
-        """Answer a SELECT statement, as `OnlineIC.sql`."""
-        return answered(self, statement(text, self.domain, table, params, dialect))

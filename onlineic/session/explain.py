@@ -5,7 +5,7 @@ are told, and the most that can be spent.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any, Literal, final
 
@@ -15,8 +15,6 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Filter
 from onlineic.ask.bind import bind_question
-from onlineic.ask.sql import statement
-from onlineic.ask.sql_conditions import Value
 from onlineic.display.html import card, facts
 from onlineic.display.plain import strict
 from onlineic.display.text import shortened, upward
@@ -33,7 +31,7 @@ from onlineic.questions.derived import Answering
 from onlineic.questions.distributions import Cdf, Quantile
 from onlineic.questions.groups import Groups
 from onlineic.questions.means import Derived
-from onlineic.questions.statements import AnswerTable, answered
+from onlineic.questions.statements import AnswerTable
 from onlineic.session.answers import AnswerBook
 from onlineic.session.loop import Loop
 from onlineic.session.prices import Prices
@@ -320,16 +318,6 @@ class Rehearsal(Answering):
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
         bound = map(self._outlook.bound, queries)
         return np.array([self._outlook.prospect(question).joint for question in bound])
-
-    def sql(
-        self,
-        text: str,
-        table: str = "t",
-        params: Mapping[str, Value] | None = None,
-        dialect: str | None = None,
-    ) -> Answer | Derived | AnswerTable:
-        """Answer a SELECT statement, as `OnlineIC.sql`."""
-        return answered(self, statement(text, self._domain, table, params, dialect))
 
     def of(self, ask: Callable[["Rehearsal"], Any]) -> tuple[str, float | None]:
         """Return the name and the bound of what a function of a session works out, None if it states none."""
