@@ -301,25 +301,14 @@ class Desk:
 
     def _answer(self, jobs: list[Job], users: Users) -> None:
         """Answer the jobs of one turn, make all durable, and reply."""
-        try:
-            names = users.names()
-            with self._session.together():
-                for job in jobs:
-                    self._one(job, names)
-        except Exception as error:  # nothing that was answered may leave: it is not recorded
-            self.broken = self.broken or isinstance(error, LedgerError)
-            if not isinstance(error, OnlineICError):
-                _log.error("turn failed: %s", type(error).__name__)
-            for job in jobs:
-                job.error = UnreadyError(
-                    "what was answered could not be recorded, and is not told; ask later."
-                )
         self.turns += 1
         try:
-            self.view = self._session.view()
-        except Exception as error:  # whatever it is, who waits is told, and this thread goes on
-            self.broken = True
-            _log.error("no view: %s", type(error).__name__)
+            names = users.names()
+        except OnlineICError as error:  # nothing was asked
+            for job in jobs:
+                job.error = error
+        else:
+            self._together(jobs, names)
         for job in jobs:
             self.answered.update(job.found)
         self._lines += [
@@ -335,6 +324,26 @@ class Desk:
             self._lines = []
         for job in jobs:
             job.future.get_loop().call_soon_threadsafe(_reply, job)
+
+    def _together(self, jobs: list[Job], names: frozenset[str]) -> None:
+        """Answer the jobs, make all durable in one write, and swap the view.
+
+        Where that fails, nothing that was answered may leave, by a reply or by a view: it is not recorded.
+        """
+        try:
+            with self._session.together():
+                for job in jobs:
+                    self._one(job, names)
+            if not self.broken:
+                self.view = self._session.view()
+        except Exception as error:  # whatever it is, who waits is told, and this thread goes on
+            self.broken = True
+            _log.error("turn failed: %s", type(error).__name__)
+        if self.broken:
+            for job in jobs:
+                job.error = UnreadyError(
+                    "what was answered could not be recorded, and is not told; ask later."
+                )
 
     def _one(self, job: Job, names: frozenset[str]) -> None:
         """Run one job: what fails of it is its own."""

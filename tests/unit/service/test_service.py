@@ -575,9 +575,44 @@ def test_what_cannot_be_recorded_is_not_told(tmp_path, monkeypatch):
         assert b"value" not in body
         assert 503 == call(server, "POST", "/v1/answers", {"questions": [{"sex": "F"}]})[0]
         assert 503 == call(server, "GET", "/ready", who=None)[0]
+        told = call(server, "GET", "/v1/transcript")[2].decode()
+        assert "sex=" in told
+        assert "between(21, 33)" not in told  # nor is it on the page, or told as known
+        assert "between(21, 33)" not in call(server, "GET", "/", who=None, **visit(server))[2].decode()
+        assert json.loads(told)["length"] == json.loads(call(server, "GET", "/v1/statistics")[2])["length"]
         monkeypatch.undo()
     with ic.OnlineIC.resume(tmp_path / "a.db", ic.PrivateData(TABLE, DOMAIN), durability="all") as session:
         assert "repeat" == session.answer({"sex": "F"}).status
+
+
+def test_who_looks_and_does_not_ask_makes_the_session_spend_nothing(tmp_path):
+    with served(opened(tmp_path / "a.db"), tmp_path) as server:
+        headers = visit(server)
+        call(server, "GET", "/", who=None, **headers)
+        for path in (
+            "/v1/summary",
+            "/v1/synthetic.csv",
+            "/v1/transcript",
+            "/v1/answers.csv",
+            "/v1/about",
+            "/metrics",
+        ):
+            call(server, "GET", path)
+        call(server, "POST", "/v1/explain", {"question": {"sex": "F"}})
+        body = {"questions": [{"sex": "F"}], "values": [0.5], "statuses": ["easy"]}
+        assert 200 == call(server, "POST", "/v1/bounds", body)[0]
+        told = json.loads(call(server, "GET", "/v1/statistics")[2])
+        assert (0, 0.0, 0) == (told["asked"], told["spent"], told["length"])
+
+
+def test_what_one_asks_changes_no_bound_that_another_is_told(server):
+    """Answers that a client makes up are looked at, and nothing of them is kept."""
+    before = json.loads(call(server, "GET", "/v1/statistics")[2])
+    sent = [{"weigh": "age", "by": "share"}, {"sex": "F"}, {"age": [20, 29]}]
+    for value, status in ((1e300, "hard"), (-5.0, "easy"), (0.5, "untested")):
+        body = {"questions": sent, "values": [value] * 3, "statuses": [status] * 3}
+        assert 200 == call(server, "POST", "/v1/bounds", body)[0]
+    assert before == json.loads(call(server, "GET", "/v1/statistics")[2])
 
 
 def test_a_failing_job_seals_nothing_and_tells_nothing(tmp_path, monkeypatch):
