@@ -82,7 +82,7 @@ def plain(found):
             for one in type(found).__attrs_attrs__
             if one.name not in ("_ground", "_rest", "_session", "_search")
         }
-    return found.tolist() if isinstance(found, np.ndarray) else repr(found)
+    return repr(found.tolist() if isinstance(found, np.ndarray) else found)  # nan is not nan
 
 
 @settings(max_examples=30)
