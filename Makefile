@@ -17,7 +17,7 @@ serve-demo: $(VENV)/.serve
 	  printf 'open http://127.0.0.1:8765 with the token '; \
 	  $(BIN)/python -m onlineic user add demo --users $$folder/users.db 2>/dev/null; \
 	  $(BIN)/python -m onlineic serve $$folder/census.db --data adult5 --domain $$folder/domain.json \
-	    --table "Adult, shipped" --epsilon 1 --delta 1e-9 --users $$folder/users.db
+	    --table "Adult, shipped" --epsilon 1 --delta 1e-9 --users $$folder/users.db --curator demo
 
 # One worker a core; a test that fails is easier to look at without -n.
 test: $(VENV)/.test
