@@ -5,7 +5,7 @@
 *Answers*: easy answers a second about five attributes of Adult, each question asked once, every answer
 durable before it is told: by `OnlineIC.answer` in one thread, and by a server in a process of its own, asked
 by eight clients one question at a time, and eight at a time each.
-*Waits*: a table of eight attributes, 1,679,616 cells, in which three together say more than their pairs. While
+*Waits*: a table of eight attributes, 1,679,616 cells, in which three say more than their pairs. While
 one client asks what the session must learn from, others ask for the statistics, an explanation, a repeat and
 the record. Milliseconds of those requests that began while a refit ran. One thread for arithmetic.
 Writes results/serving.json; the markdown tables and the figure are made from that file alone.
