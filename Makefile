@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Scripts that make a table or figure; make_*.py build shipped data from downloaded files and are run by hand.
 EXPERIMENTS := $(filter-out experiments/make_%,$(wildcard experiments/*.py))
 
-.PHONY: demo serve-demo docs test lint audit exhaustive fuzz mutants bench bench-full bench-quick experiments experiments-quick tables
+.PHONY: demo serve-demo docs test lint audit exhaustive fuzz kills mutants bench bench-full bench-quick experiments experiments-quick tables
 
 demo: $(VENV)/.plot
 	$(BIN)/python -m onlineic demo
@@ -17,7 +17,7 @@ serve-demo: $(VENV)/.serve
 	  printf 'open http://127.0.0.1:8765 with the token '; \
 	  $(BIN)/python -m onlineic user add demo --users $$folder/users.db 2>/dev/null; \
 	  $(BIN)/python -m onlineic serve $$folder/census.db --data adult5 --domain $$folder/domain.json \
-	    --table "Adult, shipped" --epsilon 1 --delta 1e-9 --users $$folder/users.db
+	    --table "Adult, shipped" --epsilon 1 --delta 1e-9 --users $$folder/users.db --curator demo
 
 # One worker a core; a test that fails is easier to look at without -n.
 test: $(VENV)/.test
@@ -40,6 +40,10 @@ exhaustive: $(VENV)/.test
 
 fuzz: $(VENV)/.test
 	$(BIN)/python -m pytest -m fuzz tests/property/test_fuzz.py tests/property/test_forgeries.py tests/property/test_hostile_calls.py
+
+# A server killed by signal 9 while eight clients ask; more by ONLINEIC_KILLS=1000 make kills (half an hour).
+kills: $(VENV)/.test
+	$(BIN)/python -m pytest -m kills tests/property/test_server_kills.py
 
 # Some of them: make mutants PICK="curator or ledger"
 mutants: $(VENV)/.test

@@ -14,7 +14,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -39,8 +39,10 @@ from onlineic.errors import (
 from onlineic.queries.answers import Answer
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable
-from onlineic.service.client import Remote, connect
 from onlineic.session.session import OnlineIC
+
+if TYPE_CHECKING:
+    from onlineic.service.client import Remote
 
 FIELDS = ("line", "query", "cell", "value", "count", "status", "error_bound", "spent")
 LARGE = 0.1  # share of the budget that a prompt does not risk unasked
@@ -119,6 +121,8 @@ def _ask_server(arguments: argparse.Namespace) -> int:
             arguments.parser.error(f"--{name} must be left out with --url: the server holds the table")
     with contextlib.ExitStack() as files:
         lines = _lines(arguments, files)
+        from onlineic.service.client import connect  # and the network with it
+
         session = files.enter_context(connect(arguments.url))
         print(f"onlineic: {session!r}", file=sys.stderr)
         return _answer_lines(session, lines, arguments.format, prompted=arguments.repl)
@@ -165,7 +169,7 @@ def _prompted() -> Iterator[str]:
 
 
 def _answer_lines(
-    session: OnlineIC | Remote, lines: Iterable[str], form: Form, *, prompted: bool = False
+    session: "OnlineIC | Remote", lines: Iterable[str], form: Form, *, prompted: bool = False
 ) -> int:
     """Answer line by line; a bad line is reported and the next one read."""
     status = DONE
@@ -192,7 +196,7 @@ def _answer_lines(
     return DONE if prompted else status
 
 
-def _is_command(session: OnlineIC | Remote, text: str) -> bool:
+def _is_command(session: "OnlineIC | Remote", text: str) -> bool:
     """Do what a line of a prompt says that is no question."""
     word, _, rest = text.partition(" ")
     if word == "help":
@@ -214,7 +218,7 @@ def _is_command(session: OnlineIC | Remote, text: str) -> bool:
     return True
 
 
-def _agreed(session: OnlineIC | Remote, asked: Asked) -> bool:
+def _agreed(session: "OnlineIC | Remote", asked: Asked) -> bool:
     """Ask whether to go on where a question may take a large share of the budget; a pipe is not asked."""
     if not sys.stdin.isatty():
         return True

@@ -36,6 +36,26 @@ def _show(arguments: argparse.Namespace) -> int:
     return FAILED if report.problems else 0
 
 
+def _backup(arguments: argparse.Namespace) -> int:
+    from onlineic.service.backup import back_up
+
+    print(f"receipt   {back_up(arguments.file, arguments.users, arguments.folder)}")
+    return 0
+
+
+def _restore(arguments: argparse.Namespace) -> int:
+    from onlineic.service.backup import restore
+
+    total, receipt = arguments.total, arguments.receipt
+    found = restore(arguments.folder, arguments.file, arguments.users, total=total, receipt=receipt)
+    print(f"receipt   {found}")
+    if total is None and receipt is None:
+        print(
+            "onlineic: nothing told whether a newer copy exists: give --total or --receipt", file=sys.stderr
+        )
+    return 0
+
+
 def _verify(arguments: argparse.Namespace) -> int:
     written = _read(arguments.file)
     if written.of_table:
@@ -197,7 +217,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "something does not hold, or cannot be read."
     )
     parser.set_defaults(run=_show)
-    actions = parser.add_subparsers(required=True, metavar="{show,verify,export}")
+    actions = parser.add_subparsers(required=True, metavar="{show,verify,export,backup,restore}")
     for name, run, text in (
         ("show", _show, "what it says: budget, what is spent and left, answers; the chain is checked"),
         ("verify", _verify, "compute every charge, price, release and tested number again from its lines"),
@@ -211,4 +231,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             action.add_argument("--receipt", metavar="RECEIPT", help="an older copy than this is refused")
         if name == "export":
             action.add_argument("--output", metavar="NEW", help="a new file; default standard output")
+        action.set_defaults(run=run)
+    for name, run, text in (
+        ("backup", _backup, "copy it and the users file of a server that is down into a new folder"),
+        ("restore", _restore, "put both back from such a folder, where neither is"),
+    ):
+        action = actions.add_parser(name, allow_abbrev=False, help=text, description=text)
+        action.add_argument("file", metavar="FILE", help="the ledger")
+        action.add_argument("folder", metavar="FOLDER", help="of the copies")
+        action.add_argument("--users", required=True, metavar="USERS.db")
+        if name == "restore":
+            action.add_argument("--total", metavar="TOTAL.db", help="an older copy than it knows is refused")
+            action.add_argument("--receipt", metavar="RECEIPT", help="an older copy than this is refused")
         action.set_defaults(run=run)

@@ -10,7 +10,6 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from typing import Any, TextIO, final
 
 from onlineic.cli.statuses import CLOSED_PIPE, FAILED, INTERRUPTED, SAID, USAGE
@@ -34,6 +33,17 @@ class _Command(argparse.ArgumentParser):
         if add is not None:
             add(self)
         return super().parse_known_args(args, namespace)
+
+
+@final
+class _Version(argparse.Action):
+    """Prints the version of the package; the look-up is imported with the wish."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(f"onlineic {version('onlineic')}")
+        parser.exit()
 
 
 def _demo(parser: argparse.ArgumentParser) -> None:
@@ -167,7 +177,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Differentially private answers to a stream of counting queries under one budget.",
         epilog=SAID,
     )
-    parser.add_argument("--version", action="version", version=f"onlineic {version('onlineic')}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(
         required=True, metavar="{demo,ask,domain,audit,ledger,serve,user}", parser_class=_Command
     )

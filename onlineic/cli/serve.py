@@ -1,6 +1,7 @@
 """`onlineic serve` and `onlineic user`: a session that others ask, and who may."""
 
 import argparse
+import contextlib
 import datetime
 import sys
 from typing import Any
@@ -8,8 +9,10 @@ from typing import Any
 from onlineic.accounting.budget import Budget
 from onlineic.cli.ask import _domain, add_protected, protected_by
 from onlineic.data.private import PrivateData
-from onlineic.errors import InvalidDataError, MissingExtraError, shown
+from onlineic.errors import InvalidDataError, InvalidParameterError, MissingExtraError, shown
 from onlineic.ledger.place import exists
+from onlineic.ledger.sqlite import read
+from onlineic.ledger.total import TableBudget, total_of
 from onlineic.service.users import PER_MINUTE, Users
 from onlineic.session.session import OnlineIC
 
@@ -21,7 +24,7 @@ The ledger is made at the first start, which needs --epsilon, and gone on with a
 
 def _serve(arguments: argparse.Namespace) -> int:
     try:
-        from onlineic.service.serving import check_served, host_and_port, serve
+        from onlineic.service.serving import host_and_port
     except ImportError:
         raise MissingExtraError(
             "starlette and uvicorn must be installed to serve; write pip install 'onlineic[serve]'."
@@ -31,13 +34,47 @@ def _serve(arguments: argparse.Namespace) -> int:
     Users(arguments.users).close()
     domain = _domain(arguments.domain)
     data = _table(arguments.data, domain, protected_by(arguments))
+    with contextlib.ExitStack() as stack:
+        if arguments.total is not None:
+            data.draw_on(stack.enter_context(_total(arguments)))
+        return _served(arguments, data)
+
+
+def _total(arguments: argparse.Namespace) -> TableBudget:
+    """Return the total of the table, made at the first start, of which the session takes all."""
+    path = arguments.total
+    if exists(path):
+        written = read(path)
+        budget, _ = total_of(written)
+        return TableBudget(
+            budget,
+            rows_per_person=written.beginning["settings"]["rows_per_person"],
+            ledger=path,
+            table=written.beginning["table"],
+        )
+    if exists(arguments.ledger):
+        raise InvalidParameterError(
+            f"total must be there for a ledger that has begun, got none at {shown(path, 200)}; restore it."
+        )
+    _check_first(arguments)
+    budget, rows = Budget(arguments.epsilon, arguments.delta), arguments.rows_per_person or 1
+    return TableBudget(budget, rows_per_person=rows, ledger=path, table=arguments.table)
+
+
+def _check_first(arguments: argparse.Namespace) -> None:
+    if arguments.epsilon is None or not (arguments.table or "").strip():
+        arguments.parser.error("--epsilon and --table must be given at the first start, of a new ledger")
+
+
+def _served(arguments: argparse.Namespace, data: PrivateData) -> int:
+    from onlineic.service.serving import check_served, serve
+
     if exists(arguments.ledger):
         session = OnlineIC.resume(
             arguments.ledger, data, table=arguments.table, receipt=arguments.receipt, durability="all"
         )
     else:
-        if arguments.epsilon is None or not (arguments.table or "").strip():
-            arguments.parser.error("--epsilon and --table must be given at the first start, of a new ledger")
+        _check_first(arguments)
         options: dict[str, Any] = {
             name: getattr(arguments, name)
             for name in ("max_queries", "rows_per_person", "hard_answers")
@@ -59,6 +96,7 @@ def _serve(arguments: argparse.Namespace) -> int:
             ssl_keyfile=arguments.ssl_keyfile,
             behind_proxy=arguments.behind_proxy,
             after_crashes=arguments.after_crashes,
+            curators=tuple(arguments.curator),
         )
     finally:
         session.close()
@@ -138,12 +176,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-queries", type=int, metavar="Q", help="length that accuracy speaks of")
     parser.add_argument("--hard-answers", type=int, metavar="C", help="how many queries may be measured")
     parser.add_argument("--receipt", metavar="TEXT", help="refuse a ledger that is older than this")
+    parser.add_argument(
+        "--total", metavar="TOTAL.db", help="total of the table, kept elsewhere: refuses an older ledger"
+    )
     parser.add_argument("--listen", default="127.0.0.1:8765", metavar="HOST:PORT")
     parser.add_argument("--host", action="append", default=[], metavar="NAME", help="a name of it; again")
     parser.add_argument("--ssl-certfile", metavar="FILE.pem")
     parser.add_argument("--ssl-keyfile", metavar="FILE.pem")
     parser.add_argument(
         "--behind-proxy", action="store_true", help="a proxy ends TLS; nobody else comes here"
+    )
+    parser.add_argument(
+        "--curator", action="append", default=[], metavar="NAME", help="a user who sees all users; again"
     )
     parser.add_argument("--after-crashes", action="store_true", help="in spite of three crashes")
     parser.set_defaults(run=_serve, parser=parser)

@@ -109,7 +109,9 @@ class LocalFits:
 
     def _table(self, axes: tuple[int, ...]) -> Tables | None:
         """Return the sums over a set of attributes, or None if it is left to the mixture."""
-        if axes not in self._held:
+        try:
+            return self._held[axes]
+        except KeyError:
             fitted = self._fitted(axes)
             size = 0 if fitted is None else fitted.size
             if self._cells[0] + size > ALL_CELLS:
@@ -117,10 +119,9 @@ class LocalFits:
                 self._cells[0] = 0
             self._cells[0] += size
             dimensions = len(self.domain.shape)
-            self._held[axes] = (
-                None if fitted is None else Tables(spread(fitted, axes, dimensions), LOCAL_CELLS)
-            )
-        return self._held[axes]
+            found = None if fitted is None else Tables(spread(fitted, axes, dimensions), LOCAL_CELLS)
+            self._held[axes] = found
+            return found  # what another thread has made room for in the meantime is not looked up again
 
     def _fitted(self, axes: tuple[int, ...]) -> Floats | None:
         """Return the distribution over a set of attributes, if enough was released of it."""

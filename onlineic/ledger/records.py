@@ -9,7 +9,7 @@ anything is done with it. The ledger owns the account, and refuses a reservation
 import abc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Literal, final
+from typing import Literal, NoReturn, final
 
 import attrs
 
@@ -429,3 +429,46 @@ class Ledger(abc.ABC):
     def merged(self, start: int, stop: int) -> Iterable[Record]:
         """Return the records of these places, easy ones that are held as columns in batches of any length."""
         return self.records(start, stop)
+
+
+@final
+class Past(Ledger):
+    """What a ledger holds at one moment; nothing can be added, and what the ledger adds does not show.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger, self._length = ledger, len(ledger)
+        self._account, self._reserved = ledger.account, ledger.reserved
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise InternalError("a ledger of one moment takes no records.")
+
+    claim = give_back = reserve = commit = burn = close = keep = _refuse
+
+    @property
+    def account(self) -> Filter:
+        return self._account
+
+    @property
+    def reserved(self) -> Charge | None:
+        return self._reserved
+
+    @property
+    def lasting(self) -> bool:
+        return self._ledger.lasting
+
+    def lost(self, records: int) -> int:
+        return self._ledger.lost(records)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def records(self, start: int = 0, stop: int | None = None) -> tuple[Record, ...]:
+        return self._ledger.records(start, self._length if stop is None else min(stop, self._length))
+
+    def merged(self, start: int, stop: int) -> Iterable[Record]:
+        return self._ledger.merged(start, min(stop, self._length))

@@ -182,7 +182,7 @@ class TableBudget:
         file : str
             As in `Drawn`.
         """
-        return _known(self._ledger.records()).get(file)
+        return last_heard(self._ledger.records()).get(file)
 
     def check_newest(self, ledger: Ledger) -> None:
         """Raise `LedgerRollbackError` if a session's file is older than it was known to be."""
@@ -352,7 +352,7 @@ class TableBudget:
 
     def _advanced(self, ledgers: Iterable[Ledger]) -> list[Noted]:
         """Return what is new of the files of sessions that drew."""
-        known = _known(self._ledger.records())
+        known = last_heard(self._ledger.records())
         return [
             Noted(ledger.file, receipt.lines, receipt.head)
             for ledger in ledgers
@@ -579,7 +579,7 @@ def drawn_problems(records: tuple[Record, ...] | list[Record], begun: Standing) 
                 problems.append(f"record {place}: another filter than what was left makes")
         elif not isinstance(record, Drawn):
             problems.append(f"record {place}: no draw on the total")
-        known |= _known([record])
+        known |= last_heard([record])
         if isinstance(record, Drawn):
             taken = table_charge(standing.account, record.budget, record.account, record.taken.charge.event)
             if taken != record.taken or not _of_share(record.budget, record.account):
@@ -604,7 +604,7 @@ def _of_share(budget: Budget, account: Filter | None) -> bool:
     return account == Filter(Fraction(capacity), "ticks", budget.order)
 
 
-def _known(records: Iterable[Record]) -> dict[str, Receipt]:
+def last_heard(records: Iterable[Record]) -> dict[str, Receipt]:
     """Return how far each file was of a session that drew, when it was last heard of."""
     known: dict[str, Receipt] = {}
     for record in records:

@@ -165,6 +165,13 @@ class AnswerMemory:
         sorted_in = sum(len(run) for runs in self._runs.values() for run in runs)
         return len(self._waiting) + len(self._others) + sorted_in
 
+    def copy(self) -> "AnswerMemory":
+        """Return what is remembered now: what is remembered later is not in it."""
+        other = AnswerMemory(lasting=self._lasting)
+        other._version, other._layouts = self._version, dict(self._layouts)
+        other._waiting, other._others, other._runs = dict(self._waiting), dict(self._others), dict(self._runs)
+        return other
+
     def _forget(self) -> None:
         self._waiting: dict[tuple[Any, ...], tuple[Query, Any, float]] = {}  # as `Remembered` has them
         self._others: dict[tuple[Any, ...], Remembered] = {}  # of what is no conjunction of intervals

@@ -4,13 +4,17 @@ All are functions of a session's public face: they ask it linear queries, on its
 releases. Their bounds follow from those of the answers, and say with which probability.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import final
 
+from onlineic.ask.sql import statement
+from onlineic.ask.sql_conditions import Value
+from onlineic.queries.answers import Answer
 from onlineic.questions.distributions import Cdf, Quantile, cdf, quantile
 from onlineic.questions.groups import Groups, group_by
 from onlineic.questions.linear import AnsweringLinear, Where
 from onlineic.questions.means import Aggregate, Derived, mean, total, variance
+from onlineic.questions.statements import AnswerTable, answered
 
 
 class Answering(AnsweringLinear):
@@ -63,3 +67,13 @@ class Answering(AnsweringLinear):
     ) -> Groups:
         """Return a count, or a mean, sum or variance of an attribute, by group: `questions.group_by`."""
         return group_by(self, keys, where, aggregate, of, unbiased=unbiased)
+
+    def sql(
+        self,
+        text: str,
+        table: str = "t",
+        params: Mapping[str, Value] | None = None,
+        dialect: str | None = None,
+    ) -> Answer | Derived | AnswerTable:
+        """Answer a SELECT statement: counts, sums and averages, by group or not, as `OnlineIC.sql` says."""
+        return answered(self, statement(text, self.domain, table, params, dialect))

@@ -17,8 +17,8 @@ from onlineic.domain.attributes import Label
 from onlineic.errors import TooFewRecordsError
 from onlineic.queries.answers import Answer, made_of
 from onlineic.queries.expressions import where
-from onlineic.questions.derived import Answering
 from onlineic.questions.groups import group_by
+from onlineic.questions.linear import AnsweringLinear
 from onlineic.questions.means import Aggregate as Named
 from onlineic.questions.means import Derived, mean, total, variance
 
@@ -151,7 +151,7 @@ class AnswerTable(Framed):
         ]
 
 
-def answered(session: Answering, understood: Statement) -> Answer | Derived | AnswerTable:
+def answered(session: AnsweringLinear, understood: Statement) -> Answer | Derived | AnswerTable:
     """Return what a session answers to a SELECT statement.
 
     All of the statement was read, and fits the domain, before the first question is asked.
@@ -198,7 +198,7 @@ class _Part:
     answers: tuple[Answer, ...]
 
 
-def _alone(session: Answering, aggregate: Aggregate) -> Answer | Derived:
+def _alone(session: AnsweringLinear, aggregate: Aggregate) -> Answer | Derived:
     """Return the answer of one aggregate over all records that it counts."""
     if aggregate.column is None:
         return session.answer(where() if aggregate.condition is None else aggregate.condition)
@@ -208,7 +208,7 @@ def _alone(session: Answering, aggregate: Aggregate) -> Answer | Derived:
     return ask(session, aggregate.column, aggregate.condition)
 
 
-def _column(session: Answering, aggregate: Aggregate) -> _Part:
+def _column(session: AnsweringLinear, aggregate: Aggregate) -> _Part:
     """Return one aggregate as a column of one row."""
     try:
         found = _alone(session, aggregate)
@@ -222,7 +222,7 @@ def _column(session: Answering, aggregate: Aggregate) -> _Part:
     return _Part(np.array([float(found.count)]), bounds, confidence, 0.0, (found,))
 
 
-def _by_group(session: Answering, aggregate: Aggregate, keys: tuple[str, ...]) -> _Part:
+def _by_group(session: AnsweringLinear, aggregate: Aggregate, keys: tuple[str, ...]) -> _Part:
     """Return one aggregate of every group."""
     if aggregate.nobody:
         nothing = np.zeros(math.prod(session.domain.attribute(key).size for key in keys))

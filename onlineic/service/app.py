@@ -5,14 +5,16 @@ refused as problem+json with a stable code, and changes nothing. Nothing of a bo
 logged.
 """
 
+import asyncio
 import csv
+import datetime
 import io
 import json
 import logging
 import math
 import time
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, final
@@ -23,7 +25,13 @@ import numpy as np
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import (
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -45,9 +53,9 @@ from onlineic.noise.sources import SystemNoise
 from onlineic.queries.answers import Answer
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable
-from onlineic.service.desk import BusyError, Capped, Desk, UnreadyError
+from onlineic.service.desk import BusyError, Capped, Desk, RevokedError, UnreadyError
 from onlineic.service.openapi import openapi
-from onlineic.service.page import login_page, page_of, read_form
+from onlineic.service.page import EXPLAINED, curator_page, login_page, page_of, problem_block, read_form
 from onlineic.service.users import User, Users, digest_of
 from onlineic.service.wire import from_wire
 from onlineic.session.asking import Outcome
@@ -60,6 +68,9 @@ MOST_ROWS = 10_000  # of synthetic records
 PAGE_OF_RECORDS, SHEET_OF_RECORDS = 256, 4096
 VISIT = 12 * 3600.0  # seconds that a login lasts
 MOST_VISITS = 10_000
+TICK = 0.5  # seconds between looks for something new, for those who listen to events
+QUIET = 15.0  # seconds after which a listener is told that the line stands
+MOST_LISTENING = 8  # streams of events of one user
 COOKIE = "onlineic"
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -75,6 +86,7 @@ STATUS = (  # the first that fits
     (InvalidInputError, 422),
     (TooFewRecordsError, 422),
     (BudgetError, 409),
+    (RevokedError, 401),
     (BusyError, 503),
     (UnreadyError, 503),
     (SessionStateError, 503),
@@ -104,10 +116,13 @@ class Limits:
         Names that a request may call it by, without ports.
     secure : bool
         Whether browsers reach it by TLS: cookies are then sent by no other way.
+    curators : frozenset of str
+        Names of users whose page tells of all users.
     """
 
     hosts: frozenset[str] = frozenset({"127.0.0.1", "localhost", "::1", "[::1]"})
     secure: bool = False
+    curators: frozenset[str] = frozenset()
 
 
 @final
@@ -129,6 +144,8 @@ class Service:
         self._visits: OrderedDict[str, tuple[str, float]] = OrderedDict()  # digest of a cookie: name, end
         self._rates: dict[str, tuple[float, float]] = {}  # questions left, at this time
         self._requests: dict[int, int] = {}
+        self._listening: Counter[str] = Counter()  # streams of events, by user
+        self.ending: Callable[[], bool] = lambda: False  # whether the server goes down, and streams must end
         self._about = self._told()
         folder = Path(__file__).parent
         self._script = (folder / "page.js").read_bytes()
@@ -141,6 +158,7 @@ class Service:
             Route("/v1/explain", self._answered(self.explain), methods=post),
             Route("/v1/bounds", self._answered(self.bounds), methods=post),
             Route("/v1/statistics", self._answered(self.statistics), methods=get),
+            Route("/v1/events", self._answered(self.events), methods=get),
             Route("/v1/transcript", self._answered(self.transcript), methods=get),
             Route("/v1/answers.csv", self._answered(self.sheet), methods=get),
             Route("/v1/summary", self._answered(self.summary), methods=get),
@@ -150,6 +168,7 @@ class Service:
             Route("/ready", self.ready, methods=get),
             Route("/metrics", self._answered(self.metrics), methods=get),
             Route("/", self.home, methods=get),
+            Route("/curator", self._answered(self.curator), methods=get),
             Route("/login", self.login, methods=post),
             Route("/logout", self.logout, methods=post),
             Route("/ask", self._answered(self.ask), methods=post),
@@ -280,7 +299,7 @@ class Service:
                 refused[place] = Outcome(error=error).to_dict()
         found: list[dict[str, Any]] = []
         if questions:
-            found = await self._desk.do(user, len(questions), lambda to: _outcomes(to, questions), raw)
+            found = await self._desk.outcomes(user, questions, raw)
         answered = iter(found)
         told = [refused[place] if place in refused else next(answered) for place in range(len(asked))]
         return JSONResponse({"answers": told})
@@ -303,12 +322,7 @@ class Service:
     async def _statement(self, user: User, text: str, raw: bytes) -> dict[str, Any]:
         if len(text) > LONGEST_TEXT:
             raise TooLargeError(f"a text must have at most {LONGEST_TEXT:,} letters, got {len(text):,}.")
-        from onlineic.ask.sql import statement
-        from onlineic.questions.statements import answered
-
-        found: dict[str, Any] = await self._desk.do(
-            user, 8, lambda to: told(answered(to, statement(text, to.domain))), raw
-        )
+        found: dict[str, Any] = await self._desk.do(user, 8, lambda to: told(to.sql(text)), raw)
         return found
 
     async def explain(self, request: Request, user: User) -> Response:
@@ -321,7 +335,7 @@ class Service:
         if statement and len(str(asked)) > LONGEST_TEXT:
             raise TooLargeError(f"a text must have at most {LONGEST_TEXT:,} letters.")
         question = asked if statement else self._read(asked)
-        found = await self._desk.do(user, 1, lambda to: to.asking.explain(question).to_dict(), raw)
+        found = await self._desk.look(user, lambda view: view.explain(question, EXPLAINED).to_dict())
         return JSONResponse(found)
 
     async def bounds(self, request: Request, user: User) -> Response:
@@ -355,6 +369,37 @@ class Service:
         """Tell public facts of now; waits for nobody."""
         return JSONResponse(self._facts(user))
 
+    async def events(self, request: Request, user: User) -> Response:
+        """Tell public facts of now, again and again: until who listens goes, or may ask no more."""
+        if self._listening[user.name] >= MOST_LISTENING:
+            detail = f"at most {MOST_LISTENING} streams of one user may be open; close one."
+            raise RefusedError(429, "rate", detail, **{"Retry-After": "15"})
+        self._listening[user.name] += 1  # before the stream begins: many could come at once
+        return StreamingResponse(
+            self._stream(request, user.name),
+            media_type="text/event-stream",
+            headers={"x-accel-buffering": "no"},
+        )
+
+    async def _stream(self, request: Request, name: str) -> AsyncIterator[str]:
+        told, quiet = "", 0.0
+        try:
+            while not self.ending():
+                user = self._visitor(request)  # a token can be revoked meanwhile, and a visit ends
+                if user is None or user.name != name:
+                    return
+                facts = json.dumps(self._facts(user), allow_nan=False)
+                if facts != told:
+                    yield f"event: facts\ndata: {facts}\n\n"
+                    told, quiet = facts, 0.0
+                elif quiet >= QUIET:
+                    yield ": nothing new\n\n"
+                    quiet = 0.0
+                await asyncio.sleep(TICK)
+                quiet += TICK
+        finally:
+            self._listening[name] -= 1
+
     async def transcript(self, request: Request, user: User) -> Response:
         """Tell what was released."""
         start, limit = _number(request, "from", 0), _number(request, "limit", PAGE_OF_RECORDS)
@@ -365,11 +410,7 @@ class Service:
         return JSONResponse({"answers": rows, "next": after if after < length else None, "length": length})
 
     async def _released(self, user: User, start: int, many: int) -> list[tuple[int, Answer]]:
-        def released(to: Capped) -> list[tuple[int, Answer]]:
-            return to.session.released(start, start + many)
-
-        found: list[tuple[int, Answer]] = await self._desk.do(user, 4, released, b"transcript")
-        return found
+        return await self._desk.look(user, lambda view: view.released(start, start + many))
 
     async def sheet(self, request: Request, user: User) -> Response:
         """Tell what was released as CSV, one row a number."""
@@ -471,8 +512,32 @@ class Service:
             latest = (await self._released(user, start, 60))[-20:]
         except OnlineICError:
             latest = []
-        facts = self._facts(user)
-        return _html(page_of(self._session.domain, self._desk.view, facts, latest, form or {}, result))
+        facts, domain, view = self._facts(user), self._session.domain, self._desk.view
+        curator = user.name in self._limits.curators
+        return _html(page_of(domain, view, facts, latest, form or {}, result, curator))
+
+    async def curator(self, request: Request, user: User) -> Response:
+        """Show who may ask, who has paid and who asked last, to those who are named as curators."""
+        if user.name not in self._limits.curators:
+            raise RefusedError(403, "forbidden", "this page is for users whom serve --curator names.")
+        view, pool, active = self._desk.view, self._desk.pool(), self._users.active
+        rows = []
+        for one in self._users.list():
+            part, paid = one.part(active), view.paid.get(one.name, Fraction(0))
+            spent, left = (paid / pool, max(Fraction(0), part - paid / pool)) if pool else (0, 0)
+            state = "may ask" if one.revoked is None else "revoked"
+            shares = (f"{float(each):.1%}" for each in (part, spent, left))
+            rows.append((one.name, state, *shares, f"{one.per_minute:,}", _day(one.created)))
+        log = [
+            (_moment(when), line.user, line.digest[:12], f"{line.start} to {line.stop}", line.statuses)
+            for when, line in self._users.logged(20)
+        ]
+
+        def summed_up(to: Capped) -> str:
+            return to.session.summary(20)._repr_html_()
+
+        summary = await self._desk.do(user, 8, summed_up, b"summary")
+        return _html(curator_page(rows, log, summary, view.statistics.private))
 
     async def login(self, request: Request) -> Response:
         """Begin a visit: the cookie is another secret than the token, and ends with this process."""
@@ -510,7 +575,7 @@ class Service:
             if len(asked.text) > LONGEST_TEXT:
                 raise TooLargeError(f"a text must have at most {LONGEST_TEXT:,} letters.")
             if form.get("act") == "explain":
-                result = await self._desk.do(user, 1, lambda to: asked.explained(to.asking), raw)
+                result = await self._desk.look(user, asked.explained)
             else:
                 result = await self._desk.do(user, 8, asked.answered, raw)
         except OnlineICError as error:
@@ -530,8 +595,6 @@ class Service:
 
 def asked_problem(error: OnlineICError) -> str:
     """Return a refusal as a block of the page."""
-    from onlineic.service.page import problem_block
-
     return problem_block(error.code, str(error))
 
 
@@ -583,11 +646,6 @@ async def _gone(request: Request, error: Exception) -> Response:
 async def _unexpected(request: Request, error: Exception) -> Response:
     _log.error("request failed: %s", type(error).__name__)
     return _problem(500, "internal", "")
-
-
-def _outcomes(to: Capped, questions: list[Any]) -> list[dict[str, Any]]:
-    """Answer in the writer's thread, and write there too: bounds are worked out when they are looked at."""
-    return [one.to_dict() for one in to.outcomes(questions)]
 
 
 async def _body(request: Request) -> bytes:
@@ -679,6 +737,14 @@ def _same_origin(request: Request) -> bool:
     except ValueError:  # an address that is none
         return False
     return sent == request.headers.get("host", "").lower()
+
+
+def _moment(when: float) -> str:
+    return f"{datetime.datetime.fromtimestamp(when, datetime.UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def _day(when: float) -> str:
+    return _moment(when)[:10]
 
 
 def _html(text: str, status: int = 200) -> Response:

@@ -10,7 +10,7 @@ import math
 import os
 import ssl
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, NoReturn, final
 from urllib.parse import urlsplit
 
@@ -20,8 +20,6 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget
 from onlineic.ask.bind import check_many
-from onlineic.ask.sql import statement
-from onlineic.ask.sql_conditions import Value
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
     BudgetError,
@@ -44,8 +42,6 @@ from onlineic.queries.answers import Answer
 from onlineic.queries.expressions import Expression
 from onlineic.queries.marginals import Marginal, Question
 from onlineic.questions.derived import Answering
-from onlineic.questions.means import Derived
-from onlineic.questions.statements import AnswerTable, answered
 from onlineic.service.wire import from_wire, to_wire
 from onlineic.session.explain import Explanation
 from onlineic.session.statistics import SessionStatistics
@@ -239,16 +235,6 @@ class Remote(Answering):
             told = self._call("POST", "/v1/bounds", body)["bounds"]
             found += [math.inf if one is None else one for one in told]
         return np.array(found, np.float64)
-
-    def sql(
-        self,
-        text: str,
-        table: str = "t",
-        params: Mapping[str, Value] | None = None,
-        dialect: str | None = None,
-    ) -> Answer | Derived | AnswerTable:
-        """Answer a SELECT statement, as `OnlineIC.sql`; read here, by the extra `onlineic[sql]`."""
-        return answered(self, statement(text, self.domain, table, params, dialect))
 
     def explain(self, question: Any) -> Explanation:
         """Return what a question may cost and what it is worth, as `OnlineIC.explain`."""

@@ -16,8 +16,9 @@ import os
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import attrs
 
@@ -32,10 +33,14 @@ from onlineic.session.purse import Purse
 from onlineic.session.session import OnlineIC
 from onlineic.session.view import View
 
+PATIENCE = 0.05  # seconds after which what is known is told from the view
+LINES = 256  # of the log that wait for a turn behind which nobody waits
 TURN = 64  # cost that is answered together
 MOST_WAITING = 512  # cost that may wait of one asker
+MOST_READING = 8  # looks at the view that may wait of one asker
 MOST_QUESTIONS = 4096  # that one derived question may become
 _log = logging.getLogger("onlineic.service")
+T = TypeVar("T")
 
 
 class BusyError(OnlineICError):
@@ -44,6 +49,10 @@ class BusyError(OnlineICError):
 
 class UnreadyError(OnlineICError):
     """The server cannot answer now: it stops, or its ledger could not be written."""
+
+
+class RevokedError(OnlineICError):
+    """The token of who asks was revoked while the question waited; nothing was asked."""
 
 
 @final
@@ -131,6 +140,10 @@ class Capped(Answering):
             ] += 1
         return found
 
+    def told(self, questions: Iterable[Any]) -> list[dict[str, Any]]:
+        """Answer each by itself, as plain values: in the thread that owns the session, as bounds are made."""
+        return [one.to_dict() for one in self.outcomes(questions)]
+
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
         return self.asking.joint_bounds(queries, answers)
 
@@ -157,7 +170,10 @@ class Desk:
         self.broken = False
         self.answered: Counter[str] = Counter()  # by status or code
         self.turns = 0
+        self._lines: list[Asked] = []  # of the log, not written yet
         self.view: View = session.view()
+        self._reading: Counter[str] = Counter()  # looks at the view, by asker
+        self._reader = ThreadPoolExecutor(1, "onlineic-reader")
         self._thread = threading.Thread(target=self._work, name="onlineic-writer", daemon=True)
 
     def start(self) -> None:
@@ -170,6 +186,7 @@ class Desk:
             self._stopping = True
             self._wake.notify()
         self._thread.join()
+        self._reader.shutdown()
 
     @property
     def waiting(self) -> int:
@@ -197,6 +214,12 @@ class Desk:
         UnreadyError
             If the server stops, or nothing more can be recorded.
         """
+        return await self._put(user, cost, act, sent)
+
+    def _put(
+        self, user: User, cost: int, act: Callable[["Capped"], Any], sent: bytes
+    ) -> "asyncio.Future[Any]":
+        """Let an act wait for its asker's turn."""
         if self.broken or self._stopping:
             raise UnreadyError(
                 "the server must be able to record what it answers, got one that cannot; ask later."
@@ -214,7 +237,41 @@ class Desk:
             line.append(job)
             self._cost[user.name] += cost
             self._wake.notify()
-        return await job.future
+        return job.future
+
+    async def look(self, user: User, act: Callable[[View], T], view: View | None = None) -> T:
+        """Return what an act makes of the view, in a thread beside that which answers: it waits for no refit.
+
+        Raises
+        ------
+        BusyError
+            If too many looks of theirs wait.
+        """
+        if self._reading[user.name] >= MOST_READING:
+            raise BusyError(f"at most {MOST_READING} requests of one asker may wait, got more; ask later.")
+        self._reading[user.name] += 1
+        try:
+            seen = self.view if view is None else view
+            return await asyncio.get_running_loop().run_in_executor(self._reader, act, seen)
+        finally:
+            self._reading[user.name] -= 1
+
+    async def outcomes(self, user: User, questions: list[Any], sent: bytes) -> list[dict[str, Any]]:
+        """Return the outcome of each question; of questions that need no test soon, whatever else goes on.
+
+        Where their turn does not come soon, and all of them are known, they are told from the view, and
+        counted and logged when it comes.
+        """
+        before = self.view  # in a later one what is told by this very turn would be a repeat
+        turn = self._put(user, len(questions), lambda to: to.told(questions), sent)
+        done, _ = await asyncio.wait({turn}, timeout=PATIENCE)
+        if not done and self.ready:
+            with contextlib.suppress(OnlineICError):  # what cannot be asked is refused when its turn comes
+                known = await self.look(user, lambda view: _known(view, questions), before)
+                if known is not None:
+                    return known
+        found: list[dict[str, Any]] = await turn
+        return found
 
     def _turn(self) -> list[Job]:
         """Wait for jobs, and return those of the next turn: of the asker first who has had the least."""
@@ -248,43 +305,57 @@ class Desk:
 
     def _answer(self, jobs: list[Job], users: Users) -> None:
         """Answer the jobs of one turn, make all durable, and reply."""
-        try:
-            with self._session.together():
-                for job in jobs:
-                    self._one(job, users)
-        except Exception as error:  # nothing that was answered may leave: it is not recorded
-            self.broken = self.broken or isinstance(error, LedgerError)
-            if not isinstance(error, OnlineICError):
-                _log.error("turn failed: %s", type(error).__name__)
-            for job in jobs:
-                job.error = UnreadyError(
-                    "what was answered could not be recorded, and is not told; ask later."
-                )
         self.turns += 1
         try:
-            self.view = self._session.view()
-        except Exception as error:  # whatever it is, who waits is told, and this thread goes on
-            self.broken = True
-            _log.error("no view: %s", type(error).__name__)
+            names = users.names()
+        except OnlineICError as error:  # nothing was asked
+            for job in jobs:
+                job.error = error
+        else:
+            self._together(jobs, names)
         for job in jobs:
             self.answered.update(job.found)
-        lines = [
+        self._lines += [
             Asked(job.user.name, job.digest, job.started, job.stopped, _counts(job.found))
             for job in jobs
             if job.found
         ]
-        try:
-            users.log(lines)
-        except OnlineICError as error:
-            _log.error("log not written: %s", error.code)
+        if not self._waiting or len(self._lines) >= LINES or self._stopping:
+            try:
+                users.log(self._lines)
+            except OnlineICError as error:
+                _log.error("log not written: %s", error.code)
+            self._lines = []
         for job in jobs:
             job.future.get_loop().call_soon_threadsafe(_reply, job)
 
-    def _one(self, job: Job, users: Users) -> None:
+    def _together(self, jobs: list[Job], names: frozenset[str]) -> None:
+        """Answer the jobs, make all durable in one write, and swap the view.
+
+        Where that fails, nothing that was answered may leave, by a reply or by a view: it is not recorded.
+        """
+        try:
+            with self._session.together():
+                for job in jobs:
+                    self._one(job, names)
+            if not self.broken:
+                self.view = self._session.view()
+        except Exception as error:  # whatever it is, who waits is told, and this thread goes on
+            self.broken = True
+            _log.error("turn failed: %s", type(error).__name__)
+        if self.broken:
+            for job in jobs:
+                job.error = UnreadyError(
+                    "what was answered could not be recorded, and is not told; ask later."
+                )
+
+    def _one(self, job: Job, names: frozenset[str]) -> None:
         """Run one job: what fails of it is its own."""
         capped = None
         try:
-            limit = job.user.part(users.active) * self.pool()
+            if job.user.name not in names:
+                raise RevokedError("a token must be given that is valid.")
+            limit = job.user.part(len(names)) * self.pool()
             capped = Capped(self._session.paid_by(Purse(job.user.name, limit)), self._session)
             job.started = capped.asking.length
             job.result = job.act(capped)
@@ -302,6 +373,16 @@ class Desk:
             job.stopped = capped.asking.length
 
 
+def _known(view: View, questions: Iterable[Any]) -> list[dict[str, Any]] | None:
+    """Return the outcomes of questions none of which needed a test at the moment of a view, or None."""
+    found = []
+    for question in questions:
+        if (one := view.known(question)) is None:
+            return None
+        found.append(one.to_dict())
+    return found
+
+
 def _counts(found: Counter[str]) -> str:
     return " ".join(f"{name}:{count}" for name, count in sorted(found.items()))
 
@@ -311,5 +392,6 @@ def _reply(job: Job) -> None:
         return  # who asked has gone: what was answered is recorded, and a repeat
     if job.error is not None:
         job.future.set_exception(job.error)
+        job.future.exception()  # nobody may wait for it any more
     else:
         job.future.set_result(job.result)

@@ -14,9 +14,17 @@ import attrs
 import numpy as np
 
 from onlineic.ask.json import written
-from onlineic.ask.sql import statement
 from onlineic.display.html import bars, escaped, facts, share, span_bar, table
-from onlineic.display.text import probability, records, records_between, shortened, upward
+from onlineic.display.text import (
+    around,
+    probability,
+    records,
+    records_between,
+    records_bound,
+    shortened,
+    upward,
+    within,
+)
 from onlineic.domain.attributes import Categorical
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import whose
@@ -35,13 +43,14 @@ from onlineic.queries.marginals import marginal
 from onlineic.questions.derived import Answering
 from onlineic.questions.distributions import Quantile
 from onlineic.questions.means import Derived
-from onlineic.questions.statements import AnswerTable, answered
-from onlineic.session.asking import Asking
+from onlineic.questions.statements import AnswerTable
 from onlineic.session.explain import Explanation
 from onlineic.session.view import View
 
+EXPLAINED = 1024  # questions that one which is explained may become
 ROWS = 3  # conditions of the form
 MOST_OPTIONS = 200  # labels that are offered to choose from
+FEW = 12  # bars whose numbers are shown below them
 MAPPED = 24  # rows and columns of a heat map
 KINDS = {
     "count": "how many records",
@@ -62,6 +71,8 @@ BUTTONS = (
     '<div class="row"><button type="submit" name="act" value="explain" class="quiet">Explain first</button>'
     '<button type="submit" name="act" value="ask">Ask</button></div>'
 )
+USERS_HEAD = ("name", "state", "part", "paid", "left", "a minute", "since")
+LOG_HEAD = ("when", "who", "digest", "records", "answers")
 STYLE = re.compile(r' style="[^"]*"')  # a quote inside of a text is escaped
 
 
@@ -108,10 +119,11 @@ def login_page(problem: str = "") -> str:
         card(
             "Private answers",
             said,
-            '<form method="post" action="/login"><label for="token">Your token</label>'
-            '<input id="token" name="token" type="password" autocomplete="current-password" required>'
-            '<button type="submit">Log in</button></form>',
+            '<form method="post" action="/login"><div class="row"><label for="token">Your token</label>'
+            '<input id="token" name="token" type="password" autocomplete="current-password" required '
+            'autofocus><button type="submit">Log in</button></div></form>',
             note("The curator makes tokens by onlineic user add NAME. A token says who pays for a question."),
+            kind="login",
         ),
         "</main>",
     )
@@ -124,24 +136,30 @@ def page_of(
     latest: Sequence[tuple[int, Answer]],
     form: Mapping[str, str],
     result: str,
+    curator: bool = False,
 ) -> str:
     """Return the page of one who has logged in."""
     you, statistics = told["you"], view.statistics
+    link = '<a href="/curator">Users</a> · ' if curator else ""
     head = (
         f"<header><h1>{escaped(f'Private answers about {view.n:,} {whose(statistics.unit)}')}</h1>"
-        f'<form method="post" action="/logout" class="leave"><span>{escaped(you["name"])}</span> '
+        f'<form method="post" action="/logout" class="leave">{link}<span>{escaped(you["name"])}</span> '
         '<button type="submit">Log out</button></form></header>'
     )
     left = max(0.0, 1.0 - statistics.spent)
+    own = you["left"] / you["share"] if you["share"] else 0.0
     gauge = card(
         "What is left",
         f'<p id="left-all">All: {left:.1%} of the budget, at least {statistics.hard_left:,} '
         "measured answers.</p>",
-        bare(share(statistics.spent, "budget used or set aside, of all")),
+        f'<div id="bar-all">{bare(share(left, "left of the budget, of all"))}</div>',
         f'<p id="left-own">Yours: {you["left"]:.1%} of what measured answers share; you used '
         f"{you['paid']:.1%}.</p>",
-        bare(share(min(1.0, you["paid"] / you["share"]) if you["share"] else 1.0, "your part, used")),
-        note("Answers that were released before, or that the test finds good enough, cost nothing."),
+        f'<div id="bar-own">{bare(share(own, "left of your part"))}</div>',
+        note(
+            "An answer costs nothing if it was released before, or if what was learned so far turns out good "
+            "enough. Others are measured."
+        ),
         kind="gauge",
         private=statistics.private,
     )
@@ -150,7 +168,8 @@ def page_of(
     released = bare(table(["at", *ANSWER_HEAD], listed, left=2)) if listed else note("Nothing yet.")
     record = card(
         "What was released",
-        '<div class="wide">' + released + "</div>",
+        '<p id="news" role="status" hidden>More was released since: <a href="/">show it</a>.</p>'
+        f'<div class="wide released" id="released" data-length="{told["length"]}">{released}</div>',
         '<p><a href="/v1/answers.csv">All as CSV</a> · <a href="/v1/synthetic.csv?rows=1000">1,000 synthetic '
         "rows</a> to develop on first: drawn from the hypothesis, without any guarantee.</p>",
         note(
@@ -169,6 +188,39 @@ def page_of(
         "</div><div>", gauge, record,
         attributes, "</div></div></main>",
     )  # fmt: skip
+
+
+def curator_page(
+    users: Sequence[Sequence[Any]], log: Sequence[Sequence[Any]], summary: str, private: bool
+) -> str:
+    """Return the page of a curator: who asks, who has paid, and the session.
+
+    Parameters
+    ----------
+    users, log : sequences of rows
+        As `USERS_HEAD` and `LOG_HEAD` name their cells.
+    summary : str
+        HTML of the package.
+    """
+    return whole(
+        "Users · onlineic",
+        '<header><h1>Users</h1><a href="/">Back to the questions</a></header><main>',
+        card(
+            "Who may ask",
+            f'<div class="wide">{bare(table(USERS_HEAD, users, left=2))}</div>',
+            note(
+                "Parts are of what measured answers share. Users are added, renewed, revoked and limited by "
+                "onlineic user, and never over HTTP."
+            ),
+        ),
+        card(
+            "Who asked last",
+            f'<div class="wide">{bare(table(LOG_HEAD, log, left=3))}</div>' if log else note("Nobody yet."),
+            note("Times are in UTC. The log holds digests of questions and no values."),
+        ),
+        card("The session", f'<div class="wide summary">{bare(summary)}</div>', private=private),
+        "</main>",
+    )
 
 
 def _described(kind: Any) -> str:
@@ -195,9 +247,9 @@ def ask_form(domain: Domain, form: Mapping[str, str]) -> str:
         '<form method="post" action="/ask" id="ask"><input type="hidden" name="form" value="form">'
         '<div class="row"><label for="kind">I want</label><select id="kind" name="kind">'
         f"{_options([*KINDS.items()], form.get('kind', 'count'))}</select>"
-        f'<select name="of" aria-label="attribute">{_options(names, form.get("of", ""))}</select>'
-        f'<select name="by" aria-label="second attribute">{_options(names, form.get("by", ""))}</select>'
-        "</div>"
+        f'<select id="of" name="of" aria-label="attribute">{_options(names, form.get("of", ""))}</select>'
+        '<select id="by" name="by" aria-label="second attribute">'
+        f"{_options(names, form.get('by', ''))}</select></div>"
         f"<fieldset><legend>among records where</legend>{''.join(rows)}</fieldset>"
         f"{_labels(domain)}"
         f"{BUTTONS}</form>",
@@ -255,6 +307,8 @@ class AskedForm:
         What `explain` takes.
     sent : object
         The question as a program sends it, if one question is enough.
+    call : str
+        The call in Python that asks it, if it becomes several.
     """
 
     text: str
@@ -262,32 +316,31 @@ class AskedForm:
     of: Callable[[Answering], Any]
     explain: Any
     sent: Any
+    call: str = ""
 
     def answered(self, to: Answering) -> str:
         """Ask, and return the answer as a block."""
         return result_block(self.said, self.of(to), to.n, to.beta) + self._snippets()
 
-    def explained(self, to: Asking) -> str:
+    def explained(self, view: View) -> str:
         """Explain, and return it as a block."""
-        return explanation_block(self.said, to.explain(self.explain), to.n)
+        return explanation_block(self.said, view.explain(self.explain, EXPLAINED), view.n)
 
     def _snippets(self) -> str:
-        sent = self.sent
+        body: dict[str, Any] | None = None
+        call, path = self.call, "/v1/answers"
         if self.text:
-            python, path = f"session.sql({json.dumps(self.text)})", "/v1/sql"
-            body: dict[str, Any] = {"sql": self.text}
-        elif sent is not None:
-            python, path = f"session.answer({sent})", "/v1/answers"
-            body = {"questions": [sent]}
-        else:
-            return ""
-        python = f"import onlineic as ic\nsession = ic.connect(URL, TOKEN)\n{python}"
-        quoted = json.dumps(body).replace("'", "'\\''")
-        curl = f"curl -H \"Authorization: Bearer $TOKEN\" --data '{quoted}' URL{path}"
-        return (
-            f"<details><summary>The same in Python and by curl</summary><pre>{escaped(python)}</pre>"
-            f"<pre>{escaped(curl)}</pre></details>"
-        )
+            call, path, body = f"session.sql({json.dumps(self.text)})", "/v1/sql", {"sql": self.text}
+        elif not call:
+            call, body = f"session.answer({self.sent})", {"questions": [self.sent]}
+        python = f"import onlineic as ic\nsession = ic.connect(URL, TOKEN)\n{call}"
+        parts = [f"<pre>{escaped(python)}</pre>"]
+        if body is not None:
+            quoted = json.dumps(body).replace("'", "'\\''")
+            curl = f"curl -H \"Authorization: Bearer $TOKEN\" --data '{quoted}' URL{path}"
+            parts.append(f"<pre>{escaped(curl)}</pre>")
+        title = "The same in Python" + (" and by curl" if body is not None else "")
+        return f"<details><summary>{title}</summary>{''.join(parts)}</details>"
 
 
 def read_form(form: Mapping[str, str], domain: Domain) -> AskedForm:
@@ -302,11 +355,10 @@ def read_form(form: Mapping[str, str], domain: Domain) -> AskedForm:
         text = form.get("text", "").strip()
         if text[:6].upper() != "SELECT":
             raise InvalidQueryError(f"a statement must begin with SELECT, got {shown(text)}.")
-        return AskedForm(text, text, lambda to: answered(to, statement(text, domain)), text, None)
+        return AskedForm(text, text, lambda to: to.sql(text), text, None)
     kind, of, by = form.get("kind", ""), form.get("of", ""), form.get("by", "")
-    condition = _conditions(form, domain)
-    among = None if condition is None else condition
-    said = "" if among is None else f" where {_in_words(among)}"
+    among = _conditions(form, domain)
+    said = f" where {words}" if (words := _in_words(form)) else ""
     if kind == "count":
         question: Expression = where() if among is None else among
         return AskedForm("", f"records{said}", lambda to: to.answer(question), question, written(question))
@@ -327,14 +379,24 @@ def read_form(form: Mapping[str, str], domain: Domain) -> AskedForm:
                 return to.mean(of, among)
             return to.sum(of, among) if kind == "sum" else to.median(of, among)
 
-        return AskedForm("", f"{kind} of {of}{said}", worked_out, worked_out, None)
+        given = json.dumps(of) + (f", {written(among)}" if among is not None else "")
+        call = f"session.{kind}({given})"
+        return AskedForm("", f"{kind} of {of}{said}", worked_out, worked_out, None, call)
     raise InvalidQueryError(f"kind must be one of {', '.join(KINDS)}, got {shown(kind)}.")
 
 
-def _in_words(condition: Expression) -> str:
-    text = repr(condition).replace("where(", "(")
-    plain = condition.form == "where"
-    return shortened(text[1:-1] if plain else text, 200)
+def _in_words(form: Mapping[str, str]) -> str:
+    rows = [
+        (form.get(f"a{row}", ""), form.get(f"o{row}", "is"), form.get(f"v{row}", "")) for row in range(ROWS)
+    ]
+    return " and ".join(_row_in_words(*row) for row in rows if row[0])
+
+
+def _row_in_words(name: str, operator: str, text: str) -> str:
+    parts = [shortened(part.strip()) for part in text.split(";")]
+    said = {"in": f"is one of {', '.join(parts)}", "between": f"is from {' to '.join(parts)}"}.get(operator)
+    verb = {"is": "is", "not": "is not", "from": "is at least", "below": "is below"}.get(operator, operator)
+    return f"{shortened(name)} {said or f'{verb} {shortened(text)}'}"
 
 
 def _conditions(form: Mapping[str, str], domain: Domain) -> Expression | None:
@@ -389,35 +451,53 @@ def result_block(said: str, found: Any, n: int, beta: float) -> str:
             else _number_block(said, found, beta)
         )
     if isinstance(found, Derived):
-        bound = f"± {upward(found.error_bound)}" if math.isfinite(found.error_bound) else "no bound"
-        sure = probability(found.confidence) if found.confidence > 0 else "none"
-        return card(
-            f"{found.value:,.6g} {bound}",
-            f"<p>The {escaped(said)}. The exact number lies within the bound with probability {sure}.</p>",
-            kind="answer",
-            private=found.private,
-        )
+        return _derived_block(said, found)
     if isinstance(found, Quantile):
-        title = shortened(repr(found), 200)
-        return card(title, f"<p>The {escaped(said)}.</p>", kind="answer", private=found.private)
-
+        ends = f"from {shortened(found.low)} to {shortened(found.high)}"
+        text = f"The {said}, {ends}{_sure(found.confidence)}."
+        return card(shortened(found.value), f"<p>{escaped(text)}</p>", kind="answer", private=found.private)
     if isinstance(found, AnswerTable):
         block = f'<div class="wide">{bare(found._repr_html_())}</div>'
-        return card(shortened(said, 200), block, kind="answer")
-
+        return card(shortened(said, 200), block, kind="answer statement")
     return card("Answer", f"<pre>{escaped(shortened(repr(found), 1000))}</pre>", kind="answer")
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _sure(confidence: float) -> str:
+    return f" with probability {probability(confidence)}" if confidence > 0.0 else ""
+
+
+def _derived_block(said: str, found: Derived) -> str:
+    """Return a number that was worked out, with the interval that its bound leaves."""
+    text = f"The {said}."
+    if math.isfinite(found.error_bound):
+        value, reach = within(found.value, found.error_bound, separated=True)
+        text = f"The {said}: {value}, at most {reach} off{_sure(found.confidence)}."
+    if found.bias:
+        text += f" The values are midpoints of bins, which adds up to {upward(found.bias)}."
+    about = f"It is about {records(found.count)} ± {records_bound(found.count_bound)} records."
+    return card(
+        around(found.value, found.error_bound, separated=True),
+        f"<p>{escaped(text)}</p>",
+        note(about) if 0.0 < found.count_bound < math.inf else "",
+        kind="answer",
+        private=found.private,
+    )
 
 
 def _number_block(said: str, answer: Answer, beta: float) -> str:
     n, (low, high) = answer.n or 0, answer.bracket
     if math.isfinite(answer.error_bound):
         holds = "exactly" if answer.error_bound == 0.0 else f"with probability {probability(1.0 - beta)}"
-        between_ = f"Between {records_between(n * low, n * high)} of {n:,}, {holds}."
+        between_ = f"From {records_between(n * low, n * high)} of {n:,}, {holds}."
     else:
         between_ = "Nothing bounds this answer: it is what the hypothesis says."
     return card(
         f"{records(float(answer.count))} records",
-        f"<p>{escaped(said)}: {answer.value:.2%} of all. {escaped(between_)}</p>",
+        f"<p>{escaped(_capital(said))}: {answer.value:.2%} of all. {escaped(between_)}</p>",
         bare(span_bar(low, float(answer.value), high, "share of all records")),
         f'<p class="status {answer.status}">{escaped(STATUS_SAID[answer.status])}</p>',
         kind="answer",
@@ -428,7 +508,9 @@ def _number_block(said: str, answer: Answer, beta: float) -> str:
 def _table_block(said: str, answer: Answer) -> str:
     labels, n = answer.labels, answer.n or 1
     bounded = math.isfinite(answer.error_bound)
-    bound = f"Each ± {upward(n * answer.error_bound)} records, all at once." if bounded else "No bound."
+    bound = (
+        f"Each ± {records_bound(n * answer.error_bound)} records, all at once." if bounded else "No bound."
+    )
     parts = [f"<p>{escaped(bound)}</p>"]
     counts = np.asarray(answer.count)
     if len(labels) == 1:
@@ -437,13 +519,16 @@ def _table_block(said: str, answer: Answer) -> str:
         whiskers = (n * low, n * high) if bounded else (None, None)
         parts.append(bare(bars(axis, counts, *whiskers, title=f"records by {name}")))
         rows = [[label, records(float(count))] for label, count in zip(axis, counts, strict=True)]
-        parts.append(f'<div class="wide">{bare(table([name, "records"], rows))}</div>')
+        numbers = bare(table([name, "records"], rows))
+        title = f"The {len(rows):,} numbers"
+        shown = " open" if len(rows) <= FEW else ""
+        parts.append(f'<details{shown}><summary>{title}</summary><div class="wide">{numbers}</div></details>')
     elif len(labels) == 2:
         parts.append(f'<div class="wide">{_heat(answer)}</div>')
     else:
         parts.append(note("A table of more than two attributes: take it as CSV."))
     parts.append(f'<p class="status {answer.status}">{escaped(STATUS_SAID[answer.status])}</p>')
-    return card(shortened(said, 200), *parts, kind="answer", private=answer.private)
+    return card(_capital(shortened(said, 200)), *parts, kind="answer", private=answer.private)
 
 
 def _heat(answer: Answer) -> str:
@@ -471,14 +556,17 @@ def explanation_block(said: str, found: Explanation, n: int) -> str:
     """Return what a question may cost and be worth, in words."""
     count = f"{found.answers:,} answer{'s' * (found.answers != 1)}"
     known = found.constants + found.repeats
-    easy = f"± {records(n * found.bound_easy)} records" if math.isfinite(found.bound_easy) else "no bound"
-    told = [("it becomes", count), ("known already", f"{known:,} of them, free")]
+    finite = math.isfinite(found.bound_easy)
+    easy = f"± {records_bound(n * found.bound_easy)} records" if finite else "no bound"
+    told = [("it becomes", count)]
+    if known:
+        told.append(("known already", f"{known:,} of them, free"))
     if found.free:
         told.append(("price", "nothing"))
     elif not found.payable:
         told.append(("price", "more than is left: it would be answered untested"))
     else:
-        most = f"{found.at_most:.2%} of the budget; nothing if the test finds it good enough"
+        most = f"{found.at_most:.2%} of the budget; nothing if what was learned is good enough"
         told.append(("price at most", most))
 
     told.append(("expected bound of each", easy))

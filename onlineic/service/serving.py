@@ -94,6 +94,7 @@ def serve(
     ssl_keyfile: str | None = None,
     behind_proxy: bool = False,
     after_crashes: bool = False,
+    curators: tuple[str, ...] = (),
 ) -> None:
     """Serve a session until the process is told to end; what waits is answered first, and the session closed.
 
@@ -111,6 +112,8 @@ def serve(
         A proxy ends TLS, and nobody else reaches this port.
     after_crashes : bool
         Start although the last three starts answered nothing.
+    curators : tuple of str
+        Names of users whose page tells of all users.
 
     Raises
     ------
@@ -122,8 +125,10 @@ def serve(
     secure = ssl_certfile is not None or behind_proxy
     names = frozenset({*Limits().hosts, host.lower(), *map(str.lower, hosts)})
     with contextlib.closing(Users(users)) as held:
+        for name in curators:
+            held.one(name)
         held.begin(after_crashes=after_crashes)
-    limits = Limits(names, secure)
+    limits = Limits(names, secure, frozenset(curators))
     sys.setswitchinterval(SWITCH)
     with (
         ending_in_order(),
@@ -158,8 +163,9 @@ def standing(
 ) -> Iterator[uvicorn.Server]:
     """Return a server that can be run, and at the end answer what waits and close the session."""
     held, desk = Users(users), Desk(session, users)
+    service = Service(session, desk, held, limits)
     config = uvicorn.Config(
-        Service(session, desk, held, limits).app(),
+        service.app(),
         host=host,
         port=port,
         workers=1,
@@ -179,7 +185,9 @@ def standing(
     )
     desk.start()
     try:
-        yield uvicorn.Server(config)
+        server = uvicorn.Server(config)
+        service.ending = lambda: server.should_exit
+        yield server
     finally:
         desk.stop()
         held.good()

@@ -25,6 +25,7 @@ PREFIX = "oic_"  # by which scanners of leaked secrets know a token
 PER_MINUTE = 600  # questions
 CRASHES = 3  # starts in a row that answered nothing, from which on the next one is refused
 LONGEST_NAME = 64
+SETTLED = 10**8  # nanoseconds behind a change of the file, from which on the next one has another time
 TABLES = """
 CREATE TABLE IF NOT EXISTS user (name TEXT PRIMARY KEY, digest TEXT NOT NULL UNIQUE, created REAL NOT NULL,
                    revoked REAL, share TEXT, per_minute INTEGER NOT NULL);
@@ -122,6 +123,7 @@ class Users:
             self.path, timeout=5.0, isolation_level=None, check_same_thread=False
         )
         self._seen: tuple[int, dict[str, User]] | None = None
+        self._mark: tuple[int, int, int] | None = None  # time, size and number of the file that was read
         self._run(lambda: self._connection.executescript(TABLES))
 
     def _run(self, act: Callable[[], T]) -> T:
@@ -195,7 +197,11 @@ class Users:
     @property
     def active(self) -> int:
         """How many users are not revoked."""
-        return sum(user.revoked is None for user in self._read().values())
+        return len(self.names())
+
+    def names(self) -> frozenset[str]:
+        """Return the names of those who are not revoked."""
+        return frozenset(user.name for user in self._read().values() if user.revoked is None)
 
     def by_token(self, token: str) -> User | None:
         """Return the user with this token, unless it was revoked."""
@@ -210,6 +216,11 @@ class Users:
     def _read(self) -> dict[str, User]:
         """Return users by digest: read again once another process, or this one, has changed the file."""
 
+        now, state = time.time_ns(), os.stat(self.path)
+        mark = (state.st_mtime_ns, state.st_size, state.st_ino)
+        if self._seen is not None and self._mark == mark:
+            return self._seen[1]
+
         def read() -> dict[str, User]:
             (version,) = self._connection.execute("PRAGMA data_version").fetchone()
             version = version * 2**32 + self._connection.total_changes
@@ -222,7 +233,10 @@ class Users:
                 self._seen = (version, users)
             return self._seen[1]
 
-        return self._run(read)
+        found = self._run(read)
+        # of a file that was written just now, the next change can have the same time
+        self._mark = mark if now - state.st_mtime_ns > SETTLED else None
+        return found
 
     def log(self, lines: Iterable[Asked]) -> None:
         """Add lines to the log."""
@@ -265,6 +279,12 @@ class Users:
         """Note that this start has answered, or has ended in order."""
         sql = "UPDATE start SET good = 1 WHERE rowid = (SELECT max(rowid) FROM start)"
         self._run(lambda: self._connection.execute(sql))
+
+    def copy_to(self, path: str) -> None:
+        """Write a copy that is whole, whatever another process writes meanwhile, for its owner alone."""
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        with contextlib.closing(sqlite3.connect(path)) as copy:
+            self._run(lambda: self._connection.backup(copy))
 
     def close(self) -> None:
         """Let the file go."""

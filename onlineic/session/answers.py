@@ -5,6 +5,7 @@ Proof: docs/theory/accuracy.md, 6.0, 6.2; docs/theory/hypothesis.md, 6.7; docs/t
 """
 
 import contextlib
+import copy
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -18,6 +19,7 @@ from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
 from onlineic.errors import SessionExhaustedError
 from onlineic.hypothesis.base import batch_guesses, block_guesses, grid_guess, grid_guesses
+from onlineic.hypothesis.histogram import Histogram
 from onlineic.known_noise.estimates import Family
 from onlineic.known_noise.instalments import Known
 from onlineic.ledger.records import (
@@ -165,6 +167,18 @@ class AnswerBook:
     def estimates(self) -> Known | None:
         """What the noise of tables bounds."""
         return self._bounds.estimates
+
+    def still(self, ledger: Ledger) -> "AnswerBook":
+        """Return a book that tells what this one does now, by a ledger that grows no more."""
+        other = copy.copy(self)
+        other._ledger, other._bounds = ledger, self._bounds.still(ledger)
+        other._memory, other._untaken = self._memory.copy(), dict(self._untaken)
+        if isinstance(
+            hypothesis := self.belief.hypothesis, Histogram
+        ):  # the next update takes over its array
+            belief = attrs.evolve(self.belief, hypothesis=copy.copy(hypothesis))  # repeats its own, if asked
+            other._taken = attrs.evolve(self._taken, belief=belief)
+        return other
 
     # -- the fold --
 

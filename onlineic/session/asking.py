@@ -1,22 +1,18 @@
 """A session as one of several askers has it: the same answers, paid from a purse, one outcome a question."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol, final
 
 import attrs
 
 from onlineic._typing import Floats
 from onlineic.ask.bind import check_many
-from onlineic.ask.sql import statement
-from onlineic.ask.sql_conditions import Value
 from onlineic.domain.domain import Domain
 from onlineic.errors import OnlineICError, checked_list
 from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger
 from onlineic.queries.answers import Answer
 from onlineic.questions.derived import Answering
 from onlineic.questions.linear import Estimate
-from onlineic.questions.means import Derived
-from onlineic.questions.statements import AnswerTable, answered
 from onlineic.session.explain import Explanation, explained
 from onlineic.session.loop import Loop
 
@@ -60,13 +56,22 @@ class Places:
 
     def of(self, ledger: Ledger, key: Any) -> int | None:
         """Return the latest place at which a question with this key was released."""
+        self.take(ledger)
+        return self._found.get(key)
+
+    def before(self, length: int, key: Any) -> int | None:
+        """Return the place of the latest release taken in, if it stands among so many records."""
+        place = self._found.get(key)
+        return place if place is not None and place < length else None
+
+    def take(self, ledger: Ledger) -> None:
+        """Take in what the ledger has grown by."""
         for place, record in enumerate(ledger.records(self._seen), self._seen):
             if isinstance(record, Easy | Hard):
                 self._found[record.query.key] = place
             elif isinstance(record, EasyBatch):
                 self._found.update((query.key, place) for query in record.queries)
         self._seen = len(ledger)
-        return self._found.get(key)
 
 
 class Run(Protocol):
@@ -160,13 +165,3 @@ class Asking(Answering):
         """Return what a question may cost and what it is worth, as `OnlineIC.explain`."""
         found: Explanation = self._run(lambda: explained(self._loop(), question))
         return found
-
-    def sql(
-        self,
-        text: str,
-        table: str = "t",
-        params: Mapping[str, Value] | None = None,
-        dialect: str | None = None,
-    ) -> Answer | Derived | AnswerTable:
-        """Answer a SELECT statement, as `OnlineIC.sql`."""
-        return answered(self, statement(text, self.domain, table, params, dialect))

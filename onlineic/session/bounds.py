@@ -4,6 +4,7 @@ Proof: docs/theory/accuracy.md, 6.0, 6.2, 6.3; docs/theory/certificates.md, 8.2a
 6.7; docs/theory/ledger-and-restarts.md, 5.4.
 """
 
+import copy
 import math
 from collections.abc import Sequence
 from functools import lru_cache, partial
@@ -99,6 +100,12 @@ class Bounds:
     @property
     def _deviation(self) -> float:
         return 0.0 if self._counted is None else self._counted.deviation
+
+    def still(self, ledger: Ledger) -> "Bounds":
+        """Return the bounds of now, by a ledger that grows no more."""
+        other = copy.copy(self)
+        other._ledger = ledger
+        return other
 
     # -- the first tables --
 

@@ -5,7 +5,7 @@ are told, and the most that can be spent.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any, Literal, final
 
@@ -15,14 +15,13 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Filter
 from onlineic.ask.bind import bind_question
-from onlineic.ask.sql import statement
-from onlineic.ask.sql_conditions import Value
 from onlineic.display.html import card, facts
 from onlineic.display.plain import strict
 from onlineic.display.text import shortened, upward
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import persons_of
-from onlineic.errors import TooFewRecordsError, shown
+from onlineic.errors import TooFewRecordsError, TooLargeError, shown
+from onlineic.ledger.records import Ledger
 from onlineic.plan.kinds import answers_tables, check_supported
 from onlineic.plan.plan import Plan, restarts_text
 from onlineic.queries.answers import LONGEST_QUERY, Answer
@@ -32,7 +31,7 @@ from onlineic.questions.derived import Answering
 from onlineic.questions.distributions import Cdf, Quantile
 from onlineic.questions.groups import Groups
 from onlineic.questions.means import Derived
-from onlineic.questions.statements import AnswerTable, answered
+from onlineic.questions.statements import AnswerTable
 from onlineic.session.answers import AnswerBook
 from onlineic.session.loop import Loop
 from onlineic.session.prices import Prices
@@ -179,14 +178,62 @@ class Prospect:
 @final
 @attrs.frozen
 class Outlook:
-    """What a session, or that which its first question makes of it, knows of questions not asked yet."""
+    """What a session knows of questions not asked yet.
 
-    loop: Loop
+    Attributes
+    ----------
+    domain : Domain
+    persons : int
+        Whom answers count.
+    plan, book, prices, account
+        Of the session, or as they stood at one moment.
+    owed : Fraction
+        The charge of tables that questions will buy, by this plan.
+    sealed : bool
+        Whether nothing can be tested.
+    beta : float
+        Failure probability of one answer's bound.
+    n_bound : int
+        How far n may be from the number of records; 0 where that is public.
+    seen : dict
+        What was looked up of questions, for one explanation.
+    """
+
+    domain: Domain
+    persons: int
     plan: Plan
     book: AnswerBook
     prices: Prices
     account: Filter
+    owed: Fraction
+    sealed: bool
+    beta: float
+    n_bound: int
     seen: dict[Any, Prospect] = attrs.field(factory=dict)
+
+    @classmethod
+    def of(cls, loop: Loop) -> "Outlook":
+        """Return that of a session as it stands; what it tells changes with the session."""
+        loop.book.catch_up()
+        persons, sealed = persons_of(loop.n, loop.unit), loop.core.seal.sealed
+        account = loop.ledger.account
+        n_bound = 0 if loop.counted is None else loop.counted.bound
+        return cls(
+            loop.domain,
+            persons,
+            loop.plan,
+            loop.book,
+            loop.core.prices,
+            account,
+            loop.owed,
+            sealed,
+            loop.beta,
+            n_bound,
+        )
+
+    def still(self, ledger: Ledger) -> "Outlook":
+        """Return that of now, by a ledger that grows no more: another thread may ask it."""
+        return attrs.evolve(self, book=self.book.still(ledger), prices=self.prices.still(ledger), seen={})
 
     @property
     def left(self) -> Fraction:
@@ -194,14 +241,9 @@ class Outlook:
         return self.account.left - self.owed
 
     @property
-    def owed(self) -> Fraction:
-        """The charge of tables that questions will buy, by this plan."""
-        return self.loop.core.purchases.owed
-
-    @property
     def hits_left(self) -> int:
         """Hits of the largest price that can still be paid."""
-        return 0 if self.loop.core.seal.sealed else self.prices.hard_left(self.owed, self.account)
+        return 0 if self.sealed else self.prices.hard_left(self.owed, self.account)
 
     @property
     def restarts_left(self) -> int | None:
@@ -213,11 +255,21 @@ class Outlook:
         """Whether cross tables can be asked."""
         return answers_tables(self.plan.sparse, self.book.belief.hypothesis)
 
-    def rehearsed(self, question: Any) -> tuple[str, float | None, list[Question]]:
+    def explained(self, question: Any, most: int | None = None) -> Explanation:
+        """Return what is known of a question before it is asked, as `OnlineIC.explain` says.
+
+        Raises
+        ------
+        TooLargeError
+            If it becomes more than `most` questions.
+        """
+        outlook = attrs.evolve(self, seen={})
+        asked, derived, questions = outlook.rehearsed(question, most)
+        return _explanation(asked, questions, outlook, derived)
+
+    def rehearsed(self, question: Any, most: int | None = None) -> tuple[str, float | None, list[Question]]:
         """Return how a question is called, its bound if it is a derived one, and what it asks."""
-        loop, counted = self.loop, self.loop.counted
-        n_bound = 0 if counted is None else counted.bound
-        rehearsal = Rehearsal(self, loop.domain, persons_of(loop.n, loop.unit), loop.beta, n_bound)
+        rehearsal = Rehearsal(self, self.domain, self.persons, self.beta, self.n_bound, most)
         if callable(question) and not isinstance(question, np.ndarray):
             return *rehearsal.of(question), rehearsal.questions
         asked, derived = shown(question, 80), None
@@ -229,7 +281,7 @@ class Outlook:
 
     def bound(self, question: Any) -> Question:
         """Return a question bound to the domain, or raise `InvalidQueryError`."""
-        bound = bind_question(question, self.loop.domain, self.plan.weight_bits)
+        bound = bind_question(question, self.domain, self.plan.weight_bits)
         check_supported(bound, self.plan.sparse, self.book.belief.hypothesis)
         return bound
 
@@ -248,8 +300,11 @@ class Rehearsal(Answering):
     """Answers as if every test turned out easy, and remembers what it was asked: for questions that are made
     of others. What it says rests on the hypothesis, without any guarantee."""
 
-    def __init__(self, outlook: Outlook, domain: Domain, n: int, beta: float, n_bound: int = 0) -> None:
-        self._outlook, self._domain, self._n, self._beta, self._n_bound = outlook, domain, n, beta, n_bound
+    def __init__(
+        self, outlook: Outlook, domain: Domain, n: int, beta: float, n_bound: int, most: int | None = None
+    ) -> None:
+        self._outlook, self._domain, self._n, self._beta = outlook, domain, n, beta
+        self._n_bound, self._most = n_bound, most
         self.questions: list[Question] = []
 
     @property
@@ -273,6 +328,10 @@ class Rehearsal(Answering):
         return self._outlook.answers_tables
 
     def answer(self, query: Any) -> Answer:
+        if self._most is not None and len(self.questions) >= self._most:
+            raise TooLargeError(
+                f"a question must become at most {self._most:,} questions, got more; ask fewer."
+            )
         self.questions.append(self._outlook.bound(query))
         return self._outlook.prospect(self.questions[-1]).answer
 
@@ -282,16 +341,6 @@ class Rehearsal(Answering):
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
         bound = map(self._outlook.bound, queries)
         return np.array([self._outlook.prospect(question).joint for question in bound])
-
-    def sql(
-        self,
-        text: str,
-        table: str = "t",
-        params: Mapping[str, Value] | None = None,
-        dialect: str | None = None,
-    ) -> Answer | Derived | AnswerTable:
-        """Answer a SELECT statement, as `OnlineIC.sql`."""
-        return answered(self, statement(text, self._domain, table, params, dialect))
 
     def of(self, ask: Callable[["Rehearsal"], Any]) -> tuple[str, float | None]:
         """Return the name and the bound of what a function of a session works out, None if it states none."""
@@ -305,10 +354,7 @@ class Rehearsal(Answering):
 def explained(loop: Loop, question: Any) -> Explanation:
     """Return what is known of a question before it is asked, as `OnlineIC.explain` says."""
     loop.core.seal.check_open()
-    loop.book.catch_up()
-    outlook = Outlook(loop, loop.plan, loop.book, loop.core.prices, loop.ledger.account)
-    asked, derived, questions = outlook.rehearsed(question)
-    return _explanation(asked, questions, outlook, derived)
+    return Outlook.of(loop).explained(question)
 
 
 def _explanation(

@@ -5,6 +5,7 @@ Nothing here reads the table. Whoever holds the record works out the same prices
 Proof: docs/theory/session.md, 4.1, 4.5.
 """
 
+import copy
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import final
@@ -115,6 +116,13 @@ class Prices:
                 held = held.union(*map(sets_of, targets))
             self._taken = taken = _Taken(taken.records + len(records), version, spent, held)
         return taken
+
+    def still(self, ledger: Ledger) -> "Prices":
+        """Return the prices of now, by a ledger that grows no more; what is reserved stands as it is."""
+        self._now()
+        other = copy.copy(self)
+        other._ledger = ledger
+        return other
 
     @property
     def spent(self) -> Spent:

@@ -39,7 +39,7 @@ from onlineic.errors import (
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.lines import Receipt
 from onlineic.ledger.memory import MemoryLedger
-from onlineic.ledger.records import Ledger
+from onlineic.ledger.records import Ledger, Past
 from onlineic.ledger.settings import check_beginning, package_version
 from onlineic.ledger.settings import check_kind as check_kind_of_file
 from onlineic.ledger.sqlite import SqliteLedger, receipt_of
@@ -84,7 +84,7 @@ from onlineic.session.durable import (
     unit_of,
     unit_written,
 )
-from onlineic.session.explain import Explanation, explained
+from onlineic.session.explain import Explanation, Outlook, explained
 from onlineic.session.loop import Loop
 from onlineic.session.persons import finest, of_persons, planning
 from onlineic.session.prices import Prices
@@ -565,19 +565,22 @@ class OnlineIC(Answering):
 
         def taken() -> View:
             loop = self._loop
-            loop.book.catch_up()
+            outlook = Outlook.of(loop).still(Past(loop.ledger))
+            self._places.take(loop.ledger)
             return View(
                 domain=self._data.domain,
                 n=self.n,
                 plan=loop.plan,
                 statistics=loop.statistics(self._settings),
-                hypothesis=loop.book.belief.hypothesis,
+                hypothesis=outlook.book.belief.hypothesis,
                 answers_tables=loop.answers_tables,
                 account=loop.ledger.account,
                 reserved=loop.ledger.reserved,
                 owed=loop.owed,
                 paid=dict(loop.core.till.tally.all()),
                 length=len(loop.ledger),
+                outlook=outlook,
+                places=self._places,
             )
 
         return self._alone(taken)

@@ -1,5 +1,6 @@
 """What is public of a session at one moment: frozen, so that readers wait for nobody."""
 
+import threading
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, final
@@ -11,6 +12,9 @@ from onlineic.display.plain import strict
 from onlineic.domain.domain import Domain
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.plan.plan import Plan
+from onlineic.queries.answers import Answer
+from onlineic.session.asking import Outcome, Places
+from onlineic.session.explain import Explanation, Outlook
 from onlineic.session.statistics import SessionStatistics
 
 
@@ -50,6 +54,48 @@ class View:
     owed: Fraction
     paid: Mapping[str, Fraction]
     length: int
+    _outlook: Outlook
+    _places: Places
+    _gate: Any = attrs.field(factory=threading.Lock, init=False)  # what is told is worked out once, and kept
+
+    def explain(self, question: Any, most: int | None = None) -> Explanation:
+        """Return what `OnlineIC.explain` said then; waits for no call of the session.
+
+        Parameters
+        ----------
+        question
+            As of `OnlineIC.explain`.
+        most : int, optional
+            How many questions it may become.
+
+        Raises
+        ------
+        TooLargeError
+            If it becomes more.
+        """
+        with self._gate:
+            return self._outlook.explained(question, most)
+
+    def known(self, question: Any) -> Outcome | None:
+        """Return what was told of a question that needed no test then, a constant or a repeat, or None.
+
+        Raises
+        ------
+        InvalidQueryError, DomainMismatchError, TooLargeError
+            If it cannot be asked.
+        """
+        with self._gate:
+            bound = self._outlook.bound(question)
+            answer = self._outlook.book.recalled(bound)
+            if answer is None or bound.constant is not None:
+                return None if answer is None else Outcome(answer)
+            at = self._places.before(self.length, bound.key)
+            return None if at is None else Outcome(answer, at)
+
+    def released(self, start: int = 0, stop: int | None = None) -> list[tuple[int, Answer]]:
+        """Return what `OnlineIC.released` said then."""
+        with self._gate:
+            return self._outlook.book.released(start, self.length if stop is None else stop)
 
     def to_dict(self) -> dict[str, Any]:
         """Return n, statistics and length as plain values, which `json.dumps` takes."""

@@ -33,14 +33,14 @@ class Served:
 
 
 @contextlib.contextmanager
-def served(session, folder, names=("ann", "bob"), share=None, per_minute=10**6):
+def served(session, folder, names=("ann", "bob"), share=None, per_minute=10**6, curators=()):
     """Serve a session until the block ends."""
     path = folder / "users.db"
     users = Users(path, create=True)
     tokens = {name: users.add(name, share, per_minute) for name in names}
     users.close()
     ended = []
-    with standing(session, path, "127.0.0.1", 0, Limits()) as server:
+    with standing(session, path, "127.0.0.1", 0, Limits(curators=frozenset(curators))) as server:
         thread = threading.Thread(target=lambda: ended.append(server.run()), daemon=True)
         thread.start()
         for _ in range(1000):

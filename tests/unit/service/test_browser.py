@@ -34,13 +34,13 @@ def visited(tmp_path_factory):
     folder = tmp_path_factory.mktemp("browser")
     data = ic.PrivateData(TABLE, DOMAIN)
     session = ic.OnlineIC(data, ic.Budget(1.0, 1e-6), ledger=folder / "a.db", table="t", durability="all")
-    with served(session, folder) as server, api.sync_playwright() as driver:
+    with served(session, folder, curators=["ann"]) as server, api.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser, server
         browser.close()
 
 
-@pytest.fixture(params=[1200, 400], ids=["wide", "narrow"])
+@pytest.fixture(params=[1280, 400], ids=["wide", "narrow"])
 def page(visited, request):
     browser, server = visited
     context = browser.new_context(viewport={"width": request.param, "height": 800})
@@ -80,6 +80,34 @@ def test_a_question_is_explained_asked_and_listed(page):
     assert "with probability 0.95" in asked(page, kind="count")
     assert "where(sex='F')" in page.inner_text("main")
     assert "measured answers" in page.inner_text("#left-all")
+
+
+def test_the_gauge_hears_of_what_others_were_answered(visited, page):
+    server = visited[1]
+    page.wait_for_function("document.querySelectorAll('#bar-all rect').length === 2")
+    with ic.connect(server.url, server.tokens["bob"]) as other:
+        before = other.statistics().asked
+        low = 20 + before % 10
+        while other.answer({"age": [low, low + 9], "sex": "M"}).status == "repeat":
+            low += 1
+    page.wait_for_selector("#news:not([hidden])")
+
+
+def test_only_what_a_question_needs_is_shown(page):
+    page.select_option("#kind", "count")
+    assert not page.is_visible("#of")
+    page.select_option("#kind", "mean")
+    assert page.is_visible("#of")
+    assert not page.is_visible("#by")
+
+
+def test_a_curator_sees_users_and_who_asked(page):
+    asked(page, kind="count", a0="sex", v0="F")
+    page.click("header a")
+    page.wait_for_selector("text=Who may ask")
+    assert {"ann", "bob"} <= set(page.inner_text("main").split())
+    page.click("header a")
+    page.wait_for_selector("#kind")
 
 
 def test_tables_are_drawn_and_statements_answered(page):

@@ -1,12 +1,17 @@
 """The routes over HTTP: who is let in, in which form, who pays, and what is refused without a trace."""
 
+import contextlib
 import http.client
 import json
 import math
+import re
 import socket
+import subprocess
+import sys
 import threading
 import time
 import urllib.parse
+from importlib import metadata
 
 import numpy as np
 import pytest
@@ -47,7 +52,7 @@ def server(tmp_path_factory):
         yield running
 
 
-def call(server, method, path, body=None, who="ann", **headers):
+def call(server, method, path, body=None, who="ann", whole=True, **headers):
     """Return status, headers and body of one request."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
     if who is not None:
@@ -56,7 +61,7 @@ def call(server, method, path, body=None, who="ann", **headers):
         body = json.dumps(body).encode()
     connection.request(method, path, body, {name.replace("_", "-"): one for name, one in headers.items()})
     reply = connection.getresponse()
-    found = reply.status, reply.headers, reply.read()
+    found = reply.status, reply.headers, reply.read() if whole else b""
     connection.close()
     return found
 
@@ -84,7 +89,7 @@ def test_the_description_names_the_routes_and_no_others(server):
     assert openapi() == told
     for path, methods in told["paths"].items():
         for method in methods:
-            found, *_ = call(server, method.upper(), path, b"{}" if method == "post" else None)
+            found, *_ = call(server, method.upper(), path, b"{}" if method == "post" else None, whole=False)
             assert found not in (404, 405), (method, path)
         other = "PUT"
         assert 405 == call(server, other, path, b"{}")[0]
@@ -243,6 +248,146 @@ def test_a_token_that_is_revoked_ends_requests_and_visits(server):
 
     assert 401 == call(server, "GET", "/v1/statistics", who="guest")[0]
     assert 401 == call(server, "GET", "/v1/statistics", who=None, **headers)[0]
+
+
+def test_the_page_of_a_curator_is_for_those_who_are_named(server, tmp_path):
+    assert 403 == call(server, "GET", "/curator")[0]
+    with served(opened(tmp_path / "a.db"), tmp_path, curators=["ann"]) as other:
+        call(other, "POST", "/v1/answers", {"questions": [{"age": [21, 30]}]}, who="bob")
+        body = call(other, "GET", "/curator")[2].decode()
+        assert {"ann", "bob"} <= {name for name in other.tokens if f">{name}<" in body}
+        assert "easy:1" in body or "hard:1" in body
+        assert "Differentially private answers" in body
+        assert 403 == call(other, "GET", "/curator", who="bob")[0]
+        assert "/curator" not in call(other, "GET", "/", who="bob")[2].decode()
+
+
+def listened(server, who):
+    """An open stream of events: (connection, reply, first facts)."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection.request("GET", "/v1/events", headers={"Authorization": f"Bearer {server.tokens[who]}"})
+    reply = connection.getresponse()
+    return connection, reply, heard(reply)
+
+
+def heard(reply):
+    """The next facts of a stream, or None at its end."""
+    while line := reply.readline():
+        if line.startswith(b"data: "):
+            return json.loads(line[6:])
+    return None
+
+
+def test_who_listens_hears_what_has_changed(server):
+    connection, _, _ = listened(server, "bob")
+    connection.close()
+    connection, reply, first = listened(server, "ann")
+    call(server, "POST", "/v1/answers", {"questions": [{"age": [23, 31], "sex": "M"}]})
+
+    assert "text/event-stream; charset=utf-8" == reply.headers["content-type"]
+    assert "ann" == first["you"]["name"]
+    assert heard(reply)["asked"] == first["asked"] + 1
+    connection.close()
+
+
+def test_a_stream_ends_when_its_token_is_revoked_and_streams_are_few(server):
+    users = Users(server.users)
+    server.tokens["late"] = users.add("late")
+    open_ones = [listened(server, "late") for _ in range(8)]
+    assert 429 == call(server, "GET", "/v1/events", who="late", whole=False)[0]
+    users.revoke("late")
+    users.close()
+
+    for connection, reply, _ in open_ones:
+        assert None is heard(reply)
+        connection.close()
+
+
+@contextlib.contextmanager
+def writer_held(server):
+    """The thread that answers is busy until the block ends."""
+    held, free = threading.Event(), threading.Event()
+
+    def summary(*_):
+        held.set()
+        assert free.wait(20)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ic.OnlineIC, "summary", summary)
+        thread = threading.Thread(target=lambda: call(server, "GET", "/v1/summary"))
+        thread.start()
+        assert held.wait(20)
+        try:
+            yield
+        finally:
+            free.set()
+            thread.join()
+
+
+def waiting(server, count):
+    while f"onlineic_waiting {count}\n".encode() not in call(server, "GET", "/metrics")[2]:
+        time.sleep(0.01)
+
+
+def test_what_waits_of_a_user_who_is_revoked_is_not_answered(tmp_path):
+    found = {}
+    with served(opened(tmp_path / "a.db"), tmp_path) as server:
+        call(server, "POST", "/v1/answers", {"questions": [{"sex": "F"}]})
+        body = {"questions": [{"age": [24, 29]}]}
+        thread = threading.Thread(
+            target=lambda: found.update(bob=call(server, "POST", "/v1/answers", body, who="bob"))
+        )
+        with writer_held(server):
+            thread.start()
+            waiting(server, 1)
+            users = Users(server.users)
+            users.revoke("bob")
+            users.close()
+            before = json.loads(call(server, "GET", "/v1/statistics")[2])["length"]
+        thread.join()
+        assert 401 == found["bob"][0]
+        assert before == json.loads(call(server, "GET", "/v1/statistics")[2])["length"]
+
+
+def test_what_is_known_and_explained_waits_for_nobody(tmp_path):
+    found = {}
+    with served(opened(tmp_path / "a.db"), tmp_path) as server:
+        known = {"questions": [{"sex": "F"}, {}, {"age": [21, 33]}]}
+        first = json.loads(call(server, "POST", "/v1/answers", known)[2])["answers"]
+        explained = call(server, "POST", "/v1/explain", {"question": {"age": [22, 30]}})[2]
+        told = call(server, "GET", "/v1/transcript")[2]
+        headers = visit(server)
+        page = call(server, "GET", "/", who=None, **headers)[2]
+        asked_before = json.loads(call(server, "GET", "/v1/statistics")[2])["asked"]
+        new = {"questions": [{"sex": "F"}, {"age": [24, 29], "sex": "M"}]}
+        thread = threading.Thread(
+            target=lambda: found.update(bob=call(server, "POST", "/v1/answers", new, who="bob"))
+        )
+        with writer_held(server):
+            again = json.loads(call(server, "POST", "/v1/answers", known)[2])["answers"]
+            thread.start()
+            waiting(server, 3 + 2)  # what is to be counted of ann, and the two of bob
+            assert explained == call(server, "POST", "/v1/explain", {"question": {"age": [22, 30]}})[2]
+            assert told == call(server, "GET", "/v1/transcript")[2]
+            assert page == call(server, "GET", "/", who=None, **headers)[2]
+            assert asked_before == json.loads(call(server, "GET", "/v1/statistics")[2])["asked"]
+            assert 422 == call(server, "POST", "/v1/explain", {"question": {"sex": "x"}})[0]
+            assert not found
+        thread.join()
+        assert ["repeat", "easy", "repeat"] == [one["status"] for one in again]
+        for one, other in zip(first, again, strict=True):
+            assert (one["value"], one["error_bound"], one["at"]) == (
+                other["value"],
+                other["error_bound"],
+                other["at"],
+            )
+        fresh = json.loads(found["bob"][2])["answers"]
+        assert "repeat" == fresh[0]["status"]
+        assert fresh[1]["status"] in ("easy", "hard")
+        assert asked_before + 5 == json.loads(call(server, "GET", "/v1/statistics")[2])["asked"]
+    users = Users(server.users)
+    assert "easy:1 repeat:2" in {line.statuses for _, line in users.logged()}
+    users.close()
 
 
 def test_the_page_asks_explains_and_shows_what_was_released(server):
@@ -409,9 +554,9 @@ def test_eight_clients_at_once_agree_and_the_ledger_holds(tmp_path):
             thread.start()
         for thread in threads:
             thread.join()
-        users = Users(server.users)
-        assert {"user0", "user1", "user2"} == {line.user for _, line in users.logged()}
-        users.close()
+    users = Users(server.users)
+    assert {"user0", "user1", "user2"} == {line.user for _, line in users.logged()}
+    users.close()
     assert 8 == len(found)
     assert all(one == found[0] for one in found.values())
     assert () == verified(read(tmp_path / "a.db")).problems
@@ -430,9 +575,44 @@ def test_what_cannot_be_recorded_is_not_told(tmp_path, monkeypatch):
         assert b"value" not in body
         assert 503 == call(server, "POST", "/v1/answers", {"questions": [{"sex": "F"}]})[0]
         assert 503 == call(server, "GET", "/ready", who=None)[0]
+        told = call(server, "GET", "/v1/transcript")[2].decode()
+        assert "sex=" in told
+        assert "between(21, 33)" not in told  # nor is it on the page, or told as known
+        assert "between(21, 33)" not in call(server, "GET", "/", who=None, **visit(server))[2].decode()
+        assert json.loads(told)["length"] == json.loads(call(server, "GET", "/v1/statistics")[2])["length"]
         monkeypatch.undo()
     with ic.OnlineIC.resume(tmp_path / "a.db", ic.PrivateData(TABLE, DOMAIN), durability="all") as session:
         assert "repeat" == session.answer({"sex": "F"}).status
+
+
+def test_who_looks_and_does_not_ask_makes_the_session_spend_nothing(tmp_path):
+    with served(opened(tmp_path / "a.db"), tmp_path) as server:
+        headers = visit(server)
+        call(server, "GET", "/", who=None, **headers)
+        for path in (
+            "/v1/summary",
+            "/v1/synthetic.csv",
+            "/v1/transcript",
+            "/v1/answers.csv",
+            "/v1/about",
+            "/metrics",
+        ):
+            call(server, "GET", path)
+        call(server, "POST", "/v1/explain", {"question": {"sex": "F"}})
+        body = {"questions": [{"sex": "F"}], "values": [0.5], "statuses": ["easy"]}
+        assert 200 == call(server, "POST", "/v1/bounds", body)[0]
+        told = json.loads(call(server, "GET", "/v1/statistics")[2])
+        assert (0, 0.0, 0) == (told["asked"], told["spent"], told["length"])
+
+
+def test_what_one_asks_changes_no_bound_that_another_is_told(server):
+    """Answers that a client makes up are looked at, and nothing of them is kept."""
+    before = json.loads(call(server, "GET", "/v1/statistics")[2])
+    sent = [{"weigh": "age", "by": "share"}, {"sex": "F"}, {"age": [20, 29]}]
+    for value, status in ((1e300, "hard"), (-5.0, "easy"), (0.5, "untested")):
+        body = {"questions": sent, "values": [value] * 3, "statuses": [status] * 3}
+        assert 200 == call(server, "POST", "/v1/bounds", body)[0]
+    assert before == json.loads(call(server, "GET", "/v1/statistics")[2])
 
 
 def test_a_failing_job_seals_nothing_and_tells_nothing(tmp_path, monkeypatch):
@@ -450,3 +630,31 @@ def test_three_starts_without_an_answer_are_enough(tmp_path):
     users.close()
     with opened(tmp_path / "a.db") as session, pytest.raises(SessionStateError, match="after-crashes"):
         serving.serve(session, tmp_path / "u.db")
+
+
+def test_nothing_of_the_extra_is_imported_before_a_server_starts():
+    code = (
+        "import sys, onlineic as ic, onlineic.service; ic.connect; "
+        "print(*sorted({name.partition('.')[0] for name in sys.modules} & set(sys.argv[1:])))"
+    )
+    extra = ["starlette", "uvicorn", "h11", "anyio", "click", "idna", "sqlglot"]
+    for one in (code, code.replace(", onlineic.service; ic.connect", "")):
+        told = subprocess.run([sys.executable, "-c", one, *extra], capture_output=True, text=True, check=True)
+        assert "" == told.stdout.strip(), one
+
+
+def test_the_extra_is_small():
+    """15 MB installed, of the distributions that this environment has for the extra and what they need."""
+    wanted, seen = ["starlette", "uvicorn", "sqlglot"], set()
+    while wanted:
+        name = wanted.pop()
+        if name not in seen:
+            seen.add(name)
+            needs = metadata.requires(name) or []
+            wanted += [re.match(r"[A-Za-z0-9_.-]+", one)[0] for one in needs if ";" not in one]
+    wanted = {"anyio", "h11", "click"} | seen | {"idna"}
+    files = [one for name in wanted for one in metadata.files(name) or []]
+    size = sum(
+        path.stat().st_size for one in files if (path := one.locate()).is_file() and path.suffix != ".pyc"
+    )
+    assert size < 15e6, f"{size / 1e6:.1f} MB"
