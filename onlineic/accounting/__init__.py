@@ -1,5 +1,6 @@
 """What a release costs: budgets, charges, filters and compositions, exact and rounded to the private side."""
 
+from onlineic.accounting.blocks import BlockAccount
 from onlineic.accounting.budget import Budget, Charge, Filter
 from onlineic.accounting.composition import (
     advanced_composition,
@@ -28,6 +29,7 @@ from onlineic.accounting.renyi import (
 __all__ = [
     "REPLACE_ONE",
     "TICK",
+    "BlockAccount",
     "Budget",
     "Charge",
     "Filter",
