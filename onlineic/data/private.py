@@ -170,6 +170,51 @@ class PrivateData:
 
     @classmethod
     @loader
+    def union(cls, tables: "Sequence[PrivateData]") -> "PrivateData":
+        """Return the table of all records of some disjoint tables over one domain.
+
+        Parameters
+        ----------
+        tables : sequence of PrivateData
+            Of different records: each is there once.
+
+        Raises
+        ------
+        InvalidParameterError
+            If there is none, one is there twice, or they are of persons, who could have rows in several.
+        DomainMismatchError
+            If their domains are not the same.
+        """
+        held = list(tables)
+        if not held or not all(type(one) is PrivateData for one in held) or len({*map(id, held)}) < len(held):
+            raise InvalidParameterError(
+                "tables must be one or more different PrivateData, got others; give each table once."
+            )
+        domain = held[0].domain
+        for one in held:
+            if one.unit is not None:
+                raise InvalidParameterError(
+                    "tables must be of one record a row, got one of parts of persons; load it without unit=."
+                )
+            if one.domain != domain:
+                raise DomainMismatchError(
+                    f"tables must be over one domain, {domain.digest()}, got {one.domain.digest()}; load "
+                    "them over the same."
+                )
+        n = sum(one.mass for one in held)
+        parts = [one._tables for one in held]
+        if isinstance(parts[0], Rows):
+            rows = parts[0].beside([one for one in parts[1:] if isinstance(one, Rows)])
+            return cls.__new__(cls)._begin(domain, n, rows)
+        every = tuple(range(len(domain.shape)))
+        cells = np.zeros(domain.shape)
+        for part in parts:
+            if isinstance(part, Tables):
+                cells += part.table(every)
+        return cls.__new__(cls)._begin(domain, n, Tables(cells, prefix_cells=MAX_CELLS))
+
+    @classmethod
+    @loader
     def from_counts(
         cls, columns: Mapping[str, Any], counts: Any, domain: Domain, *, unit: None = None
     ) -> "PrivateData":
