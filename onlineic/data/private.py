@@ -213,6 +213,31 @@ class PrivateData:
                 cells += part.table(every)
         return cls.__new__(cls)._begin(domain, n, Tables(cells, prefix_cells=MAX_CELLS))
 
+    @loader
+    def projected(self, *names: str) -> "PrivateData":
+        """Return the table of the same records over some of its attributes, in the order of the domain.
+
+        It is another table to whatever counts budgets: one of the two should be let go.
+
+        Raises
+        ------
+        InvalidQueryError
+            If an attribute is unknown or there twice.
+        InvalidParameterError
+            If the table is one of persons, or something was released of it.
+        """
+        domain, axes = self.domain.project(*names), self.domain.project_axes(*names)
+        if self.unit is not None or self._budgets or self._total is not None:
+            raise InvalidParameterError(
+                "data must be of one record a row, and unused, to be projected; load it over "
+                "fewer attributes."
+            )
+        tables = self._tables
+        if isinstance(tables, Tables):
+            return type(self)(np.rint(tables.table(axes)).astype(np.int64), domain)
+        columns, weights = tables.columns(axes)
+        return type(self)._of_cells(iter(columns), weights, domain)
+
     @classmethod
     @loader
     def from_counts(

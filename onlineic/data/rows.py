@@ -88,6 +88,11 @@ class Rows:
             )
         return Rows(columns, weights, self._shape)
 
+    def columns(self, axes: Sequence[int]) -> tuple[list[Column], Ints | None]:
+        """Return the codes of some attributes, and how many records each row stands for."""
+        weights = None if self._weights is None else np.rint(self._weights).astype(np.int64)
+        return [self._columns[axis] for axis in axes], weights
+
     def box(self, axes: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...]) -> float:
         """Return the number of records with low <= code < high along `axes`."""
         area = self._areas.get(axes)

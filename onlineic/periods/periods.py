@@ -27,6 +27,7 @@ from onlineic.accounting.rounding import float_down
 from onlineic.ask.sql_conditions import Value
 from onlineic.data.private import PrivateData
 from onlineic.data.release import check_data, is_private
+from onlineic.domain.dates import Dates, dates
 from onlineic.domain.domain import Domain, check_domain
 from onlineic.errors import (
     BudgetError,
@@ -195,6 +196,44 @@ class Periods:
             self._ledger.release()
             raise
 
+    @classmethod
+    def resume(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        load: Callable[[str], PrivateData] | None = None,
+        receipt: Receipt | str | None = None,
+    ) -> "Periods":
+        """Return the table that grows of a root ledger, as it was: its settings stand in the file.
+
+        Parameters
+        ----------
+        path : str or path
+            Of the root ledger.
+        load, receipt
+            As at its opening.
+
+        Raises
+        ------
+        LedgerError
+            If it is open, not whole, older than the receipt, or none of a table that grows.
+        """
+        written = read(path)
+        budget, book = book_of(written)
+        settings = written.beginning["settings"]
+        return cls(
+            path,
+            Domain.from_json(settings["domain"]),
+            budget,
+            levels=book.calendar.levels,
+            shares=book.shares,
+            table=written.beginning["table"],
+            load=load,
+            beta=settings["beta"],
+            max_queries=settings["max_queries"],
+            receipt=receipt,
+        )
+
     # -- what is public --
 
     @property
@@ -286,11 +325,72 @@ class Periods:
             if data is None:
                 self._commit([BlockBegun(label, 0, late)])
                 return None
+            check_data(data)
+            data = self._own(label, data, late)
             self._check_table(label, data)
             begun = BlockBegun(label, data.n, late)
             session = self._new_node(label, data, [begun], self._start(data.n))
             self._data[label] = data
             return session
+
+    def loading(
+        self,
+        label: str,
+        date: str,
+        *,
+        late: bool = False,
+        zone: str | None = None,
+        formats: Iterable[str] = (),
+    ) -> Domain:
+        """Return the domain over which the records of a block are loaded, to check that they are its own.
+
+        It has one attribute more, the date of a record. One outside of the period does not fit: the table is
+        refused, and `PrivateData.check(table, domain).curator_report()` counts and lists such rows. `add`
+        takes the table and leaves the date out.
+
+        Parameters
+        ----------
+        label : str
+            Of the block.
+        date : str
+            The column of dates, no attribute of the domain.
+        late : bool
+            Whether dates of earlier blocks fit too.
+        zone, formats
+            As of `onlineic.dates`.
+
+        Raises
+        ------
+        InvalidParameterError
+            If the label is none of a block, or the column is an attribute.
+        """
+        finest = self._book.calendar.finest
+        if self._book.calendar.level(label) != finest or date in self._domain.names:
+            raise InvalidParameterError(
+                f"label must be that of a {finest} and date a column that is no attribute, got "
+                f"{shown(label)} and {shown(date)}; leave the date out of the domain."
+            )
+        first = next(iter(self._book.blocks), label) if late else label
+        return Domain.of(
+            {date: dates(first, label, by=finest, zone=zone, formats=formats), **dict(self._domain)}
+        )
+
+    def _own(self, label: str, data: PrivateData, late: bool) -> PrivateData:
+        """Return the table of a block without the dates that show that its records are its own."""
+        finest = self._book.calendar.finest
+        more = [one for one in data.domain.names if one not in self._domain.names]
+        if len(more) != 1 or not isinstance(kind := data.domain.attribute(more[0]), Dates):
+            return data
+        calendar, first = self._book.calendar, next(iter(self._book.blocks), label)
+        ends = [calendar.around(end, finest) for end in (kind.first, kind.last)]
+        earliest = first if late else label
+        if not earliest <= ends[0] <= ends[1] == label or kind.clip or kind.missing or kind.others:
+            raise InvalidParameterError(
+                f"data of {label} must have dates of that {finest} alone, got {more[0]} from {kind.first} to "
+                f"{kind.last}, or with clipped or missing dates; load over loading({shown(label)}, "
+                f"{shown(more[0])}), with late=True for rows that came late."
+            )
+        return data.projected(*self._domain.names)
 
     def close(self, label: str) -> OnlineIC:
         """Open the session of a coarser period, a year say, over all records of its blocks.
@@ -337,6 +437,8 @@ class Periods:
             self._attach(label, data)
 
     def _attach(self, label: str, data: PrivateData) -> PrivateData:
+        check_data(data)
+        data = self._own(label, data, self._book.blocks[label].late)
         self._check_table(label, data)
         n = self._book.blocks[label].n
         if data.n != n:
@@ -348,7 +450,6 @@ class Periods:
         return data
 
     def _check_table(self, label: str, data: PrivateData) -> None:
-        check_data(data)
         if data.unit is not None:
             raise InvalidParameterError(
                 f"data of {label} must be of one record a row, got parts of persons, who could have rows in "

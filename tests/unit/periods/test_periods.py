@@ -1,5 +1,6 @@
 """A table that grows: labels, blocks, nodes, ranges, bounds, and its files."""
 
+import json
 import os
 import pickle
 import shutil
@@ -14,7 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import onlineic as ic
+from onlineic.cli import main
 from onlineic.errors import (
+    InvalidDataError,
     InvalidDomainError,
     InvalidInputError,
     InvalidParameterError,
@@ -694,3 +697,99 @@ def test_calendars_nest_and_go_on():
     assert 2 == days.coarser([*days.within("2024-02", "day"), *days.within("2024-03", "day"), "2024-04-01"])
     with pytest.raises((InvalidParameterError, InvalidDomainError)):
         days.level("2024-2")
+
+
+# -- rows of other periods --
+
+
+def rows_of(*dates):
+    columns = {"age": 1, "sex": "F", "city": 2}
+    return {"on": list(dates), **{name: [value] * len(dates) for name, value in columns.items()}}
+
+
+def test_a_row_whose_date_lies_outside_its_period_is_refused_and_told_to_the_curator_alone():
+    held = grown(months=())
+    domain = held.loading("2026-01", "on")
+    rows = rows_of("2026-01-05", "2026-01-31", "2026-02-01", "2025-12-31")
+
+    with pytest.raises(InvalidDataError) as refused:
+        ic.PrivateData.from_records(rows, domain)
+    report = ic.PrivateData.check(rows, domain)
+
+    assert "2026-02" not in str(refused.value)
+    assert "2025-12" not in str(report)
+    assert "'2026-02-01' in 1 row: 2" in report.curator_report()
+    assert "'2025-12-31' in 1 row: 3" in report.curator_report()
+    held.add("2026-01", ic.PrivateData.from_records(rows_of("2026-01-05", "2026-01-31"), domain))
+    assert {"2026-01": 2} == dict(held.blocks)
+
+
+def test_late_rows_are_loaded_where_they_are_said():
+    held = grown(months=LABELS[:1])
+    late = ic.PrivateData.from_records(
+        rows_of("2026-01-31", "2026-02-01"), held.loading("2026-02", "on", late=True)
+    )
+
+    with pytest.raises(InvalidParameterError, match="must have dates of that month alone"):
+        held.add("2026-02", late)
+    held.add("2026-02", late, late=True)
+
+    assert 2 == held.blocks["2026-02"]
+    with pytest.raises(InvalidParameterError, match="date a column that is no attribute"):
+        held.loading("2026-02", "age")
+
+
+def test_dates_that_would_let_others_pass_are_refused():
+    held = grown(months=())
+    for kind in (ic.dates("2026-01", "2026-01", by="month", clip=True), ic.dates("2026-02", "2026-02")):
+        domain = ic.Domain.of({"on": kind, **dict(DOMAIN)})
+        with pytest.raises(InvalidParameterError, match="must have dates of that month alone"):
+            held.add("2026-01", ic.PrivateData.from_records(rows_of("2026-02-01"), domain))
+
+
+# -- the command line --
+
+
+def test_months_come_in_and_a_quarter_is_closed_from_the_command_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    domain = tmp_path / "domain.json"
+    domain.write_text(DOMAIN.to_json())
+    for label in LABELS:
+        lines = [f"{label}-03,1,F,2", f"{label}-28,4,M,0"] * 300
+        (tmp_path / f"trips-{label}.csv").write_text("\n".join(["on,age,sex,city", *lines]) + "\n")
+    first = ["--domain", "domain.json", "--epsilon", "1", "--delta", "1e-9", "--levels", "month,quarter"]
+
+    assert 2 == _exit(["periods", "add", "t.db", "2026-01", "trips-2026-01.csv"])
+    assert 1 == main(
+        ["periods", "add", "t.db", "2026-01", "trips-2026-02.csv", "--date", "on", *first, *TABLE]
+    )
+    assert 0 == main(
+        ["periods", "add", "t.db", "2026-01", "trips-2026-01.csv", "--date", "on", *first, *TABLE]
+    )
+    assert 0 == main(["periods", "add", "t.db", "2026-02", "trips-2026-02.csv", "--date", "on"])
+    assert 0 == main(["periods", "add", "t.db", "2026-03"])
+    assert 2 == main(["periods", "add", "t.db", "2026-03"])
+    assert 0 == main(["periods", "close", "t.db", "2026-Q1", "--data", "trips-{}.csv"])
+    capsys.readouterr()
+    assert 0 == main(["periods", "show", "t.db"])
+    text = capsys.readouterr().out
+    assert 0 == main(["periods", "show", "--json", "t.db"])
+    told = json.loads(capsys.readouterr().out)
+    assert 0 == main(["ledger", "verify", "t.db"])
+    assert text == capsys.readouterr().out
+
+    assert "month     2026-02, n 600, 0.0000% left" in text
+    assert "not in which month a record lies" in text
+    assert ["2026-01", "2026-02", "2026-Q1"] == [node["label"] for node in told["nodes"]]
+    assert [600, 600, 0] == [block["n"] for block in told["blocks"]]
+    with Periods.resume("t.db") as held:
+        assert ("month", "quarter") == held.book.calendar.levels
+
+
+TABLE = ["--table", "trips", "--max-queries", "100"]
+
+
+def _exit(arguments):
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    return left.value.code
