@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import time
 from fractions import Fraction
 
 import numpy as np
@@ -28,6 +29,7 @@ from onlineic.errors import (
     LedgerRollbackError,
     SessionStateError,
 )
+from onlineic.evaluate import exact_values, random_stream
 from onlineic.ledger import BlockBegun, Noted, Opened, read
 from onlineic.noise import SimulatedNoise
 from onlineic.periods import Bought, Calendar, Periods, book_of, pooled, range_nats
@@ -793,3 +795,46 @@ def _exit(arguments):
     with pytest.raises(SystemExit) as left:
         main(arguments)
     return left.value.code
+
+
+# -- many of them --
+
+
+@pytest.mark.exhaustive
+def test_bounds_hold_over_24_months_of_a_thousand_questions(monkeypatch):
+    starts_from_pairs(monkeypatch)
+    months = [f"{year}-{month:02}" for year in (2024, 2025) for month in range(1, 13)]
+    held = Periods(None, DOMAIN, BUDGET, max_queries=1_000, noise=SimulatedNoise(9))
+    tables = {label: ic.PrivateData(counts_of(seed, 4_000), DOMAIN) for seed, label in enumerate(months)}
+    stream = random_stream(DOMAIN, 1_000, 4)
+    for label in months:
+        held.add(label, tables[label]).answer_many(stream)
+        if label.endswith("12"):
+            held.close(label[:4])
+    missed = asked = 0
+    for since, until in (
+        ("2024-03", "2024-03"),
+        ("2024-02", "2024-07"),
+        ("2024", "2024"),
+        ("2024-06", "2025"),
+    ):
+        one = held.over(since, until)
+        truths = exact_values(ic.PrivateData.union([tables[label] for label in one.blocks]), stream)
+        for answer, truth in zip(one.answer_many(stream), truths, strict=True):
+            asked += 1
+            missed += abs(float(answer) - truth) > answer.error_bound
+    assert 4_000 == asked
+    assert missed <= 0.05 * asked
+
+
+@pytest.mark.exhaustive
+def test_a_year_of_days_is_resumed_in_seconds(tmp_path):
+    with opened(tmp_path, levels=("day", "month", "year")) as held:
+        label = "2025-01-01"
+        for _ in range(365):
+            held.add(label, data_of(LABELS[0]))
+            label = held.book.calendar.following(label)
+    began = time.perf_counter()
+    with Periods.resume(tmp_path / "t.db", load=lambda _: data_of(LABELS[0])) as held:
+        assert held.over("2025-03-01", "2025-03-03").answer(ic.where(age=1)).n == 9_000
+        assert time.perf_counter() - began < 5.0
