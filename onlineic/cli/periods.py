@@ -25,14 +25,14 @@ def _add(arguments: argparse.Namespace) -> int:
     with _opened(arguments) as held:
         data = None if arguments.csv is None else _table(arguments, held, arguments.label, arguments.csv)
         held.add(arguments.label, data, late=arguments.late)
-        print(f"onlineic: {held!r}", file=sys.stderr)
+        print(f"onlineic: {held}", file=sys.stderr)
     return 0
 
 
 def _close(arguments: argparse.Namespace) -> int:
     with _opened(arguments) as held:
         held.close(arguments.label)
-        print(f"onlineic: {held!r}", file=sys.stderr)
+        print(f"onlineic: {held}", file=sys.stderr)
     return 0
 
 

@@ -575,7 +575,7 @@ def test_other_settings_are_another_table(tmp_path, options, match):
 
 
 def test_a_total_is_no_table_that_grows(tmp_path):
-    ic.TableBudget(BUDGET, ledger=tmp_path / "t.db", table="t")._ledger.release()
+    ic.TableBudget(BUDGET, ledger=tmp_path / "t.db", table="t").close()
 
     with pytest.raises(LedgerMismatchError, match="got the total of a table"):
         opened(tmp_path)
