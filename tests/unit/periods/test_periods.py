@@ -86,15 +86,21 @@ def grown(noise=None, months=LABELS, **options):
     return held
 
 
+@pytest.fixture(scope="module")
+def three():
+    """Three months that nobody asks or changes."""
+    return grown()
+
+
 # -- what it is --
 
 
-def test_what_is_protected_is_said_wherever_the_session_is_shown():
-    held = grown()
+def test_what_is_protected_is_said_wherever_the_session_is_shown(three):
+    shown = repr(three)
 
-    assert "protects one record within its month; does not protect in which month a record lies" in repr(held)
-    assert held.said in repr(held)
-    assert "NOT PRIVATE" in repr(held)
+    assert "protects one record within its month; does not protect in which month a record lies" in shown
+    assert three.said in shown
+    assert "NOT PRIVATE" in shown
 
 
 def test_periods_are_on_the_face_and_cannot_be_copied():
@@ -130,14 +136,13 @@ def test_periods_are_on_the_face_and_cannot_be_copied():
         (lambda held: held.attach("2026-01", data_of("2026-01")), "a block whose table is not at hand"),
     ],
 )
-def test_bad_input_is_refused_by_name_and_changes_nothing(act, match):
-    held = grown()
-    before = held.book
+def test_bad_input_is_refused_by_name_and_changes_nothing(act, match, three):
+    before = three.book
 
     with pytest.raises(InvalidParameterError, match=match):
-        act(held)
+        act(three)
 
-    assert before is held.book
+    assert before is three.book
 
 
 @pytest.mark.parametrize(
@@ -354,13 +359,11 @@ def test_statements_means_and_quantiles_are_asked_of_a_range():
         ("nothing", "nothing"),
     ],
 )
-def test_questions_that_do_not_fit_are_refused_before_anything_is_asked(question, match):
-    held = grown()
-
+def test_questions_that_do_not_fit_are_refused_before_anything_is_asked(question, match, three):
     with pytest.raises(InvalidInputError, match=match):
-        held.over().answer_many([ic.where(age=1), question])
+        three.over().answer_many([ic.where(age=1), question])
 
-    assert 0 == sum(held[label].statistics().asked for label in held.nodes)
+    assert 0 == sum(three[label].statistics().asked for label in three.nodes)
 
 
 def test_an_attribute_that_is_called_as_the_period_is_refused():
