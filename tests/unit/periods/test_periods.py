@@ -36,7 +36,7 @@ from onlineic.periods import Bought, Calendar, Periods, book_of, pooled, range_n
 from onlineic.periods import periods as module
 from onlineic.periods.conditions import inside
 from support.noise import Silent
-from support.sessions import starts_from_pairs
+from support.sessions import plan_once, starts_from_pairs
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::onlineic.errors.WideBoundWarning"),
@@ -831,11 +831,13 @@ def test_bounds_hold_over_24_months_of_a_thousand_questions(monkeypatch):
 
 
 @pytest.mark.exhaustive
-def test_a_year_of_days_is_resumed_in_seconds(tmp_path):
+def test_a_year_of_days_is_resumed_in_seconds(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "WARM_MOST", 0)
     with opened(tmp_path, levels=("day", "month", "year")) as held:
         label = "2025-01-01"
         for _ in range(365):
-            held.add(label, data_of(LABELS[0]))
+            session = held.add(label, data_of(LABELS[0]))
+            plan_once(monkeypatch, session.plan)
             label = held.book.calendar.following(label)
     began = time.perf_counter()
     with Periods.resume(tmp_path / "t.db", load=lambda _: data_of(LABELS[0])) as held:
