@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from onlineic.domain.unit import Unit as Unit
     from onlineic.hypothesis.histogram import Histogram as Histogram
     from onlineic.ledger.total import TableBudget as TableBudget
+    from onlineic.periods.periods import Periods as Periods
     from onlineic.plan.forecasts import forecast as forecast
     from onlineic.queries.answers import Answer as Answer
     from onlineic.queries.expressions import at_least as at_least
@@ -60,6 +61,7 @@ _HOMES = {  # of every name the file that defines it, imported when the name is 
     "Unit": "domain.unit",
     "Histogram": "hypothesis.histogram",
     "TableBudget": "ledger.total",
+    "Periods": "periods.periods",
     "forecast": "plan.forecasts",
     "Answer": "queries.answers",
     "at_least": "queries.expressions",
@@ -88,8 +90,8 @@ _HOMES = {  # of every name the file that defines it, imported when the name is 
 _WINGS = {
     "accounting", "ask", "audit", "baselines", "bounds", "cli", "data", "datasets", "display", "domain",
     "door", "errors", "evaluate", "hypothesis", "interactions", "known_noise", "ledger", "mechanisms",
-    "noise", "offline", "plan", "progress", "queries", "questions", "service", "session", "sparse", "testing",
-    "updates",
+    "noise", "offline", "periods", "plan", "progress", "queries", "questions", "service", "session", "sparse",
+    "testing", "updates",
 }  # fmt: skip
 
 

@@ -22,7 +22,7 @@ ROWS = (
     {"updates", "data"},
     {"plan", "questions"},
     {"session", "offline", "baselines"},
-    {"evaluate", "testing", "audit", "service"},
+    {"evaluate", "testing", "audit", "service", "periods"},
     {"cli"},
     {"__init__", "__main__"},
 )
@@ -31,7 +31,7 @@ ROW = {wing: row for row, wings in enumerate(ROWS) for wing in wings}
 # Exact counts are read by these files and wings only; never by testing.
 READERS = ("data.private", "session.core", "session.counting", "offline", "baselines", "evaluate", "audit")
 # These may build a PrivateData, or hand the name on.
-IMPORTERS = (*READERS, "data", "session.session", "cli", "__init__")
+IMPORTERS = (*READERS, "data", "session.session", "periods", "cli", "__init__")
 RANDOM_MODULES = ("noise",)
 RANDOMNESS = ("random", "secrets", "numpy.random", "os.urandom", "os.getrandom", "scipy.stats")
 DETOURS = ("__import__", "builtins.__import__", "importlib", "runpy", "sys.modules", "eval", "exec")

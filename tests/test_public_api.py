@@ -9,8 +9,8 @@ import onlineic
 
 PUBLIC = {
     "Answer", "Budget", "Domain", "Grid", "Histogram", "MaximumEntropy", "MeasuredWeights", "Measurement",
-    "Median", "MixtureOfProducts", "MultiplicativeWeights", "OnlineIC", "Perceptron", "PrivateData",
-    "SessionStatistics", "TableBudget", "Unit",
+    "Median", "MixtureOfProducts", "MultiplicativeWeights", "OnlineIC", "Perceptron", "Periods",
+    "PrivateData", "SessionStatistics", "TableBudget", "Unit",
     "UpdateRule", "at_least", "below", "between", "binned", "categorical", "condition", "connect", "dates",
     "dense", "forecast", "integers", "marginal", "number", "one_of", "optional", "replay", "rescaled", "span",
     "weights", "where",

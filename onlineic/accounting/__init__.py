@@ -1,5 +1,6 @@
 """What a release costs: budgets, charges, filters and compositions, exact and rounded to the private side."""
 
+from onlineic.accounting.blocks import BlockAccount
 from onlineic.accounting.budget import Budget, Charge, Filter
 from onlineic.accounting.composition import (
     advanced_composition,
@@ -29,6 +30,7 @@ __all__ = [
     "ADD_REMOVE",
     "REPLACE_ONE",
     "TICK",
+    "BlockAccount",
     "Budget",
     "Charge",
     "Filter",

@@ -10,6 +10,7 @@ from typing import Any
 from onlineic.accounting.of_table import per_person
 from onlineic.audit.ledgers import LedgerReport, summarised, verified
 from onlineic.audit.totals import TotalReport, total_report
+from onlineic.cli.periods import shown_periods
 from onlineic.cli.statuses import FAILED
 from onlineic.domain.unit import whose
 from onlineic.errors import (
@@ -25,6 +26,9 @@ SQLITE = b"SQLite format 3\x00"
 
 def _show(arguments: argparse.Namespace) -> int:
     written = _read(arguments.file)
+    if written.beginning.get("periods"):
+        print(shown_periods(written, arguments.json))
+        return 0
     if written.of_table:
         return _total(written, None, arguments.json)
     report = summarised(written)
@@ -58,6 +62,10 @@ def _restore(arguments: argparse.Namespace) -> int:
 
 def _verify(arguments: argparse.Namespace) -> int:
     written = _read(arguments.file)
+    if written.beginning.get("periods"):
+        written.check(arguments.receipt)
+        print(shown_periods(written, arguments.json))  # checked in any case
+        return 0
     if written.of_table:
         return _total(written, arguments.receipt, arguments.json)
     report = verified(written, receipt=arguments.receipt)

@@ -1,4 +1,4 @@
-"""The command line: `onlineic demo`, `ask`, `domain`, `audit`, `ledger`, `serve` and `user`.
+"""The command line: `onlineic demo`, `ask`, `domain`, `audit`, `ledger`, `periods`, `serve` and `user`.
 
 Answers go to standard output, everything else to standard error.
 """
@@ -76,6 +76,12 @@ def _ledger(parser: argparse.ArgumentParser) -> None:
     add_arguments(parser)
 
 
+def _periods(parser: argparse.ArgumentParser) -> None:
+    from onlineic.cli.periods import add_arguments
+
+    add_arguments(parser)
+
+
 def _serve(parser: argparse.ArgumentParser) -> None:
     from onlineic.cli.serve import add_arguments
 
@@ -97,6 +103,7 @@ COMMANDS = {
         "audit this installation's noise, tests and sessions, and the audit by planted breaches",
     ),
     "ledger": (_ledger, "show, verify or export the ledger file of a session"),
+    "periods": (_periods, "a table that grows: the next month in, a year closed, and what is there"),
     "serve": (_serve, "answer analysts over HTTP, by a page and by programs, under one budget"),
     "user": (_user, "who may ask a server, and how much"),
 }
@@ -179,7 +186,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(
-        required=True, metavar="{demo,ask,domain,audit,ledger,serve,user}", parser_class=_Command
+        required=True, metavar="{demo,ask,domain,audit,ledger,periods,serve,user}", parser_class=_Command
     )
     for name, (add_arguments, text) in COMMANDS.items():
         commands.add_parser(name, allow_abbrev=False, help=text).add_arguments = add_arguments

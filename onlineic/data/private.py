@@ -231,6 +231,76 @@ class PrivateData:
 
     @classmethod
     @loader
+    def union(cls, tables: "Sequence[PrivateData]") -> "PrivateData":
+        """Return the table of all records of some disjoint tables over one domain.
+
+        Parameters
+        ----------
+        tables : sequence of PrivateData
+            Of different records: each is there once.
+
+        Raises
+        ------
+        InvalidParameterError
+            If there is none, one is there twice, or they are of persons, who could have rows in several.
+        DomainMismatchError
+            If their domains are not the same.
+        """
+        held = list(tables)
+        if not held or not all(type(one) is PrivateData for one in held) or len({*map(id, held)}) < len(held):
+            raise InvalidParameterError(
+                "tables must be one or more different PrivateData, got others; give each table once."
+            )
+        domain = held[0].domain
+        for one in held:
+            if one.unit is not None:
+                raise InvalidParameterError(
+                    "tables must be of one record a row, got one of parts of persons; load it without unit=."
+                )
+            if one.domain != domain:
+                raise DomainMismatchError(
+                    f"tables must be over one domain, {domain.digest()}, got {one.domain.digest()}; load "
+                    "them over the same."
+                )
+        n = sum(one.mass for one in held)
+        parts = [one._tables for one in held]
+        if isinstance(parts[0], Rows):
+            rows = parts[0].beside([one for one in parts[1:] if isinstance(one, Rows)])
+            return cls.__new__(cls)._begin(domain, n, rows)
+        every = tuple(range(len(domain.shape)))
+        cells = np.zeros(domain.shape)
+        for part in parts:
+            if isinstance(part, Tables):
+                cells += part.table(every)
+        return cls.__new__(cls)._begin(domain, n, Tables(cells, prefix_cells=MAX_CELLS))
+
+    @loader
+    def projected(self, *names: str) -> "PrivateData":
+        """Return the table of the same records over some of its attributes, in the order of the domain.
+
+        It is another table to whatever counts budgets: one of the two should be let go.
+
+        Raises
+        ------
+        InvalidQueryError
+            If an attribute is unknown or there twice.
+        InvalidParameterError
+            If the table is one of persons, or something was released of it.
+        """
+        domain, axes = self.domain.project(*names), self.domain.project_axes(*names)
+        if self.unit is not None or self._budgets or self._total is not None:
+            raise InvalidParameterError(
+                "data must be of one record a row, and unused, to be projected; load it over "
+                "fewer attributes."
+            )
+        tables = self._tables
+        if isinstance(tables, Tables):
+            return type(self)(np.rint(tables.table(axes)).astype(np.int64), domain)
+        columns, weights = tables.columns(axes)
+        return type(self)._of_cells(iter(columns), weights, domain)
+
+    @classmethod
+    @loader
     def from_counts(
         cls,
         columns: Mapping[str, Any],

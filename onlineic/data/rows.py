@@ -77,6 +77,22 @@ class Rows:
         self._cut = [0] * len(shape)  # queries by attribute, where there are no bitmaps yet
         self._bitmap_bytes = 0
 
+    def beside(self, others: "Sequence[Rows]") -> "Rows":
+        """Return the rows of this table and of others of its shape, one below the other."""
+        every = [self, *others]
+        columns = [np.concatenate(held) for held in zip(*(one._columns for one in every), strict=True)]
+        weights = None
+        if any(one._weights is not None for one in every):
+            weights = np.concatenate(
+                [np.ones(one._rows) if one._weights is None else one._weights for one in every]
+            )
+        return Rows(columns, weights, self._shape)
+
+    def columns(self, axes: Sequence[int]) -> tuple[list[Column], Ints | None]:
+        """Return the codes of some attributes, and how many records each row stands for."""
+        weights = None if self._weights is None else np.rint(self._weights).astype(np.int64)
+        return [self._columns[axis] for axis in axes], weights
+
     def box(self, axes: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...]) -> float:
         """Return the number of records with low <= code < high along `axes`."""
         area = self._areas.get(axes)

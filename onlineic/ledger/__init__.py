@@ -3,6 +3,7 @@
 from onlineic.ledger.lines import Receipt, Written, exported, imported
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.records import (
+    BlockBegun,
     Burned,
     Checkpoint,
     Closed,
@@ -11,6 +12,7 @@ from onlineic.ledger.records import (
     EasyBatch,
     Hard,
     Ledger,
+    NodeOpened,
     Noted,
     Opened,
     Paid,
@@ -26,6 +28,7 @@ from onlineic.ledger.total import TableBudget
 from onlineic.ledger.transcript import Transcript
 
 __all__ = [
+    "BlockBegun",
     "Burned",
     "Checkpoint",
     "Closed",
@@ -35,6 +38,7 @@ __all__ = [
     "Hard",
     "Ledger",
     "MemoryLedger",
+    "NodeOpened",
     "Noted",
     "Opened",
     "Paid",

@@ -27,6 +27,7 @@ from onlineic.errors import (
 )
 from onlineic.ledger.records import (
     Beside,
+    BlockBegun,
     Burned,
     Checkpoint,
     Closed,
@@ -34,6 +35,7 @@ from onlineic.ledger.records import (
     Easy,
     EasyBatch,
     Hard,
+    NodeOpened,
     Noted,
     OfTotal,
     Opened,
@@ -142,6 +144,22 @@ def _noted(line: Line, _: Domain) -> Noted:
     return Noted(line["file"], line["lines"], head)
 
 
+def _block_begun(line: Line, _: Domain) -> BlockBegun:
+    label, n, late = line["label"], line["n"], line["late"]
+    if type(label) is not str or type(n) is not int or n < 0 or type(late) is not bool:
+        raise ValueError
+    return BlockBegun(label, n, late)
+
+
+def _node_opened(line: Line, _: Domain) -> NodeOpened:
+    label, blocks, file = line["label"], line["blocks"], line["file"]
+    if type(label) is not str or type(blocks) is not list or not all(type(one) is str for one in blocks):
+        raise ValueError
+    if len(bytes.fromhex(file)) not in (0, len(START)):
+        raise ValueError
+    return NodeOpened(label, tuple(blocks), file, charge_from_json(line["charge"]))
+
+
 def _measurement_to_json(one: Measurement, question: Any = None) -> Line:
     target = {} if one.target is question else target_to_json(one.target)
     return {**target, "values": floats_to_json(one.values), "scale": one.scale}
@@ -190,6 +208,17 @@ def line_of(record: Record | Beside) -> Line:
         return {"kind": "shared", "account": account_to_json(record.account), "apart": str(record.apart)}
     if isinstance(record, Noted):
         return {"kind": "noted", "file": record.file, "lines": record.lines, "head": record.head.hex()}
+    if isinstance(record, BlockBegun):
+        return {"kind": "block", **attrs.asdict(record)}
+    if isinstance(record, NodeOpened):
+        charge, blocks = charge_to_json(record.charge), list(record.blocks)
+        return {
+            "kind": "node",
+            "label": record.label,
+            "blocks": blocks,
+            "file": record.file,
+            "charge": charge,
+        }
     if isinstance(record, Told):
         return {"kind": "told", **attrs.asdict(record)}
     if isinstance(record, Paid):
@@ -336,6 +365,8 @@ _READ: dict[str, Callable[[Line, Domain], Record | Beside]] = {
     "drawn": _drawn,
     "noted": _noted,
     "shared": _shared,
+    "block": _block_begun,
+    "node": _node_opened,
     "reserved": lambda line, _: Reserved(charge_from_json(line["charge"])),
     "burned": lambda line, _: _burned(line),
     "update_failed": lambda line, _: UpdateFailed(line["error"]),

@@ -208,10 +208,54 @@ class Noted:
     head: bytes
 
 
-Committed = Easy | EasyBatch | Hard | Opened | UpdateFailed | Drawn | Noted | Shared
+@final
+@attrs.frozen
+class BlockBegun:
+    """A block of a table that grows: its records are all there, and no others will be.
+
+    Attributes
+    ----------
+    label : str
+        Of the period.
+    n : int, >= 0
+        Public number of records.
+    late : bool
+        Whether records of earlier periods, which came late, may be among them.
+    """
+
+    label: str
+    n: int
+    late: bool = False
+
+
+@final
+@attrs.frozen
+class NodeOpened:
+    """A session over the union of some blocks, from each of which it takes its charge before it reads.
+
+    Attributes
+    ----------
+    label : str
+        Of the period that they make.
+    blocks : tuple of str
+        In order, those with records.
+    file : str
+        Known by the link of its beginning, as in `Drawn`; "" in memory.
+    charge : Charge
+        The most that it ever spends.
+    """
+
+    label: str
+    blocks: tuple[str, ...]
+    file: str
+    charge: Charge
+
+
+Committed = Easy | EasyBatch | Hard | Opened | UpdateFailed | Drawn | Noted | Shared | BlockBegun | NodeOpened
 Record = Committed | Reserved | Burned | Closed | Resumed
 Release = Hard | Opened
-OfTotal = Drawn | Noted | Shared  # what stands in the file of a total, and in no other
+# what stands in the file of a total, or of a table that grows, and in no other
+OfTotal = Drawn | Noted | Shared | BlockBegun | NodeOpened
 
 
 @final

@@ -4,8 +4,8 @@ With neither an accuracy nor a number of hard answers given, the shares and the 
 mechanism are rules found by experiment (`experiments/README.md`): they depend on n, the domain, the budget
 and the length of the stream, never on the data.
 
-Proof: docs/theory/accuracy.md, 6.3; docs/theory/certificates.md, 8.2, 8.2a, 8.2b; docs/theory/session.md,
-4.2, 4.6; docs/theory/updates.md, 7.6.
+Proof: docs/theory/accuracy.md, 6.3; docs/theory/certificates.md, 8.2, 8.2a, 8.2b; docs/theory/periods.md,
+13.5; docs/theory/session.md, 4.2, 4.6; docs/theory/updates.md, 7.6.
 """
 
 import contextlib
@@ -368,8 +368,11 @@ def _check_opens(
     domain: Domain, update: Rule, sparse: SparseName | NumericSparse | None, prior: Hypothesis | None
 ) -> None:
     """Refuse what cannot start from tables."""
-    if prior is not None:
-        raise InvalidParameterError("prior must be None with first_tables, got one; leave one of them out.")
+    if prior is not None and not isinstance(update, TABLE_RULES):  # others start from the tables themselves
+        raise InvalidParameterError(
+            "prior must be None with first_tables, unless MaximumEntropy fits them over it, got one with "
+            f"{type(update).__name__}; leave one of them out."
+        )
     if isinstance(sparse, NumericSparse) or sparse == "laplace":
         raise InvalidParameterError(
             "sparse must be None, 'gumbel' or 'exponential' with first_tables, which share its account, got "

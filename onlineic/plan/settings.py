@@ -72,7 +72,8 @@ class Settings:
         Whether to buy tables that are fixed beforehand, with the first question. None: where `MaximumEntropy`
         learns from partitions, without a prior, and tables are not bought by what is asked; and with
         `certify`, for `MultiplicativeWeights`, as many as leave the certificate's bound nearly what it is
-        without. True: in any case; other rules start from the maximum-entropy fit of the tables.
+        without. True: in any case, over a prior too where `MaximumEntropy` fits them (theory 13.5); others
+        start from the maximum-entropy fit of the tables.
     kinds : iterable of "conjunctions" or "dense"
         What will be asked, see `forecast`: with dense queries among it pairs are no start. Without them, and
         unless `first_tables` says when, a dense first question buys all cells (`Plan.dense_tables`), and a

@@ -1,0 +1,170 @@
+"""`onlineic periods`: a table that grows by periods: the next one in, a year closed, and what is there."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable
+
+from onlineic.accounting.budget import Budget
+from onlineic.cli.ask import _domain
+from onlineic.cli.numbers import whole
+from onlineic.cli.statuses import SAID
+from onlineic.data.private import PrivateData
+from onlineic.domain.domain import Domain
+from onlineic.errors import InvalidDataError
+from onlineic.ledger.lines import Written
+from onlineic.ledger.place import exists
+from onlineic.ledger.sqlite import read
+from onlineic.periods.periods import Periods, book_of
+
+PLACE = "{}"  # what a label stands in for, in the name of a file
+
+
+def _add(arguments: argparse.Namespace) -> int:
+    with _opened(arguments) as held:
+        data = None if arguments.csv is None else _table(arguments, held, arguments.label, arguments.csv)
+        held.add(arguments.label, data, late=arguments.late)
+        print(f"onlineic: {held}", file=sys.stderr)
+    return 0
+
+
+def _close(arguments: argparse.Namespace) -> int:
+    with _opened(arguments) as held:
+        held.close(arguments.label)
+        print(f"onlineic: {held}", file=sys.stderr)
+    return 0
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    print(shown_periods(read(arguments.file), arguments.json))
+    return 0
+
+
+def _opened(arguments: argparse.Namespace) -> Periods:
+    """Return the periods of a root ledger; `add` makes a new one, if its settings are given."""
+    load = _loader(arguments)
+    if exists(arguments.file):
+        return Periods.resume(arguments.file, load=load, receipt=arguments.receipt)
+    for name in ("domain", "epsilon", "table"):
+        if getattr(arguments, name, None) is None:
+            arguments.parser.error(f"--{name} must be given for a new root ledger")
+    levels = [one.strip() for one in arguments.levels.split(",")]
+    wish = {} if arguments.max_queries is None else {"max_queries": arguments.max_queries}
+    budget, domain = Budget(arguments.epsilon, arguments.delta), _domain(arguments.domain)
+    table = arguments.table
+    return Periods(arguments.file, domain, budget, levels=levels, table=table, load=load, **wish)
+
+
+def _loader(arguments: argparse.Namespace) -> Callable[[str], PrivateData] | None:
+    """Return what loads the table of a block that was added earlier, or None."""
+    if getattr(arguments, "data", None) is None:
+        return None
+    if PLACE not in arguments.data:
+        arguments.parser.error(f"--data must have {PLACE} where the label stands")
+
+    domain = Domain.from_json(read(arguments.file).beginning["settings"]["domain"])
+    return lambda label: PrivateData.from_csv(arguments.data.replace(PLACE, label), domain)
+
+
+def _table(arguments: argparse.Namespace, held: Periods, label: str, path: str) -> PrivateData:
+    """Return the table of a CSV file, checked by its dates if there is a column of them."""
+    os.stat(path)  # one that is not there is told as other files are
+    domain = held.domain
+    if arguments.date is not None:
+        domain = held.loading(label, arguments.date, late=arguments.late)
+    try:
+        return PrivateData.from_csv(path, domain)
+    except InvalidDataError:
+        if arguments.show_data_errors:
+            print(PrivateData.check(path, domain).curator_report(), file=sys.stderr)
+        raise InvalidDataError(
+            "the table must fit its domain and its period, got another; --show-data-errors says more, and "
+            "quotes it."
+        ) from None
+
+
+def shown_periods(written: Written, as_json: bool) -> str:
+    """Return what a root ledger says; its draws are checked again."""
+    budget, book = book_of(written)
+    line = written.beginning
+    if as_json:
+        return json.dumps(
+            {
+                "periods": True,
+                "table": line["table"],
+                "epsilon": budget.epsilon,
+                "delta": budget.delta,
+                "levels": list(book.calendar.levels),
+                "shares": [str(part) for part in book.shares],
+                "blocks": [
+                    {"label": one.label, "n": one.n, "late": one.late, "left": str(book.account.left(label))}
+                    for label, one in book.blocks.items()
+                ],
+                "nodes": [
+                    {"label": one.label, "blocks": list(one.blocks), "charge": str(one.charge.amount)}
+                    for one in book.nodes.values()
+                ],
+                "receipt": str(written.receipt),
+            }
+        )
+    finest, order = book.calendar.finest, book.account.whole.order
+    adds = "epsilons add" if order is None else f"Renyi order {float(order):.6g}"
+    shares = ", ".join(
+        f"{level} {float(part):.4g}" for level, part in zip(book.calendar.levels, book.shares, strict=True)
+    )
+    lines = [
+        f"periods   of the table {line['table']}; {adds}",
+        f"opened    {line['created']} by onlineic {line['version']}",
+        f"budget    epsilon {budget.epsilon:g}, delta {budget.delta:g}, of every {finest}",
+        f"shares    {shares}",
+        f"protects  one record within its {finest}; not in which {finest} a record lies",
+        f"receipt   {written.receipt}",
+    ]
+    for label, block in book.blocks.items():
+        late = ", late rows of earlier ones among them" if block.late else ""
+        lines.append(f"{finest:9} {label}, n {block.n:,}, {float(book.account.left(label)):.4%} left{late}")
+    for label, node in book.nodes.items():
+        lines.append(f"session   {label}, over {len(node.blocks)} {finest}s, ledger {node.file[:16]}")
+    return "\n".join([*lines, "holds     chain, order of blocks, and what every node drew"])
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what `onlineic periods` takes."""
+    parser.description = (
+        "A table that grows by days, months or years: each has a session with its part of the whole budget, "
+        "and ranges are asked from Python by onlineic.Periods.resume(FILE).over(since, until)."
+    )
+    actions = parser.add_subparsers(required=True, metavar="{add,close,show}")
+    for name, run, text in (
+        ("add", _add, "begin the next period with its records, for good; the first one makes FILE"),
+        ("close", _close, "open the session of a coarser period, a year say, over all of its records"),
+        ("show", _show, "what is there: periods, sessions, and what every period has left"),
+    ):
+        action = actions.add_parser(name, allow_abbrev=False, help=text, description=text, epilog=SAID)
+        action.add_argument("file", metavar="FILE", help="the root ledger")
+        action.set_defaults(run=run, parser=action, receipt=None)
+        if name == "show":
+            action.add_argument("--json", action="store_true", help="one JSON object instead of a text")
+            continue
+        action.add_argument("label", metavar="PERIOD", help="such as 2026-01, or 2026 to close a year")
+        action.add_argument("--receipt", metavar="RECEIPT", help="an older copy of FILE is refused")
+        if name == "close":
+            action.add_argument(
+                "--data", metavar="NAME{}.csv", required=True, help="tables of its periods, {} is the label"
+            )
+            continue
+        action.add_argument("csv", nargs="?", metavar="CSV", help="its records; none: there are none")
+        action.add_argument(
+            "--date", metavar="COLUMN", help="dates by which rows of other periods are refused"
+        )
+        action.add_argument("--late", action="store_true", help="rows of earlier periods are among them")
+        action.add_argument(
+            "--show-data-errors", action="store_true", help="say what does not fit; quotes records"
+        )
+        action.add_argument("--domain", metavar="FILE.json", help="of a new FILE: the public domain")
+        action.add_argument("--epsilon", type=float, help="of a new FILE: of every period")
+        action.add_argument("--delta", type=float, default=0.0, help="default 0")
+        action.add_argument("--levels", default="month,year", help="finest first, default month,year")
+        action.add_argument("--table", metavar="LABEL", help="of a new FILE: the name of the table")
+        action.add_argument("--max-queries", type=whole, metavar="Q", help="of every session")

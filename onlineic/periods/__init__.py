@@ -1,0 +1,19 @@
+"""Tables that grow: periods with a whole budget each, and ranges of them answered from their sessions."""
+
+from onlineic.periods.book import PeriodsBook, range_nats
+from onlineic.periods.calendar import Calendar
+from onlineic.periods.periods import Periods, book_of
+from onlineic.periods.pooled import Bought, pooled, start_from
+from onlineic.periods.ranges import Range
+
+__all__ = [
+    "Bought",
+    "Calendar",
+    "Periods",
+    "PeriodsBook",
+    "Range",
+    "book_of",
+    "pooled",
+    "range_nats",
+    "start_from",
+]

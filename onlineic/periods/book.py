@@ -1,0 +1,222 @@
+"""The root ledger of a table that grows: blocks, nodes over them, and the account of each block.
+
+A fold over its records, and the covers of a range by nodes: public facts alone.
+
+Proof: docs/theory/periods.md, 13.6.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import final
+
+import attrs
+
+from onlineic.accounting.blocks import BlockAccount
+from onlineic.accounting.budget import Charge
+from onlineic.domain.domain import Domain
+from onlineic.errors import InvalidParameterError, shown
+from onlineic.ledger.records import BlockBegun, NodeOpened, Noted, Record
+from onlineic.periods.calendar import Calendar
+from onlineic.queries.query import Query
+
+MOST_AXES = 4  # of a conjunction whose estimates are added
+
+
+@final
+@attrs.frozen
+class PeriodsBook:
+    """Blocks and nodes of a root ledger, and what every block has left.
+
+    Attributes
+    ----------
+    calendar : Calendar
+    shares : tuple of Fraction
+        Of every level, the part of a block's capacity that one node of it draws.
+    account : BlockAccount
+    blocks : mapping of str to BlockBegun
+        In order of time.
+    nodes : mapping of str to NodeOpened
+    known : mapping of str to Noted
+        By file of a node, how far it was when the root last heard of it.
+    """
+
+    calendar: Calendar
+    shares: tuple[Fraction, ...]
+    account: BlockAccount
+    blocks: Mapping[str, BlockBegun] = attrs.field(factory=dict)
+    nodes: Mapping[str, NodeOpened] = attrs.field(factory=dict)
+    known: Mapping[str, Noted] = attrs.field(factory=dict)
+
+    def after(self, record: Record) -> "PeriodsBook":
+        """Return the book behind one more record.
+
+        Raises
+        ------
+        InvalidParameterError, BudgetExceededError
+            If it does not belong there: a block that is there or out of order, a node over blocks that are
+            not, or one that they cannot pay.
+        """
+        if isinstance(record, BlockBegun):
+            self.check_next(record.label)
+            blocks = {**self.blocks, record.label: record}
+            return attrs.evolve(self, blocks=blocks, account=self.account.begun(record.label))
+        if isinstance(record, NodeOpened):
+            covered = self.check_node(record.label)
+            if covered != record.blocks:
+                raise InvalidParameterError(
+                    f"blocks must be those of {shown(record.label)} that have records, got others; leave it."
+                )
+            account = self.account.drawn(record.blocks, record.charge)
+            return attrs.evolve(self, nodes={**self.nodes, record.label: record}, account=account)
+        if isinstance(record, Noted):
+            return attrs.evolve(self, known={**self.known, record.file: record})
+        return self
+
+    def after_all(self, records: Iterable[Record]) -> "PeriodsBook":
+        """Return the book behind these records."""
+        book = self
+        for record in records:
+            book = book.after(record)
+        return book
+
+    def check_next(self, label: str) -> None:
+        """Raise `InvalidParameterError` unless the next block may have this label."""
+        finest = self.calendar.finest
+        if self.calendar.level(label) != finest:
+            raise InvalidParameterError(
+                f"label must be that of a {finest}, the finest level, got {shown(label)}; coarser periods "
+                "are closed by close(label)."
+            )
+        if label in self.blocks:
+            raise InvalidParameterError(
+                f"label must be that of a new {finest}, got {shown(label)}, which is there; rows that came "
+                f"late go into the next {finest}: add(.., late=True)."
+            )
+        if self.blocks:
+            due = self.calendar.following([*self.blocks][-1])
+            if label != due:
+                raise InvalidParameterError(
+                    f"label must be the next {finest}, {shown(due)}, got {shown(label)}; periods begin in "
+                    f"order, one without records by add({shown(due)}, None)."
+                )
+
+    def check_node(self, label: str) -> tuple[str, ...]:
+        """Return the blocks with records over which a node of this label is to be opened.
+
+        Raises
+        ------
+        InvalidParameterError
+            If it is open, a block in it has not begun, or none has records.
+        """
+        level = self.calendar.level(label)
+        if label in self.nodes:
+            raise InvalidParameterError(
+                f"label must be that of a {level} that is not open, got {shown(label)}; ask it: "
+                f"periods[{shown(label)}]."
+            )
+        inside = self.calendar.within(label, self.calendar.finest)
+        missing = [one for one in inside if one not in self.blocks]
+        if missing:
+            raise InvalidParameterError(
+                f"{label} must have all of its {len(inside)} {self.calendar.finest}s, got none of "
+                f"{missing[0]}; add it first, one without records by add({shown(missing[0])}, None)."
+            )
+        covered = tuple(one for one in inside if self.blocks[one].n)
+        if not covered:
+            raise InvalidParameterError(f"{label} must have records, got none; there is nothing to open.")
+        return covered
+
+    def node_charge(self, label: str, amount: Fraction) -> Charge:
+        """Return what a node of this label draws from each of its blocks."""
+        whole = self.account.whole
+        return Charge(amount, f"the session of {label}", whole.unit, whole.order)
+
+    def share(self, label: str) -> Fraction:
+        """Return the part of a block's capacity that the node of this label draws."""
+        return self.shares[self.calendar.levels.index(self.calendar.level(label))]
+
+    def span(self, since: object, until: object) -> tuple[str, ...]:
+        """Return the blocks from one period to another, both included and of any level; None is an end.
+
+        Raises
+        ------
+        InvalidParameterError
+            If one is no period, ends are swapped, or a block between them has not begun.
+        """
+        if not self.blocks:
+            raise InvalidParameterError("periods must have begun to be asked, got none; add one.")
+        labels, finest = [*self.blocks], self.calendar.finest
+        ends = []
+        for name, label, place in (("since", since, 0), ("until", until, -1)):
+            if label is None:
+                ends.append(labels[place])
+                continue
+            self.calendar.level(label)
+            end = self.calendar.within(str(label), finest)[place]
+            if end not in self.blocks:
+                raise InvalidParameterError(
+                    f"{name} must lie in what was added, {labels[0]} to {labels[-1]}, got {shown(label)}; "
+                    "ask for that."
+                )
+            ends.append(end)
+        first, last = labels.index(ends[0]), labels.index(ends[1])
+        if last < first:
+            raise InvalidParameterError(
+                f"since must not come after until, got {shown(since)} and {shown(until)}; swap them."
+            )
+        return tuple(labels[first : last + 1])
+
+    def cover(self, blocks: Sequence[str]) -> tuple[str, ...]:
+        """Return the nodes, in order, of least predicted variance that hold consecutive blocks once.
+
+        A node's noise has a variance, in squared records, of about one over its share: so months of half the
+        capacity are worth a year of the other half, and one node is better than several.
+        """
+        places = {label: place for place, label in enumerate(blocks)}
+        ends: dict[int, list[tuple[int, str]]] = {}  # by the place behind its last block: where it begins
+        for label in self.nodes:
+            inside = self.calendar.within(label, self.calendar.finest)
+            if inside[0] in places and inside[-1] in places:
+                ends.setdefault(places[inside[-1]] + 1, []).append((places[inside[0]], label))
+        best: list[tuple[Fraction, int, tuple[str, ...]]] = [(Fraction(0), 0, ())]
+        for stop in range(1, len(blocks) + 1):
+            found = []
+            for start, label in ends.get(stop, []):
+                variance, count, nodes = best[start]
+                found.append((variance + 1 / self.share(label), count + 1, (*nodes, label)))
+            if not self.blocks[blocks[stop - 1]].n:
+                found.append(best[stop - 1])  # nobody is in it
+            best.append(min(found, key=lambda one: one[:2]))
+        return best[-1][2]
+
+    def n(self, label: str) -> int:
+        """Return the public number of records of a node."""
+        return sum(self.blocks[one].n for one in self.nodes[label].blocks)
+
+
+def range_nats(calendar: Calendar, blocks: Sequence[str], end: int, domain: Domain, query: Query) -> float:
+    """Return ln(2/share) less ln(1/beta) for the share of beta that one conjunction over one range gets.
+
+    Parameters
+    ----------
+    calendar : Calendar
+    blocks : sequence of str
+        Of the range.
+    end : int, >= 1
+        Number of its last block among all, from 1.
+    domain : Domain
+    query : Query
+        One with a `box` over at most four attributes, or the complement of one.
+
+    References
+    ----------
+    Theory 13.6.
+    """
+    axes = len(domain.shape)
+    sets = sum(math.comb(axes, held) for held in range(1, MOST_AXES + 1))
+    nats = math.log(2.0) + math.log(float(end) ** 2 * (end + 1)) + calendar.coarser(blocks) * math.log(2.0)
+    for axis in query.axes:
+        size = domain.shape[axis]
+        nats += math.log(size * (size + 1) / 2)
+    return nats + math.log(sets)

@@ -1,0 +1,880 @@
+"""A table that grows: each period a session with a whole budget, and ranges of periods answered from them.
+
+A root ledger names blocks and nodes, and pays each node from every block that it covers before the node can
+read. The session of a node has a ledger of its own beside it.
+
+Proof: docs/theory/periods.md, 13.1, 13.2, 13.3, 13.4.
+"""
+
+import contextlib
+import datetime
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from types import TracebackType
+from typing import Any, NoReturn, final
+
+import numpy as np
+
+from onlineic._typing import Floats
+from onlineic.accounting.blocks import BlockAccount
+from onlineic.accounting.budget import Budget, Filter, check_budget
+from onlineic.accounting.composition import zcdp_order
+from onlineic.accounting.of_table import share_of, table_charge
+from onlineic.accounting.renyi import renyi_capacity
+from onlineic.accounting.rounding import float_down
+from onlineic.ask.sql_conditions import Value
+from onlineic.data.private import PrivateData
+from onlineic.data.release import check_data, is_private
+from onlineic.domain.dates import Dates, dates
+from onlineic.domain.domain import Domain, check_domain
+from onlineic.errors import (
+    BudgetError,
+    InvalidParameterError,
+    LedgerCorruptError,
+    LedgerMismatchError,
+    SessionStateError,
+    check_kind,
+    checked_list,
+    checked_ratio,
+    checked_real,
+    shown,
+)
+from onlineic.hypothesis.base import Hypothesis
+from onlineic.hypothesis.histogram import Histogram
+from onlineic.ledger.lines import Receipt, Written, account_from_json
+from onlineic.ledger.memory import MemoryLedger
+from onlineic.ledger.place import exists
+from onlineic.ledger.records import BlockBegun, NodeOpened, Noted
+from onlineic.ledger.settings import (
+    beginning_of_total,
+    check_label,
+    check_settings,
+    checked_label,
+    package_version,
+    settings_from_json,
+    settings_to_json,
+)
+from onlineic.ledger.settings import (
+    check_kind as check_kind_of_file,
+)
+from onlineic.ledger.sqlite import SqliteLedger, read, receipt_of
+from onlineic.noise.sources import Noise, checked_source
+from onlineic.periods.book import PeriodsBook
+from onlineic.periods.calendar import Calendar
+from onlineic.periods.pooled import WARM_MOST, Bought, fitted, start_from
+from onlineic.periods.ranges import NODE_SHARE, Range
+from onlineic.plan.plan import Plan
+from onlineic.plan.planning import session_plan
+from onlineic.plan.settings import Settings
+from onlineic.queries.answers import Answer
+from onlineic.questions.means import Derived
+from onlineic.questions.statements import AnswerTable
+from onlineic.session.session import OnlineIC
+
+KNOWN = {"Budget": Budget}
+FREE = ("ledger", "resumed", "closed")  # lines of a node's ledger that release nothing
+KEPT_FITS = 32
+
+
+@final
+class Periods:
+    """Answers about a table that grows by periods, each of which has the whole budget.
+
+    Everything that all periods together release is jointly (epsilon, delta)-differentially private for tables
+    that differ in one record within one block, a period of the finest level. The number of records of every
+    block is public. **In which period a record lies is not protected.** A record is in one block alone; a
+    person with records in several blocks has the loss of all of them.
+
+    Parameters
+    ----------
+    path : str or path, or None
+        Of the root ledger; the ledgers of the nodes lie in a folder beside it. One that exists goes on. One
+        process at a time has it. None: in memory, a new budget for every process.
+    domain : Domain
+        Of the records, without their period.
+    budget : Budget
+        Of every block, for as long as the table grows.
+    levels : iterable of "day", "month", "quarter" and "year"
+        Finest first: that of the blocks. Nodes of the others are opened by `close`.
+    shares : iterable of float or Fraction, optional
+        Of every level, the part of a block's capacity that one node of it draws; at most 1 together. By
+        default equal parts: the noise of a node is sqrt(L) times that of a session with all of it.
+    table : str, optional
+        With a file: the public name of the table.
+    load : callable (label) -> PrivateData, optional
+        The table of a block that was added earlier, when its node is needed again.
+    beta : float
+        Failure probability of a stated bound over at most 64 nodes.
+    max_queries : int
+        As of `OnlineIC`, for every node.
+    receipt : Receipt or str, optional
+        As `receipt` returned it at any time: an older copy of the root ledger is refused.
+    noise : Noise, optional
+        Simulated noise stamps everything NOT PRIVATE, and meets no file.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is outside its range, or a share pays for nothing.
+    LedgerError
+        If the file is open, not whole, of another table, or was made with other settings.
+
+    References
+    ----------
+    Theory 13.1 for the account of a block. Kostopoulou et al. (2023), Turbo, for blocks of time.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None,
+        domain: Domain,
+        budget: Budget,
+        *,
+        levels: Iterable[str] = ("month", "year"),
+        shares: Iterable[float | Fraction] | None = None,
+        table: str | None = None,
+        load: Callable[[str], PrivateData] | None = None,
+        beta: float = 0.05,
+        max_queries: int = 10_000,
+        receipt: Receipt | str | None = None,
+        noise: Noise | None = None,
+    ) -> None:
+        if hasattr(self, "_ledger"):
+            raise SessionStateError("periods must be opened once, got __init__ again; open new ones.")
+        check_domain(domain)
+        check_budget(budget)
+        if budget.order is not None:
+            raise InvalidParameterError(
+                "budget must be a Budget without an order, got a share of a total; write Budget(1.0, 1e-9)."
+            )
+        calendar = Calendar(levels)  # type: ignore[arg-type]  # checks and makes a tuple
+        parts = _checked_shares(shares, len(calendar.levels))
+        self._beta = checked_real("beta", beta, above=0.0, below=1.0)
+        self._domain, self._budget, self._load = domain, budget, load
+        self._settings = Settings(budget, beta=NODE_SHARE * self._beta, max_queries=max_queries)
+        self._noise = None if noise is None else checked_source(noise)
+        self._private = self._noise is None or is_private(self._noise)
+        self._lock, self._released = threading.RLock(), False
+        self._data: dict[str, PrivateData] = {}
+        self._sessions: dict[str, OnlineIC] = {}
+        self._bought: dict[str, Bought] = {}
+        self._fits: dict[tuple[str, ...], Any] = {}
+        whole = _whole(budget)
+        self._book = PeriodsBook(calendar, parts, BlockAccount(whole))
+        for level, part in zip(calendar.levels, parts, strict=True):
+            self._share_of(part, level)  # refused now, if it pays for nothing
+        self._ledger: SqliteLedger | MemoryLedger
+        if path is None:
+            if table is not None or receipt is not None:
+                raise InvalidParameterError(
+                    "table and receipt must be None without a root ledger, got one; give the path of a file."
+                )
+            self._path, self._ledger = None, MemoryLedger()
+            self._ledger.claim(self, whole, self._private)
+            return
+        if not self._private:
+            raise InvalidParameterError(
+                "path must be None with simulated noise, whose answers are not private, got a file too; "
+                "leave out one of them."
+            )
+        written = {
+            "budget": settings_to_json(budget, KNOWN),
+            "levels": list(calendar.levels),
+            "shares": [str(part) for part in parts],
+            "beta": self._beta,
+            "max_queries": self._settings.max_queries,
+            "domain": domain.to_json(),
+        }
+        self._ledger = _opened(path, checked_label(table), written, whole, receipt)
+        try:
+            self._path = self._ledger.path
+            self._ledger.claim(self, whole)
+            self._book = _read_book(self._book, self._ledger.records())
+        except BaseException:
+            self._ledger.release()
+            raise
+
+    @classmethod
+    def resume(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        load: Callable[[str], PrivateData] | None = None,
+        receipt: Receipt | str | None = None,
+    ) -> "Periods":
+        """Return the table that grows of a root ledger, as it was: its settings stand in the file.
+
+        Parameters
+        ----------
+        path : str or path
+            Of the root ledger.
+        load, receipt
+            As at its opening.
+
+        Raises
+        ------
+        LedgerError
+            If it is open, not whole, older than the receipt, or none of a table that grows.
+        """
+        written = read(path)
+        budget, book = book_of(written)
+        settings = written.beginning["settings"]
+        return cls(
+            path,
+            Domain.from_json(settings["domain"]),
+            budget,
+            levels=book.calendar.levels,
+            shares=book.shares,
+            table=written.beginning["table"],
+            load=load,
+            beta=settings["beta"],
+            max_queries=settings["max_queries"],
+            receipt=receipt,
+        )
+
+    # -- what is public --
+
+    @property
+    def book(self) -> PeriodsBook:
+        """Blocks, nodes, and what every block has left: frozen."""
+        return self._book
+
+    @property
+    def domain(self) -> Domain:
+        """Of the records, without their period."""
+        return self._domain
+
+    @property
+    def budget(self) -> Budget:
+        """Of every block."""
+        return self._budget
+
+    @property
+    def beta(self) -> float:
+        """Failure probability of every stated bound over at most 64 nodes."""
+        return self._beta
+
+    @property
+    def private(self) -> bool:
+        """False: simulated noise was used, the answers are NOT PRIVATE."""
+        return self._private
+
+    @property
+    def blocks(self) -> Mapping[str, int]:
+        """The public number of records of every block, in order."""
+        return {label: block.n for label, block in self._book.blocks.items()}
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The periods that have a session, as they were opened."""
+        return tuple(self._book.nodes)
+
+    @property
+    def said(self) -> str:
+        """What is protected, in words."""
+        finest = self._book.calendar.finest
+        return (
+            f"protects one record within its {finest}; does not protect in which {finest} a record lies, nor "
+            f"a person with records in several {finest}s as a whole"
+        )
+
+    @property
+    def receipt(self) -> Receipt:
+        """Length and head of the root ledger: an older copy is refused by it.
+
+        Raises
+        ------
+        SessionStateError
+            Without a file.
+        """
+        return receipt_of(self._ledger, "table that grows")
+
+    # -- growing --
+
+    def add(self, label: str, data: PrivateData | None, *, late: bool = False) -> OnlineIC | None:
+        """Begin the next block with its records, for good, and open its session.
+
+        Parameters
+        ----------
+        label : str
+            The next period of the finest level.
+        data : PrivateData or None
+            All of its records, over the domain; None if there are none, and nothing is opened.
+        late : bool
+            Whether records of earlier periods, which came late, are among them: said wherever the block is
+            shown. Blocks that began take no more.
+
+        Returns
+        -------
+        OnlineIC or None
+            The session of the block alone.
+
+        Raises
+        ------
+        InvalidParameterError
+            If the label is there, or not the next one; if the table is another, was used, or is of persons.
+        LedgerError
+            If something cannot be made durable: the block has not begun then.
+        """
+        with self._lock:
+            self._check_open()
+            self._book.check_next(label)
+            check_kind("late", late, bool)
+            if data is None:
+                self._commit([BlockBegun(label, 0, late)])
+                return None
+            check_data(data)
+            data = self._own(label, data, late)
+            self._check_table(label, data)
+            begun = BlockBegun(label, data.n, late)
+            session = self._new_node(label, data, [begun], self._start(data.n))
+            self._data[label] = data
+            return session
+
+    def loading(
+        self,
+        label: str,
+        date: str,
+        *,
+        late: bool = False,
+        zone: str | None = None,
+        formats: Iterable[str] = (),
+    ) -> Domain:
+        """Return the domain over which the records of a block are loaded, to check that they are its own.
+
+        It has one attribute more, the date of a record. One outside of the period does not fit: the table is
+        refused, and `PrivateData.check(table, domain).curator_report()` counts and lists such rows. `add`
+        takes the table and leaves the date out.
+
+        Parameters
+        ----------
+        label : str
+            Of the block.
+        date : str
+            The column of dates, no attribute of the domain.
+        late : bool
+            Whether dates of earlier blocks fit too.
+        zone, formats
+            As of `onlineic.dates`.
+
+        Raises
+        ------
+        InvalidParameterError
+            If the label is none of a block, or the column is an attribute.
+        """
+        finest = self._book.calendar.finest
+        if self._book.calendar.level(label) != finest or date in self._domain.names:
+            raise InvalidParameterError(
+                f"label must be that of a {finest} and date a column that is no attribute, got "
+                f"{shown(label)} and {shown(date)}; leave the date out of the domain."
+            )
+        first = next(iter(self._book.blocks), label) if late else label
+        return Domain.of(
+            {date: dates(first, label, by=finest, zone=zone, formats=formats), **dict(self._domain)}
+        )
+
+    def _own(self, label: str, data: PrivateData, late: bool) -> PrivateData:
+        """Return the table of a block without the dates that show that its records are its own."""
+        finest = self._book.calendar.finest
+        more = [one for one in data.domain.names if one not in self._domain.names]
+        if len(more) != 1 or not isinstance(kind := data.domain.attribute(more[0]), Dates):
+            return data
+        calendar, first = self._book.calendar, next(iter(self._book.blocks), label)
+        ends = [calendar.around(end, finest) for end in (kind.first, kind.last)]
+        earliest = first if late else label
+        if not earliest <= ends[0] <= ends[1] == label or kind.clip or kind.missing or kind.others:
+            raise InvalidParameterError(
+                f"data of {label} must have dates of that {finest} alone, got {more[0]} from {kind.first} to "
+                f"{kind.last}, or with clipped or missing dates; load over loading({shown(label)}, "
+                f"{shown(more[0])}), with late=True for rows that came late."
+            )
+        return data.projected(*self._domain.names)
+
+    def close(self, label: str) -> OnlineIC:
+        """Open the session of a coarser period, a year say, over all records of its blocks.
+
+        Parameters
+        ----------
+        label : str
+            Of a period all of whose blocks have begun.
+
+        Raises
+        ------
+        InvalidParameterError
+            If a block in it has not begun, it is open, or is a block itself.
+        SessionStateError
+            If the table of a block is not at hand: see `attach`.
+        """
+        with self._lock:
+            self._check_open()
+            if self._book.calendar.level(label) == self._book.calendar.finest:
+                raise InvalidParameterError(
+                    f"label must be that of a coarser period than a {self._book.calendar.finest}, got "
+                    f"{shown(label)}; that is opened by add."
+                )
+            covered = self._book.check_node(label)
+            return self._new_node(label, self._union(covered), [], None)
+
+    def attach(self, label: str, data: PrivateData) -> None:
+        """Hand over the table of a block that an earlier process added.
+
+        Raises
+        ------
+        InvalidParameterError
+            If there is no such block, or its table is at hand.
+        LedgerMismatchError
+            If it has another number of records.
+        """
+        with self._lock:
+            self._check_open()
+            if label not in self._book.blocks or label in self._data:
+                raise InvalidParameterError(
+                    f"label must be that of a block whose table is not at hand, got {shown(label)}; see "
+                    "blocks."
+                )
+            self._attach(label, data)
+
+    def _attach(self, label: str, data: PrivateData) -> PrivateData:
+        check_data(data)
+        data = self._own(label, data, self._book.blocks[label].late)
+        self._check_table(label, data)
+        n = self._book.blocks[label].n
+        if data.n != n:
+            raise LedgerMismatchError(
+                f"data of {label} must have n={n} records, as the block began, got n={data.n}; rows that "
+                "came late go into the open period, and none is ever taken back."
+            )
+        self._data[label] = data
+        return data
+
+    def _check_table(self, label: str, data: PrivateData) -> None:
+        if data.unit is not None:
+            raise InvalidParameterError(
+                f"data of {label} must be of one record a row, got parts of persons, who could have rows in "
+                "several periods: their loss would add up; load one row a person without unit=, or open one "
+                "OnlineIC on all of it."
+            )
+        if data.domain != self._domain:
+            raise InvalidParameterError(
+                f"data of {label} must be over the domain of the periods, {self._domain.digest()}, got "
+                f"{data.domain.digest()}; another domain is another table that grows."
+            )
+        if data.budgets or data.total is not None or any(data is one for one in self._data.values()):
+            raise InvalidParameterError(
+                f"data of {label} must be a table that nothing else spends on, got one with a budget, a "
+                "total or another period; load it anew."
+            )
+
+    def _union(self, labels: Sequence[str]) -> PrivateData:
+        """Return the table of all records of some blocks."""
+        tables = [self._table(label) for label in labels]
+        return PrivateData.union(tables)
+
+    def _table(self, label: str) -> PrivateData:
+        if label in self._data:
+            return self._data[label]
+        if self._load is None:
+            raise SessionStateError(
+                f"the table of {label} must be at hand, got none in this process; attach({shown(label)}, "
+                "data), or open Periods(.., load=function of a label)."
+            )
+        return self._attach(label, self._load(label))
+
+    def _share_of(self, part: Fraction, level: str) -> Budget:
+        """Return the budget of one node that draws this part of a block's capacity."""
+        whole = self._book.account.whole
+        if part == 1 and whole.order is None:
+            return self._budget
+        try:
+            if whole.order is None:
+                return Budget(float_down(part * whole.capacity), allow_large_epsilon=True)
+            return share_of(part * whole.capacity, whole.order, self._budget.delta)
+        except InvalidParameterError as error:
+            raise InvalidParameterError(
+                f"shares must leave a budget for the {level}, got {float(part):.3g}: {error}"
+            ) from None
+
+    def _node_settings(self, label: str, prior: Hypothesis | None) -> Settings:
+        budget = self._share_of(self._book.share(label), self._book.calendar.level(label))
+        known = self._settings
+        return Settings(
+            budget,
+            beta=known.beta,
+            max_queries=known.max_queries,
+            prior=prior,
+            first_tables=None if prior is None else True,
+        )
+
+    def _start(self, n: int) -> Floats | None:
+        """Return what a block of so many records starts from besides its own tables, or None."""
+        finest = self._book.calendar.finest
+        last = [one for one in self._book.nodes if self._book.calendar.level(one) == finest]
+        if n > WARM_MOST or not last:
+            return None
+        label = self._book.calendar.following([*self._book.blocks][-1])
+        plan = session_plan(self._domain, n, self._node_settings(label, None))
+        if plan.first_tables is None or plan.purchases is not None:
+            return None  # bought by what is asked: from there nothing is pooled
+        bought = [one for one in map(self._tables_of, last) if one is not None]
+        return start_from(plan.update, self._domain, bought)
+
+    def _tables_of(self, label: str) -> Bought | None:
+        """Return the first tables of a node, once it has bought some."""
+        if label not in self._bought:
+            n = self._book.n(label)
+            if label in self._sessions:
+                found = Bought.of(n, self._sessions[label].transcript)
+            elif self._path is None:
+                found = None
+            else:
+                _, written = self._node_file(label)
+                found = Bought.of(n, written.records(written.domain())[0])
+            if found is None:
+                return None
+            self._bought[label] = found
+        return self._bought[label]
+
+    def _new_node(
+        self, label: str, data: PrivateData, before: list[BlockBegun], start: Floats | None
+    ) -> OnlineIC:
+        """Open a session, then draw on its blocks: it can be asked, and read, only behind that.
+
+        A crash between the two files leaves a session that has released nothing and that the root does not
+        know: it is made anew.
+        """
+        prior = None if start is None else Histogram(self._domain, start)
+        settings, file = self._node_settings(label, prior), self._file(label)
+        if file is None:
+            session = OnlineIC(data, settings, noise=self._noise)
+        else:
+            self._clear(label, file)
+            os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
+            if start is not None:
+                _keep(_start_file(file), start)
+            session = OnlineIC(data, settings, ledger=file, table=label)
+        try:
+            begun = self._book.after_all(before)
+            charge = self._charged(label, session.plan, settings.budget)
+            link = "" if file is None else session.receipt.head.hex()
+            node = NodeOpened(label, begun.check_node(label), link, charge)
+            begun.after(node)  # refused before it is written
+            self._commit([*before, node])
+        except BaseException:
+            session.close()
+            raise
+        self._sessions[label] = session
+        return session
+
+    def _charged(self, label: str, plan: Plan, budget: Budget) -> Any:
+        whole = self._book.account.whole
+        taken = table_charge(whole, budget, plan.drawn, f"the session of {label}")
+        if taken.apart:
+            raise InvalidParameterError(
+                f"the session of {label} must have a price at the order of the periods, got one of its own "
+                "delta; leave the mechanism to the planner."
+            )
+        return taken.charge
+
+    def _commit(self, records: Sequence[Any]) -> None:
+        after = self._book.after_all(records)
+        self._ledger.commit(list(records))
+        self._book = after
+
+    def _file(self, label: str) -> str | None:
+        """Return where the ledger of a node lies: it is chosen by its label."""
+        return None if self._path is None else os.path.join(f"{self._path}.nodes", f"{label}.db")
+
+    def _clear(self, label: str, file: str) -> None:
+        """Remove what a crash left of a session that the root does not know, if it has released nothing."""
+        if not exists(file):
+            return
+        written = read(file)
+        if any(line["kind"] not in FREE for line in written.lines):
+            raise LedgerCorruptError(
+                f"root ledger must know the session of {label}, whose ledger holds releases, got a root "
+                "without it; restore the newest copy of the root, and give its newest receipt."
+            )
+        os.unlink(file)
+
+    # -- asking --
+
+    def __getitem__(self, label: str) -> OnlineIC:
+        """Return the session of a period, resumed from its file where it is not open yet.
+
+        Raises
+        ------
+        InvalidParameterError
+            If no session of it was opened.
+        LedgerError
+            If its ledger is gone, open, not whole, or older than the root knows.
+        """
+        return self.node(label)
+
+    def node(self, label: str) -> OnlineIC:
+        """Return the session of a period: `periods[label]`."""
+        with self._lock:
+            self._check_open()
+            if label in self._sessions:
+                return self._sessions[label]
+            if label not in self._book.nodes:
+                raise InvalidParameterError(
+                    f"label must be that of a period with a session, got {shown(label)}; see nodes, or open "
+                    "it by add or close."
+                )
+            node, file = self._book.nodes[label], self._node_file(label)[0]
+            start = _start_file(file)
+            prior = Histogram(self._domain, np.load(start)) if exists(start) else None
+            whole = (
+                self._union(node.blocks) if len(node.blocks) > 1 or label not in self._book.blocks else None
+            )
+            data = self._table(label) if whole is None else whole
+            noted = self._book.known.get(node.file)
+            known = (
+                Receipt(1, bytes.fromhex(node.file)) if noted is None else Receipt(noted.lines, noted.head)
+            )
+            session = OnlineIC.resume(file, data, table=label, receipt=known, prior=prior)
+            self._sessions[label] = session
+            self._note(label)
+            return session
+
+    def _node_file(self, label: str) -> tuple[str, Written]:
+        """Return where the ledger of a node lies, and what it holds: it must be the one that was paid."""
+        file = self._file(label)
+        if file is None or not exists(file):
+            raise LedgerCorruptError(
+                f"ledger of {label} must lie at {shown(str(file), 200)}, got none: it was paid, and a new "
+                "one would be paid by nobody; restore it from a backup."
+            )
+        written = read(file)
+        if written.links[0].hex() != self._book.nodes[label].file:
+            raise LedgerMismatchError(
+                f"ledger of {label} must be the one that the root ledger paid, got another; restore it from "
+                "a backup."
+            )
+        return file, written
+
+    def _note(self, label: str) -> None:
+        """Keep how far the ledger of a node is: an older copy is refused from then on."""
+        node = self._book.nodes[label]
+        if node.file:
+            receipt = self._sessions[label].receipt
+            noted = Noted(node.file, receipt.lines, receipt.head)
+            if self._book.known.get(node.file) != noted:
+                self._commit([noted])
+
+    def fit(self, labels: tuple[str, ...]) -> Any:
+        """Return the hypothesis of the pooled tables of some nodes, or None where they do not pool."""
+        with self._lock:
+            if labels in self._fits:
+                return self._fits[labels]
+            bought = [self._tables_of(label) for label in labels]
+            found = [one for one in bought if one is not None]
+            if len(found) < len(labels):
+                return None
+            while len(self._fits) >= KEPT_FITS:
+                del self._fits[next(iter(self._fits))]
+            self._fits[labels] = fitted(self.node(labels[-1]).plan.update, self._domain, found)
+            return self._fits[labels]
+
+    def over(self, since: str | None = None, until: str | None = None) -> Range:
+        """Return the periods from one to another, both included and of any level, as one who answers.
+
+        Parameters
+        ----------
+        since, until : str, optional
+            Such as "2025" or "2026-03"; by default all periods.
+
+        Returns
+        -------
+        Range
+            With `answer`, `sql`, `mean`, `quantile`, `group_by` and all else of an `Answering`. Blocks that
+            begin later are not in it.
+        """
+        with self._lock:
+            self._check_open()
+            return Range(self, self._book.span(since, until))
+
+    def answer(self, query: Any, since: str | None = None, until: str | None = None) -> Answer:
+        """Answer one query over some periods: `over(since, until).answer(query)`."""
+        return self.over(since, until).answer(query)
+
+    def sql(
+        self, text: str, table: str = "t", params: Mapping[str, Value] | None = None
+    ) -> Answer | Derived | AnswerTable:
+        """Answer a SELECT statement over all periods, the period among its columns: `Range.sql`."""
+        return self.over().sql(text, table, params)
+
+    def group_by(self, keys: str | Iterable[str], where: Any = None) -> Any:
+        """Return counts by group over all periods; by the period they are a time series: `Range.group_by`."""
+        return self.over().group_by(keys, where)
+
+    # -- its end --
+
+    def release(self) -> None:
+        """Close all sessions and let the files go; what is reserved for next hits is given back."""
+        with self._lock:
+            if self._released:
+                return
+            try:
+                for label, session in self._sessions.items():
+                    session.close()
+                    if self._path is not None:
+                        with contextlib.suppress(BudgetError):
+                            self._note_closed(label)
+            finally:
+                self._released = True
+                self._ledger.give_back(self)
+
+    def _note_closed(self, label: str) -> None:
+        _, written = self._node_file(label)
+        receipt = written.receipt
+        self._commit([Noted(self._book.nodes[label].file, receipt.lines, receipt.head)])
+
+    def _check_open(self) -> None:
+        if self._released:
+            raise SessionStateError("periods must be open to be used, got released ones; open them again.")
+
+    def __enter__(self) -> "Periods":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def __repr__(self) -> str:
+        blocks, stamp = self._book.blocks, "" if self._private else ", NOT PRIVATE"
+        finest = self._book.calendar.finest
+        span = f"{next(iter(blocks))} to {[*blocks][-1]}" if blocks else "none yet"
+        n = sum(block.n for block in blocks.values())
+        budget = self._budget
+        return (
+            f"Periods({len(blocks)} {finest}s, {span}, n={n}, {len(self._book.nodes)} sessions, each "
+            f"{finest} epsilon={budget.epsilon:g}, delta={budget.delta:g}; {self.said}{stamp})"
+        )
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "Periods cannot be copied or pickled: their budget would be copied too; go on elsewhere from "
+            "their files."
+        )
+
+
+def _checked_shares(shares: Iterable[float | Fraction] | None, levels: int) -> tuple[Fraction, ...]:
+    """Return the part of every level, or raise `InvalidParameterError`."""
+    if shares is None:
+        return (Fraction(1, levels),) * levels
+    listed = checked_list("shares", shares, remedy="write (1/2, 1/2)")
+    parts = tuple(
+        checked_ratio("shares", one, above=0.0, at_most=1.0).limit_denominator(10**6) for one in listed
+    )
+    if len(parts) != levels or sum(parts) > 1 or not all(parts):
+        raise InvalidParameterError(
+            f"shares must be one for each of {levels} levels, at most 1 together, got {shown(listed, 100)}; "
+            "write fractions."
+        )
+    return parts
+
+
+def _whole(budget: Budget) -> Filter:
+    """Return the account of a block: a filter of one order, or of epsilon where delta is 0."""
+    if budget.pure:
+        return Filter(budget.epsilon_exact)
+    order = zcdp_order(budget.epsilon, budget.delta)
+    return Filter(Fraction(renyi_capacity(order, budget.epsilon, budget.delta)), "ticks", order)
+
+
+def _opened(
+    path: str | os.PathLike[str],
+    table: str,
+    settings: dict[str, Any],
+    whole: Filter,
+    receipt: Receipt | str | None,
+) -> SqliteLedger:
+    """Return the root ledger in a file, made if there is none."""
+    if not exists(path):
+        folder = f"{os.path.realpath(path)}.nodes"
+        if receipt is not None or (os.path.isdir(folder) and os.listdir(folder)):
+            raise LedgerCorruptError(
+                f"root ledger must be there to go on, got none at {shown(os.fspath(path), 200)} with a "
+                "receipt or sessions beside it; restore it from a backup, and give its newest receipt."
+            )
+        beginning = beginning_of_total(
+            created=datetime.datetime.now(datetime.UTC).isoformat(),
+            version=package_version(),
+            table=table,
+            account=whole,
+            settings=settings,
+        )
+        return SqliteLedger.create(path, {**beginning, "periods": True}, "all")
+    ledger = SqliteLedger.open(path, "all", receipt)
+    try:
+        check_kind_of_file(ledger.beginning, total=True)
+        if not ledger.beginning.get("periods"):
+            raise LedgerMismatchError(
+                "ledger must be that of a table that grows, got the total of a table; open it by "
+                "ic.TableBudget."
+            )
+        check_label(ledger.beginning, table)
+        check_settings(ledger.beginning, settings)
+        if account_from_json(ledger.beginning["account"]) != whole:
+            raise LedgerCorruptError(
+                "ledger must hold the capacity of its budget, got another; restore it from a backup, and "
+                "give its newest receipt."
+            )
+        return ledger
+    except BaseException:
+        ledger.release()
+        raise
+
+
+def _read_book(book: PeriodsBook, records: Sequence[Any]) -> PeriodsBook:
+    """Return the book of a root ledger, every draw checked again."""
+    try:
+        return book.after_all(records)
+    except (BudgetError, InvalidParameterError) as error:
+        raise LedgerCorruptError(
+            f"root ledger must hold blocks in order and nodes that they pay, got others: {error}; restore it "
+            "from a backup, and give its newest receipt."
+        ) from None
+
+
+def book_of(written: Written) -> tuple[Budget, PeriodsBook]:
+    """Return the budget and the book of a root ledger that was read, every draw checked again.
+
+    Raises
+    ------
+    LedgerMismatchError, LedgerCorruptError
+        If it is none, or does not hold.
+    """
+    if not written.beginning.get("periods"):
+        raise LedgerMismatchError("ledger must be that of a table that grows, got another; see ledger show.")
+    settings, domain = written.beginning["settings"], written.domain()
+    try:
+        budget = settings_from_json(settings["budget"], KNOWN, domain)
+        calendar = Calendar(settings["levels"])
+        parts = tuple(Fraction(part) for part in settings["shares"])
+        book = PeriodsBook(calendar, parts, BlockAccount(_whole(budget)))
+    except Exception:  # of a text that was put together by hand: whatever is wrong with it
+        raise LedgerCorruptError(
+            "ledger must hold the settings of a table that grows, got others; restore it from a backup, and "
+            "give its newest receipt."
+        ) from None
+    return budget, _read_book(book, written.records(domain)[0])
+
+
+def _start_file(file: str) -> str:
+    """Return where the start of a session lies: public, made of what others released."""
+    return f"{file.removesuffix('.db')}.start.npy"
+
+
+def _keep(path: str, array: Floats) -> None:
+    """Write an array whole or not at all."""
+    making = f"{path}.new"
+    with open(making, "wb") as file:
+        np.save(file, array)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(making, path)

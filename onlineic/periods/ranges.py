@@ -1,0 +1,360 @@
+"""A range of periods as one who answers: each question goes to the nodes that cover it, and counts add.
+
+Proof: docs/theory/periods.md, 13.6.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Floats
+from onlineic.ask.bind import as_condition, bind_question, check_many
+from onlineic.ask.json import described
+from onlineic.ask.sql import Statements
+from onlineic.ask.sql_conditions import Value
+from onlineic.display.text import shortened
+from onlineic.domain.dates import Dates, dates
+from onlineic.domain.domain import Domain
+from onlineic.errors import InvalidParameterError, checked_list
+from onlineic.periods.book import MOST_AXES, PeriodsBook, range_nats
+from onlineic.periods.conditions import EVERYBODY, NOBODY, asked_of, check_free, runs
+from onlineic.queries.answers import Answer, Law, Status
+from onlineic.queries.expressions import Expression
+from onlineic.queries.marginals import Marginal
+from onlineic.queries.query import Query
+from onlineic.questions.derived import Answering
+from onlineic.questions.means import Derived
+from onlineic.questions.statements import AnswerTable, answered
+from onlineic.session.session import OnlineIC
+
+# of beta, each node that an answer is made of gets this part, and the estimates of all ranges the other half
+MOST_PARTS = 64
+NODE_SHARE = 1.0 / (2 * MOST_PARTS)
+RANGE_SHARE = 0.5
+ORDER: tuple[Status, ...] = ("repeat", "easy", "hard", "untested")  # what is worst of the parts is said
+ROUNDED_UP = 1.0 + 1e-9
+
+
+class Nodes(Protocol):
+    """What a range asks: the nodes of a table that grows."""
+
+    @property
+    def book(self) -> PeriodsBook:
+        """Blocks and nodes."""
+
+    @property
+    def domain(self) -> Domain:
+        """Of the records."""
+
+    @property
+    def beta(self) -> float:
+        """Of every stated bound over at most 64 nodes."""
+
+    @property
+    def private(self) -> bool:
+        """False: simulated noise."""
+
+    def node(self, label: str) -> OnlineIC:
+        """Return the session of a node."""
+
+    def fit(self, labels: tuple[str, ...]) -> Any:
+        """Return the hypothesis of the pooled tables of some nodes, or None."""
+
+
+@final
+@attrs.frozen(eq=False)
+class _Part:
+    """One question of one node, and of which question of the range it is a part.
+
+    Attributes
+    ----------
+    number : int
+        Of the question of the range.
+    run : int
+        The first of the periods that are asked alike.
+    node : str
+    question : object
+    """
+
+    number: int
+    run: int
+    node: str
+    question: Any
+
+
+Held = Sequence[tuple[_Part, Answer]]
+
+
+@final
+class Range(Answering):
+    """The periods from one to another: it answers what a session does, and questions about the period too.
+
+    The attribute of the period is called as the finest level, "month" say, and its values are the labels of
+    the periods. A question goes to the nodes of least predicted variance that cover its periods, each of
+    which tests and pays by itself; counts add. Made by `Periods.over`.
+
+    Parameters
+    ----------
+    nodes : Periods
+    blocks : tuple of str
+        Of the range, in order.
+    """
+
+    def __init__(self, nodes: Nodes, blocks: tuple[str, ...]) -> None:
+        self._nodes, self._blocks = nodes, blocks
+        self._name = nodes.book.calendar.finest
+        check_free(self._name, nodes.domain.names)
+        self._kind: Dates = dates(blocks[0], blocks[-1], by=self._name)
+        self._domain = Domain.of({self._name: self._kind, **dict(nodes.domain)})
+        self._statements = Statements(self._domain)
+        self._counts = np.array([nodes.book.blocks[one].n for one in blocks])
+        self._end = [*nodes.book.blocks].index(blocks[-1]) + 1
+        if not self._counts.sum():
+            raise InvalidParameterError(
+                f"periods must have records to be asked, got none from {blocks[0]} to {blocks[-1]}; ask "
+                "others."
+            )
+
+    @property
+    def domain(self) -> Domain:
+        """The public domain, with the period of a record as an attribute."""
+        return self._domain
+
+    @property
+    def n(self) -> int:
+        """The public number of records of all periods of the range."""
+        return int(self._counts.sum())
+
+    @property
+    def beta(self) -> float:
+        """Failure probability of every stated bound: that of the periods, and more over more than 64."""
+        share = RANGE_SHARE + NODE_SHARE * max(MOST_PARTS, len(self._blocks))
+        return min(1.0, self._nodes.beta * share)
+
+    @property
+    def blocks(self) -> tuple[str, ...]:
+        """The periods of the range, in order."""
+        return self._blocks
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes that a question about all of the range is asked of."""
+        return self._nodes.book.cover(self._blocks)
+
+    def answer(self, query: Any) -> Answer:
+        """Answer one query about the range.
+
+        Parameters
+        ----------
+        query : Expression, Marginal, text or dict, or array of weights over the attributes of one period
+            Conditions may name the period, as any other attribute of dates.
+
+        Returns
+        -------
+        Answer
+            Its `error_bound` holds with probability 1 - beta. It is "hard" where one of its parts is, and
+            "untested" where one is that.
+
+        Raises
+        ------
+        InvalidQueryError, DomainMismatchError, TooLargeError
+            If the query cannot be asked; nothing was spent.
+        """
+        return self.answer_many([query])[0]
+
+    def answer_many(self, queries: Any) -> list[Answer]:
+        """Answer queries in order; each node is asked all that concerns it at once.
+
+        All queries are checked before the first is answered.
+        """
+        check_many(queries)
+        asked = [self._read(one) for one in checked_list("queries", queries, remedy="write [query, ...]")]
+        return [self._summed(*one) for one in zip(asked, self._asked(asked), strict=True)]
+
+    def _read(self, query: Any) -> Any:
+        """Return a question as an expression, a cross table, or what is asked of every node alike."""
+        if type(query) is dict:
+            query = described(query, self._domain)
+        query = as_condition(query, self._domain)
+        if isinstance(query, Query):
+            bind_question(query, self._nodes.domain)
+        elif not isinstance(query, np.ndarray):
+            bind_question(query, self._domain)
+        return query
+
+    def _runs(self, question: Any) -> list[tuple[int, int, Any]]:
+        """Return (first, last, question) of periods that are asked alike; each alone in a table by period."""
+        inner = asked_of(question, self._name, self._kind)
+        apart = type(question) is Marginal and self._name in question.names
+        return [(at, at, one) for at, one in enumerate(inner)] if apart else runs(inner)
+
+    def _asked(self, asked: Sequence[Any]) -> list[list[tuple[_Part, Answer]]]:
+        """Return of every question its parts with the answers of their nodes.
+
+        All are bound, and all nodes are there, before one is asked.
+        """
+        parts, by_node = list[_Part](), dict[str, list[int]]()
+        for number, question in enumerate(asked):
+            for first, last, one in self._runs(question):
+                if one is NOBODY or one is EVERYBODY:
+                    continue
+                bind_question(one, self._nodes.domain)
+                for node in self._nodes.book.cover(self._blocks[first : last + 1]):
+                    by_node.setdefault(node, []).append(len(parts))
+                    parts.append(_Part(number, first, node, one))
+        sessions = {node: self._nodes.node(node) for node in by_node}
+        held: list[list[tuple[_Part, Answer]]] = [[] for _ in asked]
+        answers: dict[int, Answer] = {}
+        for node, places in by_node.items():
+            found = sessions[node].answer_many([parts[place].question for place in places])
+            answers.update(zip(places, found, strict=True))
+        for place, part in enumerate(parts):
+            held[part.number].append((part, answers[place]))
+        return held
+
+    def _summed(self, question: Any, held: Held) -> Answer:
+        """Return the answer to one query, from those of its nodes."""
+        if type(question) is Marginal:
+            return self._table(question, held)
+        sure = self._sure(question)
+        value = self._sum(sure, held)
+        bound = math.fsum(self._share(part) * answer.error_bound for part, answer in held)
+        status = _worst(answer.status for _, answer in held)
+        estimate, error = self._estimate(sure, held)
+        if estimate is not None and error is not None and len(held) > 1:
+            # where it is tested, the fit to all tables: an average of fits keeps what each of them gets wrong
+            fit = self._fit(held) if status in ("easy", "repeat") else None
+            radius = self._radius(held, error)
+            for other in (fit, value):
+                reach = math.inf if other is None else (abs(other - estimate) + radius) * ROUNDED_UP
+                if other is not None and reach < bound:
+                    value, bound = other, reach
+                    break
+        bound = min(bound, max(value, 1.0 - value)) if math.isfinite(bound) else bound
+        law: Law | None = None if estimate is None else "gaussian"
+        query = bind_question(question, self._domain) if type(question) is Expression else None
+        return Answer(
+            value, self.n * value, status, bound, self._nodes.private, estimate, error, query, self.n, law=law
+        )
+
+    def _share(self, part: _Part) -> float:
+        return self._nodes.book.n(part.node) / self.n
+
+    def _sure(self, question: Any) -> float:
+        """Return the fraction that every record of some periods makes: n of a period is public."""
+        held = (
+            self._counts[first : last + 1].sum()
+            for first, last, one in self._runs(question)
+            if one is EVERYBODY
+        )
+        return int(sum(held)) / self.n
+
+    def _sum(self, sure: float, held: Held) -> float:
+        return sure + math.fsum(self._share(part) * float(answer) for part, answer in held)
+
+    def _estimate(self, sure: float, held: Held) -> tuple[float, float] | tuple[None, None]:
+        """Return (estimate, standard error) where every part has one from tables fixed beforehand."""
+        total, variance = sure, 0.0
+        for part, answer in held:
+            query, plan = answer.query, self._nodes.node(part.node).plan
+            simple = isinstance(query, Query) and query.box is not None and len(query.axes) <= MOST_AXES
+            fixed = plan.first_tables is not None and plan.purchases is None and answer.law == "gaussian"
+            if not simple or not fixed or answer.estimate is None or answer.standard_error is None:
+                return None, None
+            total += self._share(part) * answer.estimate
+            variance += (self._share(part) * answer.standard_error) ** 2
+        return (total, math.sqrt(variance)) if held else (None, None)
+
+    def _radius(self, held: Held, error: float) -> float:
+        """Return how far an estimate may be off, for all conjunctions and ranges at once (theory 13.6).
+
+        Periods that are asked alike are a range of their own. The radii of several add, and each is at most
+        that of their common standard error.
+        """
+        queries = [answer.query for _, answer in held if isinstance(answer.query, Query)]
+        calendar, domain = self._nodes.book.calendar, self._nodes.domain
+        nats = max(range_nats(calendar, self._blocks, self._end, domain, query) for query in queries)
+        radius = error * math.sqrt(2.0 * (nats - math.log(RANGE_SHARE * self._nodes.beta)))
+        return len({part.run for part, _ in held}) * radius
+
+    def _fit(self, held: Held) -> float | None:
+        """Return what the fit to the pooled tables says, of a question that is asked of all periods alike."""
+        nodes, query = tuple(part.node for part, _ in held), held[0][1].query
+        if nodes != self.nodes or len({part.run for part, _ in held}) > 1 or not isinstance(query, Query):
+            return None
+        fit = self._nodes.fit(nodes)
+        return None if fit is None else float(fit.evaluate(query))
+
+    def _table(self, question: Marginal, held: Held) -> Answer:
+        """Return a cross table of the range, the period perhaps among its attributes."""
+        bound_to = question.bind(self._domain)
+        names = [one for one in question.names if one != self._name]
+        shape = tuple(self._domain.shape[self._domain.axis(one)] for one in names)
+        apart = len(names) < len(question.names)
+        values = np.zeros((len(self._blocks) if apart else 1, *shape))
+        bounds = np.zeros(len(values))
+        for at, _, one in self._runs(question):
+            if one is EVERYBODY:
+                values[at] = self._counts[at] / self.n
+        for part, answer in held:
+            at = part.run if apart else 0
+            values[at] += self._share(part) * np.asarray(answer.value)
+            bounds[at] += self._share(part) * answer.error_bound
+        value = np.moveaxis(values, 0, question.names.index(self._name)) if apart else values[0]
+        status, private = _worst(answer.status for _, answer in held), self._nodes.private
+        return Answer(value, self.n * value, status, float(bounds.max()), private, query=bound_to, n=self.n)
+
+    def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
+        """Return bounds on answers of this range that hold all at once, with probability 1 - beta.
+
+        In the event of each node all of its answers hold together, and so their sums do.
+
+        Parameters
+        ----------
+        queries : iterable of Expression, Marginal, text or dict
+        answers : iterable of Answer
+            What this range answered to each.
+        """
+        chosen = checked_list("queries", queries, remedy="write them in brackets")
+        given = checked_list("answers", answers, remedy="write what answer_many returned")
+        asked = [self._read(one) for one in chosen]
+        if len(given) != len(asked) or not all(isinstance(answer, Answer) for answer in given):
+            raise InvalidParameterError(
+                f"answers must be the answers to these {len(asked)} queries, got {len(given)} objects; give "
+                "one Answer a query, in their order."
+            )
+        bounds, by_node = np.zeros(len(asked)), dict[str, list[tuple[_Part, Answer]]]()
+        for question, answer, held in zip(asked, given, self._asked(asked), strict=True):  # repeats: free
+            for part, one in held:
+                by_node.setdefault(part.node, []).append((part, one))
+                if type(question) is not Marginal:  # the nodes speak of their sum
+                    bounds[part.number] = abs(float(answer) - self._sum(self._sure(question), held))
+        for node, held in by_node.items():
+            own = self._nodes.node(node).joint_bounds(
+                [part.question for part, _ in held], [answer for _, answer in held]
+            )
+            for (part, _), reach in zip(held, own.tolist(), strict=True):
+                bounds[part.number] += self._share(part) * reach
+        return bounds
+
+    def sql(
+        self,
+        text: str,
+        table: str = "t",
+        params: Mapping[str, Value] | None = None,
+        dialect: str | None = None,
+    ) -> Answer | Derived | AnswerTable:
+        """Answer a SELECT statement about the range, the period among its columns: `OnlineIC.sql`."""
+        return answered(self, self._statements.read(text, table, params, dialect))
+
+    def __repr__(self) -> str:
+        nodes = shortened(", ".join(self.nodes), 60)
+        return f"Range({self._blocks[0]} to {self._blocks[-1]}, n={self.n}, nodes {nodes})"
+
+
+def _worst(statuses: Iterable[Status]) -> Status:
+    """Return the status of an answer that is made of several; of none, nobody is asked: a repeat is free."""
+    return max(statuses, key=ORDER.index, default="repeat")

@@ -1,0 +1,63 @@
+"""Tables of the records of several tables, and over some of their attributes."""
+
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic.data import private
+from onlineic.errors import DomainMismatchError, InvalidParameterError, InvalidQueryError
+from onlineic.queries import Partition
+
+DOMAIN = ic.Domain.of(a=3, b=2, c=4)
+ROWS = [
+    {"a": [0, 1, 2, 2], "b": [0, 1, 1, 0], "c": [3, 3, 0, 1]},
+    {"a": [0, 0], "b": [1, 0], "c": [2, 3]},
+]
+
+
+def cells(data, domain=DOMAIN):
+    whole = Partition(domain, tuple(range(len(domain.shape))), tuple(map(np.arange, domain.shape)))
+    return data.exact_counts(whole).tolist()
+
+
+@pytest.fixture(params=["cells", "rows"])
+def tables(request, monkeypatch):
+    if request.param == "rows":
+        monkeypatch.setattr(private, "MAX_CELLS", 8)
+    counted = ic.PrivateData.from_counts({"a": [1], "b": [0], "c": [2]}, np.array([5]), DOMAIN)
+    return [*(ic.PrivateData.from_records(one, DOMAIN) for one in ROWS), counted]
+
+
+def test_a_union_has_every_record_of_its_tables_once(tables):
+    union = ic.PrivateData.union(tables)
+
+    assert 11 == union.n
+    assert np.sum([cells(one) for one in tables], axis=0).tolist() == cells(union)
+    assert () == union.budgets
+
+
+def test_a_projection_has_every_record_over_fewer_attributes(tables):
+    held = ic.PrivateData.union(tables)
+    narrow = held.projected("a", "c")
+
+    wide = np.reshape(cells(held), DOMAIN.shape).sum(axis=1).ravel().tolist()
+    assert (11, DOMAIN.project("a", "c")) == (narrow.n, narrow.domain)
+    assert wide == cells(narrow, narrow.domain)
+
+
+def test_what_is_no_union_is_refused(tables):
+    other = ic.PrivateData(np.array([1, 1]), ic.Domain.of(a=2))
+    rows = {"id": [1, 1], "a": [0, 1], "b": [0, 0], "c": [3, 3]}
+    persons = ic.PrivateData.from_records(rows, DOMAIN, unit=ic.Unit("id"))
+
+    for given in ([], [tables[0], tables[0]], [tables[0], 3]):
+        with pytest.raises(InvalidParameterError, match="one or more different PrivateData"):
+            ic.PrivateData.union(given)
+    with pytest.raises(DomainMismatchError, match="tables must be over one domain"):
+        ic.PrivateData.union([tables[0], other])
+    with pytest.raises(InvalidParameterError, match="of one record a row, got one of parts of persons"):
+        ic.PrivateData.union([persons])
+    with pytest.raises(InvalidParameterError, match="and unused, to be projected"):
+        persons.projected("a")
+    with pytest.raises(InvalidQueryError):
+        tables[0].projected("d")

@@ -1,0 +1,845 @@
+"""A table that grows: labels, blocks, nodes, ranges, bounds, and its files."""
+
+import json
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import textwrap
+import time
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import onlineic as ic
+from onlineic.cli import main
+from onlineic.errors import (
+    InvalidDataError,
+    InvalidDomainError,
+    InvalidInputError,
+    InvalidParameterError,
+    InvalidQueryError,
+    LedgerCorruptError,
+    LedgerLockedError,
+    LedgerMismatchError,
+    LedgerRollbackError,
+    SessionStateError,
+)
+from onlineic.evaluate import exact_values, random_stream
+from onlineic.ledger import BlockBegun, Noted, Opened, read
+from onlineic.noise import SimulatedNoise
+from onlineic.periods import Bought, Calendar, Periods, book_of, pooled, range_nats
+from onlineic.periods import periods as module
+from onlineic.periods.conditions import inside
+from support.noise import Silent
+from support.sessions import plan_once, starts_from_pairs
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::onlineic.errors.WideBoundWarning"),
+    pytest.mark.filterwarnings("ignore::onlineic.errors.VacuousPromiseWarning"),
+]
+DOMAIN = ic.Domain.of(age=5, sex=["F", "M"], city=4)
+BUDGET = ic.Budget(1.0, 1e-9)
+QUARTER = {"levels": ("month", "quarter"), "max_queries": 100}
+LABELS = ("2026-01", "2026-02", "2026-03")
+
+
+def counts_of(seed, n=3_000):
+    draw = np.random.default_rng(seed)
+    return draw.multinomial(n, draw.dirichlet(np.full(DOMAIN.size, 0.5)))
+
+
+COUNTS = {label: counts_of(seed) for seed, label in enumerate(LABELS)}
+
+
+def data_of(label):
+    return ic.PrivateData(COUNTS[label], DOMAIN)
+
+
+def true(label, query):
+    """Number of records of a block that meet a condition."""
+    weights = query.bind(DOMAIN)
+    return weights.total(_Tables(COUNTS[label]), int(COUNTS[label].sum()))
+
+
+class _Tables:
+    """Counts as what a query adds up: by brute force."""
+
+    def __init__(self, counts):
+        self.cells = counts.reshape(DOMAIN.shape)
+
+    def box(self, axes, low, high):
+        parts = [slice(None)] * 3
+        for axis, first, last in zip(axes, low, high, strict=True):
+            parts[axis] = slice(first, last)
+        return int(self.cells[tuple(parts)].sum())
+
+
+def grown(noise=None, months=LABELS, **options):
+    held = Periods(None, DOMAIN, BUDGET, noise=noise or Silent(), **{**QUARTER, **options})
+    for label in months:
+        held.add(label, data_of(label))
+    return held
+
+
+@pytest.fixture(scope="module")
+def three():
+    """Three months that nobody asks or changes."""
+    return grown()
+
+
+# -- what it is --
+
+
+def test_what_is_protected_is_said_wherever_the_session_is_shown(three):
+    shown = repr(three)
+
+    assert "protects one record within its month; does not protect in which month a record lies" in shown
+    assert three.said in shown
+    assert "NOT PRIVATE" in shown
+
+
+def test_periods_are_on_the_face_and_cannot_be_copied():
+    assert ic.Periods is Periods
+    with pytest.raises(TypeError, match="cannot be copied or pickled"):
+        pickle.dumps(grown(months=()))
+
+
+# -- growing --
+
+
+@pytest.mark.parametrize(
+    ("act", "match"),
+    [
+        (lambda held: held.add("2026-02", data_of("2026-02")), "label must be that of a new month"),
+        (lambda held: held.add("2026-05", data_of("2026-03")), "next month, '2026-04'"),
+        (lambda held: held.add("2025-12", data_of("2026-03")), "next month, '2026-04'"),
+        (lambda held: held.add("2026-Q2", data_of("2026-03")), "that of a month, the finest level"),
+        (lambda held: held.add("2026-04-01", data_of("2026-03")), "label must name a month"),
+        (lambda held: held.add(4, data_of("2026-03")), "label must name a month"),
+        (lambda held: held.add("2026-04", 3), "data must be a PrivateData"),
+        (lambda held: held.add("2026-04", data_of("2026-03"), late=1), "late must be"),
+        (lambda held: held.add("2026-04", ic.PrivateData(np.ones(4, int), ic.Domain.of(a=4))), "the domain"),
+        (lambda held: held.close("2026"), "label must name a month"),
+        (lambda held: held.close("2026-01"), "a coarser period than a month"),
+        (lambda held: held.close("2026-Q2"), "got none of 2026-04"),
+        (lambda held: held.close("2025-Q4"), "got none of 2025-10"),
+        (lambda held: held["2026-Q1"], "see nodes, or open it by add or close"),
+        (lambda held: held.over("2026-02", "2026-01"), "since must not come after until"),
+        (lambda held: held.over("2025-12"), "since must lie in what was added, 2026-01 to 2026-03"),
+        (lambda held: held.over(until="2026-Q2"), "until must lie in"),
+        (lambda held: held.over("January"), "label must name a month"),
+        (lambda held: held.attach("2026-01", data_of("2026-01")), "a block whose table is not at hand"),
+    ],
+)
+def test_bad_input_is_refused_by_name_and_changes_nothing(act, match, three):
+    before = three.book
+
+    with pytest.raises(InvalidParameterError, match=match):
+        act(three)
+
+    assert before is three.book
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"levels": ()}, "levels must be some of"),
+        ({"levels": ("year", "month")}, "finest first"),
+        ({"levels": ("month", "week")}, "levels must be some of"),
+        ({"shares": (0.5,)}, "shares must be one for each of 2 levels"),
+        ({"shares": (0.7, 0.7)}, "at most 1 together"),
+        ({"shares": (1.0, 1e-9)}, "shares must"),
+        ({"beta": 0.0}, "beta must"),
+        ({"budget": ic.TableBudget(BUDGET).share(0.5)}, "budget must be a Budget without an order"),
+        ({"table": "t"}, "table and receipt must be None without a root ledger"),
+        ({"noise": 3}, "noise must"),
+        ({"path": "x.db", "noise": Silent()}, "path must be None with simulated noise"),
+    ],
+)
+def test_bad_settings_are_refused_by_name(options, match):
+    given = {"path": None, "budget": BUDGET, **options}
+
+    with pytest.raises(InvalidParameterError, match=match):
+        Periods(given.pop("path"), DOMAIN, given.pop("budget"), **given)
+
+
+def test_tables_of_persons_are_refused():
+    records = {"id": [1, 1, 2], "age": [0, 1, 2], "sex": ["F", "F", "M"], "city": [0, 0, 3]}
+    data = ic.PrivateData.from_records(records, DOMAIN, unit=ic.Unit("id"))
+
+    with pytest.raises(InvalidParameterError, match="parts of persons, who could have rows in several"):
+        grown(months=()).add("2026-01", data)
+
+
+def test_a_table_that_something_else_spends_on_is_refused():
+    held, used = grown(months=()), data_of("2026-02")
+    ic.OnlineIC(used, ic.Budget(0.1, 1e-9))
+    january = data_of("2026-01")
+    held.add("2026-01", january)
+
+    for data in (used, january):
+        with pytest.raises(InvalidParameterError, match="a table that nothing else spends on"):
+            held.add("2026-02", data)
+
+
+def test_a_month_without_records_is_there_and_costs_nothing():
+    held = grown(months=LABELS[:2])
+
+    assert held.add("2026-03", None) is None
+    held.close("2026-Q1")
+
+    assert ("2026-01", "2026-02") == held.book.nodes["2026-Q1"].blocks
+    assert 0.0 == held.over("2026-02", "2026-03").answer("age < 2 AND month = '2026-03'").count
+    assert ("2026-02",) == held.over("2026-02", "2026-03").nodes
+    with pytest.raises(InvalidParameterError, match="must have records to be asked"):
+        held.over("2026-03")
+
+
+def test_late_rows_go_into_the_open_period_and_are_said():
+    held = grown(months=LABELS[:1])
+
+    held.add("2026-02", data_of("2026-02"), late=True)
+
+    assert BlockBegun("2026-02", 3_000, True) == held.book.blocks["2026-02"]
+
+
+# -- the account --
+
+
+def test_a_block_pays_for_its_month_and_its_quarter_and_for_nothing_more():
+    held = grown()
+    held.close("2026-Q1")
+
+    lefts = [held.book.account.left(label) for label in LABELS]
+    assert all(0 <= left < Fraction(1, 10**6) for left in lefts)
+    assert {node.charge.amount for node in held.book.nodes.values()} == {
+        held[label].account.capacity for label in held.nodes
+    }
+    with pytest.raises(InvalidParameterError, match="label must be that of a quarter that is not open"):
+        held.close("2026-Q1")
+
+
+def test_without_delta_epsilons_add():
+    held = Periods(None, DOMAIN, ic.Budget(1.0), noise=Silent(), **QUARTER)
+    for label in LABELS:
+        held.add(label, data_of(label))
+    held.close("2026-Q1")
+
+    assert Fraction(1) == held.book.account.whole.capacity
+    assert {Fraction(1, 2)} == {node.charge.amount for node in held.book.nodes.values()}
+    assert held.over("2026-01", "2026-02").answer(ic.where(sex="F")).error_bound < 1
+
+
+def test_a_start_from_finished_months_changes_no_charge_and_no_noise(monkeypatch):
+    def bought(most):
+        monkeypatch.setattr(module, "WARM_MOST", most)
+        held = grown(months=())
+        opened = []
+        for seed, label in enumerate(LABELS):
+            held._noise = SimulatedNoise(seed)
+            session = held.add(label, data_of(label))
+            session.answer(ic.where(age=1))
+            (first,) = [one for one in session.transcript if isinstance(one, Opened)]
+            opened.append(
+                (first.charge, session.account, [one.values.tolist() for one in first.measurements])
+            )
+        return opened, held["2026-03"].hypothesis.probabilities()
+
+    (cold, without), (warm, over_others) = bought(0), bought(10**6)
+
+    assert cold == warm
+    assert not np.allclose(without, over_others, atol=1e-6)
+
+
+def test_tables_pool_by_their_records():
+    held = grown()
+    parts = []
+    for label in LABELS[:2]:
+        held[label].answer(ic.where(age=1))
+        parts.append(Bought.of(held.blocks[label], held[label].transcript))
+
+    tables = pooled(parts)
+
+    assert len(parts[0].tables) == len(tables) > 0
+    for at, one in enumerate(tables):
+        np.testing.assert_allclose(one.values, (parts[0].tables[at].values + parts[1].tables[at].values) / 2)
+        assert one.scale == pytest.approx(parts[0].tables[at].scale / 2**0.5)
+
+
+# -- ranges --
+
+
+def test_a_range_goes_to_the_cover_of_least_variance():
+    held = grown()
+    assert LABELS == held.over().nodes
+
+    held.close("2026-Q1")
+
+    assert ("2026-Q1",) == held.over().nodes
+    assert ("2026-Q1",) == held.over("2026-Q1", "2026-Q1").nodes
+    assert ("2026-01", "2026-02") == held.over(until="2026-02").nodes
+
+
+def test_a_coarse_level_of_a_small_share_is_no_better_than_its_months():
+    held = grown(shares=(0.8, 0.2))
+    held.close("2026-Q1")
+
+    assert LABELS == held.over().nodes
+
+
+def test_counts_of_a_range_add():
+    held, query = grown(), ic.where(age=ic.between(1, 3), sex="F")
+
+    for since, until in (("2026-01", "2026-03"), ("2026-02", "2026-03"), ("2026-03", "2026-03")):
+        labels = LABELS[LABELS.index(since) : LABELS.index(until) + 1]
+        answer = held.answer(query, since, until)
+        assert sum(true(label, query) for label in labels) == pytest.approx(answer.count, abs=60)
+        assert sum(COUNTS[label].sum() for label in labels) == answer.n
+
+
+def test_conditions_may_name_the_period():
+    held, age = grown(), ic.where(age=ic.between(1, 3))
+    january, march = (true(label, age) for label in (LABELS[0], LABELS[2]))
+    n = 3_000
+
+    assert january + march == pytest.approx(
+        held.answer(age & (ic.where(month="2026-01") | ic.where(month="2026-03"))).count, abs=60
+    )
+    assert n + march == pytest.approx(
+        held.answer(ic.where(month="2026-01") | (age & ic.where(month="2026-03"))).count, abs=60
+    )
+    assert 2 * n == held.answer(~ic.where(month="2026-02")).count
+    assert 0.0 == held.answer(~ic.where(month="2026-02")).error_bound
+    assert march == pytest.approx(held.answer("age BETWEEN 1 AND 3 AND month > '2026-02'").count, abs=60)
+    assert march == pytest.approx(held.answer({"age": [1, 3], "month": "2026-03"}).count, abs=60)
+
+
+def test_groups_by_the_period_are_a_time_series():
+    held = grown()
+
+    series = held.group_by("month", ic.where(sex="F"))
+
+    assert (LABELS,) == series.labels
+    expected = [true(label, ic.where(sex="F")) for label in LABELS]
+    np.testing.assert_allclose(series.values, expected, atol=60)
+    assert [3_000.0] * 3 == held.group_by("month").values.tolist()
+    assert 0.0 == held.group_by("month").error_bounds.max()
+    both = held.group_by(["sex", "month"])
+    assert (2, 3) == both.values.shape
+    np.testing.assert_allclose(both.values[0], expected, atol=60)
+    pytest.importorskip("matplotlib")
+    assert "month" == series.plot(kind="line").get_xlabel()
+
+
+def test_statements_means_and_quantiles_are_asked_of_a_range():
+    held = grown()
+    rows = held.sql("SELECT month, COUNT(*) AS n FROM t WHERE sex = 'F' GROUP BY month")
+    np.testing.assert_allclose(
+        rows.to_dict()["n"], [true(label, ic.where(sex="F")) for label in LABELS], atol=60
+    )
+    cells = sum(COUNTS.values()).reshape(DOMAIN.shape)
+    mean = (cells.sum(axis=(1, 2)) * np.arange(5)).sum() / cells.sum()
+    assert mean == pytest.approx(held.over().mean("age").value, abs=0.1)
+    of_year = (np.cumsum(cells.sum(axis=(1, 2))) / cells.sum()).tolist()
+    assert np.searchsorted(of_year, 0.5) == held.over().median("age").value
+
+
+@pytest.mark.parametrize(
+    ("question", "match"),
+    [
+        (ic.where(month="2027-01"), "month"),
+        (ic.where(height=3), "height"),
+        (ic.where(month=ic.weights([0.5, 1.0, 1.0])), "a period that counts or does not"),
+        (ic.dense(np.full((3, *DOMAIN.shape), 0.5)), "weights must be over the attributes of one period"),
+        ("nothing", "nothing"),
+    ],
+)
+def test_questions_that_do_not_fit_are_refused_before_anything_is_asked(question, match, three):
+    with pytest.raises(InvalidInputError, match=match):
+        three.over().answer_many([ic.where(age=1), question])
+
+    assert 0 == sum(three[label].statistics().asked for label in three.nodes)
+
+
+def test_an_attribute_that_is_called_as_the_period_is_refused():
+    held = Periods(None, ic.Domain.of(month=3), BUDGET, noise=Silent(), **QUARTER)
+    held.add("2026-01", ic.PrivateData(np.array([5, 5, 9]), ic.Domain.of(month=3)))
+
+    with pytest.raises(InvalidQueryError, match="domain must have no attribute 'month'"):
+        held.over()
+
+
+PARTS = st.recursive(
+    st.one_of(
+        st.builds(lambda codes: ic.where(month=ic.one_of(*[LABELS[c] for c in codes])), st.sets(
+            st.integers(0, 2), min_size=1)),
+        st.builds(lambda low, width: ic.where(age=ic.between(low, min(low + width, 4))), st.integers(0, 4),
+                  st.integers(0, 3)),
+        st.builds(lambda sex, label: ic.where(sex=sex, month=label), st.sampled_from("FM"),
+                  st.sampled_from(LABELS)),
+    ),
+    lambda inner: st.one_of(
+        st.builds(lambda one: ~one, inner),
+        st.builds(lambda one, other: one & other, inner, inner),
+        st.builds(lambda one, other: one | other, inner, inner),
+    ),
+    max_leaves=5,
+)  # fmt: skip
+
+
+@given(PARTS)
+def test_what_is_asked_inside_a_period_is_the_question_at_that_period(expression):
+    kind = ic.dates(LABELS[0], LABELS[-1], by="month")
+    wide = ic.Domain.of({"month": kind, **dict(DOMAIN)})
+    query = expression.bind(wide)
+    found = np.ones(wide.shape)
+    for factor in query.factors:
+        shape = [size if axis in factor.axes else 1 for axis, size in enumerate(wide.shape)]
+        found = found * factor.weights(wide).reshape(shape)
+    if query.constant is not None:
+        found = np.full(wide.shape, float(query.constant))
+    elif query.complement:
+        found = 1 - found
+
+    for code in range(3):
+        part = inside(expression, "month", kind, code)
+        if isinstance(part, bool):
+            assert (found[code] == part).all()
+            continue
+        own = part.bind(DOMAIN)
+        weights = np.ones(DOMAIN.shape)
+        for factor in own.factors:
+            shape = [size if axis in factor.axes else 1 for axis, size in enumerate(DOMAIN.shape)]
+            weights = weights * factor.weights(DOMAIN).reshape(shape)
+        weights = np.full(DOMAIN.shape, own.constant) if own.constant is not None else weights
+        np.testing.assert_array_equal(found[code], 1 - weights if own.complement else weights)
+
+
+# -- bounds --
+
+
+def test_bounds_over_ranges_hold(monkeypatch):
+    starts_from_pairs(monkeypatch)
+    held = grown(SimulatedNoise(5))
+    held.close("2026-Q1")
+    queries = [ic.where(age=age, sex=sex) for age in range(5) for sex in "FM"]
+    queries += [ic.where(city=city, age=ic.between(low, 4)) for city in range(4) for low in range(1, 4)]
+
+    for since, until in (("2026-01", "2026-02"), ("2026-02", "2026-03"), ("2026-01", "2026-03")):
+        labels = LABELS[LABELS.index(since) : LABELS.index(until) + 1]
+        one = held.over(since, until)
+        answers = one.answer_many(queries)
+        jointly = one.joint_bounds(queries, answers)
+        for query, answer, joint in zip(queries, answers, jointly, strict=True):
+            truth = sum(true(label, query) for label in labels) / one.n
+            assert abs(float(answer) - truth) <= min(answer.error_bound, joint)
+        assert 0.05 == one.beta
+
+
+def test_estimates_of_months_are_added_where_that_bounds_better(monkeypatch):
+    starts_from_pairs(monkeypatch)
+    held = grown(SimulatedNoise(5))
+    query = ic.where(age=2)
+    answers = [held[label].answer(query) for label in LABELS]
+
+    answer = held.over().answer(query)
+
+    estimates = [one.estimate for one in answers]
+    assert answer.estimate == pytest.approx(np.mean(estimates))
+    assert answer.standard_error == pytest.approx(np.linalg.norm([one.standard_error for one in answers]) / 3)
+    assert "gaussian" == answer.law
+    assert answer.error_bound < 0.9 * np.mean([one.error_bound for one in answers])
+
+
+def test_the_pooled_radius_counts_what_may_be_picked():
+    calendar, query = Calendar(("month", "quarter")), ic.where(age=2, sex="F").bind(DOMAIN)
+
+    nats = range_nats(calendar, LABELS, 3, DOMAIN, query)
+
+    sets = 3 + 3 + 1  # of one to three attributes
+    assert np.exp(nats) == pytest.approx(2 * 9 * 4 * 2 * sets * (5 * 6 / 2) * (2 * 3 / 2))
+    shares = sum(1.0 / (end * (end + 1)) for end in range(1, 10_000))
+    assert shares <= 1.0
+
+
+def test_a_range_of_many_blocks_says_a_larger_beta():
+    held = Periods(None, DOMAIN, BUDGET, levels=("day",), noise=Silent(), max_queries=10)
+    held.add("2026-01-01", data_of("2026-01"))
+    for day in range(2, 32):
+        held.add(f"2026-01-{day:02}", None)
+    for day in range(1, 29):
+        held.add(f"2026-02-{day:02}", None)
+    for day in range(1, 32):
+        held.add(f"2026-03-{day:02}", None)
+
+    assert 0.05 == held.over(until="2026-01-31").beta
+    assert held.over().beta == pytest.approx(0.05 * (0.5 + 90 / 128))
+
+
+# -- files --
+
+
+def opened(folder, **options):
+    load = options.pop("load", data_of)
+    return Periods(folder / "t.db", DOMAIN, BUDGET, table="t", load=load, **{**QUARTER, **options})
+
+
+def test_a_table_that_grows_goes_on_from_its_files(tmp_path):
+    with opened(tmp_path) as held:
+        for label in LABELS[:2]:
+            held.add(label, data_of(label))
+        first = held.answer(ic.where(age=2))
+        receipt = held.receipt
+    with opened(tmp_path, receipt=receipt) as held:
+        assert first == _as_first(held.answer(ic.where(age=2)), first)
+        held.add(LABELS[2], data_of(LABELS[2]))
+        held.close("2026-Q1")
+        assert "2026-Q1" == held.over().nodes[0]
+    with opened(tmp_path) as held:
+        assert LABELS == tuple(held.blocks)
+        assert held["2026-Q1"].n == 9_000
+        assert "repeat" == held["2026-01"].answer(ic.where(age=2)).status
+    budget, book = book_of(read(tmp_path / "t.db"))
+    assert (BUDGET, LABELS) == (budget, tuple(book.blocks))
+    assert all(book.known[node.file].lines >= 1 for node in book.nodes.values())
+
+
+def _as_first(again, first):
+    """An answer that is given again is a repeat of what it was."""
+    assert "repeat" == again.status
+    assert float(first) == float(again)
+    return first
+
+
+def test_sessions_are_opened_when_they_are_asked(tmp_path):
+    with opened(tmp_path) as held:
+        held.add(LABELS[0], data_of(LABELS[0]))
+    loaded = []
+    with opened(tmp_path, load=lambda label: loaded.append(label) or data_of(label)) as held:
+        assert ("2026-01",) == held.nodes
+        assert [] == loaded
+        held.answer(ic.where(age=1))
+        assert ["2026-01"] == loaded
+
+
+def test_tables_are_handed_over_and_must_be_as_large_as_they_were(tmp_path):
+    with opened(tmp_path) as held:
+        held.add(LABELS[0], data_of(LABELS[0]))
+    with opened(tmp_path, load=None) as held:
+        with pytest.raises(SessionStateError, match="table of 2026-01 must be at hand"):
+            held.answer(ic.where(age=1))
+        more = ic.PrivateData(COUNTS[LABELS[0]] + 1, DOMAIN)
+        with pytest.raises(LedgerMismatchError, match="must have n=3000 records, as the block began"):
+            held.attach(LABELS[0], more)
+        held.attach(LABELS[0], data_of(LABELS[0]))
+        assert 3_000 == held.answer(ic.where(age=1)).n
+    with pytest.raises(SessionStateError, match="periods must be open"):
+        held.over()
+
+
+def test_one_process_at_a_time_has_them(tmp_path):
+    with opened(tmp_path):
+        with pytest.raises(LedgerLockedError):
+            opened(tmp_path)
+        code = f"""
+            import onlineic as ic
+            try:
+                ic.Periods({str(tmp_path / "t.db")!r}, ic.Domain.of(age=5, sex=["F", "M"], city=4),
+                           ic.Budget(1.0, 1e-9), levels=("month", "quarter"), max_queries=100, table="t")
+            except ic.errors.LedgerLockedError:
+                raise SystemExit(7)
+        """
+        ran = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], env=dict(os.environ), timeout=60)
+        assert 7 == ran.returncode
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"levels": ("month",)}, "levels must be"),
+        ({"beta": 0.1}, "beta must be"),
+        ({"shares": (0.25, 0.5)}, "shares must be"),
+    ],
+)
+def test_other_settings_are_another_table(tmp_path, options, match):
+    opened(tmp_path).release()
+
+    with pytest.raises(LedgerMismatchError, match=match):
+        opened(tmp_path, **options)
+    with pytest.raises(LedgerMismatchError, match="domain must be"):
+        Periods(tmp_path / "t.db", ic.Domain.of(a=3), BUDGET, table="t", **QUARTER)
+    with pytest.raises(LedgerMismatchError, match="table must be 't'"):
+        Periods(tmp_path / "t.db", DOMAIN, BUDGET, table="u", **QUARTER)
+
+
+def test_a_total_is_no_table_that_grows(tmp_path):
+    ic.TableBudget(BUDGET, ledger=tmp_path / "t.db", table="t").close()
+
+    with pytest.raises(LedgerMismatchError, match="got the total of a table"):
+        opened(tmp_path)
+
+
+@pytest.mark.parametrize("where", ["node", "root"])
+def test_a_crash_between_the_two_files_has_spent_nothing(tmp_path, monkeypatch, where):
+    held = opened(tmp_path)
+    held.add(LABELS[0], data_of(LABELS[0]))
+    step = "OnlineIC" if where == "node" else "NodeOpened"
+
+    def crash(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, step, crash)
+    with pytest.raises(KeyboardInterrupt):
+        held.add(LABELS[1], data_of(LABELS[1]))
+    monkeypatch.undo()
+    held.release()
+
+    with opened(tmp_path) as held:
+        assert (LABELS[0],) == tuple(held.blocks)
+        held.add(LABELS[1], data_of(LABELS[1]))
+        assert LABELS[:2] == held.over().nodes
+
+
+def test_a_process_that_is_killed_between_the_two_files_has_spent_nothing(tmp_path):
+    code = f"""
+        import os, numpy as np, onlineic as ic
+        from onlineic.periods import periods
+        domain = ic.Domain.of(age=5, sex=["F", "M"], city=4)
+        held = ic.Periods({str(tmp_path / "t.db")!r}, domain, ic.Budget(1.0, 1e-9),
+                          levels=("month", "quarter"), max_queries=100, table="t")
+        held.add("2026-01", ic.PrivateData(np.full(40, 75), domain)).answer(ic.where(age=1))
+        periods.NodeOpened = lambda *_: os._exit(9)
+        held.add("2026-02", ic.PrivateData(np.full(40, 75), domain))
+    """
+    ran = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], env=dict(os.environ), timeout=60)
+    assert 9 == ran.returncode
+
+    with opened(tmp_path) as held:
+        assert ("2026-01",) == tuple(held.blocks)
+        assert "easy" in held["2026-01"].answer(ic.where(age=2)).status
+        held.add(LABELS[1], data_of(LABELS[1]))
+        assert 6_000 == held.over().n
+
+
+def node_file(folder, label):
+    return folder / "t.db.nodes" / f"{label}.db"
+
+
+def test_files_that_are_gone_older_or_others_are_refused(tmp_path):
+    with opened(tmp_path) as held:
+        held.add(LABELS[0], data_of(LABELS[0]))
+        held.add(LABELS[1], data_of(LABELS[1]))
+        old = tmp_path / "old.db"
+    shutil.copy(node_file(tmp_path, LABELS[0]), old)
+    with opened(tmp_path) as held:
+        held["2026-01"].answer(ic.where(age=1))
+    now = tmp_path / "now.db"
+    shutil.move(node_file(tmp_path, LABELS[0]), now)
+
+    with opened(tmp_path) as held:
+        with pytest.raises(LedgerCorruptError, match="it was paid, and a new one would be paid by nobody"):
+            held["2026-01"]
+        shutil.copy(old, node_file(tmp_path, LABELS[0]))
+        with pytest.raises(LedgerRollbackError):
+            held["2026-01"]
+        shutil.copy(node_file(tmp_path, LABELS[1]), node_file(tmp_path, LABELS[0]))
+        with pytest.raises(LedgerMismatchError, match="must be the one that the root ledger paid"):
+            held["2026-01"]
+        os.unlink(node_file(tmp_path, LABELS[0]))
+        shutil.copy(now, node_file(tmp_path, LABELS[0]))
+        assert 3_000 == held["2026-01"].n
+    shutil.move(tmp_path / "t.db", tmp_path / "root.db")
+    with pytest.raises(LedgerCorruptError, match="root ledger must be there to go on"):
+        opened(tmp_path)
+
+
+def test_an_older_root_is_refused_where_a_session_has_released(tmp_path):
+    opened(tmp_path).release()
+    shutil.copy(tmp_path / "t.db", tmp_path / "old.db")
+    with opened(tmp_path) as held:
+        held.add(LABELS[0], data_of(LABELS[0])).answer(ic.where(age=1))
+        receipt = held.receipt
+    shutil.copy(tmp_path / "old.db", tmp_path / "t.db")
+
+    with pytest.raises(LedgerRollbackError):
+        opened(tmp_path, receipt=receipt)
+    with (
+        opened(tmp_path) as held,
+        pytest.raises(LedgerCorruptError, match="root ledger must know the session"),
+    ):
+        held.add(LABELS[0], data_of(LABELS[0]))
+
+
+def test_a_start_is_kept_beside_its_session(tmp_path):
+    with opened(tmp_path) as held:
+        held.add(LABELS[0], data_of(LABELS[0])).answer(ic.where(age=1))
+        held.add(LABELS[1], data_of(LABELS[1])).answer(ic.where(age=1))
+        before = held[LABELS[1]].hypothesis.probabilities()
+    assert (tmp_path / "t.db.nodes" / "2026-02.start.npy").exists()
+
+    with opened(tmp_path) as held:
+        np.testing.assert_array_equal(before, held[LABELS[1]].hypothesis.probabilities())
+    assert any(isinstance(one, Noted) for one in book_of(read(tmp_path / "t.db"))[1].known.values())
+
+
+# -- calendars --
+
+
+def test_calendars_nest_and_go_on():
+    days = Calendar(("day", "month", "year"))
+
+    assert ("month", "2024-02-28", "2024-02-29", "2024-03-01", "2025-01-01") == (
+        days.level("2024-02"),
+        days.within("2024-02", "day")[-2],
+        *[days.following(one) for one in ("2024-02-28", "2024-02-29", "2024-12-31")],
+    )
+    assert ("2024-02", 29) == (days.around("2024-02-29", "month"), len(days.within("2024-02", "day")))
+    assert 2 == days.coarser([*days.within("2024-02", "day"), *days.within("2024-03", "day"), "2024-04-01"])
+    with pytest.raises((InvalidParameterError, InvalidDomainError)):
+        days.level("2024-2")
+
+
+# -- rows of other periods --
+
+
+def rows_of(*dates):
+    columns = {"age": 1, "sex": "F", "city": 2}
+    return {"on": list(dates), **{name: [value] * len(dates) for name, value in columns.items()}}
+
+
+def test_a_row_whose_date_lies_outside_its_period_is_refused_and_told_to_the_curator_alone():
+    held = grown(months=())
+    domain = held.loading("2026-01", "on")
+    rows = rows_of("2026-01-05", "2026-01-31", "2026-02-01", "2025-12-31")
+
+    with pytest.raises(InvalidDataError) as refused:
+        ic.PrivateData.from_records(rows, domain)
+    report = ic.PrivateData.check(rows, domain)
+
+    assert "2026-02" not in str(refused.value)
+    assert "2025-12" not in str(report)
+    assert "'2026-02-01' in 1 row: 2" in report.curator_report()
+    assert "'2025-12-31' in 1 row: 3" in report.curator_report()
+    held.add("2026-01", ic.PrivateData.from_records(rows_of("2026-01-05", "2026-01-31"), domain))
+    assert {"2026-01": 2} == dict(held.blocks)
+
+
+def test_late_rows_are_loaded_where_they_are_said():
+    held = grown(months=LABELS[:1])
+    late = ic.PrivateData.from_records(
+        rows_of("2026-01-31", "2026-02-01"), held.loading("2026-02", "on", late=True)
+    )
+
+    with pytest.raises(InvalidParameterError, match="must have dates of that month alone"):
+        held.add("2026-02", late)
+    held.add("2026-02", late, late=True)
+
+    assert 2 == held.blocks["2026-02"]
+    with pytest.raises(InvalidParameterError, match="date a column that is no attribute"):
+        held.loading("2026-02", "age")
+
+
+def test_dates_that_would_let_others_pass_are_refused():
+    held = grown(months=())
+    for kind in (ic.dates("2026-01", "2026-01", by="month", clip=True), ic.dates("2026-02", "2026-02")):
+        domain = ic.Domain.of({"on": kind, **dict(DOMAIN)})
+        with pytest.raises(InvalidParameterError, match="must have dates of that month alone"):
+            held.add("2026-01", ic.PrivateData.from_records(rows_of("2026-02-01"), domain))
+
+
+# -- the command line --
+
+
+def test_months_come_in_and_a_quarter_is_closed_from_the_command_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    domain = tmp_path / "domain.json"
+    domain.write_text(DOMAIN.to_json())
+    for label in LABELS:
+        lines = [f"{label}-03,1,F,2", f"{label}-28,4,M,0"] * 300
+        (tmp_path / f"trips-{label}.csv").write_text("\n".join(["on,age,sex,city", *lines]) + "\n")
+    first = ["--domain", "domain.json", "--epsilon", "1", "--delta", "1e-9", "--levels", "month,quarter"]
+
+    assert 2 == _exit(["periods", "add", "t.db", "2026-01", "trips-2026-01.csv"])
+    assert 1 == main(
+        ["periods", "add", "t.db", "2026-01", "trips-2026-02.csv", "--date", "on", *first, *TABLE]
+    )
+    assert 0 == main(
+        ["periods", "add", "t.db", "2026-01", "trips-2026-01.csv", "--date", "on", *first, *TABLE]
+    )
+    assert 0 == main(["periods", "add", "t.db", "2026-02", "trips-2026-02.csv", "--date", "on"])
+    assert 0 == main(["periods", "add", "t.db", "2026-03"])
+    assert 2 == main(["periods", "add", "t.db", "2026-03"])
+    assert 0 == main(["periods", "close", "t.db", "2026-Q1", "--data", "trips-{}.csv"])
+    capsys.readouterr()
+    assert 0 == main(["periods", "show", "t.db"])
+    text = capsys.readouterr().out
+    assert 0 == main(["periods", "show", "--json", "t.db"])
+    told = json.loads(capsys.readouterr().out)
+    assert 0 == main(["ledger", "verify", "t.db"])
+    assert text == capsys.readouterr().out
+
+    assert "month     2026-02, n 600, 0.0000% left" in text
+    assert "not in which month a record lies" in text
+    assert ["2026-01", "2026-02", "2026-Q1"] == [node["label"] for node in told["nodes"]]
+    assert [600, 600, 0] == [block["n"] for block in told["blocks"]]
+    with Periods.resume("t.db") as held:
+        assert ("month", "quarter") == held.book.calendar.levels
+
+
+TABLE = ["--table", "trips", "--max-queries", "100"]
+
+
+def _exit(arguments):
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    return left.value.code
+
+
+# -- many of them --
+
+
+@pytest.mark.exhaustive
+def test_bounds_hold_over_24_months_of_a_thousand_questions(monkeypatch):
+    starts_from_pairs(monkeypatch)
+    months = [f"{year}-{month:02}" for year in (2024, 2025) for month in range(1, 13)]
+    held = Periods(None, DOMAIN, BUDGET, max_queries=1_000, noise=SimulatedNoise(9))
+    tables = {label: ic.PrivateData(counts_of(seed, 4_000), DOMAIN) for seed, label in enumerate(months)}
+    stream = random_stream(DOMAIN, 1_000, 4)
+    for label in months:
+        held.add(label, tables[label]).answer_many(stream)
+        if label.endswith("12"):
+            held.close(label[:4])
+    missed = asked = 0
+    for since, until in (
+        ("2024-03", "2024-03"),
+        ("2024-02", "2024-07"),
+        ("2024", "2024"),
+        ("2024-06", "2025"),
+    ):
+        one = held.over(since, until)
+        truths = exact_values(ic.PrivateData.union([tables[label] for label in one.blocks]), stream)
+        for answer, truth in zip(one.answer_many(stream), truths, strict=True):
+            asked += 1
+            missed += abs(float(answer) - truth) > answer.error_bound
+    assert 4_000 == asked
+    assert missed <= 0.05 * asked
+
+
+@pytest.mark.exhaustive
+def test_a_year_of_days_is_resumed_in_seconds(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "WARM_MOST", 0)
+    with opened(tmp_path, levels=("day", "month", "year")) as held:
+        label = "2025-01-01"
+        for _ in range(365):
+            session = held.add(label, data_of(LABELS[0]))
+            plan_once(monkeypatch, session.plan)
+            label = held.book.calendar.following(label)
+    began = time.perf_counter()
+    with Periods.resume(tmp_path / "t.db", load=lambda _: data_of(LABELS[0])) as held:
+        assert held.over("2025-03-01", "2025-03-03").answer(ic.where(age=1)).n == 9_000
+        assert time.perf_counter() - began < 5.0

@@ -1,0 +1,44 @@
+"""First tables over a public prior: the same plan but for where the fit starts."""
+
+import attrs
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic.errors import InvalidParameterError
+from onlineic.ledger import Opened
+from onlineic.noise import SimulatedNoise
+from onlineic.plan import session_plan
+
+DOMAIN = ic.Domain.of(a=6, b=5, c=4)
+BUDGET = ic.Budget(1.0, 1e-9)
+PRIOR = ic.Histogram(DOMAIN, np.arange(1.0, 121.0))
+
+
+def test_a_prior_beside_first_tables_changes_no_purchase_no_charge_and_no_noise():
+    alone = session_plan(DOMAIN, 4_000, BUDGET, first_tables=True)
+    over = session_plan(DOMAIN, 4_000, BUDGET, first_tables=True, prior=PRIOR)
+
+    assert attrs.evolve(alone, update=over.update) == over
+    assert type(alone.update) is type(over.update)
+
+
+def test_tables_are_fitted_over_the_prior():
+    counts = np.random.default_rng(1).multinomial(4_000, np.full(120, 1 / 120))
+    found = []
+    for options in ({}, {"prior": PRIOR}):
+        data = ic.PrivateData(counts, DOMAIN)
+        session = ic.OnlineIC(data, BUDGET, first_tables=True, noise=SimulatedNoise(1), **options)
+        session.answer(ic.where(a=1, b=2))
+        (opened,) = [one for one in session.transcript if isinstance(one, Opened)]
+        found.append(
+            ([one.values.tolist() for one in opened.measurements], session.hypothesis.probabilities())
+        )
+
+    assert found[0][0] == found[1][0]
+    assert not np.allclose(found[0][1], found[1][1])
+
+
+def test_rules_that_start_from_the_tables_themselves_take_no_prior():
+    with pytest.raises(InvalidParameterError, match="prior must be None with first_tables, unless"):
+        session_plan(DOMAIN, 4_000, BUDGET, first_tables=True, prior=PRIOR, update=ic.MultiplicativeWeights())
