@@ -1605,11 +1605,11 @@ CATALOGUE = {  # section: (kind, what was written, what refuses it, words of the
          'exit status 1', 'age must be an integer in [17, 90], got age=300; ask inside the domain.',
          'asked(\'{"age": 30}\\n{"age": 90}\\n{"sex": "F"}\')'),
         ('no command', 'command()',
-         'exit status 2', 'the following arguments are required: {demo,ask,domain,audit,ledger,serve,user}',
+         'exit status 2', 'the following arguments are required: {demo,ask,domain,audit,ledger,periods,serve,user}',
          "command('--version')"),
         ('a command that is none', "command('query')",
          'exit status 2',
-         "argument {demo,ask,domain,audit,ledger,serve,user}: invalid choice: 'query' (choose from 'demo', "
+         "argument {demo,ask,domain,audit,ledger,periods,serve,user}: invalid choice: 'query' (choose from 'demo', "
          "'ask",
          "command('ledger', 'show', file)"),
         ('no table', "command('ask', '--domain', domain_file, '--epsilon', '1')",
