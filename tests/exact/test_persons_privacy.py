@@ -105,9 +105,9 @@ def one_too_many(honest, columns, rows, owners, offsets, units):
     return honest(columns, rows, owners, offsets, units + 1)
 
 
-def by_place(honest, columns, rows, owners, offsets, units):
-    """Hash a person by their place in the table: who comes before decides it."""
-    return honest(columns, rows, owners, np.cumsum(offsets % 7 + np.bincount(owners) % 2), units)
+def by_others(honest, columns, rows, owners, offsets, units):
+    """Hash a person with how many rows there are: those of others decide it."""
+    return honest(columns, rows, owners, offsets + np.uint64(len(owners)), units)
 
 
 def all_rows(honest, columns, rows, owners, offsets, units):
@@ -122,12 +122,12 @@ def test_a_slip_in_sharing_out_costs_more(monkeypatch, slip):
     assert largest_loss(64, {"a": (0, 1, 2)}) > 1
 
 
-def test_a_slip_that_hashes_by_place_is_seen_in_the_others(monkeypatch):
+def test_a_slip_that_hashes_with_the_table_is_seen_in_the_others(monkeypatch):
     def moved_others():
         tables = [{"new": rows, "a": (0, 1, 2), "b": (0, 1, 1)} for rows in HISTORIES]
         own = [parts_of({"new": rows}, 64) for rows in HISTORIES]
         return {tuple(parts_of(one, 64) - alone) for one, alone in zip(tables, own, strict=True)}
 
     assert 1 == len(moved_others())
-    monkeypatch.setattr("onlineic.data.persons.shared_out", spoiled(by_place))
+    monkeypatch.setattr("onlineic.data.persons.shared_out", spoiled(by_others))
     assert len(moved_others()) > 1
