@@ -778,7 +778,7 @@ class PrivateData:
 
         The rows of a table of persons are their equal parts: only a session promises for all of these.
         """
-        kept = rows * (1 if self._total is None else self._total.rows_per_person)
+        kept = checked_integer("rows", rows, at_least=1) * (1 if self._total is None else self._total.rows_per_person)
         if self.unit is not None and kept != self.unit.moved:
             raise InvalidParameterError(
                 f"a table of persons must be asked by a session, which protects {self.unit.said}, got "
@@ -788,6 +788,7 @@ class PrivateData:
 
     def check_neighbours(self, budget: Budget) -> None:
         """Raise `InvalidParameterError` if a budget promises what nothing keeps where n is public, or not."""
+        check_kind("budget", budget, Budget, remedy="write Budget(epsilon=1.0, delta=1e-9)")
         if (budget.neighbours == ADD_REMOVE) is not (self.neighbours == ADD_REMOVE):
             raise InvalidParameterError(
                 f"budget must be for the neighbours of the table, {self.neighbours}, got one for "

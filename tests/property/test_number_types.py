@@ -449,6 +449,15 @@ EXAMPLES = {
         {"low": sizes(0), "high": sizes(100), "bins": sizes(5)},
     ),
     "Unit": Example(lambda units: ic.Unit("id", units=units), {"units": sizes(16, 64)}),
+    "Unit, at_most": Example(
+        lambda at_most: ic.Unit("id", weigh="rows", at_most=at_most), {"at_most": sizes(3, 100)}
+    ),
+    "PrivateData, n_at_most": Example(
+        lambda n_at_most: repr(
+            PrivateData(np.array(COUNTS), DOMAIN, neighbours="add-remove", n_at_most=n_at_most)
+        ),
+        {"n_at_most": sizes(20_000)},
+    ),
     "PrivateData.check_promised": Example(
         lambda rows: PrivateData(np.array(COUNTS), DOMAIN).check_promised(rows), {"rows": sizes(3)}
     ),
@@ -1510,6 +1519,14 @@ OTHERWISE = {  # varied under another name, or holding queries and laws rather t
     "Asking.sql": {"params"},
     "Purse": {"limit"},  # an exact amount of the account: in test_askers
     "OnlineIC.released": {"start", "stop"},  # places of records: in test_hostile_calls
+    "View.released": {"start", "stop"},
+    "View.explain": {"most"},  # in test_views
+    # loaders hand it on to `PrivateData`
+    "PrivateData.from_records": {"n_at_most"},
+    "PrivateData.from_counts": {"n_at_most"},
+    "PrivateData.from_csv": {"n_at_most"},
+    "PrivateData.from_frame": {"n_at_most"},
+    "PrivateData.from_dbapi": {"n_at_most"},
     "Binned.code": {"label"},  # the text of a bin, whatever the annotation says: a number is refused
     "Condition": {"depth"},  # counted by & | ~ themselves
     "Categorical": {"synonyms"},  # pairs of a value and a label: either may be a text

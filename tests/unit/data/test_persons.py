@@ -399,7 +399,7 @@ def test_a_session_on_rows_counts_rows_at_the_noise_of_so_many():
 
 
 def test_a_file_keeps_how_many_rows_count(tmp_path):
-    path, columns = tmp_path / "rows.db", {**ROWS}
+    path, columns = tmp_path / "rows.db", random_rows(300)
     with ic.OnlineIC(rows_of(columns, 2), ic.Budget(9.0, 1e-3), ledger=path, table="visits") as session:
         n = session.n
     assert ic.audit.verified(ic.ledger.read(path)).whole
