@@ -21,7 +21,8 @@ def beginning(name="gumbel"):
     budget = BUDGETS[name]
     plan = session_plan(DOMAIN, N, budget)
     settings = {"budget": settings_to_json(budget, KNOWN), "rows_per_person": None, "prior": None}
-    return json.loads(json.dumps({"n": N, "plan": settings_to_json(plan, KNOWN), "settings": settings}))
+    told = {"n": N, "plan": settings_to_json(plan, KNOWN), "settings": settings}
+    return {**json.loads(json.dumps(told)), "domain": json.loads(DOMAIN.to_json())}
 
 
 def test_the_plan_of_a_line_as_it_was_written_comes_back():
