@@ -778,7 +778,9 @@ class PrivateData:
 
         The rows of a table of persons are their equal parts: only a session promises for all of these.
         """
-        kept = checked_integer("rows", rows, at_least=1) * (1 if self._total is None else self._total.rows_per_person)
+        kept = checked_integer("rows", rows, at_least=1) * (
+            1 if self._total is None else self._total.rows_per_person
+        )
         if self.unit is not None and kept != self.unit.moved:
             raise InvalidParameterError(
                 f"a table of persons must be asked by a session, which protects {self.unit.said}, got "
