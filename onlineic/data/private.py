@@ -253,9 +253,10 @@ class PrivateData:
             )
         domain = held[0].domain
         for one in held:
-            if one.unit is not None:
+            if one.unit is not None or one.neighbours == ADD_REMOVE:
                 raise InvalidParameterError(
-                    "tables must be of one record a row, got one of parts of persons; load it without unit=."
+                    "tables must be of one record a row, and of a public number of them, got another; load "
+                    "it without unit= and neighbours=."
                 )
             if one.domain != domain:
                 raise DomainMismatchError(
@@ -288,10 +289,11 @@ class PrivateData:
             If the table is one of persons, or something was released of it.
         """
         domain, axes = self.domain.project(*names), self.domain.project_axes(*names)
-        if self.unit is not None or self._budgets or self._total is not None:
+        public = self.unit is None and self.neighbours != ADD_REMOVE
+        if not public or self._budgets or self._total is not None:
             raise InvalidParameterError(
-                "data must be of one record a row, and unused, to be projected; load it over "
-                "fewer attributes."
+                "data must be of one record a row, of a public number of them, and unused, to be projected; "
+                "load it over fewer attributes."
             )
         tables = self._tables
         if isinstance(tables, Tables):
@@ -532,8 +534,6 @@ class PrivateData:
         if isinstance(seen, Domain):
             return cls._of_cells(columns, weights, seen)
         held, many = list(columns), seen.domain.size > MAX_CELLS
-        if not len(held[0]):
-            raise InvalidDataError(NO_RECORDS)
         _check_rows(held[0], weights)
         rows = len(held[0]) if seen.persons is None else len(seen.persons)
         if many and rows * seen.unit.units > MAX_ROWS:
@@ -963,13 +963,12 @@ def _check_rows(codes: Column, weights: Ints | None) -> None:
     """Refuse counts that are not one a row, and more rows than memory is planned for."""
     if weights is not None and weights.shape != (len(codes),):
         raise InvalidDataError(
-            f"counts must have one entry a row, got shape {weights.shape} for {len(codes)} rows; "
-            "give every row its count."
+            "counts must have one entry a row, got another number of them; give every row its count."
         )
     if len(codes) > MAX_ROWS:
         raise TooLargeError(
-            f"records must be at most {MAX_ROWS:,} rows, got {len(codes):,}; give equal rows once, with "
-            "their number, to from_counts."
+            f"records must be at most {MAX_ROWS:,} rows, got more; give equal rows once, with their number, "
+            "to from_counts."
         )
 
 
@@ -990,7 +989,7 @@ def _checked_counts(counts: Any) -> Ints:
             "row one."
         ) from None
     if not array.size:
-        raise InvalidDataError(NO_RECORDS)
+        return np.zeros(0, np.int64)
     if array.dtype.kind not in "iu" or isinstance(counts, np.ma.MaskedArray):
         raise InvalidDataError(f"counts must be integers, got dtype {array.dtype}; round them first.")
     if array.size and array.min() < 0:

@@ -61,7 +61,7 @@ def counted(data: PrivateData, settings: Settings, noise: Noise) -> Counted:
     """
     if is_private(noise):
         data.spend(settings.of_row, what="session", rows_per_person=settings.rows_per_person)
-    moved = 1 if data.unit is None else data.unit.sensitivity
+    moved = settings.rows_per_person if data.unit is None else data.unit.sensitivity
     mechanism = LaplaceMechanism(divided(settings.budget)[0].epsilon, moved)
     everybody = where().bind(data.domain)
     released = guarded(

@@ -24,6 +24,7 @@ from onlineic.errors import (
     InvalidParameterError,
     LedgerCorruptError,
     LedgerMismatchError,
+    LedgerWriteError,
     OnlineICError,
     check_choice,
     checked_integer,
@@ -76,6 +77,7 @@ KNOWN: Mapping[str, type[Any]] = {
     )
 }  # fmt: skip
 
+COUNTING = ".counting"  # ends the name of the mark of a count that no ledger holds yet
 MECHANISMS = (ExponentialSparse, GumbelSparse, LaplaceSparse, UnconditionalNumbers)
 
 
@@ -94,6 +96,40 @@ class LedgerFile:
     def new(self) -> bool:
         """Whether there is no file yet."""
         return not exists(self.path)
+
+    def begin_count(self) -> None:
+        """Leave a mark beside the file to come: a number of records was drawn for it, or is about to be.
+
+        It goes once the file holds that number. Where it stays, the draw is known to nobody's record.
+
+        Raises
+        ------
+        LedgerMismatchError
+            If there is one: the budget was spent, and no record tells on what.
+        LedgerWriteError
+            If it cannot be written.
+        """
+        mark = f"{os.fspath(self.path)}{COUNTING}"
+        try:
+            with open(mark, "x", encoding="utf-8") as file:
+                file.write("A number of records was drawn for a ledger that was not begun: see onlineic.\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except FileExistsError:
+            raise LedgerMismatchError(
+                f"ledger must be one for which no number of records was drawn, got {shown(mark, 200)}: a "
+                "session began there and was not recorded, and its budget is spent. Another session adds "
+                "its budget: if you want that, remove the mark."
+            ) from None
+        except OSError as error:
+            raise LedgerWriteError(
+                f"ledger must be writable, got {type(error).__name__} for {shown(mark, 200)}; choose a "
+                "folder."
+            ) from None
+
+    def end_count(self) -> None:
+        """Take the mark away: the file holds the number that was drawn."""
+        os.unlink(f"{os.fspath(self.path)}{COUNTING}")
 
     def opened(
         self, domain: Domain, n: int | None, plan: Plan, counted: Counted | None = None

@@ -436,6 +436,8 @@ class OnlineIC(Answering):
             if isinstance(ledger, Ledger) and len(ledger):
                 raise LedgerMismatchError(NOT_NEW.format(len(ledger)))
             plan.update.init(data.domain, settings.prior)  # a start that is none is refused before that
+            if isinstance(ledger, LedgerFile):
+                ledger.begin_count()
             released = counted(data, settings, noise)
             with planning(data.unit):
                 plan = session_plan(data.domain, parts_of(released.n, data.unit), after_count(settings))
@@ -443,7 +445,10 @@ class OnlineIC(Answering):
         if isinstance(ledger, LedgerFile):
             if ledger.new and public:  # no file is left of a session that the total of the table does not pay
                 data.check_affords(of_row, plan.drawn)
-            ledger, plan = ledger.opened(data.domain, data.mass if public else None, plan, released)
+            file = ledger
+            ledger, plan = file.opened(data.domain, data.mass if public else None, plan, released)
+            if paid:
+                file.end_count()
         if not public and isinstance(ledger, SqliteLedger):
             released = counted_of(ledger.beginning)
         n = data.mass if released is None else parts_of(released.n, data.unit)

@@ -339,3 +339,60 @@ def test_a_count_has_its_bound():
     for wrong in ({"n": 0}, {"scale": 0.5}, {"beta": 0.0}):
         with pytest.raises(InvalidParameterError):
             Counted(**{"n": 5, "scale": counted.scale, "beta": 0.5, **wrong})
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 20])
+def test_a_person_with_so_many_rows_pays_for_the_count_and_all_else_together_once(rows):
+    session = opened(rows_per_person=rows)
+    count = rows / session.statistics().counted.scale
+    rest = rows * session.plan.sparse.epsilon
+
+    assert 0.99 < count + rest <= 1.0
+
+
+def test_what_is_made_of_a_table_is_not_made_public_by_that():
+    data = table()
+    for made in (lambda: data.projected("age"), lambda: PrivateData.union([data])):
+        with pytest.raises(InvalidParameterError, match="public number") as raised:
+            made()
+        assert "4000" not in str(raised.value)
+    held = ic.Periods(None, DOMAIN, BUDGET, levels=("month",))
+    dated = held.loading("2026-01", "day")
+    rows = {**ROWS, "day": ["2026-01-02"] * 4000}
+    with pytest.raises(InvalidParameterError):
+        held.add("2026-01", PrivateData.from_records(rows, dated, neighbours="add-remove"))
+    assert {} == dict(held.blocks)
+
+
+def test_a_table_of_nobody_is_loaded_as_one_of_one_is():
+    none = {"age": np.zeros(0, int), "sex": [], "id": []}
+    one = {"age": [1], "sex": ["F"], "id": ["a"]}
+    for unit in (None, Unit("id"), Unit("id", weigh="rows", at_most=2)):
+        for rows in (none, one):
+            kept = {name: rows[name] for name in (("age", "sex", "id") if unit else ("age", "sex"))}
+            loaded = PrivateData.from_records(kept, DOMAIN, unit=unit, neighbours="add-remove")
+            with pytest.raises(TooFewRecordsError):
+                ic.OnlineIC(loaded, BUDGET, noise=Below())
+    counted = PrivateData.from_counts(
+        {"age": np.zeros(0, int), "sex": []}, np.zeros(0, int), DOMAIN, neighbours="add-remove"
+    )
+    assert "n private" in repr(counted)
+
+
+def test_a_count_that_no_ledger_holds_is_not_drawn_again(tmp_path, monkeypatch):
+    path = tmp_path / "a.db"
+
+    def full(*_, **__):
+        raise OSError("no space")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("onlineic.session.durable.LedgerFile.opened", full)
+        with pytest.raises(OSError, match="no space"):
+            ic.OnlineIC(table(), BUDGET, ledger=path, table="t")
+    data = table()
+    with pytest.raises(LedgerMismatchError, match="no number of records was drawn"):
+        ic.OnlineIC(data, BUDGET, ledger=path, table="t")
+    assert () == data.budgets
+    (tmp_path / "a.db.counting").unlink()
+    with ic.OnlineIC(data, BUDGET, ledger=path, table="t"):
+        assert not (tmp_path / "a.db.counting").exists()
