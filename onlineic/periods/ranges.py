@@ -4,7 +4,7 @@ Proof: docs/theory/periods.md, 13.6.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, final
 
 import attrs
@@ -13,8 +13,6 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.ask.bind import as_condition, bind_question, check_many
 from onlineic.ask.json import described
-from onlineic.ask.sql import Statements
-from onlineic.ask.sql_conditions import Value
 from onlineic.display.text import shortened
 from onlineic.domain.dates import Dates, dates
 from onlineic.domain.domain import Domain
@@ -26,8 +24,6 @@ from onlineic.queries.expressions import Expression
 from onlineic.queries.marginals import Marginal
 from onlineic.queries.query import Query
 from onlineic.questions.derived import Answering
-from onlineic.questions.means import Derived
-from onlineic.questions.statements import AnswerTable, answered
 from onlineic.session.session import OnlineIC
 
 # of beta, each node that an answer is made of gets this part, and the estimates of all ranges the other half
@@ -109,7 +105,6 @@ class Range(Answering):
         check_free(self._name, nodes.domain.names)
         self._kind: Dates = dates(blocks[0], blocks[-1], by=self._name)
         self._domain = Domain.of({self._name: self._kind, **dict(nodes.domain)})
-        self._statements = Statements(self._domain)
         self._counts = np.array([nodes.book.blocks[one].n for one in blocks])
         self._end = [*nodes.book.blocks].index(blocks[-1]) + 1
         if not self._counts.sum():
@@ -339,16 +334,6 @@ class Range(Answering):
             for (part, _), reach in zip(held, own.tolist(), strict=True):
                 bounds[part.number] += self._share(part) * reach
         return bounds
-
-    def sql(
-        self,
-        text: str,
-        table: str = "t",
-        params: Mapping[str, Value] | None = None,
-        dialect: str | None = None,
-    ) -> Answer | Derived | AnswerTable:
-        """Answer a SELECT statement about the range, the period among its columns: `OnlineIC.sql`."""
-        return answered(self, self._statements.read(text, table, params, dialect))
 
     def __repr__(self) -> str:
         nodes = shortened(", ".join(self.nodes), 60)

@@ -68,7 +68,8 @@ class FittedTables(UpdateRule[Any]):
             further = getattr(hypothesis, "fitted", 0) == len(measurements) - 1
             return mixture.update(hypothesis if further else mixture.init(domain), measurements, alpha)
         if self._goes_on(hypothesis, measurements, tables):
-            return self._further(hypothesis, tables)
+            learned = _is_fitted(measurements[-1])
+            return self._further(hypothesis, tables) if learned else hypothesis
         held = MaximumEntropy().init(domain)
         levelled = tables_of(domain, tables)
         misfit = expected_misfit(domain, levelled) if levelled else LEAST_MISFIT
@@ -116,11 +117,16 @@ class FittedTables(UpdateRule[Any]):
         return None
 
 
+def _is_fitted(one: Measurement) -> bool:
+    """Whether a fit can read a release: weights between 0 and 1 cut no blocks."""
+    return one.target.grid_bits == 0 and one.scale > 0.0
+
+
 def _merged(measurements: tuple[Measurement, ...]) -> tuple[Measurement, ...]:
     """Return what a fit can read, a table that was released again in its mean by precision; oldest first."""
     found: dict[Any, list[Measurement]] = {}
     for one in measurements:
-        if one.target.grid_bits == 0 and one.scale > 0.0:
+        if _is_fitted(one):
             found.setdefault(one.target.key, []).append(one)
     merged = []
     for alike in found.values():
