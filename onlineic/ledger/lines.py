@@ -191,7 +191,9 @@ def line_of(record: Record | Beside) -> Line:
         }
     if isinstance(record, Opened):
         tables = [_measurement_to_json(one) for one in record.measurements]
-        return {"kind": "opened", "released": tables, "charge": charge_to_json(record.charge)}
+        opened = {"kind": "opened", "released": tables, "charge": charge_to_json(record.charge)}
+        # files of 0.1.0 do not tell
+        return opened | ({"heard": [*map(question_to_json, record.heard)]} if record.heard else {})
     if isinstance(record, Reserved):
         return {"kind": "reserved", "charge": charge_to_json(record.charge)}
     if isinstance(record, Burned):
@@ -304,7 +306,8 @@ def _hard(line: Line, domain: Domain) -> Hard:
 
 def _opened(line: Line, domain: Domain) -> Opened:
     tables = tuple(_measurement_from_json(one, domain) for one in line["released"])
-    return Opened(tables, charge_from_json(line["charge"]))
+    heard = tuple(question_from_json(one, domain) for one in line.get("heard", ()))
+    return Opened(tables, charge_from_json(line["charge"]), heard)
 
 
 def _checkpoint(line: Line, domain: Domain) -> Checkpoint:

@@ -80,10 +80,19 @@ class Hard:
 @final
 @attrs.frozen
 class Opened:
-    """Tables that the session bought before its first test, and what they cost together."""
+    """Tables that were bought without a test, and what they cost together.
+
+    Attributes
+    ----------
+    measurements : tuple of Measurement
+    charge : Charge
+    heard : tuple of Query or BoundMarginal
+        The questions about to be asked that the purchase rested on, beside the record before it.
+    """
 
     measurements: tuple[Measurement, ...]
     charge: Charge
+    heard: tuple[Question, ...] = ()
 
 
 @final

@@ -103,9 +103,10 @@ class Held:
 class DemandPurchases(PurchaseRule[Listened]):
     """Instalments as questions come, and tables for a question that is publicly hard.
 
-    An instalment is bought at the first question and each time that four times as many were asked. Between
-    two of them a question over attributes that were not asked together before buys by itself, from what is
-    left, if that leaves a third of its own expected error.
+    An instalment is bought at the first question and each time that four times as many were asked. Questions
+    that come in one call are all heard before the first of them is answered. Between two instalments a
+    question over attributes that were not asked together before buys by itself, from what is left, if that
+    leaves a third of its own expected error.
 
     Parameters
     ----------
@@ -177,6 +178,9 @@ class DemandPurchases(PurchaseRule[Listened]):
         sets = so_far.sets.union(one.axes for one in more)
         return attrs.evolve(so_far, asked=so_far.asked + more, sets=sets)
 
+    def hears(self, heard: Listened) -> int:
+        return max(1, self.after[-1] - len(heard.asked))
+
     def due_at(self, heard: Listened, questions: Iterable[Question]) -> int | None:
         told = len(heard.asked)
         if told >= self.after[-1]:
@@ -198,16 +202,17 @@ class DemandPurchases(PurchaseRule[Listened]):
 
     def next(self, facts: Facts[Listened]) -> FirstTables | None:
         heard, question, order = facts.heard, facts.question, facts.account.order
-        told, planned = len(heard.asked), self.planned(facts.account)
-        least = INSTALMENT * planned
-        if order is None or planned - heard.spent <= least or (question and question.constant is not None):
+        asked, planned = [one for one in facts.questions if one.constant is None], self.planned(facts.account)
+        told, least = len(heard.asked) + max(0, len(asked) - 1), INSTALMENT * planned
+        if order is None or planned - heard.spent <= least or (question and not asked):
             return None
-        part = max(part for part, after in zip(self.parts, self.after, strict=True) if after <= max(1, told))
-        due, kept = part * planned - heard.spent, 1.0
+        reached = [part for part, after in zip(self.parts, self.after, strict=True) if after <= told]
+        # the first instalment tells how large interactions are, which the next one goes by
+        due, kept = (reached[-1] if reached and heard.held else self.parts[0]) * planned - heard.spent, 1.0
         if due > least:
-            # later instalments go by the record alone: a question asked again is answered without one
-            first = [] if told or question is None else [asked_of(question)]
-            demand = Demand.of(facts.domain, [*heard.asked, *first], self.announced)
+            # of one question at a time later instalments go by the record alone: one asked again has none
+            more = map(asked_of, asked) if len(asked) > 1 or not told else ()
+            demand = Demand.of(facts.domain, [*heard.asked, *more], self.announced)
         elif question is None or asked_axes(question) in heard.sets:
             return None
         else:

@@ -4,7 +4,7 @@ Proof: docs/theory/session.md, 4.9a.
 """
 
 import abc
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any, Generic, TypeVar, final
 
@@ -35,8 +35,9 @@ class Facts(Generic[S]):
         For which purchases are priced.
     heard : object
         What the record has asked and bought, as the rule itself has summed it up.
-    question : Query or BoundMarginal or None
-        What is about to be asked; of a batch the first that is no constant.
+    questions : tuple of Query or BoundMarginal
+        What is about to be asked: the question at hand, and after it others of the same call, as many in all
+        as the rule hears. None before one is asked.
     """
 
     domain: Domain
@@ -44,7 +45,12 @@ class Facts(Generic[S]):
     account: Filter
     neighbours: Neighbours
     heard: S
-    question: Question | None
+    questions: tuple[Question, ...] = ()
+
+    @property
+    def question(self) -> Question | None:
+        """The question at hand, if there is one."""
+        return self.questions[0] if self.questions else None
 
 
 class PurchaseRule(abc.ABC, Generic[S]):
@@ -61,6 +67,10 @@ class PurchaseRule(abc.ABC, Generic[S]):
     @abc.abstractmethod
     def heard(self, so_far: S, record: Record) -> S:
         """Return what was asked and bought with one more record."""
+
+    def hears(self, heard: S) -> int:
+        """Return how many questions of one call it reads before it names a purchase; at least 1."""
+        return 1
 
     @abc.abstractmethod
     def next(self, facts: Facts[S]) -> FirstTables | None:
@@ -123,10 +133,16 @@ class Purchases:
             self._heard = (known + len(records), heard)
         return heard
 
-    def next(self, question: Question | None) -> FirstTables | None:
-        """Return what the rule names before this question is tested, or None."""
+    @property
+    def hears(self) -> int:
+        """How many questions of one call the rule reads."""
+        return self._rule.hears(self.heard)
+
+    def next(self, questions: Sequence[Question]) -> FirstTables | None:
+        """Return what the rule names before the first of these questions is tested, or None."""
+        account = self._ledger.account
         return self._rule.next(
-            Facts(self._domain, self._n, self._ledger.account, self._neighbours, self.heard, question)
+            Facts(self._domain, self._n, account, self._neighbours, self.heard, tuple(questions))
         )
 
     def due_at(self, questions: Iterable[Question]) -> int | None:

@@ -318,6 +318,10 @@ class AnswerBook:
 
     # -- answers without a test --
 
+    def remembers(self, question: Question) -> bool:
+        """Return whether a question needs no test: it is a constant, or its answer stands."""
+        return question.constant is not None or self._memory.recall(question, self._stands) is not None
+
     def recalled(self, question: Question) -> Answer | None:
         """Return the answer of a question that needs no test, a constant or a repeat, or None."""
         if question.constant is not None:

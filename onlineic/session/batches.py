@@ -1,11 +1,12 @@
 """Many questions at array speed: runs of them are tested at once, up to the first that is hard.
 
-The answers, the noise used and the record are those of one at a time.
+A rule of purchases hears the questions of a call before the first is answered. But for what it buys by them,
+the answers, the noise used and the record are those of one at a time.
 """
 
 import math
-from collections.abc import Sequence
-from typing import final
+from collections.abc import Iterable, Sequence
+from typing import Any, final
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from onlineic.ledger.records import EasyBatch, Hard, Ledger
 from onlineic.progress import advance
 from onlineic.queries.answers import Answer, Status
 from onlineic.queries.batch import Queries
-from onlineic.queries.marginals import BoundMarginal
+from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.memory import Recalled
 from onlineic.queries.query import Query
 from onlineic.session.columns import EASY, UNTESTED, Answers, Columns
@@ -43,6 +44,8 @@ class Batches:
     def answer(self, parts: Sequence[Queries | BoundMarginal], whole: bool) -> Answers | list[Answer]:
         """Answer parts of a batch in order; of one that is `whole` as columns."""
         answers: list[Answer] = []
+        if self._core.till.purse is None and (heard := self._heard(parts)):  # no purse pays for all at once
+            self._core.buy(heard)
         total = sum(len(part) if isinstance(part, Queries) else 1 for part in parts)
         for part in parts:
             try:
@@ -52,12 +55,21 @@ class Batches:
                         return found
                     answers += found
                 else:
-                    answers.append(self._core.answer_bound(part, self._core.buy(part)))
+                    answers.append(self._core.answer_bound(part, self._core.buy((part,))))
                     advance("answers", len(answers), total)
             except SessionExhaustedError as error:
                 error.answers = (*answers, *error.answers)
                 raise
         return answers
+
+    def _heard(self, parts: Sequence[Queries | BoundMarginal]) -> tuple[Question, ...]:
+        """Return the questions that a purchase before the first of them may rest on: new ones, each once."""
+        found, most = dict[Any, Question](), self._core.purchases.hears
+        for part in parts:
+            for one in _first_tested(part, most):
+                if len(found) < most and not self._book.remembers(one):
+                    found.setdefault(one.key, one)
+        return tuple(found.values())
 
     def _stream(self, queries: Queries, length: int, before: int, total: int) -> Answers:
         """Answer a batch in order: between two hits all at once, in runs that double while there is none."""
@@ -77,7 +89,7 @@ class Batches:
 
     def _run(self, queries: Queries, columns: Columns) -> int:
         """Answer up to the first hard one, which is included, or one that must wait; return how many."""
-        testable = self._core.buy(first_tested(queries))
+        testable = self._core.buy((first_tested(queries),))
         self._book.catch_up()  # no test begins with records pending
         book, recalled = self._book, self._book.recalled_many(queries)
         columns.rest_on(book.settled)
@@ -175,3 +187,10 @@ class Batches:
 def first_tested(queries: Queries) -> Query:
     """Return the first query of a batch that is no constant, or a constant."""
     return queries[int(np.argmin(np.isfinite(queries.constants)))]
+
+
+def _first_tested(part: Queries | BoundMarginal, most: int) -> Iterable[Question]:
+    """Return the first so many questions of a part that are no constants."""
+    if isinstance(part, Queries):
+        return part.chosen(np.flatnonzero(~np.isfinite(part.constants))[:most])
+    return (part,)

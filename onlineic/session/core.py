@@ -92,7 +92,7 @@ class Core:
     def answer(self, asked: Any) -> Answer:
         """Answer one query, as `OnlineIC.answer` says."""
         question = self.bound(asked)
-        return self.answer_bound(question, self.buy(question))
+        return self.answer_bound(question, self.buy((question,)))
 
     def bound(self, asked: Any) -> Question:
         """Return a question bound to the domain and the grid, if it can be asked."""
@@ -119,21 +119,22 @@ class Core:
         count, afforded = self.till.leading(questions, self.prices.cost)
         return self.prices.cover(questions[:count]) if afforded else [False] * count
 
-    def buy(self, question: Question | None) -> bool:
-        """Buy all that the rule names before this question: reserved, drawn and recorded.
+    def buy(self, questions: tuple[Question, ...]) -> bool:
+        """Buy all that the rule names before the first of these questions: reserved, drawn and recorded.
 
-        No purse pays for what the rule names whatever is asked. Return False if what it names for this
-        question alone is more than who asks may spend: then nothing is tested.
+        No purse pays for what the rule names whatever is asked. Return False if what it names for these
+        questions alone is more than who asks may spend: then nothing is tested.
         """
-        while self.seal.usable and (named := self.purchases.next(question)) is not None:
-            general = self.till.purse is not None and self.purchases.next(None) is not None
+        while self.seal.usable and (named := self.purchases.next(questions)) is not None:
+            general = self.till.purse is not None and self.purchases.next(()) is not None
             if not general and not self.till.affords(named.charge.amount):
                 return False
             advance("tables", 0, 1)  # who stops it here has changed nothing; who asks is heard by the check
             drawn = self._state.threshold_noise is not None
             tables = check_bought(named, self._ledger, self.prices.sparse, drawn)
             self._ledger.reserve(tables.charge)
-            self.seal.run(partial(self._measure_tables, tables, None if general else self.till.purse))
+            payer = None if general else self.till.purse
+            self.seal.run(partial(self._measure_tables, tables, questions, payer))
             advance("tables", 1, 1)
         return True
 
@@ -189,13 +190,13 @@ class Core:
         measured = self.prices.sparse.measure(hit, target, tested, counts, self._noise)
         return Hard(question, guess, measured, charge)
 
-    def _measure_tables(self, tables: FirstTables, payer: Purse | None) -> None:
+    def _measure_tables(self, tables: FirstTables, heard: tuple[Question, ...], payer: Purse | None) -> None:
         released, n = [], self._n
         for target, scale, deviation in zip(tables.targets, tables.scales, tables.deviations(n), strict=True):
             counts = self._data.exact_counts(target)
             drawn, unit = tables.noise(scale, target.blocks, self._noise)
             released.append(Measurement(target, (counts * unit + drawn) / (n * unit), deviation))
-        self._record(self._state, [Opened(tuple(released), tables.charge)], payer)
+        self._record(self._state, [Opened(tuple(released), tables.charge, heard)], payer)
 
     def _record(self, state: SparseState, records: list[Any], payer: Purse | None) -> None:
         """Commit what was released, and who pays for it: nothing private is left to do."""

@@ -100,7 +100,7 @@ class Loop:
 
     def hypothesis(self) -> Hypothesis:
         """Return the current hypothesis; first tables that wait for the first question are bought before."""
-        self.core.buy(None)
+        self.core.buy(())
         self.book.catch_up()
         return self.book.belief.hypothesis
 

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+import attrs
 import numpy as np
 import pytest
 
@@ -37,6 +38,26 @@ def test_a_purchase_whose_question_was_never_tested_is_no_forgery(tmp_path):
     assert verified(recorded(tmp_path / "session.db")).problems == ()
 
 
+@pytest.mark.parametrize("deaf", [False, True])
+def test_a_purchase_is_worked_out_again_from_the_questions_that_it_heard(tmp_path, monkeypatch, deaf):
+    """One that rests on others than it names is found."""
+    named = DemandPurchases.next
+
+    def first_alone(rule, facts):
+        return named(rule, attrs.evolve(facts, questions=facts.questions[:1]) if deaf else facts)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DemandPurchases, "next", first_alone)
+        data = PrivateData(np.full(DOMAIN.shape, 20), DOMAIN)
+        path = tmp_path / "session.db"
+        with ic.OnlineIC(
+            data, ic.Budget(1.0, 1e-9), ledger=path, table="t", purchases=DemandPurchases()
+        ) as session:
+            session.answer_many([ic.where(b=1), *[ic.where(a=code, c=ic.between(2, 4)) for code in range(5)]])
+
+    assert deaf == any("does not buy" in text for text in verified(read(path)).problems)
+
+
 def test_it_has_to_pay_for_its_noise_all_the_same(tmp_path, monkeypatch):
     named = DemandPurchases.next
 
@@ -50,4 +71,4 @@ def test_it_has_to_pay_for_its_noise_all_the_same(tmp_path, monkeypatch):
         patched.setattr(DemandPurchases, "next", quieter)
         written = recorded(tmp_path / "session.db")
 
-    assert any("does not buy" in text for text in verified(written).problems)
+    assert any("another scale than the plan" in text for text in verified(written).problems)

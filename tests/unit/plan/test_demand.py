@@ -1,5 +1,7 @@
 """What is bought by what is asked: questions that buy nothing, and questions in a batch."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from onlineic.ledger import Opened
 from onlineic.plan import PurchaseRule, TestsOnly, pays_to_listen, session_plan
 from onlineic.plan.demand import DemandPurchases, cheapest
 from onlineic.queries.partitions import Partition
+from onlineic.session.purse import Purse
 
 DOMAIN = ic.Domain.of(a=5, b=3, c=6, d=1)
 COUNTS = np.random.default_rng(1).multinomial(2_000, np.full(DOMAIN.size, 1.0 / DOMAIN.size))
@@ -56,20 +59,54 @@ def test_nothing_is_bought_where_all_tables_have_too_many_blocks():
     assert design.before == design.after > 0.0
 
 
-@pytest.mark.parametrize("again", [0, 3])
-def test_a_batch_buys_and_answers_as_its_questions_do_one_by_one(again):
-    """The question behind the fourth tested one was asked before: it is answered by the new instalment."""
-    questions = [where(a=code, b=1) for code in range(4)]
-    questions.append(questions[again])
+def test_questions_of_one_call_are_heard_before_the_first_is_answered():
+    """The first one asks of one attribute; what is bought before it serves the others too."""
+    questions = [
+        where(),
+        where(a=1),
+        *[where(b=1, c=code) for code in range(6)],
+        where(a=1),
+        ic.marginal("c"),
+    ]
     alone, batch = listening(), listening()
-    answers = [alone.answer(question) for question in questions]
-    together = batch.answer_many(questions)
+    alone.answer(questions[1])
+    answers = batch.answer_many(questions)
+    targets = [[part.target for part in bought(held)[0].measurements] for held in (alone, batch)]
+    first, second, *_ = bought(batch)
 
-    assert [one.status for one in answers] == [one.status for one in together]
-    assert [one.value for one in answers] == [one.value for one in together]
-    targets = [[[part.target for part in one.measurements] for one in bought(one)] for one in (alone, batch)]
-    assert targets[0] == targets[1]
-    assert len(targets[0]) >= 2
+    assert targets[0] != targets[1]
+    assert [one.key for one in first.heard] == [one.query.key for one in answers if one.status == "easy"][1:]
+    assert first.heard == second.heard  # eight questions are more than one instalment
+    assert "repeat" == answers[8].status
+    rule, account = DemandPurchases(), batch.account
+    assert first.charge.amount <= rule.parts[0] * rule.planned(account)  # the rest goes by what it tells
+
+
+def test_what_was_answered_is_not_heard_again():
+    session = listening()
+    session.answer_many([where(a=code) for code in range(3)])
+    before = len(bought(session))
+    again = session.answer_many([where(a=code) for code in range(3)])
+
+    assert before == len(bought(session))
+    assert {"repeat"} == {one.status for one in again}
+
+
+def test_a_call_of_many_questions_may_spend_what_as_many_would_one_by_one():
+    session = listening()
+    session.answer_many([where(a=a, b=b, c=c) for a in range(5) for b in range(3) for c in range(6)] * 3)
+    rule, account = DemandPurchases(), session.account
+
+    assert len(bought(session)[0].heard) == 90 <= rule.hears(rule.start()) == 256
+    spent = sum(one.charge.amount for one in bought(session))
+    assert Fraction(9, 10) <= spent / (rule.parts[3] * rule.planned(account)) <= Fraction(11, 10)
+
+
+def test_who_has_a_purse_is_heard_one_question_at_a_time():
+    session = listening()
+    session.paid_by(Purse("ann", Fraction(0))).outcomes([where(a=1), where(b=1), where(c=1)])
+
+    assert [where(a=1).bind(DOMAIN).key] == [one.key for one in bought(session)[0].heard]
 
 
 @pytest.mark.parametrize("made", [{"share": 0}, {"after": (2, 3)}, {"after": (1,)}, {"one": 2}])

@@ -350,7 +350,7 @@ def test_tables_that_are_paid_as_the_first_release_are_not_bought_behind_burned_
     with resumed(path, data) as again:
         ledger, core = ledger_of(again), core_of(again)
         ledger.reserve(bought.charge)
-        core.seal.run(lambda: core._measure_tables(bought, None))
+        core.seal.run(lambda: core._measure_tables(bought, (), None))
         assert 1 == len(recorded(again, Opened))
     assert any("that the plan does not buy" in problem for problem in verified(read(path)).problems)
 
