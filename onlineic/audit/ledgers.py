@@ -499,7 +499,7 @@ class _Replay:
         self,
         records: Sequence[Record],
         checkpoints: Sequence[Checkpoint],
-        told: Mapping[int, float],
+        told: Mapping[int, float | tuple[float, ...]],
         plan: Plan,
         n: int,
         belief: Belief,
@@ -517,7 +517,7 @@ class _Replay:
                 self._tested(place, record, book, n)
             answered = book.take()
             if place in told and answered is not None:
-                self._compare(np.array([told[place]]), np.array([answered[1].value]))
+                self._compare(np.ravel(told[place]), np.ravel(answered[1].value))
             if len(ledger) > len(records):
                 self.problems.append(f"record {place}: an update fails that did not fail when it was made")
                 return

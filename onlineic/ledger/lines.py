@@ -325,9 +325,12 @@ def _checkpoint(line: Line, domain: Domain) -> Checkpoint:
 
 def _told(line: Line) -> Told:
     place, value = line["record"], line["value"]
-    if type(place) is not int or place < 0 or type(value) is not float or not math.isfinite(value):
+    cells = value if type(value) is list else [value]
+    if type(place) is not int or place < 0 or not cells:
         raise ValueError
-    return Told(place, value)
+    if not all(type(one) is float and math.isfinite(one) for one in cells):
+        raise ValueError
+    return Told(place, tuple(cells) if cells is value else value)
 
 
 def _paid(line: Line) -> Paid:
@@ -534,8 +537,8 @@ class Written:
                 records.append(found)
         return records, checkpoints
 
-    def told(self, domain: Domain) -> dict[int, float]:
-        """Return by the place of its record the number that each hard answer was, as far as that was kept."""
+    def told(self, domain: Domain) -> dict[int, float | tuple[float, ...]]:
+        """Return by the place of its record what each hard answer was, as far as that was kept."""
         kept = [record_of(line, domain) for line in self.lines if line["kind"] == "told"]
         return {
             one.record: one.value for one in reversed(kept) if isinstance(one, Told)

@@ -296,18 +296,18 @@ class Checkpoint:
 @final
 @attrs.frozen
 class Told:
-    """The number that a hard answer was, kept so that its repeats say it under whatever rules come later.
+    """What a hard answer was, kept so that its repeats say it under whatever rules come later.
 
     Attributes
     ----------
     record : int
         Place of the `Hard` record among the records.
-    value : float
-        Fraction of records.
+    value : float, or tuple of float
+        Fraction of records; of a cross table that of each cell, in order.
     """
 
     record: int
-    value: float
+    value: float | tuple[float, ...]
 
 
 @final
@@ -444,7 +444,7 @@ class Ledger(abc.ABC):
         """Make all durable that was gathered, in one write, and gather no more."""
 
     @property
-    def told(self) -> Mapping[int, float]:
+    def told(self) -> Mapping[int, float | tuple[float, ...]]:
         """By the place of a hard answer's record the number that it was, as far as that was kept."""
         return {}
 

@@ -419,7 +419,7 @@ class SqliteLedger(Ledger):
             self._append([], durable=True)
 
     @property
-    def told(self) -> Mapping[int, float]:
+    def told(self) -> Mapping[int, float | tuple[float, ...]]:
         return self._told
 
     @property

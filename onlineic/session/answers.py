@@ -35,7 +35,6 @@ from onlineic.ledger.records import (
     UpdateFailed,
 )
 from onlineic.ledger.transcript import Transcript
-from onlineic.plan.defaults import AGREEING
 from onlineic.plan.plan import Plan
 from onlineic.plan.spending import Spent, hits_left
 from onlineic.queries.answers import Answer, Stated, Status
@@ -271,37 +270,32 @@ class AnswerBook:
             return belief.unmoved(released), True
 
     def _hard(self, record: Hard, learned: Belief) -> Answer:
-        """Return a measured number or table, what is known best of it, or what was learned from it.
+        """Return a measured number or table, or what a rule that fits all measurements has learned of it.
 
-        A query that was hard by the noise of its test alone is often measured with more noise than the
-        hypothesis, fitted to all tables, errs by. Where the guess that was tested and what was learned both
-        agree with what is known best, the latter is returned. The bound grows by the distance from what was
-        measured; all are public. What another process has told is not worked out again: its rules may have
-        been others.
+        What is hard by the noise of its test alone is often measured with more noise than the hypothesis,
+        fitted to all tables, errs by. So a number, or cell, is what was learned wherever that lies within the
+        noise of what was measured. The bound grows by the distance from what was measured; both are public.
+        What another process has told is not worked out again: its rules may have been others.
         """
-        question, measurement, moved = record.query, record.measurement, 0.0
+        question, measurement = record.query, record.measurement
         place, spent = self._taken.records, self._taken.spent
         self._checkpoints.hard_at(place)
         target, weights = measurement.target, None
-        value: Any
+        released: Any
         if isinstance(question, BoundMarginal):
             self._bounds.tables = True
-            value = question.table(measurement.values)
+            released = question.table(measurement.values)
         else:
-            value, weights = derived(question, measurement)
-            if self._bounds.is_fitted(target):
-                released = value
-                best, deviation = self._bounds.best(
-                    question, (value, measurement.scale * float(np.linalg.norm(weights)))
-                )
-                value = value if best == value else min(1.0, max(0.0, best))
-                tested, agreeing = stated_value(question, record.guess, self._n), AGREEING * deviation
-                with contextlib.suppress(Exception):  # paid and recorded: not lost with a failing hypothesis
-                    fitted = self._checkpoints.learned_of(place, question, learned)
-                    if abs(tested - best) <= agreeing and abs(fitted - best) <= agreeing:  # never with NaN
-                        value = fitted
-                value = self._checkpoints.told(place, value)
-                moved = abs(value - released)
+            released, weights = derived(question, measurement)
+        value = released
+        if fits := self._bounds.is_fitted(target):
+            within = self._bounds.measured_together(target, weights, spent)
+            with contextlib.suppress(Exception):  # paid and recorded: not lost with a failing hypothesis
+                fitted = self._checkpoints.learned_of(place, question, learned, self._n)
+                value = np.where(np.abs(fitted - released) <= within, fitted, released)  # never NaN
+                value = value if isinstance(question, BoundMarginal) else float(value)
+        value = self._checkpoints.told(place, value, fits)
+        moved = float(np.abs(value - released).max())
         radius = self._bounds.hard(question, target, weights, value, moved, spent)
         # what is left is told with this hit
         return self._released(question, "hard", value, radius, self._spending.after(spent, record))

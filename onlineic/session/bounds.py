@@ -17,7 +17,6 @@ from onlineic._typing import Floats
 from onlineic.known_noise.estimates import Estimates, Family, TableDesign
 from onlineic.known_noise.instalments import Instalments, Known
 from onlineic.ledger.records import Burned, Easy, EasyBatch, Ledger
-from onlineic.plan.defaults import AGREEING, CHOSEN
 from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.plan import ALL_EASY, ALL_HARD, EASY_OR_HARD, KNOWN, Plan
 from onlineic.plan.spending import Spent
@@ -170,19 +169,30 @@ class Bounds:
 
     def is_fitted(self, target: Query | Partition) -> bool:
         """Return whether what was learned of a target may be released in the place of what was measured."""
-        return isinstance(target, Partition) or (self._plan.buys and not self._plan.certified)
+        plan = self._plan
+        return plan.update.fits_all and not plan.certified and (isinstance(target, Partition) or plan.buys)
 
-    def best(self, question: Query, released: tuple[float, float]) -> tuple[float, float]:
-        """Return (value, deviation): what is known best of a question of which so much was released.
+    def measured(self, target: Query | Partition, weights: Floats | None, spent: Spent) -> float:
+        """Return the radius of what was measured, when so much was spent, by its noise alone."""
+        return self._radius(target, weights, spent, EASY_OR_HARD * self._plan.tested_beta, 1)
 
-        That is the sum of the measured blocks, or the estimate from the first tables where it has less noise;
-        unless the two are so far apart that the query must have been chosen by the noise of these tables.
+    def measured_together(self, target: Query | Partition, weights: Floats | None, spent: Spent) -> float:
+        """Return the same of all hits at once: each may fail with 1/m of what all may.
+
+        Cheap ones can be many, so m follows the price.
         """
-        estimates = self.estimates
-        estimate = (None if estimates is None else estimates.point(question)) or released
-        if abs(estimate[0] - released[0]) > CHOSEN * math.hypot(estimate[1], released[1]):
-            estimate = released
-        return min(released, estimate, key=lambda one: one[1])
+        sharing = max(2, math.ceil(self._payable / self._spending.at(spent).price(target).amount))
+        beta = self._share(spent) * ALL_HARD * self._plan.tested_beta
+        return self._radius(target, weights, spent, beta, sharing)
+
+    def _radius(
+        self, target: Query | Partition, weights: Floats | None, spent: Spent, beta: float, answers: int
+    ) -> float:
+        """Return by how much the noise of so many answers moves each, or less, with probability 1 - beta."""
+        sparse = self._spending.at(spent)
+        if weights is not None and isinstance(target, Partition):
+            return sparse.sum_radius(target, weights, beta / answers)
+        return sparse.hard_radius(target, beta, answers, tests=self._plan.max_queries) + self._plan.steps
 
     def hard(
         self, question: Question, target: Query | Partition, weights: Floats | None, value: Any,
@@ -203,45 +213,23 @@ class Bounds:
         spent : Spent
             Before the hit.
         """
-        sparse = self._spending.at(spent)
         if isinstance(question, Query) and isinstance(target, Partition) and self.slack:
             # the blocks that are left out are taken from n
             moved += self.slack * float(block_weights(question, target).mean())
 
-        def radius(beta: float, answers: int) -> float:
-            if weights is not None and isinstance(target, Partition):
-                return sparse.sum_radius(target, weights, beta / answers)
-            return sparse.hard_radius(target, beta, answers, tests=self._plan.max_queries) + self._plan.steps
-
-        # of all hits: each may fail with 1/m of what all may; cheap ones can be many, so m has its price
-        sharing = max(2, math.ceil(self._payable / sparse.price(target).amount))
-        beta = self._plan.tested_beta
-        together = self._share(spent) * ALL_HARD * beta
-        self._hardest = max(
-            self._hardest, min(self.known(question, value), moved + radius(together, sharing))
-        )
-        return moved + radius(EASY_OR_HARD * beta, 1)
+        together = moved + self.measured_together(target, weights, spent)
+        self._hardest = max(self._hardest, min(self.known(question, value), together))
+        return moved + self.measured(target, weights, spent)
 
     def if_hard(self, question: Question, target: Query | Partition, spent: Spent) -> float:
         """Return the largest radius that a hard answer can have, should its test fire."""
-        beta, sparse = EASY_OR_HARD * self._plan.tested_beta, self._spending.at(spent)
-        noise = sparse.noise_of(target)
+        weights, left_out = None, 0.0
         if isinstance(target, Partition) and isinstance(question, Query):
             weights = block_weights(question, target)
             mean = float(weights.mean())
-            weights = weights - mean
-            radius = sparse.sum_radius(target, weights, beta) + self.slack * mean
-            noise *= float(np.linalg.norm(weights))
-        else:
-            radius = sparse.hard_radius(target, beta, tests=self._plan.max_queries) + self._plan.steps
-        if isinstance(question, BoundMarginal) or not self.is_fitted(target):
-            return radius
-        estimate = None if self.estimates is None else self.estimates.point(question)
-        if estimate is None or estimate[1] >= noise:
-            return radius + AGREEING * noise
-        value, error = estimate
-        farthest = CHOSEN * math.hypot(error, noise) + AGREEING * error
-        return min(radius + farthest, self.known(question, value) + AGREEING * error)
+            weights, left_out = weights - mean, self.slack * mean
+        radius = self.measured(target, weights, spent) + left_out
+        return 2.0 * radius if self.is_fitted(target) else radius
 
     # -- all at once --
 

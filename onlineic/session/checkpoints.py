@@ -11,9 +11,10 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats
+from onlineic.hypothesis.base import block_guesses
 from onlineic.ledger.records import Checkpoint, Hard, Ledger, Told
-from onlineic.plan.defaults import SPACING
-from onlineic.queries.query import Query
+from onlineic.plan.defaults import RULES, SPACING
+from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.session.belief import Belief
 from onlineic.updates.base import HasParameters, UpdateRule
 
@@ -29,17 +30,20 @@ class Checkpoints:
     alpha : float
     """
 
-    __slots__ = ("_alpha", "_fitted", "_kept", "_ledger", "_update", "restoring")
+    __slots__ = ("_alpha", "_fitted", "_found", "_kept", "_ledger", "_update", "restoring")
 
     def __init__(self, ledger: Ledger, update: UpdateRule[Any], alpha: float) -> None:
         self._ledger, self._update, self._alpha = ledger, update, alpha
+        # records of a session of other rules, which told cross tables as they were measured, and kept none
+        stamp = getattr(ledger, "beginning", {"rules": RULES}).get("rules")
+        self._found = 0 if stamp == RULES else len(ledger)
         self._fitted: dict[int, float] = {}
         self._kept = (0, 0)  # records and updates that they follow from
         self.restoring = 0  # leading records whose updates a checkpoint makes needless
 
     @property
     def fitted(self) -> dict[int, float]:
-        """By record, what the hypothesis behind a hard answer says of its query, or NaN."""
+        """By record, what the hypothesis after a hard answer says of its query, or NaN."""
         return dict(self._fitted)
 
     def parameters(self, belief: Belief) -> tuple[Floats, ...] | None:
@@ -51,18 +55,31 @@ class Checkpoints:
         """Note that a hard answer is made of the record at this place."""
         self._fitted.setdefault(place, math.nan)
 
-    def learned_of(self, place: int, query: Query, learned: Belief) -> float:
-        """Return what was learned of the query of that record, or what a checkpoint says of it."""
-        if place >= self.restoring:
-            self._fitted[place] = float(learned.hypothesis.evaluate(query))
+    def learned_of(self, place: int, question: Question, learned: Belief, n: int) -> Any:
+        """Return what was learned of the question of that record, or what a checkpoint says of a query.
+
+        NaN of a cross table that was answered by other rules, or before a checkpoint: what was told is kept.
+        """
+        if place < self.restoring:
+            return self._fitted[place]
+        if isinstance(question, BoundMarginal):
+            if place < self._found:
+                return math.nan
+            return question.table(np.array(block_guesses(learned.hypothesis, question.partition, n)) / n)
+        self._fitted[place] = float(learned.hypothesis.evaluate(question))
         return self._fitted[place]
 
-    def told(self, place: int, value: float) -> float:
-        """Return the number of that hard answer: as it was told, if it was before."""
+    def told(self, place: int, value: Any, learned: bool) -> Any:
+        """Return the number, or table, of that hard answer: as it was told, if it was before.
+
+        It is kept if it may be what was `learned`: what was measured is in the record.
+        """
         known = self._ledger.told
-        if place not in known and self._ledger.lasting:
-            self._ledger.keep(Told(place, value))
-        return known.get(place, value)
+        if place in known:
+            return np.reshape(known[place], np.shape(value)) if np.ndim(value) else known[place]
+        if learned and self._ledger.lasting:
+            self._ledger.keep(Told(place, tuple(np.ravel(value).tolist()) if np.ndim(value) else value))
+        return value
 
     def keep_if_due(self, records: int, belief: Belief) -> None:
         """Keep a checkpoint once there are enough updates that resuming would have to repeat."""

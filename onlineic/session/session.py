@@ -523,12 +523,12 @@ class OnlineIC(Answering):
     @overload
     def answer_many(self, queries: Iterable[Expression | Query | Any]) -> list[Answer]: ...
     def answer_many(self, queries: Queries | Iterable[Expression | Query | Any]) -> Answers | list[Answer]:
-        """Answer queries in order, at array speed, by the same law of noise, charges and bounds as one at a time.
+        """Answer queries in order, at array speed: by the law of noise, charges and bounds of one at a time.
 
         All queries are checked before the first is answered. Where tables are bought by what is asked
-        (`plan.DemandPurchases`), those bought before the first answer serve all of them: to ask what is known
-        beforehand in one call lowers errors. Elsewhere the numbers are those of one at a time. What an exception in the middle of them leaves
-        behind is in the transcript, and remembered: asked again, it is a repeat.
+        (`plan.DemandPurchases`), those bought before the first answer serve all of them: to ask in one call
+        lowers errors. Elsewhere the numbers are those of one at a time. What an exception in the middle of
+        them leaves is in the transcript, and remembered: asked again, it is a repeat.
 
         Parameters
         ----------

@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Callable
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from onlineic._typing import Floats
 from onlineic.domain.domain import Domain
@@ -25,7 +25,15 @@ class UpdateRule(abc.ABC, Generic[H]):
     Dwork & Roth (2014), Definition 5.3, with a strict gap: in a sequence of updates every query has
     |f(x) - f(D^t)| > alpha and its noisy answer |f(x) - v| < alpha. T(alpha) bounds the length of any such
     sequence.
+
+    Attributes
+    ----------
+    fits_all : bool
+        Whether the new hypothesis is fitted to all measurements, each by its noise. Then it tells what is
+        known best of a question, and a hit hands that out (theory 6.2); else it hands out what was measured.
     """
+
+    fits_all: ClassVar[bool] = False
 
     @abc.abstractmethod
     def init(self, domain: Domain, prior: Hypothesis | None = None) -> H:

@@ -1,6 +1,6 @@
 """A fit to all that was released, stopped where interactions end and noise begins."""
 
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import attrs
 
@@ -43,6 +43,8 @@ class FittedTables(UpdateRule[Any]):
     -----
     No T(alpha) is proven: `update_bound` is None.
     """
+
+    fits_all: ClassVar[bool] = True
 
     evaluations: int = 200
     steps: int = 60

@@ -1,7 +1,7 @@
 """Maximum entropy: after each hard answer the hypothesis is fitted again to all that was released."""
 
 from collections.abc import Sequence
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import attrs
 import numpy as np
@@ -118,6 +118,8 @@ class MaximumEntropy(UpdateRule[FittedHistogram]):
     No T(alpha) is proven: `update_bound` is None. A measurement of a single query is used if its weights
     are 0/1; others are answered, and ignored here. The fit is measured, not proven, to be good.
     """
+
+    fits_all: ClassVar[bool] = True
 
     evaluations: int = 30
     kl_weight: float = 0.0

@@ -1,6 +1,6 @@
 """Mixtures of products, fitted again after each release: for domains whose cells cannot be held."""
 
-from typing import final
+from typing import ClassVar, final
 
 import attrs
 
@@ -50,6 +50,8 @@ class MixtureOfProducts(UpdateRule[Mixture | LocalFits]):
     than 2^12 weights over several attributes jointly; such are answered, and ignored here. Where the cells
     can be held `MaximumEntropy` is better.
     """
+
+    fits_all: ClassVar[bool] = True
 
     components: int = 200
     first_steps: int = 300

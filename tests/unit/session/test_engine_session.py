@@ -469,21 +469,6 @@ def test_a_hard_answer_that_the_hypothesis_contradicts_is_as_measured(monkeypatc
     assert (value, "hard") == (answer.value, answer.status)
 
 
-@BOTH
-def test_the_answer_of_a_query_whose_guess_was_far_off_is_as_measured_whatever_was_learned(delta):
-    session = probing(
-        prior=ic.Histogram(DOMAIN), threshold=0.01, delta=delta
-    )  # no first tables: the guess is uniform
-    answer = session.answer(ic.where(a=0))
-    record = hits(session)[0]
-    value, weights = ic.queries.derived(record.query, record.measurement)
-    deviation = record.measurement.scale * float(np.linalg.norm(weights))
-
-    assert isinstance(record.measurement.target, Partition)
-    assert abs(0.25 - value) > 3 * deviation > abs(session.hypothesis.evaluate(record.query) - value)
-    assert (value, "hard") == (answer.value, answer.status)
-
-
 @pytest.mark.parametrize("failing", [lambda: math.nan, lambda: 1 / 0, lambda: None])
 @BOTH
 def test_a_paid_answer_is_not_lost_where_what_was_learned_cannot_be_evaluated(failing, delta):

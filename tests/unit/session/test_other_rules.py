@@ -7,16 +7,18 @@ import json
 from pathlib import Path
 
 import attrs
+import numpy as np
 import pytest
 
 import onlineic as ic
 from onlineic import audit
 from onlineic.errors import LedgerCorruptError
-from onlineic.ledger import imported, read
+from onlineic.ledger import Hard, imported, read
 from onlineic.ledger.lines import canonical_text, chained
-from onlineic.plan import defaults
-from onlineic.session import answers, bounds, durable
+from onlineic.plan import TestsOnly, defaults
+from onlineic.session import durable
 from onlineic.session import session as sessions
+from onlineic.updates import MaximumEntropy, MixtureOfProducts
 from support.inside import ledger_of
 from support.ledgers import LABEL, MECHANISMS, file_of, opened, queries, quick_folder, resumed, table
 
@@ -38,10 +40,9 @@ def without(written, kind):
 
 
 def other_rules_of_answers(patched):
-    """Let estimates and fits never be told, as other rules of answers might."""
-    for name in (answers, bounds):
-        patched.setattr(name, "AGREEING", 0.0)
-    patched.setattr(bounds, "CHOSEN", 0.0)
+    """Let fits never be told, as other rules of answers might."""
+    for rule in (MaximumEntropy, MixtureOfProducts):
+        patched.setattr(rule, "fits_all", False)
 
 
 @pytest.fixture
@@ -102,6 +103,37 @@ def test_a_process_that_died_behind_a_hard_answer_kept_what_it_told_with_its_nex
     other_rules_of_answers(monkeypatch)
     with resumed(path) as session:
         assert kept == [session.answer(asked[place]).value for place in hard[: len(kept)]]
+
+
+def cross_tables(path, count):
+    """A session that knows nothing before its hits, and its answers to cross tables that overlap."""
+    with opened(path, threshold=0.005, hard_answers=8, purchases=TestsOnly()) as session:
+        pairs = [("a", "b"), ("a", "c"), ("b", "c")]
+        return [session.answer(ic.marginal(*names)) for names in pairs][:count]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_cross_table_that_was_told_comes_back_under_any_rules(path, monkeypatch, kept):
+    """Files of rules that told them as they were measured keep none beside the record: that is told again."""
+    told = cross_tables(path, 3)
+    assert "hard" in {one.status for one in told}
+    written = read(path) if kept else without(read(path), "told")
+    again = file_of(written, path.with_name("again.db"))
+    if not kept:
+        monkeypatch.setattr("onlineic.session.checkpoints.RULES", "others")
+    else:
+        other_rules_of_answers(monkeypatch)
+    with resumed(again) as session:
+        same = [session.answer(ic.marginal(*one.query.names)).value for one in told]
+    measured = [
+        record.query.table(record.measurement.values)
+        for record in session.transcript
+        if isinstance(record, Hard)
+    ]
+    hard = [(one.value, now) for one, now in zip(told, same, strict=True) if one.status == "hard"]
+    for (before, now), released in zip(hard, measured, strict=True):
+        assert np.array_equal(now, before if kept else released)
+    assert any(not np.array_equal(before, one) for (before, _), one in zip(hard, measured, strict=True))
 
 
 def test_a_session_goes_on_as_it_was_planned_whichever_way_it_is_opened(path, monkeypatch):
