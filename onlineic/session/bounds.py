@@ -229,7 +229,7 @@ class Bounds:
             mean = float(weights.mean())
             weights, left_out = weights - mean, self.slack * mean
         radius = self.measured(target, weights, spent) + left_out
-        return 2.0 * radius if self.is_fitted(target) else radius
+        return radius + self.measured_together(target, weights, spent) if self.is_fitted(target) else radius
 
     # -- all at once --
 

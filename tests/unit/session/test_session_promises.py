@@ -258,30 +258,6 @@ def test_a_repeat_that_was_rounded_from_farther_away_widens_the_bound_of_all_ans
     assert session.statistics().error_bound == pytest.approx(before + rounding, rel=1e-12)
 
 
-@BOTH
-@pytest.mark.usefixtures("loud")
-@pytest.mark.parametrize(("away", "agrees"), [(2.0, True), (2.9, True), (3.1, False), (8.0, False)])
-def test_what_was_learned_is_the_answer_up_to_three_standard_deviations_from_what_was_measured(
-    delta, away, agrees
-):
-    """A guess so many of them from the exact share, which is what is measured here."""
-    domain = ic.Domain.of(a=2, b=1)
-    data = PrivateData(np.array([[600_000], [400_000]]), domain)
-    settings = {"threshold": 1e-6, "hard_answers": 5, "noise": SimulatedNoise(1)}
-    query, budget = ic.where(a=0), ic.Budget(1.0, delta)
-    plan = session_plan(domain, data.n, budget, prior=ic.Histogram(domain), threshold=1e-6, hard_answers=5)
-    target = plan.partitions.partition(query.bind(domain))
-    zeros = np.zeros(target.blocks, np.int64)
-    scale = plan.sparse.measure(None, target, 0, zeros, SimulatedNoise(1)).scale
-    guess = 0.6 + away * scale * math.sqrt(0.5)
-    session = ic.OnlineIC(data, budget, prior=ic.Histogram(domain, [guess, 1.0 - guess]), **settings)
-    answer = session.answer(query)
-
-    assert ("hard", 0.6) == (answer.status, hits(session)[0].measurement.values[0])
-    assert agrees == (answer.value != pytest.approx(0.6, abs=1e-12))
-    assert session.hypothesis.evaluate(query.bind(domain)) != pytest.approx(0.6, abs=1e-12)
-
-
 # -- memory ------------------------------------------------------------------------------------------------
 
 
