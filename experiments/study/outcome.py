@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 import numpy as np
@@ -40,6 +40,7 @@ def measured(
     drawn: list[int],
     limit: float = math.inf,
     useful: float = math.inf,
+    timing: Literal["batch", "single"] = "batch",
 ) -> dict[str, Any]:
     """Return one row: the errors of an engine over all seeds. NOT PRIVATE.
 
@@ -48,6 +49,7 @@ def measured(
     one whose bound says no more than the constant 1/2 does, and blind those whose test had a threshold above
     `useful`: the mechanism's, at the end of every batch. Of the blind ones unbounded are those whose bound,
     which may rest on other releases than the test, is above `useful` too. Seconds are of the processor.
+    Queries come in calls of 256, or with `timing` "single" one by one: what is bought by what is asked differs.
     """
     traces, opened, trivial, blind, unbounded = [], [], 0, 0, 0
     for seed in drawn:
@@ -63,6 +65,7 @@ def measured(
             stream.queries,
             truths=stream.truths,
             seed=seed,
+            timing=timing,
             progress=lambda now, held=batches: held.append((now.asked, getattr(now, "threshold", 0.0))),
             clock=time.process_time,
         )
