@@ -2,13 +2,15 @@
 
     python experiments/listening.py [--quick] [--from-json] [--only STREAM ..]
 
-The first 2,000 questions of streams of the gallery, three of them ranges of one long attribute; the same 2,000 questions about five attributes of
-Adult, asked of a table of five, of eight and of all fourteen attributes; questions about all of Adult's five
-attributes, of a million records drawn from it with replacement. At (1, 1e-9); simulated noise: NOT PRIVATE.
+The first 2,000 questions of streams of the gallery, three of them ranges of one long attribute; the same
+2,000 questions about five attributes of Adult, asked of a table of five, of eight and of all fourteen;
+questions about all of Adult's five attributes, of a million records drawn from it with replacement. At
+(1, 1e-9); simulated noise: NOT PRIVATE.
 
-Beside `DemandPurchases`, the default of many attributes and of many records, asked one question at a time, stand
-the same session asked 256 in a call, of which it hears all before it answers the first, one with its tables fixed beforehand (`first_tables=True`), one that buys nothing without a test (`TestsOnly`, the
-book's loop), and one to which the sets of attributes were announced.
+Beside `DemandPurchases`, the default of many attributes and of many records, asked one question at a time,
+stand the same session asked 256 in a call, of which it hears all before it answers the first; one with its
+tables fixed beforehand (`first_tables=True`); one that buys nothing without a test (`TestsOnly`, the book's
+loop); and one to which the sets of attributes were announced.
 Writes results/listening.json; the markdown table and the figure are made from that file alone.
 """
 

@@ -49,7 +49,7 @@ def measured(
     one whose bound says no more than the constant 1/2 does, and blind those whose test had a threshold above
     `useful`: the mechanism's, at the end of every batch. Of the blind ones unbounded are those whose bound,
     which may rest on other releases than the test, is above `useful` too. Seconds are of the processor.
-    Queries come in calls of 256, or with `timing` "single" one by one: what is bought by what is asked differs.
+    Queries come in calls of 256, or with `timing` "single" one by one: what is asked buys other tables then.
     """
     traces, opened, trivial, blind, unbounded = [], [], 0, 0, 0
     for seed in drawn:
