@@ -6,6 +6,7 @@ alone, so that of neighbours one person's parts differ, whatever else the table 
 Proof: docs/theory/queries.md, 1.7, 1.8.
 """
 
+import copy
 import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeGuard, final
@@ -32,13 +33,14 @@ NOTHING = IntegerRange(0, 1)  # in the place of a column's kind where its values
 class Persons:
     """The column of identifiers, read as an attribute is: persons are numbered as they come.
 
-    An identifier is a whole number or a text; 7 and "7" are one.
+    An identifier is a whole number or a text; 7 and "7" are one. A float stands for one whole number only
+    below the power of two up to which its type has them all: two persons could be one number beyond.
     """
 
     size, missing, ordered, markers = MANY, False, False, ()
     rule = "a person's number or name, never missing,"
     wider = "give every row its person, and leave out what is nobody's"
-    form = "whole numbers or texts"
+    form = "whole numbers, of floats those that are exact, or texts"
 
     def __init__(self) -> None:
         self._known: dict[str, int] = {}
@@ -48,12 +50,16 @@ class Persons:
 
     def read(self, column: Column) -> Ints:
         """Return the number of every row's person, marks where there is none."""
-        codes = read_distinct(column, self._number)
+        floats = column.dtype if column.dtype.kind == "f" else np.dtype(float)
+        exact = 2 ** (np.finfo(floats).nmant + 1)
+        codes = read_distinct(column, lambda value: self._number(value, exact))
         codes[absent(column)] = OUTSIDE
         return codes
 
-    def _number(self, value: Any) -> int:
+    def _number(self, value: Any, exact: int) -> int:
         value = plain(value)
+        if isinstance(value, float) and abs(value) >= exact:
+            return STRANGE
         number = whole(value) if is_number(value) else None
         if number is not None:
             value = str(number)
@@ -95,6 +101,12 @@ class Parted:
 
     def __iter__(self) -> Iterator[tuple[str, Attribute]]:
         return iter(zip(self.names, self.attributes, strict=True))
+
+    def cut_into(self, unit: Unit) -> "Parted":
+        """Return the same domain with the same persons, in the parts of another unit of theirs."""
+        other = copy.copy(self)
+        other.unit = unit
+        return other
 
     def encoded(self, columns: Records) -> list[Column]:
         """Return the codes of records, attribute by attribute, those of persons last."""
@@ -141,6 +153,8 @@ class Parted:
             for axis in axes:
                 drawn[axis] = ended(drawn[axis], own, axis, self.domain.attributes[axis])
             found.append([*drawn, np.repeat(weight[owner[rows_of]], many)])
+        if not found:  # of nobody
+            return held, parts
         *cells, counts = [np.concatenate(column) for column in zip(*found, strict=True)]
         return cells, counts
 

@@ -551,10 +551,10 @@ class PrivateData:
         return data
 
     def units(self) -> tuple[Unit | None, ...]:
-        """Return the units that the table can have, that of now first; one, after a release."""
+        """Return the units that the table can have, the finest first; one, after a release."""
         if self.unit is None or self._read is None or self._total is not None:
             return (self.unit,)
-        return cut_anew(self.unit)
+        return cut_anew(self._read[2].unit)
 
     def cut_into(self, unit: Unit | None) -> None:
         """Let the persons of the table have so many parts: those of `units`, before anything is released.
@@ -564,17 +564,17 @@ class PrivateData:
         InvalidParameterError
             If it is another one.
         """
-        if unit == self.unit:
-            return
-        if self._read is None or unit is None or unit not in self.units():
-            raise InvalidParameterError(
-                f"unit must be the one that the table was loaded with, {self.unit}, or coarser before its "
-                f"first session, got {unit}; load the table anew."
-            )
-        columns, weights, seen = self._read
-        seen.unit = unit
-        other = self._of_rows(iter(columns), weights, seen)
-        self._tables, self._mass, self.unit = other._tables, other._mass, unit
+        with self._sessions.gate:  # no other session cuts, or spends on parts that are about to be others
+            if unit == self.unit:
+                return
+            if self._read is None or unit is None or unit not in self.units():
+                raise InvalidParameterError(
+                    f"unit must be the one that the table was loaded with, {self.unit}, or coarser before "
+                    f"its first session, got {unit}; load the table anew."
+                )
+            columns, weights, seen = self._read
+            other = self._of_rows(iter(columns), weights, seen.cut_into(unit))
+            self._tables, self._mass, self.unit = other._tables, other._mass, unit
 
     @classmethod
     def _of_cells(cls, columns: Iterator[Column], weights: Ints | None, domain: Domain) -> "PrivateData":
@@ -759,7 +759,7 @@ class PrivateData:
         check_kind("budget", budget, Budget, remedy="write Budget(epsilon=1.0, delta=1e-9)")
         self._check_process()
         promised = checked_integer("rows_per_person", rows_per_person, at_least=1)
-        self.check_promised(promised)
+        self.check_promised(promised, what)
         self.check_neighbours(budget)
         with self._sessions.gate:  # no total comes in between
             if self._total is not None:
@@ -773,15 +773,16 @@ class PrivateData:
             self._read = None
             self._rows = max(self._rows, promised)
 
-    def check_promised(self, rows: int) -> None:
+    def check_promised(self, rows: int, what: Literal["session", "release"] = "release") -> None:
         """Raise `InvalidParameterError` unless a promise for so many rows is one for a person of this table.
 
-        The rows of a table of persons are their equal parts: only a session promises for all of these.
+        The rows of a table of persons are their equal parts: only a session promises for all of these, and
+        counts by them. With a total, too, whose shares are those of one part.
         """
         kept = checked_integer("rows", rows, at_least=1) * (
             1 if self._total is None else self._total.rows_per_person
         )
-        if self.unit is not None and kept != self.unit.moved:
+        if self.unit is not None and (what == "release" or kept != self.unit.moved):
             raise InvalidParameterError(
                 f"a table of persons must be asked by a session, which protects {self.unit.said}, got "
                 "another mechanism, or a promise for others; open OnlineIC(data, budget), or load one row a "

@@ -53,7 +53,7 @@ def column_array(name: str, values: Any) -> Column:
             array = np.array(listed, dtype=object)
     if array.ndim != 1:
         raise InvalidDataError(
-            f"{name} must be a column of shape (n,), got shape {array.shape}; give one value a record."
+            f"{name} must be a column of one dimension, got {array.ndim}; give one value a record."
         )
     if array.dtype.kind == "T":  # numpy takes its missing texts for others, or cannot compare them
         array = array.astype(object)

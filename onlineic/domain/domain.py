@@ -355,10 +355,10 @@ class Domain:
                 f"records must have a column for every attribute, got none for {', '.join(lacking)}; {hints}."
             )
         arrays = {name: column_array(name, named[name]) for name in self.names}
-        lengths = {name: len(array) for name, array in arrays.items()}
-        if len(set(lengths.values())) > 1:
+        if len({*map(len, arrays.values())}) > 1:  # by how much is not told: a number of rows can be private
             raise InvalidDataError(
-                f"columns must have equal lengths, got {lengths}; give every column one value a record."
+                f"columns must have equal lengths, got others of {', '.join(arrays)}; give every column one "
+                "value a record."
             )
         return arrays
 

@@ -18,6 +18,8 @@ from onlineic.noise.sources import Noise
 from onlineic.plan.settings import Settings
 from onlineic.queries.counted import Counted, divided, divided_beta
 from onlineic.queries.expressions import where
+from onlineic.session.durable import LedgerFile
+from onlineic.sparse.base import NumericSparse
 
 
 def with_relation(data: PrivateData, settings: Settings) -> Settings:
@@ -41,6 +43,12 @@ def with_relation(data: PrivateData, settings: Settings) -> Settings:
             'budget must be one of its own with neighbours="add-remove", got a share of a total; write '
             "Budget(epsilon, delta)."
         )
+    if isinstance(settings.sparse, NumericSparse):
+        raise InvalidParameterError(
+            'sparse must be a name with neighbours="add-remove", got a '
+            f"{type(settings.sparse).__name__}, which was made for a number of records: that is released "
+            "first; write sparse='gumbel' or 'exponential'."
+        )
     return attrs.evolve(settings, budget=attrs.evolve(settings.budget, neighbours=data.neighbours))
 
 
@@ -49,8 +57,10 @@ def after_count(settings: Settings) -> Settings:
     return attrs.evolve(settings, budget=divided(settings.budget)[1], beta=divided_beta(settings.beta)[1])
 
 
-def counted(data: PrivateData, settings: Settings, noise: Noise) -> Counted:
+def counted(data: PrivateData, settings: Settings, noise: Noise, file: LedgerFile | None = None) -> Counted:
     """Release the number of records, or persons: all of the session's budget is spent before it is drawn.
+
+    Beside the `file` that is to hold the number a mark is left before that.
 
     Raises
     ------
@@ -59,10 +69,17 @@ def counted(data: PrivateData, settings: Settings, noise: Noise) -> Counted:
     SessionSealedError
         If the read or the draw failed; the budget stays spent.
     """
-    if is_private(noise):
-        data.spend(settings.of_row, what="session", rows_per_person=settings.rows_per_person)
     moved = settings.rows_per_person if data.unit is None else data.unit.sensitivity
     mechanism = LaplaceMechanism(divided(settings.budget)[0].epsilon, moved)
+    if file is not None:
+        file.begin_count()
+    try:
+        if is_private(noise):
+            data.spend(settings.of_row, what="session", rows_per_person=settings.rows_per_person)
+    except BaseException:  # nothing was drawn
+        if file is not None:
+            file.end_count()
+        raise
     everybody = where().bind(data.domain)
     released = guarded(
         lambda: int(mechanism.release(persons_of(data.exact_counts(everybody), data.unit), noise)[0]),

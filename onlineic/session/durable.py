@@ -32,7 +32,7 @@ from onlineic.errors import (
 )
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.lines import Line, domain_of
-from onlineic.ledger.place import exists
+from onlineic.ledger.place import checked_path, exists
 from onlineic.ledger.records import Ledger
 from onlineic.ledger.settings import (
     beginning_of,
@@ -108,8 +108,10 @@ class LedgerFile:
             If there is one: the budget was spent, and no record tells on what.
         LedgerWriteError
             If it cannot be written.
+        InvalidParameterError
+            If no ledger may lie there.
         """
-        mark = f"{os.fspath(self.path)}{COUNTING}"
+        mark = self._mark()
         try:
             with open(mark, "x", encoding="utf-8") as file:
                 file.write("A number of records was drawn for a ledger that was not begun: see onlineic.\n")
@@ -128,8 +130,11 @@ class LedgerFile:
             ) from None
 
     def end_count(self) -> None:
-        """Take the mark away: the file holds the number that was drawn."""
-        os.unlink(f"{os.fspath(self.path)}{COUNTING}")
+        """Take the mark away: the file holds the number that was drawn, or none was."""
+        os.unlink(self._mark())
+
+    def _mark(self) -> str:
+        return f"{checked_path(self.path)}{COUNTING}"  # of one file, whatever links lead to it
 
     def opened(
         self, domain: Domain, n: int | None, plan: Plan, counted: Counted | None = None

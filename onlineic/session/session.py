@@ -319,16 +319,16 @@ class OnlineIC(Answering):
             check_kind_of_file(kept.beginning, total=False)
             beginning = kept.beginning
             check_data(data)
-            if (promised := unit_of(beginning)) in data.units():
-                data.cut_into(promised)
-            check_unit_of(beginning, data.unit)
+            promised = unit_of(beginning)
+            check_unit_of(beginning, promised if promised in data.units() else data.unit)
             private = data.n_at_most is not None
             check_relation(beginning, private)
-            known = None if private else data.mass
+            known = None if private else parts_of(data.n, promised)
             check_beginning(beginning, table=table, domain=data.domain, n=known)
             check_prior(beginning, prior)
             plan = planned(beginning, data.domain, update)
             settings = settings_in(beginning, data.domain, prior)
+            data.cut_into(promised)
             return cls.__new__(cls)._open(data, settings, plan, kept, None, progress)
         except BaseException:
             kept.release()
@@ -436,9 +436,7 @@ class OnlineIC(Answering):
             if isinstance(ledger, Ledger) and len(ledger):
                 raise LedgerMismatchError(NOT_NEW.format(len(ledger)))
             plan.update.init(data.domain, settings.prior)  # a start that is none is refused before that
-            if isinstance(ledger, LedgerFile):
-                ledger.begin_count()
-            released = counted(data, settings, noise)
+            released = counted(data, settings, noise, ledger if isinstance(ledger, LedgerFile) else None)
             with planning(data.unit):
                 plan = session_plan(data.domain, parts_of(released.n, data.unit), after_count(settings))
         paid = released is not None

@@ -150,7 +150,7 @@ CATALOGUE = {  # section: (kind, what was written, what refuses it, words of the
          "load(age=[3, 4, 5], domain=ic.Domain.of(age=range(0, 91), sex=['F', 'M']))"),
         ('a column of two dimensions', 'load(age=np.ones((3, 2), int))',
          'InvalidDataError',
-         'age must be a column of shape (n,), got shape (3, 2); give one value a record.',
+         'age must be a column of one dimension, got 2; give one value a record.',
          'load(age=np.full(3, 30))'),
         ('a text for a column', "load(sex='FMF')",
          'InvalidDataError', 'give a list with one value a record.',

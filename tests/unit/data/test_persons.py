@@ -1,12 +1,14 @@
 """Persons with many rows: each becomes the same number of equal parts, by their own rows alone."""
 
 import sqlite3
+import threading
 
 import numpy as np
 import pytest
 
 import onlineic as ic
 from onlineic import offline
+from onlineic.data.persons import Parted
 from onlineic.domain import Unit
 from onlineic.errors import (
     InfeasibleAccuracyError,
@@ -292,6 +294,66 @@ def test_a_total_of_persons_is_shared_by_sessions():
     )
     with pytest.raises(InvalidParameterError, match="must be asked by a session"):
         data.check_promised(2)
+    # a share pays for one part, but what counts parts as records would tell 64 times too much
+    for ask in (
+        lambda: offline.mean(data, "age", epsilon=0.001),
+        lambda: ic.baselines.noisy_histogram(data, total.share(0.1)),
+    ):
+        with pytest.raises(InvalidParameterError, match="must be asked by a session"):
+            ask()
+    assert 1 == len(data.budgets)
+
+
+def test_a_session_that_did_not_open_settles_no_parts(tmp_path):
+    path, other = tmp_path / "a.db", ic.PrivateData.from_records({"age": [3]}, ic.Domain.of(age=range(20)))
+    ic.OnlineIC(other, ic.Budget(1.0, 1e-9), ledger=path, table="other").close()
+    small = tmp_path / "small.db"
+    ic.OnlineIC(table(), ic.Budget(0.02, 1e-9), ledger=small, table="visits").close()
+    data = table()
+
+    with pytest.raises(LedgerMismatchError):
+        ic.OnlineIC(data, ic.Budget(0.02, 1e-9), ledger=path, table="visits")
+    with pytest.raises(LedgerMismatchError):
+        ic.OnlineIC.resume(small, data, table="another")
+    assert (UNIT, Unit("id", units=16), Unit("id", units=1)) == data.units()
+    assert UNIT == ic.OnlineIC(data, ic.Budget(1.0, 1e-9)).unit
+
+
+def test_two_sessions_that_open_at_once_do_not_mix_their_parts(monkeypatch):
+    data, others = table(), []
+    parts = Parted.parts
+
+    def interrupted(self, columns, rows):
+        if not others:
+            others.append(threading.Thread(target=data.cut_into, args=(Unit("id", units=1),)))
+            others[0].start()
+            others[0].join(0.2)
+        return parts(self, columns, rows)
+
+    monkeypatch.setattr(Parted, "parts", interrupted)
+    data.cut_into(Unit("id", units=16))
+    others[0].join()
+
+    assert (4000, 4000 * data.unit.units) == (data.n, data.mass)
+    assert data.mass == cells(data).sum()
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        np.array([2.0**53, 1.0]),
+        np.array([2**24, 1], np.float32),
+        [2.0**60, "ann"],
+        np.array([2.0**11, 1.0], np.float16),
+    ],
+    ids=["float64", "float32", "mixed", "float16"],
+)
+def test_persons_that_a_float_does_not_tell_apart_are_refused(held):
+    rows = {"id": held, "age": [1, 2], "ward": ["ER", "ER"]}
+    with pytest.raises(InvalidDataError, match="of floats those that are exact"):
+        ic.PrivateData.from_records(rows, DOMAIN, unit=UNIT)
+    whole = ["9007199254740993", 1] if isinstance(held, list) else held - 1
+    assert 2 == ic.PrivateData.from_records({**rows, "id": whole}, DOMAIN, unit=UNIT).n
 
 
 @pytest.mark.parametrize(("epsilon", "units"), [(1.0, 64), (0.02, 16), (0.005, 1)])

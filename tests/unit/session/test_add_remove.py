@@ -27,6 +27,7 @@ from onlineic.ledger import MemoryLedger, read
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Partition
 from onlineic.queries.counted import Counted, divided, divided_beta
+from onlineic.sparse import GumbelSparse
 
 DOMAIN = ic.Domain.of(age=range(8), sex=["F", "M"])
 BUDGET = ic.Budget(1.0, 1e-6)
@@ -377,6 +378,28 @@ def test_a_table_of_nobody_is_loaded_as_one_of_one_is():
         {"age": np.zeros(0, int), "sex": []}, np.zeros(0, int), DOMAIN, neighbours="add-remove"
     )
     assert "n private" in repr(counted)
+    numbers = ic.Domain.of(cost=ic.number(0, 10, bins=2))
+    for unit, rows in itertools.product(
+        (None, Unit("id")), ({"cost": [], "id": []}, {"cost": [1], "id": [1]})
+    ):
+        loaded = PrivateData.from_records(rows, numbers, unit=unit, neighbours="add-remove")
+        with pytest.raises(TooFewRecordsError):
+            ic.OnlineIC(loaded, BUDGET, noise=Below())
+
+
+def test_columns_that_do_not_fit_do_not_tell_how_many_rows_there_are():
+    for columns in ({"age": [1] * 321, "sex": ["F"] * 320}, {"age": np.ones((321, 2)), "sex": ["F"] * 321}):
+        with pytest.raises(InvalidDataError) as raised:
+            PrivateData.from_records(columns, DOMAIN, neighbours="add-remove")
+        assert "32" not in str(raised.value)
+
+
+def test_a_mechanism_of_a_number_of_records_is_refused_by_name():
+    data, paid = table(), ic.Budget(1.0, 1e-6, neighbours=ADD_REMOVE)
+    made = GumbelSparse.calibrated(paid, n=4000, hard_answers=5, max_queries=50)
+    with pytest.raises(InvalidParameterError, match=r"sparse must be a name .*, got a GumbelSparse"):
+        ic.OnlineIC(data, BUDGET, sparse=made)
+    assert () == data.budgets
 
 
 def test_a_count_that_no_ledger_holds_is_not_drawn_again(tmp_path, monkeypatch):
@@ -393,6 +416,26 @@ def test_a_count_that_no_ledger_holds_is_not_drawn_again(tmp_path, monkeypatch):
     with pytest.raises(LedgerMismatchError, match="no number of records was drawn"):
         ic.OnlineIC(data, BUDGET, ledger=path, table="t")
     assert () == data.budgets
+    link = tmp_path / "link.db"
+    link.symlink_to(path)  # the mark is that of the file, whatever its name
+    with pytest.raises(LedgerMismatchError, match="no number of records was drawn"):
+        ic.OnlineIC(data, BUDGET, ledger=link, table="t")
     (tmp_path / "a.db.counting").unlink()
     with ic.OnlineIC(data, BUDGET, ledger=path, table="t"):
         assert not (tmp_path / "a.db.counting").exists()
+
+
+def test_where_no_ledger_may_lie_or_nothing_can_be_spent_no_count_is_marked(tmp_path, monkeypatch):
+    data = table()
+    with pytest.raises(InvalidParameterError, match="ledger must lie in a directory"):
+        ic.OnlineIC(data, BUDGET, ledger=tmp_path / "none" / "a.db", table="t")
+    monkeypatch.setattr("onlineic.ledger.place._file_system", lambda _: "nfs")
+    with pytest.raises(InvalidParameterError, match="ledger must lie on a local drive"):
+        ic.OnlineIC(data, BUDGET, ledger=tmp_path / "a.db", table="t")
+    monkeypatch.undo()
+    monkeypatch.setattr("os.getpid", lambda: 0)  # as in a fork
+    with pytest.raises(ic.errors.ForkedSessionError):
+        ic.OnlineIC(data, BUDGET, ledger=tmp_path / "a.db", table="t")
+    monkeypatch.undo()
+    assert [] == [*tmp_path.iterdir()]
+    assert () == data.budgets
