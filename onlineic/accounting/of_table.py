@@ -15,6 +15,7 @@ import attrs
 
 from onlineic.accounting.budget import LARGEST_EPSILON, Budget, Charge, Filter
 from onlineic.accounting.composition import _best_order
+from onlineic.accounting.neighbours import REPLACE_ONE, Neighbours
 from onlineic.accounting.renyi import TICK, laplace_charge, renyi_capacity, renyi_epsilon
 from onlineic.accounting.rounding import _exact, _float_conversion, float_down, float_up
 from onlineic.errors import InvalidParameterError, check_kind, checked_integer, set_fields
@@ -72,7 +73,7 @@ def table_charge(total: Filter, budget: Budget, account: Filter | None, event: s
     return TableCharge(Charge(Fraction(ticks), event, "ticks", total.order), delta)
 
 
-def share_of(ticks: Fraction, order: Fraction, delta: float) -> Budget:
+def share_of(ticks: Fraction, order: Fraction, delta: float, neighbours: Neighbours = REPLACE_ONE) -> Budget:
     """Return the budget whose filter at this order has at most so many ticks, and hardly fewer.
 
     Raises
@@ -89,7 +90,7 @@ def share_of(ticks: Fraction, order: Fraction, delta: float) -> Budget:
             f"ticks must pay for something, got {float(whole * TICK):.3g} in Renyi divergence at order "
             f"{float(order):.6g}; take a larger part."
         )
-    return Budget(epsilon, delta, allow_large_epsilon=True, order=order)
+    return Budget(epsilon, delta, allow_large_epsilon=True, order=order, neighbours=neighbours)
 
 
 def alike(budget: Budget) -> Budget:

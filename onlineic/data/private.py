@@ -702,15 +702,22 @@ class PrivateData:
                     "total must be given before anything is released, got one after it; load the table anew, "
                     "with what was released before taken off the budget of the total."
                 )
-            if self.neighbours != REPLACE_ONE:
+            if total.budget.neighbours != self.neighbours:
                 raise InvalidParameterError(
-                    'total must be left out with neighbours="add-remove", got one: its prices are those of '
-                    "replacing a record; give each session a Budget of its own (budgets add)."
+                    f"total must be for the neighbours of the table, {self.neighbours}, got one for "
+                    f"{total.budget.neighbours}; write TableBudget(Budget(.., neighbours=..)) of "
+                    "accounting.ADD_REMOVE, or load the table without neighbours=."
                 )
-            if self.unit is not None and total.rows_per_person != self.unit.units:
+            if self.neighbours == ADD_REMOVE and self.unit is not None and self.unit.units > 1:
+                raise InvalidParameterError(
+                    f"total must be left out with parts of persons whose number is private, got {self.unit}: "
+                    "it pays by the part, and their number moves by a person; write Unit(.., units=1), or "
+                    "give each session a Budget of its own (budgets add)."
+                )
+            if self.unit is not None and total.rows_per_person != self.unit.moved:
                 raise InvalidParameterError(
                     f"total must be one of persons as the table counts them, got rows_per_person="
-                    f"{total.rows_per_person}; write TableBudget(budget, rows_per_person={self.unit.units})."
+                    f"{total.rows_per_person}; write TableBudget(budget, rows_per_person={self.unit.moved})."
                 )
             self._check_delta(per_row(total.budget, total.rows_per_person))
             self._total, self._sessions = total, total.sessions  # those of all loads of the table

@@ -20,6 +20,7 @@ import attrs
 
 from onlineic.accounting.budget import Budget, Filter
 from onlineic.accounting.composition import zcdp_order
+from onlineic.accounting.neighbours import ADD_REMOVE, AddRemove
 from onlineic.accounting.of_table import TableCharge, per_person, per_row, share_of, table_charge
 from onlineic.accounting.renyi import renyi_capacity
 from onlineic.accounting.rounding import float_down
@@ -52,7 +53,7 @@ from onlineic.ledger.settings import (
 from onlineic.ledger.sqlite import SqliteLedger, receipt_of
 
 APART = Fraction(1, 10)  # of delta: costs less than a hundredth of the capacity
-KNOWN = {"Budget": Budget}
+KNOWN = {"AddRemove": AddRemove, "Budget": Budget}
 
 
 @final
@@ -67,10 +68,11 @@ class TableBudget:
     Parameters
     ----------
     budget : Budget
-        Of the table.
+        Of the table, for its neighbours.
     order : Fraction, > 1, optional
         Renyi order of a filter that all is drawn on from the start, as many small mechanisms do best. None:
-        that which pays for about the most Gaussian noise, from the first share on.
+        that which pays for about the most Gaussian noise, from the first share on; from the start where the
+        number of records is private (`accounting.ADD_REMOVE`), since each session draws for that besides.
     apart : Fraction, in [0, 1)
         Part of delta, with the filter, for mechanisms whose price at its order is not known, each of which
         takes its own delta from it. Pure ones take none.
@@ -116,6 +118,8 @@ class TableBudget:
         rows = checked_integer("rows_per_person", rows_per_person, at_least=1)
         part = checked_ratio("apart", apart, at_least=0.0, below=1.0)
         whole = per_row(budget, rows)
+        if order is None and budget.neighbours == ADD_REMOVE and not whole.pure:
+            order = zcdp_order(whole.epsilon, float_down((1 - part) * whole.delta_exact))
         account = _account(whole, order, part)
         wish = account.order
         settings = {"budget": budget, "order": wish, "apart": part, "rows_per_person": rows}
@@ -239,7 +243,8 @@ class TableBudget:
         exact = near if isinstance(part, float) and abs(near - exact) <= exact * Fraction(1, 2**52) else exact
         standing = self._standing
         if standing.whole.pure:
-            return Budget(float_down(exact * standing.account.capacity), allow_large_epsilon=True)
+            epsilon, near = float_down(exact * standing.account.capacity), self._budget.neighbours
+            return Budget(epsilon, allow_large_epsilon=True, neighbours=near)
         account = standing.shared().account if standing.account.order is None else standing.account
         if not account.capacity:
             raise BudgetExceededError(
@@ -247,7 +252,8 @@ class TableBudget:
                 f"epsilon={float(standing.account.left):.4g} and delta={float(standing.delta):.4g} left; "
                 "nothing was spent: give what is left to one session, as its Budget."
             )
-        return share_of(exact * account.capacity, account.order or standing.order, standing.conversion_delta)
+        order, delta = account.order or standing.order, standing.conversion_delta
+        return share_of(exact * account.capacity, order, delta, self._budget.neighbours)
 
     def check(self, budget: Budget, account: Filter | None = None, file: str = "") -> TableCharge:
         """Return what a mechanism would take, if that is left.

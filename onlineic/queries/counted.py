@@ -10,6 +10,8 @@ from typing import final
 import attrs
 
 from onlineic.accounting.budget import Budget
+from onlineic.accounting.of_table import share_of
+from onlineic.accounting.renyi import laplace_charge, renyi_capacity
 from onlineic.accounting.rounding import float_down
 from onlineic.errors import InvalidParameterError, check_kind, checked_integer, checked_real, set_fields
 from onlineic.noise.laws import DiscreteLaplace
@@ -77,8 +79,13 @@ def _radius(scale: Fraction, beta: float) -> int:
 def divided(budget: Budget) -> tuple[Budget, Budget]:
     """Return what pays for the number of records, and what is left for all else: together no more."""
     first = float_down(budget.epsilon_exact * SHARE)
-    rest = attrs.evolve(budget, epsilon=float_down(budget.epsilon_exact - Fraction(first)))
-    return attrs.evolve(budget, epsilon=first, delta=0.0), rest
+    count = attrs.evolve(budget, epsilon=first, delta=0.0, order=None)
+    if budget.order is None:
+        return count, attrs.evolve(budget, epsilon=float_down(budget.epsilon_exact - Fraction(first)))
+    # of a share of a total both are drawn at its order
+    whole = renyi_capacity(budget.order, budget.epsilon, budget.delta)
+    ticks = whole - laplace_charge(budget.order, 1 / Fraction(first), 1)
+    return count, share_of(Fraction(ticks), budget.order, budget.delta, budget.neighbours)
 
 
 def divided_beta(beta: float) -> tuple[float, float]:

@@ -6,9 +6,13 @@ each of its tests and releases moves by no more than the relation says. So the t
 Proof: docs/theory/queries.md, 1.9.
 """
 
+from fractions import Fraction
+
 import attrs
 
+from onlineic.accounting.budget import Budget, Filter
 from onlineic.accounting.neighbours import ADD_REMOVE
+from onlineic.accounting.renyi import renyi_capacity
 from onlineic.data.private import PrivateData, warn_large_delta
 from onlineic.data.release import FAILED, guarded, is_private, log_failure
 from onlineic.domain.unit import parts_of, persons_of
@@ -38,11 +42,6 @@ def with_relation(data: PrivateData, settings: Settings) -> Settings:
             f'certify must be None with neighbours="add-remove", got certify={settings.certify}: a '
             "certificate is of fractions of a public n; leave it out, or load the table without neighbours=."
         )
-    if settings.budget.order is not None:
-        raise InvalidParameterError(
-            'budget must be one of its own with neighbours="add-remove", got a share of a total; write '
-            "Budget(epsilon, delta)."
-        )
     if isinstance(settings.sparse, NumericSparse):
         raise InvalidParameterError(
             'sparse must be a name with neighbours="add-remove", got a '
@@ -57,10 +56,27 @@ def after_count(settings: Settings) -> Settings:
     return attrs.evolve(settings, budget=divided(settings.budget)[1], beta=divided_beta(settings.beta)[1])
 
 
+def rest_of(data: PrivateData, settings: Settings) -> Budget:
+    """Return what is spent on a row as the session itself begins.
+
+    On a total the number of records was drawn before, by itself; without one all is spent with it.
+    """
+    if data.n_at_most is None or data.total is None:
+        return settings.of_row
+    return after_count(settings).of_row
+
+
+def pay_again(data: PrivateData, settings: Settings, file: str) -> None:
+    """Draw the number of records of a session that goes on, on a total that does not know its file."""
+    if data.n_at_most is not None and data.total is not None and data.total.known(file) is None:
+        data.spend(_count_of(settings), what="session", rows_per_person=settings.rows_per_person)
+
+
 def counted(data: PrivateData, settings: Settings, noise: Noise, file: LedgerFile | None = None) -> Counted:
     """Release the number of records, or persons: all of the session's budget is spent before it is drawn.
 
-    Beside the `file` that is to hold the number a mark is left before that.
+    Of a share of a total the number's part is, and the rest as the session begins. Beside the `file` that is
+    to hold the number a mark is left before that.
 
     Raises
     ------
@@ -70,12 +86,18 @@ def counted(data: PrivateData, settings: Settings, noise: Noise, file: LedgerFil
         If the read or the draw failed; the budget stays spent.
     """
     moved = settings.rows_per_person if data.unit is None else data.unit.sensitivity
+    if data.total is not None:
+        if data.unit is not None:  # a total adds up what all parts of a person cost, of which one moves by 1
+            moved = 1
+        if is_private(noise):  # the number and the rest are drawn one after the other
+            data.check_affords(settings.of_row, _account(settings.budget))
     mechanism = LaplaceMechanism(divided(settings.budget)[0].epsilon, moved)
     if file is not None:
         file.begin_count()
     try:
         if is_private(noise):
-            data.spend(settings.of_row, what="session", rows_per_person=settings.rows_per_person)
+            spent = settings.of_row if data.total is None else _count_of(settings)
+            data.spend(spent, what="session", rows_per_person=settings.rows_per_person)
     except BaseException:  # nothing was drawn
         if file is not None:
             file.end_count()
@@ -97,3 +119,16 @@ def counted(data: PrivateData, settings: Settings, noise: Noise, file: LedgerFil
     if is_private(noise):
         warn_large_delta(settings.of_row, parts_of(found.n, data.unit), stacklevel=6)
     return found
+
+
+def _count_of(settings: Settings) -> Budget:
+    """Return what the number of records costs a row."""
+    return attrs.evolve(settings, budget=divided(settings.budget)[0]).of_row
+
+
+def _account(budget: Budget) -> Filter | None:
+    """Return the account of a share of a total."""
+    if budget.order is None:
+        return None
+    capacity = renyi_capacity(budget.order, budget.epsilon, budget.delta)
+    return Filter(Fraction(capacity), "ticks", budget.order)

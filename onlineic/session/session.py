@@ -69,7 +69,7 @@ from onlineic.session.asking import Asking, Places
 from onlineic.session.belief import Belief
 from onlineic.session.columns import Answers
 from onlineic.session.core import Core
-from onlineic.session.counting import after_count, counted, with_relation
+from onlineic.session.counting import after_count, counted, pay_again, rest_of, with_relation
 from onlineic.session.durable import (
     Durability,
     LedgerFile,
@@ -439,13 +439,13 @@ class OnlineIC(Answering):
             released = counted(data, settings, noise, ledger if isinstance(ledger, LedgerFile) else None)
             with planning(data.unit):
                 plan = session_plan(data.domain, parts_of(released.n, data.unit), after_count(settings))
-        paid = released is not None
+        drawn = released is not None
         if isinstance(ledger, LedgerFile):
             if ledger.new and public:  # no file is left of a session that the total of the table does not pay
                 data.check_affords(of_row, plan.drawn)
             file = ledger
             ledger, plan = file.opened(data.domain, data.mass if public else None, plan, released)
-            if paid:
+            if drawn:
                 file.end_count()
         if not public and isinstance(ledger, SqliteLedger):
             released = counted_of(ledger.beginning)
@@ -470,7 +470,9 @@ class OnlineIC(Answering):
                 loop.bought()  # refuses tables that the plan does not buy
             elif len(held):
                 raise LedgerMismatchError(NOT_NEW.format(len(held)))
-            spent = of_row if self._private else None
+            if self._private and not drawn:
+                pay_again(data, settings, held.file)
+            spent, paid = rest_of(data, settings) if self._private else None, drawn and data.total is None
             data.enter(held, spent, held.file, plan.drawn, settings.rows_per_person, paid)
             if isinstance(ledger, SqliteLedger) and resumed:
                 ledger.restart(package_version())  # after all that could refuse it

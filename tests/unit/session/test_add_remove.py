@@ -10,8 +10,8 @@ import pytest
 
 import onlineic as ic
 from onlineic import baselines, offline
-from onlineic.accounting import ADD_REMOVE, REPLACE_ONE
-from onlineic.audit import verified
+from onlineic.accounting import ADD_REMOVE, REPLACE_ONE, laplace_charge
+from onlineic.audit import total_report, verified
 from onlineic.data import PrivateData
 from onlineic.domain import Unit
 from onlineic.errors import (
@@ -253,7 +253,7 @@ def test_the_whole_budget_is_spent_before_anything_is_drawn():
         (lambda data: offline.mean(data, "age", epsilon=1.0), "n must be released by a session"),
         (lambda data: offline.median(data, "age", epsilon=1.0), "n must be released by a session"),
         (lambda data: data.spend(BUDGET), "budget must be for the neighbours of the table"),
-        (lambda data: data.draw_on(ic.TableBudget(BUDGET)), "total must be left out"),
+        (lambda data: data.draw_on(ic.TableBudget(BUDGET)), "total must be for the neighbours of the table"),
     ],
     ids=["certify", "textbook", "max_queries", "prior", "mean", "median", "spend", "total"],
 )
@@ -439,3 +439,80 @@ def test_where_no_ledger_may_lie_or_nothing_can_be_spent_no_count_is_marked(tmp_
     monkeypatch.undo()
     assert [] == [*tmp_path.iterdir()]
     assert () == data.budgets
+
+
+PRIVATE = ic.Budget(1.0, 1e-6, neighbours=ADD_REMOVE)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_sessions_share_a_total_of_which_each_pays_for_its_number(delta):
+    data, total = table(), ic.TableBudget(ic.Budget(1.0, delta, neighbours=ADD_REMOVE))
+    data.draw_on(total)
+    sessions = [ic.OnlineIC(data, total.share(0.5)) for _ in range(2)]
+
+    assert total.left < 1e-9
+    assert all(abs(one.n - 4000) < 3 * one.n_bound for one in sessions)
+    assert all(ADD_REMOVE == one.neighbours for one in data.budgets)
+    assert 4 == len(total.drawn) == len(data.budgets)  # a number and a session, twice
+    for session, (count, rest) in zip(
+        sessions, zip(total.drawn[::2], total.drawn[1::2], strict=True), strict=True
+    ):
+        scale = session.statistics().counted.scale
+        if total.order is None:
+            assert 1 / scale <= count.taken.charge.amount
+        else:
+            assert laplace_charge(total.order, scale, 1) <= count.taken.charge.amount
+        assert session.plan.drawn.capacity <= rest.taken.charge.amount
+        assert 20 > rest.taken.charge.amount / count.taken.charge.amount > 5
+    data = table()
+    data.draw_on(total)
+    with pytest.raises(ic.errors.BudgetExceededError):
+        ic.OnlineIC(data, total.share(0.1))
+    assert (0, ()) == (data.reads, data.budgets)
+
+
+def test_a_total_in_a_file_knows_what_was_counted(tmp_path):
+    path, kept = tmp_path / "total.db", tmp_path / "session.db"
+    with ic.TableBudget(PRIVATE, ledger=path, table="t") as total:
+        data = table()
+        data.draw_on(total)
+        with ic.OnlineIC(data, total.share(0.5), ledger=kept, table="t", max_queries=50) as session:
+            n = session.n
+    with ic.TableBudget(PRIVATE, ledger=path, table="t") as total:
+        data = table()
+        data.draw_on(total)
+        with ic.OnlineIC.resume(kept, data) as again:
+            assert (n, 2) == (again.n, len(total.drawn))
+    assert total_report(read(path)).whole
+    assert verified(read(kept)).whole
+    other = ic.TableBudget(PRIVATE)  # which has heard of neither
+    data = table()
+    data.draw_on(other)
+    with ic.OnlineIC.resume(kept, data) as again:
+        assert (n, 2) == (again.n, len(other.drawn))
+        assert 0.5 == pytest.approx(float(other.left), abs=1e-9)
+
+
+def test_a_total_of_rows_pays_by_the_row_and_of_parts_of_persons_none():
+    rows = {**ROWS, "id": np.arange(4000) // 4}
+    scales = []
+    for unit, most in ((None, 1), (Unit("id", units=1), 1), (Unit("id", weigh="rows", at_most=3), 3)):
+        used = rows if unit else ROWS
+        data = PrivateData.from_records(used, DOMAIN, unit=unit, neighbours="add-remove")
+        total = ic.TableBudget(PRIVATE, rows_per_person=most)
+        data.draw_on(total)
+        scales.append(ic.OnlineIC(data, total.share(1)).statistics().counted.scale)
+    assert scales[0] == scales[1]
+    assert 2.9 < scales[2] / scales[0] < 3.5  # three steps of a row, and delta is less for each
+    data = PrivateData.from_records(rows, DOMAIN, unit=Unit("id"), neighbours="add-remove")
+    with pytest.raises(InvalidParameterError, match="total must be left out with parts of persons"):
+        data.draw_on(ic.TableBudget(PRIVATE, rows_per_person=64))
+    with pytest.raises(InvalidParameterError, match=r"rows_per_person=3\)"):
+        PrivateData.from_records(
+            rows, DOMAIN, unit=Unit("id", weigh="rows", at_most=3), neighbours="add-remove"
+        ).draw_on(ic.TableBudget(PRIVATE))
+    data = table()
+    data.draw_on(ic.TableBudget(ic.Budget(1.0, neighbours=ADD_REMOVE)))
+    session = ic.OnlineIC(data, ic.Budget(0.5), rows_per_person=5)
+    assert 0.99 < 5 / session.statistics().counted.scale * 40 <= 1.0
+    assert 0.5 / 5 == pytest.approx(sum(one.budget.epsilon for one in data.total.drawn))
