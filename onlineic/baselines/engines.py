@@ -1,7 +1,8 @@
 """The trivial baselines behind the session's interface: per-query noise, noisy tables, one noisy histogram.
 
-They are real (epsilon, delta) mechanisms for replace-one neighbours with public n, and every comparison
-shows them: where one of them wins, use it.
+They are real (epsilon, delta) mechanisms for replace-one neighbours with public n, or for those that add or
+remove a record with the number that `offline.count` released, and every comparison shows them: where one of
+them wins, use it.
 
 Proof: docs/theory/mechanisms.md, 9.1, 9.2.
 """
@@ -17,6 +18,7 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget
+from onlineic.accounting.neighbours import ADD_REMOVE
 from onlineic.ask.bind import bind_query
 from onlineic.baselines.noise import Choice, GridNoise, Name, least_noise, moments, moved_to
 from onlineic.data.private import PrivateData
@@ -28,6 +30,8 @@ from onlineic.data.release import (
     guarded,
     is_private,
     log_failure,
+    most_of,
+    records_of,
     released,
     stamp,
 )
@@ -44,6 +48,7 @@ from onlineic.errors import (
 )
 from onlineic.noise.sources import Noise
 from onlineic.queries.answers import Answer, Status
+from onlineic.queries.counted import Counted
 from onlineic.queries.expressions import Expression
 from onlineic.queries.memory import AnswerMemory
 from onlineic.queries.partitions import Partition
@@ -118,6 +123,8 @@ class PerQueryNoise:
         Whether a repeated query (or its complement) gets its first answer again, free.
     beta : float, in (0, 1)
         Failure probability of an answer's `error_bound`.
+    counted : Counted, optional
+        Where the number of records is private: as `offline.count` released it, which has a beta of its own.
     noise : Noise, optional
         By default the system's entropy.
 
@@ -150,13 +157,14 @@ class PerQueryNoise:
         noise_law: Choice = "gaussian",
         cache: bool = False,
         beta: float = 0.05,
+        counted: Counted | None = None,
         noise: Noise | None = None,
     ) -> None:
         self._paid = self._left = checked_integer("answers", answers, at_least=1)
-        check_types(data, budget)
+        budget = _of_table(data, budget)
         moved = budget.neighbours.number(0, 1)
         self._shell = _Shell(
-            data, budget, (self._paid * moved, self._paid * moved**2), noise_law, beta, noise
+            data, budget, (self._paid * moved, self._paid * moved**2), noise_law, beta, noise, counted
         )
         self._radius = self._shell.law.radius(self._shell.beta)
         self._memory = AnswerMemory(lasting=True) if cache else None
@@ -234,11 +242,13 @@ class PerQueryNoise:
         known = self._memory.recall(query, 0) if self._memory is not None else None
         if known is not None:
             value, slack = known.again(query)
+            if query.complement != known.question.complement:  # one minus it
+                slack += self._shell.off / self._shell.n
             return self._shell.answer(query, "repeat", value, known.radius + slack)
         count = next(fresh, None)
         if count is None:
             return self._shell.untested(query)
-        n = self._shell.data.n
+        n = self._shell.n
         answer = self._shell.answer(query, "hard", count / n, self._radius / n + query.rounding)
         if self._memory is not None:
             self._memory.remember(query, answer.value, answer.error_bound, 0)
@@ -281,7 +291,7 @@ class NoisyTables:
     budget : Budget
     tables : iterable of iterables of attribute names
         The attribute sets; duplicates count once.
-    noise_law, beta, noise
+    noise_law, beta, counted, noise
         As in `PerQueryNoise`.
 
     References
@@ -299,14 +309,15 @@ class NoisyTables:
         *,
         noise_law: Choice = "best",
         beta: float = 0.05,
+        counted: Counted | None = None,
         noise: Noise | None = None,
     ) -> None:
-        check_types(data, budget)
+        budget = _of_table(data, budget)
         sets = _attribute_sets(data.domain, tables)
         _check_cells(data.domain, sets)
         near = budget.neighbours
         moved = len(sets) * near.table_l1(), len(sets) * near.table_squared()
-        self._shell = shell = _Shell(data, budget, moved, noise_law, beta, noise)
+        self._shell = shell = _Shell(data, budget, moved, noise_law, beta, noise, counted)
         self._held: dict[tuple[int, ...], tuple[Domain, Tables]] = {}
         self._supersets: dict[tuple[int, ...], tuple[int, ...] | None] = {}
         self._radius = lru_cache(maxsize=None)(partial(shell.law.sum_radius, shell.beta))
@@ -322,7 +333,7 @@ class NoisyTables:
 
         all_noisy = released(data, budget, shell.noise, lambda: [noisy(target) for target in targets])
         for target, counts in zip(targets, all_noisy, strict=True):
-            counts += (data.n - counts.sum()) / counts.size  # the linear optimum, as n is public
+            counts += (shell.n - counts.sum()) / counts.size  # the linear optimum, as n is public
             names = tuple(data.domain.names[axis] for axis in target.axes)
             self._held[target.axes] = (
                 data.domain.project(*names),
@@ -348,7 +359,7 @@ class NoisyTables:
             domain, cells = self._held[axes]
             moved = [moved_to(bound[index], axes, domain) for index in members]
             units = np.array([1 << bound[index].grid_bits for index in members])
-            values[members] = totals(moved, cells, self._shell.data.n) / units
+            values[members] = totals(moved, cells, self._shell.n) / units
         return [self._released(*pair) for pair in zip(bound, values.tolist(), strict=True)]
 
     def _table_of(self, axes: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -364,11 +375,12 @@ class NoisyTables:
         table = self._table_of(query.axes)
         if table is None:
             return self._shell.untested(query)
-        n, cells = self._shell.data.n, self._held[table][0].size
+        n, cells = self._shell.n, self._held[table][0].size
         total, squares = moments(query)
         spread = max(0.0, squares - total * total) * cells  # f . f - (sum f)^2 / C
         support = round(total * cells) if query.grid_bits == 0 else None
-        radius = self._radius(spread, support, cells)
+        mean = 1.0 - total if query.complement else total
+        radius = self._radius(spread, support, cells) + mean * self._shell.off
         return self._shell.answer(query, "hard", count / n, radius / n + query.rounding)
 
     def statistics(self) -> BaselineStatistics:
@@ -387,24 +399,27 @@ def noisy_histogram(
     *,
     noise_law: Choice = "best",
     beta: float = 0.05,
+    counted: Counted | None = None,
     noise: Noise | None = None,
 ) -> NoisyTables:
     """Return the one noisy table of all attributes: Lap(2/epsilon) a cell, or N(0, 2/mu^2) where less noisy.
 
     Parameters
     ----------
-    data, budget, noise_law, beta, noise
+    data, budget, noise_law, beta, counted, noise
         As in `NoisyTables`.
     """
     check_types(data, budget)
-    return NoisyTables(data, budget, [data.domain.names], noise_law=noise_law, beta=beta, noise=noise)
+    return NoisyTables(
+        data, budget, [data.domain.names], noise_law=noise_law, beta=beta, counted=counted, noise=noise
+    )
 
 
 @final
 class _Shell:
     """What all baselines share: checked arguments, the law, binding and counting."""
 
-    __slots__ = ("_counts", "beta", "budget", "data", "door", "law", "noise", "private")
+    __slots__ = ("_counts", "beta", "budget", "data", "door", "law", "n", "noise", "off", "private")
 
     def __init__(
         self,
@@ -414,13 +429,14 @@ class _Shell:
         law: str,
         beta: float,
         noise: Noise | None,
+        counted: Counted | None,
     ) -> None:
-        check_types(data, budget)
         self.data, self.budget = data, budget
+        self.n, self.off = records_of(data, counted)
         self.beta = checked_real("beta", beta, above=0.0, below=1.0)
-        self.law: GridNoise = least_noise(data.n, budget, moved[0], law, moved[1])
+        self.law: GridNoise = least_noise(most_of(data), budget, moved[0], law, moved[1])
         self.noise = checked_noise(noise)
-        self.private = is_private(self.noise)
+        self.private = is_private(self.noise) and (counted is None or counted.private)
         self.door = Door("a baseline")
         self._counts: dict[Status, int] = {"easy": 0, "hard": 0, "repeat": 0, "untested": 0}
 
@@ -429,11 +445,12 @@ class _Shell:
 
     def answer(self, query: Query, status: Status, value: float, error_bound: float) -> Answer:
         self._counts[status] += 1
-        n = self.data.n
-        return Answer(value, n * value, status, error_bound, self.private, query=query, n=n)
+        n = self.n
+        return Answer(value, n * value, status, error_bound, self.private, query=query, n=n, n_bound=self.off)
 
     def constant(self, query: Query) -> Answer:
-        return self.answer(query, "easy", (query.constant or 0) / (1 << query.grid_bits), query.rounding)
+        value = (query.constant or 0) / (1 << query.grid_bits)
+        return self.answer(query, "easy", value, query.rounding + value * self.off / self.n)
 
     def untested(self, query: Query) -> Answer:
         share = moments(query)[0]
@@ -447,16 +464,23 @@ class _Shell:
             spent=spent,
             budget=self.budget,
             noise=self.law.name,
-            deviation=self.law.deviation / self.data.n,
+            deviation=self.law.deviation / self.n,
             sealed=sealed,
             private=self.private,
         )
 
     def describe(self) -> str:
+        n = f"{self.n} ± {self.off}" if self.off else f"{self.n}"
         return (
-            f"n={self.data.n}, epsilon={self.budget.epsilon:g}, delta={self.budget.delta:g}, "
+            f"n={n}, epsilon={self.budget.epsilon:g}, delta={self.budget.delta:g}, "
             f"{self.law.name} noise of {self.law.deviation:.4g} records{stamp(self.private)}"
         )
+
+
+def _of_table(data: PrivateData, budget: Budget) -> Budget:
+    """Return the budget for the neighbours of the table, if these are a table and a budget."""
+    check_types(data, budget)
+    return attrs.evolve(budget, neighbours=data.neighbours) if data.neighbours == ADD_REMOVE else budget
 
 
 def _attribute_sets(domain: Domain, tables: Iterable[Iterable[str]]) -> list[tuple[int, ...]]:

@@ -7,9 +7,10 @@ from typing import TypeVar
 
 from onlineic.accounting.budget import Budget, check_budget
 from onlineic.data.private import PrivateData
-from onlineic.errors import InvalidParameterError, SessionSealedError
+from onlineic.errors import InvalidParameterError, SessionSealedError, check_kind
 from onlineic.noise.sources import Noise, SystemNoise, checked_source
 from onlineic.progress import silenced
+from onlineic.queries.counted import Counted
 
 FAILED = (
     "a release must not be interrupted between reading the data and its result, but was: its budget stays "
@@ -44,7 +45,7 @@ def checked_noise(noise: Noise | None) -> Noise:
     return SystemNoise() if noise is None else checked_source(noise)
 
 
-def checked_release(data: object, epsilon: float, noise: Noise | None) -> tuple[Noise, Budget]:
+def checked_release(data: PrivateData, epsilon: float, noise: Noise | None) -> tuple[Noise, Budget]:
     """Return source and budget of one pure release.
 
     Raises
@@ -52,9 +53,33 @@ def checked_release(data: object, epsilon: float, noise: Noise | None) -> tuple[
     InvalidParameterError
         If noise, epsilon or data are not what they must be.
     """
-    source, budget = checked_noise(noise), Budget(epsilon)
-    check_types(data, budget)
-    return source, budget
+    source = checked_noise(noise)
+    check_types(data, Budget(epsilon))
+    return source, Budget(epsilon, neighbours=data.neighbours)
+
+
+def records_of(data: PrivateData, counted: Counted | None) -> tuple[int, int]:
+    """Return how many records there are, and by how many that may be off: none where the number is public.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the number is private and was not counted, or public and was.
+    """
+    check_kind("data", data, PrivateData)
+    if counted is None:
+        return data.n, 0
+    check_kind("counted", counted, Counted, remedy="write counted=offline.count(data, epsilon=0.05)")
+    if data.n_at_most is None:
+        raise InvalidParameterError(
+            f"counted must be None where the number of records is public, got {counted}; leave it out."
+        )
+    return counted.n, counted.bound
+
+
+def most_of(data: PrivateData) -> int:
+    """Return the most records that there can be: n where that is public."""
+    return data.n if data.n_at_most is None else data.n_at_most
 
 
 def is_private(noise: Noise) -> bool:

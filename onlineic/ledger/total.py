@@ -4,7 +4,7 @@ What each takes is settled by what is proven of it alone (`accounting.table_char
 it begins. Epsilons and deltas add, until what is left becomes a filter of which sessions take shares. A file
 makes the total outlive its process; without one every process is a new total.
 
-Proof: docs/theory/ledger-and-restarts.md, 4.7.
+Proof: docs/theory/ledger-and-restarts.md, 4.7; docs/theory/queries.md, 1.9.
 """
 
 import contextlib
@@ -243,8 +243,11 @@ class TableBudget:
         exact = near if isinstance(part, float) and abs(near - exact) <= exact * Fraction(1, 2**52) else exact
         standing = self._standing
         if standing.whole.pure:
-            epsilon, near = float_down(exact * standing.account.capacity), self._budget.neighbours
-            return Budget(epsilon, allow_large_epsilon=True, neighbours=near)
+            return Budget(
+                float_down(exact * standing.account.capacity),
+                allow_large_epsilon=True,
+                neighbours=self._budget.neighbours,
+            )
         account = standing.shared().account if standing.account.order is None else standing.account
         if not account.capacity:
             raise BudgetExceededError(
@@ -252,8 +255,8 @@ class TableBudget:
                 f"epsilon={float(standing.account.left):.4g} and delta={float(standing.delta):.4g} left; "
                 "nothing was spent: give what is left to one session, as its Budget."
             )
-        order, delta = account.order or standing.order, standing.conversion_delta
-        return share_of(exact * account.capacity, order, delta, self._budget.neighbours)
+        chosen, delta = account.order or standing.order, standing.conversion_delta
+        return share_of(exact * account.capacity, chosen, delta, self._budget.neighbours)
 
     def check(self, budget: Budget, account: Filter | None = None, file: str = "") -> TableCharge:
         """Return what a mechanism would take, if that is left.

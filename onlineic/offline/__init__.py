@@ -1,7 +1,8 @@
 """Mechanisms that see all their questions at once, on the same noise, queries, rules and accounting.
 
 Each takes a `PrivateData` and an epsilon or `Budget` of its own (budgets add), checks everything public, is
-charged, and only then reads. n is public, neighbours replace one record.
+charged, and only then reads. n is public and neighbours replace one record; some take a number that `count`
+released where it is private.
 """
 
 from onlineic.offline.cdf import PrivateCdf, private_cdf, threshold_functions
@@ -20,6 +21,7 @@ from onlineic.offline.means import (
 )
 from onlineic.offline.multiplicative_weights import mwem
 from onlineic.offline.nets import small_database
+from onlineic.offline.records import count
 from onlineic.offline.selection import Choice, median, most_popular, quantile
 from onlineic.offline.statistics import (
     Statistic,
@@ -48,6 +50,7 @@ __all__ = [
     "auto_avg",
     "clipping_bound",
     "column_mean",
+    "count",
     "distinct_count",
     "exceptions",
     "fraction",

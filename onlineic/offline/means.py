@@ -20,7 +20,7 @@ from onlineic._typing import Ints
 from onlineic.accounting.budget import Budget
 from onlineic.accounting.rounding import float_down, float_up
 from onlineic.data.private import PrivateData
-from onlineic.data.release import checked_release, is_private, released, stamp
+from onlineic.data.release import checked_release, is_private, most_of, records_of, released, stamp
 from onlineic.display.text import around, probability
 from onlineic.domain.attributes import Attribute, Binned, IntegerRange
 from onlineic.domain.domain import Domain
@@ -35,6 +35,7 @@ from onlineic.errors import (
 )
 from onlineic.mechanisms.additive import LaplaceMechanism
 from onlineic.noise.sources import Noise, scale_at_least
+from onlineic.queries.counted import Counted
 from onlineic.queries.partitions import one_way
 from onlineic.sparse.above_threshold import first_above
 from onlineic.sparse.base import SparseState
@@ -65,7 +66,7 @@ class Mean:
     scale : Fraction
         Of Z: (largest - least value)/epsilon, rounded up.
     n : int
-        Number of records, public.
+        Number of records, public, or as it was counted.
     private : bool
         False: simulated noise was used, the mean is NOT PRIVATE.
     """
@@ -85,12 +86,19 @@ class Mean:
 
 
 def mean(
-    data: PrivateData, attribute: str, epsilon: float, *, beta: float = 0.05, noise: Noise | None = None
+    data: PrivateData,
+    attribute: str,
+    epsilon: float,
+    *,
+    beta: float = 0.05,
+    counted: Counted | None = None,
+    noise: Noise | None = None,
 ) -> Mean:
     """Return (sum + Z)/n, Z discrete Laplace of scale (largest - least value)/epsilon: (epsilon, 0)-private.
 
     Replacing one record moves the exact integer sum by at most largest - least value, the width of the
-    public range, and does not move n, which is public.
+    public range, and does not move n, which is public. Where n is private what is summed is how far values
+    are above the least one: who comes or goes moves that by at most the width.
 
     Parameters
     ----------
@@ -102,6 +110,9 @@ def mean(
     epsilon : float, in (0, 20]
     beta : float, in [1e-300, 1)
         Failure probability of `error_bound`.
+    counted : Counted, optional
+        Where the number of records is private: as `count` released it. The bound follows from both, and its
+        `beta` adds to this one.
     noise : Noise, optional
         By default the system's entropy.
 
@@ -131,23 +142,29 @@ def mean(
     True
     """
     source, budget = checked_release(data, epsilon, noise)
-    kind = integers(data.domain, attribute)
-    mechanism = LaplaceMechanism(budget.epsilon, width_of(kind, data.n))
+    kind, (n, off) = integers(data.domain, attribute), records_of(data, counted)
+    width = width_of(kind, most_of(data))
+    mechanism = LaplaceMechanism(budget.epsilon, budget.neighbours.number(0, width))
     radius = mechanism.radius(checked_real("beta", beta, at_least=LEAST_BETA, below=1.0))
     cells, codes = one_way(data.domain, data.domain.axis(attribute)), np.arange(kind.size)
     noisy = released(
         data, budget, source, lambda: mechanism.release(int(codes @ data.exact_counts(cells)), source)
     )
-    total = int(noisy[0]) + kind.start * data.n
+    above, error = int(noisy[0]), radius / n
+    total = above + kind.start * n
+    if counted is not None:  # sum and number are each within their radius: how far can their quotient be?
+        least, most = max(0, above - radius) / (n + off), max(0, above + radius) / max(1, n - off)
+        error = max(above / n - least, min(most, width) - above / n)
+    failing, private = (0.0, True) if counted is None else (counted.beta, counted.private)
     return Mean(
-        value=float(Fraction(total, data.n)),
-        error_bound=radius / data.n,
-        beta=float(beta),
+        value=float(Fraction(total, n)),
+        error_bound=error,
+        beta=float(beta) + failing,
         total=total,
         radius=radius,
         scale=mechanism.scale,
-        n=data.n,
-        private=is_private(source),
+        n=n,
+        private=private and is_private(source),
     )
 
 

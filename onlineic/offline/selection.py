@@ -1,7 +1,8 @@
 """One value of one attribute, chosen privately: a quantile, the median, the most frequent value.
 
-A replaced record moves each count by at most one, and so each score by at most one; n is public. The choice
-costs epsilon whatever the number of candidates. Records without a value (the missing cell) are left out.
+A replaced record moves each count by at most one, and so each score by at most one; so does one that comes
+or goes, where n is private. The choice costs epsilon whatever the number of candidates. Records without a
+value (the missing cell) are left out.
 
 Proof: docs/theory/offline.md, 12.2.
 """
@@ -15,14 +16,24 @@ import attrs
 
 from onlineic._typing import Ints
 from onlineic.accounting.budget import Budget
+from onlineic.accounting.neighbours import ADD_REMOVE
 from onlineic.data.private import PrivateData
-from onlineic.data.release import check_types, checked_noise, is_private, released, stamp
+from onlineic.data.release import (
+    check_types,
+    checked_noise,
+    is_private,
+    most_of,
+    records_of,
+    released,
+    stamp,
+)
 from onlineic.display.text import probability, upward
 from onlineic.domain.attributes import Categorical, Label
 from onlineic.errors import InvalidQueryError, check_choice, checked_real
 from onlineic.mechanisms.quantiles import exact_share, quantile_scores, whole_share
 from onlineic.mechanisms.selection import ExponentialMechanism, NoisyMax
 from onlineic.noise.sources import Noise
+from onlineic.queries.counted import Counted
 from onlineic.queries.partitions import one_way
 
 Engine = Literal["noisy max", "exponential"]
@@ -69,6 +80,7 @@ def quantile(
     *,
     beta: float = 0.05,
     mechanism: Engine = "noisy max",
+    counted: Counted | None = None,
     noise: Noise | None = None,
 ) -> Choice:
     """Return y with #{< y} <= floor(q n) + r and #{> y} <= floor((1 - q) n) + r: (epsilon, 0)-private.
@@ -91,6 +103,8 @@ def quantile(
     epsilon : float, in (0, 20]
     beta : float, in (0, 1)
         Failure probability of `error_bound`.
+    counted : Counted, optional
+        Where the number of records is private: as `count` released it. Its `beta` adds to that of the choice.
     mechanism : "noisy max" or "exponential"
         `NoisyMax` on scores refined to 2^-16 of a record, or `ExponentialMechanism`.
     noise : Noise, optional
@@ -120,14 +134,25 @@ def quantile(
     14
     """
     check_types(data, Budget(epsilon))
+    n, off = records_of(data, counted)
     if isinstance(data.domain.attribute(attribute), Categorical):
         raise InvalidQueryError(
             f"{attribute} must be ordered, got labels; declare a range of integers or binned(edges)."
         )
     share = exact_share(q)
-    farthest = data.n - min(whole_share(share, data.n), whole_share(1 - share, data.n))
+    most = n + off
+    farthest = most - min(whole_share(share, most), whole_share(1 - share, most))
+    # whoever comes or goes moves shares of n too: candidates on both sides of the quantile, each its way
     return _chosen(
-        data, attribute, epsilon, beta, mechanism, noise, lambda c: quantile_scores(c, share), farthest
+        data,
+        attribute,
+        epsilon,
+        beta,
+        mechanism,
+        noise,
+        lambda c: quantile_scores(c, share),
+        farthest,
+        counted,
     )
 
 
@@ -138,6 +163,7 @@ def median(
     *,
     beta: float = 0.05,
     mechanism: Engine = "noisy max",
+    counted: Counted | None = None,
     noise: Noise | None = None,
 ) -> Choice:
     """Return a value with at most n/2 + r records on either side: (epsilon, 0)-private; `quantile` at 1/2.
@@ -154,7 +180,10 @@ def median(
     >>> median(data, "grade", epsilon=1.0).value  # not between 3 and 7: more than half the records are 7
     7
     """
-    return quantile(data, attribute, Fraction(1, 2), epsilon, beta=beta, mechanism=mechanism, noise=noise)
+    half = Fraction(1, 2)
+    return quantile(
+        data, attribute, half, epsilon, beta=beta, mechanism=mechanism, counted=counted, noise=noise
+    )
 
 
 def most_popular(
@@ -164,13 +193,14 @@ def most_popular(
     *,
     beta: float = 0.05,
     mechanism: Engine = "noisy max",
+    counted: Counted | None = None,
     noise: Noise | None = None,
 ) -> Choice:
     """Return a value whose count is within r of the largest: (epsilon, 0)-private.
 
     With probability 1 - beta, r = n error_bound. Scores are the counts: a replaced record moves one up and
-    one down. Only the value is released, not its count. Parameters and errors as in `quantile`; the
-    attribute may be of any kind.
+    one down; one that comes or goes moves one of them, for which half the noise is enough. Only the value is
+    released, not its count. Parameters and errors as in `quantile`; the attribute may be of any kind.
 
     Where one person votes for many of the candidates, count the votes yourself and hand them to
     `NoisyMax.select`: one vote a candidate keeps the sensitivity at 1, however many votes a person has.
@@ -189,7 +219,11 @@ def most_popular(
     'Nosferatu'
     """
     check_types(data, Budget(epsilon))
-    return _chosen(data, attribute, epsilon, beta, mechanism, noise, lambda counts: counts, data.n)
+    most = sum(records_of(data, counted))
+    alike = data.neighbours == ADD_REMOVE
+    return _chosen(
+        data, attribute, epsilon, beta, mechanism, noise, lambda counts: counts, most, counted, alike
+    )
 
 
 def _chosen(
@@ -201,9 +235,15 @@ def _chosen(
     noise: Noise | None,
     scores: Callable[[Ints], Ints],
     farthest: int,
+    counted: Counted | None,
+    alike: bool = False,
 ) -> Choice:
-    """Choose by scores of sensitivity 1, none of which is more than `farthest` below the best."""
-    kind, source, budget = data.domain.attribute(attribute), checked_noise(noise), Budget(epsilon)
+    """Choose by scores of sensitivity 1, none of which is more than `farthest` below the best.
+
+    Scores that all move the same way (`alike`) are told apart with half the noise: they count twice.
+    """
+    kind, source = data.domain.attribute(attribute), checked_noise(noise)
+    budget, (n, off) = Budget(epsilon, neighbours=data.neighbours), records_of(data, counted)
     beta = checked_real("beta", beta, above=0.0, below=1.0)
     candidates = kind.size - kind.missing
     cells = one_way(data.domain, data.domain.axis(attribute))
@@ -211,10 +251,12 @@ def _chosen(
     engine: NoisyMax | ExponentialMechanism
     if mechanism == "noisy max":
         # scores stay below 2^62, and the scale below 2^47
-        bits = max(0, min(FINE, 61 - data.n.bit_length(), int(budget.epsilon_exact * 2**46).bit_length() - 1))
+        most = most_of(data).bit_length() + alike
+        bits = max(0, min(FINE, 61 - most, int(budget.epsilon_exact * 2**46).bit_length() - 1))
         engine = NoisyMax(budget.epsilon, 1 << bits)
     else:
         bits, engine = 0, ExponentialMechanism(budget.epsilon)
+    bits += alike
     radius = min(engine.radius(candidates, beta) >> bits, farthest)
     code = released(
         data,
@@ -222,4 +264,6 @@ def _chosen(
         source,
         lambda: engine.select(scores(data.exact_counts(cells)[:candidates]) << bits, source),
     )
-    return Choice(attribute, kind.label(code), code, radius / data.n, beta, is_private(source))
+    failing, private = (beta, True) if counted is None else (beta + counted.beta, counted.private)
+    bound = min(1.0, radius / max(1, n - off))
+    return Choice(attribute, kind.label(code), code, bound, failing, private and is_private(source))

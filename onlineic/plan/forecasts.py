@@ -15,6 +15,7 @@ import attrs
 
 from onlineic.accounting.budget import Budget
 from onlineic.accounting.composition import gaussian_mu
+from onlineic.accounting.neighbours import ADD_REMOVE
 from onlineic.accounting.of_table import alike
 from onlineic.display.html import card, note, table
 from onlineic.display.text import records, upward
@@ -39,6 +40,7 @@ from onlineic.plan.defaults import (
 )
 from onlineic.plan.first_tables import MOST_CELLS, laplace_suits, levels, too_many_pairs
 from onlineic.plan.settings import Kind, Settings, settings_of
+from onlineic.queries.counted import divided
 from onlineic.queries.query import session_grid_bits
 from onlineic.sparse.unconditional import UnconditionalNumbers
 
@@ -141,9 +143,10 @@ def forecast(
     ----------
     domain : Domain
     n : int
-        Number of records.
+        Number of records, or about that where it is private: errors of counts are over it.
     budget : Budget or Settings
-        Settings of a session tell of its questions too.
+        Settings of a session tell of its questions too. With `accounting.ADD_REMOVE` for its neighbours the
+        number of records is paid from it first.
     max_queries : int
         Different questions that will be asked.
     kinds : iterable of "conjunctions" or "dense"
@@ -164,6 +167,13 @@ def forecast(
     check_domain(domain)
     n = checked_integer("n", n, at_least=1, at_most=2**53)  # a table holds no more
     settings = settings_of(budget, max_queries=max_queries, kinds=kinds)
+    if settings.budget.neighbours == ADD_REMOVE:  # of all engines the number of records is paid first
+        settings = attrs.evolve(settings, budget=divided(settings.budget)[1])
+    return expected(domain, n, settings)
+
+
+def expected(domain: Domain, n: int, settings: Settings) -> Forecast:
+    """Return the forecast of a session to which all of this budget is left, as n is public or was counted."""
     rows = _rows(domain, n, alike(settings.of_row), settings.max_queries, "dense" in settings.kinds)
     ranked = tuple(sorted(rows, key=lambda row: row.rms))
     start = next(row.start for row in ranked if row.start is not None)
@@ -217,9 +227,11 @@ def _rows(domain: Domain, n: int, budget: Budget, max_queries: int, dense: bool)
 
 def error_of_pairs(n: int, budget: Budget) -> float:
     """Expected error of a session from pairs: a rule of thumb, fraction of records."""
+    near = budget.neighbours  # found for those that replace a record, whose tables move by 2
     if budget.pure:
-        noise = PAIRS_ERR_PURE / budget.epsilon
+        noise = PAIRS_ERR_PURE * (near.table_l1() / 2) / budget.epsilon
     else:
-        noise = PAIRS_ERR / gaussian_mu(budget.epsilon, budget.delta)
+        moved = math.sqrt(near.table_squared() / 2)
+        noise = PAIRS_ERR * moved / gaussian_mu(budget.epsilon, budget.delta)
     growth: float = max(1.0, n * budget.epsilon / USUAL_SIZE) ** GROWTH
     return noise * growth / n

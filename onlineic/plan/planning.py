@@ -49,7 +49,7 @@ from onlineic.plan.first_tables import (
     ranges_instead,
 )
 from onlineic.plan.fitting_rule import TABLE_RULES, check_holds, fitting_rule
-from onlineic.plan.forecasts import forecast
+from onlineic.plan.forecasts import expected
 from onlineic.plan.later_tables import LaterTables, kept_share, later_tables, together
 from onlineic.plan.plan import (
     ALL_EASY,
@@ -116,7 +116,7 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
     if chosen.purchases is not None and not isinstance(chosen.purchases, TestsOnly):
         return _plan_of_purchases(domain, n, chosen, chosen.purchases)
     opens = chosen.opens
-    start = forecast(domain, n, chosen).start if opens else None
+    start = expected(domain, n, chosen).start if opens else None
     if start in ("pairs", "cells") and chosen.listens:
         listens = pays_to_listen(domain, n, budget, cells=start == "cells")
         if listens or (announced and start == "pairs"):
@@ -288,7 +288,7 @@ def _tables(
 
 def _cells_say(domain: Domain, n: int, settings: Settings) -> bool:
     """Whether a table of all cells is the start for dense questions, and says something about them."""
-    told = forecast(domain, n, attrs.evolve(settings, kinds=("dense",)))
+    told = expected(domain, n, attrs.evolve(settings, kinds=("dense",)))
     return any(row.start == told.start == "cells" and row.rms <= NOISIEST_NUMBER for row in told.engines)
 
 
@@ -328,7 +328,7 @@ def _plan_of_numbers(domain: Domain, n: int, settings: Settings, reserved: Fract
 
 def _certified_numbers(domain: Domain, n: int, settings: Settings, alpha: float) -> Plan | None:
     """Return the plan that measures every question, where that is best and errs by at most alpha."""
-    if forecast(domain, n, attrs.evolve(settings, kinds=("conjunctions",))).start != "numbers":
+    if expected(domain, n, attrs.evolve(settings, kinds=("conjunctions",))).start != "numbers":
         return None
     plan = _plan_of_numbers(domain, n, settings, Fraction(0))
     return plan if plan.error_bound <= alpha else None

@@ -32,6 +32,8 @@ class Counted:
         Of the discrete Laplace noise: of one record.
     beta : float
         Probability that the number is farther off than `bound`.
+    private : bool
+        False: of simulated noise.
 
     Raises
     ------
@@ -42,6 +44,7 @@ class Counted:
     n: int
     scale: Fraction
     beta: float
+    private: bool = attrs.field(default=True, kw_only=True, repr=False, metadata={"later": True})
 
     def __attrs_post_init__(self) -> None:
         check_kind("scale", self.scale, Fraction, remedy="hand on what was counted")
@@ -49,6 +52,7 @@ class Counted:
             raise InvalidParameterError(
                 f"scale must be > 0, got scale={self.scale}; hand on what was counted."
             )
+        check_kind("private", self.private, bool, remedy="hand on what was counted")
         set_fields(
             self,
             n=checked_integer("n", self.n, at_least=1),

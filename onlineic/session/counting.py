@@ -114,7 +114,10 @@ def counted(data: PrivateData, settings: Settings, noise: Noise, file: LedgerFil
             "budget is spent: there are too few for this epsilon."
         )
     found = Counted(
-        min(released, data.n_at_most or released), mechanism.scale, divided_beta(settings.beta)[0]
+        min(released, data.n_at_most or released),
+        mechanism.scale,
+        divided_beta(settings.beta)[0],
+        private=is_private(noise),
     )
     if is_private(noise):
         warn_large_delta(settings.of_row, parts_of(found.n, data.unit), stacklevel=6)
