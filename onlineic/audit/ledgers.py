@@ -53,7 +53,7 @@ from onlineic.plan.planned_purchases import purchase_rule
 from onlineic.plan.planning import session_plan
 from onlineic.plan.purchases import Facts
 from onlineic.plan.spending import Spent
-from onlineic.queries.counted import Counted, divided_beta
+from onlineic.queries.counted import Counted, divided, divided_beta
 from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.partitions import AxisSets, Partition, one_way, sets_of
 from onlineic.queries.query import Query
@@ -241,6 +241,7 @@ def _computed(written: Written, report: LedgerReport, update: Any, prior: Hypoth
     except LedgerMismatchError as error:
         return attrs.evolve(report, problems=(str(error),))
     problems = [*_miswritten(written, domain), *_unpaid(records, plan, domain)]
+    problems += _miscounted(written.beginning, domain)
     problems += _replanned(written.beginning, plan, domain, update, prior)
     if account_from_json(written.beginning["account"]) != plan.sparse.account():
         problems.append("the account is not that of the plan's mechanism")
@@ -301,6 +302,16 @@ def _miswritten(written: Written, domain: Domain) -> list[str]:
                 problems.append(f"line {place}: fewer answers than when it was closed before")
             closed = record
     return problems
+
+
+def _miscounted(beginning: Line, domain: Domain) -> list[str]:
+    """Return whether a private number of records has less noise than its part of epsilon pays."""
+    counted, unit, moved = counted_of(beginning), unit_of(beginning), rows_of(beginning)
+    if counted is None:
+        return []
+    moved = moved if unit is None else min(moved, unit.sensitivity)  # of a total it is paid by the row
+    epsilon = divided(budget_of(beginning, domain))[0].epsilon_exact
+    return ["the number of records has less noise than is paid"] if counted.scale * epsilon < moved else []
 
 
 def _replanned(

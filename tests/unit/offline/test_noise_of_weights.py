@@ -79,6 +79,7 @@ OTHERS = {
     "exceptions": "makes a statistic",
     "fraction": "makes a statistic",
     "linear_programs_above": OWN + "test_linear_programs",
+    "count": OWN + "test_records",
     "mean": OWN + "test_means",
     "median": COUNTED,
     "most_popular": COUNTED,

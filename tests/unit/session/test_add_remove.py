@@ -5,10 +5,12 @@ import math
 import pickle
 import warnings
 
+import attrs
 import numpy as np
 import pytest
 
 import onlineic as ic
+import onlineic.session.counting
 from onlineic import baselines, offline
 from onlineic.accounting import ADD_REMOVE, REPLACE_ONE, laplace_charge
 from onlineic.audit import total_report, verified
@@ -191,6 +193,18 @@ def test_brackets_hold_whatever_the_number_of_records_is(targets, pure):
     assert missed  # a bracket that takes n for the number of records does not hold
 
 
+@pytest.mark.parametrize("pure", [False, True])
+def test_a_condition_that_all_records_meet_may_be_more_than_the_released_number(pure):
+    n, slack, cells = 10**9, 0.01, np.zeros((8, 2))
+    cells[3, 0] = 1.0 + slack
+    design = TableDesign(BLOCKS[:2], [1.0, 1.0], pure)
+    values = [cells.ravel(), cells.sum(axis=1)]
+    held = Estimates(design, values, n, 0.05, slack)
+    for expression in (ic.where(age=3), ic.where(sex="F"), ic.where(age=ic.between(2, 5), sex="F")):
+        low, high = held.bracket(expression.bind(DOMAIN))
+        assert low <= 1.0 + slack <= high <= 1.0 + slack + 1e-6
+
+
 def test_a_file_holds_what_was_counted(tmp_path):
     path = tmp_path / "file.db"
     with ic.OnlineIC(table(), BUDGET, ledger=path, table="t", max_queries=50) as session:
@@ -209,6 +223,30 @@ def test_a_file_holds_what_was_counted(tmp_path):
     ic.OnlineIC(PrivateData.from_records(ROWS, DOMAIN), BUDGET, ledger=plain, table="t").close()
     with pytest.raises(LedgerMismatchError, match="neighbours must be 'replace-one', as the ledger"):
         ic.OnlineIC.resume(plain, table())
+
+
+def test_an_audit_sees_a_number_with_less_noise_than_is_paid(tmp_path, monkeypatch):
+    counted = onlineic.session.counting.counted
+    persons = {**ROWS, "id": np.arange(4000) // 2}
+    for name, unit, less in (
+        ("a", None, 1),
+        ("b", Unit("id"), 1),
+        ("c", Unit("id", weigh="rows", at_most=2), 1),
+        ("d", None, 2),
+        ("e", Unit("id", weigh="rows", at_most=2), 2),
+    ):
+
+        def sharper(*told, less=less):
+            found = counted(*told)
+            return attrs.evolve(found, scale=found.scale / less)
+
+        monkeypatch.setattr("onlineic.session.session.counted", sharper)
+        data = PrivateData.from_records(persons if unit else ROWS, DOMAIN, unit=unit, neighbours="add-remove")
+        path = tmp_path / f"{name}.db"
+        ic.OnlineIC(data, BUDGET, ledger=path, table="t", max_queries=50).close()
+        report = verified(read(path))
+        assert report.whole is (less == 1)
+        assert less == 1 or "the number of records has less noise than is paid" in report.problems
 
 
 def test_persons_are_counted_as_persons():
