@@ -6,10 +6,13 @@ Made tables at (1, 1e-6). First 5,000 persons with a heavy tail of rows over 40 
 cells, as means over persons, by a session on persons (`Unit`), by sessions on at most k rows of each that
 are told k, and by one on all rows that is told the largest number; beside it one noisy histogram of
 persons by Gaussian noise. Then ten questions of a clinic whose 20,000 patients have 1 to 9 visits, over
-the error of Gaussian noise that was told the ten. Then the sum of a log-normal cost over 50,000 records,
+the error of Gaussian noise that was told the ten: by a session that was told nothing, by one that was told
+of which attributes the ten are, and by one that was told nothing of patients who have one visit each, whose
+records need no unit. Then the sum of a log-normal cost over 50,000 records,
 as a number with two ends a bin and in seven bins, which midpoints stand for. Then 1,000 ranges over five
 attributes of Adult at (1, 1e-9), whole sessions: with one record replaced, added or removed, and each row
-a person of 64 parts. Then the sum of 19 empty groups at epsilon .1. Simulated noise: NOT PRIVATE.
+a person of 64 parts; beside it the noise that their plans give a first table and a test. Then the sum of
+19 empty groups at epsilon .1. Simulated noise: NOT PRIVATE.
 Writes results/persons.json; the markdown table and the figure are made from that file alone.
 """
 
@@ -98,10 +101,25 @@ def many_rows(config: Config) -> list[dict[str, Any]]:
     return [*found, {"way": "one noisy histogram of persons", "rms": sigma}]
 
 
+TOLD = (
+    ("readmitted",), ("ward",), ("age", "sex", "ward"), ("age", "ward"), ("month",), ("icd",),
+    ("icd", "sex"), ("month", "ward"), ("sex", "ward"),
+)  # fmt: skip
+
+
 def clinic(config: Config) -> list[dict[str, Any]]:
     """Return errors of ten questions over those of Gaussian noise that was told the ten, for persons."""
+    return [
+        {"way": "told nothing", **ten_questions(config, 9)},
+        {"way": "told of which attributes the ten are", **ten_questions(config, 9, questions=TOLD)},
+        {"way": "told nothing, one visit each, no unit", **ten_questions(config, 1)},
+    ]
+
+
+def ten_questions(config: Config, most: int, **options: Any) -> dict[str, Any]:
+    """Return the errors over the rival's, of patients with at most so many visits each."""
     draw, m = np.random.default_rng(config.seed + 1), config.patients
-    visits = draw.integers(1, 10, m)
+    visits = draw.integers(1, most + 1, m)
     owner = np.repeat(np.arange(m), visits)
     many = len(owner)
     columns = {
@@ -114,7 +132,10 @@ def clinic(config: Config) -> list[dict[str, Any]]:
     }
     kinds = {"month": 24, "age": range(111), "sex": ["F", "M"], "ward": WARDS, "icd": 11}
     domain = ic.Domain.of(**kinds, readmitted=[False, True])
-    data = ic.PrivateData.from_records({"id": owner, **columns}, domain, unit=ic.Unit("id"))
+    if most > 1:
+        data = ic.PrivateData.from_records({"id": owner, **columns}, domain, unit=ic.Unit("id"))
+    else:
+        data = ic.PrivateData.from_records(columns, domain)
     weight = 1.0 / visits[owner]
 
     def table(*names: str) -> Any:
@@ -139,7 +160,7 @@ def clinic(config: Config) -> list[dict[str, Any]]:
         ]
         return [*counts, of_age, *worst]
 
-    errors = np.mean(sessions(config, data, ask), axis=0)
+    errors = np.mean(sessions(config, data, ask, **options), axis=0)
     sigma = math.sqrt(2 * 11) / gaussian_mu(config.epsilon, config.delta)  # a mean is a sum and a count
     sample = np.abs(np.random.default_rng(1).normal(size=(4_000, 240)))
 
@@ -149,7 +170,7 @@ def clinic(config: Config) -> list[dict[str, Any]]:
     rival = [told(1)] * 3 + [111 / 2 * told(1) / weight[emergency].sum()]
     rival += [told(int(np.prod([domain.attribute(name).size for name in names]))) for names in tables]
     ratios = errors / np.array(rival)
-    return [{"ratio": float(np.exp(np.log(ratios).mean())), "ratios": ratios.tolist()}]
+    return {"ratio": float(np.exp(np.log(ratios).mean())), "ratios": ratios.tolist()}
 
 
 def sums(config: Config) -> list[dict[str, Any]]:
@@ -210,15 +231,25 @@ def relations(config: Config) -> list[dict[str, Any]]:
     found = []
     for way, load in loads.items():
         data = ic.PrivateData.from_records({**rows, "id": np.arange(int(counts.sum()))}, domain, **load)
-        sharper = attrs.evolve(config, delta=1e-9)
-        errors = sessions(
-            sharper,
-            data,
-            lambda session: [
-                one.count - exact for one, exact in zip(session.answer_many(queries), truth, strict=True)
-            ],
+        sharper, plans = attrs.evolve(config, delta=1e-9), []
+
+        def ask(session: ic.OnlineIC, plans: list[ic.plan.Plan] = plans) -> list[float]:
+            plans.append(session.plan)
+            answers = session.answer_many(queries)
+            return [one.count - exact for one, exact in zip(answers, truth, strict=True)]
+
+        errors = sessions(sharper, data, ask)
+        plan, parts = plans[0], 64 if "unit" in load else 1
+        scales = [] if plan.first_tables is None else [float(one) / parts for one in plan.first_tables.scales]
+        found.append(
+            {
+                "way": way,
+                "rms": rms(errors),
+                "each": [rms(one) for one in errors],
+                "table": min(scales, default=None),
+                "test": float(plan.sparse.scale) / (1 << plan.sparse.grid_bits) / parts,
+            }
         )
-        found.append({"way": way, "rms": rms(errors), "each": [rms(one) for one in errors]})
     return found
 
 
@@ -264,16 +295,18 @@ def table(result: dict) -> str:
     for row in result["sums"]:
         mean = "" if row["mean"] is None else f"{row['mean']:.2%}"
         lines.append(f"| {row['way']} | {row['sum']:.2%} | {mean} |")
-    lines += ["", "| 1,000 ranges of Adult, error in records | rms |", "|---|---|"]
-    lines += [f"| {row['way']} | {row['rms']:.3g} |" for row in result["relations"]]
+    lines += ["", "| 1,000 ranges of Adult, in records | rms error | noise of a table | of a test |"]
+    lines += ["|---|---|---|---|"]
+    for row in result["relations"]:
+        noise = "" if row["table"] is None else f"{row['table']:.3g}"
+        lines.append(f"| {row['way']} | {row['rms']:.3g} | {noise} | {row['test']:.3g} |")
+    lines += ["", "| ten questions about patients | times the error of Gaussian noise that was told them |"]
+    lines += ["|---|---|"]
+    lines += [f"| {row['way']} | {row['ratio']:.2f} |" for row in result["clinic"]]
     lines += ["", "| 19 groups of nobody, added up, epsilon .1 | mean | rms |", "|---|---|---|"]
     lines += [f"| {row['way']} | {row['mean']:.3g} | {row['rms']:.3g} |" for row in result["empty"]]
-    ratio, runs = result["clinic"][0]["ratio"], result["config"]["runs"]
-    lines += [
-        "",
-        f"Ten questions about patients: {ratio:.2f} times the error of Gaussian noise that was told",
-    ]
-    return "\n".join([*lines, f"them (geometric mean). {runs} sessions each."])
+    runs = result["config"]["runs"]
+    return "\n".join([*lines, "", f"{runs} sessions each; ten questions by their geometric mean."])
 
 
 def figure(result: dict, path: Path) -> None:
