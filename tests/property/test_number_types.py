@@ -1291,6 +1291,10 @@ EXAMPLES = {
     "LinearPrograms.scores": Example(
         lambda totals, threshold: PROGRAMS.scores(totals, threshold), {"totals": [120], "threshold": 0.25}
     ),
+    "count": Example(
+        offline_release(offline.count, PrivateData(np.array(COUNTS), DOMAIN, neighbours="add-remove")),
+        {"epsilon": 1.0, "beta": 0.05},
+    ),
     "mean": Example(offline_release(offline.mean, OLD, "age"), {"epsilon": 1.0, "beta": 0.05}),
     "mwem": Example(
         offline_release(offline.mwem, DATA, QUERIES, BUDGET),
