@@ -560,3 +560,17 @@ def test_a_total_of_rows_pays_by_the_row_and_of_parts_of_persons_none():
     session = ic.OnlineIC(data, ic.Budget(0.5), rows_per_person=5)
     assert 0.99 < 5 / session.statistics().counted.scale * 40 <= 1.0
     assert 0.5 / 5 == pytest.approx(sum(one.budget.epsilon for one in data.total.drawn))
+
+
+def test_a_forecast_takes_the_price_of_the_number_off():
+    of_rows, private = ic.forecast(DOMAIN, 4000, BUDGET), ic.forecast(DOMAIN, 4000, PRIVATE)
+    errors = [{row.engine: row.rms for row in told.engines} for told in (of_rows, private)]
+
+    # one cell moves in place of two, and .95 of epsilon is left
+    ratio = errors[1]["one noisy histogram"] / errors[0]["one noisy histogram"]
+    assert 0.5 / 0.95 == pytest.approx(ratio)
+    assert max(errors[1][engine] / errors[0][engine] for engine in errors[0] if "session" in engine) < 1.1
+    few = ic.Domain.of(**{name: 40 for name in "abcdef"})
+    pairs = [ic.forecast(few, 10**6, budget) for budget in (BUDGET, PRIVATE)]
+    least, other = (next(row.rms for row in told.engines if row.start == "pairs") for told in pairs)
+    assert 1.25 < least / other < 1.42
