@@ -45,8 +45,10 @@ def count(data: PrivateData, epsilon: float, *, beta: float = 0.01, noise: Noise
     --------
     >>> import numpy as np, onlineic as ic
     >>> from onlineic import offline
+    >>> from onlineic.accounting import ADD_REMOVE
     >>> ages, domain = {"age": np.arange(9_000) % 90}, ic.Domain.of(age=range(90))
     >>> data = ic.PrivateData.from_records(ages, domain, neighbours="add-remove")
+    >>> data.draw_on(ic.TableBudget(ic.Budget(2.0, neighbours=ADD_REMOVE)))
     >>> counted = offline.count(data, epsilon=0.2)
     >>> abs(counted.n - 9_000) <= counted.bound, counted.bound  # ln(100)/.2
     (True, 23)
