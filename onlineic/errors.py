@@ -202,6 +202,13 @@ class ForkedSessionError(SessionStateError):
     """The process was forked: two copies of one noise source must not both be used."""
 
 
+class EngineError(OnlineICError):
+    """The engine that holds the table did not count it: nothing was reserved, spent or tested.
+
+    Its own text is dropped, which could quote a record.
+    """
+
+
 class LedgerError(OnlineICError):
     """The record of charges cannot be read, trusted or written."""
 

@@ -26,6 +26,7 @@ from onlineic.errors import (
     set_fields,
 )
 from onlineic.queries.query import GRID_BITS, Query, canonical
+from onlineic.queries.reach import Reach
 from onlineic.queries.tables import immutable, spread, sum_classes
 
 AxisSets = frozenset[tuple[int, ...]]
@@ -140,6 +141,8 @@ class PartitionRule:
     most_spread : float
         Largest norm of the query's centred block weights, with the same remedies and fewer additions: its
         answer from the table errs by so many times the noise of a block.
+    reach : Reach, optional
+        Which sets of attributes can be counted: others are not added.
     """
 
     parts: int = 8
@@ -147,6 +150,7 @@ class PartitionRule:
     blocks: int = 128
     most_blocks: int = 2**14
     most_spread: float = 3.0  # found by experiment: 1.5 to 4 do as well
+    reach: Reach | None = attrs.field(default=None, metadata={"later": True})
 
     def __attrs_post_init__(self) -> None:
         set_fields(
@@ -205,6 +209,8 @@ class PartitionRule:
         for axis in {*range(len(domain.shape))} - {*classes}:
             parts = self.parts_of(domain.attributes[axis])
             if not 1 < parts <= most_parts:
+                continue
+            if self.reach is not None and not self.reach.holds(domain.shape, tuple(sorted({*classes, axis}))):
                 continue
             others = itertools.combinations(classes, order - 1)
             new = sum(tuple(sorted((axis, *held))) not in measured for held in others)

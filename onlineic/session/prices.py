@@ -170,6 +170,12 @@ class Prices:
             self._ledger.reserve(Charge(level + standing.due, event, account.unit, account.order))
         return payable
 
+    def affords(self, question: Question) -> bool:
+        """Return whether a hit of this question can be paid, from what stands reserved or what is left."""
+        standing = self._now()
+        left = self._ledger.account.left - standing.due - self._spending.set_aside(self.spent)
+        return self._pays(standing, question) or self._price(standing.sparse, question) <= left
+
     def covers(self, questions: Sequence[Question]) -> bool:
         """Return whether the standing reservation pays a hit of each."""
         standing = self._now()
